@@ -1,0 +1,270 @@
+"""Fressian read into JSON-like Python values: the real tool's network journal.
+
+A journal is a folder of stripes, each a run of Fressian objects without end marker: records tagged
+`ev` (id, time_ns, :send or :recv, message) holding records tagged `msg` (id, src, dest, body).
+Codes and caches are those of the format's public reference implementation, Datomic/fressian:
+
+- most values are one code byte with a small integer or length packed into it, then the rest;
+- *priority cache*: code PUT reads a value and remembers it; later codes name it by its index;
+- *struct cache*: the first use of a tag gives its name and number of fields, later ones its index.
+
+As in `edn`, keywords and symbols become strings, sets lists, and map keys strings.
+"""
+
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any
+
+_PUT_IN_CACHE, _END_OF_LIST = 0xCD, 0xFD
+_FOOTER_REST_BYTES = 11  # of a footer's 12 bytes (magic, length, checksum), those after the code
+
+
+class FressianError(ValueError):
+    """The bytes are not Fressian as far as known here; `offset` is where reading stopped."""
+
+    def __init__(self, reason: str, offset: int) -> None:
+        super().__init__(f"{reason} at byte {offset}")
+        self.offset = offset
+
+
+def journal_events(data: bytes) -> Iterator[dict[str, Any]]:
+    """The events of one stripe, in the order written.
+
+    Args:
+        data: the content of one `net-journal/*.fressian`.
+    Yields:
+        {"id", "time" (ns), "type": "send"|"recv", "message": {"id", "src", "dest", "body"}}
+    Raises:
+        FressianError: after the last complete event, if the stripe goes on but cannot be read:
+            a bench that was killed leaves a cut record.
+    """
+    reader = Reader(data)
+    while reader.position < len(data):
+        start = reader.position
+        event = _complete(reader, start)
+        if not isinstance(event, dict) or "message" not in event:
+            raise FressianError("not a journal event", start)
+        yield event
+
+
+def _complete(reader: "Reader", start: int) -> Any:
+    try:
+        return reader.read()
+    except (IndexError, struct.error):
+        raise FressianError("the file ends inside a record which starts", start) from None
+    except FressianError:
+        raise
+    except (TypeError, ValueError, ArithmeticError, RecursionError) as error:
+        raise FressianError(f"malformed record ({error}) which starts", start) from error
+
+
+class Reader:
+    """Reads objects one after the other; `position` is the offset of the next byte."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.position = 0
+        self._cache: list[Any] = []
+        self._structs: list[tuple[str, int]] = []
+
+    def read(self) -> Any:
+        """The next object. IndexError or struct.error when the data ends inside it."""
+        return self._decode(self.byte())
+
+    def byte(self) -> int:
+        value = self.data[self.position]
+        self.position += 1
+        return value
+
+    def unsigned(self, size_bytes: int) -> int:
+        return int.from_bytes(self.take(size_bytes), "big")
+
+    def take(self, size_bytes: int) -> bytes:
+        if size_bytes < 0:
+            self._fail("negative length")
+        end = self.position + size_bytes
+        if end > len(self.data):
+            raise IndexError
+        chunk = self.data[self.position : end]
+        self.position = end
+        return chunk
+
+    def unpack(self, form: struct.Struct) -> Any:
+        (value,) = form.unpack(self.take(form.size))
+        return value
+
+    def objects(self, count: int) -> list[Any]:
+        return [self.read() for _ in range(count)]
+
+    def cached(self, index: int) -> Any:
+        return self._cache[index] if index < len(self._cache) else self._fail("no such cache entry")
+
+    def remember(self) -> Any:
+        index = len(self._cache)  # reserved before reading: what is inside comes after it
+        self._cache.append(None)
+        self._cache[index] = value = self.read()
+        return value
+
+    def define_struct(self) -> Any:
+        definition = (self.read(), self.read())
+        self._structs.append(definition)
+        return self.tagged(*definition)
+
+    def known_struct(self, index: int) -> Any:
+        known = index < len(self._structs)
+        return self.tagged(*self._structs[index]) if known else self._fail("no such struct")
+
+    def tagged(self, tag: str, count: int) -> Any:
+        build = _TAGS.get(tag)
+        fields = self.objects(count)
+        return build(*fields) if build else {"tag": tag, "value": fields}
+
+    def closed_list(self) -> list[Any]:
+        items = []
+        while (code := self.byte()) != _END_OF_LIST:
+            items.append(self._decode(code))
+        return items
+
+    def open_list(self) -> list[Any]:
+        """A list that may also end with the data."""
+        items = []
+        while self.position < len(self.data) and (code := self.byte()) != _END_OF_LIST:
+            items.append(self._decode(code))
+        return items
+
+    def chunked(self, more: int, last: range, whole: int) -> bytes:
+        """Bytes in chunks: `more` says that another follows, `last` and `whole` end them."""
+        chunks = [self.take(self.read())]
+        while (code := self.byte()) == more:
+            chunks.append(self.take(self.read()))
+        if code not in last and code != whole:
+            self._fail(f"code {code:#x} inside a chunked value")
+        chunks.append(self.take(self.read() if code == whole else code - last.start))
+        return b"".join(chunks)
+
+    def reset(self) -> Any:
+        self._cache.clear()
+        self._structs.clear()
+        return self.read()
+
+    def footer(self) -> Any:
+        self.take(_FOOTER_REST_BYTES)
+        return self.reset()
+
+    def _decode(self, code: int) -> Any:
+        if code < 0x40:  # the commonest case: a small integer is its own code
+            return code
+        return _CODES[code](self, code)
+
+    def _fail(self, reason: str) -> Any:
+        raise FressianError(reason, self.position)
+
+
+def _text(raw: bytes) -> str:
+    if raw.isascii():
+        return raw.decode("ascii")
+    # Java writes what lies beyond 16 bits as two surrogates of three bytes each.
+    halves = raw.decode("utf-8", "surrogatepass")
+    return halves.encode("utf-16", "surrogatepass").decode("utf-16")
+
+
+def _key(value: Any) -> str:
+    return value if isinstance(value, str) else str(value)
+
+
+def _map(items: list[Any]) -> dict[str, Any]:
+    return dict(zip(map(_key, items[::2]), items[1::2], strict=True))
+
+
+def _named(namespace: str | None, name: str) -> str:
+    return f"{namespace}/{name}" if namespace else name
+
+
+_TAGS: dict[str, Callable[..., Any]] = {
+    "ev": lambda id_, time_ns, type_, message: {
+        "id": id_,
+        "time": time_ns,
+        "type": type_,
+        "message": message,
+    },
+    "msg": lambda id_, src, dest, body: {"id": id_, "src": src, "dest": dest, "body": body},
+    "map": _map,
+    "set": lambda items: items,
+    "key": _named,
+    "sym": _named,
+    "bigint": lambda raw: int.from_bytes(raw, "big", signed=True),
+    "ratio": lambda numerator, denominator: numerator / denominator,
+    "char": chr,
+    "byte": lambda value: value,
+}
+
+_Decode = Callable[[Reader, int], Any]
+_FLOAT, _DOUBLE, _LONG = struct.Struct(">f"), struct.Struct(">d"), struct.Struct(">q")
+_BYTES, _STRING, _LIST = range(0xD0, 0xD8), range(0xDA, 0xE2), range(0xE4, 0xEC)
+_CODES: dict[int, _Decode] = {
+    0xCC: lambda reader, _: reader.cached(reader.read()),
+    _PUT_IN_CACHE: lambda reader, _: reader.remember(),
+    0xCE: lambda reader, _: (reader.remember(), reader.read())[1],
+    0xCF: lambda reader, _: reader.footer(),
+    0xD8: lambda reader, _: reader.chunked(0xD8, range(0), 0xD9),
+    0xD9: lambda reader, _: reader.take(reader.read()),
+    0xE2: lambda reader, _: _text(reader.chunked(0xE2, _STRING, 0xE3)),
+    0xE3: lambda reader, _: _text(reader.take(reader.read())),
+    0xEC: lambda reader, _: reader.objects(reader.read()),
+    0xED: lambda reader, _: reader.closed_list(),
+    0xEE: lambda reader, _: reader.open_list(),
+    0xEF: lambda reader, _: reader.define_struct(),
+    0xF0: lambda reader, _: reader.known_struct(reader.read()),
+    0xF5: lambda *_: True,
+    0xF6: lambda *_: False,
+    0xF7: lambda *_: None,
+    0xF8: lambda reader, _: reader.unpack(_LONG),
+    0xF9: lambda reader, _: reader.unpack(_FLOAT),
+    0xFA: lambda reader, _: reader.unpack(_DOUBLE),
+    0xFB: lambda *_: 0.0,
+    0xFC: lambda *_: 1.0,
+    0xFE: lambda reader, _: reader.reset(),
+    0xFF: lambda *_: -1,
+}
+# Tags with a code of their own, and their number of fields.
+for _code, _tag, _count in (
+    (0xC0, "map", 1),
+    (0xC1, "set", 1),
+    (0xC3, "uuid", 2),
+    (0xC4, "regex", 1),
+    (0xC5, "uri", 1),
+    (0xC6, "bigint", 1),
+    (0xC7, "bigdec", 2),
+    (0xC8, "inst", 1),
+    (0xC9, "sym", 2),
+    (0xCA, "key", 2),
+):
+    _CODES[_code] = lambda reader, _, tag=_tag, count=_count: reader.tagged(tag, count)
+# Integers of 2 to 7 bytes: the high bits are the code's distance from the code of zero.
+for _size, (_first, _zero, _end) in enumerate(
+    (
+        (0x40, 0x50, 0x60),
+        (0x60, 0x68, 0x70),
+        (0x70, 0x72, 0x74),
+        (0x74, 0x76, 0x78),
+        (0x78, 0x7A, 0x7C),
+        (0x7C, 0x7E, 0x80),
+    ),
+    start=1,
+):
+    for _code in range(_first, _end):
+        _CODES[_code] = lambda reader, code, size=_size, zero=_zero: (
+            (code - zero << 8 * size) + reader.unsigned(size)
+        )
+for _code in range(0x80, 0xA0):
+    _CODES[_code] = lambda reader, code: reader.cached(code - 0x80)
+for _code in range(0xA0, 0xB0):
+    _CODES[_code] = lambda reader, code: reader.known_struct(code - 0xA0)
+for _code in _BYTES:
+    _CODES[_code] = lambda reader, code: reader.take(code - _BYTES.start)
+for _code in _STRING:
+    _CODES[_code] = lambda reader, code: _text(reader.take(code - _STRING.start))
+for _code in _LIST:
+    _CODES[_code] = lambda reader, code: reader.objects(code - _LIST.start)
+for _code in range(0x100):
+    _CODES.setdefault(_code, lambda reader, code: reader._fail(f"unknown code {code:#x}"))

@@ -1,0 +1,1 @@
+"""Explicit schemas: `lines` of the files read, `tables` of the lake written."""

@@ -1,0 +1,112 @@
+"""The tables of the lake. Every table is partitioned by `run_id`; units are in the names.
+
+Times of operations and faults are nanoseconds since the start of the run. Times of messages are
+nanoseconds on the journal's clock, whose zero is the bench's own. Subtracting `history_origin_ns`
+turns them into the time of operations; the real tool's stores do not tell theirs, so that there only
+differences can be compared.
+"""
+
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+LONG, TEXT, INT, REAL = LongType(), StringType(), IntegerType(), DoubleType()
+
+
+def _table(required: dict[str, DataType], optional: dict[str, DataType]) -> StructType:
+    fields = [StructField(name, type_, nullable=False) for name, type_ in required.items()]
+    return StructType(fields + [StructField(name, type_) for name, type_ in optional.items()])
+
+
+# One row per run.
+RUNS = _table(
+    required={"source": TEXT, "engine": TEXT, "valid": TEXT},  # valid: true | false | unknown
+    optional={
+        "workload": TEXT,
+        "started": TEXT,  # as the bench wrote it
+        "node_count": INT,
+        "concurrency": INT,
+        "rate_hz": REAL,
+        "time_limit_s": REAL,
+        "latency_ms": REAL,  # mean latency that the bench's network added
+        "history_origin_ns": LONG,  # the start of the run on the journal's clock, where known
+        "bad_error_types": ArrayType(TEXT),  # those that invalidate
+        "error_types": ArrayType(TEXT),
+        "options_json": TEXT,  # test.json
+        "network_json": TEXT,  # the bench's own :net map, to be compared with
+    },
+)
+
+# One row per invocation by a client, joined with its completion.
+OPERATIONS = _table(
+    required={
+        "process": LONG,
+        "f": TEXT,
+        "outcome": TEXT,  # ok | fail | info | open (the history ends before its completion)
+        "invoked_index": LONG,
+        "invoked_ns": LONG,
+    },
+    optional={
+        "completed_index": LONG,
+        "completed_ns": LONG,
+        "latency_ns": LONG,
+        "invoked_value_json": TEXT,
+        "completed_value_json": TEXT,
+        "error_json": TEXT,
+    },
+)
+
+# One row per message: its sending joined with its receipt. A lost message has no receipt.
+MESSAGES = _table(
+    required={
+        "message_id": LONG,
+        "src": TEXT,
+        "dest": TEXT,
+        "link": TEXT,  # client | node-store | node-node
+        "send_count": LONG,  # events in the journal: 1, or 0 where its sending was not recorded
+        "recv_count": LONG,  # 1, 0 for a lost message, more for a duplicated one
+    },
+    optional={
+        "type": TEXT,
+        "rpc_id": LONG,  # body.msg_id
+        "in_reply_to": LONG,
+        "sent_ns": LONG,
+        "received_ns": LONG,
+        "latency_ns": LONG,
+        "body_json": TEXT,  # as sent; null where its sending was not recorded
+    },
+)
+
+# One row per fault: the widest time in which it can have been in force.
+FAULTS = _table(
+    required={"kind": TEXT, "started_ns": LONG},
+    optional={
+        "ended_ns": LONG,  # null: never ended
+        "target_json": TEXT,  # what was asked for, such as "minority-third"
+        "effect_json": TEXT,  # what the nemesis reported to have done
+    },
+)
+
+# One row per line that could not be used.
+QUARANTINE = _table(
+    required={"file": TEXT, "reason": TEXT},
+    optional={
+        "line": LONG,  # from 1; the record's number in a binary file, null where there is none
+        "text": TEXT,  # the beginning of the line
+    },
+)
+
+TABLES = {
+    "runs": RUNS,
+    "operations": OPERATIONS,
+    "messages": MESSAGES,
+    "faults": FAULTS,
+    "quarantine": QUARANTINE,
+}

@@ -1,0 +1,116 @@
+"""One way to start Spark: quick and quiet on one machine, unchanged defaults on a cluster."""
+
+import atexit
+import os
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from analysis.errors import AnalysisError
+
+COMMON = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.catalogImplementation": "in-memory",  # no Hive: nothing is kept but Parquet files
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.parquet.compression.codec": "zstd",
+}
+LOCAL = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "2g",
+    "spark.sql.shuffle.partitions": "4",  # the default of 200 makes small runs slow
+    "spark.default.parallelism": "4",
+    "spark.shuffle.compress": "false",
+}
+
+# For jobs of seconds: they end before the optimising compiler pays, and it takes half the CPU time.
+BRIEF = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+
+
+@contextmanager
+def session(master: str, *, brief: bool = False) -> Iterator[SparkSession]:
+    """A Spark session on `master`, stopped at the end.
+
+    Args:
+        master: a Spark master URL, such as `local[*]` or `spark://host:7077`.
+        brief: whether all of the work is a matter of seconds, as it is for one small run.
+    Raises:
+        AnalysisError: no Java, or the master cannot be reached.
+    """
+    spark = start(master, brief=brief)
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def start(master: str, *, brief: bool = False) -> SparkSession:
+    """As `session`, for callers that stop it themselves."""
+    _require_java()
+    local = master.startswith("local")
+    settings = COMMON | (LOCAL if local else {}) | (BRIEF if local and brief else {})
+    if local:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = SparkSession.builder.master(master).appName("leaderless analysis")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    with _quiet_start() as java_log:
+        try:
+            spark = builder.getOrCreate()
+        except (PySparkException, RuntimeError, OSError) as error:
+            raise AnalysisError(_start_failure(master, java_log)) from error
+    spark.sparkContext.setLogLevel("OFF" if local else "ERROR")
+    _ship_package(spark)
+    return spark
+
+
+def _require_java() -> None:
+    home = os.environ.get("JAVA_HOME")
+    if not (shutil.which("java") or (home and Path(home, "bin", "java").exists())):
+        raise AnalysisError(
+            "Spark needs Java 17 or newer, and no `java` was found.\n"
+            "On Debian or Ubuntu: apt-get install openjdk-17-jre-headless"
+        )
+
+
+@contextmanager
+def _quiet_start() -> Iterator[Path]:
+    """Sends the standard error of the starting Java process to a file, which it keeps as its own.
+
+    Java and Spark greet every start with lines about logging defaults and incubator modules that no
+    setting turns off. What goes wrong later reaches Python as an exception.
+    """
+    with tempfile.NamedTemporaryFile(prefix="spark-", suffix=".log", delete=False) as log:
+        saved = os.dup(2)
+        os.dup2(log.fileno(), 2)
+        try:
+            yield Path(log.name)
+        finally:
+            os.dup2(saved, 2)
+            os.close(saved)
+            Path(log.name).unlink()
+
+
+def _start_failure(master: str, java_log: Path) -> str:
+    last_lines = "\n".join(java_log.read_text(errors="replace").splitlines()[-5:])
+    return f"Spark did not start on master {master!r}; the last lines it wrote:\n{last_lines}"
+
+
+def _ship_package(spark: SparkSession) -> None:
+    """Sends this package to the workers, so that they need no shared file system to import it."""
+    package = Path(__file__).parent
+    folder = Path(tempfile.mkdtemp(prefix="spark-package-"))
+    # Workers fetch the archive when they first need it, so it must live as long as this process.
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    archive = folder / "analysis.zip"
+    with zipfile.ZipFile(archive, "w") as zipped:
+        for source in sorted(package.rglob("*.py")):
+            zipped.write(source, source.relative_to(package.parent))
+    spark.sparkContext.addPyFile(str(archive))

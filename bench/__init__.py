@@ -1,0 +1,1 @@
+"""The embedded, Maelstrom-compatible bench. The node is a black box to it."""

@@ -1,0 +1,176 @@
+"""`./maelstrom test`: run one test, judge it, and exit with the verdict."""
+
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+import workloads
+from bench import engine, judge, options
+from bench.commands.cpu import CpuMeter
+from bench.failure import RunFailure
+from bench.flags import test_flags
+from bench.hosts import OnFailure, OnLine
+from bench.hosts.processes import ProcessHosts
+from bench.journal import FILE_NAME
+from bench.loop import RealLoop
+from bench.options import TestOptions
+from bench.progress import Progress
+from bench.run import Outcome, Run
+from bench.store import NODE_LOGS, create_run_dir, utc_now
+
+# Workloads of the real tool that the embedded bench does not have.
+ONLY_JEPSEN = (
+    "broadcast",
+    "g-counter",
+    "g-set",
+    "pn-counter",
+    "txn-list-append",
+    "txn-rw-register",
+    "unique-ids",
+)
+
+
+@click.command()
+@test_flags
+def test(**flags: Any) -> None:
+    """Run a test of --bin and judge it.
+
+    What follows `--` are arguments for the program. Exit status: 0 valid, 1 invalid, 2 unknown,
+    254 bad arguments, 255 the run could not be finished.
+    """
+    console = Console()
+    real = engine.choose(flags["engine"], dict(os.environ))
+    if real:
+        console.print(f"engine: the real Maelstrom, {real}", highlight=False)
+        sys.stdout.flush()
+        engine.run_real(real, sys.argv[1:])
+    _check_workload(flags["workload"])
+    chosen = options.from_flags(flags)
+    console.print(f"engine: embedded (seed {chosen.seed})", highlight=False)
+    if chosen.leave_db_running:
+        console.print("--leave-db-running: nodes live on the bench's pipes and stop with it")
+    status = 0
+    for number in range(1, chosen.test_count + 1):
+        # A series of the same test over and over would tell nothing new.
+        seed = chosen.seed if number == 1 else f"{chosen.seed}-{number}"
+        status = run_test(replace(chosen, seed=seed), console)
+        if status:
+            break
+    sys.exit(status)
+
+
+def _check_workload(name: str) -> None:
+    here = ", ".join(sorted(workloads.MODULES))
+    if name in ONLY_JEPSEN:
+        raise click.UsageError(
+            f"The embedded bench has no workload {name}; it has {here}. The real Maelstrom has it:"
+            " --engine jepsen."
+        )
+    if name not in workloads.MODULES:
+        raise click.UsageError(f"--workload {name}: must be one of {here}.")
+
+
+def run_test(chosen: TestOptions, console: Console) -> int:
+    """One test with these options, from its folder to its verdict. Returns the exit status."""
+    started = utc_now()
+    try:
+        run_dir = create_run_dir(Path(chosen.store), chosen.workload, started)
+    except RunFailure as failure:
+        judge.tell_failure(console, failure)
+        return judge.EXIT_CRASHED
+    progress = Progress(console)
+    try:
+        test_json = judge.describe_test(chosen, started)
+        judge.write_json(run_dir / "test.json", test_json)
+        run, outcome, node_cpu_s = _perform(chosen, run_dir, progress)
+        test_json["history_origin_ns"] = outcome.history_origin_ns
+        test_json["node_cpu_s"] = node_cpu_s
+        judge.write_json(run_dir / "test.json", test_json)
+        progress.phase("judging the history")
+        results = judge.judge(run_dir, outcome, chosen, run.workload)
+        if outcome.history:
+            progress.phase("drawing")
+            judge.draw(console, run_dir, outcome.history, test_json)
+    except OSError as error:
+        hint = "Make room, or give another folder with --store."
+        judge.tell_failure(console, RunFailure(f"{run_dir} cannot be written: {error}. {hint}"))
+        return judge.EXIT_CRASHED
+    finally:
+        progress.close()
+    judge.tell(console, run_dir, results, outcome, run.workload)
+    return judge.exit_status(results, outcome.failure)
+
+
+def _perform(
+    chosen: TestOptions, run_dir: Path, progress: Progress
+) -> tuple[Run, Outcome, dict[str, float]]:
+    """Run it. The last of what is returned is the CPU of each node in seconds."""
+    loop = RealLoop()
+    started: list[ProcessHosts] = []
+    meter = CpuMeter(progress, lambda: {} if not started else started[0].pids())
+
+    def make_hosts(on_line: OnLine, on_failure: OnFailure) -> ProcessHosts:
+        hosts = ProcessHosts(
+            loop,
+            chosen.nodes,
+            command=[chosen.bin, *chosen.args],
+            log_dir=run_dir / NODE_LOGS,
+            on_line=on_line,
+            on_failure=on_failure,
+            echo_stderr=chosen.log_stderr,
+        )
+        started.append(hosts)
+        return hosts
+
+    run = Run(
+        chosen,
+        lambda setting: workloads.build(chosen.workload, setting),
+        loop,
+        make_hosts,
+        history_file=(run_dir / "history.jsonl").open("wb"),
+        journal_file=(run_dir / FILE_NAME).open("wb"),
+        watcher=meter,
+    )
+    progress.attach(loop, run)
+    try:
+        with _stop_on_signal(loop, run):
+            outcome = run.execute()
+            return run, outcome, meter.used_s
+    finally:
+        loop.close()
+
+
+@contextmanager
+def _stop_on_signal(loop: RealLoop, run: Run) -> Iterator[None]:
+    """Ctrl-C and SIGTERM end the run in order: nodes are stopped, what there is is kept and
+    judged.
+    """
+    reader, writer = socket.socketpair()
+    for end in (reader, writer):
+        end.setblocking(False)
+
+    def stop(number: int, _frame: object) -> None:
+        name = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
+        run.fail(RunFailure(f"The run was stopped by {name}.", interrupted=True))
+
+    old = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    old_fd = signal.set_wakeup_fd(writer.fileno())  # ends the loop's wait
+    loop.watch(reader.fileno(), lambda: reader.recv(64), None)
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(old_fd)
+        for number, handler in old.items():
+            signal.signal(number, handler)
+        loop.watch(reader.fileno(), None, None)
+        reader.close()
+        writer.close()

@@ -1,0 +1,64 @@
+"""Which bench runs a test: the embedded one, or the real Maelstrom.
+
+`MAELSTROM` in the environment names the real one (its `maelstrom` script, or the folder that has
+it); `--engine` overrides. The real one is started in place of this process, with the flags that it
+knows.
+"""
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+# Flags of ours, and whether a value follows: the real tool must not see them.
+_OURS = {"--store": True, "--seed": True, "--recovery-time": True, "--engine": True}
+_OUR_SWITCHES = {"--strict"}
+
+
+def choose(asked: str | None, environment: dict[str, str]) -> Path | None:
+    """The real tool's script when it is to be used, else None. Raises `click.UsageError` without
+    one.
+    """
+    named = environment.get("MAELSTROM")
+    if asked == "embedded" or (asked is None and not named):
+        return None
+    if not named:
+        raise click.UsageError(
+            "--engine jepsen needs the real Maelstrom, and the environment variable MAELSTROM names"
+            " none.\nIt runs on Java 17 or newer, with graphviz and gnuplot for its plots. Unpack"
+            " maelstrom.tar.bz2 from\nhttps://github.com/jepsen-io/maelstrom/releases and set"
+            " MAELSTROM to its `maelstrom` script."
+        )
+    script = Path(named).expanduser()
+    script = script / "maelstrom" if script.is_dir() else script
+    if not os.access(script, os.X_OK):
+        raise click.UsageError(f"MAELSTROM: {script} is no program. Name Maelstrom's own script.")
+    if not shutil.which("java"):
+        raise click.UsageError("Maelstrom needs Java 17 or newer: apt-get install default-jre")
+    return script.absolute()
+
+
+def real_arguments(arguments: Sequence[str]) -> list[str]:
+    """The command line without our own flags; what follows `--` is left alone."""
+    kept: list[str] = []
+    rest = list(arguments)
+    while rest:
+        word = rest.pop(0)
+        if word == "--":
+            return [*kept, word, *rest]
+        name, has_value = word.partition("=")[0], "=" in word
+        if name in _OUR_SWITCHES:
+            continue
+        if name in _OURS:
+            if not has_value and rest:
+                rest.pop(0)
+            continue
+        kept.append(word)
+    return kept
+
+
+def run_real(script: Path, arguments: Sequence[str]) -> None:
+    """Become the real tool. Does not return."""
+    os.execv(script, [str(script), *real_arguments(arguments)])

@@ -1,0 +1,156 @@
+"""When workers get their next operation: the paced main phase, and the final phase after the
+faults.
+
+Both ask the workload's generators for *what* to do. A phase is `done` when it gives out nothing
+more and every worker is free.
+"""
+
+from collections.abc import Sequence
+from random import Random
+
+from bench.history import Op
+from bench.loop import Loop
+from bench.recorder import Recorder
+from bench.worker import Worker
+from bench.workload import Draft, OpGenerator, Wait
+
+_CATCH_UP_NS = 50_000_000  # how far the schedule may lie behind before the backlog is given up
+_RETRY_NS = 1_000_000
+
+
+class Phase:
+    """Which workers are free, and how an operation reaches one."""
+
+    def __init__(
+        self, loop: Loop, recorder: Recorder, workers: Sequence[Worker], generator: OpGenerator
+    ) -> None:
+        self._loop = loop
+        self._recorder = recorder
+        self._workers = workers
+        self._generator = generator
+        self._all = (1 << len(workers)) - 1
+        self._free = self._all  # bit i is set while worker i is free
+        self._over = False
+
+    @property
+    def done(self) -> bool:
+        return self._over and self._free == self._all
+
+    def completed(self, worker: Worker, op: Op) -> None:
+        """A worker has finished its operation."""
+        self._free |= 1 << worker.number
+        self._generator.update(op)
+
+    def _invoke(self, worker: Worker, draft: Draft) -> None:
+        self._free &= ~(1 << worker.number)
+        worker.invoke(draft)
+
+
+class MainPhase(Phase):
+    """Operations at a rate: gaps are drawn uniformly from 0 to 2/rate seconds.
+
+    Free workers take turns. When all are busy the next one to come free gets an operation at once,
+    and the schedule goes on from there.
+    """
+
+    def __init__(
+        self,
+        loop: Loop,
+        recorder: Recorder,
+        workers: Sequence[Worker],
+        generator: OpGenerator,
+        *,
+        rate: float,
+        limit_s: float,
+        random: Random,
+    ) -> None:
+        super().__init__(loop, recorder, workers, generator)
+        self._gap_ns = 2e9 / rate if rate else 0.0
+        self._end_ns = loop.now_ns() + int(limit_s * 1e9)
+        self._random = random
+        self._cursor = 0
+        self._starved = False
+        loop.call_at(self._end_ns, self._stop)
+        if rate:
+            loop.call_soon(lambda: self._tick(loop.now_ns()))
+
+    def completed(self, worker: Worker, op: Op) -> None:
+        super().completed(worker, op)
+        if self._starved:
+            self._starved = False
+            # Not from inside the completion: its caller is not finished with the worker.
+            self._loop.call_soon(lambda: self._tick(self._loop.now_ns()))
+
+    def _stop(self) -> None:
+        self._over = True
+
+    def _tick(self, due_ns: int) -> None:
+        """Give out the operation that was due then, and arrange for the next one."""
+        now_ns = self._loop.now_ns()
+        if self._over or now_ns >= self._end_ns:
+            return
+        if not self._free:
+            self._starved = True
+            return
+        if not self._give_out():
+            self._loop.call_at(now_ns + _RETRY_NS, self._tick, now_ns + _RETRY_NS)
+            return
+        if now_ns - due_ns > _CATCH_UP_NS:
+            due_ns = now_ns
+        next_ns = due_ns + int(self._random.random() * self._gap_ns)
+        self._loop.call_at(next_ns, self._tick, next_ns)
+
+    def _give_out(self) -> bool:
+        """Give the first free worker in turn that has something to do its operation."""
+        asked = 0
+        while candidates := self._free & ~asked:
+            worker = self._next(candidates)
+            draft = self._generator.next(worker.number, self._recorder.now_ns())
+            if isinstance(draft, Draft):
+                self._cursor = (self._cursor + 1) % len(self._workers)
+                self._invoke(worker, draft)
+                return True
+            asked |= 1 << worker.number
+        return False
+
+    def _next(self, candidates: int) -> Worker:
+        """The first candidate at or after the cursor, going round."""
+        later = candidates >> self._cursor << self._cursor
+        lowest = (later or candidates) & -(later or candidates)
+        return self._workers[lowest.bit_length() - 1]
+
+
+class FinalPhase(Phase):
+    """Each worker does what the final generator says as soon as it is free, until the limit."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        recorder: Recorder,
+        workers: Sequence[Worker],
+        generator: OpGenerator,
+        limit_s: float,
+    ) -> None:
+        super().__init__(loop, recorder, workers, generator)
+        self._end_ns = loop.now_ns() + int(limit_s * 1e9)
+        self._active = set(range(len(workers)))
+        for worker in workers:
+            loop.call_soon(lambda worker=worker: self._ask(worker))  # type: ignore[misc]  # a default
+
+    def completed(self, worker: Worker, op: Op) -> None:
+        super().completed(worker, op)
+        self._loop.call_soon(lambda: self._ask(worker))
+
+    def _ask(self, worker: Worker) -> None:
+        draft = None
+        if self._loop.now_ns() < self._end_ns:
+            draft = self._generator.next(worker.number, self._recorder.now_ns())
+        match draft:
+            case Draft():
+                self._invoke(worker, draft)
+            case Wait(until_ns):
+                at_ns = min(until_ns + self._recorder.origin_ns, self._end_ns)
+                self._loop.call_at(at_ns, self._ask, worker)
+            case None:
+                self._active.discard(worker.number)
+                self._over = not self._active

@@ -1,0 +1,250 @@
+"""A node as a process: lines over pipes that never block, stderr straight into a file.
+
+The process leads its own process group, which is killed as a whole; it gets SIGKILL when the bench
+itself is killed (Linux), and everywhere the end of its stdin. Messages of one turn leave in one
+write.
+"""
+
+import contextlib
+import ctypes
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from bench.failure import RunFailure, clip, indent
+from bench.hosts import OnFailure, OnLine
+from bench.loop import RealLoop
+
+_READ_BYTES = 2**18
+_PIPE_BYTES = 2**20
+_LINE_LIMIT_BYTES = 256 * 2**20
+_UNREAD_LIMIT_BYTES = 256 * 2**20
+_KEPT_LINES = 32
+_EXIT_GRACE_NS = 500_000_000
+_POLL_NS = 10_000_000
+_PR_SET_PDEATHSIG = 1
+
+
+def _die_with_parent() -> Callable[[], None] | None:
+    """What a child runs between fork and exec, so that no node outlives a killed bench."""
+    if not sys.platform.startswith("linux"):
+        return None
+    libc = ctypes.CDLL(None)  # loaded in the parent: after a fork only simple calls are safe
+    return lambda: libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+class ProcessHost:
+    """Runs one node. Calls `on_line` for every line it prints and `on_failure` once if it ends
+    early.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        loop: RealLoop,
+        *,
+        command: Sequence[str],
+        log: Path,
+        on_line: OnLine,
+        on_failure: OnFailure,
+    ) -> None:
+        self.name = name
+        self.log = log
+        self._loop = loop
+        self._command = command
+        self._on_line = on_line
+        self._on_failure = on_failure
+        self._process: subprocess.Popen[bytes] | None = None
+        self._stdin = self._stdout = -1
+        self._outbox: list[bytes] = []
+        self._unsent = memoryview(b"")
+        self._unread_bytes = 0
+        self._awaits_room = False
+        self._partial: list[bytes] = []
+        self._partial_bytes = 0
+        self._last_lines: deque[bytes] = deque(maxlen=_KEPT_LINES)
+        self._ended = False
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        assert self._process, "the node has not been started"
+        return self._process
+
+    @property
+    def started(self) -> bool:
+        return self._process is not None
+
+    def start(self) -> None:
+        """Start the process in the system's temporary folder, as Maelstrom does."""
+        with self.log.open("wb") as log:
+            try:
+                self._process = subprocess.Popen(
+                    self._command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    cwd=tempfile.gettempdir(),
+                    start_new_session=True,
+                    preexec_fn=_die_with_parent(),  # noqa: PLW1509 - the bench has one thread
+                    bufsize=0,
+                )
+            except OSError as error:
+                raise _cannot_start(self.name, self._command[0], error) from None
+        assert self.process.stdin
+        assert self.process.stdout
+        self._stdin, self._stdout = self.process.stdin.fileno(), self.process.stdout.fileno()
+        for pipe in (self._stdin, self._stdout):
+            os.set_blocking(pipe, False)
+            with contextlib.suppress(OSError, AttributeError):  # larger pipes: fewer wake-ups
+                fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        self._loop.watch(self._stdout, self._read, None)
+
+    def deliver(self, message: bytes) -> None:
+        """Queue a message; it leaves at the end of this turn of the loop."""
+        if not self._outbox and not self._unsent:
+            self._loop.call_soon(self._flush)
+        self._outbox.append(message)
+        self._unread_bytes += len(message) + 1
+        if self._unread_bytes > _UNREAD_LIMIT_BYTES:
+            self._fail(
+                f"Node {self.name} does not read its stdin: {self._unread_bytes // 2**20} MiB of"
+                f" messages wait for it.\n{self.postmortem()}"
+            )
+
+    def postmortem(self) -> str:
+        """Exit status, the last lines on stdout and stderr, and where the rest is."""
+        status = self._process.poll() if self._process else None
+        printed = b"\n".join(self._last_lines).decode(errors="replace")
+        return (
+            f"{_describe_status(status)}\nIts last lines on stdout:\n{_quote(printed)}\n"
+            f"Its last lines on stderr:\n{_quote(self._stderr_tail())}\n"
+            f"All of its stderr is in {self.log}"
+        )
+
+    def close(self) -> None:
+        """Stop listening, and give the node the end of its stdin."""
+        self._ended = True
+        if self._process is None:
+            return
+        self._loop.watch(self._stdout, None, None)
+        self._loop.watch(self._stdin, None, None)
+        for pipe in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(OSError):
+                assert pipe
+                pipe.close()
+
+    def signal(self, number: int) -> None:
+        """Signal the node's whole process group, even after the node itself is gone."""
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, number)
+
+    def _read(self) -> None:
+        try:
+            chunk = os.read(self._stdout, _READ_BYTES)
+        except BlockingIOError:
+            return
+        if not chunk:
+            self._loop.watch(self._stdout, None, None)
+            self._await_exit(self._loop.now_ns() + _EXIT_GRACE_NS)
+            return
+        lines = chunk.split(b"\n")
+        if self._partial:
+            self._partial.append(lines[0])
+            if len(lines) > 1:
+                lines[0] = b"".join(self._partial)
+                self._partial = []
+        if len(lines) == 1:
+            self._keep_partial(lines[0])
+            return
+        rest = lines.pop()
+        self._partial_bytes = len(rest)
+        if rest:
+            self._partial = [rest]
+        self._last_lines.extend(lines[-_KEPT_LINES:])
+        on_line, name = self._on_line, self.name
+        for line in lines:
+            on_line(name, line)
+
+    def _keep_partial(self, part: bytes) -> None:
+        if not self._partial:
+            self._partial = [part]
+        self._partial_bytes += len(part)
+        if self._partial_bytes > _LINE_LIMIT_BYTES:
+            self._fail(
+                f"Node {self.name} printed {_LINE_LIMIT_BYTES} bytes on stdout without a newline."
+                f" It began with:\n{_quote(clip(self._partial[0].decode(errors='replace'), 200))}"
+            )
+
+    def _flush(self) -> None:
+        """Write what is queued; what the pipe does not take waits until it can."""
+        if self._ended:
+            return
+        try:
+            while self._unsent or self._outbox:
+                if not self._unsent:
+                    self._outbox.append(b"")  # for the newline after the last message
+                    self._unsent = memoryview(b"\n".join(self._outbox))
+                    self._outbox = []
+                written = os.write(self._stdin, self._unsent)
+                self._unsent = self._unsent[written:]
+                self._unread_bytes -= written
+        except BlockingIOError:
+            pass
+        except OSError:  # nobody reads any more: the exit is reported when stdout ends
+            self._outbox, self._unsent = [], memoryview(b"")
+        if self._awaits_room != bool(self._unsent):
+            self._awaits_room = not self._awaits_room
+            self._loop.watch(self._stdin, None, self._flush if self._awaits_room else None)
+
+    def _await_exit(self, until_ns: int) -> None:
+        """Stdout has ended; give the process a moment to exit, so that its status can be told."""
+        if self._ended:
+            return
+        if self.process.poll() is None and self._loop.now_ns() < until_ns:
+            self._loop.call_at(self._loop.now_ns() + _POLL_NS, self._await_exit, until_ns)
+            return
+        running = self.process.poll() is None
+        what = "closed its stdout" if running else "ended before the run did"
+        self._fail(f"Node {self.name} {what}: {self.postmortem()}")
+
+    def _fail(self, report: str) -> None:
+        if not self._ended:
+            self._ended = True
+            self._loop.watch(self._stdout, None, None)
+            self._on_failure(RunFailure(report))
+
+    def _stderr_tail(self) -> str:
+        try:
+            with self.log.open("rb") as file:
+                file.seek(max(0, self.log.stat().st_size - 16384))
+                return "\n".join(file.read().decode(errors="replace").splitlines()[-_KEPT_LINES:])
+        except OSError as error:
+            return f"(cannot be read: {error})"
+
+
+def _describe_status(status: int | None) -> str:
+    if status is None:
+        return "it is still running."
+    if status < 0:
+        return f"killed by {signal.Signals(-status).name}."
+    return f"exit status {status}."
+
+
+def _quote(text: str) -> str:
+    return indent(clip(text, 8000)) if text.strip() else "  (nothing)"
+
+
+def _cannot_start(node: str, program: str, error: OSError) -> RunFailure:
+    hint = "Check the path given with --bin."
+    if isinstance(error, PermissionError):
+        hint = f"Make it executable: chmod +x {program}"
+    elif error.errno == 8:  # ENOEXEC
+        hint = "A script needs a first line such as #!/usr/bin/env python3."
+    return RunFailure(f"Node {node} cannot be started: {program}: {error.strerror}. {hint}")

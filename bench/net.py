@@ -1,0 +1,193 @@
+"""The simulated network: unordered, with latency and partitions, between nodes, services and
+clients.
+
+- A message between nodes and services takes a latency drawn for it alone; a message to or from a
+  client
+  takes none and arrives in the same turn (latency there would only hide anomalies).
+- A partition drops at the receiver, when the message arrives, and only between nodes.
+- A message to a client that has gone is lost. One to or from a name that never was breaks the
+  protocol.
+
+Every message gets a number (`id`) and is journaled when sent and when received.
+[facts: Maelstrom's net.clj and doc/protocol.md]
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import orjson
+
+from bench.failure import RunFailure, clip, indent
+from bench.journal import Journal
+from bench.loop import Loop
+
+# Called with the sender, the decoded body and the whole message as encoded JSON.
+Deliver = Callable[[str, dict[str, Any], bytes], None]
+Latency = Callable[[], int]
+
+_NS_PER_MS = 1_000_000
+_MESSAGE_FIELDS = frozenset(("id", "src", "dest", "body"))
+
+
+def latency(distribution: str, mean_ms: float, random: Random) -> Latency:
+    """A function that draws a latency in nanoseconds (whole milliseconds, as Maelstrom draws them).
+
+    `uniform` is 0 up to twice the mean; `constant` is always the mean.
+    """
+    if mean_ms <= 0:
+        return lambda: 0
+    if distribution == "constant":
+        constant_ns = int(mean_ms) * _NS_PER_MS
+        return lambda: constant_ns
+    if distribution == "uniform":
+        return lambda: random.randrange(int(2 * mean_ms)) * _NS_PER_MS
+    return lambda: int(random.expovariate(1 / mean_ms)) * _NS_PER_MS
+
+
+@dataclass(slots=True)
+class Traffic:
+    """How many messages were sent and received, `init` and its reply among them."""
+
+    sent: int = 0
+    received: int = 0
+
+
+class Network:
+    """Routes messages between named endpoints.
+
+    `trace`, when given, is called with "send" or "recv" and each message (`--log-net-send`,
+    `-recv`).
+    """
+
+    def __init__(
+        self,
+        loop: Loop,
+        journal: Journal,
+        draw_latency_ns: Latency,
+        trace: Callable[[str, bytes], None] | None = None,
+    ) -> None:
+        self._loop = loop
+        self._journal = journal
+        self._draw_latency_ns = draw_latency_ns
+        self._trace = trace
+        self._endpoints: dict[str, Deliver] = {}
+        self._gone: set[str] = set()
+        self._cut: dict[str, set[str]] = {}
+        self._next_id = 0
+        self.clients = Traffic()
+        self.servers = Traffic()
+
+    def add(self, name: str, deliver: Deliver) -> None:
+        """Connect an endpoint. Names that begin with `c` are clients, as in Maelstrom."""
+        self._endpoints[name] = deliver
+
+    def remove(self, name: str) -> None:
+        """Disconnect an endpoint; messages to it are lost from now on."""
+        del self._endpoints[name]
+        self._gone.add(name)
+
+    def partition(self, cut: Mapping[str, Iterable[str]]) -> None:
+        """Let each receiver drop what comes from the given senders, beside earlier cuts."""
+        for receiver, senders in cut.items():
+            if senders:
+                self._cut.setdefault(receiver, set()).update(senders)
+
+    def heal(self) -> None:
+        """End all partitions."""
+        self._cut = {}
+
+    def send(self, src: str, dest: str, body: dict[str, Any]) -> None:
+        """Send a body that the bench itself made (a client or a service)."""
+        identity = self._next_id
+        # Names need no escaping: the bench made them (clients, services) or checked them (nodes).
+        wire = b'{"id":%d,"src":"%b","dest":"%b","body":%b}' % (
+            identity,
+            src.encode(),
+            dest.encode(),
+            orjson.dumps(body),
+        )
+        self._enter(src, dest, body, wire)
+
+    def send_line(self, node: str, line: bytes) -> None:
+        """Send a line that a node printed. Raises `RunFailure` with a report when it is no
+        message.
+        """
+        try:
+            message = orjson.loads(line)
+            src, dest, body = message["src"], message["dest"], message["body"]
+        except (ValueError, KeyError, TypeError):
+            raise _malformed(node, line) from None
+        if type(body) is not dict or type(src) is not str or type(dest) is not str:
+            raise _malformed(node, line)
+        endpoints = self._endpoints
+        if (dest not in endpoints and dest not in self._gone) or src not in endpoints:
+            raise self._unknown_endpoint(node, src, dest, line)
+        if len(message) == 3 and line[:1] == b"{":
+            wire = b'{"id":%d,%b' % (self._next_id, line[1:])
+        else:
+            if not message.keys() <= _MESSAGE_FIELDS:
+                raise _malformed(node, line)
+            message["id"] = self._next_id
+            wire = orjson.dumps(message)
+        self._enter(src, dest, body, wire)
+
+    def _enter(self, src: str, dest: str, body: dict[str, Any], wire: bytes) -> None:
+        self._next_id += 1
+        now_ns = self._loop.now_ns()
+        self._journal.sent(now_ns, wire)
+        if self._trace:
+            self._trace("send", wire)
+        of_client = src[0] == "c" or dest[0] == "c"
+        (self.clients if of_client else self.servers).sent += 1
+        latency_ns = 0 if of_client else self._draw_latency_ns()
+        if latency_ns:
+            self._loop.call_at(now_ns + latency_ns, self._arrive, src, dest, body, wire)
+        else:
+            self._arrive(src, dest, body, wire)
+
+    def _arrive(self, src: str, dest: str, body: dict[str, Any], wire: bytes) -> None:
+        deliver = self._endpoints.get(dest)
+        if deliver is None or (self._cut and src in self._cut.get(dest, ())):
+            return
+        self._journal.received(self._loop.now_ns(), wire)
+        if self._trace:
+            self._trace("recv", wire)
+        (self.clients if src[0] == "c" or dest[0] == "c" else self.servers).received += 1
+        deliver(src, body, wire)
+
+    def _unknown_endpoint(self, node: str, src: str, dest: str, line: bytes) -> RunFailure:
+        name, role = (dest, "to") if src in self._endpoints else (src, "as")
+        return RunFailure(
+            f"Node {node} sent a message {role} {name!r}, which is no node, service or client of"
+            f" this run.\nThe names are: {', '.join(sorted(self._endpoints))}.\nThe line:\n"
+            f"{indent(clip(line.decode(errors='replace')))}"
+        )
+
+
+def _malformed(node: str, line: bytes) -> RunFailure:
+    """The report on a line that is no message: what it is, what it should be, where to print else."""
+    try:
+        message = orjson.loads(line)
+    except ValueError as error:
+        what = f"is not one JSON object: {error}"
+    else:
+        what = f"is no message: {_why_no_message(message)}"
+    return RunFailure(
+        f"Node {node} printed a line on stdout that {what}.\nThe line:\n"
+        f"{indent(clip(line.decode(errors='replace')))}\n"
+        'A message is {"src": "n0", "dest": "c1", "body": {"type": ...}} on one line.'
+        " Anything else, such as a log, belongs on stderr."
+    )
+
+
+def _why_no_message(message: Any) -> str:
+    if not isinstance(message, dict):
+        return "it is JSON, but not an object"
+    for name, kind, form in (("src", str, "a string"), ("dest", str, "a string")):
+        if not isinstance(message.get(name), kind):
+            return f"`{name}` must be {form}"
+    if not isinstance(message.get("body"), dict):
+        return "`body` must be an object"
+    return f"unknown fields {sorted(message.keys() - _MESSAGE_FIELDS)}"

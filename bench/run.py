@@ -1,0 +1,289 @@
+"""One run from the first process to the last operation.
+
+    start the nodes, init each          (10 s)
+    main phase: operations at a rate, faults beside them   (--time-limit)
+    heal, wait                          (--recovery-time; only if the workload has a final phase)
+    final phase: what the workload wants to see at the end
+    stop the nodes
+
+The run is the same on real processes and on a virtual clock: loop, hosts and files are handed in.
+"""
+
+import gc
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any, BinaryIO, Protocol
+
+from bench.failure import RunFailure, clip, indent
+from bench.generator import FinalPhase, MainPhase, Phase
+from bench.history import Op
+from bench.hosts import Host, Hosts, OnFailure, OnLine
+from bench.journal import Journal
+from bench.loop import Loop
+from bench.nemesis import PartitionNemesis
+from bench.net import Deliver, Network, latency
+from bench.options import TestOptions
+from bench.recorder import Recorder
+from bench.services import connect, default_services
+from bench.worker import ClientIds, Worker
+from bench.workload import Setting, Workload
+
+INIT_LIMIT_S = 10
+_FLUSH_NS = 250_000_000
+
+MakeHosts = Callable[[OnLine, OnFailure], Hosts]
+
+
+class Watcher(Protocol):
+    """Told how a run goes, for showing it."""
+
+    def phase(self, name: str) -> None:
+        """Another phase begins."""
+        ...
+
+    def trace(self, event: str, message: bytes) -> None:
+        """A message was sent or received (only with `--log-net-send`, `--log-net-recv`)."""
+        ...
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a run leaves in memory. `failure` is why it ended early, if it did."""
+
+    history: list[Op]
+    network: Network
+    failure: RunFailure | None
+    history_origin_ns: int
+
+
+def random_streams(seed: str) -> Callable[[str], Random]:
+    """Streams of randomness by name: drawing from one does not shift another."""
+    return lambda name: Random(f"{seed}/{name}")
+
+
+class Run:
+    """Everything of one run, wired together."""
+
+    def __init__(
+        self,
+        options: TestOptions,
+        build_workload: Callable[[Setting], Workload],
+        loop: Loop,
+        make_hosts: MakeHosts,
+        *,
+        history_file: BinaryIO,
+        journal_file: BinaryIO,
+        watcher: Watcher,
+    ) -> None:
+        self.options = options
+        self.failure: RunFailure | None = None
+        self._loop = loop
+        self._watcher = watcher
+        self._random = random_streams(options.seed)
+        self._journal = Journal(journal_file)
+        self.recorder = Recorder(loop, history_file)
+        self.network = self._make_network()
+        self._hosts = make_hosts(self._receive, self.fail)
+        self._client_ids = ClientIds()
+        self.workload = build_workload(
+            Setting(options.nodes, options.concurrency, options.as_dict(), self._random)
+        )
+        self._workers = [self._make_worker(number) for number in range(options.concurrency)]
+        self.nemesis = self._make_nemesis()
+        self._nemesis_runs = False
+        self._phase: Phase | None = None
+
+    def fail(self, failure: RunFailure) -> None:
+        """End the run as soon as the present turn is over; the first reason counts."""
+        self.failure = self.failure or failure
+
+    def operations(self) -> int:
+        """How many operations have been completed (for showing progress)."""
+        return len(self.recorder.ops) // 2
+
+    def fault(self) -> str:
+        """The fault that is active, or an empty string."""
+        shape = self.nemesis.active if self.nemesis else None
+        return f"partition ({shape})" if shape else ""
+
+    def execute(self) -> Outcome:
+        """Do it all. A failure is in the outcome, not raised; no node is left behind."""
+        # The history grows by objects that live on: the collector would walk them all, again and
+        # again, for a tenth of a second each time. Nothing in the bench makes garbage in cycles.
+        gc.disable()
+        try:
+            self._perform()
+        except RunFailure as failure:
+            self.fail(failure)
+        except OSError as error:
+            self.fail(RunFailure(f"The bench cannot write its files: {error}"))
+        finally:
+            gc.enable()
+            self._watcher.phase("stopping the nodes")
+            self._hosts.stop()
+            self._close_files()
+        return Outcome(self.recorder.ops, self.network, self.failure, self.recorder.origin_ns)
+
+    def _perform(self) -> None:
+        self._start_nodes()
+        self._watcher.phase("main phase")
+        self.recorder.start()
+        self._flush()
+        self._run_phase(self._main_phase())
+        if self.workload.final_generator is None:
+            return
+        if self.nemesis:
+            self._nemesis_runs = False
+            self.nemesis.stop()
+        self._watcher.phase("recovery")
+        self._sleep(self.options.recovery_time_s)
+        self._watcher.phase("final phase")
+        generator, limit_s = self.workload.final_generator, self.workload.final_limit_s
+        self._run_phase(
+            FinalPhase(self._loop, self.recorder, self._workers, generator, limit_s=limit_s)
+        )
+
+    def _start_nodes(self) -> None:
+        self._watcher.phase("starting the nodes")
+        connect(self.network, default_services(self._random))
+        hosts = self._hosts.start()
+        for host in hosts:
+            self.network.add(host.name, _giver(host))
+        waiting = {host.name for host in hosts}
+        for host in hosts:
+            self._initialise(host, waiting)
+        self._wait(lambda: not waiting)
+
+    def _initialise(self, host: Host, waiting: set[str]) -> None:
+        client = self._client_ids.next()
+
+        def deliver(_src: str, body: dict[str, Any], _wire: bytes) -> None:
+            if body.get("type") != "init_ok" or body.get("in_reply_to") != 1:
+                self.fail(_bad_init(host.name, body))
+            waiting.discard(host.name)
+
+        def expire() -> None:
+            if host.name in waiting:
+                self.fail(_no_init(host))
+
+        self.network.add(client, deliver)
+        self._loop.call_at(self._loop.now_ns() + int(INIT_LIMIT_S * 1e9), expire)
+        nodes = list(self.options.nodes)
+        body = {"type": "init", "node_id": host.name, "node_ids": nodes, "msg_id": 1}
+        self.network.send(client, host.name, body)
+
+    def _main_phase(self) -> Phase:
+        if self.nemesis:
+            self._nemesis_runs = True
+            self._loop.call_soon(self._turn_nemesis)
+        return MainPhase(
+            self._loop,
+            self.recorder,
+            self._workers,
+            self.workload.generator,
+            rate=self.options.rate,
+            limit_s=self.options.time_limit_s,
+            random=self._random("schedule"),
+        )
+
+    def _turn_nemesis(self) -> None:
+        limit_ns = int(self.options.time_limit_s * 1e9)
+        if self._nemesis_runs and self.nemesis and self.recorder.now_ns() < limit_ns:
+            pause_ns = self.nemesis.turn()
+            self._loop.call_at(self._loop.now_ns() + pause_ns, self._turn_nemesis)
+
+    def _run_phase(self, phase: Phase) -> None:
+        self._phase = phase
+        self._wait(lambda: phase.done)
+
+    def _sleep(self, seconds: float) -> None:
+        end_ns = self._loop.now_ns() + int(seconds * 1e9)
+        self._loop.call_at(end_ns, lambda: None)
+        self._wait(lambda: self._loop.now_ns() >= end_ns)
+
+    def _wait(self, done: Callable[[], bool]) -> None:
+        self._loop.run_until(lambda: self.failure is not None or done())
+        if self.failure:
+            raise self.failure
+
+    def _receive(self, node: str, line: bytes) -> None:
+        """A node printed a line."""
+        try:
+            self.network.send_line(node, line)
+        except RunFailure as failure:
+            self.fail(failure)
+
+    def _completed(self, worker: Worker, op: Op) -> None:
+        if self._phase:
+            self._phase.completed(worker, op)
+
+    def _flush(self) -> None:
+        self.recorder.flush()
+        self._journal.flush()
+        self._loop.call_at(self._loop.now_ns() + _FLUSH_NS, self._flush)
+
+    def _close_files(self) -> None:
+        for file in (self.recorder, self._journal):
+            try:
+                file.close()
+            except OSError as error:
+                self.fail(RunFailure(f"The bench cannot write its files: {error}"))
+
+    def _make_network(self) -> Network:
+        options = self.options
+        draw = latency(options.latency_dist, options.latency_ms, self._random("net"))
+        events = {"send": options.log_net_send, "recv": options.log_net_recv}
+        if not any(events.values()):
+            return Network(self._loop, self._journal, draw)
+
+        def trace(event: str, message: bytes) -> None:
+            if events[event]:
+                self._watcher.trace(event, message)
+
+        return Network(self._loop, self._journal, draw, trace)
+
+    def _make_worker(self, number: int) -> Worker:
+        nodes: Sequence[str] = self.options.nodes
+        return Worker(
+            number,
+            nodes[number % len(nodes)],
+            concurrency=self.options.concurrency,
+            workload=self.workload,
+            loop=self._loop,
+            network=self.network,
+            recorder=self.recorder,
+            client_ids=self._client_ids,
+            on_complete=self._completed,
+            on_failure=self.fail,
+        )
+
+    def _make_nemesis(self) -> PartitionNemesis | None:
+        if "partition" not in self.options.nemesis:
+            return None
+        return PartitionNemesis(
+            self.network,
+            self.options.nodes,
+            self.options.nemesis_interval_s,
+            self._random("nemesis"),
+            self.recorder.record,
+        )
+
+
+def _giver(host: Host) -> Deliver:
+    deliver = host.deliver
+    return lambda _src, _body, wire: deliver(wire)
+
+
+def _no_init(host: Host) -> RunFailure:
+    return RunFailure(
+        f"Node {host.name} did not answer its init message within {INIT_LIMIT_S} s:"
+        f" {host.postmortem()}"
+    )
+
+
+def _bad_init(node: str, body: dict[str, Any]) -> RunFailure:
+    return RunFailure(
+        f"Node {node} should have answered its init message with\n"
+        f'  {{"type": "init_ok", "in_reply_to": 1}}\nbut answered\n{indent(clip(repr(body)))}'
+    )

@@ -1,0 +1,180 @@
+"""Workers: each performs one operation after another through its client, as callbacks on the loop."""
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+import orjson
+
+from bench.errors import error_of
+from bench.failure import RunFailure, clip, indent
+from bench.history import Op, OpType
+from bench.keyword import Keyword
+from bench.loop import Loop
+from bench.net import Network
+from bench.recorder import Recorder
+from bench.workload import (
+    Client,
+    CrashClient,
+    Draft,
+    MalformedReply,
+    Rpc,
+    RpcError,
+    RpcTimeout,
+    Steps,
+    Workload,
+)
+
+
+class ClientIds:
+    """Hands out client names: c0, c1, ...; never the same one twice."""
+
+    def __init__(self) -> None:
+        self._numbers = count()
+
+    def next(self) -> str:
+        return f"c{next(self._numbers)}"
+
+
+class Worker:
+    """Performs operations on one node, one at a time.
+
+    `on_complete(worker, op)` is called after each completion, `on_failure` when a reply breaks the
+    protocol.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        node: str,
+        *,
+        concurrency: int,
+        workload: Workload,
+        loop: Loop,
+        network: Network,
+        recorder: Recorder,
+        client_ids: ClientIds,
+        on_complete: Callable[["Worker", Op], None],
+        on_failure: Callable[[RunFailure], None],
+    ) -> None:
+        self.number = number
+        self.node = node
+        self.process = number
+        self._concurrency = concurrency
+        self._workload = workload
+        self._loop = loop
+        self._network = network
+        self._recorder = recorder
+        self._client_ids = client_ids
+        self._on_complete = on_complete
+        self._on_failure = on_failure
+        self._client: Client | None = None
+        self._client_id = ""
+        self._op: Op | None = None
+        self._steps: Steps | None = None
+        self._rpc: Rpc | None = None  # the request that waits for its reply
+        self._msg_id = 0
+        self._deadline_ns = 0
+        self._alarm_ns: int | None = None  # when the earliest timer of this worker goes off
+
+    def invoke(self, draft: Draft) -> None:
+        """Begin an operation."""
+        op = self._recorder.record("invoke", self.process, draft.f, draft.value, draft.extra)
+        self._op = op
+        self._steps = (self._client or self._open()).invoke(op)
+        self._advance(self._steps.send, None)
+
+    def _open(self) -> Client:
+        self._client_id = self._client_ids.next()
+        self._msg_id = 0
+        self._network.add(self._client_id, self._deliver)
+        self._client = self._workload.open_client(self.node)
+        return self._client
+
+    def _advance(self, resume: Callable[[Any], Rpc], argument: Any) -> None:
+        """Let the client go on to its next request or its end, and act on which it is."""
+        try:
+            rpc = resume(argument)
+        except StopIteration as finished:
+            self._complete("ok", value=finished.value)
+        except CrashClient:
+            self._complete("info")
+        except RpcTimeout:
+            self._complete(self._unknown_outcome(), error=Keyword("net-timeout"))
+        except RpcError as error:
+            outcome = "fail" if error.definite else self._unknown_outcome()
+            self._complete(outcome, error=[Keyword(error.name), error.text])
+        except MalformedReply as malformed:
+            self._complete("info", error=f"indeterminate: {malformed}")
+            self._on_failure(_report(self.node, malformed))
+        except Exception as bug:
+            # A workload's client is broken. The operation's outcome is unknown; the `exceptions`
+            # checker reports it, and the run goes on.
+            self._complete("info", error=f"indeterminate: {bug}", exception=type(bug).__name__)
+        else:
+            self._send(rpc)
+
+    def _unknown_outcome(self) -> OpType:
+        """An operation without effects did not happen, whatever became of its messages."""
+        assert self._op
+        return "fail" if self._op.f in self._workload.idempotent else "info"
+
+    def _send(self, rpc: Rpc) -> None:
+        self._msg_id += 1
+        self._rpc = rpc
+        self._deadline_ns = self._loop.now_ns() + rpc.timeout_ms * 1_000_000
+        # One timer serves many requests: it moves on to the deadline of whatever waits when it
+        # rings.
+        if self._alarm_ns is None or self._deadline_ns < self._alarm_ns:
+            self._set_alarm()
+        self._network.send(self._client_id, rpc.dest, {**rpc.body, "msg_id": self._msg_id})
+
+    def _set_alarm(self) -> None:
+        self._alarm_ns = self._deadline_ns
+        self._loop.call_at(self._deadline_ns, self._ring)
+
+    def _ring(self) -> None:
+        self._alarm_ns = None
+        if self._rpc is None or self._steps is None:
+            return
+        if self._loop.now_ns() < self._deadline_ns:
+            self._set_alarm()
+            return
+        self._rpc = None
+        self._advance(self._steps.throw, RpcTimeout())
+
+    def _deliver(self, _src: str, body: dict[str, Any], _wire: bytes) -> None:
+        if self._rpc is None or body.get("in_reply_to") != self._msg_id:
+            return  # an answer to a request that was given up
+        assert self._steps
+        self._rpc = None
+        if body.get("type") == "error":
+            self._advance(self._steps.throw, error_of(body))
+        else:
+            self._advance(self._steps.send, body)
+
+    def _complete(self, type: OpType, value: Any = None, **extra: Any) -> None:  # noqa: A002
+        op = self._op
+        assert op
+        self._op = self._steps = None
+        value = value if type == "ok" else op.value
+        done = self._recorder.record(
+            type, self.process, op.f, value, {**op.extra, **extra} if extra else op.extra
+        )
+        if type == "info":
+            self.process += self._concurrency
+            if not self._workload.reusable:
+                self._network.remove(self._client_id)
+                self._client = None
+        self._on_complete(self, done)
+
+
+def _report(node: str, malformed: MalformedReply) -> RunFailure:
+    def show(body: Any) -> str:
+        return indent(clip(orjson.dumps(body).decode()))
+
+    return RunFailure(
+        f"Node {node} sent a malformed reply: {malformed.why}.\nThe request was\n"
+        f"{show(malformed.request)}\nand the reply should look like\n"
+        f"{indent(malformed.expected)}\nbut it was\n{show(malformed.reply)}"
+    )

@@ -1,0 +1,1 @@
+"""The node: the only part that ships in a node."""

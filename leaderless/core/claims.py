@@ -1,0 +1,62 @@
+"""Task claiming: tasks one after the other, each done by one worker at a time, whoever crashes.
+
+    REGISTER   {epoch, owner, beat, task, failures, dead}      a lease (`lease`) with these notes
+
+A worker claims the current task by taking the lease, works, and releases it: done, which makes the next task
+current, or failed. Taking over from a worker that crashed counts as a failure too. After FAILURES_MAX of
+them in a row the task is *dead*, and no worker tries it again before somebody has looked.
+
+An operator who has removed the cause revives it by writing the register anew, with the same `epoch` and
+`task`: `owner` null, `failures` 0, `dead` false. It must keep `epoch`, or workers of old epochs count again.
+"""
+
+from collections.abc import Generator
+from typing import Any
+
+from leaderless.core.lease import Lease
+from leaderless.core.strategy import Clock
+
+FAILURES_MAX = 5
+
+FIRST_TASK = {"task": 0, "failures": 0, "dead": False}
+
+
+class Claims:
+    """Claims of one worker on the tasks of one register; `worker` is unique to this start of the node."""
+
+    def __init__(self, clock: Clock, register: str, worker: str) -> None:
+        self._lease = Lease(clock, register, worker)
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the claim that is held."""
+        epoch: int = self._lease.held["epoch"]
+        return epoch
+
+    def claim(self) -> Generator[Any, Any, int | None]:
+        """Claim the current task; returns its number, None when a live worker has it or it is dead."""
+        state = FIRST_TASK | (yield from self._lease.seek())
+        crashed = state["owner"] is not None
+        notes = _failed(state) if crashed else {}
+        if state["dead"] or not (yield from self._lease.take(state, **notes)):
+            return None
+        if self._lease.held["dead"]:  # the crash was one too many
+            yield from self._lease.release()
+            return None
+        task: int = state["task"]
+        return task
+
+    def beat(self) -> Generator[Any, Any, None]:
+        """Show that the worker is alive. Raises `LeaseLost` when it was taken for dead."""
+        return self._lease.beat()
+
+    def release(self, done: bool) -> Generator[Any, Any, None]:
+        """Give the task back, `done` or failed; a claim that was lost meanwhile is left alone."""
+        state = self._lease.held
+        notes = {"task": state["task"] + 1, "failures": 0} if done else _failed(state)
+        return self._lease.release(**notes)
+
+
+def _failed(state: dict[str, Any]) -> dict[str, Any]:
+    failures = state["failures"] + 1
+    return {"failures": failures, "dead": failures >= FAILURES_MAX}

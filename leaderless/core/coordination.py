@@ -1,0 +1,111 @@
+"""The coordination layer: recipes on a compare-and-set store, built from `Get`, `Put` and `Cas` only.
+
+Each is a sub-process (`value = yield from read("x")`). A recipe that has asked `ATTEMPTS` times without an
+answer raises `StoreSilent`: whatever was under way may have happened.
+"""
+
+from bisect import bisect_left
+from collections.abc import Generator, Sequence
+from typing import Any
+
+from leaderless.core.messages import Cas, Failure, Get, Mismatch, Missing, Ok, Outcome, Put
+
+TOMBSTONE = {"deleted": True}  # the stores have no delete
+ATTEMPTS = 3  # of a second each: with the call before them, inside a client's patience of five
+
+
+class StoreSilent(Exception):
+    """The store did not answer, however often it was asked; the outcome is unknown."""
+
+
+def failure_of(error: Exception) -> Failure:
+    """What a client is told when a request could not be carried through: never that nothing happened."""
+    if isinstance(error, StoreSilent):
+        return Failure("timeout", str(error))
+    # such as a register that holds what no node ever wrote
+    return Failure("crash", f"{type(error).__name__}: {error}")
+
+
+def read(register: str) -> Generator[Any, Any, Any]:
+    """The value of a register, None when it is missing."""
+    for _ in range(ATTEMPTS):
+        outcome: Outcome = yield Get(register)
+        match outcome:
+            case Ok(value):
+                return value
+            case Missing():
+                return None
+    raise StoreSilent(f"{register!r} could not be read: the store did not answer {ATTEMPTS} times")
+
+
+def create(register: str, value: Any) -> Generator[Any, Any, None]:
+    """Make a register that never changes: it exists when this ends, whoever made it."""
+    for _ in range(ATTEMPTS):
+        outcome: Outcome = yield Cas(register, None, value, create=True)
+        if isinstance(outcome, Ok | Mismatch):
+            return
+    raise StoreSilent(f"{register!r} could not be made: the store did not answer {ATTEMPTS} times")
+
+
+def raise_to(register: str, target: int, known: int | None = None) -> Generator[Any, Any, int]:
+    """Raise a register to at least `target`; it never goes back, whichever answers get lost.
+
+    `known` is a value that it had once, None if it may be missing; returns the one that it has now.
+    """
+    while known is None or known < target:
+        outcome = yield Cas(register, known, target, create=known is None)
+        if isinstance(outcome, Ok):
+            return target
+        known = yield from read(register)
+    return known
+
+
+def replace(register: str, old: Any, new: Any) -> Generator[Any, Any, bool]:
+    """Compare-and-set until the outcome is known: whether `old` (None: missing) became `new`, and stayed.
+
+    Nobody else ever writes this `new`, and it never stood there before: so to find it after an unknown
+    outcome proves that an own attempt came about.
+    """
+    unsure = False
+    for _ in range(ATTEMPTS):
+        outcome: Outcome = yield Cas(register, old, new, create=old is None)
+        match outcome:
+            case Ok():
+                return True
+            case Mismatch() | Missing():
+                return unsure and (yield from read(register)) == new
+        unsure = True
+    raise StoreSilent(f"{register!r} may be replaced or not: no answer to {ATTEMPTS} attempts")
+
+
+def increment(register: str, by: str) -> Generator[Any, Any, int]:
+    """Count one up, atomically; returns the new count, from 1, which nobody else is given.
+
+    `by` names this very increment, or it would take another one's count for its own. One that got no
+    answer and was overtaken cannot tell whether it counted, and counts again: gaps, but never the same
+    number twice.
+    """
+    while True:
+        current = yield from read(register)
+        count: int = (current["count"] if current else 0) + 1
+        if (yield from replace(register, current, {"count": count, "by": by})):
+            return count
+
+
+def delete(register: str) -> Generator[Any, Any, None]:
+    """Leave a tombstone in a register; it stands when this ends."""
+    for _ in range(ATTEMPTS):
+        if isinstance((yield Put(register, TOMBSTONE)), Ok):
+            return
+    raise StoreSilent(
+        f"{register!r} could not be deleted: the store did not answer {ATTEMPTS} times"
+    )
+
+
+def ceiling(ends: Sequence[int], offset: int) -> int | None:
+    """The place of the batch that holds `offset`, in a sparse index of the batches' last offsets.
+
+    That is the first batch which ends at or after `offset`; None if all end before it.
+    """
+    place = bisect_left(ends, offset)
+    return place if place < len(ends) else None

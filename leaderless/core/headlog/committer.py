@@ -1,0 +1,211 @@
+"""The committer: puts batches into the log, its own node's and those handed over by peers.
+
+Group commit: all batches that wait go into one compare-and-set of the head. It succeeds only from the
+very head that the replica is at, so the replica knew the whole log then, and its check that a batch is not
+in it yet held: that makes a retry after an unknown outcome, a duplicated hand-over, and a hand-over that its
+node gave up and committed itself all safe. Every way to fail (conflict, no answer) ends in the same place:
+read the head, see which batches are in the log, go on with the rest.
+"""
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from leaderless.core.coordination import StoreSilent, create
+from leaderless.core.headlog import trace as steps
+from leaderless.core.headlog.compaction import Compactor
+from leaderless.core.headlog.economics import Company, Rate, reading_ahead_pays
+from leaderless.core.headlog.head import REGISTER, Entry, Head, segment_of
+from leaderless.core.headlog.replica import Replica
+from leaderless.core.messages import Batch, Cas, Mismatch, Missing, Ok
+from leaderless.core.process import Fire, Process, Signal, Sleep, Start, Together, Wait
+from leaderless.core.strategy import Clock
+
+REST_EVERY = 8
+COMMIT_BYTES = 65_536  # one compare-and-set carries no more, unless a single batch does
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """A batch to be committed; `done` fires when it is in the log or can never get there.
+
+    It also fires after one attempt that failed, unless this node is the one that commits most: who loses a
+    conflict has learnt who won, and its batches, own and handed over, do better there than in the next race.
+    """
+
+    batch: Batch
+    arrived_at: float
+    tried: bool = False
+    done: Signal = field(default_factory=Signal)
+
+
+class Committer:
+    """Commits jobs one group at a time."""
+
+    def __init__(self, clock: Clock, replica: Replica, node: str, compactor: Compactor) -> None:
+        self._clock = clock
+        self._replica = replica
+        self._node = node
+        self._compactor = compactor
+        self._jobs: list[Job] = []
+        self._running = False
+        self._failures = 0  # in a row
+        self._in_a_row = 0  # commits without a pause
+        self._own = Rate()
+        self._sealing: Signal | None = None
+        self._sealed = -1  # the last segment that is known to be written
+        self._company = Company()
+
+    def submit(self, job: Job) -> Process:
+        """Take a job; it is worked on while others wait for `job.done`."""
+        self._jobs.append(job)
+        self._company.arrived(self._clock.now)
+        if not self._running:
+            self._running = True
+            yield Start(self._run())
+
+    def _run(self) -> Process:
+        yield from self._linger()
+        while self._jobs:
+            with suppress(StoreSilent):  # a job may be in the log, or get there still: ask again
+                yield from self._commit()
+            yield from self._settle()
+            if self._jobs:
+                yield from self._linger(self._rest_s())
+        self._running, self._in_a_row = False, 0
+
+    def _rest_s(self) -> float:
+        """Between commits without a pause, now and then a round trip of rest.
+
+        A node that reaches nobody must commit for itself: it reads the head, and one round trip later
+        replaces it. Against an endless row of commits it would lose for ever.
+        """
+        if self._in_a_row % REST_EVERY or not self._in_a_row:
+            return 0.0
+        return self._replica.store.mean_s
+
+    def _linger(self, rest_s: float = 0.0) -> Process:
+        """Wait for company, after `rest_s`: at least for what arrived together with the first."""
+        now, waiting = self._clock.now, len(self._jobs)
+        linger_s = self._company.linger_s(self._replica.store.mean_s, now)
+        yield Sleep(now + linger_s + rest_s)
+        if linger_s:
+            self._company.came(len(self._jobs) - waiting)
+
+    def _commit(self) -> Process:
+        replica, head = self._replica, self._replica.head
+        if not replica.loaded or any(job.batch.epoch > head.epoch for job in self._jobs):
+            yield from replica.refresh()
+            head = replica.head
+        batches = self._eligible(head)
+        if not batches:
+            return
+        if head.full:
+            yield from self._seal(head)
+            if replica.head is not head:
+                return  # another process learnt of a newer head meanwhile
+        ends = {key: replica.view.end(key) for batch in batches for key in batch.appends}
+        entries = [_entry(batch, ends) for batch in batches]
+        size = sum(batch.size for batch in batches)
+        yield from self._replace(head.with_entries(entries, size, self._node), entries)
+
+    def _replace(self, new: Head, entries: list[Entry]) -> Process:
+        """One compare-and-set from the replica's head; on any other outcome than ok, look again."""
+        replica, old, asked_at = self._replica, self._replica.head, self._clock.now
+        cas = Cas(REGISTER, old.value, new.value, create=old.value is None)
+        ahead = reading_ahead_pays(replica.contention, replica.store.mean_s, self._failures)
+        calls = [_call(cas), replica.refresh()] if ahead else [_call(cas)]
+        replica.trace("Try", steps.carried, entries)
+        outcome = (yield Together(calls))[0]
+        if isinstance(outcome, Ok | Mismatch | Missing):
+            replica.store.took(self._clock.now - asked_at)
+        self._failures += not isinstance(outcome, Ok)
+        if replica.head is not old:
+            return  # another process learnt of a newer head, which includes ours if ours came about
+        if isinstance(outcome, Ok):
+            replica.committed(new, entries, asked_at)
+            self._failures = 0
+            self._in_a_row += 1
+            self._own.happened(1, self._clock.now)
+            if new.full:
+                yield Start(self._seal_ahead(new))
+        else:
+            if isinstance(outcome, Mismatch | Missing):
+                replica.trace("Conflict")
+            else:
+                replica.trace("Unknown", steps.carried, entries)
+            yield from replica.refresh()
+
+    def _eligible(self, head: Head) -> list[Batch]:
+        """The batches that belong into the log now, each once, up to COMMIT_BYTES."""
+        batches: dict[tuple[str, int], Batch] = {}
+        size = 0
+        for job in self._jobs:
+            batch = job.batch
+            if head.fenced or batch.epoch != head.epoch:
+                continue
+            if self._replica.view.contains(batch.writer, batch.seq):
+                continue
+            size += batch.size
+            if batches and size > COMMIT_BYTES:
+                break
+            batches[batch.writer, batch.seq] = batch
+            job.tried = True
+        return list(batches.values())
+
+    def _settle(self) -> Process:
+        """Let go of the jobs that are in the log, or can never get there."""
+        settled = [job for job in self._jobs if self._is_settled(job)]
+        self._jobs = [job for job in self._jobs if job not in settled]
+        for job in settled:
+            yield Fire(job.done)
+
+    def _is_settled(self, job: Job) -> bool:
+        head, batch = self._replica.head, job.batch
+        over = head.fenced or batch.epoch != head.epoch or (job.tried and not self._leads)
+        return over or self._replica.view.contains(batch.writer, batch.seq)
+
+    @property
+    def _leads(self) -> bool:
+        """Whether this node commits more often than all others: then it keeps what it could not commit."""
+        now = self._clock.now
+        return self._own.per_second(now) > self._replica.contention.rate
+
+    def _seal_ahead(self, head: Head) -> Process:
+        """Seal beside other work; who needs the room and finds nothing sealed does it again."""
+        with suppress(StoreSilent):
+            yield from self._seal(head)
+        yield from self._compactor.consider()
+
+    def _seal(self, head: Head) -> Process:
+        """Write a full tail to its segment, which exists when this ends. Raises `StoreSilent`."""
+        while self._sealed != head.sealed:
+            if self._sealing:
+                yield Wait(self._sealing)
+                continue
+            self._sealing = Signal()
+            silent = None
+            try:
+                segment = {"base": head.base, "entries": head.tail}
+                yield from create(segment_of(head.sealed), segment)
+                self._sealed = head.sealed
+                if self._replica.head.base == head.base:  # or others have sealed it, and gone on
+                    self._replica.trace("Seal", steps.sealed, head)
+            except StoreSilent as error:
+                silent = error
+            done, self._sealing = self._sealing, None
+            yield Fire(done)  # not in a `finally`: a generator must not yield while it is closed
+            if silent:
+                raise silent
+
+
+def _call(cas: Cas) -> Process:
+    return (yield cas)
+
+
+def _entry(batch: Batch, ends: dict[str, int]) -> Entry:
+    """The entry of a batch at the ends of the log: this assigns its offsets. Moves `ends`."""
+    appends = {}
+    for key, msgs in batch.appends.items():
+        appends[key] = [ends[key], msgs]
+        ends[key] += len(msgs)
+    return [batch.writer, batch.seq, appends, batch.commits]

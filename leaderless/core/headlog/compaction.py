@@ -1,0 +1,122 @@
+"""Compaction: sealed segments of all keys become runs (`runs`), in which each key's messages stand together.
+
+The three steps of the Leaderless Log Protocol, each of which may be cut off and done again:
+
+1. write: the run is made from segments FIRST..LAST (whoever makes it makes the same), and then listed in
+   `compacted` by a compare-and-set that carries the worker's epoch;
+2. delete: the segments of the listed run get tombstones;
+3. cursor: `compacted.cursor` moves past them.
+
+Between any two steps every committed offset is readable (`CommittedReadable`): a reader that meets a
+tombstone reads `compacted` again, where the run has been listed since step 1. The cursor never passes what
+is compacted (`CursorNeverPassesCompacted`). Whichever node claims the task does it (`leaderless.core.claims`);
+taking a claim first raises `compacted.epoch`, so the update of a stale worker fails.
+"""
+
+from collections.abc import Generator
+from typing import Any
+
+from leaderless.core.claims import Claims
+from leaderless.core.coordination import TOMBSTONE, StoreSilent, create, delete, read, replace
+from leaderless.core.headlog import trace as steps
+from leaderless.core.headlog.head import segment_of
+from leaderless.core.headlog.replica import Replica
+from leaderless.core.headlog.runs import (
+    COMPACTED,
+    EMPTY_INDEX,
+    SEGMENTS_PER_RUN,
+    Index,
+    merge,
+)
+from leaderless.core.lease import LeaseLost
+from leaderless.core.process import Process, Start, Together
+from leaderless.core.strategy import Clock
+
+CLAIM = "claim/compaction"
+
+
+class Compactor:
+    """One node's part in compaction."""
+
+    def __init__(self, clock: Clock, replica: Replica, worker: str) -> None:
+        self._replica = replica
+        self._claims = Claims(clock, CLAIM, worker)
+        self._next = 0  # the first segment that is not known to be in a run
+        self._running = False
+
+    def consider(self) -> Process:
+        """Begin to compact if there is enough; called by the node that sealed a segment."""
+        if not self._running and self._replica.head.sealed - self._next >= SEGMENTS_PER_RUN:
+            self._running = True
+            yield Start(self._run())
+
+    def _run(self) -> Process:
+        try:
+            while self._replica.head.sealed - self._next >= SEGMENTS_PER_RUN:
+                if (yield from self._claims.claim()) is None:
+                    break
+                yield from self._compact()
+                yield from self._claims.release(done=True)
+        except (StoreSilent, LeaseLost):
+            pass  # whoever claims next goes on where this one stopped
+        finally:
+            self._running = False
+
+    def _compact(self) -> Generator[Any, Any, None]:
+        """One task, from wherever its last worker stopped."""
+        index = yield from self._take_over()
+        unfinished = index["runs"] and index["cursor"] <= index["runs"][-1]["last"]
+        if unfinished or self._replica.head.sealed - index["cursor"] >= SEGMENTS_PER_RUN:
+            self._replica.trace("Claim", steps.claimed, index)
+            try:
+                if not unfinished:  # or else a worker stopped between steps 1 and 3
+                    index = yield from self._write(index)
+                yield from self._finish(index)
+            except LeaseLost:
+                self._replica.trace("Release")
+                raise
+            self._replica.trace("Release")
+        self._next = (yield from self._read_index())[1]["cursor"]
+
+    def _take_over(self) -> Generator[Any, Any, Index]:
+        """Raise the index's epoch to the claim's: from now on every older worker's update fails."""
+        old, index = yield from self._read_index()
+        if index["epoch"] >= self._claims.epoch:
+            raise LeaseLost(CLAIM)
+        return (yield from self._update(old, index | {"epoch": self._claims.epoch}))
+
+    def _write(self, index: Index) -> Generator[Any, Any, Index]:
+        """Step 1."""
+        first = index["cursor"]
+        last = first + SEGMENTS_PER_RUN - 1
+        segments = yield Together([read(segment_of(number)) for number in range(first, last + 1)])
+        if TOMBSTONE in segments:
+            raise LeaseLost(CLAIM)  # another worker is further on
+        run = merge(segments)
+        register = f"run/{first}-{last}"
+        yield from create(register, run)
+        yield from self._claims.beat()
+        listed = {"register": register, "first": first, "last": last}
+        listed |= {"base": run["base"], "end": run["end"]}
+        return (yield from self._update(index, index | {"runs": [*index["runs"], listed]}))
+
+    def _finish(self, index: Index) -> Generator[Any, Any, None]:
+        """Steps 2 and 3 for the run that was listed last."""
+        trace, listed = self._replica.trace, index["runs"][-1]
+        trace("CompactWrite", steps.cursor, index)
+        numbers = range(index["cursor"], listed["last"] + 1)
+        yield Together([delete(segment_of(number)) for number in numbers])
+        trace("CompactDelete", steps.cursor, index)
+        yield from self._claims.beat()
+        yield from self._update(index, index | {"cursor": listed["last"] + 1})
+        trace("CompactCursor", steps.cursor, index)
+
+    def _read_index(self) -> Generator[Any, Any, tuple[Index | None, Index]]:
+        old: Index | None = yield from read(COMPACTED)
+        return old, old or EMPTY_INDEX
+
+    def _update(self, old: Index | None, new: Index) -> Generator[Any, Any, Index]:
+        """Replace the index; raises `LeaseLost` when another worker was there first."""
+        if not (yield from replace(COMPACTED, old, new)):
+            raise LeaseLost(CLAIM)
+        return new

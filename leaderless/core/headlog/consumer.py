@@ -1,0 +1,100 @@
+"""The consumer side: polls and committed offsets, answered from the view.
+
+A view older than the freshness bound is renewed first: one read of the head, however many requests wait
+for it. With a bound of 0 that read begins after the request came, so polls are linearizable.
+"""
+
+from dataclasses import dataclass, field
+
+from leaderless.core.coordination import StoreSilent
+from leaderless.core.headlog import trace as steps
+from leaderless.core.headlog.memory import Memory
+from leaderless.core.headlog.producer import Producer
+from leaderless.core.headlog.replica import Replica
+from leaderless.core.messages import (
+    CommitOffsets,
+    CommitOffsetsOk,
+    ListCommittedOffsets,
+    ListCommittedOffsetsOk,
+    Poll,
+    PollOk,
+    Reply,
+)
+from leaderless.core.process import Fire, Process, Signal, Start, Together, Wait
+from leaderless.core.strategy import Context
+
+
+@dataclass(slots=True, eq=False)
+class _Reading:
+    """A read of the head: since when, its end, and why it failed."""
+
+    since: float
+    done: Signal = field(default_factory=Signal)
+    silent: StoreSilent | None = None
+
+
+class Consumer:
+    """Answers readers of one node."""
+
+    def __init__(
+        self, context: Context, replica: Replica, producer: Producer, memory: Memory
+    ) -> None:
+        self._clock = context.clock
+        self._freshness_s = context.options.freshness_s
+        self._replica = replica
+        self._producer = producer
+        self._memory = memory
+        self._reading: _Reading | None = None
+
+    def poll(self, event: Poll) -> Process:
+        """Answer with a contiguous run of each key."""
+        if self._replica.confirmed_at < self._clock.now - self._freshness_s:
+            yield from self._freshen()
+        view, memory = self._replica.view, self._memory
+        msgs, old = {}, []
+        for key, offset in event.offsets.items():
+            if not view.is_in_memory(key, offset):
+                old.append(key)
+            elif run := view.read(key, offset):
+                msgs[key] = run
+        if old:
+            found = yield Together([memory.read(key, event.offsets[key]) for key in old])
+            msgs |= {key: run for key, run in zip(old, found, strict=True) if run}
+        for key, offset in event.offsets.items():
+            self._replica.trace("Poll", steps.polled, key, offset, msgs.get(key, []))
+        yield Reply(event.request, PollOk(msgs))
+
+    def list_committed_offsets(self, event: ListCommittedOffsets) -> Process:
+        """Answer with the highest committed offset known of each key."""
+        yield from self._freshen()
+        known = [self._replica.view.committed, self._producer.commits]
+        found = {key: [some[key] for some in known if key in some] for key in event.keys}
+        offsets = {key: max(some) for key, some in found.items() if some}
+        yield Reply(event.request, ListCommittedOffsetsOk(offsets))
+
+    def commit_offsets(self, event: CommitOffsets) -> Process:
+        """Take committed offsets at once. They reach the log with the next batch; until then a crash
+        loses them, which means that messages are delivered again, never that one is passed over."""
+        yield from self._producer.commit_offsets(event)
+        yield Reply(event.request, CommitOffsetsOk())
+
+    def _freshen(self) -> Process:
+        """Return when the view is within the freshness bound, counted from now."""
+        oldest = self._clock.now - self._freshness_s
+        while self._replica.confirmed_at < oldest:
+            reading = self._reading
+            if reading is None or reading.since < oldest:
+                reading = self._reading = _Reading(self._clock.now)
+                yield Start(self._read(reading))
+            yield Wait(reading.done)
+            if reading.silent:
+                raise reading.silent
+
+    def _read(self, reading: _Reading) -> Process:
+        try:
+            yield from self._replica.refresh()
+        except StoreSilent as silent:
+            reading.silent = silent
+        if self._reading is reading:
+            self._reading = None
+        yield Fire(reading.done)

@@ -1,0 +1,52 @@
+"""Keeps a view within its memory: what was compacted longest ago goes, and is read back when polled."""
+
+from collections.abc import Generator
+from typing import Any
+
+from leaderless.core.coordination import StoreSilent, read
+from leaderless.core.headlog.archive import messages_in
+from leaderless.core.headlog.replica import Replica
+from leaderless.core.headlog.runs import COMPACTED, EMPTY_INDEX, Index
+from leaderless.core.process import Process
+
+
+class Memory:
+    """Evicts runs of one node's view above `bytes_max`."""
+
+    def __init__(self, replica: Replica, bytes_max: int) -> None:
+        self._replica = replica
+        self._bytes_max = bytes_max
+        self._evicting = False
+        self._looked_at = -1  # segments sealed when the index was last looked at
+
+    @property
+    def overfull(self) -> bool:
+        """Whether to evict: the view is too large and something new may have been compacted."""
+        replica = self._replica
+        too_large = replica.view.bytes > self._bytes_max
+        return too_large and not self._evicting and replica.head.sealed != self._looked_at
+
+    def evict(self) -> Process:
+        """Move what is compacted out of memory until the view is small enough."""
+        view = self._replica.view
+        self._evicting, self._looked_at = True, self._replica.head.sealed
+        try:
+            index: Index = (yield from read(COMPACTED)) or EMPTY_INDEX
+            for listed in index["runs"]:
+                if view.bytes <= self._bytes_max:
+                    break
+                if listed["base"] == view.resident and listed["end"] <= view.slot:
+                    view.evict(listed["register"], (yield from read(listed["register"])))
+        except StoreSilent:
+            pass  # it stays in memory until the store answers
+        finally:
+            self._evicting = False
+
+    def read(self, key: str, offset: int) -> Generator[Any, Any, list[list[Any]]]:
+        """A contiguous run of a key from `offset` on, from memory or else from the store."""
+        view = self._replica.view
+        if view.is_in_memory(key, offset):
+            return view.read(key, offset)
+        register = view.archive.register_of(key, max(0, offset))
+        assert register is not None, "what is not in memory is archived"
+        return messages_in((yield from read(register)), key, offset)

@@ -1,0 +1,180 @@
+"""The producer: makes batches of all that waits, and answers when they are in the log.
+
+It has a few *lanes*. Each is a writer of its own, with its own numbers, and has one batch at a time: the
+next is made only when the one before is in the log or can never get there. So the highest number of a
+writer in the log tells which of its batches are in it. A second lane starts while the first is under way
+only when waiting for it would cost more than the messages.
+"""
+
+from typing import Any
+
+from leaderless.core.coordination import StoreSilent
+from leaderless.core.headlog import trace as steps
+from leaderless.core.headlog.delivery import Delivery
+from leaderless.core.headlog.economics import BATCH_LINGER_S, Company, another_lane_pays
+from leaderless.core.headlog.replica import Replica
+from leaderless.core.messages import Batch, CommitOffsets, Failure, Reply, Send, SendOk
+from leaderless.core.process import Process, Sleep, Start
+from leaderless.core.strategy import Clock
+
+BATCH_BYTES = 32_768  # of one batch, unless a single message is larger
+WAITING_BYTES = 1 << 26  # of messages not yet in a batch; more are refused
+OFFSET_BYTES = 16  # about what a committed offset takes, beside its key
+COMMITS_IDLE_S = 3.0  # committed offsets wait so long for a batch to ride in
+
+
+def lanes_of(writer: str, lanes: int) -> list[str]:
+    """The writers of a node's lanes."""
+    return [f"{writer}/{lane}" for lane in range(lanes)]
+
+
+class Producer:
+    """Collects sends and committed offsets of one node, whose lanes are `writers`.
+
+    `commits` are the committed offsets that are not in the log yet.
+    """
+
+    def __init__(
+        self, clock: Clock, writers: list[str], replica: Replica, delivery: Delivery
+    ) -> None:
+        self._clock = clock
+        self._replica = replica
+        self._delivery = delivery
+        self._waiting: list[Send] = []
+        self._waiting_bytes = 0
+        self.commits: dict[str, int] = {}
+        self._flush_planned = self._flush_due = False
+        self._idle = writers[::-1]
+        self._seqs = dict.fromkeys(self._idle, 0)
+        self._company = Company(BATCH_LINGER_S)
+        self._round_trip_s = 0.0  # how long the newest batch was going to take
+
+    def send(self, event: Send) -> Process:
+        """Take a send; it is answered when its batch is in the log."""
+        if self._waiting_bytes > WAITING_BYTES:
+            text = f"{WAITING_BYTES} bytes of messages wait for the store already"
+            yield Reply(event.request, Failure("temporarily-unavailable", text))
+            return
+        self._waiting.append(event)
+        self._waiting_bytes += event.size
+        self._company.arrived(self._clock.now)
+        if self._needs_lane:
+            yield Start(self._run(self._idle.pop()))
+
+    def commit_offsets(self, event: CommitOffsets) -> Process:
+        """Take committed offsets; they ride in the next batch."""
+        committed = self._replica.view.committed
+        for key, offset in event.offsets.items():
+            if offset > max(self.commits.get(key, -1), committed.get(key, -1)):
+                self.commits[key] = offset
+        if self.commits and not self._flush_planned:
+            self._flush_planned = True
+            yield Start(self._flush())
+
+    def _flush(self) -> Process:
+        yield Sleep(self._clock.now + COMMITS_IDLE_S)
+        self._flush_planned = False
+        self._flush_due = bool(self.commits)
+        if self._needs_lane:
+            yield Start(self._run(self._idle.pop()))
+
+    @property
+    def _needs_lane(self) -> bool:
+        """Whether to start one: the first at once, a further one if it pays."""
+        if not self._has_work or not self._idle:
+            return False
+        none_is_busy = len(self._idle) == len(self._seqs)
+        return none_is_busy or another_lane_pays(len(self._waiting), self._round_trip_s)
+
+    @property
+    def _has_work(self) -> bool:
+        return bool(self._waiting) or self._flush_due
+
+    def _run(self, lane: str) -> Process:
+        try:
+            while self._has_work:
+                yield from self._refresh()
+                if self._replica.head.fenced:
+                    self._flush_due = False
+                    yield from self._refuse("temporarily-unavailable", "the log is fenced")
+                    break
+                yield from self._linger()
+                yield from self._produce(lane)
+        except StoreSilent as silent:
+            self._flush_due = False
+            yield from self._refuse("timeout", str(silent))
+        finally:
+            self._idle.append(lane)
+
+    def _refresh(self) -> Process:
+        """Before the first batch, to learn the epoch; and while fenced, to learn of its end."""
+        if not self._replica.loaded or self._replica.head.fenced:
+            yield from self._replica.refresh()
+
+    def _linger(self) -> Process:
+        """Wait for company: at least for what arrived together with the first."""
+        self._round_trip_s = self._delivery.round_trip_s
+        now, waiting = self._clock.now, len(self._waiting)
+        linger_s = self._company.linger_s(self._round_trip_s, now)
+        yield Sleep(now + linger_s)
+        if linger_s:
+            self._company.came(len(self._waiting) - waiting)
+
+    def _produce(self, lane: str) -> Process:
+        sends = self._take_waiting()
+        if not sends and not self._flush_due:
+            return  # another lane took it all meanwhile
+        self._flush_due = False
+        batch = self._batch(lane, sends)
+        self._replica.trace("Send", steps.sent, batch)
+        if (yield from self._delivery.deliver(batch)):
+            yield from self._acknowledge(batch, sends)
+        else:  # no copy of the batch can get into the log any more: its sends go into a new one
+            self._replica.trace("Reject", steps.named, batch)
+            self._waiting[:0] = sends
+            self._waiting_bytes += _bytes_of(sends)
+
+    def _take_waiting(self) -> list[Send]:
+        """What waits longest, up to BATCH_BYTES."""
+        size = count = 0
+        for send in self._waiting:
+            if count and size + send.size > BATCH_BYTES:
+                break
+            size, count = size + send.size, count + 1
+        sends, self._waiting = self._waiting[:count], self._waiting[count:]
+        self._waiting_bytes -= size
+        return sends
+
+    def _batch(self, lane: str, sends: list[Send]) -> Batch:
+        appends: dict[str, list[Any]] = {}
+        for send in sends:
+            appends.setdefault(send.key, []).append(send.msg)
+        self._seqs[lane] += 1
+        return Batch(
+            writer=lane,
+            seq=self._seqs[lane],
+            epoch=self._replica.head.epoch,
+            appends=appends,
+            commits=dict(self.commits),
+            size=_bytes_of(sends) + sum(len(key) + OFFSET_BYTES for key in self.commits),
+        )
+
+    def _acknowledge(self, batch: Batch, sends: list[Send]) -> Process:
+        for key, offset in batch.commits.items():
+            if self.commits.get(key) == offset:
+                del self.commits[key]
+        offsets = dict(self._replica.view.placed[batch.writer])
+        self._replica.trace("Acked", steps.placed, batch, offsets)
+        for send in sends:
+            yield Reply(send.request, SendOk(offsets[send.key]))
+            offsets[send.key] += 1
+
+    def _refuse(self, error: str, text: str) -> Process:
+        """Answer every send that is in no batch with an error."""
+        refused, self._waiting, self._waiting_bytes = self._waiting, [], 0
+        for send in refused:
+            yield Reply(send.request, Failure(error, text))
+
+
+def _bytes_of(sends: list[Send]) -> int:
+    return sum(send.size for send in sends)

@@ -1,0 +1,200 @@
+"""The replica: a head and the view of everything below it, kept in step.
+
+Law: whenever no process of the replica is between two lines, `view.slot == head.end`: the view is exactly
+the log up to `head`. So a compare-and-set from `head` that succeeds proves that the view was complete, and
+whatever it says about a batch (in the log or not) was true at that moment.
+"""
+
+from collections import deque
+from collections.abc import Generator, Iterable
+from typing import Any
+
+from leaderless.core.coordination import TOMBSTONE, read
+from leaderless.core.headlog import trace as steps
+from leaderless.core.headlog.economics import Contention, Rate, RoundTrip
+from leaderless.core.headlog.head import EMPTY, REGISTER, Entry, Head, decode, segment_of
+from leaderless.core.headlog.runs import COMPACTED, EMPTY_INDEX, Index, Run
+from leaderless.core.headlog.view import InvariantBroken, View
+from leaderless.core.messages import HandedOver
+from leaderless.core.process import Process, Together
+from leaderless.core.strategy import Clock, Trace, untraced
+
+
+class Replica:
+    """One node's copy of the log.
+
+    `confirmed_at` is a time, in seconds, at or after which the view was the whole log; `store` is the
+    round trip to the store. `trace` takes every step of the node's protocol.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        node: str,
+        writers: Iterable[str],
+        bytes_max: int,
+        trace: Trace = untraced,
+    ) -> None:
+        self.trace = trace
+        self._clock = clock
+        self._node = node
+        self._bytes_max = bytes_max
+        self._committers: dict[str, None] = {}  # in the order of the last commit known of each
+        self.head = EMPTY
+        self.view = View(writers)
+        self.confirmed_at = float("-inf")
+        self._foreign_commits = Rate()
+        self._foreign_batches = Rate()
+        self.store = RoundTrip(guess_s=0.002)
+
+    @property
+    def loaded(self) -> bool:
+        """Whether the log was read at all."""
+        return self.confirmed_at > float("-inf")
+
+    @property
+    def age_s(self) -> float:
+        """How old the view may be."""
+        return self._clock.now - self.confirmed_at
+
+    @property
+    def contention(self) -> Contention:
+        """What is known now about the others' commits."""
+        commits = self._foreign_commits.per_second(self._clock.now)
+        batches = self._foreign_batches.per_second(self._clock.now)
+        return Contention(commits, batches / commits if commits else 0.0, self.age_s)
+
+    @property
+    def committers(self) -> list[str]:
+        """The nodes that are known to have committed, the last one first."""
+        return list(reversed(self._committers))
+
+    def refresh(self) -> Process:
+        """Read the head and everything below it that the view lacks. Raises `StoreSilent`."""
+        asked_at = self._clock.now
+        head = yield from self._read_head()
+        while head.version > self.head.version and not (yield from self._load_sealed(head)):
+            head = yield from self._read_head()
+        self._follow(head, head.base, head.tail)
+        if self.head.version == head.version:  # not if a newer one was learnt meanwhile
+            self.trace("Refresh", steps.known, head)
+        self._confirm(asked_at)
+
+    def committed(self, head: Head, entries: list[Entry], asked_at: float) -> None:
+        """Take an own commit: `head` replaced this replica's head at or after `asked_at`."""
+        self.view.fold(self.head.end, entries)
+        self._move_to(head)
+        self.trace("Commit", steps.committed, head, entries)
+        self._confirm(asked_at)
+
+    def changed(self, head: Head, asked_at: float) -> None:
+        """Take an own change of the head's state, made at or after `asked_at`."""
+        self._move_to(head)
+        self.trace("Refresh", steps.known, head)
+        self._confirm(asked_at)
+
+    def learn(self, answer: HandedOver, asked_at: float) -> Process:
+        """Take what a peer answered to a question asked at `asked_at`; it may be older than the view.
+
+        A view too far behind for the answer is read from the store: the peer would only ever say the same,
+        and whether the asker's batch is in the log stay open for ever. Raises `StoreSilent`.
+        """
+        self._follow_peer(answer)
+        if self.view.slot >= answer.slot + len(answer.entries):
+            self._confirm(asked_at + answer.held_s)
+        else:
+            yield from self.refresh()
+
+    def share(self, slot: int, held_s: float) -> HandedOver:
+        """The answer for a peer whose view reaches to `slot`."""
+        head = self.head._asdict()
+        del head["value"], head["tail"]
+        entries = self.view.since(slot)
+        if entries is None:  # too far behind: it must read the store
+            return HandedOver(self.view.slot, [], head, held_s)
+        return HandedOver(min(slot, self.view.slot), entries, head, held_s)
+
+    def _follow_peer(self, answer: HandedOver) -> None:
+        slot, entries, fields, _ = answer
+        if slot > self.view.slot or fields["version"] <= self.head.version:
+            return
+        base = fields["base"]
+        known = self.view.since(base) if base < slot else []
+        if known is None:
+            return
+        tail = [*known[: max(0, slot - base)], *entries[max(0, base - slot) :]]
+        value = fields | {"tail": tail}
+        self._follow(decode(value), slot, entries)
+        self.trace("Answered", steps.known, self.head)
+
+    def _follow(self, head: Head, slot: int, entries: list[Entry]) -> None:
+        if head.version <= self.head.version:
+            return  # an older answer came later
+        self._notice(head)
+        self.view.fold(slot, entries)
+        self._move_to(head)
+        if self.view.slot != head.end:
+            raise InvariantBroken(f"ViewIsPrefix: view at {self.view.slot}, head at {head.end}")
+
+    def _move_to(self, head: Head) -> None:
+        self.head = head
+        self._committers.pop(head.by, None)
+        self._committers[head.by] = None
+
+    def _notice(self, head: Head) -> None:
+        if not self.loaded:  # what happened before says nothing of the rate
+            self._foreign_commits.happened(0, self._clock.now)
+            return
+        commits = head.version - self.head.version - (head.by == self._node)
+        batches = head.end - self.head.end if commits else 0
+        self._foreign_commits.happened(commits, self._clock.now)
+        self._foreign_batches.happened(batches, self._clock.now)
+
+    def _confirm(self, asked_at: float) -> None:
+        self.confirmed_at = max(self.confirmed_at, asked_at)
+
+    def _read_head(self) -> Generator[Any, Any, Head]:
+        asked_at = self._clock.now
+        value = yield from read(REGISTER)
+        self.store.took(self._clock.now - asked_at)
+        return decode(value) if value else EMPTY
+
+    def _load_sealed(self, head: Head) -> Generator[Any, Any, bool]:
+        """Fold what was sealed since this replica's head: runs and segments, all read side by side.
+
+        False when `head` is too old for that: (1) it is read, (2) others seal more, and compact what it
+        still has in its tail, (3) the index is read. Folding that run would put the view before the head.
+        """
+        index: Index = EMPTY_INDEX
+        if not self.loaded:
+            index = (yield from read(COMPACTED)) or EMPTY_INDEX
+        while not index["runs"] or index["runs"][-1]["end"] <= head.base:
+            if (yield from self._load(head, index)):
+                return True
+            # A segment was compacted meanwhile. Its run was listed before it was deleted.
+            index = yield from read(COMPACTED)
+        return False
+
+    def _load(self, head: Head, index: Index) -> Generator[Any, Any, bool]:
+        """Fold runs and then segments; False, and nothing folded, when a segment was gone."""
+        slot, sealed = self.view.slot, self.head.sealed
+        runs = [run for run in index["runs"] if run["end"] > slot]
+        if index["runs"]:
+            sealed = max(sealed, index["runs"][-1]["last"] + 1)
+        numbers = range(sealed, head.sealed)
+        wanted = [run["register"] for run in runs] + [segment_of(number) for number in numbers]
+        values: list[Any] = yield Together([read(register) for register in wanted])
+        if TOMBSTONE in values:
+            return False
+        in_memory: deque[tuple[str, Run]] = deque()
+        for register, value in zip(wanted, values, strict=True):
+            if value is None:
+                raise InvariantBroken(f"CommittedReadable: {register} is missing")
+            if "keys" in value:
+                self.view.fold_run(value)
+                in_memory.append((register, value))
+                while self.view.bytes > self._bytes_max and in_memory:
+                    self.view.evict(*in_memory.popleft())
+            elif value["base"] + len(value["entries"]) > self.view.slot:
+                self.view.fold(value["base"], value["entries"])
+        return True

@@ -1,0 +1,100 @@
+"""The steps of the protocol as the model in `specs/HeadLog` names them, so that it can judge a real run.
+
+`specs/HeadLog/README.md` has the table of steps and fields. Modules call `replica.trace("Step", fields, ...)`
+where a step is done; the functions here make its fields. A trace names one batch of a node at a time, so a
+traced node has one lane.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from leaderless.core.headlog.head import Entry, Head
+from leaderless.core.headlog.runs import Index
+from leaderless.core.messages import Batch
+from leaderless.core.strategy import Trace
+
+Fields = dict[str, Any]
+
+
+def written(node: str, write: Callable[[Fields], None]) -> Trace:
+    """A trace that gives each step of a node to `write`, as `{"step", "node", ...}`."""
+
+    def trace(step: str, fields: Callable[..., Fields] = dict, *of: object) -> None:
+        write({"step": step, "node": node, **fields(*of)})
+
+    return trace
+
+
+def sent(batch: Batch) -> Fields:
+    """Of Send."""
+    appends = {key: len(msgs) for key, msgs in batch.appends.items()}
+    return {**named(batch), "epoch": batch.epoch, "appends": appends, "commits": batch.commits}
+
+
+def named(batch: Batch) -> Fields:
+    """Of Reject: the batch."""
+    return {"id": [batch.writer, batch.seq]}
+
+
+def handed(batch: Batch, peer: str) -> Fields:
+    """Of HandOver."""
+    return {**named(batch), "to": peer}
+
+
+def placed(batch: Batch, offsets: dict[str, int]) -> Fields:
+    """Of Acked; `offsets` are the first ones of each key."""
+    return {**named(batch), "offsets": {key: offsets[key] for key in batch.appends}}
+
+
+def carried(entries: list[Entry]) -> Fields:
+    """Of Try and Unknown: the batches in a compare-and-set."""
+    return {"ids": [[writer, seq] for writer, seq, _, _ in entries]}
+
+
+def committed(head: Head, entries: list[Entry]) -> Fields:
+    """Of Commit, after which the log has this head."""
+    first = head.end - len(entries)
+    return {
+        "base": head.base,
+        "entries": [_entry(slot, entry) for slot, entry in enumerate(entries, first)],
+    }
+
+
+def _entry(slot: int, entry: Entry) -> Fields:
+    writer, seq, appends, commits = entry
+    blocks = {key: [first, len(msgs)] for key, (first, msgs) in appends.items()}
+    return {"slot": slot, "id": [writer, seq], "appends": blocks, "commits": commits}
+
+
+def sealed(head: Head) -> Fields:
+    """Of Seal."""
+    return {"base": head.base, "length": len(head.tail)}
+
+
+def known(head: Head) -> Fields:
+    """Of Refresh and Answered: what a replica knows now."""
+    return {"length": head.end, "epoch": head.epoch}
+
+
+def switched(head: Head) -> Fields:
+    """Of TrySwitch, Fence and Unfence."""
+    return {"epoch": head.epoch}
+
+
+def polled(key: str, offset: int, run: list[list[Any]]) -> Fields:
+    """Of Poll."""
+    return {"key": key, "from": offset, "offsets": [at for at, _ in run]}
+
+
+def claimed(index: Index) -> Fields:
+    """Of Claim, by whom took the index over."""
+    return {"epoch": index["epoch"], **cursor(index)}
+
+
+def cursor(index: Index) -> Fields:
+    """Of the three steps of compaction: the slot at which the segments at the cursor begin."""
+    runs = index["runs"]
+    if not runs:
+        return {"base": 0}
+    newest = runs[-1]
+    return {"base": newest["base"] if index["cursor"] <= newest["last"] else newest["end"]}

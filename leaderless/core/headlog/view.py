@@ -1,0 +1,142 @@
+"""A node's view: the log's entries folded, always a prefix of the log.
+
+The fold asserts the invariants that it can see, by their names in `design.md` and in the models.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+from leaderless.core.headlog.archive import Archive
+from leaderless.core.headlog.head import Entry
+from leaderless.core.headlog.runs import Run
+
+RECENT_ENTRIES = 2_048  # kept as they are, for peers that lack them
+POLL_MESSAGES = 4_096  # a key in one answer; the rest is one poll further on
+
+
+class InvariantBroken(AssertionError):
+    """The log is not what it must be; the text begins with the invariant's name."""
+
+
+class View:
+    """What a node knows of the log.
+
+    `slot`: how many entries are folded; those below `resident` were moved out of memory (`evict`).
+    `messages[key]` are the messages from offset `first[key]` on; `bytes` is about what they take.
+    `committed[key]` is a committed offset, `writers[writer]` the highest seq of a writer in the log,
+    `placed[writer]` the first offset a key of the newest batch of each writer of this node's own.
+    """
+
+    def __init__(self, own: Iterable[str]) -> None:
+        self.slot = 0
+        self.resident = 0
+        self.placed: dict[str, dict[str, int]] = {writer: {} for writer in own}
+        self.messages: dict[str, list[Any]] = {}
+        self.first: dict[str, int] = {}
+        self.bytes = 0
+        self.archive = Archive()
+        self.committed: dict[str, int] = {}
+        self.writers: dict[str, int] = {}
+        self._recent: deque[Entry] = deque(maxlen=RECENT_ENTRIES)
+
+    def fold(self, slot: int, entries: list[Entry]) -> None:
+        """Take the entries of slots `slot` and on; those already known are passed over."""
+        if slot > self.slot:
+            raise InvariantBroken(f"ViewIsPrefix: slot {slot} after {self.slot}")
+        for entry in entries[self.slot - slot :] if slot < self.slot else entries:
+            self._fold(entry)
+
+    def _fold(self, entry: Entry) -> None:
+        writer, seq, appends, commits = entry
+        if self.writers.get(writer, -1) >= seq:
+            raise InvariantBroken(
+                f"AckedExactlyOnce: batch {[writer, seq]} again in slot {self.slot}"
+            )
+        self.writers[writer] = seq
+        if writer in self.placed:
+            self.placed[writer] = {key: first for key, (first, _) in appends.items()}
+        for key, (first, msgs) in appends.items():
+            if first != (end := self.end(key)):
+                raise InvariantBroken(f"OffsetsDense: key {key!r} at {first} after {end}")
+            self._extend(key, msgs)
+        for key, offset in commits.items():
+            if offset > self.committed.get(key, -1):
+                self.committed[key] = offset
+        self.slot += 1
+        self._recent.append(entry)
+
+    def fold_run(self, run: Run) -> None:
+        """Take a compacted run that begins at or below the view's end."""
+        if run["base"] > self.slot:
+            raise InvariantBroken(f"ViewIsPrefix: run at slot {run['base']} after {self.slot}")
+        if run["end"] <= self.slot:
+            return
+        for key, (first, msgs) in run["keys"].items():
+            if first > (end := self.end(key)):
+                raise InvariantBroken(f"OffsetsDense: key {key!r} at {first} after {end}")
+            self._extend(key, msgs[end - first :])
+        for key, offset in run["commits"].items():
+            self.committed[key] = max(offset, self.committed.get(key, offset))
+        for writer, (seq, placed) in run["writers"].items():
+            if seq > self.writers.get(writer, -1):
+                self.writers[writer] = seq
+                if writer in self.placed:
+                    self.placed[writer] = placed
+        self.slot = run["end"]
+        self._recent.clear()  # they no longer end where the view does
+
+    def contains(self, writer: str, seq: int) -> bool:
+        """Whether a batch is in the log; a writer's batches enter it in the order of their seq."""
+        return self.writers.get(writer, -1) >= seq
+
+    def since(self, slot: int) -> list[Entry] | None:
+        """The entries from `slot` on, None when they are no longer at hand."""
+        start = slot - (self.slot - len(self._recent))
+        if start < 0:
+            return None
+        recent = self._recent
+        return [recent[place] for place in range(start, len(recent))]
+
+    def end(self, key: str) -> int:
+        """The next offset of a key."""
+        return self.first.get(key, 0) + len(self.messages.get(key, ()))
+
+    def read(self, key: str, offset: int) -> list[list[Any]]:
+        """`[[offset, msg], ...]` from the first message at or after `offset`: a contiguous run.
+
+        `offset` must not be below what is in memory.
+        """
+        first = self.first.get(key, 0)
+        start = max(0, offset) - first
+        msgs = self.messages.get(key, ())[start : start + POLL_MESSAGES]
+        return [[at, msg] for at, msg in enumerate(msgs, start + first)]
+
+    def is_in_memory(self, key: str, offset: int) -> bool:
+        """Whether `read` can answer from `offset` on."""
+        return max(0, offset) >= self.first.get(key, 0)
+
+    def evict(self, register: str, run: Run) -> None:
+        """Move out of memory what `register` holds, if it is the oldest run that is in memory."""
+        if run["base"] != self.resident or run["end"] > self.slot:
+            return  # another process was faster
+        for key, (first, msgs) in run["keys"].items():
+            end = first + len(msgs)
+            log, in_memory = self.messages.get(key, []), self.first.get(key, 0)
+            self.bytes -= sum(_weight(msg) for msg in log[: end - in_memory])
+            del log[: end - in_memory]
+            self.first[key] = end
+            self.archive.add(key, end - 1, register)
+        self.resident = run["end"]
+
+    def _extend(self, key: str, msgs: list[Any]) -> None:
+        self.messages.setdefault(key, []).extend(msgs)
+        for msg in msgs:
+            self.bytes += _weight(msg)
+
+
+def _weight(msg: Any) -> int:
+    """About the bytes that a message takes in memory."""
+    if isinstance(msg, int):
+        return 40
+    return 64 + (len(msg) if isinstance(msg, str) else 4 * len(str(msg)))

@@ -1,0 +1,60 @@
+"""The node's protocol as one value machine: `step(event, now) -> effects`.
+
+Laws: `step` never waits, never reads a clock, never raises for any event; `now` never runs backwards; the
+same events at the same times give the same effects. Every request is answered at most once. Whoever drives
+the machine carries out the effects in order and calls `step(TimePassed(), now)` when `deadline` has come.
+"""
+
+from leaderless.core.messages import (
+    Effect,
+    Event,
+    PeerAnswer,
+    Share,
+    StoreAnswer,
+    TimePassed,
+)
+from leaderless.core.process import Processes
+from leaderless.core.strategy import Clock, Listener, Strategy
+
+STORE_TIMEOUT_S = 1.0
+
+
+class Machine:
+    """Dispatches events to the strategy's processes.
+
+    `store_timeout_s`: how long a store call may take before its outcome is `Unknown`; `clock`: the one
+    that the strategy reads; `calls_from`: calls are numbered from here, far from the numbers of any other
+    start of this node, or an answer meant for a dead start would answer a call of this one.
+    """
+
+    def __init__(
+        self,
+        strategy: Strategy,
+        store_timeout_s: float = STORE_TIMEOUT_S,
+        clock: Clock | None = None,
+        calls_from: int = 0,
+    ) -> None:
+        self._strategy = strategy
+        self._clock = clock or Clock()
+        self._processes = Processes(store_timeout_s, calls_from)
+
+    @property
+    def deadline(self) -> float | None:
+        """The time at which `TimePassed` is next needed, in seconds, or None."""
+        return self._processes.deadline
+
+    def step(self, event: Event, now: float) -> list[Effect]:
+        """Take one event at time `now` (seconds) and return what is to be done, in order."""
+        processes = self._processes
+        processes.now = self._clock.now = now
+        match event:
+            case StoreAnswer() | PeerAnswer():
+                processes.answer(event)
+            case TimePassed():
+                processes.expire()
+            case Share():
+                if isinstance(self._strategy, Listener):
+                    self._strategy.hear(event)
+            case _:
+                processes.start(self._strategy.serve(event), event.request)
+        return processes.take()

@@ -1,0 +1,260 @@
+"""The core's vocabulary: events in, effects out. All are immutable values.
+
+Events are what clients ask, what the store or a peer answers, and that time passed. Effects are answers to
+clients, calls to the store or to a peer, and protocol steps for a trace. Offsets count from 0 and are dense
+per key; `Request` says whom to answer. Times are seconds of a clock that never runs backwards.
+"""
+
+from typing import Any, NamedTuple
+
+
+class Request(NamedTuple):
+    """Whom to answer: the sender of a message and its `msg_id`."""
+
+    src: str
+    msg_id: int
+
+
+# ---------------------------------------------------------------- events: requests of clients
+
+
+class Send(NamedTuple):
+    """Append `msg` (any JSON value) to the log of `key`; `size` is about its length in bytes."""
+
+    request: Request
+    key: str
+    msg: Any
+    size: int = 0
+
+
+class Poll(NamedTuple):
+    """Messages of each key from an offset on: `{key: offset}`."""
+
+    request: Request
+    offsets: dict[str, int]
+
+
+class CommitOffsets(NamedTuple):
+    """Remember, per key, the highest offset that a consumer has processed."""
+
+    request: Request
+    offsets: dict[str, int]
+
+
+class ListCommittedOffsets(NamedTuple):
+    """The committed offsets of `keys`."""
+
+    request: Request
+    keys: list[str]
+
+
+class Fence(NamedTuple):
+    """Close the log for appends, from a new epoch on; reads go on."""
+
+    request: Request
+
+
+class Unfence(NamedTuple):
+    """Open a fenced log again, in a new epoch."""
+
+    request: Request
+
+
+class Batch(NamedTuple):
+    """Appends and committed offsets that one writer wants in the log together.
+
+    `[writer, seq]` names it for ever. `epoch` is the only epoch in which it may be committed. `appends`
+    are messages a key, still without offsets; `size` is about their length in bytes.
+    """
+
+    writer: str
+    seq: int
+    epoch: int
+    appends: dict[str, list[Any]]
+    commits: dict[str, int]
+    size: int
+
+
+class HandOver(NamedTuple):
+    """A peer asks this node to commit its batch; the peer's view reaches to slot `slot`."""
+
+    request: Request
+    slot: int
+    batch: Batch
+
+
+class Share(NamedTuple):
+    """Messages of each key, `{key: [[offset, msg], ...]}`, that a peer shows unasked; nobody answers."""
+
+    msgs: dict[str, list[list[Any]]]
+
+
+# ---------------------------------------------------------------- events: answers and time
+
+
+class PeerAnswer(NamedTuple):
+    """What a peer answered to the call numbered `call`; None when it refused or made no sense."""
+
+    call: int
+    answer: "HandedOver | SendOk | None"
+
+
+class StoreAnswer(NamedTuple):
+    """The outcome of the store call numbered `call`."""
+
+    call: int
+    outcome: "Outcome"
+
+
+class TimePassed(NamedTuple):
+    """Nothing arrived, but the machine's `deadline` came."""
+
+
+# ---------------------------------------------------------------- the store's operations
+
+
+class Get(NamedTuple):
+    """Read a register."""
+
+    key: str
+
+
+class Put(NamedTuple):
+    """Write a register, whatever it holds."""
+
+    key: str
+    value: Any
+
+
+class Cas(NamedTuple):
+    """Replace `old` by `new`; with `create`, also make the register when it is missing."""
+
+    key: str
+    old: Any
+    new: Any
+    create: bool = False
+
+
+StoreOp = Get | Put | Cas
+
+
+class Ok(NamedTuple):
+    """It happened; `value` is what a `Get` read, None otherwise."""
+
+    value: Any = None
+
+
+class Mismatch(NamedTuple):
+    """The register holds something else; nothing was changed."""
+
+
+class Missing(NamedTuple):
+    """The register does not exist; nothing was changed."""
+
+
+class Unknown(NamedTuple):
+    """No answer, or an indefinite one: it may have happened, and it may still happen later."""
+
+
+Outcome = Ok | Mismatch | Missing | Unknown
+
+
+# ---------------------------------------------------------------- effects
+
+
+class SendOk(NamedTuple):
+    """The message is in the log at `offset`."""
+
+    offset: int
+
+
+class PollOk(NamedTuple):
+    """`{key: [[offset, msg], ...]}`; a key without messages is left out."""
+
+    msgs: dict[str, list[list[Any]]]
+
+
+class CommitOffsetsOk(NamedTuple):
+    """The offsets are kept."""
+
+
+class ListCommittedOffsetsOk(NamedTuple):
+    """`{key: offset}`; a key without a committed offset is left out."""
+
+    offsets: dict[str, int]
+
+
+class FenceOk(NamedTuple):
+    """The log is fenced, or open again, since `epoch`."""
+
+    epoch: int
+
+
+class HandedOver(NamedTuple):
+    """To a peer: the entries from slot `slot` on, its batch among them if it is in the log.
+
+    `head` are the fields of the head register without its tail. `held_s` is how long the batch waited
+    before the store call that confirmed all this was made.
+    """
+
+    slot: int
+    entries: list[Any]
+    head: dict[str, Any]
+    held_s: float
+
+
+class Failure(NamedTuple):
+    """An error, by its name in Maelstrom's registry (see `leaderless.wire.errors`).
+
+    Only a definite one may say that something did not happen.
+    """
+
+    error: str
+    text: str
+
+
+Answer = SendOk | PollOk | CommitOffsetsOk | ListCommittedOffsetsOk | FenceOk | HandedOver | Failure
+
+
+class Reply(NamedTuple):
+    """Answer a client."""
+
+    request: Request
+    answer: Answer
+
+
+class StoreCall(NamedTuple):
+    """Ask the store; the outcome comes back as `StoreAnswer` with the same `call`."""
+
+    call: int
+    op: StoreOp
+
+
+class Offer(NamedTuple):
+    """A batch that a peer may commit; the asker's view reaches to `slot`."""
+
+    slot: int
+    batch: Batch
+
+
+Question = Offer | Send  # what a peer may be asked; a `Send` is passed on as the client asked it
+
+
+class PeerCall(NamedTuple):
+    """Ask the peer `dest`; the answer comes back as `PeerAnswer` with the same `call`."""
+
+    call: int
+    dest: str
+    question: Question
+
+
+class Tell(NamedTuple):
+    """Show something to the peer `dest`, which may never learn of it."""
+
+    dest: str
+    share: Share
+
+
+RequestEvent = Send | Poll | CommitOffsets | ListCommittedOffsets | Fence | Unfence | HandOver
+Event = RequestEvent | Share | StoreAnswer | PeerAnswer | TimePassed
+Effect = Reply | StoreCall | PeerCall | Tell

@@ -1,0 +1,106 @@
+"""Strategy `leaderless`: the log on one head register (see `leaderless.core.headlog`).
+
+Guarantees: offsets of a key are dense; an acknowledged send is in the log exactly once, at its offset,
+whatever crashes; a poll is a contiguous run of a prefix of the log no older than the freshness bound; no
+node is needed but the store. Anomalies: none on one head.
+
+Weak where: all keys share the head register, so the log grows as fast as one register can be replaced,
+times the batch; and every node folds every entry, whoever polls it.
+"""
+
+from leaderless.core.headlog import trace as steps
+from leaderless.core.headlog.committer import Committer, Job
+from leaderless.core.headlog.compaction import Compactor
+from leaderless.core.headlog.consumer import Consumer
+from leaderless.core.headlog.delivery import Delivery
+from leaderless.core.headlog.head import REGISTER
+from leaderless.core.headlog.memory import Memory
+from leaderless.core.headlog.producer import Producer, lanes_of
+from leaderless.core.headlog.replica import Replica
+from leaderless.core.messages import (
+    Cas,
+    CommitOffsets,
+    Fence,
+    FenceOk,
+    HandOver,
+    ListCommittedOffsets,
+    Ok,
+    Poll,
+    Reply,
+    Request,
+    RequestEvent,
+    Send,
+    Unfence,
+)
+from leaderless.core.process import Process, Start, Wait
+from leaderless.core.strategy import Context
+
+
+class LeaderlessLog:
+    """Joins producer, committer, replica and consumer of one node."""
+
+    def __init__(self, context: Context) -> None:
+        identity, self._clock, options, trace = context
+        self._node = identity.node
+        writers = lanes_of(identity.writer, options.lanes)
+        self._replica = Replica(self._clock, identity.node, writers, options.memory_bytes, trace)
+        self._memory = Memory(self._replica, options.memory_bytes)
+        compactor = Compactor(self._clock, self._replica, identity.writer)
+        self._committer = Committer(self._clock, self._replica, identity.node, compactor)
+        delivery = Delivery(context, self._replica, self._committer)
+        self._producer = Producer(self._clock, writers, self._replica, delivery)
+        self._consumer = Consumer(context, self._replica, self._producer, self._memory)
+
+    def serve(self, event: RequestEvent) -> Process:
+        """The process that takes `event`; a send is answered later, by its batch."""
+        return self._shed_and_serve(event) if self._memory.overfull else self._serve(event)
+
+    def _shed_and_serve(self, event: RequestEvent) -> Process:
+        yield Start(self._memory.evict())
+        yield from self._serve(event)
+
+    def _serve(self, event: RequestEvent) -> Process:
+        match event:
+            case Send():
+                return self._producer.send(event)
+            case Poll():
+                return self._consumer.poll(event)
+            case CommitOffsets():
+                return self._consumer.commit_offsets(event)
+            case ListCommittedOffsets():
+                return self._consumer.list_committed_offsets(event)
+            case HandOver():
+                return self._commit_for(event)
+            case Fence(request):
+                return self._set_state(request, "fenced")
+            case Unfence(request):
+                return self._set_state(request, "open")
+
+    def _commit_for(self, event: HandOver) -> Process:
+        """Commit a peer's batch and tell it what it lacks of the log."""
+        request, slot, batch = event
+        job = Job(batch, self._clock.now)
+        yield from self._committer.submit(job)
+        yield Wait(job.done)
+        held_s = self._replica.confirmed_at - job.arrived_at
+        yield Reply(request, self._replica.share(slot, held_s))
+
+    def _set_state(self, request: Request, state: str) -> Process:
+        """Change the state of the head in a new epoch; already there is fine."""
+        replica = self._replica
+        while True:
+            yield from replica.refresh()
+            head = replica.head
+            if head.state == state:
+                break
+            new, asked_at = head.with_state(state, self._node), self._clock.now
+            replica.trace("TrySwitch", steps.switched, new)
+            outcome = yield Cas(REGISTER, head.value, new.value, create=head.value is None)
+            if isinstance(outcome, Ok):
+                replica.trace("Unfence" if state == "open" else "Fence", steps.switched, new)
+                # Done, and not to be looked at again: another node may have changed it back since.
+                if replica.head is head:
+                    replica.changed(new, asked_at)
+                head = new
+                break
+        yield Reply(request, FenceOk(head.epoch))

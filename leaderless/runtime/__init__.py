@@ -1,0 +1,1 @@
+"""anyio: stdin and stdout, timers, settings, and the driver that executes effects."""

@@ -1,0 +1,176 @@
+"""One node's conversation, without I/O: lines in, lines out.
+
+A session joins codec, store port and machine. Laws: every line is handled or logged, none raises; a request
+is answered at most once; nothing but messages goes out. Before `init` the only message served is `init`.
+"""
+
+import logging
+from collections.abc import Callable
+from reprlib import repr as brief
+from typing import Any, assert_never
+
+from leaderless.core.machine import Machine
+from leaderless.core.messages import (
+    Effect,
+    PeerAnswer,
+    PeerCall,
+    Reply,
+    Request,
+    RequestEvent,
+    StoreAnswer,
+    StoreCall,
+    Tell,
+    TimePassed,
+)
+from leaderless.core.strategy import Identity
+from leaderless.store import lin_kv
+from leaderless.wire import bodies
+from leaderless.wire.codec import BadLine, decode, encode
+from leaderless.wire.errors import ErrorCode
+
+log = logging.getLogger("leaderless")
+
+Body = dict[str, Any]
+
+ENVELOPE_BYTES = 96  # what a line has around its payload, at least
+
+
+class Session:
+    """A node from its first line to its last.
+
+    `start` makes the machine once `init` has told who the node is; `incarnation` is a string that no two
+    starts of a node share.
+    """
+
+    def __init__(self, start: Callable[[Identity], Machine], incarnation: str) -> None:
+        self._start = start
+        self._incarnation = incarnation
+        self._identity: Identity | None = None
+        self._machine: Machine | None = None
+        self._node = ""
+        self._lines: list[bytes] = []
+
+    @property
+    def deadline(self) -> float | None:
+        """When `pass_time` is next needed, in seconds, or None."""
+        return self._machine.deadline if self._machine else None
+
+    def take(self) -> bytes:
+        """What is to be written now: whole lines."""
+        lines, self._lines = self._lines, []
+        return b"".join(lines)
+
+    def receive(self, line: bytes, now: float) -> None:
+        """Take one line, without its newline, at time `now` in seconds."""
+        try:
+            src, dest, body = decode(line)
+        except BadLine as bad:
+            if line.strip():
+                log.warning("line dropped: %s", bad)
+            return
+        if "in_reply_to" in body:
+            self._answered(src, body, now)
+        elif body["type"] == bodies.SHARE:
+            self._told(src, body, now)
+        else:
+            self._asked(src, dest, body, now, max(8, len(line) - ENVELOPE_BYTES))
+
+    def pass_time(self, now: float) -> None:
+        """Tell the machine that its deadline came."""
+        if self._machine:
+            self._carry_out(self._machine.step(TimePassed(), now))
+
+    def _answered(self, src: str, body: Body, now: float) -> None:
+        call = body["in_reply_to"]
+        if self._machine is None or type(call) is not int:
+            log.info("reply dropped: nobody here asked %s for %s", src, brief(call))
+        elif src == lin_kv.SERVICE:
+            self._carry_out(self._machine.step(StoreAnswer(call, lin_kv.outcome_of(body)), now))
+        else:
+            self._carry_out(self._machine.step(PeerAnswer(call, bodies.answer_of(body)), now))
+
+    def _told(self, src: str, body: Body, now: float) -> None:
+        try:
+            share = bodies.share_of(body)
+        except bodies.MalformedRequest as malformed:
+            log.warning("share from %s dropped: %s", src, malformed)
+            return
+        if self._machine:
+            self._carry_out(self._machine.step(share, now))
+
+    def _asked(self, src: str, dest: str, body: Body, now: float, size: int) -> None:
+        msg_id = body.get("msg_id")
+        if type(msg_id) is not int:
+            log.warning(
+                "%s from %s dropped: without msg_id nobody can be answered", body["type"], src
+            )
+            return
+        request = Request(src, msg_id)
+        if self._identity is None:
+            self._node = dest  # an error before init needs a sender too
+        if body["type"] == "init":
+            self._init(request, body)
+        elif self._machine is None:
+            self._refuse(
+                request, ErrorCode.TEMPORARILY_UNAVAILABLE, "not initialised: send init first"
+            )
+        else:
+            event = self._parse(request, body, size)
+            if event is not None:
+                self._carry_out(self._machine.step(event, now))
+
+    def _parse(self, request: Request, body: Body, size: int) -> RequestEvent | None:
+        try:
+            return bodies.parse(request, body, size)
+        except bodies.MalformedRequest as malformed:
+            self._refuse(request, ErrorCode.MALFORMED_REQUEST, str(malformed))
+        except bodies.NotSupported as unsupported:
+            self._refuse(request, ErrorCode.NOT_SUPPORTED, str(unsupported))
+        return None
+
+    def _init(self, request: Request, body: Body) -> None:
+        node, nodes = body.get("node_id"), body.get("node_ids")
+        if not isinstance(node, str) or not isinstance(nodes, list) or not _all_strings(nodes):
+            self._refuse(
+                request,
+                ErrorCode.MALFORMED_REQUEST,
+                "init needs a string 'node_id' and a list of strings 'node_ids'",
+            )
+            return
+        identity = Identity(node, tuple(nodes), f"{node}.{self._incarnation}")
+        if self._identity is None:
+            self._identity, self._node = identity, node
+            self._machine = self._start(identity)
+        if identity == self._identity:  # a repeated init is answered again, and changes nothing
+            self._send(request.src, {"type": "init_ok", "in_reply_to": request.msg_id})
+        else:
+            self._refuse(request, ErrorCode.ABORT, f"this node is {self._node!r} already")
+
+    def _refuse(self, request: Request, code: ErrorCode, text: str) -> None:
+        log.info("%s refused: %s", request, text)
+        body = {"type": "error", "code": code, "text": text, "in_reply_to": request.msg_id}
+        self._send(request.src, body)
+
+    def _carry_out(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case Reply():
+                    (src, msg_id), answer = effect
+                    body = bodies.body_of(answer)
+                    body["in_reply_to"] = msg_id
+                    self._send(src, body)
+                case StoreCall():
+                    self._send(lin_kv.SERVICE, lin_kv.body_of(effect))
+                case PeerCall():
+                    self._send(effect.dest, bodies.question_of(effect))
+                case Tell(dest, share):
+                    self._send(dest, bodies.body_of_share(share))
+                case _:
+                    assert_never(effect)
+
+    def _send(self, dest: str, body: Body) -> None:
+        self._lines.append(encode(self._node, dest, body))
+
+
+def _all_strings(values: list[Any]) -> bool:
+    return all(isinstance(value, str) for value in values)

@@ -1,0 +1,126 @@
+"""The node's command line."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from math import inf
+from pathlib import Path
+
+from leaderless.core.machine import STORE_TIMEOUT_S
+from leaderless.core.strategies import DEFAULT, STRATEGIES
+from leaderless.core.strategy import Options
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a node runs; see `--help` for the meaning of each field."""
+
+    strategy: str
+    options: Options
+    store_timeout_s: float
+    log_level: str
+    backend: str
+    trace: Path | None
+
+
+def parse(arguments: Sequence[str]) -> Settings:
+    """Settings from the command line; `--help` and errors end the process as usual (0 and 2)."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if find_spec(options.backend) is None:
+        parser.error(f"--backend {options.backend}: it is not installed; pip install trio")
+    if options.trace and not options.trace.parent.is_dir():
+        parser.error(f"--trace {options.trace}: make the folder {options.trace.parent} first")
+    return Settings(
+        strategy=options.strategy,
+        options=Options(
+            freshness_s=options.freshness_ms / 1000,
+            combine=options.combine == "on",
+            memory_bytes=int(options.memory_mib * (1 << 20)),
+            lanes=1 if options.trace else Options().lanes,
+        ),
+        store_timeout_s=options.store_timeout_ms / 1000,
+        log_level=options.log_level,
+        backend=options.backend,
+        trace=options.trace,
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="run.sh",
+        description="A node of a Kafka-style log without a leader. It speaks Maelstrom's protocol: JSON lines "
+        "on stdin and stdout, logs on stderr.",
+        epilog="On a bench: ./maelstrom test -w kafka --bin ./run.sh ... -- --strategy cas",
+        allow_abbrev=False,
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    parser.add_argument(
+        "--strategy", choices=sorted(STRATEGIES), default=DEFAULT, help="how the log is kept"
+    )
+    parser.add_argument(
+        "--freshness",
+        dest="freshness_ms",
+        type=_not_negative,
+        metavar="MS",
+        default=Options().freshness_s * 1000,
+        help="a view older than this is renewed before it answers a poll; 0: polls are linearizable",
+    )
+    parser.add_argument(
+        "--combine",
+        choices=["on", "off"],
+        default="on",
+        help="whether batches may be handed over to another node under contention",
+    )
+    parser.add_argument(
+        "--memory-mib",
+        type=_positive,
+        metavar="MIB",
+        default=Options().memory_bytes / (1 << 20),
+        help="about how much of the log is kept in memory; the rest is read back when it is polled",
+    )
+    parser.add_argument(
+        "--store-timeout-ms",
+        type=_positive,
+        metavar="MS",
+        default=STORE_TIMEOUT_S * 1000,
+        help="how long a store call may take before its outcome counts as unknown",
+    )
+    parser.add_argument(
+        "--log-level",
+        choices=["debug", "info", "warning", "error"],
+        default="warning",
+        help="what goes to stderr",
+    )
+    parser.add_argument(
+        "--backend",
+        choices=["asyncio", "trio"],
+        default="asyncio",
+        help="the event loop; trio must be installed",
+    )
+    parser.add_argument(
+        "--trace",
+        type=Path,
+        metavar="FILE",
+        help="append the steps of the protocol to FILE, for `python -m specs.trace FILE`; strategy "
+        "leaderless, which then has one batch under way at a time; nodes may share the file",
+    )
+    return parser
+
+
+def _not_negative(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = inf
+    if not 0 <= value < inf:
+        raise argparse.ArgumentTypeError(f"must be a number from 0 up, not {text!r}")
+    return value
+
+
+def _positive(text: str) -> float:
+    value = _not_negative(text)
+    if value == 0:
+        raise argparse.ArgumentTypeError("must be more than 0")
+    return value

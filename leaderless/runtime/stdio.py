@@ -1,0 +1,117 @@
+"""The node's loop on stdin and stdout, on asyncio or trio.
+
+Large non-blocking reads: take what is there, or wait until there is something; handle every whole line of
+it, write all answers at once. A task and a thread hop a line, as `anyio.wrap_file` would give, cost more than
+the protocol itself (benchmarks/node_throughput.py measures the loop).
+"""
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from math import inf
+
+import anyio
+import anyio.lowlevel
+
+from leaderless.runtime.session import Session
+
+log = logging.getLogger("leaderless")
+
+CHUNK_BYTES = 1 << 20
+TURNS_PER_CHECKPOINT = (
+    16  # how long Ctrl-C and other tasks wait when there is always something to read
+)
+LINE_BYTES_MAX = 1 << 26  # a longer line is no message; it must not fill the memory
+
+
+class LineSplitter:
+    """Cuts chunks into lines; keeps the unfinished rest. Linear, also for lines of many chunks."""
+
+    def __init__(self, line_bytes_max: int = LINE_BYTES_MAX) -> None:
+        self._line_bytes_max = line_bytes_max
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._skipping = False
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The lines that `chunk` completes, without their newlines; one that is too long is left out."""
+        may_be_long = self._size + len(chunk) > self._line_bytes_max
+        *lines, rest = chunk.split(b"\n")
+        if lines:
+            lines[0] = b"".join([*self._parts, lines[0]])
+            if self._skipping:
+                del lines[0]
+            self._parts, self._size, self._skipping = [], 0, False
+        self._keep(rest)
+        return [line for line in lines if self._fits(line)] if may_be_long else lines
+
+    def _fits(self, line: bytes) -> bool:
+        fits = len(line) <= self._line_bytes_max
+        if not fits:
+            log.warning("line dropped: longer than %d bytes", self._line_bytes_max)
+        return fits
+
+    def _keep(self, rest: bytes) -> None:
+        if rest and not self._skipping:
+            self._parts.append(rest)
+            self._size += len(rest)
+            if self._size > self._line_bytes_max:
+                log.warning("line dropped: longer than %d bytes", self._line_bytes_max)
+                self._parts, self._size, self._skipping = [], 0, True
+
+
+async def serve(session: Session, stdin: int = 0, stdout: int = 1) -> None:
+    """Serve until stdin ends or nobody reads stdout any more; both are file descriptors."""
+    splitter = LineSplitter()
+    with _non_blocking(stdin), _non_blocking(stdout):
+        for turn in count(1):
+            if turn % TURNS_PER_CHECKPOINT == 0:
+                await anyio.lowlevel.checkpoint()
+            chunk = await _read(stdin, session.deadline)
+            if chunk == b"":
+                return
+            now = anyio.current_time()
+            for line in splitter.feed(chunk) if chunk else ():
+                session.receive(line, now)
+            if (deadline := session.deadline) is not None and deadline <= now:
+                session.pass_time(now)
+            try:
+                await _write(stdout, session.take())
+            except BrokenPipeError:
+                log.info("nobody reads this node's stdout any more")
+                return
+
+
+async def _read(fd: int, deadline: float | None) -> bytes | None:
+    """What is there to read, b"" at its end; None after a wait for it, until `deadline` at most.
+
+    Under load there is something more often than not, and to ask for it costs a tenth of a wait.
+    """
+    try:
+        return os.read(fd, CHUNK_BYTES)
+    except BlockingIOError:
+        with anyio.CancelScope(deadline=inf if deadline is None else deadline):
+            await anyio.wait_readable(fd)
+    return None
+
+
+async def _write(fd: int, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        try:
+            left = left[os.write(fd, left) :]
+        except BlockingIOError:
+            await anyio.wait_writable(fd)
+
+
+@contextmanager
+def _non_blocking(fd: int) -> Iterator[None]:
+    """A full pipe must not stop the loop inside a system call: timers could not be cancelled then."""
+    before = os.get_blocking(fd)
+    os.set_blocking(fd, False)
+    try:
+        yield
+    finally:
+        os.set_blocking(fd, before)

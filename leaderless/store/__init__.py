@@ -1,0 +1,1 @@
+"""The coordination store port and one module per implementation."""

@@ -1,0 +1,58 @@
+"""The store port on Maelstrom's `lin-kv` service: operations to bodies, reply bodies to outcomes.
+
+[maelstrom src/maelstrom/service.clj]. Only `20` (missing) and `22` (mismatch) say what the store holds.
+Every other error, definite or not, becomes `Unknown`: it is always safe to look again.
+"""
+
+from typing import Any, assert_never
+
+from leaderless.core.messages import (
+    Cas,
+    Get,
+    Mismatch,
+    Missing,
+    Ok,
+    Outcome,
+    Put,
+    StoreCall,
+    Unknown,
+)
+from leaderless.wire.errors import ErrorCode
+
+SERVICE = "lin-kv"
+
+_DONE, _MISSING, _MISMATCH, _UNKNOWN = Ok(), Missing(), Mismatch(), Unknown()
+
+
+def body_of(call: StoreCall) -> dict[str, Any]:
+    """The request that carries out a store call."""
+    number, op = call
+    match op:
+        case Get():
+            return {"type": "read", "key": op.key, "msg_id": number}
+        case Cas():
+            key, old, new, create = op
+            body = {"type": "cas", "key": key, "from": old, "to": new, "msg_id": number}
+            if create:
+                body["create_if_not_exists"] = True
+            return body
+        case Put(key, value):
+            return {"type": "write", "key": key, "value": value, "msg_id": number}
+        case _:
+            assert_never(op)
+
+
+def outcome_of(body: dict[str, Any]) -> Outcome:
+    """What a reply of the service says; anything that is not clear is `Unknown`."""
+    match body["type"]:
+        case "read_ok" if "value" in body:
+            return Ok(body["value"])
+        case "cas_ok" | "write_ok":
+            return _DONE
+        case "error":
+            match body.get("code"):
+                case ErrorCode.KEY_DOES_NOT_EXIST:
+                    return _MISSING
+                case ErrorCode.PRECONDITION_FAILED:
+                    return _MISMATCH
+    return _UNKNOWN

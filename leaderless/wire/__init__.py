@@ -1,0 +1,1 @@
+"""Message bodies, the codec and the error registry."""

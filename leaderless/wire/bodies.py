@@ -1,0 +1,222 @@
+"""Bodies of requests and answers: the `kafka` workload's, our `fence`/`unfence`, and the peers'.
+
+A request that is not of the protocol's shape raises `MalformedRequest` with the field's name; a type that
+is not the workload's raises `NotSupported`. [maelstrom src/maelstrom/workload/kafka.clj]
+"""
+
+from reprlib import repr as brief  # bounded in depth and length, as what clients send is not
+from typing import Any, assert_never
+
+import orjson
+
+from leaderless.core.messages import (
+    Answer,
+    Batch,
+    CommitOffsets,
+    CommitOffsetsOk,
+    Failure,
+    Fence,
+    FenceOk,
+    HandedOver,
+    HandOver,
+    ListCommittedOffsets,
+    ListCommittedOffsetsOk,
+    Offer,
+    PeerCall,
+    Poll,
+    PollOk,
+    Request,
+    RequestEvent,
+    Send,
+    SendOk,
+    Share,
+    Unfence,
+)
+from leaderless.wire.errors import ErrorCode
+
+Body = dict[str, Any]
+
+SHARE = "share"  # the one type that nobody answers
+
+
+class MalformedRequest(Exception):
+    """A field is missing or has the wrong type; the text names it."""
+
+
+class NotSupported(Exception):
+    """The message type is not one of this workload's."""
+
+
+def parse(request: Request, body: Body, size: int = 0) -> RequestEvent:
+    """The event that a request's body asks for; `size` is its length in bytes."""
+    match body["type"]:
+        case "send":
+            return Send(request, _string(body, "key"), _message(body), size)
+        case "poll":
+            return Poll(request, _offsets(body))
+        case "commit_offsets":
+            return CommitOffsets(request, _offsets(body))
+        case "list_committed_offsets":
+            return ListCommittedOffsets(request, _keys(body))
+        case "fence":
+            return Fence(request)
+        case "unfence":
+            return Unfence(request)
+        case "hand_over":
+            return HandOver(request, _number(body, "slot"), _batch(body, size))
+        case other:
+            raise NotSupported(f"this node does not know messages of type {brief(other)}")
+
+
+def body_of(answer: Answer) -> Body:
+    """The body of a reply, without `in_reply_to`."""
+    match answer:
+        case SendOk():
+            return {"type": "send_ok", "offset": answer.offset}
+        case PollOk():
+            return {"type": "poll_ok", "msgs": answer.msgs}
+        case CommitOffsetsOk():
+            return {"type": "commit_offsets_ok"}
+        case ListCommittedOffsetsOk(offsets):
+            return {"type": "list_committed_offsets_ok", "offsets": offsets}
+        case FenceOk(epoch):
+            return {"type": "fence_ok", "epoch": epoch}
+        case HandedOver():
+            return {"type": "hand_over_ok", **answer._asdict()}
+        case Failure(error, text):
+            return {"type": "error", "code": ErrorCode.named(error), "text": text}
+        case _:
+            assert_never(answer)
+
+
+def question_of(call: PeerCall) -> Body:
+    """The request that asks a peer."""
+    match call.question:
+        case Offer(slot, batch):
+            fields = batch._asdict()
+            del fields["size"]  # the peer sees how long it is
+            return {"type": "hand_over", "msg_id": call.call, "slot": slot, **fields}
+        case Send(_, key, msg):
+            return {"type": "send", "msg_id": call.call, "key": key, "msg": msg}
+        case other:
+            assert_never(other)
+
+
+def answer_of(body: Body) -> HandedOver | SendOk | None:
+    """What a peer answered; None when it refused or the answer makes no sense."""
+    match body:
+        case {"type": "send_ok", "offset": offset} if type(offset) is int:
+            return SendOk(offset)
+        case {
+            "type": "hand_over_ok",
+            "slot": int(slot),
+            "entries": [*entries],
+            "head": {"version": int(), "base": int()} as head,
+            "held_s": float() | int() as held_s,
+        } if all(_is_entry(entry) for entry in entries):
+            return HandedOver(slot, entries, head, held_s)
+    return None
+
+
+def body_of_share(share: Share) -> Body:
+    """The message that shows messages to a peer."""
+    return {"type": SHARE, "msgs": share.msgs}
+
+
+def share_of(body: Body) -> Share:
+    """What a peer shows."""
+    msgs = _field(body, "msgs")
+    if not isinstance(msgs, dict) or not all(_are_pairs(pairs) for pairs in msgs.values()):
+        raise MalformedRequest(f"'msgs' must map keys to [offset, msg] pairs, not {brief(msgs)}")
+    _check_storable("msgs", msgs)
+    return Share(msgs)
+
+
+def _are_pairs(pairs: Any) -> bool:
+    return isinstance(pairs, list) and all(
+        isinstance(pair, list) and len(pair) == 2 and type(pair[0]) is int for pair in pairs
+    )
+
+
+def _is_entry(entry: Any) -> bool:
+    match entry:
+        case [str(), int(), dict(), dict()]:
+            return True
+    return False
+
+
+def _batch(body: Body, size: int) -> Batch:
+    appends = _field(body, "appends")
+    if not isinstance(appends, dict) or not all(
+        isinstance(msgs, list) and msgs for msgs in appends.values()
+    ):
+        raise MalformedRequest(f"'appends' must map keys to messages, not {brief(appends)}")
+    return Batch(
+        writer=_string(body, "writer"),
+        seq=_number(body, "seq"),
+        epoch=_number(body, "epoch"),
+        appends=appends,
+        commits=_offsets(body, "commits"),
+        size=size,
+    )
+
+
+def _number(body: Body, name: str) -> int:
+    value = _field(body, name)
+    if type(value) is not int:  # a bool is an int to isinstance
+        raise MalformedRequest(f"{name!r} must be an integer, not {brief(value)}")
+    return value
+
+
+def _field(body: Body, name: str) -> Any:
+    try:
+        return body[name]
+    except KeyError:
+        raise MalformedRequest(f"{body['type']} needs a field {name!r}") from None
+
+
+def _string(body: Body, name: str) -> str:
+    value = _field(body, name)
+    if not isinstance(value, str):
+        raise MalformedRequest(f"{name!r} must be a string, not {brief(value)}")
+    return value
+
+
+# orjson reads deeper values than it writes; a message is written inside registers, a few levels down.
+_ROOM_FOR_NESTING = 32
+
+
+def _message(body: Body) -> Any:
+    value = _field(body, "msg")
+    if isinstance(value, list | dict):
+        _check_storable("msg", value)
+    return value
+
+
+def _check_storable(name: str, value: Any) -> None:
+    probe = value
+    for _ in range(_ROOM_FOR_NESTING):
+        probe = [probe]
+    try:
+        orjson.dumps(probe)
+    except orjson.JSONEncodeError as error:
+        raise MalformedRequest(f"{name!r} cannot be stored: {error}") from None
+
+
+def _offsets(body: Body, name: str = "offsets") -> dict[str, int]:
+    value = _field(body, name)
+    if not isinstance(value, dict):
+        raise MalformedRequest(f"{name!r} must map keys to offsets, not {brief(value)}")
+    for key, offset in value.items():
+        if type(offset) is not int:
+            raise MalformedRequest(
+                f"the offset of key {key!r} must be an integer, not {brief(offset)}"
+            )
+    return value
+
+
+def _keys(body: Body) -> list[str]:
+    value = _field(body, "keys")
+    if not isinstance(value, list) or not all(isinstance(key, str) for key in value):
+        raise MalformedRequest(f"'keys' must be a list of strings, not {brief(value)}")
+    return value

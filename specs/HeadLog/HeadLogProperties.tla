@@ -1,0 +1,85 @@
+------------------------- MODULE HeadLogProperties -------------------------
+(***************************************************************************)
+(* What HeadLog promises. The names are those of the assertions in the     *)
+(* node and of the list in the design notes (the numbers).                 *)
+(***************************************************************************)
+EXTENDS HeadLog
+
+AsLog == INSTANCE Log WITH fenced <- head.state = "fenced"
+
+TypeOK ==
+    /\ head.state \in {"open", "fenced"}
+    /\ head.epoch \in 0..MaxEpoch + 1
+    /\ Len(head.tail) < TailLimit + Cardinality(Nodes)  \* not full before the last group
+    /\ head.base + Len(head.tail) = Len(log)
+    /\ \A n \in Nodes : view[n].length <= Len(log)
+
+\* 1. The offsets of a key are dense, unique and monotonic over slots; so are ids.
+OffsetsDense == \A i \in 1..Len(log) : AsLog!SlotFits(log, i)
+
+\* 2. An acknowledged send is in exactly one entry, at the offset acknowledged; what was
+\*    refused with a definite error is in none.
+AckedExactlyOnce == \A a \in acked : AsLog!Answers(log, a)
+RejectedNeverAppended == \A i \in 1..Len(log) : log[i].id \notin rejected
+
+\* 3. A node's view is always a prefix of the log.
+ViewIsPrefix == \A n \in Nodes : view[n] = Fold(SubSeq(log, 1, view[n].length))
+
+\* 4. A poll answers a contiguous run of its view, from the first offset asked to the last seen.
+PollContiguous ==
+    \A n \in Nodes, k \in Keys : \A from \in 0..FirstOffset(view[n], k) :
+        PollAnswer(view[n], k, from) =
+            [i \in 1..(FirstOffset(view[n], k) - from) |-> from + i - 1]
+
+\* 5. Nothing is appended while fenced, or by an old epoch after a new one.
+NoAppendWhileFenced ==
+    [][log' # log => /\ head.state = "open"
+                     /\ \A i \in (Len(log) + 1)..Len(log') : log'[i].epoch = head.epoch]_vars
+
+\* 6. Segments and runs never change (a segment ends as a tombstone, and stays one) ...
+SegmentsImmutable ==
+    [][\A b \in Bases :
+          /\ segments[b] # segments'[b] =>
+                segments[b] = None \/ (segments'[b] = Tombstone /\ IsInRun(b))
+          /\ runs[b] # runs'[b] => runs[b] = None]_vars
+
+\*    ... and at every moment a fresh reader finds every committed offset.
+CommittedReadable == CatchUp(EmptyView) = Fold(log)
+
+\* 7. The cursor never passes what is compacted.
+CursorNeverPassesCompacted ==
+    \A b \in Bases : b < task.cursor =>
+        /\ segments[b] \in {None, Tombstone}
+        /\ IsInRun(b)
+        /\ LET r == RunAt(b) IN runs[r] = RunOf(SubSeq(log, r + 1, r + runs[r].length))
+
+CursorNeverMovesBack == [][task'.cursor >= task.cursor]_vars
+
+\* 8. At most one live claim holds the task's current epoch.
+OneLiveClaim ==
+    Cardinality({n \in Nodes : worker[n].phase # "idle" /\ worker[n].epoch = task.epoch}) <= 1
+
+\* Law 2: the head never takes a value it had before (checked as: it only ever grows).
+HeadNeverReturns ==
+    [][head' # head => \/ head'.epoch > head.epoch
+                       \/ /\ head'.epoch = head.epoch
+                          /\ head'.base + Len(head'.tail) > head.base + Len(head.tail)]_vars
+
+\* HeadLog is a plain log.
+RefinesLog == AsLog!LogSpec
+
+\* Every batch is committed and answered, or refused, or its node restarted.
+Progress == \A n \in Nodes : (batch[n] # None) ~> (batch[n] = None)
+ViewsConverge == \A n \in Nodes : <>[](view[n] = Fold(log))
+ClaimsEnd == \A n \in Nodes : (worker[n].phase # "idle") ~> (worker[n].phase = "idle")
+
+\* Contents for the configurations: what one batch may append and commit.
+NoCommits == [k \in Keys |-> 0]
+OneEach == {[count |-> [k \in Keys |-> 1], commits |-> NoCommits]}
+OneOrTwo == {[count |-> [k \in Keys |-> c], commits |-> NoCommits] : c \in 1..2}
+AnyKeys == {[count |-> c, commits |-> NoCommits] :
+               c \in [Keys -> 0..1] \ {[k \in Keys |-> 0]}}
+Mixed == {[count |-> c, commits |-> c] : c \in [Keys -> {0, 2}] \ {[k \in Keys |-> 0]}}
+
+NodeSymmetry == {p \in [Nodes -> Nodes] : \A a, b \in Nodes : a # b => p[a] # p[b]}
+=============================================================================

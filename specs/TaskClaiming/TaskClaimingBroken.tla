@@ -1,0 +1,14 @@
+------------------------- MODULE TaskClaimingBroken -------------------------
+(***************************************************************************)
+(* Wrong decisions, each standing in for the one it names.                 *)
+(***************************************************************************)
+EXTENDS TaskClaiming
+
+LockIgnored(t) == TRUE               \* for IsFree: the lock is written whoever holds it
+StatusNotRead(t) == TRUE             \* for IsOpen: no second look between scan and lock
+OneFailureSuffices(count) == TRUE    \* for FailuresSuffice
+NoFailureSuffices(count) == FALSE
+ExpiresEarly(w) == TRUE              \* for Expires: a session may end while its worker lives
+NothingReleased(w, t) == FALSE       \* for Released: the lock outlives the work
+NotFair == TRUE                      \* for the fairness conditions
+=============================================================================

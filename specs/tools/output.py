@@ -1,0 +1,130 @@
+"""Reading what TLC prints with `-tool`: messages, each between a start and an end line.
+
+The numbers are TLC's message codes (its class `tlc2.output.EC`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_MESSAGE = re.compile(
+    r"^@!@!@STARTMSG (\d+):(\d) @!@!@\n(.*?)\n?^@!@!@ENDMSG \1 @!@!@$", re.MULTILINE | re.DOTALL
+)
+_STATE = re.compile(r"^(\d+): (?:<(\S+)(?: [^>]*)?>|(Stuttering))\n?(.*)", re.DOTALL)
+_BACK = re.compile(r"^(\d+): Back to state")
+_VARIABLE = re.compile(r"^(?:/\\ )?(\w+) = ", re.MULTILINE)
+_COUNTS = re.compile(r"^([\d,]+) states generated, ([\d,]+) distinct states found", re.MULTILINE)
+_NAMED = re.compile(r"(?:Invariant|Action property) (\w+) is violated")
+
+SUCCESS = 2193
+DEADLOCK = 2114
+NAMED_VIOLATIONS = (2107, 2110, 2112)  # invariant in an initial state, in a later one; action
+TEMPORAL_VIOLATION = 2116
+STATE, STUTTERING, BACK_TO_STATE = 2217, 2218, 2122
+COUNTS = 2199
+ERROR_CLASS = 1
+_JAVA_FRAME = "\tat "
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message: TLC's code, its class (1: an error), its text."""
+
+    code: int
+    severity: int
+    text: str
+
+
+@dataclass(frozen=True)
+class State:
+    """One state of a counterexample; `action` led to it; variables are TLA+ text by name."""
+
+    number: int
+    action: str
+    variables: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What TLC found out.
+
+    `verdict` is "pass", "violation of NAME", "deadlock" or "error"; `distinct_states` is None
+    when TLC never came to count; `back_to` is the state a lasso returns to; `message` is TLC's
+    own explanation of an error.
+    """
+
+    verdict: str
+    distinct_states: int | None
+    states: tuple[State, ...] = ()
+    back_to: int | None = None
+    message: str = ""
+
+
+def messages(output: str) -> list[Message]:
+    """Every message, in order."""
+    return [Message(int(m[1]), int(m[2]), m[3]) for m in _MESSAGE.finditer(output)]
+
+
+def _variables(text: str) -> dict[str, str]:
+    starts = list(_VARIABLE.finditer(text))
+    ends = [start.start() for start in starts[1:]] + [len(text)]
+    return {  # as many ends as starts, and one more where there is no variable at all
+        start[1]: text[start.end() : end].strip() for start, end in zip(starts, ends, strict=False)
+    }
+
+
+def _state(text: str) -> State:
+    match = _STATE.match(text)
+    if match is None:
+        raise ValueError(f"not a state as TLC prints it: {text[:80]!r}")
+    action = match[3] or match[2]
+    return State(int(match[1]), "Init" if action == "Initial" else action, _variables(match[4]))
+
+
+def _verdict(found: Sequence[Message], temporal: Sequence[str]) -> str:
+    for message in found:
+        if message.code in NAMED_VIOLATIONS:
+            named = _NAMED.search(message.text)  # a part of a refined module has only a place
+            return "violation of " + (named[1] if named else " or ".join(temporal))
+        if message.code == TEMPORAL_VIOLATION:  # TLC does not say which
+            return f"violation of {' or '.join(temporal)}"
+        if message.code == DEADLOCK:
+            return "deadlock"
+    return "pass" if any(message.code == SUCCESS for message in found) else "error"
+
+
+def _error_message(output: str, found: Sequence[Message]) -> str:
+    errors = [message.text for message in found if message.severity == ERROR_CLASS]
+    text = "\n".join(errors) or f"TLC ended without a verdict:\n{output[-2000:]}"
+    return "\n".join(line for line in text.splitlines() if not line.startswith(_JAVA_FRAME))
+
+
+def _distinct_states(found: Sequence[Message]) -> int | None:
+    counts = [_COUNTS.search(message.text) for message in found if message.code == COUNTS]
+    return int(counts[-1][2].replace(",", "")) if counts and counts[-1] else None
+
+
+def _back_to(found: Sequence[Message]) -> int | None:
+    backs = [_BACK.match(message.text) for message in found if message.code == BACK_TO_STATE]
+    return int(backs[0][1]) if backs and backs[0] else None
+
+
+def parse(output: str, temporal: Sequence[str] = ()) -> Outcome:
+    """Read TLC's output.
+
+    Args:
+        output: what TLC printed with `-tool`.
+        temporal: the temporal properties that were checked; TLC names none in its verdict, so
+            with several of them the verdict names them all.
+    """
+    found = messages(output)
+    verdict = _verdict(found, temporal)
+    return Outcome(
+        verdict,
+        _distinct_states(found),
+        tuple(_state(m.text) for m in found if m.code in (STATE, STUTTERING)),
+        _back_to(found),
+        _error_message(output, found) if verdict == "error" else "",
+    )

@@ -1,0 +1,81 @@
+"""A tiny language for kafka histories: one operation a line.
+
+    0 send x=1@0              process 0 sends 1 to x, acknowledged at offset 0
+    0 send x=1 info           nobody knows whether it was sent (also: fail)
+    1 poll x=1@0,2@1 y=1@0    process 1 polls two messages of x and one of y
+    1 poll                    and then nothing
+    1 assign x y              is assigned two keys (append `rewind` to start from the beginning)
+    2 txn >x=1@0 <y=3@2       a transaction that sends (>) and polls (<)
+    3 crash                   ends info
+    0 send x=2 invoke         only the invocation; a later line of process 0 completes it
+    # a comment
+
+The last word is the type of the completion, ok by default. Every line takes a millisecond.
+"""
+
+from collections.abc import Iterator
+
+from bench.history import Op
+from bench.keyword import Keyword
+
+TYPES = ("ok", "fail", "info", "invoke")
+TICK_NS = 1_000_000
+
+
+def history(text: str) -> list[Op]:
+    """The history that `text` describes."""
+    ops: list[Op] = []
+    pending: set[int] = set()
+    for line in text.splitlines():
+        words = line.split("#")[0].split()
+        for kind, process, f, args in _events(words, pending) if words else ():
+            tells = kind == "ok" or (kind != "invoke" and any("@" in arg for arg in args))
+            value = _value(f, args) if tells else _asked(f, args)
+            extra = {Keyword("seek-to-beginning?"): True} if "rewind" in args else {}
+            time_ns = (len(ops) + 1) * TICK_NS
+            ops.append(Op(len(ops), time_ns, kind, process, Keyword(f), value, extra))
+    return ops
+
+
+def _events(words: list[str], pending: set[int]) -> Iterator[tuple[str, int, str, list[str]]]:
+    """The invocation, unless the process has one pending, and the completion, if there is one."""
+    name, f, *args = words
+    process = int(name)
+    kind = args.pop() if args and args[-1] in TYPES else "info" if f == "crash" else "ok"
+    if process not in pending:
+        pending.add(process)
+        yield "invoke", process, f, args
+    if kind != "invoke":
+        pending.discard(process)
+        yield kind, process, f, args
+
+
+def _asked(f: str, args: list[str]) -> object:
+    if f in ("assign", "crash"):
+        return _value(f, args)
+    sends = [arg.lstrip(">").split("=") for arg in args if f == "send" or arg[0] == ">"]
+    asked = [[Keyword("send"), key, int(value.split("@")[0])] for key, value in sends]
+    return asked + ([[Keyword("poll")]] if f != "send" else [])
+
+
+def _value(f: str, args: list[str]) -> object:
+    if f == "crash":
+        return None
+    if f == "assign":
+        return [arg for arg in args if arg != "rewind"]
+    mops: list[list[object]] = []
+    for arg in args:
+        key, _, messages = arg.lstrip("<>").partition("=")
+        pairs = [_pair(message) for message in messages.split(",") if message]
+        if f == "send" or arg[0] == ">":
+            mops.append([Keyword("send"), key, pairs[0] if "@" in arg else pairs[0][1]])
+        elif mops and mops[-1][0] == "poll":
+            mops[-1][1][key] = pairs
+        else:
+            mops.append([Keyword("poll"), {key: pairs}])
+    return mops or [[Keyword("poll"), {}]]
+
+
+def _pair(message: str) -> list[int | None]:
+    value, _, offset = message.partition("@")
+    return [int(offset) if offset else None, int(value)]

@@ -1,0 +1,115 @@
+"""Stats, availability, network statistics and exceptions, against what the real tool said."""
+
+import gzip
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+
+import orjson
+import pytest
+
+from bench import edn
+from bench.checkers import check_all, worst
+from bench.checkers.basics import availability, exceptions, single, stats
+from bench.checkers.net import net_statistics
+from bench.history import Op, read_history
+from bench.net import Traffic
+
+STORES = sorted((Path(__file__).parents[1] / "fixtures/maelstrom-stores").iterdir())
+
+
+@pytest.fixture(scope="module", params=STORES, ids=lambda path: path.name)
+def store(request):
+    text = (request.param / "results.edn").read_text()
+    history = read_history(request.param / "history.edn")
+    return SimpleNamespace(path=request.param, results=edn.loads(text), history=history)
+
+
+def journal_traffic(path):
+    """The traffic counters that our network would have had."""
+    counts = Counter()
+    with gzip.open(path / "net-journal.expected.jsonl.gz") as lines:
+        for line in lines:
+            event = orjson.loads(line)
+            message = event["message"]
+            of_client = "c" in (message["src"][0], message["dest"][0])
+            counts["clients" if of_client else "servers", event["type"]] += 1
+    return SimpleNamespace(
+        clients=Traffic(counts["clients", "send"], counts["clients", "recv"]),
+        servers=Traffic(counts["servers", "send"], counts["servers", "recv"]),
+    )
+
+
+def test_stats_are_those_of_the_real_tool(store):
+    assert stats(store.history) == store.results["stats"]
+
+
+def test_availability_is_that_of_the_real_tool(store):
+    assert availability(store.history, None) == store.results["availability"]
+
+
+def test_network_statistics_are_those_of_the_real_tool(store):
+    assert net_statistics(store.history, journal_traffic(store.path)) == store.results["net"]
+
+
+def op(outcome, f="send", process=0, **extra):
+    return Op(0, 0, outcome, process, f, None, extra)
+
+
+def test_stats_are_invalid_when_something_never_succeeded():
+    history = [op("invoke"), op("ok"), op("invoke", "poll"), op("fail", "poll")]
+    assert stats(history)["valid?"] is False
+    assert stats([*history, op("ok", "poll")])["valid?"] is True
+    assert stats([*history[:2], op("info", "crash")])["valid?"] is True
+
+
+def test_faults_are_no_operations_in_the_stats():
+    assert stats([op("info", "start-partition", "nemesis")])["count"] == 0
+
+
+@pytest.mark.parametrize(
+    ("expected", "valid"), [(None, True), ("total", False), (0.75, True), (0.8, False), (0, True)]
+)
+def test_availability(expected, valid):
+    history = [op("invoke")] * 4 + [op("ok")] * 3 + [op("fail")]
+    assert availability(history, expected) == {"valid?": valid, "ok-fraction": 0.75}
+
+
+def test_nothing_invoked_is_fully_available():
+    assert availability([], "total") == {"valid?": True, "ok-fraction": 1}
+
+
+def test_exceptions_are_counted_by_kind_the_most_frequent_first():
+    rare, often = op("info", exception="KeyError"), op("info", exception="ValueError")
+    found = exceptions([often, rare, often, op("ok")])["exceptions"]
+    assert [(each["class"], each["count"]) for each in found] == [
+        ("ValueError", 2),
+        ("KeyError", 1),
+    ]
+    assert exceptions([op("ok")]) == {"valid?": True}
+
+
+@pytest.mark.parametrize("number", [0.97572815, 5.7038836, 1.796334, 0.0, 2.0, 1 / 3])
+def test_single_precision_is_printed_as_short_as_it_can_be(number):
+    assert len(str(single(number))) <= 11
+    assert single(single(number)) == single(number)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "expected"),
+    [([True, True], True), ([True, "unknown"], "unknown"), (["unknown", False], False), ([], True)],
+)
+def test_the_worst_verdict_counts(verdicts, expected):
+    assert worst(verdicts) == expected
+
+
+def test_a_checker_that_breaks_leaves_the_verdict_unknown_and_says_why():
+    def broken(_history, _options):
+        raise ZeroDivisionError("here")
+
+    network = SimpleNamespace(clients=Traffic(), servers=Traffic())
+    results = check_all([op("invoke"), op("ok")], {}, network, broken)
+    assert results["valid?"] == "unknown"
+    assert "ZeroDivisionError: here" in results["workload"]["error"]
+    keys = "perf timeline exceptions stats availability net workload valid?"
+    assert " ".join(results) == keys

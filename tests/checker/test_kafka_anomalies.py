@@ -1,0 +1,347 @@
+"""For each type of anomaly the smallest history that must be rejected, and one close by that must pass."""
+
+import pytest
+from history_language import history
+
+from workloads.kafka.checker import check, error_count, explain
+from workloads.kafka.checker.compose import ALLOWED
+
+# type -> (a history that shows it, one that differs in little and does not)
+ANOMALIES = {
+    "duplicate": (
+        """
+        0 send x=1@0
+        1 poll x=1@0,1@1
+        """,
+        """
+        0 send x=1@0
+        1 poll x=1@0
+        2 poll x=1@0      # read twice, but at the same offset
+        """,
+    ),
+    "inconsistent-offsets": (
+        """
+        0 send x=1@0
+        1 send x=2@0
+        2 poll x=1@0
+        3 poll x=2@0
+        """,
+        """
+        0 send x=1@0
+        1 send y=2@0      # the same offset of another key
+        2 poll x=1@0 y=2@0
+        """,
+    ),
+    "int-poll-skip": (
+        """
+        0 send x=1@0
+        0 send x=2@1
+        0 send x=3@2
+        1 poll x=1@0,3@2
+        2 poll x=1@0,2@1,3@2
+        """,
+        """
+        0 send x=1@0
+        0 send x=2@5      # a hole in the numbers is no hole in the log
+        1 poll x=1@0,2@5
+        """,
+    ),
+    "int-nonmonotonic-poll": (
+        """
+        0 send x=1@0
+        0 send x=2@1
+        1 poll x=2@1,1@0
+        """,
+        """
+        0 send x=1@0
+        0 send x=2@1
+        1 poll x=1@0,2@1
+        """,
+    ),
+    "int-send-skip": (
+        """
+        0 txn >x=1@0 >x=3@2
+        1 send x=2@1
+        2 poll x=1@0,2@1,3@2
+        """,
+        """
+        0 txn >x=1@0 >x=3@1
+        1 send x=2@2
+        2 poll x=1@0,3@1,2@2
+        """,
+    ),
+    "int-nonmonotonic-send": (
+        """
+        0 txn >x=1@1 >x=2@0
+        1 poll x=2@0,1@1
+        """,
+        """
+        0 txn >x=1@0 >x=2@1
+        1 poll x=1@0,2@1
+        """,
+    ),
+    "poll-skip": (
+        """
+        0 send x=1@0
+        0 send x=2@1
+        0 send x=3@2
+        1 poll x=1@0
+        1 poll x=3@2
+        2 poll x=1@0,2@1,3@2
+        """,
+        """
+        0 send x=1@0
+        0 send x=2@1
+        0 send x=3@2
+        1 poll x=1@0
+        1 assign y        # forgets x
+        1 assign x
+        1 poll x=3@2
+        2 poll x=1@0,2@1,3@2
+        """,
+    ),
+    "nonmonotonic-poll": (
+        """
+        0 send x=1@0
+        1 poll x=1@0
+        1 poll x=1@0
+        """,
+        """
+        0 send x=1@0
+        1 poll x=1@0 fail # the offsets stay as they were
+        1 poll x=1@0
+        """,
+    ),
+    "nonmonotonic-send": (
+        """
+        0 send x=1@1
+        0 send x=2@0
+        1 poll x=2@0,1@1
+        """,
+        """
+        0 send x=1@1
+        1 send x=2@0
+        2 poll x=2@0,1@1
+        """,
+    ),
+    "lost-write": (
+        """
+        0 send x=1@0
+        0 send x=2@1
+        1 poll x=2@1
+        """,
+        """
+        0 send x=1 info   # may never have happened
+        0 send x=2@1
+        1 poll x=2@1
+        """,
+    ),
+    "unseen": (
+        """
+        0 send x=1@0
+        1 poll
+        """,
+        """
+        0 send x=1 fail
+        1 poll
+        2 poll
+        """,
+    ),
+    "G1a": (
+        """
+        0 send x=1 fail
+        1 poll x=1@0
+        """,
+        """
+        0 send x=1 info
+        1 poll x=1@0
+        1 poll
+        """,
+    ),
+    "precommitted-read": (
+        """
+        0 txn >x=1@0 <x=1@0
+        """,
+        """
+        0 send y=1@0
+        0 txn >x=1@0 <y=1@0
+        1 poll x=1@0 y=1@0
+        """,
+    ),
+    "no-writer-of-value": (
+        """
+        0 send x=1@0
+        1 poll x=1@0,2@1
+        """,
+        """
+        0 send x=1@0
+        2 send x=2 invoke # cut off by the end of the history
+        1 poll x=1@0,2@1
+        """,
+    ),
+    "G1c": (
+        """
+        0 txn >x=1@0 <y=1@0 invoke
+        1 txn >y=1@0 <x=1@0
+        0 txn >x=1@0 <y=1@0
+        2 poll x=1@0 y=1@0
+        """,
+        """
+        0 txn >x=1@0 invoke
+        1 txn >y=1@0 <x=1@0
+        0 txn >x=1@0
+        2 poll x=1@0 y=1@0
+        """,
+    ),
+    "G1c-realtime": (
+        """
+        1 poll x=1@0      # before it was even sent
+        0 send x=1@0
+        """,
+        """
+        0 send x=1 invoke
+        1 poll x=1@0
+        0 send x=1@0
+        """,
+    ),
+    "strong-PL-2-cycle-exists": (
+        """
+        1 poll x=1@0
+        0 send x=1@0
+        """,
+        """
+        0 send x=1@0
+        1 poll x=1@0
+        """,
+    ),
+    "empty-transaction-graph": (
+        """
+        0 assign x
+        """,
+        """
+        0 poll
+        1 poll
+        """,
+    ),
+}
+
+WITH_WW = {
+    "G0": (
+        """
+        0 txn >x=1@0 >y=2@1 invoke
+        1 txn >x=2@1 >y=1@0
+        0 txn >x=1@0 >y=2@1
+        2 poll x=1@0,2@1 y=1@0,2@1
+        """,
+        """
+        0 txn >x=1@0 >y=1@0 invoke
+        1 txn >x=2@1 >y=2@1
+        0 txn >x=1@0 >y=1@0
+        2 poll x=1@0,2@1 y=1@0,2@1
+        """,
+    ),
+    "G0-realtime": (
+        """
+        0 send x=1@1
+        1 send x=2@0
+        2 poll x=2@0,1@1
+        """,
+        """
+        0 send x=1@1 invoke
+        1 send x=2@0
+        0 send x=1@1
+        2 poll x=2@0,1@1
+        """,
+    ),
+}
+PAIRED = {  # a cycle and the statement that the model it breaks does not hold come together
+    "G0": "PL-1-cycle-exists",
+    "G0-realtime": "strong-PL-1-cycle-exists",
+    "G1c": "PL-2-cycle-exists",
+    "G1c-realtime": "strong-PL-2-cycle-exists",
+}
+ALL = [(each, *pair, {}) for each, pair in ANOMALIES.items()]
+ALL += [(each, *pair, {"ww_deps": True}) for each, pair in WITH_WW.items()]
+
+
+@pytest.mark.parametrize(("anomaly", "bad", "good", "options"), ALL, ids=[each[0] for each in ALL])
+def test_each_anomaly_is_found_where_it_is_and_only_there(anomaly, bad, good, options):
+    found = check(history(bad), options)
+    assert anomaly in found["error-types"]
+    assert (anomaly in found["bad-error-types"]) is (anomaly not in ALLOWED)
+    assert check(history(good), options)["valid?"] is True
+
+
+@pytest.mark.parametrize(("anomaly", "bad", "good", "options"), ALL, ids=[each[0] for each in ALL])
+def test_each_anomaly_is_told_in_a_sentence_with_its_operations(anomaly, bad, good, options):
+    ops = history(bad)
+    result = check(ops, options)
+    finding = next(each for each in explain(result, ops) if each.type == anomaly)
+    assert finding.sentence.endswith(".")
+    assert finding.count == error_count(anomaly, result[anomaly]) >= 1
+    indices = {op.index for op in finding.witness}
+    assert indices <= {op.index for op in ops}
+    assert indices or anomaly.endswith("-cycle-exists") or anomaly == "empty-transaction-graph"
+    assert explain(check(history(good), options), history(good)) == []
+
+
+@pytest.mark.parametrize("anomaly", PAIRED)
+def test_a_cycle_comes_with_the_model_that_it_rules_out(anomaly):
+    bad = (ANOMALIES | WITH_WW)[anomaly][0]
+    found = check(history(bad), {"ww_deps": anomaly in WITH_WW})
+    assert PAIRED[anomaly] in found["error-types"]
+
+
+def test_a_cycle_explains_each_of_its_steps():
+    case = check(history(ANOMALIES["G1c-realtime"][0]), {})["G1c-realtime"]["errs"][0]
+    assert [step["type"] for step in case["steps"]] == ["realtime", "wr"]
+    assert case["cycle"][0] == case["cycle"][-1]
+    assert case["steps"][1]["a-mop-index"] == case["steps"][1]["b-mop-index"] == 0
+
+
+def test_a_duplicate_is_no_lost_write_when_its_last_place_lies_beyond_what_was_read():
+    # 1 is at offsets 0 and 3; the highest message read is at 2, so 1 need not have been read.
+    text = """
+    0 send x=1@0
+    0 send x=2@2
+    1 poll x=2@2
+    2 poll x=1@3 info
+    """
+    assert "lost-write" not in check(history(text), {})["error-types"]
+
+
+def test_a_key_first_polled_by_the_last_operation_counts_as_unseen_like_in_the_real_checker():
+    text = """
+    0 send x=1 info
+    1 poll x=1@0
+    """
+    assert check(history(text), {})["unseen"]["unseen"] == {"x": 1}
+    assert "unseen" not in check(history(text + "\n1 poll"), {})["error-types"]
+
+
+def test_a_message_that_nobody_sent_is_not_unseen():
+    ops = history("1 assign x\n1 poll x=1@0")
+    result = check(ops, {})
+    assert set(result["error-types"]) == {"empty-transaction-graph", "no-writer-of-value"}
+    assert len(explain(result, ops)) == 2
+
+
+def test_realtime_lag_counts_from_when_the_next_offset_was_known():
+    text = """
+    1 assign x        # 1 ms, 2 ms
+    0 send x=1@0      # known at 4 ms
+    1 poll            # invoked at 5 ms
+    1 poll x=1@0
+    """
+    worst = check(history(text), {})["worst-realtime-lag"]
+    assert worst == {"time": 0.005, "process": 1, "key": "x", "lag": 0.001}
+
+
+def test_an_assignment_forgets_the_lag_of_other_keys():
+    text = """
+    1 assign x
+    0 send x=1@0
+    1 assign y
+    1 poll
+    """
+    assert check(history(text), {})["worst-realtime-lag"]["lag"] == 0

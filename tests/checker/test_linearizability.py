@@ -1,0 +1,188 @@
+"""The search for a linearization: small histories by hand, all small ones against brute force,
+long ones."""
+
+import random
+from itertools import permutations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workloads.lin_kv.linearizability import Call, search
+
+
+def calls(*spans):
+    """`(f, value, invoked, returned)` per call."""
+    return [Call(number, *span) for number, span in enumerate(spans)]
+
+
+def verdict(*spans):
+    return search(calls(*spans)).linearizable
+
+
+def test_nothing_happened():
+    assert search([]).linearizable is True
+
+
+def test_a_read_sees_the_write_before_it():
+    assert verdict(("write", 1, 0, 1), ("read", 1, 2, 3)) is True
+
+
+def test_a_stale_read_is_rejected_with_what_it_should_have_seen():
+    write, read = history = calls(("write", 1, 0, 1), ("read", None, 2, 3))
+    outcome = search(history)
+    assert outcome.linearizable is False
+    assert outcome.blocked.call == read
+    assert outcome.blocked.held == {1: write}
+    assert outcome.blocked.running == ()
+
+
+def test_a_read_during_a_write_may_see_either_value():
+    assert verdict(("write", 1, 0, 3), ("read", None, 1, 2)) is True
+    assert verdict(("write", 1, 0, 3), ("read", 1, 1, 2)) is True
+
+
+def test_two_reads_may_not_go_back_in_time():
+    old_then_new = (("write", 1, 0, 9), ("read", None, 1, 2), ("read", 1, 3, 4))
+    new_then_old = (("write", 1, 0, 9), ("read", 1, 1, 2), ("read", None, 3, 4))
+    assert verdict(*old_then_new) is True
+    assert verdict(*new_then_old) is False
+
+
+def test_only_one_of_two_equal_cas_can_succeed():
+    before = ("write", 0, 0, 1)
+    assert verdict(before, ("cas", (0, 1), 2, 5)) is True
+    assert verdict(before, ("cas", (0, 1), 2, 5), ("cas", (0, 1), 3, 4)) is False
+
+
+def test_a_lost_write_may_take_effect_later_or_never_but_not_twice():
+    lost = ("write", 1, 0, None)
+    assert verdict(lost, ("read", None, 1, 2)) is True
+    assert verdict(lost, ("read", None, 1, 2), ("read", 1, 3, 4)) is True
+    again = (("read", 1, 1, 2), ("write", 2, 3, 4), ("read", 1, 5, 6))
+    assert verdict(lost, *again) is False
+    assert verdict(lost, ("write", 1, 0.5, None), *again) is True
+
+
+def test_a_lost_write_cannot_take_effect_before_it_was_asked_for():
+    assert verdict(("read", 1, 0, 1), ("write", 1, 2, None)) is False
+
+
+def test_the_witness_is_the_shortest_prefix():
+    history = calls(("write", 1, 0, 1), ("read", 2, 2, 3), ("write", 3, 4, 5), ("read", 4, 6, 7))
+    assert search(history).blocked.call == history[1]
+
+
+def test_gives_up_at_the_limit():
+    history = calls(*(("write", i, i, 100 + i) for i in range(12)), ("read", -1, 12, 200))
+    outcome = search(history, limit=1000)
+    assert outcome.linearizable is None
+    assert outcome.explored <= 1000 + len(history)
+
+
+def brute_force(history):
+    """Try every order of every choice of lost calls."""
+    certain = [call for call in history if call.returned is not None]
+    lost = [call for call in history if call.returned is None]
+    return any(
+        legal(order)
+        for chosen in range(1 << len(lost))
+        for order in permutations(
+            certain + [call for i, call in enumerate(lost) if chosen >> i & 1]
+        )
+    )
+
+
+def legal(order):
+    held = None
+    latest = -1
+    for call in order:
+        latest = max(latest, call.invoked)
+        if call.returned is not None and call.returned < latest:
+            return False
+        if call.f == "write":
+            held = call.value
+        elif held != (call.value[0] if call.f == "cas" else call.value):
+            return False
+        elif call.f == "cas":
+            held = call.value[1]
+    return True
+
+
+values = st.integers(0, 2)
+
+
+@st.composite
+def histories(draw):
+    size = draw(st.integers(1, 6))
+    positions = draw(st.permutations(range(2 * size)))
+    history = []
+    for number in range(size):
+        first, second = sorted(positions[2 * number : 2 * number + 2])
+        f = draw(st.sampled_from(["read", "write", "cas"]))
+        value = {
+            "read": st.one_of(st.none(), values),
+            "write": values,
+            "cas": st.tuples(values, values),
+        }[f]
+        returned = None if f != "read" and draw(st.integers(0, 3)) == 0 else second
+        history.append(Call(number, f, draw(value), first, returned))
+    return history
+
+
+@given(histories())
+def test_agrees_with_brute_force(history):
+    assert search(history).linearizable is brute_force(history)
+
+
+def run_of(seed, size, processes, lost=0.0, values=5):
+    """A linearizable history: every call takes effect at a random instant of its interval."""
+    rng = random.Random(seed)
+    position, held, history = 0, None, []
+    running = {}
+    while len(history) < size:
+        position += 1
+        process = rng.randrange(processes)
+        if process not in running:
+            f = rng.choice(["read", "read", "write", "cas"])
+            running[process] = [f, rng.randrange(values), rng.randrange(values), position, None]
+            continue
+        f, old, new, invoked, effect = running[process]
+        if effect is None:
+            f, effect, held = take_effect(f, old, new, held)
+            running[process] = [f, old, new, invoked, effect]
+            continue
+        del running[process]
+        if f == "failed":
+            continue
+        returned = None if f != "read" and rng.random() < lost else position
+        history.append(Call(len(history), f, effect[0], invoked, returned))
+    return history
+
+
+def take_effect(f, old, new, held):
+    if f == "read":
+        return f, (held,), held
+    if f == "write":
+        return f, (new,), new
+    return (f, ((old, new),), new) if old == held else ("failed", (None,), held)
+
+
+def test_ten_thousand_calls_take_effort_in_proportion():
+    history = run_of(seed=1, size=10_000, processes=10)
+    outcome = search(history)
+    assert outcome.linearizable is True
+    assert outcome.explored < 20 * len(history)
+
+
+def test_ten_thousand_calls_of_which_some_are_lost():
+    history = run_of(seed=2, size=10_000, processes=10, lost=0.01)
+    assert search(history).linearizable is True
+
+
+def test_one_wrong_read_among_thousands_is_found():
+    history = run_of(seed=3, size=5000, processes=8)
+    wrong = max(i for i, call in enumerate(history[:4000]) if call.f == "read")
+    history[wrong] = history[wrong]._replace(value="never written")
+    outcome = search(history)
+    assert outcome.linearizable is False
+    assert outcome.blocked.call == history[wrong]

@@ -1,0 +1,144 @@
+"""A short log, a store that checks every change made to it, and nodes that compact or read it."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import orjson
+
+from leaderless.core.coordination import TOMBSTONE
+from leaderless.core.headlog import compaction, head
+from leaderless.core.headlog.compaction import Compactor
+from leaderless.core.headlog.head import EMPTY, Entry, Head, decode, segment_of
+from leaderless.core.headlog.replica import Replica
+from leaderless.core.headlog.runs import COMPACTED, EMPTY_INDEX
+from leaderless.core.messages import Outcome, Put, StoreOp
+from leaderless.store.memory import MemoryStore
+from tests.driver import Driver
+
+SEAL_ENTRIES, SEGMENTS_PER_RUN = 2, 2
+ENTRIES = 11  # five segments and a tail of one: two runs and a segment
+RUNS, CURSOR = 2, 4
+KEYS = ("j", "k", "l")
+SOUND: set[object] = set()  # states of the store that were read already, in any test
+UNBOUNDED = 1 << 30
+
+
+@contextmanager
+def small_limits() -> Iterator[None]:
+    """Segments of two entries and runs of two segments."""
+    with ExitStack() as limits:
+        limits.enter_context(patch.object(head, "SEAL_ENTRIES", SEAL_ENTRIES))
+        limits.enter_context(patch.object(compaction, "SEGMENTS_PER_RUN", SEGMENTS_PER_RUN))
+        yield
+
+
+def entry_of(slot: int) -> Entry:
+    """An entry with a message for two of the keys."""
+    written = _keys_of(slot)
+    firsts = {key: sum(key in _keys_of(lower) for lower in range(slot)) for key in written}
+    appends = {key: [firsts[key], [f"{slot}{key}"]] for key in written}
+    return [f"w{slot % 2}", slot, appends, {written[0]: slot}]
+
+
+def _keys_of(slot: int) -> tuple[str, str]:
+    return KEYS[slot % 3], KEYS[(slot + 1) % 3]
+
+
+def messages_of(entries: int) -> dict[str, list[str]]:
+    """What every key holds after so many entries."""
+    messages: dict[str, list[str]] = {}
+    for slot in range(entries):
+        for key, (_, msgs) in entry_of(slot)[2].items():
+            messages.setdefault(key, []).extend(msgs)
+    return messages
+
+
+def reader_of(store: MemoryStore, bytes_max: int = UNBOUNDED) -> tuple[Driver, Replica]:
+    """A node that only reads, and has read nothing yet."""
+    driver = Driver(store.apply)
+    return driver, Replica(driver.clock, "reader", [], bytes_max)
+
+
+class CheckedStore(MemoryStore):
+    """Raises at the very operation that breaks an invariant."""
+
+    def __init__(self, entries: int = ENTRIES) -> None:
+        super().__init__()
+        self.entries = 0
+        self._checked = False
+        self.grow_to(entries)
+        self._checked = True
+
+    def grow_to(self, entries: int) -> None:
+        """Append and seal as committers do."""
+        value = self.registers.get("head")
+        log: Head = decode(value) if value else EMPTY
+        for slot in range(self.entries, entries):
+            if log.full:
+                segment = {"base": log.base, "entries": log.tail}
+                super().apply(Put(segment_of(log.sealed), segment))
+            log = log.with_entries([entry_of(slot)], 1, "n9")
+        super().apply(Put("head", log.value))
+        self.entries = entries
+
+    def apply(self, op: StoreOp) -> Outcome:
+        """Carry out one operation; everything must be as it should afterwards."""
+        texts = dict(self._texts)
+        outcome = super().apply(op)
+        if self._checked and self._texts != texts:
+            before = {key: orjson.loads(text) for key, text in texts.items()}
+            self._check(before, self.registers)
+            self._check_readable(tuple(self._texts.items()))
+        return outcome
+
+    def _check(self, before: dict[str, Any], after: dict[str, Any]) -> None:
+        for register, value in before.items():
+            if register.startswith("run/"):
+                assert after[register] == value, "SegmentsAreImmutable"
+            if register.startswith("segment/"):
+                assert after[register] in (value, TOMBSTONE), "SegmentsAreImmutable"
+        index = after.get(COMPACTED, EMPTY_INDEX)
+        assert index["epoch"] >= before.get(COMPACTED, EMPTY_INDEX)["epoch"], "EpochNeverReturns"
+        compacted = index["runs"][-1]["last"] + 1 if index["runs"] else 0
+        assert index["cursor"] <= compacted, "CursorNeverPassesCompacted"
+        for number in range(index["cursor"]):
+            assert after[segment_of(number)] == TOMBSTONE, "CursorNeverPassesCompacted"
+
+    def _check_readable(self, state: tuple[tuple[str, bytes], ...]) -> None:
+        if state not in SOUND:
+            driver, replica = reader_of(self)
+            driver.call(replica.refresh())
+            assert replica.view.messages == messages_of(self.entries), "CommittedReadable"
+            SOUND.add(state)
+
+    def require_compacted(self) -> None:
+        """All that can be is in runs, and nothing else is left."""
+        index = self.registers[COMPACTED]
+        assert (len(index["runs"]), index["cursor"]) == (RUNS, CURSOR)
+
+
+class Worker(Driver):
+    """A node that compacts whatever it can; `calls_made` counts the calls that were carried out."""
+
+    def __init__(self, store: CheckedStore, name: str) -> None:
+        super().__init__(store.apply)
+        replica = Replica(self.clock, name, [], UNBOUNDED)
+        self.call(replica.refresh())
+        self.start(Compactor(self.clock, replica, name).consider())
+
+    def make_calls(self, count: int, which: int = 0) -> bool:
+        """Go on for `count` store calls; says whether there were so many."""
+        while self.running and count:
+            if self.calls:
+                self.carry_out(which=which)
+                count -= 1
+            else:
+                self.pass_time()
+        return not count
+
+    def forget(self) -> None:
+        """Crash: what it asked may arrive, and nobody hears the answers."""
+        self.late += [op for _, op in self.calls]
+        self.calls.clear()

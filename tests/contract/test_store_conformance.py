@@ -1,0 +1,309 @@
+"""One contract for every implementation of the coordination store, and for the recipes on top of it.
+
+Each implementation is a function from a store operation to its outcome: the store in memory, and the port to
+`lin-kv` over the bench's service and over the tests' fake, bodies crossing as JSON text as they do on a wire.
+Outcomes and values are compared as they print: to Python, `Missing()` equals `Mismatch()`, and 1 equals true.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.services import kv
+from bench.services.consistency import Linearizable
+from leaderless.core.coordination import (
+    ATTEMPTS,
+    TOMBSTONE,
+    StoreSilent,
+    ceiling,
+    create,
+    delete,
+    increment,
+    raise_to,
+    read,
+    replace,
+)
+from leaderless.core.messages import (
+    Cas,
+    Get,
+    Mismatch,
+    Missing,
+    Ok,
+    Outcome,
+    Put,
+    StoreCall,
+    StoreOp,
+)
+from leaderless.core.process import Process
+from leaderless.store.lin_kv import body_of, outcome_of
+from leaderless.store.memory import MemoryStore
+from tests.driver import FATES, Apply, Driver
+from tests.fakes import LinKv
+
+
+def over_the_wire(handle: Callable[[dict[str, Any]], dict[str, Any]]) -> Apply:
+    """The `lin-kv` port on a service, with what a wire does to bodies."""
+
+    def apply(op: StoreOp) -> Outcome:
+        request = orjson.loads(orjson.dumps(body_of(StoreCall(1, op))))
+        return outcome_of(orjson.loads(orjson.dumps(handle(request))))
+
+    return apply
+
+
+def bench_service() -> Apply:
+    service = Linearizable(kv.respond)
+    return over_the_wire(lambda body: service.handle("n0", body))
+
+
+STORES: dict[str, Callable[[], Apply]] = {
+    "memory": lambda: MemoryStore().apply,
+    "bench": bench_service,
+    "fake": lambda: over_the_wire(LinKv().handle),
+}
+
+
+@pytest.fixture(params=STORES.values(), ids=STORES)
+def apply(request: pytest.FixtureRequest) -> Apply:
+    store: Apply = request.param()
+    return store
+
+
+# ---------------------------------------------------------------- operations
+
+# Every kind of JSON value, with the neighbours that Python takes for equal.
+VALUES = [
+    None, True, False, 0, 1, -1, 0.0, 1.0, 2**53, "", "1", "ü\n\0", [], [[]], {}, {"a": None},
+    {"a": [1, {"b": True}]}, {"a": [1, {"b": 1}]}, [1], [1.0], [True], {"deleted": True},
+]  # fmt: skip
+
+
+def agree(outcome: Any, expected: Any) -> bool:
+    return repr(outcome) == repr(expected)
+
+
+@pytest.mark.parametrize("value", VALUES, ids=repr)
+def test_any_value_is_kept(apply: Apply, value: Any) -> None:
+    assert agree(apply(Put("a", value)), Ok())
+    assert agree(apply(Get("a")), Ok(value))
+
+
+@pytest.mark.parametrize("value", VALUES, ids=repr)
+def test_values_are_compared_by_value(apply: Apply, value: Any) -> None:
+    for other in VALUES:
+        apply(Put("a", value))
+        same = repr(value) == repr(other)
+        assert agree(apply(Cas("a", other, "new")), Ok() if same else Mismatch())
+        assert agree(apply(Get("a")), Ok("new" if same else value))
+
+
+def test_the_order_of_names_in_a_value_is_no_difference(apply: Apply) -> None:
+    apply(Put("a", {"x": 1, "y": {"p": 2, "q": 3}}))
+    assert agree(apply(Cas("a", {"y": {"q": 3, "p": 2}, "x": 1}, "new")), Ok())
+
+
+def test_what_is_missing(apply: Apply) -> None:
+    assert agree(apply(Get("a")), Missing())
+    assert agree(apply(Cas("a", None, 1)), Missing())  # null is a value, not the absence of one
+    assert agree(apply(Get("a")), Missing())
+
+
+def test_a_register_is_made_once(apply: Apply) -> None:
+    assert agree(apply(Cas("a", None, 1, create=True)), Ok())
+    assert agree(apply(Cas("a", None, 2, create=True)), Mismatch())
+    assert agree(apply(Get("a")), Ok(1))
+
+
+def test_create_compares_what_is_there(apply: Apply) -> None:
+    apply(Put("a", 1))
+    assert agree(apply(Cas("a", 1, 2, create=True)), Ok())
+    assert agree(apply(Get("a")), Ok(2))
+
+
+def test_registers_are_apart(apply: Apply) -> None:
+    for value, key in enumerate(("a", "A", "a/1")):
+        apply(Put(key, value))
+    outcomes = [apply(Get(key)) for key in ("a", "A", "a/1", "")]
+    assert agree(outcomes, [Ok(0), Ok(1), Ok(2), Missing()])
+
+
+def test_nobody_shares_a_value_with_a_register(apply: Apply) -> None:
+    value = {"list": [1]}
+    apply(Put("a", value))
+    value["list"].append(2)
+    apply(Get("a")).value["list"].append(3)  # type: ignore[union-attr]
+    assert agree(apply(Get("a")), Ok({"list": [1]}))
+
+
+OPS = st.one_of(
+    st.builds(Get, st.sampled_from("ab")),
+    st.builds(Put, st.sampled_from("ab"), st.sampled_from(VALUES)),
+    st.builds(Cas, *map(st.sampled_from, ("ab", VALUES, VALUES)), st.booleans()),
+)
+
+
+@given(st.lists(OPS))
+def test_all_stores_are_one(ops: list[StoreOp]) -> None:
+    stores = [make() for make in STORES.values()]
+    for op in ops:
+        memory, *others = (store(op) for store in stores)
+        assert all(agree(other, memory) for other in others), op
+
+
+# ---------------------------------------------------------------- recipes, undisturbed
+
+
+def test_recipes(apply: Apply) -> None:
+    call = Driver(apply).call
+    assert call(read("a")) is None
+    call(create("a", 1))
+    call(create("a", 2))
+    assert call(read("a")) == 1
+    assert call(replace("a", 1, 3)) is True
+    assert call(replace("a", 1, 4)) is False
+    assert call(replace("b", None, 1)) is True
+    assert [call(increment("n", str(by))) for by in range(3)] == [1, 2, 3]
+    call(raise_to("top", 5))
+    call(raise_to("top", 3))
+    assert call(read("top")) == 5
+    call(delete("a"))
+    assert call(read("a")) == TOMBSTONE
+    call(create("a", 1))
+    assert call(read("a")) == TOMBSTONE  # whoever was late does not bring it back
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        lambda: read("a"),
+        lambda: create("a", 1),
+        lambda: delete("a"),
+        lambda: replace("a", None, 1),
+        lambda: raise_to("a", 1),
+        lambda: increment("a", "x"),
+    ],
+)
+def test_a_silent_store_is_told_not_waited_for(recipe: Callable[[], Process]) -> None:
+    driver = Driver(MemoryStore().apply)
+    driver.start(recipe())
+    asked = 0
+    while driver.running:
+        asked += 1
+        driver.carry_out("call lost")
+    assert isinstance(driver.results[0], StoreSilent)
+    assert ATTEMPTS <= asked <= ATTEMPTS + 1
+
+
+@given(st.lists(st.integers(0, 20), unique=True).map(sorted), st.integers(-1, 22))
+def test_ceiling(ends: list[int], offset: int) -> None:
+    place = ceiling(ends, offset)
+    assert place == next((at for at, end in enumerate(ends) if end >= offset), None)
+
+
+# ---------------------------------------------------------------- recipes under lost and late answers
+
+WORKERS = 3
+SCHEDULES = st.lists(
+    st.tuples(st.integers(0, WORKERS - 1), st.sampled_from((*FATES, "ok", "ok", "arrive"))),
+    max_size=60,
+)
+
+
+class Race:
+    """Workers that run recipes on one store, call by call as a schedule says.
+
+    `changes` are the values that a register had, one after the other.
+    """
+
+    def __init__(self) -> None:
+        self._store = MemoryStore()
+        self.changes: list[Any] = []
+        self.workers = [Driver(self._applied) for _ in range(WORKERS)]
+
+    def run(self, schedule: list[tuple[int, Any]]) -> None:
+        """Play the schedule, then let everything that is late arrive, and everybody finish."""
+        for number, fate in schedule:
+            worker = self.workers[number]
+            if fate == "arrive" and worker.late:
+                worker.arrive()
+            elif fate != "arrive" and worker.calls:
+                worker.carry_out(fate, which=number)
+        for worker in self.workers:
+            worker.finish()
+            while worker.late:
+                worker.arrive()
+
+    def results(self) -> Iterator[Any]:
+        """What recipes returned; one that met too much silence returned nothing."""
+        for worker in self.workers:
+            yield from (one for one in worker.results if not isinstance(one, StoreSilent))
+
+    def _applied(self, op: StoreOp) -> Outcome:
+        outcome = self._store.apply(op)
+        now = self._store.registers.get(op.key)
+        if now is not None and (not self.changes or now != self.changes[-1]):
+            self.changes.append(now)
+        return outcome
+
+
+@given(SCHEDULES)
+def test_no_number_is_given_twice(schedule: list[tuple[int, Any]]) -> None:
+    race = Race()
+    for number, worker in enumerate(race.workers):
+        for place in range(3):  # side by side in one worker too
+            worker.start(increment("n", f"{number}.{place}"))
+    race.run(schedule)
+    numbers = [one for one in race.results() if one is not None]
+    assert not any(isinstance(one, Exception) for one in numbers)
+    assert len(set(numbers)) == len(numbers)
+    assert [change["count"] for change in race.changes] == list(range(1, len(race.changes) + 1))
+
+
+@given(SCHEDULES)
+def test_create_never_overwrites(schedule: list[tuple[int, Any]]) -> None:
+    race = Race()
+    for number, worker in enumerate(race.workers):
+        worker.start(create("a", number))
+    race.run(schedule)
+    assert len(race.changes) == 1
+
+
+@given(SCHEDULES, st.lists(st.integers(1, 5), min_size=WORKERS, max_size=WORKERS))
+def test_raise_to_never_goes_back(schedule: list[tuple[int, Any]], targets: list[int]) -> None:
+    race = Race()
+    for target, worker in zip(targets, race.workers, strict=True):
+        worker.start(raise_to("a", target))
+    race.run(schedule)
+    assert race.changes == sorted(race.changes)
+    done = [
+        target for target, one in zip(targets, race.workers, strict=True) if None in one.results
+    ]
+    assert race.changes[-1] >= max(done, default=0) if race.changes else not done
+
+
+@given(SCHEDULES)
+def test_a_replacement_that_stands_is_recognised(schedule: list[tuple[int, Any]]) -> None:
+    race = Race()
+    for number, worker in enumerate(race.workers):
+        worker.start(replace("a", None, f"by {number}"))
+    race.run(schedule)
+    told = [number for number, one in enumerate(race.workers) if one.results == [True]]
+    assert len(race.changes) == 1
+    assert [f"by {number}" for number in told] in ([], race.changes)
+
+
+@given(SCHEDULES)
+def test_a_tombstone_stands(schedule: list[tuple[int, Any]]) -> None:
+    race = Race()
+    race.workers[0].call(create("a", "value"))
+    race.workers[0].results.clear()
+    race.workers[0].start(delete("a"))
+    for worker in race.workers[1:]:
+        worker.start(create("a", "again"))
+    race.run(schedule)
+    assert race.changes in (["value"], ["value", TOMBSTONE])
+    assert TOMBSTONE in race.changes or list(race.workers[0].results) != [None]

@@ -1,0 +1,26 @@
+"""Every transcript here says what happens; `REWRITE=1 pytest tests/datadriven` writes what happens now."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.datadriven.runner import Transcript
+
+FOLDER = Path(__file__).parent
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.rglob("*.txt")), ids=lambda path: path.stem)
+def test_transcript(path: Path) -> None:
+    written = path.read_text()
+    played = Transcript().play(written)
+    if os.environ.get("REWRITE") == "1":
+        path.write_text(played)
+    else:
+        assert played == written, f"REWRITE=1 rewrites {path.name}; then read the difference"
+
+
+def test_a_transcript_that_lies_is_caught() -> None:
+    true = Transcript().play("> nodes n0\n> c1 n0 poll {}\n")
+    assert Transcript().play(true.replace('"code":12', '"code":11')) == true
+    assert "code" in true

@@ -1,0 +1,71 @@
+"""How a rule of the core is broken: by changing a few words of one of its functions.
+
+A mutant names the function and the words, so it shows the rule where it stands. When the code changes, the
+words are no longer there and the mutant says so (`StaleMutant`) instead of testing nothing.
+"""
+
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import reduce
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+
+class StaleMutant(Exception):
+    """The code that a mutant changes is not there any more; the text says what to look at."""
+
+
+class Mutant(NamedTuple):
+    """A broken rule: `rule` says in words what the right code does.
+
+    In `place` (`module:Class.method` below `leaderless.`) each `old` of the `edits` becomes its `new`. `world`
+    are options of the scenarios in which that shows soonest.
+    """
+
+    name: str
+    rule: str
+    place: str
+    edits: tuple[tuple[str, str], ...]
+    world: Mapping[str, Any] = MappingProxyType({})
+
+    @contextmanager
+    def alive(self) -> Iterator[None]:
+        """The core is broken inside the block. Raises `StaleMutant`."""
+        module_name, _, path = self.place.partition(":")
+        module = import_module(f"leaderless.{module_name}")
+        *outer, name = path.split(".")
+        try:
+            owner = reduce(getattr, outer, module)
+            source = inspect.getsource(_function(inspect.getattr_static(owner, name)))
+        except AttributeError as gone:
+            raise StaleMutant(f"{self.name}: {gone}; point it to where the rule is now") from None
+        with patch.object(owner, name, _compiled(self._edited(source), name, vars(module))):
+            yield
+
+    def _edited(self, source: str) -> str:
+        for old, new in self.edits:
+            if source.count(old) != 1:
+                raise StaleMutant(
+                    f"{self.name}: {self.place} has {source.count(old)} times, not once: {old!r}; "
+                    "break the rule as it is written now"
+                )
+            source = source.replace(old, new)
+        return source
+
+
+def _compiled(source: str, name: str, names: dict[str, Any]) -> Any:
+    """What the source of a function defines, in the module with these names."""
+    made: dict[str, Any] = {}
+    exec(compile(textwrap.dedent(source), "mutant", "exec"), names, made)
+    return made[name]
+
+
+def _function(original: Any) -> Callable[..., Any]:
+    """The plain function of a method or property."""
+    getter = getattr(original, "fget", None) or getattr(original, "__func__", None)
+    function: Callable[..., Any] = getter or original
+    return function

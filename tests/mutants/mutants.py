@@ -1,0 +1,238 @@
+"""The rules of the leaderless log, each broken in one place."""
+
+from tests.mutants.mutant import Mutant
+
+COMMITTER = "core.headlog.committer:Committer"
+DELIVERY = "core.headlog.delivery:Delivery"
+REPLICA = "core.headlog.replica:Replica"
+VIEW = "core.headlog.view:View"
+CONSUMER = "core.headlog.consumer:Consumer"
+COMPACTOR = "core.headlog.compaction:Compactor"
+
+
+# A batch that is not in the log yet gets another name (its next number stays free).
+RENAME = """
+                if not self._is_in_log(batch):
+                    batch = batch._replace(seq=batch.seq + 0.001)"""
+# Worlds in which something is frequent.
+BUSY = {"nodes": 4, "clients_per_node": 4, "rate": 300.0, "hop_ms": 20.0}
+FENCED = {"acts": ("fence",), "interval_s": 0.3}
+COMPACTED = {
+    "nodes": 5,
+    "seal_entries": 3,
+    "segments_per_run": 2,
+    "acts": ("kill",),
+    "interval_s": 0.3,
+}
+
+
+MUTANTS = [
+    # ---------------------------------------------------------------- exactly once
+    Mutant(
+        "dedup-skipped",
+        "a committer adds a batch only if the log does not hold it",
+        f"{COMMITTER}._eligible",
+        (("if self._replica.view.contains(batch.writer, batch.seq):", "if False:"),),
+        {"loss": 0.1, "late": 0.1},
+    ),
+    Mutant(
+        "ack-before-commit",
+        "a batch is done when the view contains it",
+        f"{DELIVERY}._is_in_log",
+        (("return self._replica.view.contains(batch.writer, batch.seq)", "return True"),),
+    ),
+    Mutant(
+        "unknown-is-success",
+        "only an acknowledged compare-and-set counts as a commit",
+        f"{COMMITTER}._replace",
+        (("if isinstance(outcome, Ok):", "if outcome is not None:"),),
+    ),
+    Mutant(
+        "unknown-is-failure",
+        "a batch without an answer is looked for before its sends are tried anew",
+        f"{DELIVERY}.deliver",
+        (
+            (
+                "while self._is_alive(batch) and not self._is_in_log(batch):",
+                "if not self._is_in_log(batch):",
+            ),
+        ),
+    ),
+    Mutant(
+        "new-id-after-commit-failed",
+        "a batch that is tried again keeps its [writer, seq]",
+        f"{DELIVERY}.deliver",
+        (
+            (
+                "yield Wait(job.done)",
+                f"yield Wait(job.done){RENAME}",
+            ),
+        ),
+        {"loss": 0.1, "late": 0.1, "combine": False},
+    ),
+    Mutant(
+        "new-id-after-hand-over",
+        "a batch that was handed over in vain is committed under its own [writer, seq]",
+        f"{DELIVERY}.deliver",
+        (
+            (
+                "yield from self._hand_to(peer, batch)",
+                f"yield from self._hand_to(peer, batch){RENAME}",
+            ),
+        ),
+    ),
+    Mutant(
+        "answer-is-commit",
+        "a peer's answer proves nothing unless it brings the batch's entry",
+        f"{DELIVERY}.deliver",
+        (
+            (
+                "yield from self._hand_to(peer, batch)",
+                "yield from self._hand_to(peer, batch)\n                return True",
+            ),
+        ),
+    ),
+    Mutant(
+        "writer-reused",
+        "a restarted node is a new writer",
+        "runtime.session:Session._init",
+        (('f"{node}.{self._incarnation}"', "node"),),
+    ),
+    # ---------------------------------------------------------------- one order
+    Mutant(
+        "blind-put",
+        "the head is replaced by compare-and-set from the very head that was read",
+        f"{COMMITTER}._replace",
+        (
+            (
+                "cas = Cas(REGISTER, old.value, new.value, create=old.value is None)",
+                "from leaderless.core.messages import Put\n        cas = Put(REGISTER, new.value)",
+            ),
+        ),
+    ),
+    Mutant(
+        "offsets-per-batch",
+        "a batch takes as many offsets of a key as it has messages",
+        "core.headlog.committer:_entry",
+        (("ends[key] += len(msgs)", "ends[key] += 1"),),
+        BUSY,
+    ),
+    Mutant(
+        "older-head-taken",
+        "an answer about an older head changes nothing",
+        f"{REPLICA}._follow",
+        (("if head.version <= self.head.version:", "if head.version == self.head.version:"),),
+    ),
+    Mutant(
+        "entries-reversed",
+        "entries are folded in the order of their slots",
+        f"{VIEW}.fold",
+        (("for entry in entries[", "for entry in entries[::-1]["),),
+    ),
+    # ---------------------------------------------------------------- fencing
+    Mutant(
+        "fence-ignored",
+        "nothing is added to a fenced head",
+        f"{COMMITTER}._eligible",
+        (("if head.fenced or batch.epoch != head.epoch:", "if False:"),),
+    ),
+    Mutant(
+        "epoch-ignored",
+        "a batch is committed in its own epoch or never",
+        f"{COMMITTER}._eligible",
+        (("if head.fenced or batch.epoch != head.epoch:", "if head.fenced:"),),
+        BUSY | FENCED | {"late": 0.1},
+    ),
+    Mutant(
+        "epoch-kept",
+        "every fence raises the epoch",
+        "core.headlog.head:Head.with_state",
+        (("epoch=self.epoch + 1", "epoch=self.epoch"),),
+        BUSY | FENCED | {"late": 0.1},
+    ),
+    # ---------------------------------------------------------------- segments and runs
+    Mutant(
+        "seal-skipped",
+        "a segment is written before the head lets go of its entries",
+        f"{COMMITTER}._commit",
+        (("yield from self._seal(head)", "pass"),),
+    ),
+    Mutant(
+        "seal-cut-short",
+        "a segment holds the whole tail",
+        f"{COMMITTER}._seal",
+        (('"entries": head.tail', '"entries": head.tail[:-1]'),),
+    ),
+    Mutant(
+        "delete-before-listing",
+        "a segment is deleted only when its run is written and listed",
+        f"{COMPACTOR}._write",
+        (
+            (
+                "run = merge(segments)",
+                "run = merge(segments)\n"
+                "        numbers = range(first, last + 1)\n"
+                "        yield Together([delete(segment_of(number)) for number in numbers])",
+            ),
+        ),
+    ),
+    Mutant(
+        "run-without-writers",
+        "a run keeps how far each writer had come",
+        f"{VIEW}.fold_run",
+        (("self.writers[writer] = seq", "pass"),),
+    ),
+    Mutant(
+        "index-newer-than-head",
+        "a run beyond the head that was read is not folded",
+        f"{REPLICA}._load_sealed",
+        (('while not index["runs"] or index["runs"][-1]["end"] <= head.base:', "while True:"),),
+        COMPACTED | {"rate": 300.0},
+    ),
+    # ---------------------------------------------------------------- reads
+    Mutant(
+        "confirmed-when-answered",
+        "a view is as fresh as when the store was asked, not as when it answered",
+        f"{REPLICA}.refresh",
+        (("self._confirm(asked_at)", "self._confirm(self._clock.now)"),),
+    ),
+    Mutant(
+        "confirmed-when-handed-back",
+        "a peer's answer is as fresh as the peer's own last look at the store",
+        f"{REPLICA}.learn",
+        (("self._confirm(asked_at + answer.held_s)", "self._confirm(self._clock.now)"),),
+        BUSY | {"freshness_s": 0.05, "late": 0.1, "combine": True},
+    ),
+    Mutant(
+        "older-read-joined",
+        "a poll waits for a read that began within its freshness bound",
+        f"{CONSUMER}._freshen",
+        (
+            (
+                "while self._replica.confirmed_at < oldest:",
+                "if self._replica.confirmed_at < oldest:",
+            ),
+            ("reading is None or reading.since < oldest", "reading is None"),
+        ),
+        BUSY | {"freshness_s": 0.0},
+    ),
+    Mutant(
+        "poll-skips",
+        "a poll begins at the offset that was asked for",
+        f"{VIEW}.read",
+        (("start = max(0, offset) - first", "start = max(0, offset) - first + 1"),),
+    ),
+    # ---------------------------------------------------------------- committed offsets
+    Mutant(
+        "commit-of-a-key-lost",
+        "an entry carries the committed offset of every key",
+        f"{VIEW}._fold",
+        (("for key, offset in commits.items():", "for key, offset in [*commits.items()][1:]:"),),
+    ),
+    Mutant(
+        "commit-goes-back",
+        "a committed offset is only ever raised",
+        f"{VIEW}._fold",
+        (("if offset > self.committed.get(key, -1):", "if key:"),),
+    ),
+]

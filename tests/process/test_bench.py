@@ -1,0 +1,277 @@
+"""The bench on real processes: what it leaves behind, and nodes that misbehave outside of the
+protocol.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+pytestmark = pytest.mark.process
+
+ROOT = Path(__file__).parents[2]
+NODES = ROOT / "tests/nodes"
+
+# Answers init and echo, and does what is spliced in: before all else, and on each message.
+NODE = """#!{python}
+import json, os, signal, subprocess, sys, time
+{first}
+for number, line in enumerate(sys.stdin):
+    message = json.loads(line)
+    body = message["body"]
+    {each}
+    reply = dict(body, type=body["type"] + "_ok", in_reply_to=body["msg_id"])
+    reply = {{key: reply[key] for key in ("type", "echo", "in_reply_to") if key in reply}}
+    print(json.dumps(dict(src=message["dest"], dest=message["src"], body=reply)), flush=True)
+"""
+
+
+class Bench:
+    """Runs `./maelstrom test -w echo` in a store of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.store = folder / "store"
+
+    def node(self, *, first: str = "", each: str = "pass") -> Path:
+        path = self.folder / "node.py"
+        path.write_text(NODE.format(python=sys.executable, first=first, each=each))
+        path.chmod(0o755)
+        return path
+
+    def command(self, node, *flags, workload="echo") -> list[str]:
+        words = [ROOT / "maelstrom", "test", "-w", workload, "--bin", node, "--store", self.store]
+        words += ["--node-count", 2, "--time-limit", 1, "--rate", 100, "--recovery-time", 0]
+        return [str(word) for word in (*words, *flags)]
+
+    def run(self, node, *flags, workload="echo", **more):
+        done = subprocess.run(
+            self.command(node, *flags, workload=workload),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+            **more,
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    def start(self, node, *flags):
+        """Start a long run and wait until operations are under way."""
+        process = subprocess.Popen(
+            self.command(node, "--time-limit", 60, *flags), stdout=subprocess.PIPE, text=True
+        )
+        history = self.store / "latest" / "history.jsonl"
+        wait_until(lambda: history.exists() and history.stat().st_size > 1000)
+        return process
+
+    @property
+    def results(self):
+        return json.loads((self.store / "latest/results.json").read_text())
+
+
+@pytest.fixture
+def bench(tmp_path):
+    bench = Bench(tmp_path)
+    yield bench
+    assert leftovers(tmp_path) == []
+
+
+def leftovers(folder):
+    """Processes that still run the node of this test."""
+    return [p for p in psutil.process_iter(["cmdline"]) if runs_node(p, folder)]
+
+
+def runs_node(process, folder):
+    words = process.info["cmdline"] or []
+    return any(word == str(folder / "node.py") for word in words[:2])
+
+
+def wait_until(condition, limit_s=20):
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.01)
+
+
+def test_what_a_run_leaves_behind(bench):
+    flags = ["--nemesis", "partition", "--seed", "7", "--latency", "1", "--nemesis-interval", "0.3"]
+    status, output = bench.run(NODES / "kafka_lin_kv.py", *flags, workload="kafka")
+    assert status == 0, output
+    assert output.startswith("engine: embedded (seed 7)")
+    run = bench.store / "latest"
+    assert run.resolve() == (bench.store / "kafka/latest").resolve()
+    names = {path.name for path in run.iterdir()}
+    assert {
+        "history.edn",
+        "history.jsonl",
+        "results.edn",
+        "results.json",
+        "net-journal.jsonl",
+        "node-logs",
+        "test.json",
+        "latency-raw.png",
+        "rate.png",
+        "timeline.html",
+    } <= names
+    assert {path.name for path in (run / "node-logs").iterdir()} == {"n0.log", "n1.log"}
+    test = json.loads((run / "test.json").read_text())
+    assert (test["seed"], test["workload"], test["nemesis"]) == ("7", "kafka", ["partition"])
+    assert test["versions"]["python"]
+    history = [json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()]
+    assert [op["index"] for op in history] == list(range(len(history)))
+    assert len((run / "history.edn").read_text().splitlines()) == len(history)
+    assert str(run.resolve().name) in output
+
+
+def test_results_agree_with_the_journal(bench):
+    bench.run(NODES / "kafka_lin_kv.py", workload="kafka")
+    journal = (bench.store / "latest/net-journal.jsonl").read_text().splitlines()
+    events = [json.loads(line) for line in journal]
+    net = bench.results["net"]
+    for kind, count in (("send", "send-count"), ("recv", "recv-count")):
+        assert sum(event["type"] == kind for event in events) == net["all"][count]
+    ends = [
+        {e["message"][end][0] for end in ("src", "dest")} for e in events if e["type"] == "send"
+    ]
+    assert sum("c" in each for each in ends) == net["clients"]["msg-count"]
+
+
+@pytest.mark.parametrize(
+    ("node", "parts"),
+    [
+        ({"first": "sys.exit('no libfoo')"}, ["exit status 1", "no libfoo"]),
+        (
+            {"each": "if number == 9: print('boom', file=sys.stderr) or sys.exit(7)"},
+            ["exit status 7", "boom", "echo_ok"],
+        ),
+        (
+            {"each": "if number == 3: os.kill(os.getpid(), signal.SIGSEGV)"},
+            ["killed by SIGSEGV"],
+        ),
+        ({"first": "print('Listening', flush=True)"}, ["not one JSON object", "Listening"]),
+        ({"each": "if number == 3: print('{', flush=True)"}, ["not one JSON object"]),
+        ({"first": "os.close(1); time.sleep(60)"}, ["closed its stdout", "still running"]),
+        (
+            {"each": "if number: print(json.dumps(dict(src='n0', dest='c0')), flush=True)"},
+            ["`body` must be an object"],
+        ),
+    ],
+    ids=["at once", "midway", "killed", "log on stdout", "half JSON", "stdout closed", "no body"],
+)
+def test_a_broken_node_is_named_with_its_last_words(bench, node, parts):
+    status, output = bench.run(bench.node(**node))
+    assert status == 255, output
+    assert "Node n" in output
+    for part in parts:
+        assert part in output
+    assert bench.results["valid?"] in ("unknown", False)
+
+
+@pytest.mark.slow
+def test_a_node_that_hangs_in_init_is_named_after_ten_seconds(bench):
+    began = time.monotonic()
+    status, output = bench.run(
+        bench.node(first="print('thinking', file=sys.stderr); time.sleep(99)")
+    )
+    assert status == 255
+    assert "did not answer its init message within 10 s" in output
+    assert 10 <= time.monotonic() - began < 30
+
+
+def test_a_program_that_cannot_be_started(bench, tmp_path):
+    program = tmp_path / "program"
+    program.write_bytes(b"\x7fnothing")
+    status, output = bench.run(program)
+    assert status == 255
+    assert "chmod +x" in output or os.access(program, os.X_OK)
+    program.chmod(0o755)
+    status, output = bench.run(program)
+    assert status == 255
+    assert "#!/usr/bin/env python3" in output
+
+
+def test_a_flood_of_messages_does_not_stop_the_run(bench):
+    flood = (
+        "if number == 2:\n"
+        "        ask = dict(src=message['dest'], dest='lin-kv', body=dict(type='read', key=1))\n"
+        "        sys.stdout.write((json.dumps(ask) + '\\n') * 50000)"
+    )
+    status, output = bench.run(bench.node(each=flood + "\n    if 'in_reply_to' in body: continue"))
+    assert status == 0, output
+
+
+def test_lines_of_ten_megabytes_go_through(bench):
+    big = "\n    if 'echo' in body and number == 1: body['echo'] = 'x' * 10**7"
+    status, _ = bench.run(bench.node(each="pass" + big))
+    assert status == 1  # it is not what was asked for, which is how we know that it came through
+    errors = bench.results["workload"]["errors"]
+    assert max(len(str(each[3])) for each in errors) > 10**7
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_the_run_keeps_and_judges_it_and_leaves_no_process(bench, number):
+    stubborn = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nsignal.signal(signal.SIGINT, signal.SIG_IGN)"
+    process = bench.start(bench.node(first=stubborn))
+    process.send_signal(number)
+    output, _ = process.communicate(timeout=20)
+    assert process.returncode == 2, output
+    assert "Stopped early" in output
+    assert bench.results["stats"]["ok-count"] > 3
+    assert bench.results["workload"]["valid?"] in (True, False)
+
+
+def test_nodes_do_not_outlive_a_killed_bench(bench, tmp_path):
+    process = bench.start(bench.node(first="signal.signal(signal.SIGTERM, signal.SIG_IGN)"))
+    assert leftovers(tmp_path)
+    process.kill()
+    process.communicate()
+    wait_until(lambda: not leftovers(tmp_path))
+    assert (bench.store / "latest/history.jsonl").read_text()
+
+
+def test_two_benches_can_share_a_store(bench):
+    node = bench.node()
+    both = [subprocess.Popen(bench.command(node), stdout=subprocess.DEVNULL) for _ in range(2)]
+    assert [each.wait(timeout=60) for each in both] == [0, 0]
+    runs = [path for path in (bench.store / "echo").iterdir() if not path.is_symlink()]
+    assert len(runs) == 2
+    assert all((run / "results.edn").exists() for run in runs)
+    assert (bench.store / "latest").resolve() in [run.resolve() for run in runs]
+
+
+def test_a_store_that_cannot_be_written_is_told(bench, tmp_path):
+    (tmp_path / "file").touch()
+    status, output = bench.run(bench.node(), "--store", tmp_path / "file" / "store")
+    assert status == 255
+    assert "cannot be written" in output
+    assert "--store" in output
+
+
+def test_arguments_reach_the_node_and_its_log_is_shown(bench):
+    node = bench.node(first="print('arguments', sys.argv[1:], os.getcwd(), file=sys.stderr)")
+    status, output = bench.run(node, "--log-stderr", "--log-net-send", "--", "--fast", "-x")
+    assert status == 0
+    assert "n0: arguments ['--fast', '-x']" in output
+    assert 'send {"id":0,"src":"c0","dest":"n0","body":{"type":"init"' in output
+
+
+def test_the_script_finds_its_project_from_anywhere(tmp_path):
+    (tmp_path / "link").symlink_to(ROOT / "maelstrom")
+    command = [tmp_path / "link", "test", "--help"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "--node-count" in done.stdout
+
+
+def test_the_script_says_how_to_make_a_missing_environment(tmp_path):
+    script = tmp_path / "maelstrom"
+    script.write_bytes((ROOT / "maelstrom").read_bytes())
+    script.chmod(0o755)
+    done = subprocess.run([script], capture_output=True, text=True, check=False)
+    assert done.returncode == 255
+    assert f"make -C {tmp_path} setup" in done.stderr

@@ -1,0 +1,112 @@
+"""Test the tester: nodes that are wrong in one way each, and what the bench says of them.
+
+Faults are strong and seeds fixed, so that a second of operations is enough to show each.
+"""
+
+import json
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.process
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass
+class Run:
+    status: int
+    output: str
+    directory: Path
+
+    @property
+    def results(self):
+        return json.loads((self.directory / "results.json").read_text())
+
+
+# Started together, because most of a run is waiting: name -> workload, node, nodes, more flags.
+RUNS = {
+    "never replicates": ("kafka", "kafka_never_replicates.py", 2, "--strict"),
+    "kafka": ("kafka", "kafka_node.py", 1),
+    "loses": ("kafka", "kafka_loses.py", 1),
+    "duplicates": ("kafka", "kafka_duplicates.py", 1),
+    "reorders": ("kafka", "kafka_reorders.py", 1),
+    "skips": ("kafka", "kafka_skips.py", 1),
+    "mixes keys": ("kafka", "kafka_mixes_keys.py", 1),
+    "lin-kv": ("lin-kv", "lin_kv_node.py", 2),
+    "stale": ("lin-kv", "lin_kv_stale.py", 2),
+    "echo": ("echo", "echo_node.py", 2),
+    "echo wrong": ("echo", "echo_wrong.py", 1),
+}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Every run of the table, each a second of operations; a test waits for its own."""
+    with ThreadPoolExecutor(max_workers=3) as pool:
+        yield {
+            name: pool.submit(run_bench, tmp_path_factory.mktemp("store"), *case)
+            for name, case in RUNS.items()
+        }
+
+
+def run_bench(store, workload, node, nodes, *flags):
+    command = [ROOT / "maelstrom", "test", "-w", workload, "--bin", ROOT / "tests/nodes" / node]
+    command += ["--node-count", nodes, "--concurrency", 4, "--rate", 150, "--time-limit", 1]
+    command += ["--recovery-time", 0, "--seed", 1, "--store", store, *flags]
+    done = subprocess.run(
+        [str(word) for word in command], capture_output=True, text=True, timeout=100, check=False
+    )
+    return Run(done.returncode, done.stdout + done.stderr, store / "latest")
+
+
+@pytest.mark.parametrize("name", ["kafka", "lin-kv", "echo"])
+def test_a_correct_node_passes(runs, name):
+    run = runs[name].result()
+    assert run.status == 0, run.output
+    assert run.results["valid?"] is True
+
+
+@pytest.mark.parametrize(
+    ("name", "anomaly"),
+    [
+        ("loses", "lost-write"),
+        ("duplicates", "duplicate"),
+        ("reorders", "int-nonmonotonic-poll"),
+        ("skips", "poll-skip"),
+        ("mixes keys", "duplicate"),
+    ],
+)
+def test_a_faulty_kafka_node_is_caught_and_its_fault_named(runs, name, anomaly):
+    run = runs[name].result()
+    assert run.status == 1, run.output
+    assert anomaly in run.results["workload"]["bad-error-types"]
+    assert anomaly in run.output
+
+
+def test_a_node_that_never_replicates_is_caught_by_strict_and_only_by_it(runs):
+    run = runs["never replicates"].result()
+    assert run.status == 1, run.output
+    assert run.results["workload"]["bad-error-types"] == ["unreplicated"]
+    assert "unreplicated" in run.output
+    history = str(run.directory / "history.edn")
+    check = [str(ROOT / "maelstrom"), "check", "--json", history]
+    judged = subprocess.run(check, capture_output=True, text=True, timeout=100, check=False)
+    assert json.loads(judged.stdout)["valid"] is True
+
+
+def test_stale_reads_are_not_linearizable(runs):
+    run = runs["stale"].result()
+    assert run.status == 1, run.output
+    assert run.results["workload"]["failures"]
+    assert "nonlinearizable" in run.output
+
+
+def test_an_echo_of_something_else_is_caught(runs):
+    run = runs["echo wrong"].result()
+    assert run.status == 1, run.output
+    assert "INVALID" in run.output
+    assert run.results["workload"]["errors"]

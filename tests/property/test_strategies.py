@@ -1,0 +1,144 @@
+"""The other strategies under schedules: `prefetch-sealed` survives, `prefetch` and `leader` break as told."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, find, given, settings
+from hypothesis import strategies as st
+
+from leaderless.core.messages import Cas, Ok, Unknown
+from leaderless.core.process import Process
+from leaderless.core.strategies.leader import LeaderLog
+from leaderless.core.strategies.prefetch import PrefetchLog
+from leaderless.core.strategies.prefetch_sealed import SealedLog
+from leaderless.core.strategy import Context, Strategy
+from tests.oracle import judge
+from tests.property.test_node_schedules import KEYS, NODES, PHASES, SCHEDULES, Run, Step
+
+Make = Callable[[Context], Strategy]
+
+OF_CLIENTS = st.builds(
+    Step, st.sampled_from(["send", "send", "poll"]), st.integers(0, 2), st.integers(0, 3)
+)
+DELIVERIES = st.builds(Step, st.just("deliver"), st.integers(0, 11), st.just(0))
+# Nothing gets lost and nothing restarts, but messages take their time.
+WITHOUT_FAULTS = st.lists(OF_CLIENTS | DELIVERIES, min_size=20, max_size=60)
+
+
+def breaches(schedule: list[Step], make: Make, *, in_order: bool = False) -> list[str]:
+    """What the oracle says of a schedule; `in_order` lets everything arrive after each step."""
+    run = Run(make)
+    for step in schedule:
+        run.step(step)
+        if in_order:
+            run.heal()
+            run.cluster.pass_time(0.1)
+            run.heal()
+    run.heal()
+    for node in range(len(NODES)):
+        run.ask(node, {"type": "poll", "offsets": dict.fromkeys(KEYS, 0)})
+        run.heal()
+    return judge(list(run.operations.values()), commits_may_lag=True, sparse=True)
+
+
+def found(
+    schedules: st.SearchStrategy[list[Step]], make: Make, words: str = "", *, in_order: bool = False
+) -> list[Step]:
+    """A schedule with a breach that says `words`; raises `NoSuchExample`."""
+    return find(
+        schedules,
+        lambda schedule: any(
+            words in breach for breach in breaches(schedule, make, in_order=in_order)
+        ),
+        settings=settings(max_examples=2_000, phases=[Phase.generate]),
+    )
+
+
+def sealed(context: Context) -> SealedLog:
+    """Ranges so short that every schedule fills some."""
+    return SealedLog(context, size=2)
+
+
+@settings(max_examples=200, phases=PHASES, suppress_health_check=[HealthCheck.too_slow])
+@given(SCHEDULES)
+def test_clients_of_sealed_ranges_notice_nothing(schedule: list[Step]) -> None:
+    assert breaches(schedule, sealed) == []
+
+
+@settings(max_examples=100, phases=PHASES, suppress_health_check=[HealthCheck.too_slow])
+@given(WITHOUT_FAULTS)
+def test_clients_of_a_leader_notice_nothing_while_all_is_calm(schedule: list[Step]) -> None:
+    assert breaches(schedule, LeaderLog, in_order=True) == []
+
+
+@pytest.mark.parametrize("block", [1, 2, 16])
+def test_prefetched_blocks_are_passed_over_without_any_fault(block: int) -> None:
+    assert found(WITHOUT_FAULTS, lambda context: PrefetchLog(context, block), "but")
+
+
+@pytest.mark.parametrize("words", ["holds", "acknowledged but not polled"])
+def test_a_leader_that_is_restarted_numbers_from_0_again(words: str) -> None:
+    assert found(SCHEDULES, LeaderLog, words)
+
+
+class ShowsAtOnce(SealedLog):
+    """Broken: does not close the ranges below what it shows."""
+
+    def _close(self, key: str, number: int, content: Any) -> Process:
+        return content
+        yield
+
+
+class SealsForItself(SealedLog):
+    """Broken: closes a range without telling its owner."""
+
+    def _close(self, key: str, number: int, content: Any) -> Process:
+        return {**content, "sealed": True}
+        yield
+
+
+class IgnoresTheSeal(SealedLog):
+    """Broken: goes on in a range that was sealed."""
+
+    def _room(self, content: Any) -> int:
+        return self._size - len(content["msgs"]) if content else self._size
+
+
+class Hopeful(SealedLog):
+    """Broken: takes silence for success."""
+
+    def _publish(self, key: str, entries: list[Any]) -> Process:
+        publishing = super()._publish(key, entries)
+        wish = next(publishing)
+        try:
+            while True:
+                outcome = yield wish
+                silent = isinstance(wish, Cas) and isinstance(outcome, Unknown)
+                wish = publishing.send(Ok() if silent else outcome)
+        except StopIteration as stop:
+            return stop.value
+
+
+class SendsAgain(SealedLog):
+    """Broken: takes silence for failure, and appends again under another number."""
+
+    def _publish(self, key: str, entries: list[Any]) -> Process:
+        publishing = super()._publish(key, entries)
+        wish = next(publishing)
+        try:
+            while not isinstance(outcome := (yield wish), Unknown):
+                wish = publishing.send(outcome)
+        except StopIteration as stop:
+            return stop.value
+        return (yield from self._publish(key, [[next(self._numbers), msg] for _, msg in entries]))
+
+
+@pytest.mark.parametrize("broken", [ShowsAtOnce, SealsForItself, IgnoresTheSeal])
+def test_the_oracle_catches_broken_sealing(broken: type[SealedLog]) -> None:
+    assert found(WITHOUT_FAULTS, lambda context: broken(context, size=2), "exist", in_order=True)
+
+
+@pytest.mark.parametrize("broken", [Hopeful, SendsAgain])
+def test_the_oracle_catches_broken_retries(broken: type[SealedLog]) -> None:
+    assert found(SCHEDULES, lambda context: broken(context, size=2))

@@ -1,0 +1,147 @@
+"""The manifest and the comparison with it: each way to differ is told, and changes the status."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from specs import check as command
+from specs.tools import check, report, tlc
+from specs.tools.manifest import SIZES, Configuration, Manifest, load
+from specs.tools.output import Outcome
+
+MODEL = {
+    "name": "M",
+    "folder": "M",
+    "module": "M",
+    "deadlock": True,
+    "deadlock_reason": "never ends",
+    "configurations": [
+        {
+            "name": "all",
+            "about": "everything",
+            "expect": "pass",
+            "distinct_states": 7,
+            "constants": {"A": "1", "B": "<- Two"},
+            "invariants": ["I", "J"],
+            "properties": ["P"],
+        },
+        {
+            "name": "bad",
+            "base": "all",
+            "broken": True,
+            "module": "MBroken",
+            "about": "no look",
+            "replace": {"Look": "NoLook"},
+            "constants": {"A": "2"},
+            "violates": "I",
+        },
+        {"name": "worse", "base": "all", "about": "", "violates": "P", "temporal": True},
+    ],
+}
+
+
+@pytest.fixture
+def manifest(tmp_path: Path) -> Manifest:
+    path = tmp_path / "manifest.json"
+    path.write_text(json.dumps({"time_classes": {"instant": 10}, "models": [MODEL]}))
+    return load(path)
+
+
+def test_a_configuration_builds_on_its_base(manifest: Manifest) -> None:
+    everything, bad, worse = manifest.configurations
+    assert everything.checked == ("I", "J", "P")
+    assert (bad.checked, bad.expect, bad.distinct_states) == (("I",), "violation of I", None)
+    assert bad.module.name == "MBroken.tla"
+    assert bad.deadlock
+    assert (worse.invariants, worse.properties) == ((), ("P",))
+
+
+def test_the_cfg_file(manifest: Manifest) -> None:
+    assert manifest.configurations[1].config_text().splitlines() == [
+        "SPECIFICATION Spec",
+        "CONSTANTS",
+        "  A = 2",
+        "  B <- Two",
+        "  Look <- NoLook",
+        "INVARIANT I",
+    ]
+
+
+def test_properties_without_a_broken_configuration_are_named(manifest: Manifest) -> None:
+    assert manifest.unbroken_properties() == ["M/J"]
+
+
+def test_an_unknown_field_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "manifest.json"
+    model = MODEL | {"configurations": [{**MODEL["configurations"][0], "expct": "pass"}]}  # type: ignore[dict-item, index]  # the mixed values of a JSON object
+    path.write_text(json.dumps({"time_classes": {}, "models": [model]}))
+    with pytest.raises(TypeError, match="expct"):
+        load(path)
+
+
+def differences(configuration: Configuration, outcome: Outcome, duration_s: float = 1) -> str:
+    return "; ".join(check._differences(configuration, outcome, duration_s, limit_s=10))
+
+
+def test_every_difference_is_told(manifest: Manifest) -> None:
+    expected, bad, _ = manifest.configurations
+    assert differences(expected, Outcome("pass", 7)) == ""
+    assert "distinct" in differences(expected, Outcome("pass", 8))
+    assert "more than 10 s" in differences(expected, Outcome("pass", 7), duration_s=11)
+    assert "got violation of J" in differences(expected, Outcome("violation of J", 7))
+    assert "expected violation of I, got pass" in differences(bad, Outcome("pass", 7))
+    assert "got violation of J" in differences(bad, Outcome("violation of J", 7))
+    assert "boom" in differences(bad, Outcome("error", None, message="boom"))
+
+
+def test_summary_counts_the_broken_ones(manifest: Manifest) -> None:
+    good, bad, _ = manifest.configurations
+    results = [
+        check.Result(good, Outcome("pass", 7), 1, ()),
+        check.Result(bad, Outcome("pass", 7), 1, ("expected violation of I, got pass",)),
+    ]
+    assert report.summary(results, ["M/J"]) == [
+        "1 of 2 configurations as expected",
+        "0 of 1 broken configurations violated as expected",
+        "no broken configuration violates M/J: add one",
+    ]
+
+
+def test_the_real_manifest_is_whole() -> None:
+    manifest = load()
+    assert manifest.unbroken_properties() == []
+    for configuration in manifest.configurations:
+        assert configuration.module.is_file(), configuration.title
+        assert configuration.time_class in manifest.time_classes
+        assert configuration.size in SIZES
+        assert configuration.about
+
+
+def test_print_config() -> None:
+    result = CliRunner().invoke(command.main, ["--only", "Prefetch/sealed", "--print-config"])
+    assert result.exit_code == 0
+    assert "INVARIANT OrderedReads" in result.output
+
+
+def test_a_name_that_matches_nothing_is_an_error() -> None:
+    result = CliRunner().invoke(command.main, ["--only", "NoSuchModel"])
+    assert result.exit_code == 2
+    assert "NoSuchModel" in result.output
+
+
+def test_a_missing_jar_is_explained(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TLA2TOOLS", str(tmp_path / "none.jar"))
+    with pytest.raises(tlc.TlcUnavailableError, match="TLA2TOOLS"):
+        tlc.find_jar()
+
+
+@pytest.mark.tlc
+def test_prefetch_shown_at_once_is_caught_with_a_readable_trace() -> None:
+    result = CliRunner().invoke(command.main, ["--only", "Prefetch/shown-at-once", "--show"])
+    assert result.exit_code == 0, result.output
+    assert "violation of OrderedReads" in result.output
+    assert "Poll" in result.output

@@ -1,0 +1,170 @@
+"""Pictures of a run: what they say, that they escape it, and that they never raise."""
+
+import gzip
+import json
+import re
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+from bench.artifacts import draw_all
+from bench.artifacts.lamport import first_messages, lamport_svg
+from bench.artifacts.spans import Fault, faults, spans
+from bench.artifacts.timeline import timeline_html
+from bench.history import NEMESIS, Op
+
+SVG = "{http://www.w3.org/2000/svg}"
+SECOND = 1_000_000_000
+
+
+def ops(*lines):
+    """`(time_s, type, process, f, value)` per line."""
+    return [
+        Op(index, int(time * SECOND), kind, process, f, value)
+        for index, (time, kind, process, f, value) in enumerate(lines)
+    ]
+
+
+RUN = ops(
+    (0.0, "info", NEMESIS, "start-partition", "majority"),
+    (0.1, "invoke", 0, "send", [["send", "50", 1]]),
+    (0.2, "invoke", 1, "poll", [["poll"]]),
+    (0.3, "ok", 0, "send", [["send", "50", [0, 1]]]),
+    (0.4, "fail", 1, "poll", [["poll"]]),
+    (0.5, "info", NEMESIS, "stop-partition", None),
+    (0.6, "invoke", 0, "send", [["send", "<b>&", 2]]),
+    (0.7, "info", 0, "send", [["send", "<b>&", 2]]),
+    (0.8, "invoke", 2, "crash", None),
+)
+
+
+def message(number, src, dest, **body):
+    return {"id": number, "src": src, "dest": dest, "body": body}
+
+
+def event(kind, time_ms, sent):
+    return {"id": 0, "time": int(time_ms * 1e6), "type": kind, "message": sent}
+
+
+SEND = message(2, "c1", "n0", type="send", key="<k>", msg=7)
+LOST = message(3, "n0", "n1", type="gossip", entries=[1, 2])
+INIT = message(0, "c0", "n0", type="init", node_id="n0")
+JOURNAL = [
+    event("send", 0, INIT),
+    event("recv", 1, INIT),
+    event("send", 5, SEND),
+    event("send", 6, LOST),
+    event("recv", 7, SEND),
+]
+
+
+def test_spans_pair_invocations_with_completions():
+    kinds = [(span.invoked.index, span.type) for span in spans(RUN)]
+    assert kinds == [(1, "ok"), (2, "fail"), (6, "info"), (8, "info")]
+
+
+def test_faults_are_intervals_by_kind_and_open_ones_last_to_the_end():
+    history = ops(
+        (1, "info", NEMESIS, "start-partition", None),
+        (2, "info", NEMESIS, "start-partition", "isolated"),
+        (3, "info", NEMESIS, "kill", "one"),
+        (4, "info", NEMESIS, "stop-partition", None),
+        (5, "info", NEMESIS, "stop-partition", "healed"),
+        (6, "info", NEMESIS, "start", "all"),
+        (7, "info", NEMESIS, "pause", "one"),
+        (9, "invoke", 0, "poll", None),
+    )
+    assert faults(history) == [
+        Fault("partition", 1 * SECOND, 4 * SECOND),
+        Fault("kill", 3 * SECOND, 6 * SECOND),
+        Fault("pause", 7 * SECOND, 9 * SECOND),
+    ]
+
+
+def test_everything_is_drawn(tmp_path):
+    lines = "\n".join(json.dumps(each) for each in JOURNAL).encode()
+    (tmp_path / "net-journal.jsonl.gz").write_bytes(gzip.compress(lines))
+    drawn = draw_all(tmp_path, RUN, {"workload": "kafka"})
+    assert drawn == {name: tmp_path / name for name in drawn}
+    assert {path.suffix for path in drawn.values()} == {".png", ".html", ".svg"}
+    for path in drawn.values():
+        if path.suffix == ".png":
+            assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_an_empty_history_is_drawn_too(tmp_path):
+    (tmp_path / "net-journal.jsonl").write_bytes(b"")
+    drawn = draw_all(tmp_path, [], {})
+    assert all(path.exists() for path in drawn.values())
+
+
+def test_what_cannot_be_drawn_is_told_and_not_raised(tmp_path):
+    drawn = draw_all(tmp_path, RUN, {})
+    assert isinstance(drawn["lamport.svg"], FileNotFoundError)
+    assert drawn["rate.png"] == tmp_path / "rate.png"
+
+
+class Items(HTMLParser):
+    """The classes of a page's list items."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def handle_starttag(self, tag, attributes):
+        if tag == "li":
+            self.found.append(dict(attributes)["class"])
+
+
+def test_the_timeline_has_a_bar_for_each_operation_and_escapes():
+    page = timeline_html(RUN, "<script>kafka")
+    items = Items()
+    items.feed(page)
+    assert items.found == ["ok", "fail", "info", "info"]
+    assert "<b>" not in page
+    assert "&lt;script&gt;kafka" in page
+    assert "partition active" in page
+    assert "This page shows the first" not in page
+
+
+def test_the_timeline_says_what_it_leaves_out():
+    page = timeline_html(RUN, "kafka", limit=1)
+    assert page.count("<li ") == 1
+    assert re.search(r"the first 1 of 4 operations.\s+The other 3 are in history.jsonl", page)
+
+
+def test_a_process_shares_the_column_of_the_one_it_replaces():
+    page = timeline_html(RUN, "kafka", concurrency=2)
+    assert re.findall(r'title="process ([^"]+)"', page) == ["0, 2", "1"]
+
+
+def test_initialisation_is_no_part_of_the_first_messages():
+    assert first_messages(JOURNAL) == JOURNAL[2:]
+    assert first_messages(JOURNAL, limit=1) == [JOURNAL[2], JOURNAL[4]]
+
+
+def test_the_lamport_diagram_shows_lifelines_arrows_and_losses():
+    tree = ElementTree.fromstring(lamport_svg(JOURNAL[2:], "A & B", highlight=3))
+    groups = {g.get("id"): g for g in tree.iter(f"{SVG}g") if g.get("id")}
+    assert groups["message-2"].get("class") == "message client"
+    assert groups["message-3"].get("class") == "message lost highlight"
+    assert "(lost)" in groups["message-3"].find(f"{SVG}title").text
+    texts = [text.text for text in tree.iter(f"{SVG}text")]
+    assert [name for name in texts if name in ("c1", "n0", "n1")] == ["c1", "n0", "n1"]
+    assert "send key=<k> msg=7" in texts
+    assert tree.find(f"{SVG}desc").text == "2 messages between 3 parties, 1 of them lost"
+
+
+def test_services_are_the_last_columns_and_clients_stand_beside_their_node():
+    sent = [
+        message(1, "c9", "n10", type="poll"),
+        message(2, "n2", "lin-kv", type="read"),
+        message(3, "c10", "n2", type="poll"),
+    ]
+    svg = lamport_svg([event("send", i, each) for i, each in enumerate(sent)], "order")
+    parties = re.findall(r'class="party"[^>]*>([^<]+)<', svg)
+    assert parties == ["c10", "n2", "c9", "n10", "lin-kv"]
+
+
+def test_a_message_may_hold_what_no_document_may():
+    sent = message(1, "c1", "n0", type="echo", echo="\x00\ud800\uffff")
+    ElementTree.fromstring(lamport_svg([event("send", 0, sent)], "odd").encode())

@@ -1,0 +1,134 @@
+"""No register outgrows its bound in bytes, whatever is sent; what is larger than the bound still works."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+from unittest.mock import patch
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leaderless.core.headlog import committer, compaction, head, producer
+from tests.cluster import Cluster
+
+# As the real limits to each other, only smaller.
+SEAL_BYTES, COMMIT_BYTES, BATCH_BYTES = 512, 4_096, 2_048
+SEGMENTS_PER_RUN = 4
+# A full tail got its last commit while it was just not full.
+TAIL_BYTES = SEAL_BYTES + COMMIT_BYTES + BATCH_BYTES
+NAMES_BYTES = 512  # the fields of a register around its entries
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small_limits() -> Iterator[None]:
+    with ExitStack() as limits:
+        for module, name, value in (
+            (head, "SEAL_BYTES", SEAL_BYTES),
+            (committer, "COMMIT_BYTES", COMMIT_BYTES),
+            (producer, "BATCH_BYTES", BATCH_BYTES),
+            (compaction, "SEGMENTS_PER_RUN", SEGMENTS_PER_RUN),
+        ):
+            limits.enter_context(patch.object(module, name, value))
+        yield
+
+
+def longest(value: Any, seen: int = 0) -> int:
+    """The bytes of the longest string in a value."""
+    if isinstance(value, str):
+        return len(value)
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return max((longest(part) for part in parts), default=0)
+
+
+def require_bounded(cluster: Cluster, message_bytes: int) -> None:
+    for register, value in cluster.store.registers.items():
+        size = len(orjson.dumps(value))
+        bound = TAIL_BYTES + message_bytes + NAMES_BYTES
+        if register.startswith("run/"):
+            bound *= SEGMENTS_PER_RUN
+        assert size <= bound, f"{register}: {size} bytes"
+
+
+def finish(cluster: Cluster) -> None:
+    """Go on until every request is answered."""
+    for _ in range(1_000):
+        cluster.settle(100_000)
+        if len(cluster.to_clients) == cluster.last_msg_id:
+            return
+        cluster.pass_time(0.02)
+    raise AssertionError("requests stay unanswered")
+
+
+SENDS = st.lists(
+    st.tuples(
+        st.one_of(
+            st.text(max_size=3), st.integers(0, 99).map(lambda at: f"a rather long key {at}")
+        ),
+        st.one_of(
+            st.integers(-(2**53), 2**53),
+            st.text(max_size=20),
+            st.integers(0, 5_000).map(lambda size: "x" * size),
+            st.lists(st.none(), max_size=30),
+        ),
+        st.integers(1, 40),
+    ),
+    min_size=1,
+    max_size=10,
+)
+
+
+@settings(max_examples=40)
+@given(SENDS)
+def test_no_register_outgrows_its_bound(sends: list[tuple[str, Any, int]]) -> None:
+    cluster = Cluster(["n0", "n1"], "leaderless")
+    sent: dict[str, int] = {}
+    for place, (key, msg, times) in enumerate(sends):
+        for _ in range(times):
+            body = {"type": "send", "key": key, "msg": msg}
+            cluster.request("c1", f"n{place % 2}", body)
+            sent[key] = sent.get(key, 0) + 1
+        if place % 3 == 0:
+            cluster.settle(100_000)
+    finish(cluster)
+    require_bounded(cluster, max(longest(msg) for _, msg, _ in sends))
+    acked = [reply for reply in cluster.to_clients if reply.body["type"] == "send_ok"]
+    assert len(acked) == sum(sent.values())
+
+
+@pytest.mark.parametrize("size", [SEAL_BYTES, BATCH_BYTES, COMMIT_BYTES, 1 << 20])
+def test_a_message_larger_than_the_bound(size: int) -> None:
+    cluster = Cluster(["n0", "n1"], "leaderless")
+    msgs = ["before", "x" * size, "between", "y" * size, "after"]
+    for msg in msgs:
+        cluster.request("c1", "n0", {"type": "send", "key": "k", "msg": msg})
+    finish(cluster)
+    require_bounded(cluster, size)
+    cluster.start("n1")
+    cluster.request("c2", "n1", {"type": "poll", "offsets": {"k": 0}})
+    finish(cluster)
+    assert [msg for _, msg in cluster.to_clients[-1].body["msgs"]["k"]] == msgs
+
+
+def test_committed_offsets_of_many_keys_count_too() -> None:
+    cluster = Cluster(["n0"], "leaderless")
+    for round_ in range(20):
+        offsets = {f"a rather long key {at}": round_ for at in range(1_000)}
+        cluster.request("c1", "n0", {"type": "commit_offsets", "offsets": offsets})
+        cluster.request("c1", "n0", {"type": "send", "key": "k", "msg": round_})
+        finish(cluster)
+    require_bounded(cluster, message_bytes=2 * len(orjson.dumps(offsets)))
+
+
+def test_what_cannot_wait_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(producer, "WAITING_BYTES", 1_000)
+    cluster = Cluster(["n0"], "leaderless")
+    for _ in range(4):
+        cluster.request("c1", "n0", {"type": "send", "key": "k", "msg": "x" * 600})
+    refused = [reply.body for reply in cluster.to_clients if reply.body["type"] == "error"]
+    assert {body["code"] for body in refused} == {11}
+    finish(cluster)
+    acked = [reply for reply in cluster.to_clients if reply.body["type"] == "send_ok"]
+    assert len(acked) + len(refused) == 4
+    assert acked

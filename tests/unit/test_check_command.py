@@ -1,0 +1,99 @@
+"""`./maelstrom check`: what it prints, and its exit status."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from bench import edn
+from bench.commands.check import check
+from bench.history import read_history, write_jsonl
+
+FIXTURES = Path(__file__).parent.parent / "fixtures"
+STORES = FIXTURES / "maelstrom-stores"
+VALID = STORES / "valid-3-nodes"
+INVALID = STORES / "lost-writes-1-node"
+
+
+def run(*arguments):
+    return CliRunner().invoke(check, list(map(str, arguments)))
+
+
+@pytest.mark.parametrize(
+    ("files", "status"),
+    [([VALID], 0), ([INVALID], 1), ([VALID, INVALID], 1), ([INVALID, VALID], 1)],
+)
+def test_exit_status_is_the_worst_verdict(files, status):
+    assert run("--json", *files).exit_code == status
+
+
+def test_json_is_one_object_a_file_and_nothing_else():
+    result = run("--json", VALID / "history.edn", INVALID)
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
+    bad = ["int-poll-skip", "lost-write", "unseen"]
+    assert lines == [
+        {"file": str(VALID / "history.edn"), "valid": True, "bad": [], "errors": {}},
+        {
+            "file": str(INVALID),
+            "valid": False,
+            "bad": bad,
+            "errors": dict(zip(bad, (4, 2, 3), strict=True)),
+        },
+    ]
+
+
+def test_json_lines_are_judged_like_edn(tmp_path):
+    path = tmp_path / "history.jsonl"
+    with path.open("wb") as file:
+        write_jsonl(read_history(INVALID / "history.edn"), file)
+    ours, real = (json.loads(run("--json", each).stdout) for each in (tmp_path, INVALID))
+    assert {**ours, "file": ""} == {**real, "file": ""}
+
+
+def test_an_unreadable_file_is_named_and_the_others_are_judged(tmp_path):
+    result = run("--json", tmp_path / "missing.edn", VALID, tmp_path)
+    assert result.exit_code == 254
+    assert [json.loads(line)["file"] for line in result.stdout.splitlines()] == [str(VALID)]
+    assert "missing.edn: cannot be read" in result.stderr
+    assert "a folder without a history" in result.stderr
+
+
+def test_a_person_reads_what_went_wrong_what_shows_it_and_where_the_rest_is():
+    text = " ".join(run(INVALID).stdout.split())
+    assert 'A write is lost: message 4 of key "14" took effect at index 3' in text
+    assert '[[:send "14" [3 4]]]' in text
+    assert "results.edn under :workload :lost-write" in text
+    assert "INVALID: int-poll-skip, lost-write, unseen" in text
+
+
+def test_a_history_without_results_beside_it_names_the_command_that_shows_all(tmp_path):
+    shutil.copy(INVALID / "history.edn", tmp_path)
+    assert "check --edn" in run(tmp_path).stdout
+
+
+def test_edn_is_what_the_real_tool_says():
+    (printed,) = edn.loads_all(run("--edn", INVALID).stdout)
+    real = edn.loads((INVALID / "results.edn").read_text())
+    assert printed["workload"] == real["workload"]
+
+
+def test_strict_takes_the_placement_from_the_run_or_from_options(tmp_path):
+    shutil.copy(VALID / "history.edn", tmp_path)
+    refused = run("--strict", tmp_path)
+    assert refused.exit_code == 254
+    assert "Give --node-count and --concurrency" in refused.stderr
+    assert run("--strict", "--node-count", 3, "--concurrency", 6, tmp_path).exit_code == 0
+    (tmp_path / "test.json").write_text(json.dumps({"nodes": ["n0", "n1", "n2"], "concurrency": 6}))
+    assert run("--strict", tmp_path).exit_code == 0
+
+
+def test_strict_without_final_polls_is_unknown(tmp_path):
+    lines = (VALID / "history.edn").read_text().splitlines()
+    (tmp_path / "history.edn").write_text(
+        "\n".join(line for line in lines if "seek-to-beginning" not in line)
+    )
+    result = run("--json", "--strict", "--node-count", 3, "--concurrency", 6, tmp_path)
+    assert result.exit_code == 2
+    assert json.loads(result.stdout)["valid"] == "unknown"

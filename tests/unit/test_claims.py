@@ -1,0 +1,231 @@
+"""Task claiming: one worker a task, whoever crashes and whatever answers get lost."""
+
+from collections.abc import Generator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leaderless.core.claims import FAILURES_MAX, Claims
+from leaderless.core.coordination import StoreSilent
+from leaderless.core.lease import LEASE_S, LeaseLost
+from leaderless.core.messages import Put
+from leaderless.core.process import Process
+from leaderless.store.memory import MemoryStore
+from tests.driver import FATES, Driver
+
+REGISTER = "claim/work"
+
+
+class Worker(Driver):
+    """One start of a node, with its claims."""
+
+    def __init__(self, store: MemoryStore, name: str) -> None:
+        super().__init__(store.apply)
+        self.claims = Claims(self.clock, REGISTER, name)
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore()
+
+
+@pytest.fixture
+def one(store: MemoryStore) -> Worker:
+    return Worker(store, "one")
+
+
+@pytest.fixture
+def two(store: MemoryStore) -> Worker:
+    return Worker(store, "two")
+
+
+def held(store: MemoryStore) -> Any:
+    return store.registers[REGISTER]
+
+
+def test_claim_work_release(store: MemoryStore, one: Worker) -> None:
+    assert one.call(one.claims.claim()) == 0
+    assert one.claims.epoch == 1
+    one.call(one.claims.beat())
+    assert (held(store)["owner"], held(store)["beat"]) == ("one", 1)
+    one.call(one.claims.release(done=True))
+    assert held(store)["owner"] is None
+    assert one.call(one.claims.claim()) == 1
+    assert one.claims.epoch == 2
+
+
+def test_nothing_is_done_without_a_claim(one: Worker) -> None:
+    for step in (one.claims.beat, lambda: one.claims.release(done=True)):
+        with pytest.raises(AssertionError, match="does not hold"):
+            one.call(step())
+
+
+def test_a_task_that_failed_is_tried_again(store: MemoryStore, one: Worker, two: Worker) -> None:
+    assert one.call(one.claims.claim()) == 0
+    one.call(one.claims.release(done=False))
+    assert held(store)["failures"] == 1
+    assert two.call(two.claims.claim()) == 0
+    two.call(two.claims.release(done=True))
+    assert (held(store)["task"], held(store)["failures"]) == (1, 0)
+
+
+def test_a_live_worker_keeps_its_task(one: Worker, two: Worker) -> None:
+    one.call(one.claims.claim())
+    two.start(two.claims.claim())
+    two.carry_out()  # it sees the owner, and watches
+    one.call(one.claims.beat())
+    two.finish()
+    assert two.results == [None]
+    assert two.clock.now == LEASE_S
+
+
+def test_a_crashed_worker_is_replaced(store: MemoryStore, one: Worker, two: Worker) -> None:
+    one.call(one.claims.claim())
+    one.call(one.claims.beat())
+    assert two.call(two.claims.claim()) == 0
+    assert (two.clock.now, two.claims.epoch) == (LEASE_S, 2)
+    assert held(store) == {
+        "task": 0, "epoch": 2, "owner": "two", "beat": 0, "failures": 1, "dead": False,
+    }  # fmt: skip
+
+
+def test_a_worker_taken_for_dead_is_told(store: MemoryStore, one: Worker, two: Worker) -> None:
+    one.call(one.claims.claim())
+    two.call(two.claims.claim())
+    with pytest.raises(LeaseLost):
+        one.call(one.claims.beat())
+    two.call(two.claims.beat())  # and does not disturb its successor
+    assert held(store)["owner"] == "two"
+
+
+def test_a_worker_taken_for_dead_releases_nothing(
+    store: MemoryStore, one: Worker, two: Worker
+) -> None:
+    one.call(one.claims.claim())
+    two.call(two.claims.claim())
+    taken = held(store)
+    one.call(one.claims.release(done=True))
+    assert held(store) == taken
+
+
+def test_who_saw_the_task_free_but_came_second_gets_nothing(one: Worker, two: Worker) -> None:
+    for worker in (one, two):
+        worker.start(worker.claims.claim())
+        worker.carry_out()  # both read that it is free
+    one.finish()
+    two.finish()
+    assert (one.results, two.results) == ([0], [None])
+
+
+@pytest.mark.parametrize("crashes", [True, False])
+def test_a_task_that_fails_too_often_is_dead(store: MemoryStore, crashes: bool) -> None:
+    for attempt in range(FAILURES_MAX):
+        worker = Worker(store, f"w{attempt}")
+        assert worker.call(worker.claims.claim()) == 0
+        if not crashes:
+            worker.call(worker.claims.release(done=False))
+    late = Worker(store, "late")
+    assert late.call(late.claims.claim()) is None
+    assert held(store)["dead"]
+    before = held(store)
+    again = Worker(store, "again")
+    assert again.call(again.claims.claim()) is None
+    assert again.clock.now == 0.0  # it does not even watch
+    assert held(store) == before
+
+
+def test_an_operator_revives_a_dead_task(store: MemoryStore) -> None:
+    for attempt in range(FAILURES_MAX + 1):
+        worker = Worker(store, f"w{attempt}")
+        worker.call(worker.claims.claim())
+    stale_epoch = held(store)["epoch"]
+    store.apply(Put(REGISTER, held(store) | {"owner": None, "failures": 0, "dead": False}))
+    worker = Worker(store, "new")
+    assert worker.call(worker.claims.claim()) == 0
+    assert worker.claims.epoch > stale_epoch
+
+
+@pytest.mark.parametrize("fate", ["answer lost", "call lost"])
+@pytest.mark.parametrize("step", ["claim", "beat", "release"])
+def test_a_lost_message_changes_nothing(
+    store: MemoryStore, one: Worker, step: str, fate: Any
+) -> None:
+    if step == "claim":
+        one.start(one.claims.claim())
+        one.carry_out()
+    else:
+        one.call(one.claims.claim())
+        one.start(one.claims.beat() if step == "beat" else one.claims.release(done=True))
+    one.carry_out(fate)
+    one.finish()
+    assert one.results == [0 if step == "claim" else None]
+    assert held(store)["owner"] == (None if step == "release" else "one")
+    assert held(store)["beat"] == (step == "beat")
+    assert held(store)["task"] == (step == "release")
+
+
+# ---------------------------------------------------------------- any schedule
+
+ACTS = st.tuples(st.integers(0, 2), st.sampled_from((*FATES, "ok", "ok", "ok", "arrive", "time")))
+
+
+class Factory:
+    """Workers that claim, beat and release without end; whoever is silent or loses starts again.
+
+    `claimed` are `(epoch, task, worker)` as they were claimed; every release of a done task is kept too.
+    """
+
+    def __init__(self) -> None:
+        self.store = MemoryStore()
+        self.workers = [Worker(self.store, f"w{number}") for number in range(3)]
+        self.claimed: list[tuple[int, int, int]] = []
+        self.rounds = 40
+        for number, worker in enumerate(self.workers):
+            worker.start(self._work(number, worker.claims))
+
+    def _work(self, number: int, claims: Claims) -> Process:
+        while self.rounds:
+            self.rounds -= 1
+            with suppress(StoreSilent, LeaseLost):
+                yield from self._round(number, claims)
+
+    def _round(self, number: int, claims: Claims) -> Generator[Any, Any, None]:
+        task = yield from claims.claim()
+        if task is None:
+            return
+        self.claimed.append((claims.epoch, task, number))
+        yield from claims.beat()
+        yield from claims.beat()
+        yield from claims.release(done=number != 2)  # one of them always fails
+
+    def run(self, acts: list[tuple[int, Any]]) -> None:
+        """Play the acts, then let everybody finish."""
+        for number, act in acts:
+            worker = self.workers[number]
+            if act == "arrive":
+                if worker.late:
+                    worker.arrive()
+            elif act == "time" and worker.running and not worker.calls:
+                worker.pass_time()
+            elif worker.calls and act != "time":
+                worker.carry_out(act)
+        for worker in self.workers:
+            while worker.late:
+                worker.arrive()
+            worker.finish()
+
+
+@given(st.lists(ACTS, min_size=20, max_size=120))
+def test_one_live_claim(acts: list[tuple[int, Any]]) -> None:
+    factory = Factory()
+    factory.run(acts)
+    epochs = [epoch for epoch, _, _ in factory.claimed]
+    assert len(set(epochs)) == len(epochs), "OneLiveClaim: an epoch was claimed twice"
+    tasks = [task for _, task, _ in sorted(factory.claimed)]
+    assert tasks == sorted(tasks), "a task that was done came back"
+    state = held(factory.store)
+    assert state["epoch"] >= max(epochs)
+    assert state["dead"] == (state["failures"] >= FAILURES_MAX)

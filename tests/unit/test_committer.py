@@ -1,0 +1,142 @@
+"""Sealing and sizes: what a full tail becomes, whoever seals it, and whatever gets lost meanwhile."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from leaderless.core.headlog import head
+from leaderless.core.headlog.producer import BATCH_BYTES
+from tests.cluster import Cluster, Flying
+
+SEALED_AT = 2
+
+
+@pytest.fixture(autouse=True)
+def short_tails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tail is full with two entries."""
+    monkeypatch.setattr(head, "SEAL_ENTRIES", SEALED_AT)
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return Cluster(["n0", "n1"], "leaderless")
+
+
+def send(cluster: Cluster, node: str, msg: Any) -> None:
+    """Ask a node to append to k, and let it ask the store; nothing is delivered."""
+    cluster.request("c1", node, {"type": "send", "key": "k", "msg": msg})
+    cluster.pass_time(0.02)
+
+
+def send_and_settle(cluster: Cluster, node: str, *msgs: Any) -> None:
+    for msg in msgs:
+        send(cluster, node, msg)
+        run(cluster)
+
+
+def run(cluster: Cluster, seconds: float = 0.2) -> None:
+    """Deliver everything, and let time pass in between."""
+    for _ in range(20):
+        cluster.settle()
+        cluster.pass_time(seconds / 20)
+    cluster.settle()
+
+
+def flying(cluster: Cluster, key: str) -> Iterator[Flying]:
+    """Calls under way for a register."""
+    return (message for message in cluster.flying.values() if message.body.get("key") == key)
+
+
+def polled(cluster: Cluster, node: str) -> list[Any]:
+    """What a node answers to a poll of k from 0."""
+    cluster.request("c1", node, {"type": "poll", "offsets": {"k": 0}})
+    run(cluster)
+    pairs = cluster.to_clients[-1].body["msgs"].get("k", [])
+    assert [offset for offset, _ in pairs] == list(range(len(pairs)))
+    return [msg for _, msg in pairs]
+
+
+def test_the_filler_seals(cluster: Cluster) -> None:
+    send_and_settle(cluster, "n0", 1)
+    full = cluster.store.registers["head"]["tail"]
+    send_and_settle(cluster, "n0", 2)
+    segment = cluster.store.registers["segment/0"]
+    assert segment["base"] == 0
+    assert segment["entries"][:1] == full
+    assert len(segment["entries"]) == SEALED_AT
+    assert cluster.store.registers["head"]["base"] == 0  # it moves with the next entry
+    send_and_settle(cluster, "n0", 3)
+    register = cluster.store.registers["head"]
+    assert (register["base"], register["sealed"], len(register["tail"])) == (2, 1, 1)
+
+
+def test_another_seals_when_the_filler_died(cluster: Cluster) -> None:
+    """1. n0 fills the tail. 2. It dies before its segment is written. 3. n1 needs room, and writes it."""
+    send_and_settle(cluster, "n0", 1)
+    send(cluster, "n0", 2)
+    cluster.deliver(next(flying(cluster, "head")).number)
+    cluster.start("n0")
+    assert "segment/0" not in cluster.store.registers
+    send_and_settle(cluster, "n1", 3)
+    assert len(cluster.store.registers["segment/0"]["entries"]) == SEALED_AT
+    assert polled(cluster, "n0") == polled(cluster, "n1") == [1, 2, 3]
+
+
+def test_a_lost_segment_is_written_before_the_base_moves(cluster: Cluster) -> None:
+    """1. The tail is full. 2. Its segment's write is lost. 3. The next append must not pass it."""
+    send_and_settle(cluster, "n0", 1)
+    send(cluster, "n0", 2)
+    cluster.deliver(next(flying(cluster, "head")).number)  # the cas ...
+    cluster.deliver(next(iter(cluster.flying)))  # ... and its answer
+    write = next(flying(cluster, "segment/0"))
+    cluster.drop(write.number)
+    send(cluster, "n0", 3)
+    cluster.pass_time(0.5)
+    assert cluster.store.registers["head"]["base"] == 0
+    run(cluster, seconds=4.0)
+    assert len(cluster.store.registers["segment/0"]["entries"]) == SEALED_AT
+    assert polled(cluster, "n1") == [1, 2, 3]
+
+
+def test_a_late_write_of_a_segment_changes_nothing(cluster: Cluster) -> None:
+    """1. n0's write of the segment is slow. 2. n1 writes it. 3. The slow one arrives."""
+    send_and_settle(cluster, "n0", 1)
+    send(cluster, "n0", 2)
+    cluster.deliver(next(flying(cluster, "head")).number)
+    cluster.deliver(next(iter(cluster.flying)))
+    slow = next(flying(cluster, "segment/0")).number
+    held = cluster.flying.pop(slow)
+    send_and_settle(cluster, "n1", 3)
+    before = cluster.store.registers["segment/0"]
+    cluster.flying[slow] = held
+    run(cluster)
+    assert cluster.store.registers["segment/0"] == before
+
+
+def test_a_message_larger_than_every_bound(cluster: Cluster) -> None:
+    """It fills a tail alone, and what comes after it does not carry it along."""
+    huge = "x" * (3 * BATCH_BYTES)
+    send_and_settle(cluster, "n0", "small", huge, "after")
+    assert polled(cluster, "n1") == ["small", huge, "after"]
+    assert len(str(cluster.store.registers["head"])) < head.SEAL_BYTES
+
+
+def test_the_register_stays_small(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(head, "SEAL_ENTRIES", 1_000)
+    for number in range(30):
+        send_and_settle(cluster, "n0", f"{number}" + "x" * 1_000)
+        assert len(str(cluster.store.registers["head"])) < 2 * head.SEAL_BYTES
+    assert cluster.store.registers["head"]["sealed"] >= 3
+
+
+def test_what_waits_shares_a_commit(cluster: Cluster) -> None:
+    """What waits while a compare-and-set is under way goes into the next one together."""
+    send_and_settle(cluster, "n0", 1)
+    version = cluster.store.registers["head"]["version"]
+    send(cluster, "n0", 2)
+    for msg in range(3, 9):
+        cluster.request("c1", "n0", {"type": "send", "key": "k", "msg": msg})
+    run(cluster)
+    assert polled(cluster, "n1") == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert cluster.store.registers["head"]["version"] <= version + 3

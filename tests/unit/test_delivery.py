@@ -1,0 +1,89 @@
+"""Who is asked to commit, and how long a silent peer is left alone."""
+
+from typing import Any
+
+import pytest
+
+from tests.cluster import Cluster, Flying
+
+PEER = "n1"
+
+
+def contended() -> Cluster:
+    """n0 knows that n1 commits often, and its own view is old: it hands its next batch over."""
+    cluster = Cluster(["n0", "n1", "n2"], "leaderless")
+    ask(cluster, "n0", {"type": "poll", "offsets": {}})
+    contend(cluster)
+    return cluster
+
+
+def contend(cluster: Cluster) -> None:
+    for number in range(4):
+        ask(cluster, PEER, {"type": "send", "key": "other", "msg": number})
+        cluster.pass_time(0.05)
+    ask(cluster, "n0", {"type": "poll", "offsets": {}})
+    cluster.pass_time(0.3)
+
+
+def ask(cluster: Cluster, node: str, body: dict[str, Any]) -> None:
+    cluster.request("c1", node, body)
+    for _ in range(8):
+        cluster.settle()
+        cluster.pass_time(0.002)
+
+
+def handed_over(cluster: Cluster) -> list[Flying]:
+    """Messages under way that hand a batch over."""
+    return [m for m in cluster.flying.values() if m.body["type"] == "hand_over"]
+
+
+def send(cluster: Cluster, msg: Any) -> None:
+    cluster.request("c1", "n0", {"type": "send", "key": "k", "msg": msg})
+    cluster.pass_time(0.005)
+
+
+def test_under_contention_the_newest_writer_is_asked() -> None:
+    cluster = contended()
+    send(cluster, 1)
+    assert [message.dest for message in handed_over(cluster)] == [PEER]
+
+
+def test_without_contention_nobody_is_asked() -> None:
+    cluster = contended()
+    cluster.pass_time(30.0)
+    ask(cluster, "n0", {"type": "poll", "offsets": {}})
+    send(cluster, 1)
+    assert handed_over(cluster) == []
+    assert [m.body["type"] for m in cluster.flying.values()] == ["cas"]
+
+
+def test_the_own_node_is_never_asked() -> None:
+    cluster = contended()
+    for number in range(5):
+        cluster.request("c1", PEER, {"type": "send", "key": "k", "msg": number})
+    cluster.pass_time(0.005)
+    assert handed_over(cluster) == []
+
+
+@pytest.mark.parametrize("lost", ["question", "answer"])
+def test_a_silent_peer_costs_one_patience(lost: str) -> None:
+    """Either way n0 commits alone, and the batch is in the log once."""
+    cluster = contended()
+    send(cluster, 1)
+    (question,) = handed_over(cluster)
+    if lost == "answer":
+        cluster.deliver(question.number)
+        while not any(m.body["type"] == "hand_over_ok" for m in cluster.flying.values()):
+            cluster.pass_time(0.002)
+            for message in [*cluster.flying.values()]:
+                if message.body["type"] != "hand_over_ok":
+                    cluster.deliver(message.number)
+    for message in [*cluster.flying.values()]:
+        cluster.drop(message.number)
+    for _ in range(60):
+        cluster.pass_time(0.05)
+        cluster.settle()
+    sent = [m.body for m in cluster.to_clients if m.body["type"] == "send_ok"]
+    assert sent[-1]["offset"] == 0
+    logs = [entry[2] for entry in cluster.store.registers["head"]["tail"]]
+    assert sum(appends.get("k", [0, []])[1] == [1] for appends in logs) == 1

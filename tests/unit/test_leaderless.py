@@ -1,0 +1,110 @@
+"""Promises of the leaderless strategy that no single part keeps: it needs no peer, and bounds what waits."""
+
+from typing import Any
+
+import pytest
+
+from leaderless.core.headlog import producer
+from leaderless.core.headlog.producer import COMMITS_IDLE_S
+from leaderless.core.strategy import Options
+from tests.cluster import Cluster
+from tests.sim.scenario import Scenario
+from tests.sim.world import run
+
+pytestmark = pytest.mark.usefixtures("garbage_collected")
+BUSY = Scenario(seed=5, nodes=4, clients_per_node=4, rate=400.0, fault_s=2.0, hop_ms=5.0)
+
+
+def test_without_combining_nobody_is_asked_and_everything_commits() -> None:
+    counts = run(BUSY._replace(combine=False)).counts
+    assert counts["hand_over"] == 0
+    assert counts["send_ok"] > 100
+
+
+def test_combining_saves_calls_of_the_store_under_contention() -> None:
+    alone, together = (run(BUSY._replace(combine=combine)).counts for combine in (False, True))
+    assert together["hand_over"] > 20
+    assert together["cas"] + together["read"] < 0.8 * (alone["cas"] + alone["read"])
+
+
+def test_silent_peers_hold_nobody_up() -> None:
+    """Nodes never hear from each other: every send still commits through the store."""
+
+    cluster = Cluster(["n0", "n1", "n2"], "leaderless")
+    for number in range(30):
+        cluster.request("c1", f"n{number % 3}", {"type": "send", "key": "k", "msg": number})
+    for _ in range(400):
+        cluster.pass_time(0.02)
+        while cluster.flying:
+            number, src, dest, _ = next(iter(cluster.flying.values()))
+            (cluster.deliver if "lin-kv" in (src, dest) else cluster.drop)(number)
+    offsets = [m.body["offset"] for m in cluster.to_clients if m.body["type"] == "send_ok"]
+    assert sorted(offsets) == list(range(30))
+
+
+def answers(cluster: Cluster, node: str, body: dict[str, Any]) -> dict[str, Any]:
+    """What a node answers, everything delivered."""
+    cluster.request("c1", node, body)
+    for _ in range(10):
+        cluster.settle()
+        cluster.pass_time(0.005)
+    return cluster.to_clients[-1].body
+
+
+def test_a_key_nobody_wrote_is_left_out() -> None:
+    cluster = Cluster(["n0"], "leaderless")
+    assert answers(cluster, "n0", {"type": "poll", "offsets": {"k": 0}})["msgs"] == {}
+    listed = answers(cluster, "n0", {"type": "list_committed_offsets", "keys": ["k"]})
+    assert listed["offsets"] == {}
+
+
+def test_the_highest_committed_offset_is_listed_wherever_it_is_known_from() -> None:
+    """n1 asks for 3 and has not written it yet, when it learns of n0's 7."""
+    cluster = Cluster(["n0", "n1"], "leaderless", Options(freshness_s=0.0, combine=False))
+    answers(cluster, "n1", {"type": "poll", "offsets": {"k": 0}})
+    answers(cluster, "n0", {"type": "commit_offsets", "offsets": {"k": 7}})
+    answers(cluster, "n0", {"type": "send", "key": "k", "msg": 1})
+    answers(cluster, "n1", {"type": "commit_offsets", "offsets": {"k": 3}})
+    listed = answers(cluster, "n1", {"type": "list_committed_offsets", "keys": ["k"]})
+    assert listed["offsets"] == {"k": 7}
+
+
+def test_a_repeated_commit_costs_nothing() -> None:
+    cluster = Cluster(["n0"], "leaderless")
+    answers(cluster, "n0", {"type": "poll", "offsets": {}})
+    for _ in range(3):
+        answers(cluster, "n0", {"type": "commit_offsets", "offsets": {"k": 7}})
+        cluster.pass_time(COMMITS_IDLE_S)
+        cluster.settle()
+    assert cluster.store.registers["head"]["version"] == 1
+
+
+@pytest.mark.parametrize(("first", "then", "epochs"), [("fence", "unfence", [1, 2, 2, 3])])
+def test_fencing_twice_is_fencing_once(first: str, then: str, epochs: list[int]) -> None:
+    cluster = Cluster(["n0", "n1"], "leaderless")
+    told = [answers(cluster, "n0", {"type": first})["epoch"]]
+    told += [answers(cluster, node, {"type": then})["epoch"] for node in ("n1", "n0")]
+    told += [answers(cluster, "n1", {"type": first})["epoch"]]
+    assert told == epochs
+
+
+def test_too_much_that_waits_is_refused_for_certain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The store is silent; memory is bounded. What is refused is in no batch."""
+    monkeypatch.setattr(producer, "WAITING_BYTES", 1_000)
+    cluster = Cluster(["n0"], "leaderless")
+    for number in range(40):
+        body = {"type": "send", "key": "k", "msg": f"{number}" + "x" * 100}
+        cluster.request("c1", "n0", body)
+    refused = [m.body for m in cluster.to_clients if m.body["type"] == "error"]
+    assert refused
+    assert {body["code"] for body in refused} == {11}
+
+
+def test_a_silent_store_is_no_certain_failure() -> None:
+    cluster = Cluster(["n0"], "leaderless")
+    cluster.request("c1", "n0", {"type": "send", "key": "k", "msg": 1})
+    for _ in range(6):
+        cluster.pass_time(1.0)
+        for number in [*cluster.flying]:
+            cluster.drop(number)
+    assert [m.body.get("code") for m in cluster.to_clients if m.body["type"] != "init_ok"] == [0]

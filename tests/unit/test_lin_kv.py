@@ -1,0 +1,166 @@
+"""The lin-kv workload on the seam: what it asks for, how it talks to a node, how it judges."""
+
+import random
+
+import pytest
+
+from bench.history import Op
+from bench.workload import MalformedReply
+from workloads.lin_kv.checker import check, explain
+from workloads.lin_kv.client import LinKvClient
+from workloads.lin_kv.generator import LinKvGenerator
+
+
+def history(*lines):
+    """Lines `process type f key argument`, as positions in time."""
+    ops = []
+    for index, (process, kind, f, key, argument) in enumerate(lines):
+        ops.append(Op(index, index * 1_000_000, kind, process, f, [key, argument]))
+    return ops
+
+
+def invoke(op, reply):
+    """Run the client against one reply: the request it sent and the value it completed with."""
+    steps = LinKvClient("n1", 1000).invoke(op)
+    request = next(steps)
+    with pytest.raises(StopIteration) as stop:
+        steps.send(reply)
+    return request, stop.value.value
+
+
+@pytest.mark.parametrize(
+    ("f", "argument", "body", "reply", "value"),
+    [
+        ("read", None, {}, {"type": "read_ok", "value": 3, "in_reply_to": 1}, 3),
+        ("write", 3, {"value": 3}, {"type": "write_ok", "in_reply_to": 1}, 3),
+        ("cas", [3, 4], {"from": 3, "to": 4}, {"type": "cas_ok", "in_reply_to": 1}, [3, 4]),
+    ],
+)
+def test_the_client_sends_one_request(f, argument, body, reply, value):
+    request, completed = invoke(Op(0, 0, "invoke", 1, f, [7, argument]), reply)
+    assert request.dest == "n1"
+    assert request.body == {"type": f, "key": 7, **body}
+    assert request.timeout_ms == 1000
+    assert completed == [7, value]
+
+
+@pytest.mark.parametrize(
+    ("reply", "complaint"),
+    [
+        ({"type": "read_ok"}, "value is missing"),
+        ({"type": "write_ok", "value": 3}, "type is 'write_ok'"),
+        ({"type": "read_ok", "value": 3, "version": 9}, "nobody asked for the field version"),
+    ],
+)
+def test_a_malformed_reply_says_what_is_wrong(reply, complaint):
+    with pytest.raises(MalformedReply, match=complaint):
+        invoke(Op(0, 0, "invoke", 1, "read", [7, None]), reply)
+
+
+def drafts(generator, workers, rounds=300):
+    return [(worker, generator.next(worker, 0)) for _ in range(rounds) for worker in workers]
+
+
+def test_half_of_a_group_reads_and_the_rest_contends_on_the_same_key():
+    generator = LinKvGenerator(random.Random(1), node_count=2, concurrency=8)
+    asked = drafts(generator, range(8))
+    assert {draft.value[0] for worker, draft in asked if worker < 4} == {0}
+    assert {draft.value[0] for worker, draft in asked if worker >= 4} == {1}
+    assert {draft.f for worker, draft in asked if worker % 4 < 2} == {"read"}
+    changes = [draft.f for worker, draft in asked if worker % 4 >= 2]
+    assert set(changes) == {"write", "cas"}
+    assert 0.28 < changes.count("write") / len(changes) < 0.38
+
+
+def test_a_single_worker_changes_the_key_too():
+    generator = LinKvGenerator(random.Random(1), node_count=1, concurrency=1)
+    assert {draft.f for _, draft in drafts(generator, [0])} == {"write", "cas"}
+
+
+def test_a_key_that_met_too_many_processes_is_left():
+    generator = LinKvGenerator(random.Random(1), node_count=2, concurrency=4)
+    for lost in range(16):
+        generator.update(Op(lost, 0, "info", 4 * lost, "write", [0, 1]))
+    assert generator.next(3, 0).value[0] == 0
+    generator.update(Op(16, 0, "info", 64, "write", [0, 1]))
+    assert generator.next(3, 0).value[0] == 1
+
+
+def test_a_good_history_is_valid():
+    result = check(
+        history(
+            (0, "invoke", "write", 0, 1),
+            (1, "invoke", "read", 0, None),
+            (1, "ok", "read", 0, 1),
+            (0, "ok", "write", 0, 1),
+            (0, "invoke", "cas", 0, [1, 2]),
+            (0, "ok", "cas", 0, [1, 2]),
+        ),
+        {},
+    )
+    assert result["valid?"] is True
+    assert result["failures"] == []
+    assert result["results"][0]["op-count"] == 3
+
+
+def test_failed_operations_did_not_happen_and_unknown_ones_may_have():
+    lines = (
+        (0, "invoke", "write", 0, 1),
+        (0, "fail", "write", 0, 1),
+        (1, "invoke", "read", 0, None),
+        (1, "ok", "read", 0, 1),
+    )
+    assert check(history(*lines), {})["valid?"] is False
+    assert check(history(lines[0], (0, "info", "write", 0, 1), *lines[2:]), {})["valid?"] is True
+    assert check(history(lines[0], *lines[2:]), {})["valid?"] is True
+
+
+def test_a_stale_read_is_explained_with_the_fewest_operations():
+    stale = history(
+        (0, "invoke", "write", "a", 1),
+        (0, "ok", "write", "a", 1),
+        (2, "invoke", "read", "b", None),
+        (0, "invoke", "write", "a", 2),
+        (0, "ok", "write", "a", 2),
+        (1, "invoke", "read", "a", None),
+        (2, "fail", "read", "b", None),
+        (1, "ok", "read", "a", 1),
+        (1, "invoke", "read", "a", None),
+        (1, "ok", "read", "a", 2),
+    )
+    result = check(stale, {})
+    assert result["valid?"] is False
+    assert result["failures"] == ["a"]
+    (finding,) = explain(result, stale)
+    assert finding.type == "nonlinearizable"
+    assert finding.invalidating
+    assert "process 1 read 1" in finding.sentence
+    assert "could only hold 2 (process 0's write)" in finding.sentence
+    assert [op.index for op in finding.witness] == [3, 5, 7]
+
+
+def test_one_and_true_are_two_values():
+    result = check(
+        history(
+            (0, "invoke", "write", 0, 1),
+            (0, "ok", "write", 0, 1),
+            (0, "invoke", "read", 0, None),
+            (0, "ok", "read", 0, True),
+        ),
+        {},
+    )
+    assert result["valid?"] is False
+
+
+def test_keys_are_judged_one_by_one():
+    result = check(
+        history(
+            (0, "invoke", "write", 0, 1),
+            (0, "ok", "write", 0, 1),
+            (0, "invoke", "read", 1, None),
+            (0, "ok", "read", 1, 1),
+        ),
+        {},
+    )
+    assert result["failures"] == [1]
+    assert result["results"][0]["valid?"] is True

@@ -1,0 +1,62 @@
+"""The store port: what is asked of lin-kv, and what its answers say."""
+
+from typing import Any
+
+import pytest
+
+from leaderless.core.messages import Cas, Get, Mismatch, Missing, Ok, Put, StoreCall, Unknown
+from leaderless.store.lin_kv import body_of, outcome_of
+from tests.fakes import LinKv
+
+
+@pytest.mark.parametrize(
+    ("op", "body"),
+    [
+        (Get("a"), {"type": "read", "key": "a"}),
+        (Put("a", 1), {"type": "write", "key": "a", "value": 1}),
+        (Cas("a", 1, 2), {"type": "cas", "key": "a", "from": 1, "to": 2}),
+        (
+            Cas("a", 1, 2, create=True),
+            {"type": "cas", "key": "a", "from": 1, "to": 2, "create_if_not_exists": True},
+        ),
+    ],
+)
+def test_body_of(op: Any, body: dict[str, Any]) -> None:
+    assert body_of(StoreCall(7, op)) == {**body, "msg_id": 7}
+
+
+@pytest.mark.parametrize(
+    ("body", "outcome"),
+    [
+        ({"type": "read_ok", "value": [1]}, Ok([1])),
+        ({"type": "write_ok"}, Ok()),
+        ({"type": "cas_ok"}, Ok()),
+        ({"type": "error", "code": 20}, Missing()),
+        ({"type": "error", "code": 22}, Mismatch()),
+        *(
+            ({"type": "error", "code": code}, Unknown())
+            for code in (0, 1, 10, 11, 12, 13, 14, 1000)
+        ),
+        ({"type": "error"}, Unknown()),
+        ({"type": "error", "code": "22"}, Unknown()),
+        ({"type": "read_ok"}, Unknown()),
+        ({"type": "nonsense"}, Unknown()),
+    ],
+)
+def test_outcome_of(body: dict[str, Any], outcome: Any) -> None:
+    assert repr(outcome_of(body)) == repr(outcome)  # to Python, `Missing()` equals `Mismatch()`
+
+
+def test_against_a_register() -> None:
+    store = LinKv()
+    ops = [
+        Get("a"),
+        Cas("a", 0, 1),
+        Cas("a", 0, 1, create=True),
+        Cas("a", 0, 2),
+        Get("a"),
+        Put("a", 5),
+    ]
+    outcomes = [outcome_of(store.handle(body_of(StoreCall(1, op)))) for op in ops]
+    assert repr(outcomes) == repr([Missing(), Missing(), Ok(), Mismatch(), Ok(1), Ok()])
+    assert store.registers == {"a": 5}

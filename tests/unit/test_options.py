@@ -1,0 +1,214 @@
+"""Flags, defaults, errors and exit statuses of `./maelstrom test`."""
+
+import sys
+
+import pytest
+
+from bench import cli, engine
+from bench.commands import test as test_command
+from bench.options import DEFAULT_NODES
+
+
+@pytest.fixture
+def maelstrom(monkeypatch, capsys, tmp_path):
+    """Run the command line without running a test; gives status, options and output."""
+    program = tmp_path / "node"
+    program.touch(mode=0o755)
+    monkeypatch.delenv("MAELSTROM", raising=False)
+    seen = []
+
+    def remember(options, _console):
+        seen.append(options)
+        return 0
+
+    monkeypatch.setattr(test_command, "run_test", remember)
+
+    def run(*arguments, node=program):
+        seen.clear()
+        words = [str(word) for word in arguments]
+        if node and words[:1] == ["test"]:
+            words[1:1] = ["--bin", str(node)]
+        monkeypatch.setattr(sys, "argv", ["maelstrom", *words])
+        try:
+            status = cli.main() or 0
+        except SystemExit as ended:
+            status = ended.code
+        captured = capsys.readouterr()
+        return status, seen[0] if seen else None, captured.out + captured.err
+
+    return run
+
+
+def test_defaults_are_those_of_the_real_tool(maelstrom):
+    status, options, _ = maelstrom("test")
+    assert status == 0
+    assert options.workload == "lin-kv"
+    assert options.nodes == DEFAULT_NODES
+    assert options.concurrency == 5
+    assert (options.rate, options.time_limit_s) == (5.0, 60)
+    assert (options.latency_ms, options.latency_dist) == (0, "constant")
+    assert (options.nemesis, options.nemesis_interval_s) == ((), 10)
+    assert (options.key_count, options.max_writes_per_key, options.max_txn_length) == (None, 16, 4)
+    assert (options.availability, options.test_count) == (None, 1)
+    assert (options.store, options.recovery_time_s, options.strict) == ("results", 10, False)
+    assert options.seed
+
+
+ALL_FLAGS = """
+    test -w kafka --node-count 3 --concurrency 2n --rate 99.5 --time-limit 7
+    --latency 20 --latency-dist uniform --nemesis partition --nemesis-interval 0.5
+    --key-count 4 --max-writes-per-key 5 --availability 0.9 --test-count 2
+    --log-stderr --log-net-send --log-net-recv --leave-db-running --strict
+    --topology line --consistency-models a,b --max-txn-length 2 --store s --seed x
+    --recovery-time 1 -- --strategy cas -x
+"""
+
+
+def test_all_flags(maelstrom):
+    _, options, _ = maelstrom(*ALL_FLAGS.split())
+    assert options.nodes == ("n0", "n1", "n2")
+    assert (options.concurrency, options.rate, options.time_limit_s) == (6, 99.5, 7)
+    assert (options.latency_ms, options.latency_dist) == (20, "uniform")
+    assert (options.nemesis, options.nemesis_interval_s) == (("partition",), 0.5)
+    assert (options.key_count, options.max_writes_per_key, options.availability) == (4, 5, 0.9)
+    assert options.args == ("--strategy", "cas", "-x")
+    assert options.consistency_models == ("a", "b")
+    assert (options.store, options.seed, options.recovery_time_s) == ("s", "x", 1)
+    assert (options.log_stderr, options.log_net_send, options.log_net_recv) == (True,) * 3
+    assert (options.leave_db_running, options.strict) == (True, True)
+
+
+def test_names_of_nodes(maelstrom, tmp_path):
+    listed = tmp_path / "nodes"
+    listed.write_text("x1\nx2\n")
+    assert maelstrom("test", "--nodes", "a, b,d")[1].nodes == ("a", "b", "d")
+    assert maelstrom("test", "-n", "a", "--node", "b")[1].nodes == ("a", "b")
+    assert maelstrom("test", "--nodes-file", listed, "--nodes", "a")[1].nodes == ("x1", "x2", "a")
+    assert maelstrom("test", "--nodes", "a,b", "--node-count", 1)[1].nodes == ("n0",)
+
+
+@pytest.mark.parametrize(("text", "expected"), [("4", 4), ("3n", 15), ("1n", 5)])
+def test_concurrency(maelstrom, text, expected):
+    assert maelstrom("test", "--concurrency", text)[1].concurrency == expected
+
+
+@pytest.mark.parametrize(("text", "expected"), [("total", "total"), ("1", 1.0), ("0", 0.0)])
+def test_availability(maelstrom, text, expected):
+    assert maelstrom("test", "--availability", text)[1].availability == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        ("--rate -1", "--rate"),
+        ("--rate fast", "--rate"),
+        ("--time-limit 0", "--time-limit"),
+        ("--node-count 0", "--node-count"),
+        ("--concurrency n", "integer, optionally followed by n"),
+        ("--concurrency 0n", "--concurrency must be at least 1"),
+        ("--latency -1", "--latency"),
+        ("--latency-dist normal", "uniform"),
+        ("--nemesis fire", "fire: must be one of partition"),
+        ("--nemesis-interval 0", "must be positive"),
+        ("--availability 2", "'total' or a number between 0 and 1"),
+        ("-w nothing", "must be one of echo, kafka, lin-kv"),
+        ("--nodes a,a", "each name once"),
+        ("--nodes c1", "'c1' cannot name a node"),
+        ("--nodes lin-kv,b", "'lin-kv' cannot name a node"),
+        ("--no-such-flag", "--no-such-flag"),
+        ("-w broadcast", "--engine jepsen"),
+    ],
+)
+def test_bad_arguments_end_with_254_and_say_what_is_wrong(maelstrom, arguments, part):
+    status, options, output = maelstrom("test", *arguments.split())
+    assert (status, options) == (254, None)
+    assert part in output
+
+
+def test_a_program_is_needed(maelstrom, tmp_path):
+    assert maelstrom("test", node=None)[0] == 254
+    status, _, output = maelstrom("test", node=tmp_path / "missing")
+    assert status == 254
+    assert "there is no file" in output
+    assert "is a folder" in maelstrom("test", node=tmp_path)[2]
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["test", "--help"]])
+def test_help_ends_well(maelstrom, arguments):
+    status, _, output = maelstrom(*arguments)
+    assert status == 0
+    assert "Usage" in output
+
+
+@pytest.mark.parametrize("arguments", [[], ["nothing"]])
+def test_without_a_known_command_it_says_what_there_is(maelstrom, arguments):
+    assert maelstrom(*arguments)[0] == 254
+
+
+def test_the_first_line_names_the_engine_and_the_seed(maelstrom):
+    output = maelstrom("test", "--seed", "abc")[2]
+    assert output.splitlines()[0] == "engine: embedded (seed abc)"
+
+
+def test_a_bench_that_breaks_ends_with_255(maelstrom, monkeypatch):
+    def broken(_options, _console):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(test_command, "run_test", broken)
+    status, _, output = maelstrom("test")
+    assert status == 255
+    assert "ZeroDivisionError" in output
+
+
+def test_the_verdict_is_the_exit_status_and_stops_a_series(maelstrom, monkeypatch):
+    runs = []
+
+    def invalid(_options, _console):
+        runs.append(1)
+        return 1
+
+    monkeypatch.setattr(test_command, "run_test", invalid)
+    assert maelstrom("test", "--test-count", 3)[0] == 1
+    assert len(runs) == 1
+
+
+def test_the_real_tool_needs_to_be_named(maelstrom):
+    status, _, output = maelstrom("test", "--engine", "jepsen")
+    assert status == 254
+    assert "releases" in output
+    assert "Java 17" in output
+
+
+@pytest.mark.parametrize("by_folder", [True, False])
+def test_the_real_tool_runs_when_it_is_named(maelstrom, monkeypatch, tmp_path, by_folder):
+    script = tmp_path / "maelstrom"
+    script.touch(mode=0o755)
+    monkeypatch.setenv("MAELSTROM", str(tmp_path if by_folder else script))
+    monkeypatch.setattr(engine.shutil, "which", lambda _name: "/usr/bin/java")
+    started = []
+
+    def execv(path, words):
+        started.append((path, words))
+        sys.exit(0)
+
+    monkeypatch.setattr(engine.os, "execv", execv)
+    status, options, output = maelstrom("test", "--seed", "7", "-w", "kafka", "--strict")
+    assert (status, options) == (0, None)
+    assert output.startswith("engine: the real Maelstrom")
+    ((path, words),) = started
+    assert path == script
+    assert words[1] == "test"
+    assert words[-2:] == ["-w", "kafka"]
+    assert maelstrom("test", "--engine", "embedded")[1] is not None
+
+
+def test_the_real_tool_must_be_there(maelstrom, monkeypatch, tmp_path):
+    monkeypatch.setenv("MAELSTROM", str(tmp_path / "nowhere"))
+    status, _, output = maelstrom("test")
+    assert status == 254
+    assert "is no program" in output
+
+
+def test_only_our_own_flags_are_kept_from_the_real_tool():
+    line = "test --seed 1 --store=x --strict --rate 5 --engine jepsen --recovery-time 3 -- --seed 2"
+    assert " ".join(engine.real_arguments(line.split())) == "test --rate 5 -- --seed 2"

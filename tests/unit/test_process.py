@@ -1,0 +1,165 @@
+"""Processes: how generators wait, side by side, and what ends a wait."""
+
+from typing import Any
+
+import pytest
+
+from leaderless.core.messages import (
+    Cas,
+    Get,
+    Ok,
+    PeerAnswer,
+    Reply,
+    Request,
+    SendOk,
+    StoreAnswer,
+    StoreCall,
+    Unknown,
+)
+from leaderless.core.process import Fire, Process, Processes, Signal, Sleep, Start, Together, Wait
+
+ANSWER = Reply(Request("c1", 1), SendOk(0))
+
+
+class Broken(Exception):
+    """Raised by children."""
+
+
+@pytest.fixture
+def processes() -> Processes:
+    return Processes(timeout_s=1.0)
+
+
+def note(log: list[Any], *wishes: Any) -> Process:
+    for wish in wishes:
+        outcome = yield wish
+        log.append(outcome)
+
+
+def child(wish: Any, result: Any) -> Process:
+    yield wish
+    if isinstance(result, Exception):
+        raise result
+    return result
+
+
+def test_a_call_is_resumed_with_its_outcome(processes: Processes) -> None:
+    log: list[Any] = []
+    processes.start(note(log, Get("a")))
+    assert processes.take() == [StoreCall(1, Get("a"))]
+    processes.answer(StoreAnswer(1, Ok(7)))
+    assert log == [Ok(7)]
+    assert (processes.take(), processes.deadline) == ([], None)
+
+
+def test_a_call_is_answered_once(processes: Processes) -> None:
+    log: list[Any] = []
+    processes.start(note(log, Get("a"), Get("b")))
+    for _ in range(2):
+        processes.answer(StoreAnswer(1, Ok(7)))
+    assert log == [Ok(7)]
+
+
+def test_silence_is_unknown_and_what_comes_later_is_dropped(processes: Processes) -> None:
+    log: list[Any] = []
+    processes.start(note(log, Cas("a", 1, 2)))
+    assert processes.deadline == 1.0
+    processes.now = 0.999
+    processes.expire()
+    assert log == []
+    processes.now = 1.0
+    processes.expire()
+    processes.answer(StoreAnswer(1, Ok()))
+    assert log == [Unknown()]
+
+
+def test_an_answer_in_time_leaves_no_deadline(processes: Processes) -> None:
+    processes.start(note([], Get("a")))
+    processes.now = 0.5
+    processes.start(note([], Get("b")))
+    processes.answer(StoreAnswer(1, Ok()))
+    assert processes.deadline == 1.5
+
+
+@pytest.mark.parametrize("answer", [PeerAnswer(1, None), StoreAnswer(2, Ok())])
+def test_only_its_own_answer_ends_a_call(processes: Processes, answer: Any) -> None:
+    log: list[Any] = []
+    processes.start(note(log, Get("a")))
+    processes.answer(answer)
+    assert log == []
+
+
+def test_only_time_ends_a_sleep(processes: Processes) -> None:
+    log: list[Any] = []
+    processes.start(note(log, Sleep(3.0)))
+    for answer in (StoreAnswer(1, Ok()), PeerAnswer(1, None)):
+        processes.answer(answer)
+    assert (log, processes.deadline) == ([], 3.0)
+    processes.now = 3.0
+    processes.expire()
+    assert log == [None]
+
+
+def test_calls_count_from_where_they_are_told(processes: Processes) -> None:
+    processes = Processes(timeout_s=1.0, calls_from=40)
+    processes.start(note([], Get("a")))
+    assert processes.take() == [StoreCall(41, Get("a"))]
+
+
+def test_answers_are_emitted_at_once(processes: Processes) -> None:
+    processes.start(note([], ANSWER, ANSWER))
+    assert processes.take() == [ANSWER, ANSWER]
+
+
+def test_children_run_side_by_side_and_results_keep_their_order(processes: Processes) -> None:
+    log: list[Any] = []
+    processes.start(note(log, Together([child(Get(key), key) for key in "ab"])))
+    assert processes.take() == [StoreCall(1, Get("a")), StoreCall(2, Get("b"))]
+    processes.answer(StoreAnswer(2, Ok()))
+    assert log == []
+    processes.answer(StoreAnswer(1, Ok()))
+    assert log == [["a", "b"]]
+
+
+@pytest.mark.parametrize("children", [[], [child(ANSWER, "done")]])
+def test_children_that_wait_for_nothing(processes: Processes, children: list[Process]) -> None:
+    log: list[Any] = []
+    processes.start(note(log, Together(children)))
+    assert log == [["done"] * len(children)]
+
+
+def test_a_child_that_fails_ends_its_parents_wait_once(processes: Processes) -> None:
+    log: list[Any] = []
+
+    def parent() -> Process:
+        try:
+            yield Together([child(Get("a"), Broken()), child(Get("b"), Broken())])
+        except Broken:
+            log.append("broken")
+
+    processes.start(parent())
+    for call in (1, 2):
+        processes.answer(StoreAnswer(call, Ok()))
+    assert log == ["broken"]
+
+
+def test_a_signal_wakes_those_who_wait_and_does_not_hold_those_who_come_later(
+    processes: Processes,
+) -> None:
+    signal, early, late = Signal(), [], []
+    processes.start(note(early, Wait(signal)))
+    assert early == []
+    processes.start(note([], Fire(signal)))
+    processes.start(note(late, Wait(signal)))
+    assert (early, late) == ([None], [None])
+
+
+def test_a_started_process_runs_when_its_starter_waits(processes: Processes) -> None:
+    log: list[str] = []
+
+    def says(name: str, *wishes: Any) -> Process:
+        log.append(name)
+        yield from wishes
+
+    processes.start(says("first", Start(says("second", Start(says("third")))), Get("a")))
+    assert log == ["first", "second", "third"]

@@ -1,0 +1,170 @@
+"""The whole bench on a virtual clock, deterministic to the byte."""
+
+import orjson
+import pytest
+
+from tests.virtual import MemoryLog, VirtualRun
+
+
+@pytest.fixture(scope="module")
+def good():
+    return VirtualRun(nemesis=("partition",), nemesis_interval_s=1.0, latency_ms=5)
+
+
+def ops(run, **wanted):
+    return [op for op in run.history if all(getattr(op, k) == v for k, v in wanted.items())]
+
+
+def test_a_right_node_is_valid(good):
+    assert good.outcome.failure is None
+    assert good.check()["valid?"] is True
+    assert good.hosts.stopped
+
+
+def test_the_rate_is_kept(good):
+    in_main_phase = [op for op in ops(good, type="invoke") if op.time < 10e9]
+    assert 900 < len(in_main_phase) < 1100
+
+
+def test_the_same_seed_gives_the_same_files(good):
+    again = VirtualRun(nemesis=("partition",), nemesis_interval_s=1.0, latency_ms=5)
+    assert again.history_jsonl == good.history_jsonl
+    assert again.journal == good.journal
+
+
+def test_another_seed_gives_another_history(good):
+    other = VirtualRun(nemesis=("partition",), nemesis_interval_s=1.0, latency_ms=5, seed="2")
+    assert other.history_jsonl != good.history_jsonl
+
+
+def test_operations_do_not_shift_when_faults_are_added():
+    calm = VirtualRun()
+    stormy = VirtualRun(nemesis=("partition",))
+    assert [(op.f, op.value) for op in calm.history if op.type == "invoke"] == [
+        (op.f, op.value) for op in stormy.history if op.type == "invoke"
+    ]
+
+
+def test_a_crashed_process_is_replaced_by_one_that_is_higher_by_the_concurrency(good):
+    crashed = ops(good, type="info", f="crash")
+    later = {op.process for op in good.history}
+    assert crashed
+    assert all(op.process + 4 in later for op in crashed)
+
+
+def test_every_worker_ends_with_crash_assign_from_zero_and_reading_everything(good):
+    assigns = [op for op in ops(good, type="ok", f="assign") if "seek-to-beginning?" in op.extra]
+    assert sorted(op.process % 4 for op in assigns) == [0, 1, 2, 3]
+    assert assigns[0].value == sorted(assigns[0].value, key=int)
+    known = {key for op in ops(good, type="ok", f="send") for _, key, _ in op.value}
+    assert known <= set(assigns[0].value)
+    assert all(op.extra == {"poll-ms": 1000} for op in good.history if op.index > assigns[-1].index)
+
+
+def test_recovery_comes_between_the_last_fault_and_the_final_phase(good):
+    healed = ops(good, f="stop-partition")[-1]
+    final = next(op for op in good.history if op.index > healed.index and op.f == "crash")
+    assert final.time - healed.time == 10_000_000_000
+
+
+def test_the_journal_has_each_message_sent_and_received(good):
+    events = [orjson.loads(line) for line in good.journal.splitlines()]
+    assert [event["id"] for event in events] == list(range(len(events)))
+    sent = [event["message"]["id"] for event in events if event["type"] == "send"]
+    assert sent == list(range(len(sent)))
+    clients = good.outcome.network.clients
+    assert len(events) == clients.sent + clients.received
+
+
+class Silence(MemoryLog):
+    """Answers polls but never a send."""
+
+    def answer(self, body):
+        return None if body["type"] == "send" else super().answer(body)
+
+
+def test_an_operation_without_an_answer_is_info_after_five_seconds():
+    run = VirtualRun(Silence, time_limit_s=2)
+    lost = ops(run, type="info", f="send")
+    invoked = {op.process: op for op in ops(run, type="invoke", f="send")}
+    assert lost
+    assert all(op.extra["error"] == "net-timeout" for op in lost)
+    assert {op.time - invoked[op.process].time for op in lost} == {5_000_000_000}
+
+
+class Late(MemoryLog):
+    """Answers sends after the client has given up; the message is stored by then."""
+
+    def think_ns(self, body):
+        return 6_000_000_000 if body["type"] == "send" else super().think_ns(body)
+
+
+def test_an_answer_that_comes_too_late_is_lost_and_harmless():
+    run = VirtualRun(Late, time_limit_s=20, rate=5.0)
+    assert run.outcome.failure is None
+    assert {op.type for op in ops(run, f="send")} == {"invoke", "info"}
+    network = run.outcome.network
+    assert network.clients.sent > network.clients.received
+    assert run.check()["valid?"] is True
+
+
+class Refusal(MemoryLog):
+    """Answers sends with a definite error, and polls with one that is free for users."""
+
+    def answer(self, body):
+        codes = {"send": 11, "poll": 1000}
+        if body["type"] not in codes:
+            return super().answer(body)
+        return {"type": "error", "code": codes[body["type"]], "text": "no"}
+
+
+def test_a_definite_error_fails_and_another_leaves_the_outcome_open():
+    run = VirtualRun(Refusal, time_limit_s=2)
+    sends = [op for op in ops(run, f="send") if op.type != "invoke"]
+    polls = [op for op in ops(run, f="poll") if op.type != "invoke"]
+    assert {op.type for op in sends} == {"fail"}
+    assert sends[0].extra["error"] == ["temporarily-unavailable", "no"]
+    assert {op.type for op in polls} == {"info"}
+    assert polls[0].extra["error"] == ["unknown", "no"]
+
+
+class Malformed(MemoryLog):
+    def answer(self, body):
+        return {"offset": "three"} if body["type"] == "send" else super().answer(body)
+
+
+def test_a_malformed_reply_aborts_the_run_with_a_report():
+    run = VirtualRun(Malformed)
+    report = str(run.outcome.failure)
+    assert "`offset` must be an integer, not 'three'" in report
+    assert '{"type": "send_ok", "offset": 3}' in report
+    assert run.seconds < 10
+    assert run.hosts.stopped
+
+
+class NoInit(MemoryLog):
+    def answer(self, body):
+        return None if self.name == "n1" else super().answer(body)
+
+
+def test_a_node_that_does_not_answer_init_is_named_after_ten_seconds():
+    run = VirtualRun(NoInit)
+    assert "Node n1 did not answer its init message within 10 s" in str(run.outcome.failure)
+    assert run.seconds == pytest.approx(10)
+    assert run.history == []
+
+
+class Forgetful(MemoryLog):
+    """Hands out every log without its second message."""
+
+    def poll(self, offsets):
+        return {
+            key: [pair for pair in pairs if pair[0] != 1] or pairs
+            for key, pairs in super().poll(offsets).items()
+        }
+
+
+def test_a_wrong_node_is_invalid():
+    result = VirtualRun(Forgetful).check()
+    assert result["valid?"] is False
+    assert "lost-write" in result["bad-error-types"]

@@ -1,0 +1,185 @@
+"""One conformance suite for the key-value services, and what sets each apart."""
+
+from random import Random
+
+import pytest
+
+from bench.services import default_services
+from bench.services.consistency import SEQUENTIAL_WINDOW, Sequential
+from bench.services.kv import respond
+
+JSON_VALUES = [0, 1, 1.0, True, False, None, "1", "", [], [1, [2]], {}, {"a": 1, "b": [None]}]
+
+
+def random_stream(name):
+    return Random(f"test/{name}")
+
+
+@pytest.fixture(params=["lin-kv", "seq-kv", "lww-kv"])
+def store(request):
+    """A function that sends one request from one client until both replicas or windows agree."""
+    service = default_services(random_stream)[request.param]
+
+    def ask(kind, **fields):
+        reply = service.handle("n0", {"type": kind, "msg_id": 1, **fields})
+        # lww-kv: enough gossip that one replica has what the other has.
+        for _ in range(50):
+            service.handle("n0", {"type": "read", "key": "gossip"})
+        return reply
+
+    ask.name = request.param
+    return ask
+
+
+def code(reply):
+    assert reply["type"] == "error"
+    assert isinstance(reply["text"], str)
+    return reply["code"]
+
+
+def test_a_missing_key(store):
+    assert code(store("read", key="k")) == 20
+    assert code(store("cas", key="k", **{"from": 1, "to": 2})) == 20
+    assert code(store("read", key="k")) == 20
+
+
+@pytest.mark.parametrize("value", JSON_VALUES, ids=repr)
+def test_any_json_can_be_stored(store, value):
+    assert store("write", key="k", value=value) == {"type": "write_ok"}
+    read = store("read", key="k")["value"]
+    assert (read, type(read)) == (value, type(value))
+
+
+@pytest.mark.parametrize("key", JSON_VALUES, ids=repr)
+def test_any_json_can_be_a_key(store, key):
+    others = [each for each in JSON_VALUES if repr(each) != repr(key)]
+    for other in others:
+        store("write", key=other, value="another")
+    assert code(store("read", key=key)) == 20
+    store("write", key=key, value="mine")
+    assert store("read", key=key)["value"] == "mine"
+
+
+def test_cas(store):
+    store("write", key="k", value={"a": [1]})
+    assert code(store("cas", key="k", **{"from": {"a": [2]}, "to": 3})) == 22
+    assert store("cas", key="k", **{"from": {"a": [1]}, "to": 3}) == {"type": "cas_ok"}
+    assert store("read", key="k")["value"] == 3
+
+
+@pytest.mark.parametrize("looks_equal", [1.0, True, "1"], ids=repr)
+def test_cas_compares_by_value_and_type(store, looks_equal):
+    store("write", key="k", value=1)
+    assert code(store("cas", key="k", **{"from": looks_equal, "to": 2})) == 22
+
+
+def test_cas_does_not_mind_the_order_of_fields(store):
+    store("write", key="k", value={"a": 1, "b": 2})
+    assert store("cas", key="k", **{"from": {"b": 2, "a": 1}, "to": 0}) == {"type": "cas_ok"}
+
+
+def test_a_long_value_is_cut_in_the_text_of_a_mismatch(store):
+    store("write", key="k", value="x" * 100_000)
+    assert len(store("cas", key="k", **{"from": 1, "to": 2})["text"]) < 300
+
+
+def test_an_unknown_request_is_not_supported(store):
+    assert code(store("delete", key="k")) == 10
+
+
+def test_create_if_not_exists_works_where_the_store_is_no_lww_kv(store):
+    reply = store("cas", key="k", create_if_not_exists=True, **{"from": None, "to": 5})
+    if store.name == "lww-kv":
+        assert code(reply) == 20
+    else:
+        assert reply == {"type": "cas_ok"}
+        assert store("read", key="k")["value"] == 5
+
+
+def test_create_if_not_exists_still_compares_an_existing_value(store):
+    store("write", key="k", value=1)
+    reply = store("cas", key="k", create_if_not_exists=True, **{"from": None, "to": 5})
+    assert code(reply) == 22
+
+
+def test_lin_kv_reads_what_was_written_last():
+    service = default_services(random_stream)["lin-kv"]
+    for number in range(100):
+        service.handle("n0", {"type": "write", "key": "k", "value": number})
+        assert service.handle("n1", {"type": "read", "key": "k"})["value"] == number
+
+
+def sequential():
+    return Sequential(respond, Random(3))
+
+
+def write(service, client, number):
+    service.handle(client, {"type": "write", "key": "k", "value": number})
+
+
+def read(service, client):
+    return service.handle(client, {"type": "read", "key": "k"}).get("value", -1)
+
+
+def test_seq_kv_lets_a_client_see_old_states_but_only_forward():
+    service = sequential()
+    for number in range(10):
+        write(service, "writer", number)
+    seen = [read(service, "reader") for _ in range(60)]
+    assert seen == sorted(seen)
+    assert seen[0] < 9
+    assert seen[-1] == 9
+
+
+def test_seq_kv_lets_a_writer_read_its_own_write():
+    service = sequential()
+    for number in range(100):
+        write(service, "writer", number)
+        assert read(service, "writer") == number
+
+
+def test_seq_kv_forgets_states_behind_its_window():
+    service = sequential()
+    newest = 200
+    for number in range(newest + 1):
+        write(service, "writer", number)
+    first_reads = [read(service, f"reader {each}") for each in range(300)]
+    assert min(first_reads) == newest - SEQUENTIAL_WINDOW + 1
+    assert max(first_reads) == newest
+
+
+def test_seq_kv_runs_what_would_change_something_on_the_newest_state():
+    service = sequential()
+    for number in range(10):
+        write(service, "writer", number)
+    cas = {"type": "cas", "key": "k", "from": 4, "to": 99}
+    replies = [service.handle(f"other {each}", cas) for each in range(50)]
+    assert {reply.get("code") for reply in replies} <= {20, 22}
+    assert read(service, "writer") == 9
+
+
+def test_lww_kv_may_lose_a_write_but_replicas_agree_in_the_end():
+    service = default_services(random_stream)["lww-kv"]
+    for number in range(20):
+        service.handle("n0", {"type": "write", "key": "k", "value": number})
+    for _ in range(50):
+        service.handle("n0", {"type": "read", "key": "k"})
+    assert (
+        len({service.handle("n0", {"type": "read", "key": "k"})["value"] for _ in range(50)}) == 1
+    )
+
+
+def test_lww_kv_reads_can_be_stale():
+    service = default_services(random_stream)["lww-kv"]
+    stale = 0
+    for number in range(100):
+        service.handle("n0", {"type": "write", "key": "k", "value": number})
+        stale += service.handle("n0", {"type": "read", "key": "k"}).get("value") != number
+    assert stale > 5
+
+
+def test_lin_tso_counts_from_zero():
+    service = default_services(random_stream)["lin-tso"]
+    replies = [service.handle("n0", {"type": "ts"}) for _ in range(3)]
+    assert replies == [{"type": "ts_ok", "ts": number} for number in range(3)]
+    assert code(service.handle("n0", {"type": "read"})) == 10

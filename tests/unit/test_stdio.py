@@ -1,0 +1,178 @@
+"""The loop, on both event loops, over real pipes and without sleeping: on trio, time jumps."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import anyio
+import orjson
+import pytest
+import trio
+import trio.testing
+
+from leaderless.runtime import stdio
+from leaderless.runtime.stdio import LineSplitter, serve
+from tests.fakes import new_session
+
+INIT = {"type": "init", "msg_id": 1, "node_id": "n0", "node_ids": ["n0"]}
+SEND = {"type": "send", "msg_id": 2, "key": "k", "msg": 1}
+
+
+class Pipes(NamedTuple):
+    """The four ends between a test and a node."""
+
+    stdin: int
+    to_node: int
+    from_node: int
+    stdout: int
+
+
+@pytest.fixture
+def pipes() -> Iterator[Pipes]:
+    pipes = Pipes(*os.pipe(), *os.pipe())
+    yield pipes
+    for fd in pipes:
+        try:
+            os.close(fd)
+        except OSError:
+            continue  # the test closed it
+
+
+@pytest.fixture(params=["asyncio", "trio"])
+def anyio_backend(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+def lines(*bodies: dict) -> bytes:
+    messages = ({"src": "c1", "dest": "n0", "body": body} for body in bodies)
+    return b"".join(orjson.dumps(message) + b"\n" for message in messages)
+
+
+def written(data: bytes) -> list[dict]:
+    return [orjson.loads(line)["body"] for line in data.splitlines()]
+
+
+@pytest.mark.anyio
+async def test_one_chunk_one_write(pipes: Pipes, monkeypatch: pytest.MonkeyPatch) -> None:
+    writes: list[bytes] = []
+    monkeypatch.setattr(stdio.os, "write", lambda fd, data: writes.append(bytes(data)) or len(data))
+    chunk = lines(INIT, SEND, *[{"type": "nonsense", "msg_id": n} for n in range(50)])
+    chunks = iter([chunk, b""])
+    monkeypatch.setattr(stdio.os, "read", lambda fd, size: next(chunks))
+    os.close(pipes.to_node)  # readable: at its end
+    await serve(new_session(), pipes.stdin, pipes.stdout)
+    [everything] = writes
+    assert len(written(everything)) == 52
+
+
+@pytest.mark.anyio
+async def test_nothing_to_say_is_no_write(pipes: Pipes, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.write(pipes.to_node, b"no message\n" * 3)
+    os.close(pipes.to_node)
+    monkeypatch.setattr(stdio.os, "write", lambda *_: pytest.fail("an empty write"))
+    await serve(new_session(), pipes.stdin, pipes.stdout)
+
+
+@pytest.mark.anyio
+async def test_lines_of_many_chunks(pipes: Pipes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stdio, "CHUNK_BYTES", 7)
+    os.write(pipes.to_node, lines(INIT, INIT))
+    os.close(pipes.to_node)
+    await serve(new_session(), pipes.stdin, pipes.stdout)
+    answers = written(os.read(pipes.from_node, 1 << 16))
+    assert answers == [{"type": "init_ok", "in_reply_to": 1}] * 2
+
+
+@pytest.mark.anyio
+async def test_a_full_pipe_holds_the_node_until_it_is_read(pipes: Pipes) -> None:
+    asked = 3_000
+    said = b""
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(serve, new_session(), pipes.stdin, pipes.stdout)
+        os.write(pipes.to_node, lines(INIT))
+        os.set_blocking(pipes.to_node, False)
+        left = lines(*[{"type": "nonsense", "msg_id": n} for n in range(asked)])
+        while left or said.count(b"\n") < asked + 1:
+            try:
+                left = left[os.write(pipes.to_node, left) :] if left else left
+                room = bool(left)
+            except BlockingIOError:  # until something is read the node is stuck in its answers
+                room = False
+            if not room:
+                await anyio.wait_readable(pipes.from_node)
+                said += os.read(pipes.from_node, 1 << 12)
+        os.close(pipes.to_node)
+    assert [body["in_reply_to"] for body in written(said)] == [1, *range(asked)]
+
+
+@pytest.mark.anyio
+async def test_stdin_and_stdout_are_left_as_they_were(pipes: Pipes) -> None:
+    os.close(pipes.to_node)
+    await serve(new_session(), pipes.stdin, pipes.stdout)
+    assert os.get_blocking(pipes.stdin)
+    assert os.get_blocking(pipes.stdout)
+
+
+@pytest.mark.anyio
+async def test_a_file_is_served_to_its_end(pipes: Pipes, tmp_path: Path) -> None:
+    (tmp_path / "input").write_bytes(lines(INIT))
+    with (tmp_path / "input").open("rb") as file:
+        await serve(new_session(), file.fileno(), pipes.stdout)
+    assert written(os.read(pipes.from_node, 1 << 16)) == [{"type": "init_ok", "in_reply_to": 1}]
+
+
+@pytest.mark.anyio
+async def test_a_node_that_always_has_something_to_read_can_be_cancelled(
+    pipes: Pipes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stdio.os, "read", lambda fd, size: b"no message\n")
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await serve(new_session(), pipes.stdin, pipes.stdout)
+    assert scope.cancelled_caught
+
+
+@pytest.mark.anyio
+async def test_a_reader_who_went_away_ends_the_node(pipes: Pipes) -> None:
+    os.close(pipes.from_node)
+    os.write(pipes.to_node, lines(INIT))
+    await serve(new_session(), pipes.stdin, pipes.stdout)
+
+
+def test_a_silent_store_is_given_up_when_its_time_has_come(pipes: Pipes) -> None:
+    """Four calls of a second each, in no time."""
+    said: list[dict] = []
+
+    async def client() -> None:
+        os.write(pipes.to_node, lines(INIT, SEND))
+        while not said or said[-1]["type"] != "error":
+            await trio.lowlevel.wait_readable(pipes.from_node)
+            said.extend(written(os.read(pipes.from_node, 1 << 16)))
+        os.close(pipes.to_node)
+
+    async def both() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(serve, new_session(), pipes.stdin, pipes.stdout)
+            nursery.start_soon(client)
+
+    clock = trio.testing.MockClock(autojump_threshold=0)
+    started = clock.current_time()
+    trio.run(both, clock=clock)
+    assert [body["type"] for body in said] == ["init_ok", "cas", *["read"] * 3, "error"]
+    assert said[-1]["code"] == 0
+    assert clock.current_time() - started == pytest.approx(4.0, abs=0.01)
+
+
+def test_splitter_keeps_the_rest() -> None:
+    splitter = LineSplitter()
+    assert splitter.feed(b"a\nb") == [b"a"]
+    assert splitter.feed(b"") == []
+    assert splitter.feed(b"c\n\nd\n") == [b"bc", b"", b"d"]
+
+
+def test_splitter_forgets_a_line_that_is_too_long_at_once() -> None:
+    splitter = LineSplitter(line_bytes_max=10)
+    for _ in range(1_000):
+        assert splitter.feed(b"x" * 9) == []
+    assert splitter.feed(b"x\nshort\n") == [b"short"]

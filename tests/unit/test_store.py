@@ -1,0 +1,62 @@
+"""Folders of runs, and the journal's file."""
+
+import gzip
+import io
+from datetime import UTC, datetime
+
+import orjson
+import pytest
+
+from bench import journal
+from bench.failure import RunFailure
+from bench.journal import Journal, compress_if_large
+from bench.store import create_run_dir
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, 999_500, tzinfo=UTC)
+
+
+def test_a_run_has_its_own_folder_and_latest_points_to_it(tmp_path):
+    run = create_run_dir(tmp_path, "kafka", NOW)
+    assert run == tmp_path / "kafka" / "20260102T030405.999"
+    assert (run / "node-logs").is_dir()
+    assert (tmp_path / "latest").resolve() == run
+    assert (tmp_path / "kafka/latest").resolve() == run
+    assert not (tmp_path / "latest").readlink().is_absolute()  # the store can be moved
+
+
+def test_runs_of_the_same_moment_do_not_meet(tmp_path):
+    runs = [create_run_dir(tmp_path, "echo", NOW) for _ in range(5)]
+    assert len(set(runs)) == 5
+    assert (tmp_path / "latest").resolve() == runs[-1]
+    assert {path.name for path in tmp_path.iterdir()} == {"echo", "latest"}
+
+
+def test_a_store_that_is_a_file_is_told(tmp_path):
+    (tmp_path / "store").touch()
+    with pytest.raises(RunFailure, match="--store"):
+        create_run_dir(tmp_path / "store", "echo", NOW)
+
+
+def test_the_journal_numbers_its_lines():
+    file = io.BytesIO()
+    subject = Journal(file)
+    subject.sent(5, b'{"id":0}')
+    subject.received(7, b'{"id":0}')
+    subject.flush()
+    assert [orjson.loads(line) for line in file.getvalue().splitlines()] == [
+        {"id": 0, "time": 5, "type": "send", "message": {"id": 0}},
+        {"id": 1, "time": 7, "type": "recv", "message": {"id": 0}},
+    ]
+    subject.close()
+    assert file.closed
+
+
+def test_only_a_large_journal_is_compressed(tmp_path, monkeypatch):
+    path = tmp_path / "net-journal.jsonl"
+    path.write_bytes(b"line\n" * 100)
+    assert compress_if_large(path) == path
+    monkeypatch.setattr(journal, "_COMPRESS_ABOVE_BYTES", 99)
+    packed = compress_if_large(path)
+    assert packed.name == "net-journal.jsonl.gz"
+    assert not path.exists()
+    assert gzip.decompress(packed.read_bytes()) == b"line\n" * 100

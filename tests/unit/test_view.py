@@ -1,0 +1,91 @@
+"""A view is a prefix of the log, and says so when it is asked to be anything else."""
+
+from typing import Any
+
+import pytest
+
+from leaderless.core.headlog.runs import merge
+from leaderless.core.headlog.view import InvariantBroken, View
+
+LOG = [
+    ["n0/0", 1, {"k": [0, ["a", "b"]]}, {}],
+    ["n1/0", 1, {"k": [2, ["c"]], "j": [0, ["x"]]}, {"k": 1}],
+    ["n0/0", 2, {"j": [1, ["y"]]}, {"k": 0, "j": 0}],
+]
+
+
+def view_of(entries: list[Any], own: str = "n0/0") -> View:
+    view = View([own])
+    view.fold(0, entries)
+    return view
+
+
+def test_what_it_reads_is_a_contiguous_run() -> None:
+    view = view_of(LOG)
+    assert view.read("k", 1) == [[1, "b"], [2, "c"]]
+    assert view.read("k", -5) == [[0, "a"], [1, "b"], [2, "c"]]
+    assert view.read("k", 3) == view.read("nobody", 0) == []
+    assert (view.end("k"), view.end("j"), view.end("nobody")) == (3, 2, 0)
+
+
+def test_what_is_known_is_passed_over() -> None:
+    view = view_of(LOG[:2])
+    view.fold(1, LOG[1:])
+    view.fold(0, LOG)
+    assert view.slot == 3
+    assert view.read("j", 0) == [[0, "x"], [1, "y"]]
+
+
+def test_commits_only_rise() -> None:
+    assert view_of(LOG).committed == {"k": 1, "j": 0}
+
+
+def test_it_knows_which_batches_are_in_and_where_its_own_are() -> None:
+    view = view_of(LOG)
+    assert view.contains("n0/0", 2)
+    assert view.contains("n0/0", 1)
+    assert not view.contains("n0/0", 3)
+    assert not view.contains("n2/0", 0)
+    assert view.placed["n0/0"] == {"j": 1}
+
+
+@pytest.mark.parametrize(
+    ("slot", "entry", "name"),
+    [
+        (4, ["n1/0", 2, {}, {}], "ViewIsPrefix"),
+        (3, ["n1/0", 1, {}, {}], "AckedExactlyOnce"),
+        (3, ["n1/0", 2, {"k": [4, ["z"]]}, {}], "OffsetsDense"),
+        (3, ["n1/0", 2, {"k": [2, ["z"]]}, {}], "OffsetsDense"),
+    ],
+)
+def test_what_cannot_be_is_named(slot: int, entry: list[Any], name: str) -> None:
+    with pytest.raises(InvariantBroken, match=rf"^{name}"):
+        view_of(LOG).fold(slot, [entry])
+
+
+def test_entries_for_a_peer() -> None:
+    view = view_of(LOG)
+    assert view.since(1) == LOG[1:]
+    assert view.since(3) == []
+
+
+@pytest.mark.parametrize("known", range(4))
+def test_a_run_gives_the_same_view(known: int) -> None:
+    """Whatever of it was known: messages, commits, writers, and where the own batch is."""
+    run = merge([{"base": 0, "entries": LOG[:2]}, {"base": 2, "entries": LOG[2:]}])
+    view, whole = view_of(LOG[:known]), view_of(LOG)
+    view.fold_run(run)
+    for name in ("slot", "messages", "committed", "writers", "placed"):
+        assert getattr(view, name) == getattr(whole, name), name
+
+
+def test_after_a_run_the_entries_are_not_at_hand() -> None:
+    view = view_of([])
+    view.fold_run(merge([{"base": 0, "entries": LOG}]))
+    assert view.since(2) is None
+    assert view.since(3) == []
+
+
+def test_a_run_beyond_the_view_is_refused() -> None:
+    with pytest.raises(InvariantBroken, match=r"^ViewIsPrefix"):
+        view_of(LOG[:1]).fold_run(merge([{"base": 2, "entries": LOG[2:]}]))

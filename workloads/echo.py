@@ -1,0 +1,69 @@
+"""Echo: the smallest workload. A client sends `echo` with any payload and expects it back.
+
+    {"type": "echo", "echo": "Please echo 7"}  ->  {"type": "echo_ok", "echo": "Please echo 7"}
+
+The verdict is invalid when a completed operation got back something else, or nothing in time, with
+one error for each. Operations that were under way when a run was stopped are left out.
+"""
+
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any
+
+from bench.history import Op
+from bench.keyword import Keyword, keywords
+from bench.workload import Draft, MalformedReply, Rpc, Setting, Steps, Workload
+
+
+class EchoClient:
+    """A client that sends the operation's value to its node."""
+
+    def __init__(self, node: str) -> None:
+        self.node = node
+
+    def invoke(self, op: Op) -> Steps:
+        request = {"type": "echo", "echo": op.value}
+        reply = yield Rpc(self.node, request)
+        if reply.get("type") != "echo_ok" or "echo" not in reply:
+            expected = '{"type": "echo_ok", "echo": <the same>, "in_reply_to": <msg_id>}'
+            raise MalformedReply(request, reply, expected, "no echo_ok with a field echo")
+        return {Keyword(key): value for key, value in reply.items()}
+
+
+class EchoGenerator:
+    """Asks each worker to echo one of 128 sentences."""
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+
+    def next(self, worker: int, now_ns: int) -> Draft:  # noqa: ARG002 - the seam's signature
+        return Draft("echo", f"Please echo {self.random.randrange(128)}")
+
+    def update(self, op: Op) -> None:
+        """Nothing to learn from completions."""
+
+
+def check(
+    history: Sequence[Op],
+    options: Mapping[str, Any],  # noqa: ARG001 - the seam's signature
+) -> dict[Keyword, Any]:
+    """Compare each completion with what was asked; the result has `valid?` and `errors`."""
+    asked: dict[Any, Any] = {}
+    errors = []
+    for op in history:
+        if op.f != "echo":
+            continue
+        if op.type == "invoke":
+            asked[op.process] = op.value
+            continue
+        wanted = asked.pop(op.process)
+        got = op.value.get("echo") if isinstance(op.value, dict) else None
+        if wanted != got:
+            errors.append(["Expected a message with :echo", wanted, "But received", op.value])
+    return keywords(valid=not errors, errors=errors)
+
+
+def build(setting: Setting) -> Workload:
+    return Workload(
+        generator=EchoGenerator(setting.random("echo")), open_client=EchoClient, check=check
+    )

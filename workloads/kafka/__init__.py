@@ -1,0 +1,38 @@
+"""A log per key: clients send messages, poll them in order, and commit how far they have read.
+
+    send{key, msg}               -> send_ok{offset}
+    poll{offsets}                -> poll_ok{msgs: {key: [[offset, msg], ...]}}
+    commit_offsets{offsets}      -> commit_offsets_ok
+    list_committed_offsets{keys} -> list_committed_offsets_ok{offsets}
+
+Each offset of a key holds one message; offsets may be sparse. A poll gives any number of messages
+from the first one at or after the offset asked for, in order and without holes; it may leave a key
+out. A committed offset says that everything up to and including it has been processed.
+"""
+
+from bench.workload import Setting, Workload
+from workloads.kafka.client import KafkaClient
+from workloads.kafka.generator import FinalPolls, KafkaGenerator, Keys, Offsets
+
+DEFAULT_KEY_COUNT = 10
+
+
+def build(setting: Setting) -> Workload:
+    """The workload for these options: `key_count`, `max_writes_per_key`."""
+    from workloads.kafka import checker
+
+    key_count = setting.options.get("key_count") or DEFAULT_KEY_COUNT
+    random = setting.random
+    keys = Keys(key_count, setting.options["max_writes_per_key"], random("kafka/keys"))
+    offsets = Offsets()
+    generator = KafkaGenerator(
+        keys, offsets, setting.concurrency, random("kafka"), crashes=random("kafka/crashes")
+    )
+    return Workload(
+        generator=generator,
+        final_generator=FinalPolls(offsets, setting.concurrency, random("kafka/final")),
+        open_client=KafkaClient,
+        check=checker.check,
+        explain=checker.explain,
+        idempotent=frozenset(("assign",)),
+    )

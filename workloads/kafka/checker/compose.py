@@ -1,0 +1,153 @@
+"""All checks of a kafka history together, in the format of the real tool's results.edn (`:workload`)."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+from bench.garbage import collection_paused
+from bench.history import Op
+from bench.keyword import Keyword, keywords
+from workloads.kafka.checker import contents, contiguity
+from workloads.kafka.checker.cases import Case, Cases, condensed
+from workloads.kafka.checker.cycles import cycle_cases
+from workloads.kafka.checker.facts import TRANSACTIONS, Facts, Key, Transaction, client_operations
+from workloads.kafka.checker.hash_order import map_order
+from workloads.kafka.checker.lag import worst_realtime_lag
+from workloads.kafka.checker.replication import has_final_polls, placement, unreplicated_cases
+from workloads.kafka.checker.unseen import unseen_error
+from workloads.kafka.checker.versions import Log, logs
+
+UNKNOWN = Keyword("unknown")
+# Reported but not held against a system: logs promise no isolation between writes. [allowed-error-types]
+ALLOWED = frozenset(
+    (
+        "int-send-skip",
+        "G0",
+        "G0-process",
+        "G0-realtime",
+        "PL-1-cycle-exists",
+        "strong-PL-1-cycle-exists",
+    )
+)
+# When edges between writes are asked for, cycles through them are to be expected too.
+ALLOWED_WITH_WW = frozenset(
+    ("G1c", "G1c-process", "G1c-realtime", "PL-2-cycle-exists", "strong-PL-2-cycle-exists")
+)
+
+
+@collection_paused()
+def check(history: Sequence[Op], options: Mapping[str, Any]) -> dict[Keyword, Any]:
+    """Judge a kafka history: the `:workload` map of results.edn.
+
+    Options, all of them optional: `ww_deps` looks for cycles through write order too; `strict` asks
+    that every acknowledged message was polled through every node at the end, and needs `concurrency`
+    and `nodes` (names), without which it raises `ValueError`. `valid?` is True, False, or "unknown"
+    when nothing is wrong but the history ended before what `strict` asks for. Never raises for what a
+    history contains.
+    """
+    facts = Facts(client_operations(history))
+    errors = _errors(facts, options)
+    allowed = ALLOWED | (ALLOWED_WITH_WW if options.get("ww_deps") else frozenset())
+    bad = sorted(errors.keys() - allowed)
+    undecided = options.get("strict") and not bad and not has_final_polls(facts)
+    return {
+        **keywords(
+            valid=UNKNOWN if undecided else not bad,
+            worst_realtime_lag=worst_realtime_lag(facts),
+            bad_error_types=tuple(map(Keyword, bad)),
+            error_types=tuple(map(Keyword, sorted(errors))),
+            info_txn_causes=tuple(_info_causes(facts.history)),
+        ),
+        **{Keyword(anomaly): errors[anomaly] for anomaly in sorted(errors)},
+    }
+
+
+def error_count(anomaly: str, error: Mapping[str, Any]) -> int:
+    """How many cases of `anomaly` an error in results.edn stands for."""
+    return sum(error["unseen"].values()) if anomaly == "unseen" else int(error["count"])
+
+
+def _errors(facts: Facts, options: Mapping[str, Any]) -> dict[str, dict[Keyword, Any]]:
+    """What results.edn says of each anomaly type that was found."""
+    known = logs(facts)
+    found = {
+        **_log_cases(facts, known),
+        **_transaction_cases(facts, known),
+        **_process_cases(facts, known),
+    }
+    if options.get("strict") and has_final_polls(facts):
+        found["unreplicated"] = list(unreplicated_cases(facts, placement(options)))
+    errors = {anomaly: condensed(anomaly, cases) for anomaly, cases in found.items() if cases}
+    cycles = contiguity.by_type(cycle_cases(facts, known, bool(options.get("ww_deps"))))
+    errors |= {anomaly: condensed(anomaly, cases) for anomaly, cases in cycles.items()}
+    unseen = unseen_error(facts)
+    return errors if unseen is None else {**errors, "unseen": unseen}
+
+
+def _log_cases(facts: Facts, known: Mapping[Key, Log]) -> Cases:
+    ordered = map_order(known)
+    polled = [(key, known.get(key, Log())) for key, _ in map_order(facts.polled)]
+    return {
+        "duplicate": _all(contents.duplicate_cases(key, log) for key, log in ordered),
+        "inconsistent-offsets": _all(
+            contents.inconsistent_offset_cases(key, log) for key, log in ordered
+        ),
+        "lost-write": _all(contents.lost_write_cases(key, log, facts) for key, log in polled),
+        "no-writer-of-value": list(contents.unwritten_read_cases(facts)),
+    }
+
+
+def _transaction_cases(facts: Facts, known: Mapping[Key, Log]) -> Cases:
+    each = facts.transactions
+    failed = contents.failed_writes(facts)
+    aborted = (contents.aborted_read_cases(transaction, facts, failed) for transaction in each)
+    return {
+        "precommitted-read": _all(map(contents.precommitted_read_cases, each)),
+        "G1a": _all(aborted),
+        **contiguity.by_type(
+            chain.from_iterable(
+                contiguity.int_poll_cases(transaction, known) for transaction in each
+            )
+        ),
+        **contiguity.by_type(
+            chain.from_iterable(
+                contiguity.int_send_cases(transaction, known) for transaction in each
+            )
+        ),
+    }
+
+
+def _process_cases(facts: Facts, known: Mapping[Key, Log]) -> Cases:
+    processes = [operations for _, operations in map_order(_by_process(facts))]
+    checks = (contiguity.poll_cases, contiguity.send_cases)
+    return contiguity.by_type(
+        chain.from_iterable(
+            check(operations, known) for check in checks for operations in processes
+        )
+    )
+
+
+def _by_process(facts: Facts) -> dict[Any, list[Op | Transaction]]:
+    """The transactions and completed assignments of each process, in order."""
+    transactions = {each.completed_at: each for each in facts.transactions}
+    processes: dict[Any, list[Op | Transaction]] = {}
+    for at, op in enumerate(facts.history):
+        mine = processes.setdefault(op.process, [])
+        if at in transactions:
+            mine.append(transactions[at])
+        elif op.type != "invoke" and op.f in ("assign", "subscribe"):
+            mine.append(op)
+    return processes
+
+
+def _info_causes(history: Sequence[Op]) -> Iterator[Any]:
+    """The distinct errors of indefinite transactions."""
+    seen = []
+    for op in history:
+        if op.type == "info" and op.f in TRANSACTIONS and op.extra.get("error") not in seen:
+            seen.append(op.extra.get("error"))
+            yield op.extra.get("error")
+
+
+def _all(cases: Iterable[Iterable[Case]]) -> list[Case]:
+    return list(chain.from_iterable(cases))

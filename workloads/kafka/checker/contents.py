@@ -1,0 +1,133 @@
+"""Anomalies of content: messages lost, doubled, in two minds, seen though they never were.
+
+Each `*_cases` function looks at one key or one transaction. [jepsen.tests.kafka]
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from bench.keyword import keywords
+from workloads.kafka.checker.cases import Case
+from workloads.kafka.checker.facts import Facts, Key, Message, Transaction
+from workloads.kafka.checker.hash_order import map_order, set_order
+from workloads.kafka.checker.versions import Log
+
+
+def duplicate_cases(key: Key, log: Log) -> Iterator[Case]:
+    """`duplicate`: a message at more than one offset."""
+    if len(log.index_of) == len(log.offsets) and not log.others:
+        return
+    counts = Counter(message for messages in log.messages_at for message in messages)
+    for message, count in map_order(counts):
+        if count > 1:
+            places = zip(log.offsets, log.messages_at, strict=True)
+            offsets = [offset for offset, messages in places if message in messages]
+            yield keywords(key=key, value=message, count=count, offsets=offsets)
+
+
+def inconsistent_offset_cases(key: Key, log: Log) -> Iterator[Case]:
+    """`inconsistent-offsets`: an offset with more than one message."""
+    for offset in sorted(log.others):
+        messages = {log.first[offset], *log.others[offset]}
+        yield keywords(key=key, offset=offset, index=log.offsets.index(offset), values=messages)
+
+
+def lost_write_cases(key: Key, log: Log, facts: Facts) -> Iterator[Case]:
+    """`lost-write`: a message that must be in the log below one that was polled, but was never polled.
+
+    A message at several offsets counts from its first, and must be read if its last lies below; so a
+    duplicate never makes a loss.
+    """
+    polled = facts.polled.get(key, set())
+    first_index, last_index = _extremes(log)
+    bound = max((first_index[message] for message in polled if message in first_index), default=-1)
+    lost = [
+        message
+        for index, messages in enumerate(last_index[: bound + 1])
+        for message in set_order(messages - polled)
+    ]
+    committed = [message for message in lost if _must_exist(facts, key, message)]
+    if not committed:
+        return
+    max_read = _first_reader(facts, key, set_order(last_index[bound])[:1])
+    for message in committed:
+        yield keywords(
+            key=key,
+            value=message,
+            index=first_index[message],
+            max_read_index=bound,
+            writer=facts.writers[key][message].op,
+            max_read=max_read.op if max_read else None,
+        )
+
+
+def _extremes(log: Log) -> tuple[dict[Message, int], list[set[Message]]]:
+    """The first index of each message, and for each index the messages that are there for the last time."""
+    first: dict[Message, int] = {}
+    last: dict[Message, int] = {}
+    for index, messages in enumerate(log.messages_at):
+        for message in messages:
+            first.setdefault(message, index)
+            last[message] = index
+    by_index: list[set[Message]] = [set() for _ in log.offsets]
+    for message, index in last.items():
+        by_index[index].add(message)
+    return first, by_index
+
+
+def _must_exist(facts: Facts, key: Key, message: Message) -> bool:
+    writer = facts.writers.get(key, {}).get(message)
+    return writer is not None and facts.committed(writer)
+
+
+def _first_reader(facts: Facts, key: Key, messages: list[Message]) -> Transaction | None:
+    """The first transaction that polled the (only) message in `messages`."""
+    for transaction in facts.transactions if messages else ():
+        run = transaction.polls.get(key)
+        if run and messages[0] in run.messages:
+            return transaction
+    return None
+
+
+def aborted_read_cases(
+    transaction: Transaction, facts: Facts, failed: Mapping[Key, set[Message]]
+) -> Iterator[Case]:
+    """`G1a`: a successful poll returned a message whose send certainly failed."""
+    for key, run in transaction.polls.items() if transaction.type == "ok" else ():
+        for message in run.messages if key in failed else ():
+            if message in failed[key]:
+                writer = facts.writers[key][message].op
+                yield keywords(key=key, value=message, writer=writer, reader=transaction.op)
+
+
+def failed_writes(facts: Facts) -> dict[Key, set[Message]]:
+    """The messages of each key that some transaction failed to send."""
+    failed: dict[Key, set[Message]] = {}
+    for transaction in facts.transactions:
+        for key, run in transaction.sends.items() if transaction.type == "fail" else ():
+            failed.setdefault(key, set()).update(run.messages)
+    return failed
+
+
+def precommitted_read_cases(transaction: Transaction) -> Iterator[Case]:
+    """`precommitted-read`: a transaction polled what it sent itself. One case for each transaction."""
+    for key, run in transaction.sends.items():
+        polled = transaction.polls.get(key)
+        own = set(run.messages) & set(polled.messages) if polled else set()
+        if own:
+            yield keywords(op=transaction.op, key=key, value=set_order(own)[0])
+            return
+
+
+def unwritten_read_cases(facts: Facts) -> Iterator[Case]:
+    """`no-writer-of-value`: a poll returned a message that nobody sent to that key; first poll of each.
+
+    The real checker stops with an exception of this name, and without a verdict.
+    """
+    seen: set[tuple[Key, Message]] = set()
+    for transaction in facts.transactions:
+        for key, run in transaction.polls.items():
+            for message in set_order(set(run.messages) - facts.writers.get(key, {}).keys()):
+                if (key, message) not in seen:
+                    seen.add((key, message))
+                    yield keywords(key=key, value=message, reader=transaction.op)

@@ -1,0 +1,182 @@
+"""Anomalies that are cycles of dependencies, after Adya. [elle.txn, restricted to what logs can show]
+
+There are no read-write edges here: a poll that misses a message promises nothing about it. What is left
+of elle's hierarchy is four levels, each a set of edges that must have no cycle:
+
+    G0             ww                  PL-1
+    G1c            ww, wr              PL-2
+    G0-realtime    ww, realtime        strong-PL-1
+    G1c-realtime   ww, wr, realtime    strong-PL-2
+
+Process order never shows, since it is part of realtime order. For each strongly connected component of
+the whole graph, and each level that no lower one implies, there is one cycle (the shortest found) and one
+statement that the level's model does not hold (`strong-PL-2-cycle-exists`).
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from bench.keyword import Keyword, keywords
+from workloads.kafka.checker.cases import EMPTY_GRAPH, Case
+from workloads.kafka.checker.facts import Facts, Key, Message, Transaction, micro_ops
+from workloads.kafka.checker.graph import Graph, components, dependency_graph, shortest_cycle
+from workloads.kafka.checker.versions import Log
+
+_STARTS = 64  # how many vertices of a component are tried for the shortest cycle
+
+
+@dataclass(frozen=True)
+class Level:
+    """A kind of cycle: its name, the edges it is made of, the model it rules out, what it implies."""
+
+    anomaly: str
+    edges: tuple[str, ...]
+    model: str
+    friendly_model: str
+    implies: tuple[str, ...] = ()
+
+
+LEVELS = (
+    Level("G0", ("ww",), "PL-1", "read-uncommitted", ("G1c", "G0-realtime", "G1c-realtime")),
+    Level("G1c", ("ww", "wr"), "PL-2", "read-committed", ("G1c-realtime",)),
+    Level(
+        "G0-realtime",
+        ("ww", "realtime"),
+        "strong-PL-1",
+        "strong-read-uncommitted",
+        ("G1c-realtime",),
+    ),
+    Level("G1c-realtime", ("ww", "wr", "realtime"), "strong-PL-2", "strong-read-committed"),
+)
+
+
+def cycle_cases(facts: Facts, logs: Mapping[Key, Log], ww_deps: bool) -> Iterator[tuple[str, Case]]:
+    """The cycles of a history, by anomaly type.
+
+    A history without any dependency at all is an anomaly of its own (`empty-transaction-graph`): it can
+    hardly be a real one, and proves nothing.
+    """
+    graph = dependency_graph(facts, logs, ww_deps)
+    if graph.is_empty() and facts.history:
+        yield EMPTY_GRAPH, {}
+    for component in components(range(graph.first_moment), graph.neighbours(graph.edges)):
+        yield from _cases_in(set(component), graph, facts, logs)
+
+
+def _cases_in(
+    component: set[int], graph: Graph, facts: Facts, logs: Mapping[Key, Log]
+) -> Iterator[tuple[str, Case]]:
+    implied: set[str] = set()
+    for level in LEVELS:
+        if level.anomaly in implied:
+            continue
+        neighbours = graph.neighbours(level.edges, component)
+        cyclic = components(graph.transactions_in(component), neighbours)
+        if cyclic:
+            implied.update(level.implies)
+            smallest = min((graph.transactions_in(each) for each in cyclic), key=len)
+            yield f"{level.model}-cycle-exists", _existence(level, smallest, facts)
+            steps = _shortest(smallest, graph, level)
+            yield level.anomaly, _explained(level, steps, facts, logs)
+
+
+def _existence(level: Level, members: list[int], facts: Facts) -> Case:
+    return keywords(
+        type=Keyword(f"{level.model}-cycle-exists"),
+        **{"not": Keyword(level.friendly_model)},
+        subgraph=[
+            Keyword(name) for kind in ("union", *level.edges) for name in _with_predicate(kind)
+        ],
+        scc_size=len(members),
+        scc={facts.transactions[each].op.index for each in members},
+    )
+
+
+def _with_predicate(kind: str) -> tuple[str, ...]:
+    """Elle names an edge with its variant for predicates, which logs do not have."""
+    return (kind, f"{kind}p") if kind in ("ww", "wr") else (kind,)
+
+
+def _shortest(members: list[int], graph: Graph, level: Level) -> list[int]:
+    """The transactions of a short cycle, the first one repeated at the end."""
+    neighbours = graph.neighbours(level.edges)
+    cycles = []
+    for start in members[:_STARTS]:
+        path = shortest_cycle(start, neighbours, lambda vertex: vertex >= graph.first_moment)
+        cycles.append([vertex for vertex in path if vertex < graph.first_moment])
+    return min(cycles, key=len)
+
+
+def _explained(level: Level, cycle: list[int], facts: Facts, logs: Mapping[Key, Log]) -> Case:
+    members = [facts.transactions[number] for number in cycle]
+    steps = [
+        _step(before, after, facts, logs, "ww" in level.edges)
+        for before, after in pairwise(members)
+    ]
+    cycle_ops = [member.op for member in members]
+    return keywords(cycle=cycle_ops, steps=tuple(steps), type=Keyword(level.anomaly))
+
+
+def _step(
+    before: Transaction, after: Transaction, facts: Facts, logs: Mapping[Key, Log], ww: bool
+) -> Case:
+    """Why `before` precedes `after`."""
+    steps = (*_ww_steps(before, after, facts, logs),) if ww else ()
+    for step in (*steps, *_wr_steps(before, after, facts)):
+        return step
+    assert after.invoked_at is not None, "only what was invoked has a realtime order"
+    invocation = facts.history[after.invoked_at]
+    return {
+        **keywords(type=Keyword("realtime")),
+        Keyword("a'"): before.op,
+        Keyword("b"): invocation,
+    }
+
+
+def _wr_steps(before: Transaction, after: Transaction, facts: Facts) -> Iterator[Case]:
+    for key, run in after.polls.items():
+        for message in run.messages:
+            if facts.writers.get(key, {}).get(message) is before:
+                places = _places(before, after, ("send", "poll"), key, (message, message))
+                yield keywords(type=Keyword("wr"), key=key, value=message, **places)
+                return
+
+
+def _ww_steps(
+    before: Transaction, after: Transaction, facts: Facts, logs: Mapping[Key, Log]
+) -> Iterator[Case]:
+    for key, run in after.sends.items():
+        log = logs.get(key, Log())
+        for message in run.messages:
+            index = log.index_of.get(message, 0)
+            previous = log.order[index - 1] if index else None
+            if index and facts.writers.get(key, {}).get(previous) is before:
+                places = _places(before, after, ("send", "send"), key, (previous, message))
+                value = keywords(type=Keyword("ww"), key=key, value=previous)
+                yield {**value, Keyword("value'"): message, **keywords(**places)}
+                return
+
+
+def _places(
+    before: Transaction,
+    after: Transaction,
+    f: tuple[str, str],
+    key: Key,
+    messages: tuple[Message, Message],
+) -> dict[str, int | None]:
+    """Which micro-operation of each transaction the step is about, counted from 0."""
+    return {
+        "a_mop_index": _place(before, f[0], key, messages[0]),
+        "b_mop_index": _place(after, f[1], key, messages[1]),
+    }
+
+
+def _place(transaction: Transaction, f: str, key: Key, message: Message) -> int | None:
+    op = transaction.op
+    for place, mop in enumerate(op.value):
+        sends, polls = micro_ops(replace(op, value=[mop]))
+        run = (sends if f == "send" else polls).get(key)
+        if run and message in run.messages:
+            return place
+    return None

@@ -1,0 +1,137 @@
+"""What the checker found, told to a person: for each anomaly type one instance, and what shows it."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from bench.edn import dumps
+from bench.history import Op
+from bench.verdict import Finding
+from workloads.kafka.checker.compose import error_count
+from workloads.kafka.checker.facts import Facts, Key, Message, client_operations, scalar
+from workloads.kafka.checker.sentences import sentence
+
+
+def explain(result: Mapping[Any, Any], history: Sequence[Op]) -> list[Finding]:
+    """A finding for each anomaly type in `result` (what `check` returned for `history`)."""
+    scene = _Scene(history)
+    bad = set(result["bad-error-types"])
+    return [
+        Finding(
+            type=str(anomaly),
+            invalidating=anomaly in bad,
+            count=error_count(anomaly, result[anomaly]),
+            sentence=sentence(anomaly, _instance(anomaly, result[anomaly])),
+            witness=scene.witness(anomaly, _instance(anomaly, result[anomaly])),
+        )
+        for anomaly in result["error-types"]
+    ]
+
+
+def _instance(anomaly: str, error: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The instance that is told of: the first of those that results.edn shows."""
+    if anomaly == "unseen":
+        return error
+    return error["errs"][0] if isinstance(error["errs"], tuple) else {}
+
+
+class _Scene:
+    """The history, to pick witnesses from."""
+
+    def __init__(self, history: Sequence[Op]) -> None:
+        self._history = history
+
+    @cached_property
+    def _facts(self) -> Facts:
+        return Facts(client_operations(self._history))
+
+    @cached_property
+    def _by_index(self) -> dict[int, Op]:
+        return {op.index: op for op in self._history}
+
+    def witness(self, anomaly: str, case: Mapping[str, Any]) -> list[Op]:
+        """The operations that show `case`, each once, with nothing in them but what matters."""
+        if "steps" in case:
+            invocations = [step["b"] for step in case["steps"] if "b" in step]
+            named = [self._by_index[op["index"]] for op in (*invocations, *case["cycle"][:-1])]
+            wanted = {(step["key"], step["value"]) for step in case["steps"] if "key" in step}
+        elif anomaly == "unseen":
+            wanted = set(_first_unseen(case))
+            named = [self._facts.writers[key][message].op for key, message in wanted]
+        else:
+            wanted = {(case["key"], each) for each in _messages(case)} if "key" in case else set()
+            named = [*self._named(case), *self._sightings(anomaly, case)]
+        unique = {op.index: op for op in named}
+        return [_focused(op, wanted) for op in unique.values()]
+
+    def _named(self, case: Mapping[str, Any]) -> Iterator[Op]:
+        """The operations that the case itself names."""
+        for role in ("op", "writer", "reader", "max-read"):
+            if case.get(role):
+                yield self._by_index[case[role]["index"]]
+        for op in case.get("ops", ()):
+            yield self._by_index[op["index"]]
+
+    def _sightings(self, anomaly: str, case: Mapping[str, Any]) -> Iterator[Op]:
+        """The operations that first showed what a case without operations says, or what was skipped."""
+        if anomaly == "duplicate":
+            for offset in case["offsets"]:
+                yield from self._first_shown(case["key"], case["value"], offset)
+        elif anomaly == "inconsistent-offsets":
+            for message in case["values"]:
+                yield from self._first_shown(case["key"], message, case["offset"])
+        for message in case.get("skipped", ())[:1]:
+            yield from self._first_shown(case["key"], message, None)
+
+    def _first_shown(self, key: Key, message: Message, offset: int | None) -> Iterator[Op]:
+        for transaction in self._facts.transactions:
+            for run in (transaction.sends.get(key), transaction.polls.get(key)):
+                if run and message in run.messages:
+                    place = run.messages.index(message)
+                    if offset is None or offset in (run.offsets[place], *_offsets(run, message)):
+                        yield transaction.op
+                        return
+
+
+def _offsets(run: Any, message: Message) -> Iterator[int | None]:
+    pairs = zip(run.offsets, run.messages, strict=True)
+    return (offset for offset, each in pairs if each == message)
+
+
+def _first_unseen(error: Mapping[str, Any]) -> Iterator[tuple[Key, Message]]:
+    for key, messages in error["messages"].items():
+        yield key, messages[0]
+        return
+
+
+def _messages(case: Mapping[str, Any]) -> Iterator[Message]:
+    if "value" in case:
+        yield case["value"]
+    yield from case.get("values", ())
+    yield from case.get("skipped", ())[:1]
+
+
+def _focused(op: Op, wanted: Iterable[tuple[Key, Message]]) -> Op:
+    """`op` with only the wanted messages in its polls; whole if it has none of them, but cut short."""
+    by_key: dict[Key, set[Message]] = {}
+    for key, message in wanted:
+        by_key.setdefault(key, set()).add(message)
+    if not isinstance(op.value, list):
+        return op
+    return replace(op, value=[_focused_mop(mop, by_key) for mop in op.value])
+
+
+def _focused_mop(mop: Any, wanted: Mapping[Key, set[Message]]) -> Any:
+    if not (isinstance(mop, list) and len(mop) == 2 and isinstance(mop[1], dict)):
+        return mop
+    kept = {}
+    for key, pairs in mop[1].items():
+        messages = wanted.get(scalar(key))
+        if messages is not None and isinstance(pairs, list):
+            kept[key] = [pair for pair in pairs if _message(pair) in messages] or pairs[-1:]
+    return [mop[0], kept]
+
+
+def _message(pair: Any) -> Message:
+    return scalar(pair[1]) if isinstance(pair, list) and len(pair) > 1 else scalar(dumps(None))

@@ -1,0 +1,178 @@
+"""What a history says, arranged for the checks: transactions, who wrote what, what was read.
+
+A *transaction* is a `send`, `poll` or `txn` operation; Maelstrom's have one micro-operation each, but
+nothing here depends on it. Everything is tolerant: a micro-operation, pair or offset of the wrong shape
+is as good as absent, so that the history of a misbehaving node can be judged, and not only crashed on.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from bench import edn
+from bench.history import Op, completions
+
+Key = Any  # the name of a log; hashable
+Message = Any  # what was sent; hashable, and distinct types are distinct (1, 1.0 and true)
+Offset = int | None  # None: unknown
+
+TRANSACTIONS = frozenset(("send", "poll", "txn"))
+READING = frozenset(("poll", "txn"))
+WRITING = frozenset(("send", "txn"))
+_PLAIN = frozenset((int, str))
+
+
+@dataclass(slots=True)
+class Run:
+    """What one transaction sent to, or polled from, one key, in order: offsets and messages in step."""
+
+    offsets: list[Offset] = field(default_factory=list)
+    messages: list[Message] = field(default_factory=list)
+
+    @property
+    def highest(self) -> int:
+        """The highest known offset; -1 if none is known."""
+        known = [offset for offset in self.offsets if offset is not None]
+        return max(known, default=-1)
+
+
+@dataclass(slots=True, eq=False)
+class Transaction:
+    """A completed transaction: its operation and where that was invoked and completed in the history."""
+
+    op: Op
+    invoked_at: int | None
+    completed_at: int
+    sends: dict[Key, Run]
+    polls: dict[Key, Run]
+
+    @property
+    def type(self) -> str:
+        return self.op.type
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A history of clients' operations, and the indices that more than one check needs."""
+
+    history: Sequence[Op]
+
+    @cached_property
+    def invocations(self) -> dict[int, int]:
+        """Position of a completion to the position of its invocation."""
+        return {end: start for start, end in completions(self.history).items()}
+
+    @cached_property
+    def transactions(self) -> list[Transaction]:
+        """Completed transactions in order of completion."""
+        return [
+            Transaction(op, self.invocations.get(at), at, *micro_ops(op))
+            for at, op in enumerate(self.history)
+            if op.type != "invoke" and op.f in TRANSACTIONS
+        ]
+
+    @cached_property
+    def polled(self) -> dict[Key, set[Message]]:
+        """The messages of each key that successful polls returned; a key may have been polled in vain."""
+        messages: dict[Key, set[Message]] = {}
+        for transaction in self.transactions:
+            if transaction.type == "ok":
+                for key, run in transaction.polls.items():
+                    messages.setdefault(key, set()).update(run.messages)
+        return messages
+
+    @cached_property
+    def writers(self) -> dict[Key, dict[Message, Transaction]]:
+        """The (last) transaction that tried to send each message.
+
+        A send that the end of the history cut off counts as indefinite, once a poll shows that it was made.
+        """
+        writers: dict[Key, dict[Message, Transaction]] = {}
+        for writer in (*self._cut_off_sends(), *self.transactions):
+            for key, run in writer.sends.items():
+                writers.setdefault(key, {}).update(dict.fromkeys(run.messages, writer))
+        return writers
+
+    def _cut_off_sends(self) -> Iterator[Transaction]:
+        completed = set(self.invocations.values())
+        for at, op in enumerate(self.history):
+            if op.type == "invoke" and op.f in WRITING and at not in completed:
+                sends, _ = micro_ops(op)
+                if any(
+                    self.polled.get(key, set()) & set(run.messages) for key, run in sends.items()
+                ):
+                    unknown = Op(op.index, op.time, "info", op.process, op.f, op.value, op.extra)
+                    yield Transaction(unknown, at, len(self.history), sends, {})
+
+    def committed(self, writer: Transaction) -> bool:
+        """Whether `writer` must have taken effect: acknowledged, or indefinite and seen by a poll."""
+        if writer.type != "info":
+            return writer.type == "ok"
+        return any(
+            not self.polled.get(key, set()).isdisjoint(run.messages)
+            for key, run in writer.sends.items()
+        )
+
+
+def client_operations(history: Sequence[Op]) -> list[Op]:
+    """`history` without the nemesis."""
+    return [op for op in history if isinstance(op.process, int)]
+
+
+def micro_ops(op: Op) -> tuple[dict[Key, Run], dict[Key, Run]]:
+    """What `op` sent and what it polled, by key; what does not look like a micro-operation is skipped."""
+    sends: dict[Key, Run] = {}
+    polls: dict[Key, Run] = {}
+    for mop in op.value if isinstance(op.value, list | tuple) else ():
+        match mop:
+            case ["send", key, value, *_] if op.f in WRITING:
+                pair = value if isinstance(value, list | tuple) else (None, value)
+                _extend(sends.setdefault(scalar(key), Run()), [pair])
+            case ["poll", dict() as messages, *_] if op.f in READING:
+                for key, pairs in messages.items():
+                    run = polls.setdefault(scalar(key), Run())
+                    _extend(run, pairs if isinstance(pairs, list | tuple) else ())
+    return sends, polls
+
+
+def _extend(run: Run, pairs: Sequence[Any]) -> None:
+    """Add `pairs` to `run`: at once if all are plain, else one by one."""
+    try:
+        offsets, messages = zip(*pairs, strict=True)
+        plain = set(map(type, offsets)) == {int} and set(map(type, messages)) <= _PLAIN
+    except (ValueError, TypeError):
+        plain = False
+    if plain and min(offsets) >= 0:
+        run.offsets += offsets
+        run.messages += messages
+        return
+    for pair in pairs:
+        if isinstance(pair, list | tuple) and len(pair) >= 2:
+            known = type(pair[0]) is int and pair[0] >= 0
+            run.offsets.append(pair[0] if known else None)
+            run.messages.append(scalar(pair[1]))
+
+
+class Opaque(str):
+    """A message or key that is neither a number nor a string, by its EDN; equal to no plain string."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Opaque and str.__eq__(self, other)
+
+    def __hash__(self) -> int:
+        return hash((Opaque, str(self)))
+
+
+def scalar(value: Any) -> Any:
+    """`value` as something hashable, equal only to what is the same JSON (1, 1.0 and true are three)."""
+    if type(value) in _PLAIN:
+        return value
+    if isinstance(value, str):
+        return str(value)
+    try:
+        return Opaque(edn.dumps(value))
+    except TypeError:
+        return Opaque(repr(value))

@@ -1,0 +1,85 @@
+"""Anomaly `unreplicated`, beyond the real checker: a node that cannot serve what was acknowledged.
+
+At the end of a run every worker assigns all keys from the beginning and polls. What the workers of one
+node read from there on must include every acknowledged message of every key. The real checker asks only
+that *someone* read it, so it passes nodes that answer each client from a log of their own.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bench.keyword import keywords
+from workloads.kafka.checker.cases import Case
+from workloads.kafka.checker.facts import Facts, Key, Message
+from workloads.kafka.checker.hash_order import map_order, set_order
+
+_REWIND = "seek-to-beginning?"
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Which node a process talks to: worker i talks to node i mod n, process p is worker p mod concurrency."""
+
+    nodes: Sequence[str]
+    concurrency: int
+
+    def node(self, process: int) -> str:
+        """The node that `process` talks to."""
+        return self.nodes[process % self.concurrency % len(self.nodes)]
+
+
+def placement(options: Mapping[str, Any]) -> Placement:
+    """The placement that `options` (as in test.json) describe: `concurrency` and the names of the `nodes`.
+
+    Raises `ValueError` when they do not.
+    """
+    nodes, concurrency = options.get("nodes"), options.get("concurrency")
+    if not nodes or not isinstance(concurrency, int) or concurrency < 1:
+        raise ValueError("strict checking needs to know the nodes and the concurrency of the run")
+    return Placement(nodes, concurrency)
+
+
+def has_final_polls(facts: Facts) -> bool:
+    """Whether the history reached its final phase; if not, nothing can be said about replication."""
+    return any(_rewinds(facts))
+
+
+def unreplicated_cases(facts: Facts, place: Placement) -> Iterator[Case]:
+    """One case for each acknowledged message and node through which it was not read at the end."""
+    read = _read_at_the_end(facts, place)
+    for key, run in map_order(_acknowledged(facts)):
+        for node in place.nodes:
+            for message in set_order(run - read.get((node, key), set())):
+                writer = facts.writers[key][message].op
+                yield keywords(key=key, value=message, node=node, writer=writer)
+
+
+def _rewinds(facts: Facts) -> Iterator[tuple[int, Any]]:
+    """Where, and of which process, each assignment from the beginning was completed."""
+    for at, op in enumerate(facts.history):
+        if op.f == "assign" and op.type == "ok" and op.extra.get(_REWIND):
+            yield at, op.process
+
+
+def _read_at_the_end(facts: Facts, place: Placement) -> dict[tuple[str, Key], set[Message]]:
+    since: dict[Any, int] = {}
+    for at, process in _rewinds(facts):
+        since.setdefault(process, at)
+    read: dict[tuple[str, Key], set[Message]] = {}
+    for transaction in facts.transactions:
+        process = transaction.op.process
+        if transaction.type == "ok" and transaction.completed_at > since.get(
+            process, len(facts.history)
+        ):
+            for key, run in transaction.polls.items():
+                read.setdefault((place.node(int(process)), key), set()).update(run.messages)
+    return read
+
+
+def _acknowledged(facts: Facts) -> dict[Key, set[Message]]:
+    sent: dict[Key, set[Message]] = {}
+    for transaction in facts.transactions:
+        for key, run in transaction.sends.items() if transaction.type == "ok" else ():
+            sent.setdefault(key, set()).update(run.messages)
+    return sent

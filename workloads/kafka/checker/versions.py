@@ -1,0 +1,85 @@
+"""The order of each log's messages, as far as the history tells [jepsen.tests.kafka version-orders].
+
+Every poll tells which message is at which offset, even one that failed: what a poll shows is safe to
+show. A send tells it only if it must have taken effect. Offsets need not be dense (transaction markers
+and abandoned blocks take some), so order is kept in *indices*: offsets without their gaps.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from workloads.kafka.checker.facts import Facts, Key, Message, Run
+from workloads.kafka.checker.hash_order import set_order
+
+_NEVER = object()  # no message is this one
+
+
+@dataclass
+class Log:
+    """What is known of one key: the messages seen at each offset. Two at one offset is an anomaly."""
+
+    first: dict[int, Message] = field(default_factory=dict)  # by offset
+    others: dict[int, set[Message]] = field(
+        default_factory=dict
+    )  # those that disagree with `first`
+
+    def add(self, run: Run) -> None:
+        """Note each message of `run` whose offset is known."""
+        first = self.first
+        for offset, message in zip(run.offsets, run.messages, strict=True):
+            if offset is None:
+                continue
+            known = first.get(offset, _NEVER)
+            if known is _NEVER:
+                first[offset] = message
+            elif known != message:
+                self.others.setdefault(offset, set()).add(message)
+
+    @cached_property
+    def offsets(self) -> list[int]:
+        """The known offsets, ascending: the offset of each index."""
+        return sorted(self.first)
+
+    @cached_property
+    def messages_at(self) -> list[list[Message]]:
+        """The messages seen at each index."""
+        return [
+            set_order({self.first[offset], *self.others[offset]})
+            if offset in self.others
+            else [self.first[offset]]
+            for offset in self.offsets
+        ]
+
+    @cached_property
+    def order(self) -> list[Message]:
+        """One message for each index."""
+        return [messages[0] for messages in self.messages_at]
+
+    @cached_property
+    def index_of(self) -> dict[Message, int]:
+        """The last index of each message in `order`."""
+        return {message: index for index, message in enumerate(self.order)}
+
+    def distance(self, before: Message, after: Message) -> int:
+        """How many indices `after` is behind `before`; 1, the usual, when either is not in the order."""
+        start, end = self.index_of.get(before), self.index_of.get(after)
+        return 1 if start is None or end is None else end - start
+
+    def between(self, before: Message, after: Message) -> tuple[Message, ...]:
+        """The messages strictly between two that are in the order."""
+        return tuple(self.order[self.index_of[before] + 1 : self.index_of[after]])
+
+
+def logs(facts: Facts) -> Mapping[Key, Log]:
+    """The log of every key, from all polls and from the sends that must have taken effect."""
+    known: dict[Key, Log] = {}
+    for transaction in facts.transactions:
+        sources = [transaction.polls]
+        if transaction.sends and facts.committed(transaction):
+            sources.append(transaction.sends)
+        for runs in sources:
+            for key, run in runs.items():
+                if any(offset is not None for offset in run.offsets):
+                    known.setdefault(key, Log()).add(run)
+    return known

@@ -1,0 +1,201 @@
+"""What kafka clients do: sends and polls, assigns now and then, crashes, and at the end reading it
+all.
+
+Facts from Jepsen's tests/kafka.clj and elle's txn.clj, as the contract gives them:
+
+- a send or a poll with equal odds; with probability 1/64 an `assign` of the key just drawn goes
+  before it;
+- a third of the assigns also take every key that has sent but unpolled offsets;
+- `key_count` keys are active, key i drawn twice as often as key i-1; the values of a key count up
+  from 1,
+  and a key that has had `max_writes_per_key` is replaced by a fresh one;
+- a crash of some client every 30 s / concurrency on average.
+"""
+
+import math
+from random import Random
+from typing import Any
+
+from bench.history import Op
+from bench.keyword import Keyword, keywords
+from bench.workload import Draft, Wait
+from workloads.kafka.replies import POLL, SEND
+
+ASSIGN_PROBABILITY = 1 / 64
+UNSEEN_PROBABILITY = 1 / 3
+CRASH_INTERVAL_S = 30
+FINAL_POLL_INTERVAL_S = 0.2
+
+
+class Keys:
+    """The active keys, and how many writes each one has had."""
+
+    def __init__(self, key_count: int, max_writes: int, random: Random) -> None:
+        self._active = list(range(key_count))
+        self._writes = [0] * key_count
+        self._newest = key_count - 1
+        self._max_writes = max_writes
+        self._random = random
+
+    def draw(self) -> tuple[str, int | None]:
+        """Draw one micro-operation: the key, and the value to send or None for a poll."""
+        while True:
+            send = self._random.random() < 0.5
+            index = self._draw_index()
+            if not send:
+                return str(self._active[index]), None
+            if self._writes[index] < self._max_writes:
+                self._writes[index] += 1
+                return str(self._active[index]), self._writes[index]
+            self._retire(index)
+
+    def _draw_index(self) -> int:
+        """0 to key_count - 1, each twice as likely as the one before."""
+        # 2**n - 1 equal tickets, 2**i of them for index i: the ticket's bit length says whose it
+        # is.
+        tickets = (1 << len(self._active)) - 1
+        return self._random.randint(1, tickets).bit_length() - 1
+
+    def _retire(self, index: int) -> None:
+        self._newest += 1
+        self._active[index] = self._newest
+        self._writes[index] = 0
+
+
+class Offsets:
+    """What completed operations have shown: the highest offsets sent, polled, and either."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, int] = {}  # key -> highest offset sent or polled
+        self._sent: dict[str, int] = {}  # of keys that are not polled up to there
+        self._polled: dict[str, int] = {}
+
+    def learn(self, op: Op) -> None:
+        """Take in an operation that was completed `ok`."""
+        if op.f == "send":
+            _, key, (offset, _message) = op.value[0]
+            self._sent[key] = max(self._sent.get(key, 0), offset)
+            self.known[key] = max(self.known.get(key, 0), offset)
+            self._forget_if_caught_up(key)
+        elif op.f == "poll":
+            for key, highest in highest_offsets(op).items():
+                self._polled[key] = max(self._polled.get(key, -1), highest)
+                self.known[key] = max(self.known.get(key, -1), highest)
+                self._forget_if_caught_up(key)
+
+    def unseen(self) -> dict[str, dict[Keyword, int]]:
+        """Key -> `polled` and `sent`, for each key with offsets sent but never polled."""
+        return {
+            key: keywords(polled=self._polled.get(key, -1), sent=sent)
+            for key, sent in self._sent.items()
+        }
+
+    def _forget_if_caught_up(self, key: str) -> None:
+        if self._polled.get(key, -1) >= self._sent.get(key, -1):
+            self._sent.pop(key, None)
+            self._polled.pop(key, None)
+
+
+def highest_offsets(op: Op) -> dict[str, int]:
+    """Key -> highest offset of a completed poll; -1 for a key without messages."""
+    return {
+        key: max((pair[0] for pair in pairs), default=-1) for key, pairs in op.value[0][1].items()
+    }
+
+
+class KafkaGenerator:
+    """The main phase.
+
+    Crashes depend on the clock, so they draw from a stream of their own (`crashes`) and always
+    take a turn for themselves: the other operations come in the same order in every run with the
+    same seed.
+    """
+
+    def __init__(
+        self, keys: Keys, offsets: Offsets, concurrency: int, random: Random, crashes: Random
+    ) -> None:
+        self._keys = keys
+        self._offsets = offsets
+        self._random = random
+        self._crashes = crashes
+        self._crash_gap_ns = 2e9 * CRASH_INTERVAL_S / concurrency
+        self._crash_ns = 0
+        self._drawn: tuple[str, int | None] | None = None
+
+    def next(self, worker: int, now_ns: int) -> Draft:  # noqa: ARG002 - all workers do the same
+        # The first crash competes with the very first operations, as in the original.
+        if now_ns >= self._crash_ns and self._crashes.random() < 0.5:
+            self._crash_ns = now_ns + int(self._crashes.random() * self._crash_gap_ns)
+            return Draft("crash")
+        key, value = self._drawn or self._keys.draw()
+        if self._random.random() < ASSIGN_PROBABILITY:
+            self._drawn = key, value  # its turn comes after the assign
+            return self._assign(key)
+        self._drawn = None
+        if value is None:
+            return Draft("poll", [[POLL]])
+        return Draft("send", [[SEND, key, value]])
+
+    def update(self, op: Op) -> None:
+        if op.type == "ok":
+            self._offsets.learn(op)
+
+    def _assign(self, key: str) -> Draft:
+        catch_up = self._random.random() < UNSEEN_PROBABILITY  # drawn whether there is any or not
+        unseen = self._offsets.unseen()
+        if not unseen or not catch_up:
+            return Draft("assign", [key])
+        # Written with integer keys, in their order, as the original does.
+        by_number = {int(each): unseen[each] for each in sorted(unseen, key=int)}
+        return Draft("assign", list(dict.fromkeys([*unseen, key])), {"unseen": by_number})
+
+
+class FinalPolls:
+    """The end: each worker crashes its client, assigns every key from 0, and polls until it has
+    read up to the highest known offset of each.
+    """
+
+    def __init__(self, offsets: Offsets, concurrency: int, random: Random) -> None:
+        self._offsets = offsets
+        self._concurrency = concurrency
+        self._random = random
+        self._keys: list[str] = []
+        self._missing: list[dict[str, int]] | None = None  # per worker: key -> offset to read up to
+        self._step = [0] * concurrency
+        self._next_poll_ns = [0] * concurrency
+
+    def next(self, worker: int, now_ns: int) -> Draft | Wait | None:
+        missing = self._targets()[worker]
+        if not missing:
+            return None
+        step = self._step[worker]
+        if step < 2:
+            self._step[worker] += 1
+            return Draft("crash") if step == 0 else self._assign()
+        if step == 2:
+            self._step[worker] += 1
+        elif now_ns < self._next_poll_ns[worker]:
+            return Wait(self._next_poll_ns[worker])
+        gap_ns = self._random.random() * 2e9 * FINAL_POLL_INTERVAL_S
+        self._next_poll_ns[worker] = now_ns + math.ceil(gap_ns)
+        return Draft("poll", [[POLL]], {"poll-ms": 1000})
+
+    def update(self, op: Op) -> None:
+        if op.type != "ok" or op.f != "poll":
+            return
+        assert isinstance(op.process, int)
+        missing = self._targets()[op.process % self._concurrency]
+        for key, highest in highest_offsets(op).items():
+            if missing.get(key, math.inf) <= highest:
+                del missing[key]
+
+    def _targets(self) -> list[dict[str, int]]:
+        """What is known when the phase begins is what everybody has to read."""
+        if self._missing is None:
+            self._keys = sorted(self._offsets.known, key=int)
+            self._missing = [dict(self._offsets.known) for _ in range(self._concurrency)]
+        return self._missing
+
+    def _assign(self) -> Draft:
+        extra: dict[str, Any] = {"seek-to-beginning?": True}
+        return Draft("assign", list(self._keys), extra)

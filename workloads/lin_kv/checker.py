@@ -1,0 +1,137 @@
+"""The verdict on a lin-kv history: every key by itself, then all together."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bench.history import Op, completions
+from bench.keyword import Keyword, keywords
+from bench.verdict import Finding
+from workloads.lin_kv.linearizability import Blocked, Call, Outcome, search
+
+NONLINEARIZABLE = Keyword("nonlinearizable")
+_VALID = Keyword("valid?")
+_CLIENT_FUNCTIONS = {"read", "write", "cas"}
+
+
+def check(
+    history: Sequence[Op],
+    options: Mapping[str, Any],  # noqa: ARG001 - the seam's signature
+) -> dict[Keyword, Any]:
+    """Judge a history.
+
+    The result has `valid?`, `results` (by key: `valid?`, `op-count`, `configs-explored` and, when
+    invalid, `blocked`) and `failures`, the keys that are not linearizable. The indices in
+    `blocked` are those of the history.
+    """
+    keys, calls = _calls_by_key(history)
+    results = {keys[name]: _judge(history, calls[name]) for name in keys}
+    verdicts = [result[_VALID] for result in results.values()]
+    failures = [key for key, result in results.items() if result[_VALID] is False]
+    return keywords(valid=_all(verdicts), results=results, failures=failures)
+
+
+def explain(result: Mapping[Any, Any], history: Sequence[Op]) -> list[Finding]:
+    """One finding for each key that is not linearizable, with the operations that show it."""
+    ops = {op.index: op for op in history}
+    return [
+        _finding(key, result["results"][key]["blocked"], ops) for key in result.get("failures", ())
+    ]
+
+
+def _all(verdicts: Sequence[bool | str]) -> bool | str:
+    if False in verdicts:
+        return False
+    return Keyword("unknown") if "unknown" in verdicts else True
+
+
+def _judge(history: Sequence[Op], calls: Sequence[Call]) -> dict[Keyword, Any]:
+    outcome = search(calls, initial=_canonical(None))
+    result: dict[Keyword, Any] = keywords(
+        valid=_verdict(outcome), op_count=len(calls), configs_explored=outcome.explored
+    )
+    if outcome.blocked:
+        result[Keyword("blocked")] = _blocked(history, outcome.blocked)
+    return result
+
+
+def _verdict(outcome: Outcome) -> bool | str:
+    return Keyword("unknown") if outcome.linearizable is None else outcome.linearizable
+
+
+def _blocked(history: Sequence[Op], blocked: Blocked) -> dict[Keyword, Any]:
+    """The same with the indices of the history, and values as the clients saw them."""
+    assert blocked.call.returned is not None, "a lost call never has to take effect"
+    return keywords(
+        op=history[blocked.call.returned].index,
+        invoked=history[blocked.call.invoked].index,
+        could_hold=[
+            [json.loads(str(value)), writer and history[writer.invoked].index]
+            for value, writer in blocked.held.items()
+        ],
+        running=sorted(history[call.invoked].index for call in blocked.running),
+    )
+
+
+def _finding(key: Any, blocked: Mapping[str, Any], ops: Mapping[int, Op]) -> Finding:
+    op = ops[blocked["op"]]
+    writers = [writer for _, writer in blocked["could-hold"] if writer is not None]
+    witness = {*writers, *blocked["running"], blocked["invoked"], blocked["op"]}
+    values = " or ".join(_held(value, ops.get(by)) for value, by in blocked["could-hold"])
+    sentence = (
+        f"Key {json.dumps(key)}: {_did(op)}, but no order of the operations before it explains "
+        f"that: by then the key could only hold {values}."
+    )
+    return Finding(NONLINEARIZABLE, True, 1, sentence, [ops[index] for index in sorted(witness)])
+
+
+def _held(value: Any, writer: Op | None) -> str:
+    if writer is None:
+        return "nothing (it was never written)"
+    return f"{json.dumps(value)} (process {writer.process}'s {writer.f})"
+
+
+def _did(op: Op) -> str:
+    _, argument = op.value
+    match op.f:
+        case "read":
+            done = f"read {json.dumps(argument)}"
+        case "write":
+            done = f"wrote {json.dumps(argument)}"
+        case _:
+            before, after = argument
+            done = f"changed {json.dumps(before)} to {json.dumps(after)}"
+    return f"process {op.process} {done}"
+
+
+def _calls_by_key(history: Sequence[Op]) -> tuple[dict[str, Any], dict[str, list[Call]]]:
+    """The keys in the order in which they appear, and the calls on each, both by canonical name."""
+    keys: dict[str, Any] = {}
+    calls: dict[str, list[Call]] = {}
+    pairs = completions(history)
+    for invoked, op in enumerate(history):
+        if op.type != "invoke" or op.f not in _CLIENT_FUNCTIONS:
+            continue
+        returned = pairs.get(invoked)
+        completion = op if returned is None else history[returned]
+        if completion.type == "fail":
+            continue
+        key, argument = completion.value
+        name = _canonical(key)
+        keys.setdefault(name, key)
+        known = returned if completion.type == "ok" else None
+        call = Call(invoked, completion.f, _state(completion.f, argument), invoked, known)
+        calls.setdefault(name, []).append(call)
+    return keys, calls
+
+
+def _state(f: str, argument: Any) -> Any:
+    if f != "cas":
+        return _canonical(argument)
+    before, after = argument
+    return _canonical(before), _canonical(after)
+
+
+def _canonical(value: Any) -> str:
+    """JSON values compare by value, and 1, 1.0 and true are three of them (in Python one)."""
+    return json.dumps(value, sort_keys=True)
