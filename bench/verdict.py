@@ -56,8 +56,8 @@ def _print_finding(finding: Finding, console: Console, rest: str) -> None:
     if finding.witness:
         console.print(_table(finding.witness))
     if finding.count > 1:
-        more = finding.count - 1
-        console.print(_indented(f"{more} more: see {rest} :{finding.type}", style="dim"))
+        more = Text(f"  {finding.count - 1} more: see {rest} :{finding.type}", style="dim")
+        console.print(more, soft_wrap=True)  # a path that is cut in two cannot be copied
     console.print()
 
 

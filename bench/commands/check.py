@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 from rich.console import Console
+from rich.text import Text
 
 from bench import edn, verdict
 from bench.history import HistoryError, Op, read_history
@@ -109,7 +110,7 @@ def _print_text(judgement: Judgement) -> None:
     console = Console()
     findings = explain(judgement.result, judgement.history)
     results = keywords(workload=judgement.result)
-    console.print(f"{judgement.file}", style="bold", highlight=False, markup=False)
+    console.print(Text(judgement.file, style="bold"), soft_wrap=True)
     verdict.render(results, findings, console, rest=" ".join(_rest(judgement)))
     console.print(_summary(judgement), highlight=False, markup=False)
 
