@@ -26,6 +26,8 @@ from bench.loop import Loop
 # Called with the sender, the decoded body and the whole message as encoded JSON.
 Deliver = Callable[[str, dict[str, Any], bytes], None]
 Latency = Callable[[], int]
+# Called with "send" or "recv", the sender, the receiver, the body and the whole message.
+Trace = Callable[[str, str, str, dict[str, Any], bytes], None]
 
 _NS_PER_MS = 1_000_000
 _MESSAGE_FIELDS = frozenset(("id", "src", "dest", "body"))
@@ -57,8 +59,8 @@ class Traffic:
 class Network:
     """Routes messages between named endpoints.
 
-    `trace`, when given, is called with "send" or "recv" and each message (`--log-net-send`,
-    `-recv`).
+    `trace`, when given, is called with each message that is sent (before anything comes of it) or
+    received (before its receiver sees it).
     """
 
     def __init__(
@@ -66,7 +68,7 @@ class Network:
         loop: Loop,
         journal: Journal,
         draw_latency_ns: Latency,
-        trace: Callable[[str, bytes], None] | None = None,
+        trace: Trace | None = None,
     ) -> None:
         self._loop = loop
         self._journal = journal
@@ -138,7 +140,7 @@ class Network:
         now_ns = self._loop.now_ns()
         self._journal.sent(now_ns, wire)
         if self._trace:
-            self._trace("send", wire)
+            self._trace("send", src, dest, body, wire)
         of_client = src[0] == "c" or dest[0] == "c"
         (self.clients if of_client else self.servers).sent += 1
         latency_ns = 0 if of_client else self._draw_latency_ns()
@@ -153,7 +155,7 @@ class Network:
             return
         self._journal.received(self._loop.now_ns(), wire)
         if self._trace:
-            self._trace("recv", wire)
+            self._trace("recv", src, dest, body, wire)
         (self.clients if src[0] == "c" or dest[0] == "c" else self.servers).received += 1
         deliver(src, body, wire)
 

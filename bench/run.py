@@ -26,6 +26,7 @@ from bench.net import Deliver, Network, latency
 from bench.options import TestOptions
 from bench.recorder import Recorder
 from bench.services import connect, default_services
+from bench.services.consistency import Consistency
 from bench.worker import ClientIds, Worker
 from bench.workload import Setting, Workload
 
@@ -143,10 +144,18 @@ class Run:
         self._run_phase(
             FinalPhase(self._loop, self.recorder, self._workers, generator, limit_s=limit_s)
         )
+        self._epilogue()
+
+    def _services(self) -> dict[str, Consistency]:
+        """The services by name; a subclass may watch them."""
+        return default_services(self._random)
+
+    def _epilogue(self) -> None:
+        """What a subclass asks of the nodes before they are stopped; nothing here."""
 
     def _start_nodes(self) -> None:
         self._watcher.phase("starting the nodes")
-        connect(self.network, default_services(self._random))
+        connect(self.network, self._services())
         hosts = self._hosts.start()
         for host in hosts:
             self.network.add(host.name, _giver(host))
@@ -237,9 +246,9 @@ class Run:
         if not any(events.values()):
             return Network(self._loop, self._journal, draw)
 
-        def trace(event: str, message: bytes) -> None:
+        def trace(event: str, _src: str, _dest: str, _body: dict[str, Any], wire: bytes) -> None:
             if events[event]:
-                self._watcher.trace(event, message)
+                self._watcher.trace(event, wire)
 
         return Network(self._loop, self._journal, draw, trace)
 
