@@ -7,10 +7,12 @@ import click
 
 EXIT_BAD_ARGUMENTS, EXIT_CRASHED = 254, 255
 
-# Sub-command -> what it does. Each is `bench.commands.<name>.<name>`.
+# Sub-command -> what it does, and the module in which it is a function of that name.
 COMMANDS = {
-    "check": "judge histories, ours or the real tool's",
-    "test": "run a test and judge it",
+    "check": ("judge histories, ours or the real tool's", "bench.commands.check"),
+    "simulate": ("run clusters on a virtual clock, from seeds", "simulation.command"),
+    "sweep": ("run a matrix of tests, resumable", "bench.commands.sweep"),
+    "test": ("run a test and judge it", "bench.commands.test"),
 }
 
 
@@ -23,12 +25,12 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(import_module(f"bench.commands.{cmd_name}"), cmd_name)
+        command: click.Command = getattr(import_module(COMMANDS[cmd_name][1]), cmd_name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
-            formatter.write_dl(sorted(COMMANDS.items()))
+            formatter.write_dl([(name, text) for name, (text, _) in sorted(COMMANDS.items())])
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

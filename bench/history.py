@@ -26,6 +26,7 @@ from bench.keyword import Keyword
 
 OpType = Literal["invoke", "ok", "fail", "info"]
 NEMESIS = "nemesis"
+HISTORIES = ("history.edn", "history.jsonl", "history.edn.gz", "history.jsonl.gz")
 Process = int | str  # a client's process number, or NEMESIS
 
 
@@ -105,6 +106,16 @@ def read_history(path: Path) -> list[Op]:
     text = _text(path)
     is_json = re.match(r'\s*\{\s*"', text) is not None
     return list(_json_ops(path, text) if is_json else _edn_ops(path, text))
+
+
+def find_history(path: Path) -> Path:
+    """The history in the folder of a run; a file stands for itself (`HistoryError` without one)."""
+    if not path.is_dir():
+        return path
+    for name in HISTORIES:
+        if (path / name).exists():
+            return path / name
+    raise HistoryError(path, None, f"a folder without a history ({' or '.join(HISTORIES)})")
 
 
 def completions(history: Sequence[Op]) -> dict[int, int]:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks import figures
+from bench.sweep import figures
 
 ROOT = Path(__file__).resolve().parents[1]
 _EXPECTED = (
@@ -79,8 +79,9 @@ def measure(job: Job, program: Path, kept: Path) -> dict[str, Any]:
         record["wall_s"] = round(time.monotonic() - started, 1)
         run_dir = (Path(store) / "latest").resolve()
         try:
-            record["figures"] = figures.of_run(run_dir, strict=job.strict)
-            record["anomalies"] = figures.anomalies(run_dir)
+            record["figures"], record["anomalies"] = figures.of_run(
+                run_dir, time_limit_s=job.time_limit_s, strict=job.strict
+            )
         except (OSError, ValueError, KeyError) as broken:
             error = error or f"the run left no figures ({broken!r})"
         record["error"] = error

@@ -12,13 +12,12 @@ from rich.console import Console
 from rich.text import Text
 
 from bench import edn, verdict
-from bench.history import HistoryError, Op, read_history
+from bench.history import HistoryError, Op, find_history, read_history
 from bench.keyword import keywords
 from workloads.kafka.checker import check as check_kafka
 from workloads.kafka.checker import error_count, explain
 
 EXIT_VALID, EXIT_INVALID, EXIT_UNKNOWN, EXIT_BAD_ARGUMENTS = 0, 1, 2, 254
-_HISTORIES = ("history.edn", "history.jsonl", "history.edn.gz", "history.jsonl.gz")
 _STATUS = {True: EXIT_VALID, False: EXIT_INVALID}
 _WORDS = {True: "✔ VALID", False: "✘ INVALID"}
 
@@ -60,19 +59,10 @@ def check(files: tuple[str, ...], form: str | None, **options: Any) -> None:
 
 
 def _judge(file: str, options: Mapping[str, Any]) -> Judgement:
-    path = _history_file(Path(file))
+    path = find_history(Path(file))
     checked = _strict_options(path, options) if options["strict"] else {}
     history = read_history(path)
     return Judgement(file, history, check_kafka(history, checked))
-
-
-def _history_file(path: Path) -> Path:
-    if not path.is_dir():
-        return path
-    for name in _HISTORIES:
-        if (path / name).exists():
-            return path / name
-    raise HistoryError(path, None, f"a folder without a history ({' or '.join(_HISTORIES)})")
 
 
 def _strict_options(path: Path, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,7 +106,7 @@ def _print_text(judgement: Judgement) -> None:
 
 
 def _rest(judgement: Judgement) -> Iterator[str]:
-    beside = _history_file(Path(judgement.file)).with_name("results.edn")
+    beside = find_history(Path(judgement.file)).with_name("results.edn")
     yield str(beside) if beside.exists() else f"`./maelstrom check --edn {judgement.file}`"
     yield "under :workload"
 

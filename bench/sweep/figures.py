@@ -1,4 +1,5 @@
-"""The key figures of one run, from what the bench left of it. Only `of_run` and `anomalies` read files.
+"""The key figures of one run, from what the bench or the real tool left of it. Only `of_run` reads
+files.
 
 Latency and throughput are of the main phase: of what was invoked before the time limit (and, for throughput,
 completed). Messages, CPU, verdicts, fractions are of the whole run with its final polls, as in the real tool.
@@ -10,30 +11,44 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.history import Op, completions, read_history
+from bench import edn
+from bench.history import Op, completions, find_history, read_history
 
 Figures = dict[str, float | None]
 JUDGED = ("send", "poll")
 BEYOND_THE_REAL_TOOL = {"unreplicated"}  # what only --strict asks for
 
 
-def of_run(run_dir: Path, *, strict: bool) -> Figures:
-    """The figures of the run in `run_dir`; raises `OSError` or `ValueError` when it left none."""
-    test = json.loads((run_dir / "test.json").read_text())
-    results = json.loads((run_dir / "results.json").read_text())
-    history = read_history(run_dir / "history.jsonl")
-    return {
-        **_of_operations(history, test["time_limit_s"]),
+def of_run(run_dir: Path, *, time_limit_s: float, strict: bool) -> tuple[Figures, list[str]]:
+    """The figures of the run in `run_dir`, and the types of anomaly that made it invalid.
+
+    Raises `OSError` or `ValueError` when it left none.
+    """
+    results = _results(run_dir)
+    test = run_dir / "test.json"
+    node_cpu_s = json.loads(test.read_text()).get("node_cpu_s", {}) if test.exists() else {}
+    history = read_history(find_history(run_dir))
+    figures = {
+        **_of_operations(history, time_limit_s),
         **_of_results(results, strict=strict),
-        **_of_cpu(history, test.get("node_cpu_s", {})),
+        **_of_cpu(history, node_cpu_s),
         "longest_key_messages": _longest_key(history),
     }
+    return figures, [str(each) for each in _bad(results)]
 
 
-def anomalies(run_dir: Path) -> list[str]:
-    """The invalidating types of anomaly that were found in the run."""
-    results = json.loads((run_dir / "results.json").read_text())
-    return list(results["workload"]["bad-error-types"])
+def _results(run_dir: Path) -> Mapping[str, Any]:
+    """What the checkers said: ours as JSON, the real tool's as EDN."""
+    ours = run_dir / "results.json"
+    if ours.exists():
+        found: Mapping[str, Any] = json.loads(ours.read_text())
+    else:
+        found = edn.loads((run_dir / "results.edn").read_text())
+    return found
+
+
+def _bad(results: Mapping[str, Any]) -> Sequence[str]:
+    return results["workload"].get("bad-error-types") or ()
 
 
 def quantile(ordered: Sequence[float], q: float) -> float | None:
@@ -60,7 +75,7 @@ def _of_operations(history: Sequence[Op], limit_s: float) -> Figures:
 
 def _of_results(results: Mapping[str, Any], *, strict: bool) -> Figures:
     net, workload, by_f = results["net"], results["workload"], results["stats"]["by-f"]
-    bad = set(workload["bad-error-types"])
+    bad = set(_bad(results))
     finished = "error" not in results
     lag = workload.get("worst-realtime-lag") or {}
     return {

@@ -1,11 +1,12 @@
 """Key figures of a run, from what the bench leaves of it."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from bench.history import Op, write_jsonl
-from benchmarks import figures
+from bench.sweep import figures
 
 RESULTS = {
     "stats": {
@@ -19,6 +20,10 @@ RESULTS = {
     "net": {"all": {"msgs-per-op": 3.5}, "servers": {"msgs-per-op": 1.5}},
     "workload": {"valid?": True, "bad-error-types": [], "worst-realtime-lag": {"lag": 0.25}},
 }
+
+
+def of_run(folder, *, strict=False):
+    return figures.of_run(folder, time_limit_s=1, strict=strict)[0]
 
 
 def ops(*described):
@@ -46,7 +51,7 @@ HISTORY = ops(
 @pytest.fixture
 def run_dir(tmp_path):
     def make(results=RESULTS, **test):
-        recorded = {"time_limit_s": 1, "node_cpu_s": {"n0": 0.001, "n1": 0.004}} | test
+        recorded = {"node_cpu_s": {"n0": 0.001, "n1": 0.004}} | test
         (tmp_path / "test.json").write_text(json.dumps(recorded))
         (tmp_path / "results.json").write_text(json.dumps(results))
         with (tmp_path / "history.jsonl").open("wb") as file:
@@ -57,7 +62,7 @@ def run_dir(tmp_path):
 
 
 def test_all_figures_of_a_run(run_dir):
-    assert figures.of_run(run_dir(), strict=False) == {
+    assert of_run(run_dir()) == {
         "throughput_ops_per_s": 2.0,
         "send_p50_ms": 5.0,
         "send_p99_ms": 200.0,
@@ -87,17 +92,17 @@ def test_all_figures_of_a_run(run_dir):
 )
 def test_strict_asks_for_more(run_dir, bad, verdict, valid, strict_valid):
     workload = {"valid?": verdict, "bad-error-types": bad}
-    found = figures.of_run(run_dir(RESULTS | {"workload": workload}), strict=True)
+    found = of_run(run_dir(RESULTS | {"workload": workload}), strict=True)
     assert (found["valid"], found["strict_valid"]) == (valid, strict_valid)
 
 
 def test_a_run_that_ended_early_is_not_valid(run_dir):
-    found = figures.of_run(run_dir(RESULTS | {"error": "a node died"}), strict=True)
+    found = of_run(run_dir(RESULTS | {"error": "a node died"}), strict=True)
     assert (found["valid"], found["strict_valid"]) == (0.0, 0.0)
 
 
 def test_without_cpu_clocks_there_is_no_figure(run_dir):
-    assert figures.of_run(run_dir(node_cpu_s={}), strict=False)["node_cpu_us_per_op"] is None
+    assert of_run(run_dir(node_cpu_s={}))["node_cpu_us_per_op"] is None
 
 
 @pytest.mark.parametrize(
@@ -106,3 +111,11 @@ def test_without_cpu_clocks_there_is_no_figure(run_dir):
 )
 def test_quantiles_are_values_that_were_seen(count, q, expected):
     assert figures.quantile(list(range(1, count + 1)), q) == expected
+
+
+def test_figures_of_a_run_of_the_real_tool():
+    store = Path(__file__).parents[1] / "fixtures/maelstrom-stores/prefetch-skips-2-nodes"
+    found, anomalies = figures.of_run(store, time_limit_s=10, strict=False)
+    assert anomalies == ["int-poll-skip", "poll-skip"]
+    assert found["valid"] == 0.0
+    assert found["node_cpu_us_per_op"] is None

@@ -1,0 +1,190 @@
+"""A sweep's TOML file, read and checked.
+
+    about = "what it asks"
+    repetitions = 3
+    [base]                      # what all cells have
+    nodes = 5
+    [[matrix]]                  # one cell for each combination of the lists
+    faults = ["none", "kill"]
+    strategy = ["cas", "leaderless"]
+
+Several matrices stand one after the other. Errors name the file, the table, the key, and what to
+write instead.
+"""
+
+import json
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bench.options import TestOptions
+from bench.sweep import axes as known
+from bench.sweep.axes import CellAxes, Value
+
+KEYS = {
+    "about": "what the sweep asks, in a sentence or a few",
+    "repetitions": "how many runs of each cell; 1 by default",
+    "base": "a table: what all cells have in common; a matrix overrides it",
+    "matrix": "one or more tables `[[matrix]]`: a cell for each combination of their lists",
+}
+_OWN_NODE = Path(__file__).parents[2] / "run.sh"
+Table = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One point of a matrix: what the file says, and the `options` that `test` makes of it.
+
+    `title` tells it from the other cells of its sweep.
+    """
+
+    axes: CellAxes
+    options: TestOptions
+    expect: str = "valid"
+    title: str = ""
+
+    @property
+    def key(self) -> str:
+        """The same for the same axes, whatever their order."""
+        return json.dumps(self.axes, sort_keys=True)
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """`varied` are the axes that differ between cells, in the order of the file."""
+
+    name: str
+    about: str
+    repetitions: int
+    cells: Sequence[Cell]
+    varied: Sequence[str] = ()
+
+
+def read(file: Path, changes: CellAxes | None = None) -> Sweep:
+    """The sweep in a file; `changes` replace what it says, in every cell.
+
+    Raises `click.UsageError` when something in the file cannot be meant.
+    """
+    try:
+        content = tomllib.loads(file.read_text())
+    except OSError as error:
+        raise click.UsageError(f"{file} cannot be read: {error.strerror}.") from None
+    except ValueError as error:
+        raise click.UsageError(f"{file} is no TOML: {error}.") from None
+    return parse(content, file, changes or {})
+
+
+def restrict(sweep: Sweep, only: Mapping[str, Sequence[Value]]) -> Sweep:
+    """The sweep with those cells that have one of the values of every axis in `only`."""
+
+    def fits(cell: Cell) -> bool:
+        return all(
+            cell.axes.get(name)
+            in [single for value in values for single in known.expand(name, value)]
+            for name, values in only.items()
+        )
+
+    cells = [cell for cell in sweep.cells if fits(cell)]
+    if not cells:
+        titles = "\n  ".join(cell.title for cell in sweep.cells)
+        raise click.UsageError(f"--only leaves no cell. These there are:\n  {titles}")
+    return replace(sweep, cells=cells)
+
+
+def parse(content: Table, file: Path, changes: CellAxes) -> Sweep:
+    """The sweep that a TOML document says."""
+    if unknown := sorted(set(content) - set(KEYS)):
+        hint = ""
+        if unknown[0] in known.names():
+            hint = " It belongs into [base] or a [[matrix]]."
+        raise click.UsageError(
+            f"{file}: {unknown[0]}: there is no such key; write one of {', '.join(KEYS)}.{hint}"
+        )
+    repetitions = content.get("repetitions", 1)
+    if type(repetitions) is not int or repetitions < 1:
+        raise click.UsageError(
+            f"{file}: repetitions: {repetitions!r}: write a whole number from 1 on."
+        )
+    base, matrices = content.get("base", {}), content.get("matrix", [{}])
+    if not isinstance(base, dict):
+        raise click.UsageError(f"{file}: base: write a table, [base].")
+    if not isinstance(matrices, list) or not all(isinstance(each, dict) for each in matrices):
+        raise click.UsageError(f"{file}: matrix: write one or more tables, [[matrix]].")
+    _check(base, f"{file}: [base]", file)
+    _check(changes, "--set", file)
+    cells = [
+        cell
+        for number, matrix in enumerate(matrices, start=1)
+        for cell in _cells(base, matrix, changes, f"{file}: [[matrix]] {number}", file)
+    ]
+    about = " ".join(str(content.get("about", "")).split())
+    return _titled(Sweep(file.stem, about, repetitions, cells))
+
+
+def value_of(text: str) -> Value:
+    """A value on a command line, as TOML has it; what TOML does not know is a string."""
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except ValueError:
+        return text
+    return value if isinstance(value, str | int | float) else text
+
+
+def _cells(base: Table, matrix: Table, changes: CellAxes, where: str, file: Path) -> Iterator[Cell]:
+    _check(matrix, where, file)
+    # The order of the matrix's own axes is that of its loops; what [base] adds stands before them.
+    axes = {name: value for name, value in base.items() if name not in matrix} | dict(matrix)
+    axes |= changes
+    expect = axes.pop(known.EXPECT, "valid")
+    lists = [_values(name, value) for name, value in axes.items()]
+    for combination in product(*lists):
+        cell = dict(zip(axes, combination, strict=True))
+        try:
+            options = known.options(cell, _program(cell, file))
+        except click.ClickException as error:
+            raise click.UsageError(f"{where}: {error.message}") from None
+        yield Cell(cell, options, expect)
+
+
+def _check(table: Table, where: str, file: Path) -> None:
+    for name, value in table.items():
+        if isinstance(value, list) and (not value or name in (known.EXPECT, known.LABEL)):
+            raise click.UsageError(f"{where}: {name}: {value!r}: write a single value.")
+        for each in value if isinstance(value, list) else [value]:
+            for single in known.expand(name, each):
+                if wrong := known.complaint(name, single, file):
+                    raise click.UsageError(f"{where}: {name}: {wrong.rstrip('.')}.")
+
+
+def _values(name: str, value: Any) -> list[Value]:
+    listed = value if isinstance(value, list) else [value]
+    return [single for each in listed for single in known.expand(name, each)]
+
+
+def _program(axes: CellAxes, file: Path) -> Path:
+    if known.PROGRAM not in axes:
+        return _OWN_NODE
+    return (file.parent / str(axes[known.PROGRAM])).absolute()
+
+
+def _titled(sweep: Sweep) -> Sweep:
+    """With the axes that differ, and a title for each cell; a cell that comes twice stays once."""
+    cells = list({cell.key: cell for cell in sweep.cells}.values())
+    names = dict.fromkeys(name for cell in cells for name in cell.axes)
+    varied = [name for name in names if len({repr(cell.axes.get(name)) for cell in cells}) > 1]
+    titled = [replace(cell, title=_title(cell.axes, varied)) for cell in cells]
+    return replace(sweep, cells=titled, varied=varied)
+
+
+def _title(axes: CellAxes, varied: Sequence[str]) -> str:
+    parts = [
+        str(axes[name]) if name == known.LABEL else f"{name}={axes[name]}"
+        for name in varied
+        if name in axes
+    ]
+    return " ".join(parts) or str(axes.get(known.LABEL, "the only cell"))

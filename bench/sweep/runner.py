@@ -1,0 +1,169 @@
+"""One run of a sweep: `./maelstrom test` as a process of its own, watched until its end.
+
+The run gets a folder `<cell>.<repetition>/` in the sweep's own. There it makes its store, the
+embedded bench under the workload's name and the real tool (which stores where it is started)
+under `store/`; what it printed is in `output.log` beside.
+"""
+
+import contextlib
+import hashlib
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.failure import RunFailure
+from bench.parent import die_with_parent
+from bench.store import utc_now
+from bench.sweep import axes, figures
+from bench.sweep.definition import Cell
+from bench.sweep.index import CRASHED, VERDICTS, Row
+
+MAELSTROM = Path(__file__).parents[2] / "maelstrom"
+OUTPUT = "output.log"
+EMBEDDED, JEPSEN = "embedded", "jepsen"
+_TICK_S = 0.25
+_STOP_GRACE_S = 30.0
+# After so many seconds beyond its own a run is given up; the real tool plots for minutes.
+_JUDGING_LIMIT_S = {EMBEDDED: 120.0, JEPSEN: 900.0}
+_NAME_LIMIT = 120
+Tick = Callable[[float], None]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run to make: a cell of a sweep, with its repetition (from 1) and its engine."""
+
+    sweep: str
+    cell: Cell
+    repetition: int
+    engine: str
+
+    @property
+    def key(self) -> tuple[str, int, str]:
+        """As `Row.key`."""
+        return self.cell.key, self.repetition, self.engine
+
+    @property
+    def duration_s(self) -> float:
+        """How long the run lasts for sure: its main phase and its recovery."""
+        return self.cell.options.time_limit_s + self.cell.options.recovery_time_s
+
+    @property
+    def limit_s(self) -> float:
+        """When it is given up."""
+        return 3 * self.duration_s + _JUDGING_LIMIT_S[self.engine]
+
+    def folder(self, parent: Path) -> Path:
+        """Where the run is kept; the name is made of the axes that differ between cells."""
+        name = re.sub(r"[^\w.,=+-]+", "_", self.cell.title)
+        if len(name) > _NAME_LIMIT:
+            digest = hashlib.sha256(self.cell.key.encode()).hexdigest()[:8]
+            name = f"{name[:_NAME_LIMIT]}-{digest}"
+        return parent / f"{name}.{self.repetition}"
+
+
+def command(job: Job, store: Path) -> list[str]:
+    """The command line of a run. Cells of one repetition share a seed, so that they are paired."""
+    for_bench, for_node = axes.arguments({"seed": job.sweep, **job.cell.axes, "engine": job.engine})
+    line = [str(MAELSTROM), "test", "--bin", job.cell.options.bin, *for_bench]
+    if job.repetition > 1:  # as --test-count has it
+        seed = line.index("--seed") + 1
+        line[seed] += f"-{job.repetition}"
+    return [*line, "--store", str(store), *(["--", *for_node] if for_node else [])]
+
+
+def perform(job: Job, parent: Path, tick: Tick) -> Row:
+    """Make the run; `tick` is told the seconds since its start, a few times a second.
+
+    A run that crashes or hangs is a row like any other. `KeyboardInterrupt` stops it and is passed
+    on; `RunFailure` when nothing can be written.
+    """
+    place = job.folder(parent).absolute()
+    began, started = time.monotonic(), utc_now()
+    try:
+        place.mkdir(exist_ok=True)
+        before = _newest(place, job.engine)
+        with (place / OUTPUT).open("wb") as output:
+            status = _watch(command(job, place), place, output.fileno(), job.limit_s, tick)
+    except OSError as error:
+        raise RunFailure(
+            f"{place} cannot be written: {error}. Make room, or give --store."
+        ) from None
+    run_dir = _newest(place, job.engine)
+    found: figures.Figures = {}
+    anomalies: list[str] = []
+    if run_dir is not None and run_dir != before:
+        with contextlib.suppress(OSError, ValueError, KeyError):  # it did not come so far
+            found, anomalies = figures.of_run(
+                run_dir,
+                time_limit_s=job.cell.options.time_limit_s,
+                strict=job.cell.options.strict,
+            )
+    return Row(
+        sweep=job.sweep,
+        cell=dict(job.cell.axes),
+        repetition=job.repetition,
+        engine=job.engine,
+        run=None if run_dir in (None, before) else os.path.relpath(run_dir, parent.resolve()),
+        verdict=VERDICTS.get(status, CRASHED),
+        exit_status=status,
+        seconds=round(time.monotonic() - began, 2),
+        started=started.isoformat(timespec="milliseconds"),
+        expect=job.cell.expect,
+        figures=found,
+        anomalies=anomalies,
+    )
+
+
+def last_words(job: Job, parent: Path) -> str:
+    """The last lines that a run printed."""
+    try:
+        lines = (job.folder(parent) / OUTPUT).read_text(errors="replace").strip().splitlines()
+    except OSError:
+        return ""
+    return "\n".join(lines[-4:])
+
+
+def _newest(place: Path, engine: str) -> Path | None:
+    latest = place / "latest" if engine == EMBEDDED else place / "store" / "latest"
+    return latest.resolve() if latest.exists() else None
+
+
+def _watch(line: Sequence[str], place: Path, output: int, limit_s: float, tick: Tick) -> int:
+    """Run it to its end, or to the limit. Returns its exit status; no process is left behind."""
+    began = time.monotonic()
+    process = subprocess.Popen(
+        line,
+        cwd=place,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+        start_new_session=True,
+        preexec_fn=die_with_parent(signal.SIGTERM),  # noqa: PLW1509 - a sweep has one thread
+    )
+    try:
+        while time.monotonic() - began < limit_s:
+            tick(time.monotonic() - began)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return process.wait(_TICK_S)
+        os.write(output, f"\nGiven up after {limit_s:.0f} s.\n".encode())
+        return _stop(process)
+    except BaseException:  # Ctrl-C: the run, in a session of its own, has to be told
+        _stop(process)
+        raise
+
+
+def _stop(process: "subprocess.Popen[bytes]") -> int:
+    """SIGTERM, on which a bench stops its nodes and judges what it has; in the end SIGKILL."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_STOP_GRACE_S)
+            break
+    return process.wait()

@@ -1,0 +1,101 @@
+"""What a sweep shows: a row for each cell, medians over its repetitions. Pure."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
+
+from rich.box import SIMPLE_HEAD
+from rich.markup import escape
+from rich.table import Table
+
+from bench.sweep.definition import Sweep
+from bench.sweep.index import Row
+from bench.sweep.runner import Job
+from bench.sweep.work import Key
+
+# Heading -> the figures below it, and their decimals.
+FIGURES = {
+    "msgs/op": (("server_messages_per_op",), 2),
+    "ops/s": (("throughput_ops_per_s",), 0),
+    "send ms": (("send_p50_ms", "send_p99_ms"), 1),
+    "poll ms": (("poll_p99_ms",), 1),
+}
+CAPTION = "medians; msgs/op: between servers; send ms: p50 / p99; poll ms: p99"
+_STYLES = {True: "green", False: "bold red"}
+
+
+def cells(sweep: Sweep, jobs: Sequence[Job]) -> Table:
+    """The cells of a sweep before anything has run (`--dry-run`)."""
+    table = _begin(sweep, ("expected", "engine"), ("seconds",))
+    for job in (job for job in jobs if job.repetition == 1):
+        seconds = f"{job.duration_s:g}"
+        table.add_row(*_axes(sweep, job), job.cell.expect, job.engine, seconds)
+    return table
+
+
+def outcome(sweep: Sweep, jobs: Sequence[Job], rows: Mapping[Key, Row]) -> Table:
+    """Verdicts and figures of each cell that has run at least once."""
+    several_engines = len({job.engine for job in jobs}) > 1
+    words = ("engine", "verdict") if several_engines else ("verdict",)
+    table = _begin(sweep, words, FIGURES)
+    table.caption, table.caption_justify = CAPTION, "left"
+    for (_, engine), alike in _by_cell(jobs).items():
+        found = [rows[job.key] for job in alike if job.key in rows]
+        if found:
+            figures = [_middle(found, names, decimals) for names, decimals in FIGURES.values()]
+            which = [engine] if several_engines else []
+            table.add_row(*_axes(sweep, alike[0]), *which, verdict(found), *figures)
+    return table
+
+
+def findings(jobs: Sequence[Job], rows: Mapping[Key, Row]) -> list[str]:
+    """For each cell whose runs showed anomalies: its title and their types."""
+    lines = []
+    for alike in _by_cell(jobs).values():
+        found = [rows[job.key] for job in alike if job.key in rows]
+        if names := sorted({name for row in found for name in row.anomalies}):
+            lines.append(f"{alike[0].cell.title}: {', '.join(names)}")
+    return lines
+
+
+def verdict(rows: Sequence[Row]) -> str:
+    """The verdicts of the runs of a cell, as marked-up text; green when they were expected."""
+    counts = Counter(row.verdict for row in rows)
+    words = ", ".join(
+        word if len(rows) == 1 else f"{count} {word}" for word, count in counts.items()
+    )
+    fine = all(row.as_expected for row in rows)
+    hint = "" if fine or rows[0].expect == "valid" else f", expected {rows[0].expect}"
+    return f"[{_STYLES[fine]}]{words}[/]{hint}"
+
+
+def _begin(sweep: Sweep, words: Iterable[str], numbers: Iterable[str]) -> Table:
+    title = escape(sweep.about or sweep.name)
+    table = Table(
+        title=title, title_justify="left", box=SIMPLE_HEAD, show_edge=False, pad_edge=False
+    )
+    for name in (*sweep.varied, *words):
+        table.add_column(name, no_wrap=True)
+    for name in numbers:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
+def _axes(sweep: Sweep, job: Job) -> list[str]:
+    return [escape(str(job.cell.axes.get(name, ""))) for name in sweep.varied]
+
+
+def _by_cell(jobs: Sequence[Job]) -> dict[tuple[str, str], list[Job]]:
+    found: dict[tuple[str, str], list[Job]] = {}
+    for job in jobs:
+        found.setdefault((job.cell.key, job.engine), []).append(job)
+    return found
+
+
+def _middle(rows: Sequence[Row], names: Sequence[str], decimals: int) -> str:
+    return " / ".join(_median([row.figures.get(name) for row in rows], decimals) for name in names)
+
+
+def _median(values: Iterable[float | None], decimals: int) -> str:
+    known = [value for value in values if value is not None]
+    return f"{median(known):.{decimals}f}" if known else "–"

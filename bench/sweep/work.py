@@ -1,0 +1,66 @@
+"""What a sweep has still to do, in which order, and how long that will take. Pure."""
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from statistics import fmean
+
+from bench.sweep.axes import CellAxes
+from bench.sweep.definition import Cell, Sweep
+from bench.sweep.index import Row
+from bench.sweep.runner import EMBEDDED, JEPSEN, Job
+
+# Starting, final polls, judging and drawing, as long as nothing is known: corrected by what runs
+# of this sweep really take.
+_OVERHEAD_S = {EMBEDDED: 4.0, JEPSEN: 60.0}
+Key = tuple[str, int, str]
+
+
+def jobs(sweep: Sweep, engine: str) -> list[Job]:
+    """Every run of a sweep in its order: all cells once, then the next repetition.
+
+    Cells that differ in the last axis only are run in turn, and in each repetition another of them
+    first, so that none always has the quietest moment. A cell that names its engine has that one,
+    every other `engine`.
+    """
+    return [
+        Job(sweep.name, cell, repetition, str(cell.axes.get("engine", engine)))
+        for repetition in range(1, sweep.repetitions + 1)
+        for _, alike in groupby(sweep.cells, lambda cell: _but_last(sweep, cell))
+        for cell in _turned(list(alike), repetition - 1)
+    ]
+
+
+def missing(planned: Sequence[Job], rows: Mapping[Key, Row], *, again: bool) -> list[Job]:
+    """The runs without a row, and with `again` also those that did not end as expected."""
+    return [
+        job for job in planned if job.key not in rows or (again and not rows[job.key].as_expected)
+    ]
+
+
+def seconds_left(todo: Sequence[Job], planned: Sequence[Job], rows: Mapping[Key, Row]) -> float:
+    """How long `todo` will take: what lasts for sure, and the overhead that was seen.
+
+    A cell's overhead is that of its own last run, else the mean of all cells with that engine, else
+    a guess.
+    """
+    own: dict[tuple[str, str], float] = {}
+    for job in planned:
+        if job.key in rows:
+            overhead = max(0.0, rows[job.key].seconds - job.duration_s)
+            own[job.engine, job.cell.key] = overhead
+    return sum(job.duration_s + _overhead(job, own) for job in todo)
+
+
+def _overhead(job: Job, own: Mapping[tuple[str, str], float]) -> float:
+    alike = [seconds for (engine, _), seconds in own.items() if engine == job.engine]
+    expected = fmean(alike) if alike else _OVERHEAD_S[job.engine]
+    return own.get((job.engine, job.cell.key), expected)
+
+
+def _but_last(sweep: Sweep, cell: Cell) -> CellAxes:
+    return {name: value for name, value in cell.axes.items() if name not in sweep.varied[-1:]}
+
+
+def _turned(cells: Sequence[Cell], by: int) -> list[Cell]:
+    by %= len(cells)
+    return [*cells[by:], *cells[:by]]
