@@ -1,6 +1,7 @@
 """The shape of what the checks find, and which of many cases of one type are worth showing."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from bench import edn
@@ -14,28 +15,39 @@ EMPTY_GRAPH = "empty-transaction-graph"
 CYCLES = ("G0", "G0-process", "G0-realtime", "G1c", "G1c-process", "G1c-realtime")
 
 
+@dataclass(frozen=True)
+class Shown:
+    """Which cases of a type are shown: `count` of them at one end of the order by `measure`.
+
+    Cases of equal measure keep the order in which they were found. They are shown ascending.
+    """
+
+    count: int
+    measure: Callable[[Case], int]
+    largest: bool = False
+
+    def of(self, cases: list[Case]) -> list[Case]:
+        """Those of `cases` that are shown."""
+        ascending = sorted(cases, key=self.measure)
+        return ascending[-self.count :] if self.largest else ascending[: self.count]
+
+
 def _delta(case: Case) -> int:
     return int(case["delta"])
 
 
-def _least(count: int, measure: Callable[[Case], int]) -> Callable[[list[Case]], list[Case]]:
-    return lambda cases: sorted(cases, key=measure)[:count]
-
-
-def _largest(count: int, measure: Callable[[Case], int]) -> Callable[[list[Case]], list[Case]]:
-    return lambda cases: sorted(cases, key=measure)[-count:]
-
-
-def _first(count: int) -> Callable[[list[Case]], list[Case]]:
-    return lambda cases: cases[:count]
+def _same(case: Case) -> int:  # noqa: ARG001 - a measure like the others
+    return 0
 
 
 # How many cases of a type are shown, and which, as the real checker chooses [condense-error]; all of the
 # types that are not listed. Two types are ours: no-writer-of-value and unreplicated.
-_SHOWN: Mapping[str, Callable[[list[Case]], list[Case]]] = {
-    "duplicate": _least(32, lambda case: int(case["count"])),
-    "inconsistent-offsets": _least(32, lambda case: len(case["values"])),
-    **dict.fromkeys(("int-poll-skip", "int-send-skip", "poll-skip"), _largest(8, _delta)),
+SHOWN: Mapping[str, Shown] = {
+    "duplicate": Shown(32, lambda case: int(case["count"])),
+    "inconsistent-offsets": Shown(32, lambda case: len(case["values"])),
+    **dict.fromkeys(
+        ("int-poll-skip", "int-send-skip", "poll-skip"), Shown(8, _delta, largest=True)
+    ),
     **dict.fromkeys(
         (
             "int-nonmonotonic-poll",
@@ -43,10 +55,10 @@ _SHOWN: Mapping[str, Callable[[list[Case]], list[Case]]] = {
             "nonmonotonic-poll",
             "nonmonotonic-send",
         ),
-        _least(8, _delta),
+        Shown(8, _delta),
     ),
-    **dict.fromkeys(("no-writer-of-value", "unreplicated"), _first(32)),
-    **dict.fromkeys(CYCLES, _least(8, lambda case: len(case["steps"]))),
+    **dict.fromkeys(("no-writer-of-value", "unreplicated"), Shown(32, _same)),
+    **dict.fromkeys(CYCLES, Shown(8, lambda case: len(case["steps"]))),
 }
 
 
@@ -54,7 +66,7 @@ def condensed(anomaly: str, cases: list[Case]) -> dict[Keyword, Any]:
     """`{:count n, :errs (...)}` as it stands in results.edn, with the most telling cases."""
     if anomaly == EMPTY_GRAPH:
         return keywords(count=1, errs=True)
-    chosen = _SHOWN.get(anomaly, list)(cases)
+    chosen = SHOWN[anomaly].of(cases) if anomaly in SHOWN else cases
     return keywords(count=len(cases), errs=tuple(map(printable, chosen)))
 
 

@@ -1,6 +1,6 @@
 """All checks of a kafka history together, in the format of the real tool's results.edn (`:workload`)."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -46,17 +46,33 @@ def check(history: Sequence[Op], options: Mapping[str, Any]) -> dict[Keyword, An
     history contains.
     """
     facts = Facts(client_operations(history))
-    errors = _errors(facts, options)
-    allowed = ALLOWED | (ALLOWED_WITH_WW if options.get("ww_deps") else frozenset())
-    bad = sorted(errors.keys() - allowed)
-    undecided = options.get("strict") and not bad and not has_final_polls(facts)
+    result = verdict(
+        _errors(facts, options),
+        worst_realtime_lag(facts),
+        tuple(_info_causes(facts.history)),
+        ALLOWED | ALLOWED_WITH_WW if options.get("ww_deps") else ALLOWED,
+    )
+    valid = Keyword("valid?")
+    if options.get("strict") and result[valid] and not has_final_polls(facts):
+        result[valid] = UNKNOWN
+    return result
+
+
+def verdict(
+    errors: Mapping[str, Mapping[Keyword, Any]],
+    worst_lag: Mapping[Keyword, Any],
+    info_causes: tuple[Any, ...],
+    allowed: Collection[str] = ALLOWED,
+) -> dict[Keyword, Any]:
+    """The `:workload` map, from what results.edn says of each anomaly type that was found."""
+    bad = sorted(errors.keys() - set(allowed))
     return {
         **keywords(
-            valid=UNKNOWN if undecided else not bad,
-            worst_realtime_lag=worst_realtime_lag(facts),
+            valid=not bad,
+            worst_realtime_lag=worst_lag,
             bad_error_types=tuple(map(Keyword, bad)),
             error_types=tuple(map(Keyword, sorted(errors))),
-            info_txn_causes=tuple(_info_causes(facts.history)),
+            info_txn_causes=info_causes,
         ),
         **{Keyword(anomaly): errors[anomaly] for anomaly in sorted(errors)},
     }
@@ -70,11 +86,7 @@ def error_count(anomaly: str, error: Mapping[str, Any]) -> int:
 def _errors(facts: Facts, options: Mapping[str, Any]) -> dict[str, dict[Keyword, Any]]:
     """What results.edn says of each anomaly type that was found."""
     known = logs(facts)
-    found = {
-        **_log_cases(facts, known),
-        **_transaction_cases(facts, known),
-        **_process_cases(facts, known),
-    }
+    found = local_cases(facts, known)
     if options.get("strict") and has_final_polls(facts):
         found["unreplicated"] = list(unreplicated_cases(facts, placement(options)))
     errors = {anomaly: condensed(anomaly, cases) for anomaly, cases in found.items() if cases}
@@ -82,6 +94,15 @@ def _errors(facts: Facts, options: Mapping[str, Any]) -> dict[str, dict[Keyword,
     errors |= {anomaly: condensed(anomaly, cases) for anomaly, cases in cycles.items()}
     unseen = unseen_error(facts)
     return errors if unseen is None else {**errors, "unseen": unseen}
+
+
+def local_cases(facts: Facts, known: Mapping[Key, Log]) -> Cases:
+    """The anomalies that one key's share of a history shows as well as the whole: all but cycles and ends."""
+    return {
+        **_log_cases(facts, known),
+        **_transaction_cases(facts, known),
+        **_process_cases(facts, known),
+    }
 
 
 def _log_cases(facts: Facts, known: Mapping[Key, Log]) -> Cases:

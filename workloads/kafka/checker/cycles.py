@@ -60,7 +60,8 @@ def cycle_cases(facts: Facts, logs: Mapping[Key, Log], ww_deps: bool) -> Iterato
     graph = dependency_graph(facts, logs, ww_deps)
     if graph.is_empty() and facts.history:
         yield EMPTY_GRAPH, {}
-    for component in components(range(graph.first_moment), graph.neighbours(graph.edges)):
+    found = components(range(graph.first_moment), graph.neighbours(graph.edges))
+    for component in sorted(found, key=min):
         yield from _cases_in(set(component), graph, facts, logs)
 
 

@@ -57,6 +57,9 @@ class Facts:
     """A history of clients' operations, and the indices that more than one check needs."""
 
     history: Sequence[Op]
+    # Indices of indefinite writers that a poll of another key shows to have taken effect, where
+    # `history` is only one key's share of the whole.
+    seen_elsewhere: frozenset[int] = frozenset()
 
     @cached_property
     def invocations(self) -> dict[int, int]:
@@ -99,17 +102,16 @@ class Facts:
         for at, op in enumerate(self.history):
             if op.type == "invoke" and op.f in WRITING and at not in completed:
                 sends, _ = micro_ops(op)
-                if any(
-                    self.polled.get(key, set()) & set(run.messages) for key, run in sends.items()
-                ):
-                    unknown = Op(op.index, op.time, "info", op.process, op.f, op.value, op.extra)
-                    yield Transaction(unknown, at, len(self.history), sends, {})
+                unknown = Op(op.index, op.time, "info", op.process, op.f, op.value, op.extra)
+                writer = Transaction(unknown, at, len(self.history), sends, {})
+                if self.committed(writer):
+                    yield writer
 
     def committed(self, writer: Transaction) -> bool:
         """Whether `writer` must have taken effect: acknowledged, or indefinite and seen by a poll."""
         if writer.type != "info":
             return writer.type == "ok"
-        return any(
+        return writer.op.index in self.seen_elsewhere or any(
             not self.polled.get(key, set()).isdisjoint(run.messages)
             for key, run in writer.sends.items()
         )
@@ -168,7 +170,7 @@ class Opaque(str):
 
 def scalar(value: Any) -> Any:
     """`value` as something hashable, equal only to what is the same JSON (1, 1.0 and true are three)."""
-    if type(value) in _PLAIN:
+    if type(value) in _PLAIN or type(value) is Opaque:
         return value
     if isinstance(value, str):
         return str(value)

@@ -6,7 +6,7 @@ knows of the key had expired: a lower bound, since the poll may have happened ri
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from bench.history import Op
@@ -95,16 +95,26 @@ class Position:
         return max(0, now_ns - self._earliest_ns)
 
     def worst_key(self) -> Key:
-        """The first key, in the real checker's order, among those furthest behind."""
+        """The key to name among those furthest behind."""
         earliest = min(self._expired_ns.values())
-        return next(k for k, _ in map_order(self.offsets) if self._expired_ns[k] == earliest)
-
-    def first_key(self) -> Key:
-        """The first key in the real checker's order: the one it names while nothing lags."""
-        return map_order(self.offsets)[0][0]
+        behind = {key for key, expired in self._expired_ns.items() if expired == earliest}
+        return named_key(self.offsets, behind)
 
     def _expires(self, key: Key) -> int:
         return self._expiry[key].of(self.offsets[key]) if key in self._expiry else _NEVER
+
+
+def named_key(keys: Iterable[Key], behind: Collection[Key]) -> Key:
+    """The first of `keys` (as a process came to know them), in the real checker's order, that is `behind`."""
+    return next(key for key, _ in map_order(dict.fromkeys(keys)) if key in behind)
+
+
+def lag_report(lag_ns: int, invoked_ns: int, process: Any, key: Key) -> dict[Keyword, Any]:
+    """`:worst-realtime-lag` as in results.edn, in seconds."""
+    return keywords(time=invoked_ns / _NS, process=process, key=key, lag=lag_ns / _NS)
+
+
+NO_LAG = keywords(time=0.0, lag=0.0)  # nobody polled anything
 
 
 def worst_realtime_lag(facts: Facts) -> dict[Keyword, Any]:
@@ -113,12 +123,12 @@ def worst_realtime_lag(facts: Facts) -> dict[Keyword, Any]:
     for poll, invoked_ns, position in _polls(facts):
         lag_ns = position.lag(invoked_ns)
         if position.offsets and (worst is None or lag_ns > worst[0]):
-            key = position.worst_key() if lag_ns else position.first_key()
+            key = position.worst_key() if lag_ns else named_key(position.offsets, position.offsets)
             worst = (lag_ns, poll, invoked_ns, key)
     if worst is None:
-        return keywords(time=0.0, lag=0.0)
+        return dict(NO_LAG)
     lag_ns, poll, invoked_ns, key = worst
-    return keywords(time=invoked_ns / _NS, process=poll.process, key=key, lag=lag_ns / _NS)
+    return lag_report(lag_ns, invoked_ns, poll.process, key)
 
 
 def _polls(facts: Facts) -> Iterator[tuple[Op, int, Position]]:

@@ -1,47 +1,53 @@
 """Anomaly `unseen`: messages acknowledged but never polled by the end. [jepsen.tests.kafka unseen]"""
 
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from bench.keyword import Keyword, keywords
-from workloads.kafka.checker.facts import Facts, Key, Message
+from workloads.kafka.checker.facts import Facts, Key, Message, Transaction
 
-_SHOWN_OF_A_KEY = 32
+SHOWN_OF_A_KEY = 32
 
 
-def unseen(facts: Facts) -> dict[Key, set[Message]]:
-    """The unseen messages of each key that has any.
+def unseen(facts: Facts, final: Transaction | None) -> dict[Key, set[Message]]:
+    """The unseen messages of each key that has any; `final` is the run's last successful transaction.
 
     The real checker subtracts the polled from the sent after each operation, and a key that was polled
     before any acknowledged send of it stands there with what was polled until the next operation. So if
     the history ends with such a poll, these messages count as unseen (if anybody sent them at all).
     """
-    acknowledged = [each for each in facts.transactions if each.type == "ok"]
     sent: dict[Key, set[Message]] = {}
-    for transaction in acknowledged:
-        for key, run in transaction.sends.items():
+    for transaction in facts.transactions:
+        for key, run in transaction.sends.items() if transaction.type == "ok" else ():
             sent.setdefault(key, set()).update(run.messages)
     remaining = {key: messages - facts.polled.get(key, set()) for key, messages in sent.items()}
-    if acknowledged:
-        polled_before = {key for each in acknowledged[:-1] for key in each.polls}
-        for key, run in acknowledged[-1].polls.items():
-            if key not in sent and key not in polled_before:
-                remaining[key] = set(run.messages) & facts.writers.get(key, {}).keys()
+    for key, run in final.polls.items() if final else ():
+        if key not in sent and not _polled_before(key, final, facts):
+            remaining[key] = set(run.messages) & facts.writers.get(key, {}).keys()
     return {key: messages for key, messages in remaining.items() if messages}
 
 
 def unseen_error(facts: Facts) -> dict[Keyword, Any] | None:
     """What results.edn has as `:unseen`: the time, the number for each key, and the first of them."""
-    missing = sorted(unseen(facts).items(), key=lambda item: natural(item[0]))
-    if not missing:
-        return None
-    last = next(each for each in reversed(facts.transactions) if each.type == "ok")
+    final = next((each for each in reversed(facts.transactions) if each.type == "ok"), None)
+    missing = unseen(facts, final)
+    return unseen_report(missing, final.op.time) if final and missing else None
+
+
+def unseen_report(missing: Mapping[Key, Collection[Message]], time_ns: int) -> dict[Keyword, Any]:
+    """The entry `:unseen` of results.edn for the `missing` messages of each key."""
+    keys = sorted(missing, key=natural)
     return keywords(
-        time=last.op.time,
-        unseen={key: len(messages) for key, messages in missing},
-        messages={
-            key: tuple(sorted(messages, key=natural)[:_SHOWN_OF_A_KEY]) for key, messages in missing
-        },
+        time=time_ns,
+        unseen={key: len(missing[key]) for key in keys},
+        messages={key: tuple(sorted(missing[key], key=natural)[:SHOWN_OF_A_KEY]) for key in keys},
     )
+
+
+def _polled_before(key: Key, final: Transaction | None, facts: Facts) -> bool:
+    """Whether a successful transaction before `final` polled `key`, even in vain."""
+    polls = (each for each in facts.transactions if each.type == "ok" and key in each.polls)
+    return next(polls, final) is not final
 
 
 def natural(value: Any) -> tuple[str, int, str]:
