@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from tests.sim.garbage import collected_quietly
+from simulation.garbage import collected_quietly
 
 settings.register_profile("ci", derandomize=True, deadline=None, database=None)
 settings.register_profile("dev", deadline=None)
@@ -16,6 +16,6 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 @pytest.fixture
 def garbage_collected() -> Iterator[None]:
-    """The nodes that die in a test are gone when it ends (see `tests.sim.garbage`)."""
+    """The nodes that die in a test are gone when it ends (see `simulation.garbage`)."""
     with collected_quietly():
         yield

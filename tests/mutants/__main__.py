@@ -6,7 +6,7 @@ import click
 
 from tests.mutants.kill import SEEDS_MAX, kill
 from tests.mutants.mutants import MUTANTS
-from tests.sim.garbage import collected_quietly
+from simulation.garbage import collected_quietly
 
 HEADER = f"""\
 # Mutants of the leaderless log

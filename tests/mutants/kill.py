@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from leaderless.core.headlog.view import InvariantBroken
 from tests.mutants.mutant import Mutant, StaleMutant
-from tests.sim.oracle import Breach
+from simulation.oracle import Breach
 from tests.sim.scenario import Scenario
 from tests.sim.world import run
 

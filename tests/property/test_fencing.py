@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.cluster import Cluster, Flying
 from tests.fakes import Body, LinKv
-from tests.sim.oracle import Asked, Oracle
+from simulation.oracle import Asked, Oracle
 
 NODES = ["n0", "n1", "n2"]
 ACTS = st.tuples(

@@ -6,7 +6,7 @@ from collections import Counter
 
 import click
 
-from tests.sim.garbage import collected_quietly
+from simulation.garbage import collected_quietly
 from tests.sim.scenario import Scenario
 from tests.sim.world import run
 

@@ -28,7 +28,7 @@ from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.core.strategy import Options
 from tests.fakes import LinKv, StrategyMaker, new_session
 from tests.sim.node import Message, Node
-from tests.sim.oracle import HEAD, Asked, Body, Oracle, require
+from simulation.oracle import HEAD, Asked, Body, Oracle, require
 from tests.sim.scenario import Scenario
 from tests.sim.weather import NS, Weather
 

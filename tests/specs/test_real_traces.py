@@ -13,7 +13,7 @@ from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.core.strategy import Context
 from specs.tools.traces import FIELDS, Trace
 from specs.tools.validate import validate
-from tests.sim.garbage import collected_quietly
+from simulation.garbage import collected_quietly
 from tests.sim.scenario import Scenario
 from tests.sim.world import run
 

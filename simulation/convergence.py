@@ -1,0 +1,86 @@
+"""After the faults: does every node still serve, and do all of them hold the same log?
+
+One client asks all nodes side by side: to take a message (the probe), and then for the whole log, polling on
+from where the last answer ended until nothing comes.
+"""
+
+from typing import Any
+
+from bench.net import Network
+from simulation.oracle import require
+
+Body = dict[str, Any]
+PROBE = "probe"
+
+
+class Epilogue:
+    """`waiting` are the nodes that owe an answer; `committed` is what each node listed."""
+
+    def __init__(self, network: Network, client: str, nodes: tuple[str, ...]) -> None:
+        self.client = client
+        self.waiting: set[str] = set()
+        self.committed: dict[str, dict[str, int]] = {}
+        self._network = network
+        self._nodes = nodes
+        self._logs: dict[str, dict[str, list[list[Any]]]] = {node: {} for node in nodes}
+        self._keys: list[str] = []
+        self._asked = 0
+        network.add(client, self._told)
+
+    def probe(self) -> None:
+        """Send a message through every node."""
+        for node in self._nodes:
+            self._ask(node, {"type": "send", "key": PROBE, "msg": node})
+
+    def read(self, keys: list[str]) -> None:
+        """Read these keys from the beginning, through every node."""
+        self._keys = keys
+        for node in self._nodes:
+            self._poll(node)
+
+    def list_committed(self, keys: list[str]) -> None:
+        """Ask every node for the committed offsets."""
+        for node in self._nodes:
+            self._ask(node, {"type": "list_committed_offsets", "keys": keys})
+
+    def judge(self) -> None:
+        """Raise `Breach` unless all nodes have shown the same log, with every probe in it."""
+        first, *others = self._nodes
+        for node in others:
+            for key in self._keys:
+                mine, its = (self._logs[each].get(key, []) for each in (first, node))
+                text = f"key {key} differs: {_difference(first, mine, node, its)}"
+                require(mine == its, "Convergence", text)
+        probes = [msg for _, msg in self._logs[first].get(PROBE, [])]
+        missing = sorted(set(self._nodes) - set(probes))
+        require(not missing, "Convergence", f"acknowledged and gone: the probes of {missing}")
+
+    def _ask(self, node: str, body: Body) -> None:
+        self._asked += 1
+        self.waiting.add(node)
+        self._network.send(self.client, node, {**body, "msg_id": self._asked})
+
+    def _poll(self, node: str) -> None:
+        log = self._logs[node]
+        offsets = {key: log[key][-1][0] + 1 if key in log else 0 for key in self._keys}
+        self._ask(node, {"type": "poll", "offsets": offsets})
+
+    def _told(self, node: str, body: Body, _wire: bytes) -> None:
+        self.waiting.discard(node)
+        match body:
+            case {"type": "poll_ok", "msgs": msgs}:
+                found = {key: pairs for key, pairs in msgs.items() if pairs}
+                for key, pairs in found.items():
+                    self._logs[node].setdefault(key, []).extend(pairs)
+                if found:
+                    self._poll(node)
+            case {"type": "list_committed_offsets_ok", "offsets": offsets}:
+                self.committed[node] = offsets
+            case {"type": "error", "text": text}:
+                require(False, "Progress", f"after all faults {node} says: {text}")
+
+
+def _difference(first: str, mine: list[Any], node: str, its: list[Any]) -> str:
+    pairs = enumerate(zip(mine, its, strict=False))
+    at = next((i for i, (a, b) in pairs if a != b), min(len(mine), len(its)))
+    return f"{first} holds {len(mine)}, {node} {len(its)}, first {mine[at : at + 1]}, {its[at : at + 1]}"

@@ -1,0 +1,102 @@
+"""Runs a scenario and says what was wrong with it, by name."""
+
+import time
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from bench.failure import RunFailure
+from bench.history import Op
+from leaderless.core.headlog.view import InvariantBroken
+from simulation.garbage import collected_quietly
+from simulation.nodes import MakeSpeaker, StrategyMaker
+from simulation.oracle import Breach
+from simulation.scenario import Scenario
+from simulation.world import World
+
+# What the checker says of a run too short for a single send, which a simulation may be.
+HARMLESS = frozenset(("empty-transaction-graph",))
+# What it says of every run that ended before its final polls.
+UNFINISHED = frozenset(("unseen", "unreplicated"))
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """`name`: an invariant, an anomaly type of the checker, `crash` or `aborted`; `text`: what was seen."""
+
+    name: str
+    text: str
+
+
+@dataclass(slots=True)
+class Report:
+    """What a simulated run showed. `message_id`: in whose step it ended, when it ended early."""
+
+    scenario: Scenario
+    failures: list[Failure]
+    digest: str
+    virtual_s: float
+    cpu_s: float
+    operations: int
+    history: list[Op] = field(default_factory=list)
+    message_id: int | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The names of what is wrong, the first first."""
+        return [failure.name for failure in self.failures]
+
+
+def simulate(
+    scenario: Scenario,
+    make: StrategyMaker | None = None,
+    *,
+    speaker: MakeSpeaker | None = None,
+) -> Report:
+    """Run a scenario and judge it; never raises for what a node does."""
+    began_s = time.process_time()
+    with collected_quietly():
+        return judged(World(scenario, make, speaker=speaker), began_s)
+
+
+def judged(world: World, began_s: float | None = None) -> Report:
+    """Execute a world and judge it."""
+    began_s = time.process_time() if began_s is None else began_s
+    failures: list[Failure] = []
+    try:
+        outcome = world.execute()
+        failures += _aborted(outcome.failure)
+    except Breach as breach:
+        failures.append(Failure(breach.name, str(breach).partition(": ")[2]))
+    except InvariantBroken as broken:
+        name, _, text = str(broken).partition(": ")
+        failures.append(Failure(name, text))
+    except Exception as crash:
+        failures.append(Failure("crash", f"{crash!r}\n{traceback.format_exc(limit=-6)}"))
+    ended_early = bool(failures)
+    failures += _anomalies(world, HARMLESS | UNFINISHED if ended_early else HARMLESS)
+    return Report(
+        scenario=world.scenario,
+        failures=failures,
+        digest=world.digest,
+        virtual_s=world.virtual_s,
+        cpu_s=time.process_time() - began_s,
+        operations=world.operations(),
+        history=world.recorder.ops,
+        message_id=world.watch.message_id if ended_early else None,
+    )
+
+
+def _aborted(failure: RunFailure | None) -> Iterator[Failure]:
+    if failure:
+        yield Failure("aborted", str(failure))
+
+
+def _anomalies(world: World, harmless: frozenset[str]) -> Iterator[Failure]:
+    """What the workload's checker holds against the history."""
+    options = world.options.as_dict()
+    result: dict[Any, Any] = world.workload.check(world.recorder.ops, options)
+    for name in result["bad-error-types"]:
+        if str(name) not in harmless:
+            yield Failure(str(name), f"{result[name]}"[:500])
