@@ -10,6 +10,7 @@ EXIT_BAD_ARGUMENTS, EXIT_CRASHED = 254, 255
 # Sub-command -> what it does, and the module in which it is a function of that name.
 COMMANDS = {
     "check": ("judge histories, ours or the real tool's", "bench.commands.check"),
+    "serve": ("show the runs of a store in a browser", "analysis.pages.command"),
     "simulate": ("run clusters on a virtual clock, from seeds", "simulation.command"),
     "sweep": ("run a matrix of tests, resumable", "bench.commands.sweep"),
     "test": ("run a test and judge it", "bench.commands.test"),
