@@ -10,6 +10,8 @@ from leaderless.core.strategy import Options
 from tests.cluster import Cluster
 from tests.sim.scenario import Scenario
 from tests.sim.world import run
+from tests.virtual import VirtualRun
+from tests.virtual_nodes import nodes_of
 
 pytestmark = pytest.mark.usefixtures("garbage_collected")
 BUSY = Scenario(seed=5, nodes=4, clients_per_node=4, rate=400.0, fault_s=2.0, hop_ms=5.0)
@@ -77,6 +79,46 @@ def test_a_repeated_commit_costs_nothing() -> None:
         cluster.pass_time(COMMITS_IDLE_S)
         cluster.settle()
     assert cluster.store.registers["head"]["version"] == 1
+
+
+@pytest.mark.parametrize("meanwhile", ["fenced", "silent"])
+def test_committed_offsets_outlive_what_keeps_them_from_the_log(meanwhile: str) -> None:
+    """No send follows that they could ride with: they are tried again on their own."""
+    cluster = Cluster(["n0", "n1"], "leaderless")
+    answers(cluster, "n0", {"type": "send", "key": "k", "msg": 1})
+    answers(cluster, "n0", {"type": "commit_offsets", "offsets": {"k": 0}})
+    if meanwhile == "fenced":
+        answers(cluster, "n1", {"type": "fence"})
+    for _ in range(10):  # nothing that n0 asks for arrives, or it is refused
+        cluster.pass_time(COMMITS_IDLE_S / 2)
+        if meanwhile == "fenced":
+            cluster.settle()
+        cluster.flying.clear()
+    answers(cluster, "n1", {"type": "unfence"})
+    for _ in range(10):
+        cluster.pass_time(COMMITS_IDLE_S / 2)
+        cluster.settle()
+    listed = answers(cluster, "n1", {"type": "list_committed_offsets", "keys": ["k"]})
+    assert listed["offsets"] == {"k": 0}
+
+
+def test_two_groups_that_cannot_hand_over_take_turns_at_the_store() -> None:
+    """One node is cut off from four. Its commits in a row, each with a look at the head beside it, went
+    uncounted, so it never rested: all the others waited for the partition to end.
+    """
+    cut_off = VirtualRun(
+        make_host=nodes_of("leaderless"),
+        nodes=tuple(f"n{number}" for number in range(5)),
+        concurrency=10,
+        rate=1000.0,
+        latency_ms=10,
+        time_limit_s=3,
+        nemesis=("partition",),
+        nemesis_interval_s=2,
+        seed="2",
+    )
+    sends = [op for op in cut_off.history if op.f == "send" and op.type != "invoke"]
+    assert {op.type for op in sends} == {"ok"}
 
 
 @pytest.mark.parametrize(("first", "then", "epochs"), [("fence", "unfence", [1, 2, 2, 3])])

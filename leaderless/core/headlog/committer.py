@@ -50,6 +50,7 @@ class Committer:
         self._running = False
         self._failures = 0  # in a row
         self._in_a_row = 0  # commits without a pause
+        self._committed_at = float("-inf")
         self._own = Rate()
         self._sealing: Signal | None = None
         self._sealed = -1  # the last segment that is known to be written
@@ -64,14 +65,12 @@ class Committer:
             yield Start(self._run())
 
     def _run(self) -> Process:
-        yield from self._linger()
         while self._jobs:
+            yield from self._linger(self._rest_s())
             with suppress(StoreSilent):  # a job may be in the log, or get there still: ask again
                 yield from self._commit()
             yield from self._settle()
-            if self._jobs:
-                yield from self._linger(self._rest_s())
-        self._running, self._in_a_row = False, 0
+        self._running = False
 
     def _rest_s(self) -> float:
         """Between commits without a pause, now and then a round trip of rest.
@@ -79,9 +78,12 @@ class Committer:
         A node that reaches nobody must commit for itself: it reads the head, and one round trip later
         replaces it. Against an endless row of commits it would lose for ever.
         """
+        round_trip_s = self._replica.store.mean_s
+        if self._clock.now - self._committed_at > round_trip_s:
+            self._in_a_row = 0
         if self._in_a_row % REST_EVERY or not self._in_a_row:
             return 0.0
-        return self._replica.store.mean_s
+        return round_trip_s
 
     def _linger(self, rest_s: float = 0.0) -> Process:
         """Wait for company, after `rest_s`: at least for what arrived together with the first."""
@@ -118,14 +120,11 @@ class Committer:
         outcome = (yield Together(calls))[0]
         if isinstance(outcome, Ok | Mismatch | Missing):
             replica.store.took(self._clock.now - asked_at)
-        self._failures += not isinstance(outcome, Ok)
+        self._count(isinstance(outcome, Ok))
         if replica.head is not old:
             return  # another process learnt of a newer head, which includes ours if ours came about
         if isinstance(outcome, Ok):
             replica.committed(new, entries, asked_at)
-            self._failures = 0
-            self._in_a_row += 1
-            self._own.happened(1, self._clock.now)
             if new.full:
                 yield Start(self._seal_ahead(new))
         else:
@@ -134,6 +133,17 @@ class Committer:
             else:
                 replica.trace("Unknown", steps.carried, entries)
             yield from replica.refresh()
+
+    def _count(self, committed: bool) -> None:
+        """Learn how an attempt ended."""
+        if committed:
+            self._failures = 0
+            self._in_a_row += 1
+            self._committed_at = self._clock.now
+            self._own.happened(1, self._clock.now)
+        else:
+            self._failures += 1
+            self._in_a_row = 0
 
     def _eligible(self, head: Head) -> list[Batch]:
         """The batches that belong into the log now, each once, up to COMMIT_BYTES."""

@@ -67,6 +67,9 @@ class Producer:
         for key, offset in event.offsets.items():
             if offset > max(self.commits.get(key, -1), committed.get(key, -1)):
                 self.commits[key] = offset
+        yield from self._plan_flush()
+
+    def _plan_flush(self) -> Process:
         if self.commits and not self._flush_planned:
             self._flush_planned = True
             yield Start(self._flush())
@@ -95,14 +98,12 @@ class Producer:
             while self._has_work:
                 yield from self._refresh()
                 if self._replica.head.fenced:
-                    self._flush_due = False
-                    yield from self._refuse("temporarily-unavailable", "the log is fenced")
+                    yield from self._give_up("temporarily-unavailable", "the log is fenced")
                     break
                 yield from self._linger()
                 yield from self._produce(lane)
         except StoreSilent as silent:
-            self._flush_due = False
-            yield from self._refuse("timeout", str(silent))
+            yield from self._give_up("timeout", str(silent))
         finally:
             self._idle.append(lane)
 
@@ -133,6 +134,7 @@ class Producer:
             self._replica.trace("Reject", steps.named, batch)
             self._waiting[:0] = sends
             self._waiting_bytes += _bytes_of(sends)
+            yield from self._plan_flush()
 
     def _take_waiting(self) -> list[Send]:
         """What waits longest, up to BATCH_BYTES."""
@@ -169,8 +171,10 @@ class Producer:
             yield Reply(send.request, SendOk(offsets[send.key]))
             offsets[send.key] += 1
 
-    def _refuse(self, error: str, text: str) -> Process:
-        """Answer every send that is in no batch with an error."""
+    def _give_up(self, error: str, text: str) -> Process:
+        """Answer every send that is in no batch with an error; committed offsets try again later."""
+        self._flush_due = False
+        yield from self._plan_flush()
         refused, self._waiting, self._waiting_bytes = self._waiting, [], 0
         for send in refused:
             yield Reply(send.request, Failure(error, text))
