@@ -7,6 +7,8 @@ from typing import Any
 import click
 
 from bench.nemesis import FAULTS
+from bench.nemesis.partition import REAL_SHAPES, SHAPES
+from bench.nemesis.targets import MIXED, TARGET_WORDS
 
 LATENCIES = ("constant", "uniform", "exponential")
 TOPOLOGIES = ("line", "grid", "total", "tree", "tree2", "tree3", "tree4")
@@ -106,6 +108,20 @@ TEST_FLAGS: list[Callable[..., Any]] = [
         show_default=True,
         callback=_above_zero,
         help="Mean seconds between faults.",
+    ),
+    click.option(
+        "--nemesis-targets",
+        type=click.Choice(TARGET_WORDS),
+        default=MIXED,
+        show_default=True,
+        help="Which nodes a fault takes; partitions have shapes instead. (ours)",
+    ),
+    click.option(
+        "--partition-shapes",
+        default=",".join(REAL_SHAPES),
+        show_default=True,
+        callback=_comma_list(tuple(SHAPES)),
+        help=f"Shapes of partitions, separated by commas: {', '.join(SHAPES)}. (ours)",
     ),
     click.option("--key-count", type=_POSITIVE, help="How many keys at a time."),
     click.option("--max-writes-per-key", type=_POSITIVE, default=16, show_default=True),

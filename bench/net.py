@@ -84,6 +84,7 @@ class Network:
     def add(self, name: str, deliver: Deliver) -> None:
         """Connect an endpoint. Names that begin with `c` are clients, as in Maelstrom."""
         self._endpoints[name] = deliver
+        self._gone.discard(name)
 
     def remove(self, name: str) -> None:
         """Disconnect an endpoint; messages to it are lost from now on."""

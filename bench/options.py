@@ -9,6 +9,9 @@ from typing import Any
 
 import click
 
+from bench.nemesis.partition import REAL_SHAPES
+from bench.nemesis.targets import MIXED
+
 DEFAULT_NODES = ("n1", "n2", "n3", "n4", "n5")
 SERVICE_NAMES = ("lin-kv", "lin-tso", "lww-kv", "seq-kv")
 
@@ -31,6 +34,8 @@ class TestOptions:
     latency_dist: str = "constant"
     nemesis: tuple[str, ...] = ()
     nemesis_interval_s: float = 10
+    nemesis_targets: str = MIXED
+    partition_shapes: tuple[str, ...] = REAL_SHAPES
     recovery_time_s: float = 10
     key_count: int | None = None
     max_writes_per_key: int = 16
@@ -67,6 +72,8 @@ def from_flags(flags: Mapping[str, Any]) -> TestOptions:
         latency_dist=flags["latency_dist"],
         nemesis=flags["nemesis"],
         nemesis_interval_s=flags["nemesis_interval"],
+        nemesis_targets=flags["nemesis_targets"],
+        partition_shapes=flags["partition_shapes"],
         recovery_time_s=flags["recovery_time"],
         key_count=flags["key_count"],
         max_writes_per_key=flags["max_writes_per_key"],

@@ -15,14 +15,16 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, BinaryIO, Protocol
 
-from bench.failure import RunFailure, clip, indent
+from bench.cluster import Cluster
+from bench.failure import RunFailure
 from bench.generator import FinalPhase, MainPhase, Phase
 from bench.history import Op
-from bench.hosts import Host, Hosts, OnFailure, OnLine
+from bench.hosts import Hosts, OnFailure, OnLine
 from bench.journal import Journal
 from bench.loop import Loop
-from bench.nemesis import PartitionNemesis
-from bench.net import Deliver, Network, latency
+from bench.nemesis.build import make_faults
+from bench.nemesis.nemesis import Nemesis
+from bench.net import Network, latency
 from bench.options import TestOptions
 from bench.recorder import Recorder
 from bench.services import connect, default_services
@@ -30,7 +32,6 @@ from bench.services.consistency import Consistency
 from bench.worker import ClientIds, Worker
 from bench.workload import Setting, Workload
 
-INIT_LIMIT_S = 10
 _FLUSH_NS = 250_000_000
 
 MakeHosts = Callable[[OnLine, OnFailure], Hosts]
@@ -87,12 +88,12 @@ class Run:
         self.network = self._make_network()
         self._hosts = make_hosts(self._receive, self.fail)
         self._client_ids = ClientIds()
+        self.cluster = Cluster(options.nodes, loop, self.network, self._client_ids, self.fail)
         self.workload = build_workload(
             Setting(options.nodes, options.concurrency, options.as_dict(), self._random)
         )
         self._workers = [self._make_worker(number) for number in range(options.concurrency)]
         self.nemesis = self._make_nemesis()
-        self._nemesis_runs = False
         self._phase: Phase | None = None
 
     def fail(self, failure: RunFailure) -> None:
@@ -105,8 +106,7 @@ class Run:
 
     def fault(self) -> str:
         """The fault that is active, or an empty string."""
-        shape = self.nemesis.active if self.nemesis else None
-        return f"partition ({shape})" if shape else ""
+        return ", ".join(f"{name} ({intent})" for name, intent in self.nemesis.active())
 
     def execute(self) -> Outcome:
         """Do it all. A failure is in the outcome, not raised; no node is left behind."""
@@ -134,10 +134,9 @@ class Run:
         self._run_phase(self._main_phase())
         if self.workload.final_generator is None:
             return
-        if self.nemesis:
-            self._nemesis_runs = False
-            self.nemesis.stop()
         self._watcher.phase("recovery")
+        self.nemesis.stop()
+        self._wait(lambda: self.nemesis.over and self.cluster.ready)
         self._sleep(self.options.recovery_time_s)
         self._watcher.phase("final phase")
         generator, limit_s = self.workload.final_generator, self.workload.final_limit_s
@@ -156,36 +155,11 @@ class Run:
     def _start_nodes(self) -> None:
         self._watcher.phase("starting the nodes")
         connect(self.network, self._services())
-        hosts = self._hosts.start()
-        for host in hosts:
-            self.network.add(host.name, _giver(host))
-        waiting = {host.name for host in hosts}
-        for host in hosts:
-            self._initialise(host, waiting)
-        self._wait(lambda: not waiting)
-
-    def _initialise(self, host: Host, waiting: set[str]) -> None:
-        client = self._client_ids.next()
-
-        def deliver(_src: str, body: dict[str, Any], _wire: bytes) -> None:
-            if body.get("type") != "init_ok" or body.get("in_reply_to") != 1:
-                self.fail(_bad_init(host.name, body))
-            waiting.discard(host.name)
-
-        def expire() -> None:
-            if host.name in waiting:
-                self.fail(_no_init(host))
-
-        self.network.add(client, deliver)
-        self._loop.call_at(self._loop.now_ns() + int(INIT_LIMIT_S * 1e9), expire)
-        nodes = list(self.options.nodes)
-        body = {"type": "init", "node_id": host.name, "node_ids": nodes, "msg_id": 1}
-        self.network.send(client, host.name, body)
+        self.cluster.connect(self._hosts.start())
+        self._wait(lambda: self.cluster.ready)
 
     def _main_phase(self) -> Phase:
-        if self.nemesis:
-            self._nemesis_runs = True
-            self._loop.call_soon(self._turn_nemesis)
+        self.nemesis.start(self.options.time_limit_s)
         return MainPhase(
             self._loop,
             self.recorder,
@@ -195,12 +169,6 @@ class Run:
             limit_s=self.options.time_limit_s,
             random=self._random("schedule"),
         )
-
-    def _turn_nemesis(self) -> None:
-        limit_ns = int(self.options.time_limit_s * 1e9)
-        if self._nemesis_runs and self.nemesis and self.recorder.now_ns() < limit_ns:
-            pause_ns = self.nemesis.turn()
-            self._loop.call_at(self._loop.now_ns() + pause_ns, self._turn_nemesis)
 
     def _run_phase(self, phase: Phase) -> None:
         self._phase = phase
@@ -267,32 +235,8 @@ class Run:
             on_failure=self.fail,
         )
 
-    def _make_nemesis(self) -> PartitionNemesis | None:
-        if "partition" not in self.options.nemesis:
-            return None
-        return PartitionNemesis(
-            self.network,
-            self.options.nodes,
-            self.options.nemesis_interval_s,
-            self._random("nemesis"),
-            self.recorder.record,
-        )
-
-
-def _giver(host: Host) -> Deliver:
-    deliver = host.deliver
-    return lambda _src, _body, wire: deliver(wire)
-
-
-def _no_init(host: Host) -> RunFailure:
-    return RunFailure(
-        f"Node {host.name} did not answer its init message within {INIT_LIMIT_S} s:"
-        f" {host.postmortem()}"
-    )
-
-
-def _bad_init(node: str, body: dict[str, Any]) -> RunFailure:
-    return RunFailure(
-        f"Node {node} should have answered its init message with\n"
-        f'  {{"type": "init_ok", "in_reply_to": 1}}\nbut answered\n{indent(clip(repr(body)))}'
-    )
+    def _make_nemesis(self) -> Nemesis:
+        options = self.options
+        faults = make_faults(options, self.network, self.cluster)
+        record, interval_s = self.recorder.record, options.nemesis_interval_s
+        return Nemesis(faults, self._loop, interval_s, self._random, record)

@@ -19,7 +19,23 @@ class Host(Protocol):
         ...
 
     def deliver(self, message: bytes) -> None:
-        """Give the node one message, without a newline."""
+        """Give the node one message, without a newline; lost when the node is killed."""
+        ...
+
+    def kill(self) -> None:
+        """End the node this instant (SIGKILL): its memory, and what is on its way to or from it, is lost."""
+        ...
+
+    def restart(self) -> None:
+        """Start a killed node again: the same name, an empty memory (`RunFailure` when it cannot be)."""
+        ...
+
+    def pause(self) -> None:
+        """Let the node stand still (SIGSTOP). Messages to it are kept; a killed node is left alone."""
+        ...
+
+    def resume(self) -> None:
+        """Let a paused node go on (SIGCONT), with the messages that came meanwhile."""
         ...
 
     def postmortem(self) -> str:

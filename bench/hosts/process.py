@@ -70,6 +70,7 @@ class ProcessHost:
         self._partial_bytes = 0
         self._last_lines: deque[bytes] = deque(maxlen=_KEPT_LINES)
         self._ended = False
+        self._paused = False
 
     @property
     def process(self) -> subprocess.Popen[bytes]:
@@ -82,7 +83,10 @@ class ProcessHost:
 
     def start(self) -> None:
         """Start the process in the system's temporary folder, as Maelstrom does."""
-        with self.log.open("wb") as log:
+        self._start("wb")
+
+    def _start(self, mode: str) -> None:
+        with self.log.open(mode) as log:
             try:
                 self._process = subprocess.Popen(
                     self._command,
@@ -107,15 +111,47 @@ class ProcessHost:
 
     def deliver(self, message: bytes) -> None:
         """Queue a message; it leaves at the end of this turn of the loop."""
+        if self._ended:
+            return
         if not self._outbox and not self._unsent:
             self._loop.call_soon(self._flush)
         self._outbox.append(message)
         self._unread_bytes += len(message) + 1
-        if self._unread_bytes > _UNREAD_LIMIT_BYTES:
+        if self._unread_bytes > _UNREAD_LIMIT_BYTES and not self._paused:
             self._fail(
                 f"Node {self.name} does not read its stdin: {self._unread_bytes // 2**20} MiB of"
                 f" messages wait for it.\n{self.postmortem()}"
             )
+
+    def kill(self) -> None:
+        """SIGKILL to the whole process group; what the pipes hold is lost."""
+        if self.process.poll() is not None:
+            self._await_exit(0)  # it died before, by itself
+            return
+        self.close()
+        self.signal(signal.SIGKILL)
+        self.process.wait()
+        self._process = None  # its number may be given to another process from now on
+
+    def restart(self) -> None:
+        """Start the program again, with the same log."""
+        self._outbox, self._unsent, self._unread_bytes = [], memoryview(b""), 0
+        self._partial, self._partial_bytes = [], 0
+        self._awaits_room = self._ended = self._paused = False
+        self._last_lines.clear()
+        self._start("ab")
+
+    def pause(self) -> None:
+        """SIGSTOP to the whole process group. Its pipe fills up; the rest waits here."""
+        self._paused = self._process is not None
+        self.signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT to the whole process group."""
+        if self._paused:
+            self._paused = False
+            self._unread_bytes = 0  # what came while it could not read is not held against it
+            self.signal(signal.SIGCONT)
 
     def postmortem(self) -> str:
         """Exit status, the last lines on stdout and stderr, and where the rest is."""

@@ -62,6 +62,7 @@ class ProcessHosts:
         for host in self._hosts:
             host.close()
             host.signal(signal.SIGTERM)
+            host.signal(signal.SIGCONT)  # a paused one could not end
         started = [host for host in self._hosts if host.started]
         deadline = time.monotonic() + _TERM_GRACE_S
         while time.monotonic() < deadline and any(h.process.poll() is None for h in started):

@@ -1,13 +1,18 @@
-"""Faults: the shapes of partitions, and that they alternate."""
+"""Faults: the shapes of partitions, the choice of nodes, and that turns alternate."""
 
+from itertools import pairwise
 from random import Random
 
 import pytest
 
-from bench import nemesis
-from bench.nemesis import PartitionNemesis
+from bench.loop import VirtualLoop
+from bench.nemesis import DEEDS, FAULTS
+from bench.nemesis.nemesis import Nemesis
+from bench.nemesis.partition import REAL_SHAPES, SHAPES, Partition
+from bench.nemesis.targets import TARGETS, choose_targets
 
 SIZES = [1, 2, 3, 4, 5, 7, 9, 25]
+SECOND = 1_000_000_000
 
 
 def nodes_of(count):
@@ -18,11 +23,11 @@ def heard(cut, nodes):
     return {node: set(nodes) - cut.get(node, set()) for node in nodes}
 
 
-@pytest.mark.parametrize("shape", nemesis.SHAPES)
+@pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("count", SIZES)
 def test_everyone_hears_itself_and_only_nodes_are_cut(shape, count):
     nodes = nodes_of(count)
-    cut = nemesis.SHAPES[shape](nodes, Random(1))
+    cut = SHAPES[shape](nodes, Random(1))
     assert set(cut) <= set(nodes)
     assert all(node not in senders <= set(nodes) for node, senders in cut.items())
 
@@ -31,24 +36,61 @@ def test_everyone_hears_itself_and_only_nodes_are_cut(shape, count):
 def test_sizes_of_the_smaller_side(count):
     nodes = nodes_of(count)
 
-    def smaller(cut):
-        return min(len(each) for each in heard(cut, nodes).values())
+    def smaller(shape):
+        return min(len(each) for each in heard(SHAPES[shape](nodes, Random(1)), nodes).values())
 
-    assert smaller(nemesis.one(nodes, Random(1))) == 1
-    assert smaller(nemesis.majority(nodes, Random(1))) == max(count // 2, 1)
+    assert smaller("one") == 1
+    assert smaller("majority") == max(count // 2, 1)
     third = (count - 1) // 3
-    assert smaller(nemesis.minority_third(nodes, Random(1))) == (third or count)
+    assert smaller("minority-third") == (third or count)
 
 
 @pytest.mark.parametrize("count", [3, 4, 5, 6, 7, 9, 25])
 def test_in_a_majorities_ring_everyone_hears_a_majority(count):
     nodes = nodes_of(count)
-    hears = heard(nemesis.majorities_ring(nodes, Random(1)), nodes)
+    hears = heard(SHAPES["majorities-ring"](nodes, Random(1)), nodes)
     assert all(len(each) > count / 2 for each in hears.values())
     if count >= 5:
         assert all(a in hears[b] for a in nodes for b in hears[a])
     if count <= 5:
         assert len({frozenset(each) for each in hears.values()}) == count
+
+
+@pytest.mark.parametrize("count", [3, 4, 5, 9])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_bridge_joins_two_halves_that_do_not_hear_each_other(count, seed):
+    nodes = nodes_of(count)
+    hears = heard(SHAPES["bridge"](nodes, Random(seed)), nodes)
+    bridges = [node for node in nodes if hears[node] == set(nodes)]
+    assert len(bridges) == 1
+    halves = {frozenset(hears[node] - set(bridges)) for node in nodes if node not in bridges}
+    first, second = sorted(halves, key=len)
+    assert first.isdisjoint(second)
+    assert len(second) - len(first) == (count - 1) % 2
+    assert first | second | set(bridges) == set(nodes)
+
+
+@pytest.mark.parametrize("count", [2, 3, 5, 9])
+@pytest.mark.parametrize("seed", range(5))
+def test_one_way_some_are_heard_by_the_rest_and_do_not_hear_it(count, seed):
+    nodes = nodes_of(count)
+    hears = heard(SHAPES["one-way"](nodes, Random(seed)), nodes)
+    deaf = {node for node in nodes if hears[node] != set(nodes)}
+    assert 0 < len(deaf) < count
+    assert all(hears[node] == deaf for node in deaf)
+
+
+def test_the_sizes_of_targets():
+    nodes = nodes_of(5)
+
+    def sizes(word):
+        return {len(choose_targets(word, nodes, Random(seed))[1]) for seed in range(200)}
+
+    assert [sizes(word) for word in ("one", "minority", "majority", "all")] == [{1}, {2}, {3}, {5}]
+    assert sizes("random") == {1, 2, 3, 4, 5}
+    words = {choose_targets("mixed", nodes, Random(seed))[0] for seed in range(200)}
+    assert words == set(TARGETS)
+    assert choose_targets("minority", ["n0"], Random(1)) == ("minority", ["n0"])
 
 
 class FakeNetwork:
@@ -62,29 +104,69 @@ class FakeNetwork:
         self.calls.append("heal")
 
 
+class Stage:
+    """A nemesis on a virtual clock, and what it recorded: (time, f, value)."""
+
+    def __init__(self, *faults, seed="1", limit_s=20_000):
+        self.loop = VirtualLoop()
+        self.recorded = []
+        self.nemesis = Nemesis(
+            faults, self.loop, 10, lambda name: Random(f"{seed}/{name}"), self.record
+        )
+        self.nemesis.start(limit_s)
+        self.run(limit_s)
+
+    def record(self, kind, process, f, value):
+        assert (kind, process) == ("info", "nemesis")
+        self.recorded.append((self.loop.now_ns(), f, value))
+
+    def run(self, until_s):
+        over = []
+        self.loop.call_at(until_s * SECOND, over.append, True)
+        self.loop.run_until(lambda: bool(over))
+
+
 def test_cutting_and_healing_alternate_and_are_recorded():
-    network, recorded = FakeNetwork(), []
-    subject = PartitionNemesis(network, nodes_of(5), 10, Random(1), lambda *op: recorded.append(op))
-    pauses = [subject.turn() for _ in range(2000)]
-    assert network.calls == ["cut", "heal"] * 1000
-    assert sum(pauses) / 2000 / 1e9 == pytest.approx(10, rel=0.05)
-    assert 0 <= min(pauses) <= max(pauses) < 20e9
-    kinds = [(op[0], op[1], op[2]) for op in recorded[:4]]
-    start, stop = ("info", "nemesis", "start-partition"), ("info", "nemesis", "stop-partition")
-    assert kinds == [start, start, stop, stop]
-    assert recorded[0][3] in nemesis.SHAPES
-    assert recorded[1][3][0] == "isolated"
-    assert [recorded[2][3], recorded[3][3]] == [None, "network-healed"]
-    assert {op[3] for op in recorded[::4]} == set(nemesis.SHAPES)
+    network = FakeNetwork()
+    stage = Stage(Partition(network, nodes_of(5)))
+    turns = stage.recorded[::2]
+    assert len(turns) > 1000
+    assert network.calls[:4] == ["cut", "heal"] * 2
+    assert [f for _, f, _ in stage.recorded[:4]] == ["start-partition"] * 2 + ["stop-partition"] * 2
+    assert turns[0][0] == 0  # as the real tool's
+    gaps = [later[0] - sooner[0] for sooner, later in pairwise(turns)]
+    assert sum(gaps) / len(gaps) / SECOND == pytest.approx(10, rel=0.05)
+    assert 0 <= min(gaps) <= max(gaps) < 20 * SECOND
+    assert {value for _, _, value in stage.recorded[::4]} == set(REAL_SHAPES)
+    values = [value for _, _, value in stage.recorded[1:4]]
+    assert values[0][0] == "isolated"
+    assert values[1:] == [None, "network-healed"]
 
 
 def test_the_same_seed_gives_the_same_faults():
     def faults(seed):
-        recorded = []
-        subject = PartitionNemesis(
-            FakeNetwork(), nodes_of(5), 10, Random(seed), lambda *op: recorded.append(op)
-        )
-        return [subject.turn() for _ in range(20)], recorded
+        return Stage(Partition(FakeNetwork(), nodes_of(5)), seed=seed).recorded
 
     assert faults(1) == faults(1)
     assert faults(1) != faults(2)
+
+
+def test_stopping_ends_what_is_active_and_is_recorded_when_nothing_was():
+    network = FakeNetwork()
+    stage = Stage(Partition(network, nodes_of(5)), limit_s=1)
+    before = len(stage.recorded)
+    assert not stage.nemesis.over
+    stage.nemesis.stop()
+    assert stage.nemesis.over
+    assert network.calls[-1] == "heal"
+    assert [f for _, f, _ in stage.recorded[before:]] == ["stop-partition"] * 2
+    stage.run(100)
+    assert len(stage.recorded) == before + 2
+
+
+def test_each_fault_has_operations_that_begin_and_end_it():
+    assert {deed.fault for deed in DEEDS.values()} == set(FAULTS)
+    assert DEEDS["kill"] == ("kill", True)
+    assert DEEDS["start"] == ("kill", False)
+    assert DEEDS["stop-slow"] == ("slow", False)
+    assert len(DEEDS) == 2 * len(FAULTS)

@@ -1,22 +1,21 @@
-"""Faults. One so far, `partition`: the network between nodes is cut and healed, again and again.
+"""`partition`: the network between nodes is cut and healed; services stay reachable.
 
-Each start picks one of four shapes at random: `one` node alone, a `minority-third` (the most nodes
-that are fewer than a third), a `majority` split in two halves, or a `majorities-ring`, in which
-each node sees a majority but no two see the same. [facts: Jepsen's nemesis.clj and
-nemesis/combined.clj]
+`one` node alone, a `minority-third` (the most nodes that are fewer than a third), a `majority` split in two
+halves, or a `majorities-ring`, in which each node sees a majority but no two see the same: these four are
+the real tool's, and drawn by default. Two more are ours: a `bridge`, where one node sees both halves that
+do not see each other, and `one-way`, where some nodes are heard by the rest and do not hear it. [facts:
+Jepsen's nemesis.clj and nemesis/combined.clj]
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from random import Random
-from typing import Any
 
-from bench.history import NEMESIS, OpType
 from bench.keyword import Keyword
+from bench.nemesis.fault import Done, Plan
 from bench.net import Network
 
 Cut = dict[str, set[str]]  # receiver -> the senders it drops
-START, STOP = "start-partition", "stop-partition"
-FAULTS = ("partition",)
 
 
 def isolate(*components: Sequence[str]) -> Cut:
@@ -77,56 +76,55 @@ def _connect_evenly(nodes: Sequence[str], random: Random) -> dict[str, set[str]]
         heard[partner].add(poorest)
 
 
+def bridge(nodes: Sequence[str], random: Random) -> Cut:
+    """One node hears and is heard by all; the others are two halves without a word between them."""
+    _, *others = shuffled = random.sample(nodes, len(nodes))
+    cut = _halves(others)
+    return cut | {shuffled[0]: set()}
+
+
+def one_way(nodes: Sequence[str], random: Random) -> Cut:
+    """Some nodes, at least one and not all, hear nothing of the rest, which hears them."""
+    shuffled = random.sample(nodes, len(nodes))
+    size = random.randint(1, max(1, len(nodes) - 1))
+    return {node: set(shuffled[size:]) for node in shuffled[:size]}
+
+
+def _halves(nodes: Sequence[str]) -> Cut:
+    return isolate(nodes[: len(nodes) // 2], nodes[len(nodes) // 2 :])
+
+
 SHAPES: Mapping[str, Callable[[Sequence[str], Random], Cut]] = {
     "one": one,
     "minority-third": minority_third,
     "majority": majority,
     "majorities-ring": majorities_ring,
+    "bridge": bridge,
+    "one-way": one_way,
 }
-
-# Appends an operation to the history: (type, process, f, value).
-Record = Callable[[OpType, str, str, Any], object]
+REAL_SHAPES = ("one", "minority-third", "majority", "majorities-ring")  # the real tool's
 
 
-class PartitionNemesis:
-    """Alternates cutting and healing; `pause_ns` draws the time until the next turn.
+class Partition:
+    """A `Fault` that cuts the network between nodes in one of `shapes`."""
 
-    Turns are drawn from `random` alone, so the same seed gives the same faults at the same times.
-    """
+    name = "partition"
 
     def __init__(
-        self,
-        network: Network,
-        nodes: Sequence[str],
-        interval_s: float,
-        random: Random,
-        record: Record,
+        self, network: Network, nodes: Sequence[str], shapes: Sequence[str] = REAL_SHAPES
     ) -> None:
         self._network = network
         self._nodes = nodes
-        self._interval_ns = int(interval_s * 1e9)
-        self._random = random
-        self._record = record
-        self.active: str | None = None  # the shape of the present partition
+        self._shapes = shapes
 
-    def turn(self) -> int:
-        """Start a partition, or end the present one. Returns nanoseconds until the next turn."""
-        if self.active is None:
-            self._start()
-        else:
-            self.stop()
-        return int(self._random.random() * 2 * self._interval_ns)
+    def plan(self, random: Random) -> Plan:
+        shape = random.choice(self._shapes)
+        return Plan(Keyword(shape), partial(self._cut, SHAPES[shape](self._nodes, random)))
 
-    def stop(self) -> None:
-        """Heal the network; recorded also when there was no partition, as at the end of a run."""
-        self._record("info", NEMESIS, STOP, None)
+    def end(self, done: Done) -> None:
         self._network.heal()
-        self.active = None
-        self._record("info", NEMESIS, STOP, Keyword("network-healed"))
+        done(Keyword("network-healed"))
 
-    def _start(self) -> None:
-        self.active = self._random.choice(list(SHAPES))
-        self._record("info", NEMESIS, START, Keyword(self.active))
-        cut = SHAPES[self.active](self._nodes, self._random)
+    def _cut(self, cut: Cut, done: Done) -> None:
         self._network.partition(cut)
-        self._record("info", NEMESIS, START, [Keyword("isolated"), cut])
+        done([Keyword("isolated"), cut])

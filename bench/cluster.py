@@ -1,0 +1,148 @@
+"""The nodes of a run: started and initialised, and, when a fault asks for it, killed and paused.
+
+A node that is killed is gone from the network: what is sent to it is lost. One that is restarted is
+initialised again, by a fresh client, as at the start.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from bench.failure import RunFailure, clip, indent
+from bench.hosts import Host
+from bench.loop import Loop
+from bench.net import Deliver, Network
+from bench.worker import ClientIds
+
+INIT_LIMIT_S = 10
+_INIT_LIMIT_NS = INIT_LIMIT_S * 1_000_000_000
+
+
+class Cluster:
+    """Hosts by name and what they are up to; `fail` ends the run when one does not answer `init`."""
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        loop: Loop,
+        network: Network,
+        client_ids: ClientIds,
+        fail: Callable[[RunFailure], None],
+    ) -> None:
+        self.names = names
+        self._loop = loop
+        self._network = network
+        self._client_ids = client_ids
+        self._fail = fail
+        self._hosts: dict[str, Host] = {}
+        self._killed: set[str] = set()
+        self._paused: set[str] = set()
+        self._waiting: dict[str, str] = {}  # node -> the client that waits for its init_ok
+        self._patience_ns: dict[str, int] = {}  # until when a node may take for that
+
+    def connect(self, hosts: Sequence[Host]) -> None:
+        """Attach nodes that were just started to the network, and initialise them."""
+        for host in hosts:
+            self._hosts[host.name] = host
+            self._network.add(host.name, _giver(host))
+        for host in hosts:
+            self._initialise(host)
+
+    @property
+    def ready(self) -> bool:
+        """Whether every node that was initialised has answered."""
+        return not self._waiting
+
+    @property
+    def serving(self) -> list[str]:
+        """The nodes that live, are not paused, and have answered `init`."""
+        out = self._killed | self._paused | self._waiting.keys()
+        return [name for name in self.names if name not in out]
+
+    @property
+    def living(self) -> list[str]:
+        """The nodes that are not killed."""
+        return [name for name in self.names if name not in self._killed]
+
+    def kill(self, name: str) -> None:
+        """Let a living node die at once, with all that it knows."""
+        self._hosts[name].kill()
+        self._network.remove(name)
+        self._killed.add(name)
+        self._paused.discard(name)
+        self._waiting.pop(name, None)
+
+    def restart(self, name: str) -> None:
+        """Start a killed node again (`RunFailure` when that fails)."""
+        host = self._hosts[name]
+        host.restart()
+        self._killed.discard(name)
+        self._network.add(name, _giver(host))
+        self._initialise(host)
+
+    def pause(self, name: str) -> None:
+        """Let a living node stand still."""
+        self._hosts[name].pause()
+        self._paused.add(name)
+
+    def resume(self, name: str) -> None:
+        """Let a paused node go on."""
+        self._hosts[name].resume()
+        self._paused.discard(name)
+        self._patience_ns[name] = self._loop.now_ns() + _INIT_LIMIT_NS
+
+    @property
+    def killed(self) -> list[str]:
+        """In the order of their names."""
+        return [name for name in self.names if name in self._killed]
+
+    @property
+    def paused(self) -> list[str]:
+        """In the order of their names."""
+        return [name for name in self.names if name in self._paused]
+
+    def _initialise(self, host: Host) -> None:
+        client = self._client_ids.next()
+        self._waiting[host.name] = client
+
+        def deliver(_src: str, body: dict[str, Any], _wire: bytes) -> None:
+            if body.get("type") != "init_ok" or body.get("in_reply_to") != 1:
+                self._fail(_bad_init(host.name, body))
+            if self._waiting.get(host.name) == client:
+                del self._waiting[host.name]
+
+        self._network.add(client, deliver)
+        self._patience_ns[host.name] = self._loop.now_ns() + _INIT_LIMIT_NS
+        self._loop.call_at(self._patience_ns[host.name], self._expire, host, client)
+        body = {"type": "init", "node_id": host.name, "node_ids": list(self.names), "msg_id": 1}
+        self._network.send(client, host.name, body)
+
+    def _expire(self, host: Host, client: str) -> None:
+        """The time for an init is over; a node that was paused meanwhile has it from then on."""
+        if self._waiting.get(host.name) != client:
+            return
+        now_ns, until_ns = self._loop.now_ns(), self._patience_ns[host.name]
+        if host.name in self._paused:
+            self._loop.call_at(now_ns + _INIT_LIMIT_NS, self._expire, host, client)
+        elif now_ns < until_ns:
+            self._loop.call_at(until_ns, self._expire, host, client)
+        else:
+            self._fail(_no_init(host))
+
+
+def _giver(host: Host) -> Deliver:
+    deliver = host.deliver
+    return lambda _src, _body, wire: deliver(wire)
+
+
+def _no_init(host: Host) -> RunFailure:
+    return RunFailure(
+        f"Node {host.name} did not answer its init message within {INIT_LIMIT_S} s:"
+        f" {host.postmortem()}"
+    )
+
+
+def _bad_init(node: str, body: dict[str, Any]) -> RunFailure:
+    return RunFailure(
+        f"Node {node} should have answered its init message with\n"
+        f'  {{"type": "init_ok", "in_reply_to": 1}}\nbut answered\n{indent(clip(repr(body)))}'
+    )

@@ -1,0 +1,124 @@
+"""Several faults at once, each in its own time.
+
+Each fault alternates between beginning and ending; the time from the end of one turn to the next is drawn
+uniformly from 0 to twice the interval, from a stream of its own. So adding a fault leaves the others as
+they were.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from random import Random
+from typing import Any
+
+from bench.history import NEMESIS
+from bench.loop import Loop
+from bench.nemesis.fault import Fault, Record
+from bench.nemesis.names import OPERATIONS
+
+
+class Nemesis:
+    """Runs faults on a loop from `start` until `stop`, and records what they do."""
+
+    def __init__(
+        self,
+        faults: Sequence[Fault],
+        loop: Loop,
+        interval_s: float,
+        random: Callable[[str], Random],
+        record: Record,
+    ) -> None:
+        self._turns = [
+            Turns(fault, loop, int(interval_s * 1e9), random(f"nemesis/{fault.name}"), record)
+            for fault in faults
+        ]
+
+    def start(self, limit_s: float) -> None:
+        """Let the faults take turns for so many seconds from now."""
+        for turns in self._turns:
+            turns.start(limit_s)
+
+    def stop(self) -> None:
+        """End everything; `over` tells when that is done."""
+        for turns in self._turns:
+            turns.stop()
+
+    @property
+    def over(self) -> bool:
+        """Whether everything has ended after `stop`."""
+        return all(turns.over for turns in self._turns)
+
+    def active(self) -> list[tuple[str, Any]]:
+        """The faults in force, each with what it meant to do, in the order of `FAULTS`."""
+        return [(turns.name, turns.intent) for turns in self._turns if turns.active]
+
+
+class Turns:
+    """One fault that begins and ends, again and again."""
+
+    def __init__(
+        self, fault: Fault, loop: Loop, interval_ns: int, random: Random, record: Record
+    ) -> None:
+        self.name = fault.name
+        self.active = False
+        self.over = False
+        self.intent: Any = None  # of the fault in force
+        self._fault = fault
+        self._loop = loop
+        self._interval_ns = interval_ns
+        self._random = random
+        self._record = record
+        self._limit_ns = 0
+        self._busy = False  # a deed was begun and is not done
+        self._stopping = False
+
+    def start(self, limit_s: float) -> None:
+        """Begin to take turns. A partition starts at once, as the real tool's does; others wait a turn."""
+        self._limit_ns = self._loop.now_ns() + int(limit_s * 1e9)
+        if self.name == "partition":
+            self._loop.call_soon(self._turn)
+        else:
+            self._wait()
+
+    def stop(self) -> None:
+        """End the fault, and take no turn any more."""
+        self._stopping = True
+        if not self._busy:
+            self._end()
+
+    def _wait(self) -> None:
+        pause_ns = int(self._random.random() * 2 * self._interval_ns)
+        self._loop.call_at(self._loop.now_ns() + pause_ns, self._turn)
+
+    def _turn(self) -> None:
+        if self._stopping or self._loop.now_ns() >= self._limit_ns:
+            return
+        if self.active:
+            self._end()
+        else:
+            self._begin()
+
+    def _begin(self) -> None:
+        plan = self._fault.plan(self._random)
+        self.active, self._busy, self.intent = True, True, plan.intent
+        f = OPERATIONS[self.name][0]
+        self._record("info", NEMESIS, f, plan.intent)
+        plan.act(partial(self._done, f))
+
+    def _end(self) -> None:
+        self._busy = True
+        f = OPERATIONS[self.name][1]
+        self._record("info", NEMESIS, f, None)
+        self._fault.end(partial(self._ended, f))
+
+    def _ended(self, f: str, effect: Any) -> None:
+        self.active = False
+        self.over = self._stopping
+        self._done(f, effect)
+
+    def _done(self, f: str, effect: Any) -> None:
+        self._busy = False
+        self._record("info", NEMESIS, f, effect)
+        if not self._stopping:
+            self._wait()
+        elif not self.over:
+            self._end()

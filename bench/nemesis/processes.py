@@ -1,0 +1,58 @@
+"""`kill` and `pause`: what becomes of a node's process."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from random import Random
+
+from bench.cluster import Cluster
+from bench.keyword import Keyword
+from bench.nemesis.fault import Done, Plan
+from bench.nemesis.targets import choose_targets
+
+
+class Kill:
+    """A `Fault`: nodes die at once and are started again later, with an empty memory."""
+
+    name = "kill"
+
+    def __init__(self, cluster: Cluster, targets: str) -> None:
+        self._cluster = cluster
+        self._targets = targets
+
+    def plan(self, random: Random) -> Plan:
+        word, nodes = choose_targets(self._targets, self._cluster.names, random)
+        return Plan(Keyword(word), partial(self._kill, nodes))
+
+    def end(self, done: Done) -> None:
+        _each(self._cluster.killed, self._cluster.restart, "started", done)
+
+    def _kill(self, nodes: Sequence[str], done: Done) -> None:
+        _each(nodes, self._cluster.kill, "killed", done)
+
+
+class Pause:
+    """A `Fault`: living nodes stand still, and go on later."""
+
+    name = "pause"
+
+    def __init__(self, cluster: Cluster, targets: str) -> None:
+        self._cluster = cluster
+        self._targets = targets
+
+    def plan(self, random: Random) -> Plan:
+        word, nodes = choose_targets(self._targets, self._cluster.names, random)
+        return Plan(Keyword(word), partial(self._pause, nodes))
+
+    def end(self, done: Done) -> None:
+        _each(self._cluster.paused, self._cluster.resume, "resumed", done)
+
+    def _pause(self, nodes: Sequence[str], done: Done) -> None:
+        living = [node for node in nodes if node in self._cluster.living]
+        _each(living, self._cluster.pause, "paused", done)
+
+
+def _each(nodes: Sequence[str], act: Callable[[str], None], became: str, done: Done) -> None:
+    """Do it to each node; the history gets a map from node to what became of it, as Jepsen's does."""
+    for node in nodes:
+        act(node)
+    done({node: Keyword(became) for node in nodes})
