@@ -104,7 +104,7 @@ def test_committed_offsets_outlive_what_keeps_them_from_the_log(meanwhile: str) 
 
 def test_two_groups_that_cannot_hand_over_take_turns_at_the_store() -> None:
     """One node is cut off from four. Its commits in a row, each with a look at the head beside it, went
-    uncounted, so it never rested: all the others waited for the partition to end.
+    uncounted, so it never rested: all the others waited for the partition to end, 3.3 s with this seed.
     """
     cut_off = VirtualRun(
         make_host=nodes_of("leaderless"),
@@ -112,13 +112,19 @@ def test_two_groups_that_cannot_hand_over_take_turns_at_the_store() -> None:
         concurrency=10,
         rate=1000.0,
         latency_ms=10,
-        time_limit_s=3,
+        time_limit_s=4,
         nemesis=("partition",),
-        nemesis_interval_s=2,
-        seed="2",
+        nemesis_interval_s=4,
+        seed="5",
     )
-    sends = [op for op in cut_off.history if op.f == "send" and op.type != "invoke"]
-    assert {op.type for op in sends} == {"ok"}
+    asked_ns: dict[Any, int] = {}
+    waits_ns = []
+    for op in cut_off.history:
+        if op.type == "invoke":
+            asked_ns[op.process] = op.time
+        elif op.f == "send":
+            waits_ns.append(op.time - asked_ns[op.process])
+    assert max(waits_ns) < 1e9
 
 
 @pytest.mark.parametrize(("first", "then", "epochs"), [("fence", "unfence", [1, 2, 2, 3])])
