@@ -44,6 +44,7 @@ AXES = (
     Axis("fault-interval", "nemesis-interval", "mean seconds between faults"),
 )
 NONE = "none"
+OWN_NODE = Path(__file__).parents[2] / "run.sh"
 # Names beside the axes and flags.
 LABEL, PROGRAM, NODE_ARGUMENTS, EXPECT = "name", "bin", "args", "expect"
 EXPECTATIONS = ("valid", "invalid", "any")
@@ -85,7 +86,7 @@ def names() -> list[str]:
     return sorted(set(_FLAGS) - taken | set(_OWN) | set(MORE))
 
 
-def complaint(name: str, value: Any, file: Path) -> str | None:
+def complaint(name: str, value: Any) -> str | None:
     """What is wrong with this value of this axis, and what to write; None when nothing is."""
     if name not in names():
         return _unknown(name)
@@ -99,7 +100,7 @@ def complaint(name: str, value: Any, file: Path) -> str | None:
         wanted = "true or false" if _FLAGS[_flag(name)].is_flag else "its value"
         return f"{value!r}: write {wanted}"
     try:
-        options({name: value}, file)  # any file does as the program
+        options({name: value}, OWN_NODE)  # any program does
     except click.ClickException as error:
         return error.message
     return None

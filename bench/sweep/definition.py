@@ -32,7 +32,6 @@ KEYS = {
     "base": "a table: what all cells have in common; a matrix overrides it",
     "matrix": "one or more tables `[[matrix]]`: a cell for each combination of their lists",
 }
-_OWN_NODE = Path(__file__).parents[2] / "run.sh"
 Table = Mapping[str, Any]
 
 
@@ -115,8 +114,8 @@ def parse(content: Table, file: Path, changes: CellAxes) -> Sweep:
         raise click.UsageError(f"{file}: base: write a table, [base].")
     if not isinstance(matrices, list) or not all(isinstance(each, dict) for each in matrices):
         raise click.UsageError(f"{file}: matrix: write one or more tables, [[matrix]].")
-    _check(base, f"{file}: [base]", file)
-    _check(changes, "--set", file)
+    _check(base, f"{file}: [base]")
+    _check(changes, "--set")
     cells = [
         cell
         for number, matrix in enumerate(matrices, start=1)
@@ -136,7 +135,7 @@ def value_of(text: str) -> Value:
 
 
 def _cells(base: Table, matrix: Table, changes: CellAxes, where: str, file: Path) -> Iterator[Cell]:
-    _check(matrix, where, file)
+    _check(matrix, where)
     # The order of the matrix's own axes is that of its loops; what [base] adds stands before them.
     axes = {name: value for name, value in base.items() if name not in matrix} | dict(matrix)
     axes |= changes
@@ -151,13 +150,13 @@ def _cells(base: Table, matrix: Table, changes: CellAxes, where: str, file: Path
         yield Cell(cell, options, expect)
 
 
-def _check(table: Table, where: str, file: Path) -> None:
+def _check(table: Table, where: str) -> None:
     for name, value in table.items():
         if isinstance(value, list) and (not value or name in (known.EXPECT, known.LABEL)):
             raise click.UsageError(f"{where}: {name}: {value!r}: write a single value.")
         for each in value if isinstance(value, list) else [value]:
             for single in known.expand(name, each):
-                if wrong := known.complaint(name, single, file):
+                if wrong := known.complaint(name, single):
                     raise click.UsageError(f"{where}: {name}: {wrong.rstrip('.')}.")
 
 
@@ -168,7 +167,7 @@ def _values(name: str, value: Any) -> list[Value]:
 
 def _program(axes: CellAxes, file: Path) -> Path:
     if known.PROGRAM not in axes:
-        return _OWN_NODE
+        return known.OWN_NODE
     return (file.parent / str(axes[known.PROGRAM])).absolute()
 
 
