@@ -59,6 +59,7 @@ class HistoryError(ValueError):
 
 _FIELDS = ("index", "time", "type", "process", "f", "value")
 _TYPES = get_args(OpType)
+_JSON_HEAD = re.compile(r'\s*\{\s*"')
 _MICRO_OPS = ("send", "poll")
 # The five fields every line of a real history begins with; what follows is read as any other EDN.
 _EDN_HEAD = re.compile(
@@ -104,8 +105,16 @@ def read_history(path: Path) -> list[Op]:
     Raises `HistoryError` when it cannot be read or holds anything but operations.
     """
     text = _text(path)
-    is_json = re.match(r'\s*\{\s*"', text) is not None
-    return list(_json_ops(path, text) if is_json else _edn_ops(path, text))
+    return list(_json_ops(path, text) if _JSON_HEAD.match(text) else _edn_ops(path, text))
+
+
+def line_ops(path: Path, number: int, line: str) -> Iterator[Op]:
+    """The operations (one, as a rule) on one line of the file at `path`, for whoever reads it in parts.
+
+    Raises `HistoryError` as `read_history` does.
+    """
+    is_json = _JSON_HEAD.match(line)
+    return _json_line_ops(path, number, line) if is_json else _edn_line_ops(path, number, line)
 
 
 def find_history(path: Path) -> Path:
@@ -145,25 +154,33 @@ def _text(path: Path) -> str:
 
 def _json_ops(path: Path, text: str) -> Iterator[Op]:
     for number, line in enumerate(text.split("\n"), 1):
-        if line and not line.isspace():
-            try:
-                fields = orjson.loads(line)
-            except orjson.JSONDecodeError as error:
-                problem = f"no JSON ({error}); remove the line if the file was cut off there"
-                raise HistoryError(path, number, problem) from None
-            op = _op(path, number, fields)
-            op.value = _with_keywords(op.value)
-            yield op
+        yield from _json_line_ops(path, number, line)
+
+
+def _json_line_ops(path: Path, number: int, line: str) -> Iterator[Op]:
+    if line and not line.isspace():
+        try:
+            fields = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            problem = f"no JSON ({error}); remove the line if the file was cut off there"
+            raise HistoryError(path, number, problem) from None
+        op = _op(path, number, fields)
+        op.value = _with_keywords(op.value)
+        yield op
 
 
 def _edn_ops(path: Path, text: str) -> Iterator[Op]:
+    for number, line in enumerate(text.split("\n"), 1):
+        yield from _edn_line_ops(path, number, line)
+
+
+def _edn_line_ops(path: Path, number: int, line: str) -> Iterator[Op]:
     try:
-        for number, line in enumerate(text.split("\n"), 1):
-            head = _EDN_HEAD.match(line)
-            if head:
-                yield _op_after_head(head, line)
-            else:
-                yield from (_op(path, number, fields) for fields in edn.loads_all(line))
+        head = _EDN_HEAD.match(line)
+        if head:
+            yield _op_after_head(head, line)
+        else:
+            yield from (_op(path, number, fields) for fields in edn.loads_all(line))
     except edn.EdnError as error:
         problem = f"no EDN ({error.problem}); remove the line if the file was cut off there"
         raise HistoryError(path, number, problem) from None
