@@ -15,6 +15,7 @@ from analysis.pages.folders import Folder
 from analysis.pages.library import Library
 from analysis.pages.logs import read_page
 from analysis.pages.run_page import run_values
+from analysis.pages.sweep import sweep_values
 
 _PAGE_POLICY = (
     "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self';"
@@ -74,6 +75,14 @@ def create_app(library: Library) -> Flask:
             raise BadRequest("Choose two runs in the list to compare them.")
         both = [run_of(name) for name in names]
         return render.page("compare.html.j2", **_compared(library, both))
+
+    @app.get("/sweep/<path:name>")
+    def sweep(name: str) -> str:
+        folder = library.store.sweep(name)
+        if folder is None:
+            raise NotHere(f"The store has no sweep {name!r}.")
+        values = sweep_values(name.rstrip("/"), folder)
+        return render.page("sweep.html.j2", details=(), left_out=0, **values)
 
     @app.get("/timeline/<path:name>")
     def timeline(name: str) -> str:
@@ -138,14 +147,14 @@ def _run_at(library: Library, folder: Any) -> Folder | None:
 def _compared(library: Library, both: list[Folder]) -> dict[str, Any]:
     facts = library.facts(both[0]), library.facts(both[1])
     figures = library.figures(both[0]), library.figures(both[1])
-    limits_ms = plots.latency_limits_ms(figures)
+    frame = plots.frame(figures, width_inches=6)
     return {
         "both": facts,
         "names": [each.name for each in facts],
         "options": compare.differing_options(facts[0].options, facts[1].options),
         "rows": compare.figure_rows(facts, figures),
         "types": compare.type_rows(figures),
-        "plots": [plots.latency_over_time(each, limits_ms) for each in figures],
+        "plots": [plots.latency_over_time(each, frame) for each in figures],
     }
 
 

@@ -55,6 +55,12 @@ class Facts:
     net: dict[str, Any] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def title(self) -> str:
+        """What a list calls it: when it started, or its folder's name if that is no time."""
+        last = self.name.rpartition("/")[2]
+        return self.started if _TIME.match(last) or not last else last
+
     def named(self) -> list[tuple[str, str]]:
         """What was run, as names and values; what is unknown is left out."""
         numbers = {

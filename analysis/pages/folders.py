@@ -147,8 +147,10 @@ def is_run(folder: Path) -> bool:
         return False
 
 
-def _newest_first(run: Folder) -> tuple[str, str]:
-    return (run.path.name, run.name)
+def _newest_first(run: Folder) -> tuple[bool, str, str]:
+    """Folders that are named for a time come first, in its order."""
+    last = run.path.name
+    return (last[:1].isdigit(), last, run.name)
 
 
 def _natural(file: Path) -> tuple[int, str]:

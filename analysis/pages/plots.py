@@ -9,10 +9,14 @@ import math
 import re
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import cycle
+from statistics import median
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from analysis.pages.figures import Figures, Row
 
@@ -31,6 +35,7 @@ FAULTS = {
     "store": "#3fa06a",
     "fence": "#7d6a4f",
 }
+_SERIES = ("#3b82c4", "#e08a3c", "#3fa06a", "#b05bd6", "#d0553f", "#7d6a4f", "#2ba5a5")
 OTHER_FAULT = "#8a8f98"
 _DRAWING = threading.Lock()  # matplotlib's settings are global
 _STYLE = {
@@ -57,36 +62,60 @@ WIDTH_INCHES = 9.2
 _SHORTEST_MS = 1e-3  # a logarithmic axis has no zero
 
 
-def latency_over_time(figures: Figures, limits_ms: tuple[float, float] | None = None) -> str:
+@dataclass(frozen=True)
+class Frame:
+    """What several pictures have in common, so that they can be compared by eye."""
+
+    kinds: Sequence[str]
+    end_s: float
+    limits_ms: tuple[float, float] | None = None
+    width_inches: float = WIDTH_INCHES
+
+
+def frame(runs: Sequence[Figures], width_inches: float = WIDTH_INCHES) -> Frame:
+    """The frame into which the latencies of all these runs fit."""
+    rows = [row for figures in runs for row in figures.latency_over_time]
+    kinds = _kinds(rows)
+    rows = [row for row in rows if row["f"] in kinds]
+    end_s = max((figures.duration_ns for figures in runs), default=0) / 1e9
+    lowest = min((row["latency_ns_p50"] for row in rows), default=0) / 1e6
+    highest = max((row["latency_ns_max"] for row in rows), default=0) / 1e6
+    limits_ms = (max(lowest, _SHORTEST_MS) / 1.5, max(highest, _SHORTEST_MS) * 1.5)
+    return Frame(kinds, end_s, limits_ms, width_inches)
+
+
+def latency_over_time(figures: Figures, within: Frame | None = None) -> str:
     """A panel for each kind of operation: p50, p99 and maximum, with faults shaded.
 
     Args:
         figures: of the run.
-        limits_ms: where the axis of latencies begins and ends; by default where they do.
+        within: the frame to draw in; by default one that fits.
     """
-    kinds = _kinds(figures.latency_over_time)
+    chosen = within or Frame(_kinds(figures.latency_over_time), figures.duration_ns / 1e9)
+    kinds = chosen.kinds
 
     def draw(figure: Figure) -> None:
         panels = figure.subplots(len(kinds), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
         for axes, kind in zip(panels, kinds, strict=True):
             _latency_panel(axes, figures, kind)
             axes.set_title(kind)
-            axes.set_ylim(limits_ms)
-            _shade(axes, figures)
+            _shade(axes, figures, chosen.end_s)
+        if chosen.limits_ms:
+            panels[0].set_ylim(chosen.limits_ms)
+        _logarithmic(panels[0])
         panels[0].legend(ncols=8, loc="lower right", bbox_to_anchor=(1, 1), fontsize=9)
         panels[-1].set_xlabel("time of invocation, s")
 
-    return _svg(draw, 1.7 * len(kinds) + 0.7) if kinds else ""
+    empty = not kinds or not figures.latency_over_time
+    return "" if empty else _svg(draw, 1.7 * len(kinds) + 0.7, chosen.width_inches)
 
 
-def latency_limits_ms(runs: Sequence[Figures]) -> tuple[float, float] | None:
-    """One axis for several runs, so that their pictures can be compared by eye."""
-    rows = [row for figures in runs for row in figures.latency_over_time]
-    if not rows:
-        return None
-    lowest = min(row["latency_ns_p50"] for row in rows) / 1e6
-    highest = max(row["latency_ns_max"] for row in rows) / 1e6
-    return max(lowest, _SHORTEST_MS) / 1.5, max(highest, _SHORTEST_MS) * 1.5
+def _logarithmic(axes: Axes) -> None:
+    """Few and plain numbers: 0.5, 1, 2 where there are two decades or less, else powers of ten."""
+    low, high = axes.get_ylim()
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.yaxis.set_minor_formatter(NullFormatter())
 
 
 def _kinds(rows: Sequence[Row]) -> list[str]:
@@ -94,7 +123,7 @@ def _kinds(rows: Sequence[Row]) -> list[str]:
     counts: dict[str, int] = {}
     for row in rows:
         counts[row["f"]] = counts.get(row["f"], 0) + row["operation_count"]
-    most = sorted(counts, key=lambda kind: -counts[kind])
+    most = sorted(counts, key=lambda kind: (-counts[kind], kind))
     return [kind for kind in most if counts[kind] * 20 >= sum(counts.values())][:4]
 
 
@@ -114,10 +143,10 @@ def _latency_panel(axes: Axes, figures: Figures, kind: str) -> None:
             color=_COLOURS[name],
             linewidth=0 if name == "max" else 1.4,
             marker=".",
-            markersize=3,
+            markersize=5 if name == "max" else 3,
+            zorder=1 if name == "max" else 2,
         )
     axes.set_yscale("log")
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.set_ylabel("latency, ms")
     axes.grid(axis="y")
 
@@ -127,7 +156,7 @@ def _window_starts(figures: Figures) -> list[int]:
     return list(range(0, figures.duration_ns + figures.window_ns + 1, figures.window_ns))
 
 
-def _shade(axes: Axes, figures: Figures) -> None:
+def _shade(axes: Axes, figures: Figures, axis_end_s: float) -> None:
     named = set()
     for fault in figures.faults:
         kind = fault["kind"]
@@ -137,7 +166,7 @@ def _shade(axes: Axes, figures: Figures) -> None:
         label = None if kind in named else kind
         axes.axvspan(start_s, end_s, color=colour, alpha=0.18, linewidth=0, label=label)
         named.add(kind)
-    axes.set_xlim(0, max(figures.duration_ns / 1e9, 1e-3))
+    axes.set_xlim(0, max(axis_end_s, 1e-3))
 
 
 def throughput(figures: Figures) -> str:
@@ -154,7 +183,7 @@ def throughput(figures: Figures) -> str:
         colours = [OUTCOMES[outcome] for outcome in present]
         times_s = [start / 1e9 for start in starts]
         axes.stackplot(times_s, stacks, labels=present, colors=colours, step="post", alpha=0.85)
-        _shade(axes, figures)
+        _shade(axes, figures, figures.duration_ns / 1e9)
         axes.set_xlabel("time of completion, s")
         axes.set_ylabel("operations per second")
         axes.grid(axis="y")
@@ -195,9 +224,11 @@ def _bars(rows: Sequence[Row], names: Sequence[str]) -> str:
     return _svg(draw, 0.3 * len(rows) + 0.7) if rows else ""
 
 
-def _svg(draw: Callable[[Figure], None], height_inches: float) -> str:
+def _svg(
+    draw: Callable[[Figure], None], height_inches: float, width_inches: float = WIDTH_INCHES
+) -> str:
     with _DRAWING, mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(WIDTH_INCHES, height_inches), layout="constrained")
+        figure = Figure(figsize=(width_inches, height_inches), layout="constrained")
         draw(figure)
         out = io.StringIO()
         figure.savefig(out, format="svg", transparent=True, metadata={"Date": None})
@@ -211,3 +242,34 @@ def _inline(document: str) -> str:
     element = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", element, count=1)
     element = re.sub(r'(<svg[^>]*?) height="[^"]*"', r'\1 role="img"', element, count=1)
     return element.replace(INK, "currentColor")
+
+
+def dots(rows: Sequence[tuple[str, str, Sequence[float]]], unit: str, logarithmic: bool) -> str:
+    """A row for each case: a dot for each repetition, and a bar at the median.
+
+    Args:
+        rows: name, what decides the colour, values.
+        unit: what the values are.
+        logarithmic: whether the axis is.
+    """
+    colours = dict(zip(dict.fromkeys(group for _, group, _ in rows), cycle(_SERIES), strict=False))
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        for at, (_, group, values) in enumerate(reversed(rows)):
+            axes.plot(values, [at] * len(values), "o", ms=5, alpha=0.7, color=colours[group])
+            if values:
+                axes.plot([median(values)], [at], "|", ms=16, mew=2, color=colours[group])
+        axes.set_yticks(range(len(rows)), [name for name, _, _ in reversed(rows)])
+        axes.set_ylim(-0.6, len(rows) - 0.4)
+        axes.tick_params(axis="y", length=0)
+        axes.grid(axis="both")
+        axes.set_xlabel(unit)
+        if logarithmic:
+            axes.set_xscale("log")
+            axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+            axes.xaxis.set_minor_formatter(NullFormatter())
+        else:
+            axes.set_xlim(left=0)
+
+    return _svg(draw, 0.28 * len(rows) + 0.7) if any(values for _, _, values in rows) else ""

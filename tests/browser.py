@@ -1,0 +1,65 @@
+"""A headless Chromium for tests and for pictures of pages. Nothing is ever downloaded."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from selenium.webdriver import Chrome, ChromeOptions
+from selenium.webdriver.chrome.service import Service
+
+_FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--hide-scrollbars",
+    "--force-device-scale-factor=1",
+)
+
+
+class BrowserMissing(RuntimeError):
+    """There is no browser; the message says what to install."""
+
+
+@contextmanager
+def chromium(*, width: int = 1200, height: int = 900, dark: bool = False) -> Iterator[Chrome]:
+    """A browser with a profile of its own, that keeps what pages write to the console."""
+    binary, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not binary or not driver:
+        raise BrowserMissing(
+            "These tests drive a real browser: install it, on Debian with"
+            " `apt-get install chromium chromium-driver`"
+        )
+    profile = tempfile.mkdtemp(prefix="chromium-")
+    options = ChromeOptions()
+    options.binary_location = binary
+    for flag in (*_FLAGS, f"--user-data-dir={profile}", f"--window-size={width},{height}"):
+        options.add_argument(flag)
+    if dark:
+        options.add_argument("--force-dark-mode")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    browser = Chrome(options=options, service=Service(driver))
+    try:
+        yield browser
+    finally:
+        browser.quit()
+        shutil.rmtree(profile, ignore_errors=True)
+
+
+def shoot(browser: Chrome, file: Path, *, width: int, height: int | None = None) -> None:
+    """A picture of the page: of all of it, or of its first `height` pixels."""
+    browser.set_window_size(width, 900)
+    whole = browser.execute_script("return document.documentElement.scrollHeight")
+    clip = {"x": 0, "y": 0, "width": width, "height": height or whole, "scale": 1}
+    asked = {"format": "png", "captureBeyondViewport": True, "clip": clip}
+    import base64
+
+    data = browser.execute_cdp_cmd("Page.captureScreenshot", asked)["data"]
+    file.write_bytes(base64.b64decode(data))
