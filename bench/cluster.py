@@ -63,6 +63,10 @@ class Cluster:
         """The nodes that are not killed."""
         return [name for name in self.names if name not in self._killed]
 
+    def new_client(self) -> str:
+        """A name for a client that nobody else has."""
+        return self._client_ids.next()
+
     def kill(self, name: str) -> None:
         """Let a living node die at once, with all that it knows."""
         self._hosts[name].kill()
@@ -101,7 +105,7 @@ class Cluster:
         return [name for name in self.names if name in self._paused]
 
     def _initialise(self, host: Host) -> None:
-        client = self._client_ids.next()
+        client = self.new_client()
         self._waiting[host.name] = client
 
         def deliver(_src: str, body: dict[str, Any], _wire: bytes) -> None:

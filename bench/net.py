@@ -5,10 +5,11 @@ clients.
   client
   takes none and arrives in the same turn (latency there would only hide anomalies).
 - A partition drops at the receiver, when the message arrives, and only between nodes.
-- A message to a client that has gone is lost. One to or from a name that never was breaks the
-  protocol.
+- A message to a client or a node that has gone is lost. One to or from a name that never was breaks
+  the protocol.
+- Bad weather (`bench.weather`) loses, doubles or delays messages between nodes and services.
 
-Every message gets a number (`id`) and is journaled when sent and when received.
+Every message gets a number (`id`) and is journaled when sent and each time it is received.
 [facts: Maelstrom's net.clj and doc/protocol.md]
 """
 
@@ -22,6 +23,7 @@ import orjson
 from bench.failure import RunFailure, clip, indent
 from bench.journal import Journal
 from bench.loop import Loop
+from bench.weather import Weather
 
 # Called with the sender, the decoded body and the whole message as encoded JSON.
 Deliver = Callable[[str, dict[str, Any], bytes], None]
@@ -77,6 +79,7 @@ class Network:
         self._endpoints: dict[str, Deliver] = {}
         self._gone: set[str] = set()
         self._cut: dict[str, set[str]] = {}
+        self.weather: Weather | None = None  # None while it is fair
         self._next_id = 0
         self.clients = Traffic()
         self.servers = Traffic()
@@ -144,6 +147,10 @@ class Network:
             self._trace("send", src, dest, body, wire)
         of_client = src[0] == "c" or dest[0] == "c"
         (self.clients if of_client else self.servers).sent += 1
+        if self.weather is not None and not of_client:
+            for delay_ns in self.weather.delays_ns(src, dest, self._draw_latency_ns):
+                self._loop.call_at(now_ns + delay_ns, self._arrive, src, dest, body, wire)
+            return
         latency_ns = 0 if of_client else self._draw_latency_ns()
         if latency_ns:
             self._loop.call_at(now_ns + latency_ns, self._arrive, src, dest, body, wire)

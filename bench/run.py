@@ -29,9 +29,11 @@ from bench.options import TestOptions
 from bench.recorder import Recorder
 from bench.services import connect, default_services
 from bench.services.consistency import Consistency
+from bench.services.trouble import Trouble
 from bench.worker import ClientIds, Worker
 from bench.workload import Setting, Workload
 
+STORE = "lin-kv"  # the service that the fault `store` troubles
 _FLUSH_NS = 250_000_000
 
 MakeHosts = Callable[[OnLine, OnFailure], Hosts]
@@ -88,6 +90,7 @@ class Run:
         self.network = self._make_network()
         self._hosts = make_hosts(self._receive, self.fail)
         self._client_ids = ClientIds()
+        self._trouble = Trouble(loop, self._random("store"))
         self.cluster = Cluster(options.nodes, loop, self.network, self._client_ids, self.fail)
         self.workload = build_workload(
             Setting(options.nodes, options.concurrency, options.as_dict(), self._random)
@@ -154,7 +157,7 @@ class Run:
 
     def _start_nodes(self) -> None:
         self._watcher.phase("starting the nodes")
-        connect(self.network, self._services())
+        connect(self.network, self._services(), {STORE: self._trouble})
         self.cluster.connect(self._hosts.start())
         self._wait(lambda: self.cluster.ready)
 
@@ -237,6 +240,13 @@ class Run:
 
     def _make_nemesis(self) -> Nemesis:
         options = self.options
-        faults = make_faults(options, self.network, self.cluster)
+        faults = make_faults(
+            options,
+            loop=self._loop,
+            network=self.network,
+            cluster=self.cluster,
+            trouble=self._trouble,
+            random=self._random,
+        )
         record, interval_s = self.recorder.record, options.nemesis_interval_s
         return Nemesis(faults, self._loop, interval_s, self._random, record)

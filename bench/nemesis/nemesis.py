@@ -82,7 +82,7 @@ class Turns:
     def stop(self) -> None:
         """End the fault, and take no turn any more."""
         self._stopping = True
-        if not self._busy:
+        if not (self._busy or self.over):
             self._end()
 
     def _wait(self) -> None:
@@ -112,13 +112,15 @@ class Turns:
 
     def _ended(self, f: str, effect: Any) -> None:
         self.active = False
-        self.over = self._stopping
+        self.over = self._stopping or not self._fault.possible
         self._done(f, effect)
 
     def _done(self, f: str, effect: Any) -> None:
         self._busy = False
         self._record("info", NEMESIS, f, effect)
-        if not self._stopping:
-            self._wait()
-        elif not self.over:
+        if self.over:
+            return
+        if self._stopping or (self.active and not self._fault.possible):
             self._end()
+        else:
+            self._wait()

@@ -109,6 +109,7 @@ class Partition:
     """A `Fault` that cuts the network between nodes in one of `shapes`."""
 
     name = "partition"
+    possible = True
 
     def __init__(
         self, network: Network, nodes: Sequence[str], shapes: Sequence[str] = REAL_SHAPES

@@ -14,6 +14,7 @@ class Kill:
     """A `Fault`: nodes die at once and are started again later, with an empty memory."""
 
     name = "kill"
+    possible = True
 
     def __init__(self, cluster: Cluster, targets: str) -> None:
         self._cluster = cluster
@@ -34,6 +35,7 @@ class Pause:
     """A `Fault`: living nodes stand still, and go on later."""
 
     name = "pause"
+    possible = True
 
     def __init__(self, cluster: Cluster, targets: str) -> None:
         self._cluster = cluster

@@ -1,0 +1,125 @@
+"""`fence`: a node is told to fence the log, so that nothing is appended until it is unfenced.
+
+`fence` -> `fence_ok {epoch}` and `unfence` -> `fence_ok {epoch}` are RPCs of our own. A node that does not
+know them answers with error 10 (not-supported), as Maelstrom's protocol has it: that is recorded, and the
+fault is given up for this run. Whoever does not answer at all may have fenced the log or may do so yet:
+that is why a log is unfenced through one node after another until one has answered, and once more when
+nothing can be on its way any longer.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from random import Random
+from typing import Any
+
+from bench.cluster import Cluster
+from bench.errors import error_of
+from bench.keyword import Keyword, keywords
+from bench.loop import Loop
+from bench.nemesis.fault import Done, Plan
+from bench.net import Network
+from bench.services.trouble import LONGEST_NS
+
+NOT_SUPPORTED = 10
+_PATIENCE_NS = 2_000_000_000
+_RETRY_NS = 250_000_000
+# A silent fence takes effect within this, or never: what a node and its store may take.
+_SETTLED_NS = LONGEST_NS + _PATIENCE_NS
+_ATTEMPTS = 40
+
+Told = Callable[[dict[str, Any] | None], object]  # with the reply, or None after the patience
+
+
+class Fence:
+    """A `Fault` that needs the nodes' help."""
+
+    name = "fence"
+
+    def __init__(self, cluster: Cluster, network: Network, loop: Loop) -> None:
+        self.possible = True
+        self._cluster = cluster
+        self._network = network
+        self._loop = loop
+        self._client: str | None = None
+        self._asked: dict[int, Told] = {}  # msg_id -> whom to tell of the reply
+        self._count = 0
+        self._doubtful = False  # a fence was not answered: it may have happened, or may happen yet
+
+    def plan(self, random: Random) -> Plan:
+        # The choice is among all nodes, so that it does not depend on what other faults did.
+        node = random.choice(self._cluster.names)
+        return Plan(node, partial(self._fence, node))
+
+    def end(self, done: Done) -> None:
+        if self.possible:
+            self._unfence(done, _ATTEMPTS)
+        else:
+            done(Keyword("not-supported"))
+
+    def _fence(self, node: str, done: Done) -> None:
+        if node not in self._cluster.serving:
+            done([Keyword("not-serving"), node])
+            return
+
+        def told(reply: dict[str, Any] | None) -> None:
+            self._doubtful = reply is None
+            self._learn(reply)
+            done([_outcome(reply), node])
+
+        self._ask(node, "fence", told)
+
+    def _unfence(self, done: Done, attempts: int) -> None:
+        """Ask one node after another until one has answered well."""
+        serving = self._cluster.serving
+        if not attempts:
+            done([Keyword("unknown"), "no node answered"])
+        elif not serving:
+            self._later(_RETRY_NS, self._unfence, done, attempts - 1)
+        else:
+            node = serving[attempts % len(serving)]
+            self._ask(node, "unfence", partial(self._unfenced, node, done, attempts))
+
+    def _unfenced(self, node: str, done: Done, attempts: int, reply: dict[str, Any] | None) -> None:
+        self._learn(reply)
+        if not self.possible:
+            done([_outcome(reply), node])
+        elif reply is None or reply.get("type") != "fence_ok":
+            self._later(_RETRY_NS, self._unfence, done, attempts - 1)
+        elif self._doubtful:
+            self._doubtful = False
+            self._later(_SETTLED_NS, self._unfence, done, _ATTEMPTS)
+        else:
+            done([_outcome(reply), node])
+
+    def _learn(self, reply: dict[str, Any] | None) -> None:
+        self.possible = not reply or reply.get("code") != NOT_SUPPORTED
+
+    def _later(self, wait_ns: int, function: Callable[..., None], *arguments: Any) -> None:
+        self._loop.call_at(self._loop.now_ns() + wait_ns, function, *arguments)
+
+    def _ask(self, node: str, request: str, told: Told) -> None:
+        if self._client is None:
+            self._client = self._cluster.new_client()
+            self._network.add(self._client, self._deliver)
+        self._count += 1
+        self._asked[self._count] = told
+        self._later(_PATIENCE_NS, self._give_up, self._count)
+        self._network.send(self._client, node, {"type": request, "msg_id": self._count})
+
+    def _give_up(self, msg_id: int) -> None:
+        if told := self._asked.pop(msg_id, None):
+            told(None)
+
+    def _deliver(self, _src: str, body: dict[str, Any], _wire: bytes) -> None:
+        msg_id = body.get("in_reply_to")
+        if type(msg_id) is int and (told := self._asked.pop(msg_id, None)):
+            told(body)
+
+
+def _outcome(reply: dict[str, Any] | None) -> Any:
+    """What a reply says, for the history: an epoch, or the name of an error."""
+    if reply is None:
+        return Keyword("unknown")
+    if reply.get("type") == "fence_ok":
+        return keywords(epoch=reply.get("epoch"))
+    return Keyword(error_of(reply).name)
