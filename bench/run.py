@@ -23,6 +23,7 @@ from bench.hosts import Hosts, OnFailure, OnLine
 from bench.journal import Journal
 from bench.loop import Loop
 from bench.nemesis.build import make_faults
+from bench.nemesis.fault import Fault
 from bench.nemesis.nemesis import Nemesis
 from bench.net import Network, latency
 from bench.options import TestOptions
@@ -239,14 +240,16 @@ class Run:
         )
 
     def _make_nemesis(self) -> Nemesis:
-        options = self.options
-        faults = make_faults(
-            options,
+        record, interval_s = self.recorder.record, self.options.nemesis_interval_s
+        return Nemesis(self._faults(), self._loop, interval_s, self._random, record)
+
+    def _faults(self) -> list[Fault]:
+        """What the nemesis does; a subclass may leave some of it out."""
+        return make_faults(
+            self.options,
             loop=self._loop,
             network=self.network,
             cluster=self.cluster,
             trouble=self._trouble,
             random=self._random,
         )
-        record, interval_s = self.recorder.record, options.nemesis_interval_s
-        return Nemesis(faults, self._loop, interval_s, self._random, record)
