@@ -59,9 +59,11 @@ def simulate(
         report = run_one(seed, given, out, as_json)
         failing = seed if report.failures else None
     if shrink and failing is not None:
-        from simulation.smaller import tell_smallest
+        from simulation.told import tell_smallest  # draws, which takes long to import
 
-        tell_smallest(Scenario.draw(failing, given), out or Path("results") / f"simulate-{failing}")
+        folder = out or Path("results") / "simulate"
+        console = Console(stderr=as_json, highlight=False, soft_wrap=True, emoji=False)
+        tell_smallest(Scenario.draw(failing, given), folder / f"seed-{failing}.svg", console)
     sys.exit(EXIT_SOUND if failing is None else EXIT_FAILED)
 
 

@@ -2,13 +2,15 @@
 
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
 
 from bench.flags import LATENCIES
 from bench.nemesis import FAULTS
+from bench.nemesis.partition import SHAPES
+from bench.nemesis.targets import TARGET_WORDS
 from leaderless.core.strategies import STRATEGIES
 from simulation.scenario import Scenario
 
@@ -17,17 +19,48 @@ _NOT_NEGATIVE = click.FloatRange(min=0)
 _POSITIVE = click.FloatRange(min=0, min_open=True)
 
 
-def _faults(
-    _context: click.Context, _flag: click.Parameter, text: str | None
-) -> tuple[str, ...] | None:
-    if text in (None, "all"):
-        return FAULTS if text else None
-    assert text is not None
-    names = [name for name in re.split(r"\s*,\s*", text.strip()) if name not in ("", "none")]
-    if unknown := sorted(set(names) - set(FAULTS)):
-        known = f"{', '.join(FAULTS)}, or none, or all"
-        raise click.BadParameter(f"{', '.join(unknown)}: must be one of {known}.")
-    return tuple(fault for fault in FAULTS if fault in names)
+class Names(click.ParamType):  # type: ignore[type-arg]  # generic in the newest click only
+    """A comma-separated list of `known` names, or none, or all."""
+
+    name = "names"
+
+    def __init__(self, known: Sequence[str]) -> None:
+        self._known = known
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, ...]:
+        if value == "all":
+            return tuple(self._known)
+        names = [name for name in re.split(r"\s*,\s*", value.strip()) if name not in ("", "none")]
+        if unknown := sorted(set(names) - set(self._known)):
+            known = f"{', '.join(self._known)}, or none, or all"
+            self.fail(f"{', '.join(unknown)}: must be of {known}.", param, ctx)
+        return tuple(name for name in self._known if name in names)
+
+
+class Numbers(click.ParamType):  # type: ignore[type-arg]
+    """Numbers and ranges: 3,5-9."""
+
+    name = "numbers"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[int, ...]:
+        if not re.fullmatch(r"(\d+(-\d+)?(,|$))*", value):
+            self.fail("must be numbers and ranges, such as 3,5-9.", param, ctx)
+        numbers: set[int] = set()
+        for part in filter(None, value.split(",")):
+            first, _, last = part.partition("-")
+            numbers.update(range(int(first), int(last or first) + 1))
+        return tuple(sorted(numbers))
+
+
+def _ranges(numbers: tuple[int, ...]) -> str:
+    """Sorted numbers as `Numbers` reads them."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and parts[-1][-1] == number - 1:
+            parts[-1][1:] = [number]
+        else:
+            parts.append([number])
+    return ",".join("-".join(map(str, part)) for part in parts)
 
 
 # Field of `Scenario` -> its flag, type and help.
@@ -48,8 +81,10 @@ FLAGS: dict[str, tuple[str, Any, str]] = {
     "think_dist": ("--think-dist", click.Choice(LATENCIES), ""),
     "key_count": ("--key-count", _COUNT, "How many keys at a time."),
     "max_writes_per_key": ("--max-writes-per-key", _COUNT, ""),
-    "nemesis": ("--nemesis", str, f"Of {', '.join(FAULTS)}; or none, or all."),
+    "nemesis": ("--nemesis", Names(FAULTS), f"Of {', '.join(FAULTS)}; or none, or all."),
     "nemesis_interval_s": ("--nemesis-interval", _POSITIVE, "Mean seconds between faults."),
+    "nemesis_targets": ("--nemesis-targets", click.Choice(TARGET_WORDS), "Which nodes it takes."),
+    "partition_shapes": ("--partition-shapes", Names(tuple(SHAPES)), f"Of {', '.join(SHAPES)}."),
     "freshness_ms": ("--freshness", _NOT_NEGATIVE, "The node's option, in ms."),
     "combine": ("--combine/--no-combine", bool, "The node's option."),
     "lanes": ("--lanes", _COUNT, "Batches that a node has under way at most."),
@@ -58,6 +93,8 @@ FLAGS: dict[str, tuple[str, Any, str]] = {
     "seal_entries": ("--seal-entries", _COUNT, "Entries of a full tail."),
     "seal_bytes": ("--seal-bytes", _COUNT, "Bytes of a full tail."),
     "segments_per_run": ("--segments-per-run", _COUNT, "Segments that are compacted together."),
+    "omit": ("--omit", Numbers(), "Leave out operations by number: 3,5-9."),
+    "omit_faults": ("--omit-faults", Numbers(), "Leave out acts of faults by number."),
     "strict": ("--strict/--no-strict", bool, "Every node must serve everything. On by default."),
 }
 
@@ -65,11 +102,7 @@ FLAGS: dict[str, tuple[str, Any, str]] = {
 def scenario_flags(command: Callable[..., Any]) -> Callable[..., Any]:
     """Decorate a click command with the options of a scenario; those not given are None."""
     for name, (flag, kind, text) in reversed(FLAGS.items()):
-        check = _faults if name == "nemesis" else None
-        option = click.option(
-            flag, name, type=kind, default=None, help=text or None, callback=check
-        )
-        command = option(command)
+        command = click.option(flag, name, type=kind, default=None, help=text or None)(command)
     return command
 
 
@@ -86,7 +119,8 @@ def command_of(seed: int, options: Mapping[str, Any]) -> str:
 def whole_command_of(scenario: Scenario) -> str:
     """The command that runs a scenario, nothing in it left to draw."""
     options = scenario.options()
-    return command_of(scenario.seed, {name: options[name] for name in FLAGS})
+    shown = {name: options[name] for name in FLAGS if not name.startswith("omit") or options[name]}
+    return command_of(scenario.seed, shown)
 
 
 def as_flags(options: Mapping[str, Any]) -> list[str]:
@@ -97,6 +131,8 @@ def as_flags(options: Mapping[str, Any]) -> list[str]:
         if isinstance(value, bool):
             yes, _, no = flag.partition("/")
             words.append(yes if value else no)
+        elif name.startswith("omit"):
+            words += [flag, _ranges(value)]
         elif isinstance(value, tuple):
             words += [flag, ",".join(value) or "none"]
         else:

@@ -31,7 +31,11 @@ class Failure:
 
 @dataclass(slots=True)
 class Report:
-    """What a simulated run showed. `message_id`: in whose step it ended, when it ended early."""
+    """What a simulated run showed.
+
+    `acts` and `fault_acts`: how many operations of the main phase and acts of faults were drawn;
+    `message_id`: the message in whose step the run ended, when it ended early.
+    """
 
     scenario: Scenario
     failures: list[Failure]
@@ -39,6 +43,8 @@ class Report:
     virtual_s: float
     cpu_s: float
     operations: int
+    acts: int
+    fault_acts: int
     history: list[Op] = field(default_factory=list)
     message_id: int | None = None
 
@@ -83,6 +89,8 @@ def judged(world: World, began_s: float | None = None) -> Report:
         virtual_s=world.virtual_s,
         cpu_s=time.process_time() - began_s,
         operations=world.operations(),
+        acts=world.acts.count,
+        fault_acts=world.fault_acts.count,
         history=world.recorder.ops,
         message_id=world.watch.message_id if ended_early else None,
     )
@@ -96,7 +104,11 @@ def _aborted(failure: RunFailure | None) -> Iterator[Failure]:
 def _anomalies(world: World, harmless: frozenset[str]) -> Iterator[Failure]:
     """What the workload's checker holds against the history."""
     options = world.options.as_dict()
-    result: dict[Any, Any] = world.workload.check(world.recorder.ops, options)
-    for name in result["bad-error-types"]:
-        if str(name) not in harmless:
-            yield Failure(str(name), f"{result[name]}"[:500])
+    history, workload = world.recorder.ops, world.workload
+    result: dict[Any, Any] = workload.check(history, options)
+    if harmless.issuperset(map(str, result["bad-error-types"])):
+        return
+    assert workload.explain
+    for finding in workload.explain(result, history):
+        if finding.invalidating and finding.type not in harmless:
+            yield Failure(finding.type, finding.sentence)

@@ -11,6 +11,8 @@ from random import Random
 from typing import Any
 
 from bench.nemesis import FAULTS
+from bench.nemesis.partition import REAL_SHAPES, SHAPES
+from bench.nemesis.targets import MIXED
 from bench.options import TestOptions
 from leaderless.core.strategy import Options
 
@@ -22,7 +24,8 @@ class Scenario:
     """The options of one run; those of the bench mean what they mean in `./maelstrom test`.
 
     `clients` per node; `think_us`: mean time a node takes for a line, distributed as `think_dist` says;
-    `freshness_ms` to `store_timeout_ms` are the node's options, the last three its limits.
+    `freshness_ms` to `store_timeout_ms` are the node's options, the next three its limits. `omit` and
+    `omit_faults`: numbers of operations and acts of faults that are left out (`simulation.omit`).
     """
 
     seed: int
@@ -40,7 +43,8 @@ class Scenario:
     max_writes_per_key: int = 128
     nemesis: tuple[str, ...] = ()
     nemesis_interval_s: float = 1.0
-    nemesis_targets: str = "mixed"
+    nemesis_targets: str = MIXED
+    partition_shapes: tuple[str, ...] = REAL_SHAPES
     strict: bool = True
     freshness_ms: float = 90.0
     combine: bool = True
@@ -50,6 +54,8 @@ class Scenario:
     seal_entries: int = 256
     seal_bytes: int = 8_192
     segments_per_run: int = 16
+    omit: tuple[int, ...] = ()
+    omit_faults: tuple[int, ...] = ()
 
     @staticmethod
     def draw(seed: int, given: Mapping[str, Any] | None = None) -> "Scenario":
@@ -83,6 +89,8 @@ class Scenario:
             latency_dist=self.latency_dist,
             nemesis=self.nemesis,
             nemesis_interval_s=self.nemesis_interval_s,
+            nemesis_targets=self.nemesis_targets,
+            partition_shapes=self.partition_shapes,
             recovery_time_s=self.recovery_time_s,
             key_count=self.key_count,
             max_writes_per_key=self.max_writes_per_key,
@@ -132,6 +140,8 @@ DRAWS: dict[str, Any] = {
     "max_writes_per_key": lambda random: random.choice([16, 128, 1024]),
     "nemesis": _draw_faults,
     "nemesis_interval_s": lambda random: random.choice([0.3, 1.0, 3.0]),
+    "nemesis_targets": lambda random: random.choice([MIXED, MIXED, "one", "minority", "all"]),
+    "partition_shapes": lambda random: random.choice([REAL_SHAPES, tuple(SHAPES)]),
     "freshness_ms": lambda random: random.choice([0.0, 10.0, 90.0]),
     "combine": lambda random: random.random() < 0.8,
     "lanes": lambda random: random.choice([1, 2, 4]),

@@ -5,6 +5,7 @@ epilogue: every node is sent a probe, and read whole         `Progress`, `Conver
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -13,6 +14,7 @@ import orjson
 import workloads
 from bench.hosts import OnFailure, OnLine
 from bench.loop import VirtualLoop
+from bench.nemesis.fault import Fault
 from bench.net import Network, latency
 from bench.run import MakeHosts, Outcome, Run
 from bench.services import default_services
@@ -25,6 +27,7 @@ from simulation.files import Ledger
 from simulation.hosts import SimulatedHost, SimulatedHosts, Think
 from simulation.limits import small_limits
 from simulation.nodes import MakeSpeaker, StrategyMaker, new_session
+from simulation.omit import Acts, OmittingFault, OmittingGenerator
 from simulation.oracle import Asked, Body, Oracle, require
 from simulation.scenario import Scenario
 from simulation.watch import NS, Store, Watch
@@ -69,6 +72,7 @@ class World(Run):
         has_oracle = scenario.strategy == "leaderless" and speaker is None
         evicts = scenario.memory_kib < EVICTS_BELOW_KIB
         oracle = Oracle(scenario.freshness_ms / 1000, evicts) if has_oracle else None
+        self.acts, self.fault_acts = Acts(scenario.omit), Acts(scenario.omit_faults)
         self.hosts: dict[str, SimulatedHost] = {}
         self.watch = Watch(scenario.node_names, self.loop.now_ns, self._is_alive, oracle)
         self.store = Store(self._store_changed)
@@ -101,7 +105,10 @@ class World(Run):
     # ------------------------------------------------------------ what it is made of
 
     def _build_workload(self, setting: Setting) -> Workload:
-        return workloads.build(self.scenario.bench_options.workload, setting)
+        workload = workloads.build(self.scenario.bench_options.workload, setting)
+        gap_s = 1 / self.scenario.rate
+        generator = OmittingGenerator(workload.generator, self.acts, gap_s)
+        return replace(workload, generator=generator)
 
     def _new_session(self, _name: str, incarnation: int) -> Any:
         timeout_s = self.scenario.store_timeout_ms / 1000
@@ -123,6 +130,9 @@ class World(Run):
 
     def _services(self) -> dict[str, Consistency]:
         return default_services(self._random) | {STORE: self.store}
+
+    def _faults(self) -> list[Fault]:
+        return [OmittingFault(fault, self.fault_acts) for fault in super()._faults()]
 
     def _is_alive(self, node: str) -> bool:
         return self.hosts[node].alive

@@ -1,0 +1,83 @@
+"""Leaves single operations and acts of faults out of a run, by their number.
+
+Operations of clients are numbered from 0 in the order in which they are drawn, and so are the acts of faults.
+What is left out is drawn all the same, so the rest stays what it was, as far as one follows from the other.
+"""
+
+from collections.abc import Collection
+from functools import partial
+from random import Random
+from typing import Any
+
+from bench.history import Op
+from bench.keyword import Keyword
+from bench.nemesis.fault import Done, Fault, Plan
+from bench.workload import Draft, OpGenerator, Wait
+
+
+class Acts:
+    """Numbers what is drawn and says what is to be left out."""
+
+    def __init__(self, omit: Collection[int]) -> None:
+        self.count = 0
+        self._omit = frozenset(omit)
+
+    def omitted(self) -> bool:
+        """Whether the next one is left out."""
+        self.count += 1
+        return self.count - 1 in self._omit
+
+
+class OmittingGenerator:
+    """A `bench.workload.OpGenerator` without some of its operations: their turns pass.
+
+    `gap_s`: how long a turn takes, about; the bench asks again soon when there is nothing to do.
+    """
+
+    def __init__(self, generator: OpGenerator, acts: Acts, gap_s: float) -> None:
+        self._generator = generator
+        self._omitted = acts.omitted
+        self._gap_ns = int(gap_s * 1e9)
+        self._until_ns = 0
+
+    def next(self, worker: int, now_ns: int) -> Draft | Wait | None:
+        """As the generator's."""
+        if now_ns < self._until_ns:
+            return Wait(self._until_ns)
+        draft = self._generator.next(worker, now_ns)
+        if isinstance(draft, Draft) and self._omitted():
+            self._until_ns = now_ns + self._gap_ns
+            return Wait(self._until_ns)
+        return draft
+
+    def update(self, op: Op) -> None:
+        """As the generator's."""
+        self._generator.update(op)
+
+
+class OmittingFault:
+    """A `bench.nemesis.fault.Fault` that does not do some of what it plans."""
+
+    def __init__(self, fault: Fault, acts: Acts) -> None:
+        self.name, self.possible = fault.name, fault.possible
+        self._fault = fault
+        self._omitted = acts.omitted
+
+    def plan(self, random: Random) -> Plan:
+        """As the fault's."""
+        plan = self._fault.plan(random)
+        return Plan(plan.intent, self._omit if self._omitted() else partial(self._act, plan))
+
+    def end(self, done: Done) -> None:
+        """As the fault's."""
+        self._fault.end(done)
+
+    def _act(self, plan: Plan, done: Done) -> None:
+        def known(effect: Any) -> None:
+            self.possible = self._fault.possible  # which one learns by trying
+            done(effect)
+
+        plan.act(known)
+
+    def _omit(self, done: Done) -> None:
+        done(Keyword("omitted"))

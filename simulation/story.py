@@ -1,0 +1,196 @@
+"""Tells a failure: the message that decided it, and the messages that led there.
+
+*The decisive message* is the last one that was received before the failure was certain. Where a run ends in
+the step in which an invariant breaks, it is the message received in that step. Where the checker finds an
+anomaly, it is the reply that completed the first operation with which the anomaly can be told for good: with
+the history up to there the checker says it of the same messages as at the end, without it does not.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import orjson
+
+from bench.history import NEMESIS, Op, completions
+from simulation.judge import Report
+from simulation.world import World
+from workloads.kafka.smaller import anomalies, smallest
+
+Event = dict[str, Any]  # a line of the journal
+MESSAGES_SHOWN = 40
+
+Message = tuple[str, Any]  # key, message
+
+
+class Story(NamedTuple):
+    """`decisive`: the id of a message, None when no message is to blame; `events`: for a diagram."""
+
+    decisive: int | None
+    events: list[Event]
+
+
+def story_of(world: World, report: Report) -> Story:
+    """The story of the first failure of a run whose journal was kept."""
+    events = [orjson.loads(line) for line in world.journal_file.content.splitlines()]
+    if report.message_id is not None:
+        return Story(report.message_id, _before(events, report.message_id))
+    name = report.names[0]
+    at = _certain_at(report.history, name)
+    if at is None:
+        return Story(None, events[-2 * MESSAGES_SHOWN :])
+    decisive = _reply_to(events, report.history, at, world)
+    witness = smallest(report.history, [name])
+    about = {sent for op in witness for sent in _sent(op)}
+    asked = _conversations(events, witness, world)
+    chosen = [each for each in events if _belongs(each, about, asked)]
+    return Story(decisive, _newest(chosen, decisive))
+
+
+def text_of(story: Story) -> Iterator[str]:
+    """The events as lines: time in ms, what happened; the decisive one is marked."""
+    first_ns = story.events[0]["time"] if story.events else 0
+    for event in story.events:
+        message = event["message"]
+        mark = ">>" if message["id"] == story.decisive and event["type"] == "recv" else "  "
+        arrow = "sends" if event["type"] == "send" else "gets from"
+        who, whom = message["src"], message["dest"]
+        if event["type"] == "recv":
+            who, whom = whom, who
+        at_ms = (event["time"] - first_ns) / 1e6
+        yield f"{mark}{at_ms:10.3f} {who:>7} {arrow:9} {whom:7} {brief(message['body'])}"
+
+
+def brief(body: Mapping[str, Any]) -> str:
+    """A body in a line."""
+    facts = (
+        f"{name}={_short(value)}"
+        for name, value in body.items()
+        if name not in ("type", "msg_id", "in_reply_to")
+    )
+    return " ".join((str(body.get("type")), *facts))
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else orjson.dumps(value).decode()
+    return text if len(text) <= 40 else f"{text[:39]}…"
+
+
+# ---------------------------------------------------------------- which message
+
+
+def _certain_at(history: Sequence[Op], name: str) -> int | None:
+    """The first position from which on every longer history shows all that the whole one shows."""
+    wanted = {each for each in anomalies(history) if isinstance(each, tuple) and each[0] == name}
+    if not wanted:
+        return None
+    at = len(history) - 1
+    while at > 0 and wanted & anomalies(history[:at]):
+        at -= 1
+    return at
+
+
+def _reply_to(events: Sequence[Event], history: Sequence[Op], at: int, world: World) -> int | None:
+    """The answer that a client got with which it completed the operation at that position."""
+    op, origin_ns = history[at], world.recorder.origin_ns
+    began = next((first for first, second in completions(history).items() if second == at), at)
+    node = _node_of(op, world)
+    for event in reversed(events):
+        message = event["message"]
+        if (
+            event["type"] == "recv"
+            and history[began].time <= event["time"] - origin_ns <= op.time
+            and message["src"] == node
+            and message["body"].get("type") == f"{op.f}_ok"
+        ):
+            return int(message["id"])
+    return None
+
+
+def _node_of(op: Op, world: World) -> str:
+    nodes = world.scenario.node_names
+    concurrency = world.options.concurrency
+    return "" if op.process == NEMESIS else nodes[int(op.process) % concurrency % len(nodes)]
+
+
+# ---------------------------------------------------------------- which others
+
+
+def _before(events: Sequence[Event], message_id: int) -> list[Event]:
+    """The last messages up to the receipt of one: all that could lead to it was before."""
+    ends = [i for i, each in enumerate(events) if each["message"]["id"] == message_id]
+    upto = events[: ends[-1] + 1] if ends else events
+    return _newest([each for each in upto if not _is_init(each)], message_id)
+
+
+def _newest(events: list[Event], decisive: int | None) -> list[Event]:
+    """The events of the newest messages, the decisive one and what came before it."""
+    ids = list(dict.fromkeys(each["message"]["id"] for each in events))
+    last = ids.index(decisive) + 1 if decisive in ids else len(ids)
+    wanted = set(ids[max(0, last - MESSAGES_SHOWN) : last])
+    return [each for each in events if each["message"]["id"] in wanted]
+
+
+def _is_init(event: Event) -> bool:
+    return event["message"]["body"].get("type") in ("init", "init_ok")
+
+
+def _sent(op: Op) -> Iterator[Message]:
+    if op.f == "send":
+        _, key, message = op.value[0]
+        yield key, message[1] if isinstance(message, list) else message
+
+
+def _conversations(
+    events: Sequence[Event], witness: Sequence[Op], world: World
+) -> set[tuple[str, int]]:
+    """Who asked what in the polls of the witness: client and msg_id."""
+    spans = []
+    for first, second in completions(witness).items():
+        if witness[first].f == "poll":
+            origin_ns = world.recorder.origin_ns
+            times = (witness[first].time + origin_ns, witness[second].time + origin_ns)
+            spans.append((_node_of(witness[first], world), *times))
+    return {
+        (each["message"]["src"], each["message"]["body"]["msg_id"])
+        for each in events
+        if each["message"]["body"].get("type") == "poll"
+        and any(
+            each["message"]["dest"] == node and first <= each["time"] <= last
+            for node, first, last in spans
+        )
+    }
+
+
+def _belongs(event: Event, about: set[Message], asked: set[tuple[str, int]]) -> bool:
+    message = event["message"]
+    body = message["body"]
+    if (message["src"], body.get("msg_id")) in asked:
+        return True
+    if "in_reply_to" in body and (message["dest"], body["in_reply_to"]) in asked:
+        return True
+    if body.get("type") == "send":
+        return (body.get("key"), body.get("msg")) in about
+    if body.get("type") in ("cas", "write"):
+        added = body.get("to", body.get("value"))
+        return any(_holds(added, *each) and not _holds(body.get("from"), *each) for each in about)
+    return body.get("type") in ("share", "hand_over") and any(_holds(body, *each) for each in about)
+
+
+def _holds(value: Any, key: str, message: Any) -> bool:
+    """Whether JSON shows that message of that key."""
+    match value:
+        case {"key": its, "msg": msg} if its == key:
+            return bool(msg == message)
+        case dict():
+            if key in value and _contains(value[key], message):
+                return True
+            return any(_holds(each, key, message) for each in value.values())
+        case list():
+            return any(_holds(each, key, message) for each in value)
+    return False
+
+
+def _contains(value: Any, message: Any) -> bool:
+    if isinstance(value, list):
+        return any(_contains(each, message) for each in value)
+    return bool(value == message)
