@@ -1,24 +1,31 @@
-"""The summary as tables on a terminal."""
+"""The figures of a run as tables on a terminal."""
 
 from collections.abc import Iterable
 
 from rich.console import Console
 from rich.table import Table
 
-from analysis.figures import count, facts, milliseconds, ratio
-from analysis.summary import Summary
+from analysis.pages.facts import Facts
+from analysis.pages.figures import Figures, Row, disagreements
+from analysis.pages.render import count, milliseconds, ratio
 
 
-def show(summary: Summary, console: Console) -> None:
+def show(facts: Facts, figures: Figures, console: Console) -> None:
     """Print what a run was, its latencies and its messages."""
-    console.print(", ".join(f"{name} [bold]{value}[/]" for name, value in facts(summary)))
-    console.print(_latency(summary))
-    console.print(_network(summary))
-    console.print(_by_type(summary))
-    for sentence in summary.disagreements:
+    named = [
+        *facts.named(),
+        ("lasted", f"{figures.duration_ns / 1e9:.1f} s"),
+        ("operations", count(figures.operation_count)),
+        ("verdict", facts.verdict),
+    ]
+    console.print(", ".join(f"{name} [bold]{value}[/]" for name, value in named))
+    console.print(_latency(figures.latency))
+    console.print(_network(figures.network))
+    console.print(_by_type(figures.by_type))
+    for sentence in disagreements(facts.net, figures.network):
         console.print(f"[red]counts disagree[/]: {sentence}")
-    for row in summary.quarantine:
-        console.print(f"[yellow]{row.lines} bad lines[/] in {row.file}: {row.reason}")
+    for row in figures.quarantine:
+        console.print(f"[yellow]{row['lines']} bad lines[/] in {row['file']}: {row['reason']}")
 
 
 def _table(title: str, words: Iterable[str], numbers: Iterable[str]) -> Table:
@@ -30,45 +37,29 @@ def _table(title: str, words: Iterable[str], numbers: Iterable[str]) -> Table:
     return table
 
 
-def _latency(summary: Summary) -> Table:
+def _latency(rows: Iterable[Row]) -> Table:
     numbers = ("operations", "p50", "p90", "p99", "max")
     table = _table("Latency of operations, ms", ("operation", "outcome"), numbers)
-    for row in summary.latency:
-        table.add_row(
-            row.f,
-            row.outcome,
-            count(row.operation_count),
-            milliseconds(row.latency_ns_p50),
-            milliseconds(row.latency_ns_p90),
-            milliseconds(row.latency_ns_p99),
-            milliseconds(row.latency_ns_max),
-        )
+    for row in rows:
+        quantiles = [milliseconds(row[f"latency_ns_{name}"]) for name in numbers[1:]]
+        table.add_row(row["f"], row["outcome"], count(row["operation_count"]), *quantiles)
     return table
 
 
-def _network(summary: Summary) -> Table:
+def _network(rows: Iterable[Row]) -> Table:
     table = _table("Messages", ("",), ("sent", "received", "messages", "per operation"))
-    for row in summary.network:
-        table.add_row(
-            row.scope,
-            count(row.send_count),
-            count(row.recv_count),
-            count(row.message_count),
-            ratio(row.messages_per_operation),
-        )
+    for row in rows:
+        counts = [count(row[name]) for name in ("send_count", "recv_count", "message_count")]
+        table.add_row(row["scope"], *counts, ratio(row["messages_per_operation"]))
     return table
 
 
-def _by_type(summary: Summary) -> Table:
+def _by_type(rows: Iterable[Row]) -> Table:
     numbers = ("messages", "lost", "per operation")
     table = _table("Server messages by type", ("link", "type"), numbers)
-    for row in summary.by_type:
-        if row.link != "client":
-            table.add_row(
-                row.link,
-                row.type,
-                count(row.message_count),
-                count(row.lost_count),
-                ratio(row.messages_per_operation),
-            )
+    for row in rows:
+        if row["link"] != "client":
+            counts = [count(row[name]) for name in ("message_count", "lost_count")]
+            per_operation = ratio(row["messages_per_operation"])
+            table.add_row(row["link"], str(row["type"]), *counts, per_operation)
     return table

@@ -14,6 +14,7 @@ from typing import Any
 from analysis.pages import reading
 from analysis.pages.figures import Figures, Row, window_width
 from analysis.pages.folders import Folder
+from bench.nemesis.names import DEEDS
 
 NEMESIS = "nemesis"
 SERVICES = ("lin-kv", "seq-kv", "lww-kv", "lin-tso")
@@ -220,9 +221,9 @@ def faults(nemesis: Sequence[reading.Record]) -> list[Row]:
     seen: dict[str, int] = defaultdict(int)
     active: dict[str, Row] = {}
     for line in nemesis:
-        kind, begins = fault_of(line["f"])
-        if kind is None:
+        if line["f"] not in DEEDS:
             continue
+        kind, begins = DEEDS[line["f"]]
         after = seen[line["f"]] % 2 == 1
         seen[line["f"]] += 1
         value = (
@@ -247,14 +248,3 @@ def faults(nemesis: Sequence[reading.Record]) -> list[Row]:
             if after:
                 del active[kind]
     return sorted(found, key=lambda row: row["started_ns"])
-
-
-_KINDS = {"kill": "kill", "start": "kill", "pause": "pause", "resume": "pause"}
-
-
-def fault_of(f: str) -> tuple[str | None, bool]:
-    """The fault that a nemesis operation is about (None: about none), and whether it begins there."""
-    if f in _KINDS:
-        return _KINDS[f], f in ("kill", "pause")
-    action, _, kind = f.partition("-")
-    return (kind, action == "start") if kind and action in ("start", "stop") else (None, False)

@@ -244,14 +244,16 @@ def _inline(document: str) -> str:
     return element.replace(INK, "currentColor")
 
 
-def dots(rows: Sequence[tuple[str, str, Sequence[float]]], unit: str, logarithmic: bool) -> str:
+def dots(rows: Sequence[tuple[str, str, Sequence[float]]], unit: str) -> str:
     """A row for each case: a dot for each repetition, and a bar at the median.
 
     Args:
         rows: name, what decides the colour, values.
         unit: what the values are.
-        logarithmic: whether the axis is.
+    The axis is logarithmic where the values span more than a decade.
     """
+    every = [value for _, _, values in rows for value in values]
+    logarithmic = bool(every) and max(every) > 10 * min(every) > 0
     colours = dict(zip(dict.fromkeys(group for _, group, _ in rows), cycle(_SERIES), strict=False))
 
     def draw(figure: Figure) -> None:
@@ -270,6 +272,6 @@ def dots(rows: Sequence[tuple[str, str, Sequence[float]]], unit: str, logarithmi
             axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
             axes.xaxis.set_minor_formatter(NullFormatter())
         else:
-            axes.set_xlim(left=0)
+            axes.set_xlim(0, 1.05 * max(every) or 1)
 
-    return _svg(draw, 0.28 * len(rows) + 0.7) if any(values for _, _, values in rows) else ""
+    return _svg(draw, 0.28 * len(rows) + 0.7) if every else ""

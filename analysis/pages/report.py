@@ -7,6 +7,7 @@ from typing import Any
 from analysis.errors import AnalysisError
 from analysis.pages import plots, render
 from analysis.pages.cache import Cache
+from analysis.pages.figures import Figures
 from analysis.pages.folders import SWEEP_INDEX, Folder, Store, is_run
 from analysis.pages.library import Library
 from analysis.pages.run_page import run_values, tiles
@@ -15,16 +16,17 @@ from analysis.pages.sweep import sweep_values
 DETAILS = 24  # runs of a sweep that are shown one by one, those that are not valid first
 
 
-def write_report(path: Path, file: Path | None = None) -> Path:
+def write_report(path: Path, file: Path | None = None, figures: Figures | None = None) -> Path:
     """Write the page of the run or sweep in `path`, which may be a link, and return the page's file.
 
     Args:
         path: a run's folder, or that of a sweep.
         file: where to; by default `report.html` in the folder.
+        figures: of the run, if they are known already.
     Raises:
         AnalysisError: there is neither run nor sweep, or the file cannot be written.
     """
-    page = make_report(path)
+    page = make_report(path, figures)
     target = file or path / "report.html"
     try:
         target.write_text(page, encoding="utf-8")
@@ -35,13 +37,13 @@ def write_report(path: Path, file: Path | None = None) -> Path:
     return target
 
 
-def make_report(path: Path) -> str:
+def make_report(path: Path, figures: Figures | None = None) -> str:
     """The page as HTML."""
     folder = path.resolve()
     if is_run(folder):
         library = Library(Store(folder.parent.parent), Cache(None))
-        run = Folder(folder, f"{folder.parent.name}/{folder.name}")
-        values = run_values(library, run)
+        run = folder_of(folder)
+        values = run_values(library, run, figures)
         picture = _data_uri(values["lamport"])
         return render.page("run.html.j2", served=False, lamport_uri=picture, **values)
     if (folder / SWEEP_INDEX).is_file():
@@ -52,6 +54,12 @@ def make_report(path: Path) -> str:
         f"{path} holds no run: there is no history.jsonl, history.edn or test.json in it.\n"
         f"Give the folder of a run, such as results/latest, or that of a sweep ({SWEEP_INDEX})."
     )
+
+
+def folder_of(path: Path) -> Folder:
+    """The run in `path`, named as in a store two folders up."""
+    folder = path.resolve()
+    return Folder(folder, f"{folder.parent.name}/{folder.name}")
 
 
 def _of_sweep(folder: Path) -> str:

@@ -12,9 +12,10 @@ TAIL_BYTES, TAIL_LINES = 8192, 15
 MAIN_OPERATIONS = ("send", "poll", "read", "write", "cas", "echo", "txn")
 
 
-def run_values(library: Library, run: Folder) -> dict[str, Any]:
-    """The values of `run.html.j2`, without how to get elsewhere."""
-    facts, figures, findings = library.facts(run), library.figures(run), library.findings(run)
+def run_values(library: Library, run: Folder, figures: Figures | None = None) -> dict[str, Any]:
+    """The values of `run.html.j2`; `figures` are those of the library, unless they are given."""
+    facts, findings = library.facts(run), library.findings(run)
+    figures = figures or library.figures(run)
     return {
         "facts": facts,
         "figures": figures,

@@ -25,9 +25,9 @@ FIGURES = {
     "poll p99, ms": ("poll_p99_ms", 1),
 }
 _PICTURES = {
-    "messages": ("server_messages_per_op", "server messages per operation", False),
-    "p50": ("send_p50_ms", "median latency of a send, ms", True),
-    "p99": ("send_p99_ms", "99 % of the sends were quicker than this, ms", True),
+    "messages": ("server_messages_per_op", "server messages per operation"),
+    "p50": ("send_p50_ms", "median latency of a send, ms"),
+    "p99": ("send_p99_ms", "99 % of the sends were quicker than this, ms"),
 }
 _LARGEST_INDEX = 64 * 2**20
 
@@ -148,8 +148,8 @@ def sweep_values(name: str, folder: Path) -> dict[str, Any]:
         "counts": [(verdict, counts[verdict]) for verdict in VERDICTS if verdict in counts],
         "run_count": len(entries),
         "pictures": {
-            picture: (unit, plots.dots(_dots(found, names, figure), unit, logarithmic))
-            for picture, (figure, unit, logarithmic) in _PICTURES.items()
+            picture: (unit, plots.dots(_dots(found, names, figure), unit))
+            for picture, (figure, unit) in _PICTURES.items()
         },
     }
 

@@ -1,5 +1,6 @@
 """Metrics: small tables worked out by hand, and the figures that the real tool itself reported."""
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from analysis.formats import edn
 from analysis.lake import Lake
 from analysis.metrics.latency import latency_over_time, latency_quantiles, throughput
 from analysis.metrics.network import messages_by_type, network_statistics
-from analysis.summary import disagreements, window_width
+from analysis.pages.figures import disagreements, window_width
 
 pytestmark = pytest.mark.spark
 
@@ -128,7 +129,7 @@ def test_counts_equal_those_of_the_real_tool(
         if "msgs-per-op" in theirs:  # a 32-bit figure
             assert math.isclose(row.messages_per_operation, theirs["msgs-per-op"], rel_tol=1e-6)
     (run,) = stores_lake.table(spark, "runs", [store.name]).collect()
-    assert disagreements(run.network_json, list(found.values())) == []
+    assert disagreements(json.loads(run.network_json), list(found.values())) == []
 
 
 def test_operations_equal_those_of_the_real_tool(
@@ -146,10 +147,10 @@ def test_operations_equal_those_of_the_real_tool(
 
 def test_a_differing_count_is_told() -> None:
     row = Row(scope="all", send_count=2, recv_count=2, message_count=2, messages_per_operation=0.5)
-    assert disagreements(
-        '{"all": {"send-count": 3, "recv-count": 2, "msgs-per-op": 0.5}}', [row]
-    ) == ["all send-count: 2 here, 3 in the bench's results"]
-    assert disagreements(None, [row]) == []
+    reported = {"all": {"send-count": 3, "recv-count": 2, "msgs-per-op": 0.5}}
+    told = ["all send-count: 2 here, 3 in the bench's results"]
+    assert disagreements(reported, [row.asDict()]) == told
+    assert disagreements({}, [row.asDict()]) == []
 
 
 @pytest.mark.parametrize(
