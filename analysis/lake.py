@@ -1,62 +1,58 @@
-"""The lake: Parquet tables in a folder, with one commit file per run.
+"""The lake: Parquet tables in a folder (local, `hdfs://`, `s3a://`), and a log of commits.
 
-    lake/operations/run_id=R/version=V/part-*.parquet      and so for every table
-    lake/_commits/R.json                                   which V of R is the valid one
+    lake/operations/version=V/run_id=R/part-*.parquet      and so for every table
+    lake/_commits/<time>-V.json                            the runs that version V holds
 
-A run is written under a new version, and becomes visible when its commit file is replaced, in one
-step for all tables. An ingest that is killed before leaves files which no commit names: readers never
-see them, and the next ingest of that run deletes them. So readers always find whole runs, and twice
-is once. Not a guarantee: two ingests of the *same* run at the same time may delete each other's files.
+An ingest writes many runs under one new version. They become visible together when the file of their
+commit appears, in one step; a later commit of a run replaces the earlier. What a killed ingest leaves is
+named by no commit: readers never see it, and `delete_leftovers` removes it. So readers always find whole
+runs, and twice is once. Not a guarantee: of two ingests of the *same* run at the same time, either may
+be the one that counts; and a reader may miss files of a run that is replaced while it reads.
 """
 
 import json
-import shutil
+import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from analysis.errors import AnalysisError
+from analysis.files import Files, location
 from analysis.schemas.tables import TABLES
 
 # Part of the fingerprint: raise it when the same files would now give other tables.
-TABLES_VERSION = 1
+TABLES_VERSION = 2
 COMMITS = "_commits"  # Spark skips names that start with an underscore
-_PARTITIONS = ("run_id", "version")
+LEFTOVER_AGE_MS = 24 * 3600 * 1000  # what is younger may belong to an ingest that is under way
+_PARTITIONS = ("version", "run_id")
 
 Write = Callable[[str, DataFrame], None]
 
 
 @dataclass(frozen=True)
-class Commit:
-    """What the lake holds of one run."""
+class Held:
+    """What the lake holds of one run: where it was read from, and the state of its files then."""
 
     run_id: str
-    version: str
-    source: str  # the folder it was read from
+    source: str
     fingerprint: str
 
 
 @dataclass(frozen=True)
 class Lake:
-    """Reads and writes the tables under `folder`."""
+    """Reads and writes the tables under `folder`, a local path or a URI."""
 
-    folder: Path
+    folder: str | Path
 
-    def commits(self) -> list[Commit]:
+    def runs(self, spark: SparkSession) -> list[Held]:
         """The runs in the lake, sorted by name."""
-        files = sorted(self.folder.glob(f"{COMMITS}/*.json"))
-        return [Commit(**json.loads(file.read_text())) for file in files]
-
-    def commit_of(self, run_id: str) -> Commit | None:
-        """What the lake holds of a run, or None."""
-        file = self._commit_file(run_id)
-        return Commit(**json.loads(file.read_text())) if file.exists() else None
+        return [held for _, (held, _) in sorted(self._current(spark).items())]
 
     def table(self, spark: SparkSession, name: str, run_ids: Sequence[str] = ()) -> DataFrame:
         """A table, of some runs or (by default) of all, with the column `run_id` first.
@@ -64,44 +60,76 @@ class Lake:
         Raises:
             AnalysisError: the lake holds none of these runs.
         """
-        chosen = [commit for commit in self.commits() if not run_ids or commit.run_id in run_ids]
-        if not chosen:
-            wanted = ", ".join(run_ids) or "any run"
-            raise AnalysisError(f"the lake {self.folder} does not hold {wanted}; ingest it first")
-        paths = [str(self._part(name, commit.run_id, commit.version)) for commit in chosen]
+        wanted = set(run_ids)
+        versions: dict[str, list[str]] = {}
+        for run_id, (_, version) in self._current(spark).items():
+            if not wanted or run_id in wanted:
+                versions.setdefault(version, []).append(run_id)
+        if not versions:
+            asked = ", ".join(run_ids) or "any run"
+            raise AnalysisError(f"the lake {self.folder} does not hold {asked}; ingest it first")
         partitions = [StructField(partition, StringType()) for partition in _PARTITIONS]
         schema = StructType(TABLES[name].fields + partitions)
-        reader = spark.read.schema(schema).option("basePath", str(self.folder / name))
-        return reader.parquet(*paths).select("run_id", *TABLES[name].names)
+        reader = spark.read.schema(schema).option("basePath", self._at(name))
+        read = reader.parquet(*(self._at(name, f"version={version}") for version in versions))
+        return read.filter(_held(versions)).select("run_id", *TABLES[name].names)
 
     @contextmanager
-    def writing(self, run_id: str, *, source: str, fingerprint: str) -> Iterator[Write]:
-        """Gives a function that writes one table of a run; commits when the block ends well."""
+    def writing(self, spark: SparkSession, runs: Sequence[Held]) -> Iterator[Write]:
+        """Gives a function that writes one table of these runs (its frame has `run_id`).
+
+        All of them are committed when the block ends well, and replace what the lake held of them.
+        """
         version = uuid.uuid4().hex[:12]
 
         def write(name: str, frame: DataFrame) -> None:
             columns = [F.col(field.name).cast(field.dataType) for field in TABLES[name]]
-            frame.select(columns).write.parquet(str(self._part(name, run_id, version)))
+            target = frame.select("run_id", *columns).write.partitionBy("run_id")
+            target.parquet(self._at(name, f"version={version}"))
 
+        replaced = self._current(spark)
         yield write
-        self._commit(Commit(run_id, version, source, fingerprint))
-        self._delete_other_versions(run_id, version)
+        commit = {"version": version, "runs": [asdict(held) for held in runs]}
+        file = self._at(COMMITS, f"{time.time_ns():019d}-{version}.json")
+        Files(spark).write_text(file, json.dumps(commit, indent=1) + "\n")
+        for held in runs:
+            if held.run_id in replaced:
+                self._delete_run(spark, replaced[held.run_id][1], held.run_id)
 
-    def _commit(self, commit: Commit) -> None:
-        file = self._commit_file(commit.run_id)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        fresh = file.with_suffix(f".{commit.version}.tmp")
-        fresh.write_text(json.dumps(asdict(commit), indent=2) + "\n")
-        fresh.replace(file)
-
-    def _delete_other_versions(self, run_id: str, version: str) -> None:
+    def delete_leftovers(self, spark: SparkSession, min_age_ms: int = LEFTOVER_AGE_MS) -> None:
+        """Remove what no commit names, as killed ingests leave it, unless it is young."""
+        files, now_ms = Files(spark), time.time_ns() // 10**6
+        committed = {f"version={version}" for _, version in self._current(spark).values()}
         for name in TABLES:
-            for part in self._part(name, run_id, version).parent.glob("version=*"):
-                if part.name != f"version={version}":
-                    shutil.rmtree(part)
+            for version, age_ms in files.names_with_age(self._at(name), now_ms):
+                if version not in committed and age_ms >= min_age_ms:
+                    files.delete(self._at(name, version))
 
-    def _commit_file(self, run_id: str) -> Path:
-        return self.folder / COMMITS / f"{run_id}.json"
+    def _current(self, spark: SparkSession) -> dict[str, tuple[Held, str]]:
+        """By name, each run with the version of its latest commit."""
+        files, current = Files(spark), {}
+        for file in files.names(self._at(COMMITS)):
+            if file.endswith(".json") and not file.startswith("."):
+                commit = json.loads(files.read_text(self._at(COMMITS, file)))
+                held = [Held(**run) for run in commit["runs"]]
+                current |= {run.run_id: (run, commit["version"]) for run in held}
+        return current
 
-    def _part(self, name: str, run_id: str, version: str) -> Path:
-        return self.folder / name / f"run_id={run_id}" / f"version={version}"
+    def _delete_run(self, spark: SparkSession, version: str, run_id: str) -> None:
+        for name in TABLES:
+            Files(spark).delete(self._at(name, f"version={version}", f"run_id={run_id}"))
+
+    def _at(self, *names: str) -> str:
+        return "/".join((location(self.folder), *names))
+
+
+def _held(versions: dict[str, list[str]]) -> Column:
+    """Of all that the versions' folders may hold, the runs that are theirs (a test of partitions)."""
+    tests = [
+        (F.col("version") == version) & F.col("run_id").isin(run_ids)
+        for version, run_ids in versions.items()
+    ]
+    condition = tests[0]
+    for test in tests[1:]:
+        condition |= test
+    return condition

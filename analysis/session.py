@@ -20,6 +20,10 @@ COMMON = {
     "spark.sql.catalogImplementation": "in-memory",  # no Hive: nothing is kept but Parquet files
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.compression.codec": "zstd",
+    # Else a frame that turns out to be empty is cut out of the plan with the observations on it.
+    "spark.sql.adaptive.optimizer.excludedRules": (
+        "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation"
+    ),
 }
 LOCAL = {
     "spark.driver.host": "127.0.0.1",

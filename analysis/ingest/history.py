@@ -11,9 +11,11 @@ from analysis.ingest.lines import parse
 from analysis.schemas.lines import HISTORY_LINE, HISTORY_REQUIRED
 
 NEMESIS = "nemesis"
-# What begins a fault and what ends it [jepsen.nemesis.combined; maelstrom.nemesis].
-OPENING = {"start-partition": "partition", "kill": "kill", "pause": "pause"}
-CLOSING = {"stop-partition": "partition", "start": "kill", "resume": "pause"}
+# What begins a fault and what ends it [jepsen.nemesis.combined; maelstrom.nemesis]; the others are
+# start-X and stop-X.
+OPENING = {"kill": "kill", "pause": "pause"}
+CLOSING = {"start": "kill", "resume": "pause"}
+STARTING, STOPPING = r"^start-(.+)$", r"^stop-(.+)$"
 
 
 def parse_history(lines: DataFrame) -> DataFrame:
@@ -25,14 +27,9 @@ def parse_history(lines: DataFrame) -> DataFrame:
     return rows.withColumn("reason", F.coalesce("reason", reason))
 
 
-def may_be_nemesis(lines: DataFrame) -> DataFrame:
-    """The few lines worth parsing for faults."""
-    return lines.filter(F.col("text").contains(NEMESIS))
-
-
 def paired(history: DataFrame) -> DataFrame:
     """Good lines of clients with the type of the `previous` of their process, and its whole `next`."""
-    in_order = Window.partitionBy("process").orderBy("index")
+    in_order = Window.partitionBy("run_id", "process").orderBy("index")
     fields = F.struct(
         "index",
         "time",
@@ -42,7 +39,9 @@ def paired(history: DataFrame) -> DataFrame:
     )
     clients = history.filter(F.col("process") != NEMESIS)
     process = F.col("process").cast("long").alias("process")
-    lines = clients.select("file", "line", "text", process, "f", "index", fields.alias("op"))
+    lines = clients.select(
+        "run_id", "file", "line", "text", process, "f", "index", fields.alias("op")
+    )
     return lines.select(
         "*",
         F.lag("op.type").over(in_order).alias("previous"),
@@ -50,16 +49,25 @@ def paired(history: DataFrame) -> DataFrame:
     )
 
 
-def operations(pairs: DataFrame) -> DataFrame:
-    """Rows of the operations table from `paired` lines."""
+def operations(pairs: DataFrame, placement: DataFrame) -> DataFrame:
+    """Rows of the operations table from `paired` lines.
+
+    Args:
+        pairs: the lines.
+        placement: run_id, nodes (names, in their order) and concurrency, null when unknown. The bench
+            gives worker i the node i mod n, and a process number stays the same modulo the concurrency.
+    """
     end = F.when(F.col("next.type") != "invoke", F.col("next"))
     invocations = pairs.filter("op.type = 'invoke'").withColumn("end", end)
-    return invocations.select(
+    number = F.col("process") % F.col("concurrency") % F.size("nodes")
+    return invocations.join(F.broadcast(placement), "run_id", "left").select(
+        "run_id",
         "process",
         "f",
         F.coalesce("end.type", F.lit("open")).alias("outcome"),
         F.col("op.index").alias("invoked_index"),
         F.col("op.time").alias("invoked_ns"),
+        F.col("nodes")[number.cast("int")].alias("node"),
         F.col("end.index").alias("completed_index"),
         F.col("end.time").alias("completed_ns"),
         (F.col("end.time") - F.col("op.time")).alias("latency_ns"),
@@ -80,16 +88,17 @@ def faults(history: DataFrame) -> DataFrame:
     """Rows of the faults table from the good lines of a history.
 
     The nemesis writes two lines for each thing it does, before and after. A fault counts from the
-    first line of its beginning to the last line of its end, or to the beginning of the next of its
-    kind. The windows run over one partition: a run has tens of such lines, not millions.
+    first line of its beginning to the last line of the next end of its kind: that ends all of its kind
+    which are in force (`start` starts every killed node). A run has tens of such lines, not millions.
     """
-    deeds = _deeds(history)
-    following = Window.partitionBy("kind").orderBy("before_ns")
-    ended = F.lead(F.when(F.col("opens"), F.col("before_ns")).otherwise(F.col("after_ns")))
+    following = Window.partitionBy("run_id", "kind").orderBy("before_ns")
+    ended = F.first(F.when(~F.col("opens"), F.col("after_ns")), ignorenulls=True)
     return (
-        deeds.withColumn("ended_ns", ended.over(following))
+        _deeds(history)
+        .withColumn("ended_ns", ended.over(following.rowsBetween(1, Window.unboundedFollowing)))
         .filter("opens")
         .select(
+            "run_id",
             "kind",
             F.col("before_ns").alias("started_ns"),
             "ended_ns",
@@ -101,17 +110,27 @@ def faults(history: DataFrame) -> DataFrame:
 
 def _deeds(history: DataFrame) -> DataFrame:
     """What the nemesis did, one row for each pair of lines."""
-    kinds = F.create_map(*(F.lit(word) for pair in (OPENING | CLOSING).items() for word in pair))
-    lines = history.filter((F.col("process") == NEMESIS) & F.col("f").isin([*OPENING, *CLOSING]))
-    same = Window.partitionBy("f").orderBy("index")
-    numbered = lines.withColumn("pair", F.floor((F.row_number().over(same) - 1) / 2))
+    begins, ends = _kind(OPENING, STARTING), _kind(CLOSING, STOPPING)
+    lines = history.filter(F.col("process") == NEMESIS).select(
+        "*", F.coalesce(begins, ends).alias("kind"), begins.isNotNull().alias("opens")
+    )
+    same = Window.partitionBy("run_id", "f").orderBy("index")
+    pair = F.floor((F.row_number().over(same) - 1) / 2)
     value = F.to_json("value")
-    deeds = numbered.groupBy("f", "pair").agg(
-        F.min("time").alias("before_ns"),
-        F.max("time").alias("after_ns"),
-        F.min_by(value, "index").alias("target_json"),
-        F.max_by(value, "index").alias("effect_json"),
+    return (
+        lines.filter("kind is not null")
+        .withColumn("pair", pair)
+        .groupBy("run_id", "f", "kind", "opens", "pair")
+        .agg(
+            F.min("time").alias("before_ns"),
+            F.max("time").alias("after_ns"),
+            F.min_by(value, "index").alias("target_json"),
+            F.max_by(value, "index").alias("effect_json"),
+        )
     )
-    return deeds.select(
-        "*", kinds[F.col("f")].alias("kind"), F.col("f").isin([*OPENING]).alias("opens")
-    )
+
+
+def _kind(words: dict[str, str], pattern: str) -> Column:
+    """The kind of the fault that the operation `f` begins (or ends), null when it does not."""
+    named = F.create_map(*(F.lit(word) for pair in words.items() for word in pair))[F.col("f")]
+    return F.coalesce(named, F.nullif(F.regexp_extract("f", pattern, 1), F.lit("")))

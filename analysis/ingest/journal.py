@@ -20,6 +20,7 @@ def messages(journal: DataFrame) -> DataFrame:
     sent, received = F.col("type") == "send", F.col("type") == "recv"
     body = F.from_json("message.body", BODY)
     events = journal.withColumn("body", body).select(
+        "run_id",
         F.col("message.id").alias("message_id"),
         F.col("message.src").alias("src"),
         F.col("message.dest").alias("dest"),
@@ -32,7 +33,7 @@ def messages(journal: DataFrame) -> DataFrame:
         F.when(received, F.col("time")).alias("received_ns"),
     )
     same = ["src", "dest", "type", "rpc_id", "in_reply_to", "body_json"]
-    joined = events.groupBy("message_id").agg(
+    joined = events.groupBy("run_id", "message_id").agg(
         *(F.first(name, ignorenulls=True).alias(name) for name in same),
         F.min("sent_ns").alias("sent_ns"),
         F.min("received_ns").alias("received_ns"),

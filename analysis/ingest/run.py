@@ -1,21 +1,39 @@
-"""One run into the lake.
+"""Runs into the lake, many at a time.
 
-Each file is read once. Only where bad lines were counted on the way is it read again, to number and
-keep them: most runs have none.
+Each large file is read once, and its few lines about faults a second time. Only where bad lines were seen
+on the way is a file read again, to number and keep them: most runs have none.
+
+Runs are taken in batches, each of which is one chain of Spark jobs and one commit. Small runs are kept
+together, one task and one file of each table for a run; a large one is a batch of its own, spread by
+process and by message.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from analysis.errors import AnalysisError
-from analysis.ingest import facts, history, journal
-from analysis.ingest.lines import good, quarantined, read_lines
-from analysis.lake import TABLES_VERSION, Lake, Write
-from analysis.schemas.tables import MESSAGES, QUARANTINE, RUNS
+from analysis.ingest import history, journal, small
+from analysis.ingest.lines import (
+    Source,
+    bad_files,
+    good,
+    observe_bad,
+    quarantined,
+    read_lines,
+)
+from analysis.lake import TABLES_VERSION, Held, Lake, Write
+from analysis.schemas.tables import MESSAGES, RUN_ID
 from analysis.sources import Run
+
+LARGE_BYTES = 128 << 20  # a run from this size on is a batch of its own
+BATCH_BYTES, BATCH_RUNS = 512 << 20, 250
+PARTITION_BYTES = 32 << 20  # of text, for each task after a shuffle
+_GZIP_RATIO = 8  # journals shrink to an eighth or so
 
 
 @dataclass(frozen=True)
@@ -27,63 +45,137 @@ class Ingested:
 
 
 def ingest_run(spark: SparkSession, lake: Lake, run: Run) -> Ingested:
-    """Write all tables of `run` and then commit them in one step.
+    """`ingest` of one run."""
+    (done,) = ingest(spark, lake, [run])
+    return done
 
-    Nothing is done when the lake holds this run, read from the same files, by the same version of
+
+def ingest(spark: SparkSession, lake: Lake, runs: Sequence[Run]) -> Iterator[Ingested]:
+    """Write all tables of `runs`; those of a batch are told when they have been committed.
+
+    Nothing is done about a run that the lake holds, read from the same files, by the same version of
     the tables. A run that changed replaces its former self.
 
     Raises:
-        AnalysisError: the lake holds another run of this name.
+        AnalysisError: the lake, or another of `runs`, has another run of the same name.
     """
-    commit = lake.commit_of(run.run_id)
-    if commit and commit.source != str(run.folder):
-        raise AnalysisError(
-            f"the lake {lake.folder} already has a run {run.run_id}, read from {commit.source}\n"
-            "Rename this run's folder, or ingest it into a lake of its own (--lake)."
-        )
-    # Taken before reading: a file that grows meanwhile is read again the next time.
-    fingerprint = f"{TABLES_VERSION}-{run.fingerprint()}"
-    if commit and commit.fingerprint == fingerprint:
-        return Ingested(run, fresh=False)
-    _write(spark, lake, run, fingerprint)
-    return Ingested(run, fresh=True)
+    held = {each.run_id: each for each in lake.runs(spark)}
+    _require_distinct(lake, held, runs)
+    fresh: dict[str, Held] = {}
+    for run in runs:
+        # Taken before reading: a file that grows meanwhile is read again the next time.
+        now = Held(run.run_id, run.folder, f"{TABLES_VERSION}-{run.fingerprint()}")
+        if held.get(run.run_id) == now:
+            yield Ingested(run, fresh=False)
+        else:
+            fresh[run.run_id] = now
+    for batch in batches([run for run in runs if run.run_id in fresh]):
+        with lake.writing(spark, [fresh[run.run_id] for run in batch]) as write:
+            _write(spark, batch, write)
+        yield from (Ingested(run, fresh=True) for run in batch)
+    lake.delete_leftovers(spark)
 
 
-def _write(spark: SparkSession, lake: Lake, run: Run, fingerprint: str) -> None:
-    row, problems = facts.run_facts(run)
-    with lake.writing(run.run_id, source=str(run.folder), fingerprint=fingerprint) as write:
-        write("runs", spark.createDataFrame([row], RUNS))
-        bad = [
-            *_write_history(spark, run, write),
-            *_write_messages(spark, run, write),
-            spark.createDataFrame(problems, QUARANTINE),
-        ]
-        write("quarantine", reduce(DataFrame.unionByName, bad))
+def _require_distinct(lake: Lake, held: dict[str, Held], runs: Sequence[Run]) -> None:
+    sources = {each.run_id: each.source for each in held.values()}
+    for run in runs:
+        if sources.setdefault(run.run_id, run.folder) != run.folder:
+            raise AnalysisError(
+                f"the lake {lake.folder} already has a run {run.run_id}, read from"
+                f" {sources[run.run_id]}\n"
+                f"Rename {run.folder}, or ingest it into a lake of its own (--lake)."
+            )
 
 
-def _write_history(spark: SparkSession, run: Run, write: Write) -> list[DataFrame]:
+def batches(runs: Sequence[Run]) -> Iterator[list[Run]]:
+    """The runs, in order, in groups of bounded number and size; each large one alone."""
+    batch: list[Run] = []
+    for run in runs:
+        if _text_bytes(run) >= LARGE_BYTES:
+            yield [run]
+            continue
+        if len(batch) == BATCH_RUNS or sum(map(_text_bytes, [*batch, run])) > BATCH_BYTES:
+            yield batch
+            batch = []
+        batch.append(run)
+    if batch:
+        yield batch
+
+
+def _text_bytes(run: Run) -> int:
+    """About how much text its history and journal are."""
+    files = (run.history, *run.journal)
+    return sum(
+        file.size_bytes * (_GZIP_RATIO if file.name.endswith(".gz") else 1) for file in files
+    )
+
+
+def _spread(frame: DataFrame, runs: Sequence[Run], key: str) -> DataFrame:
+    """Rows placed for a join or window by run and `key`: whole runs together unless there is one."""
+    text_bytes = sum(map(_text_bytes, runs))
+    parallel = frame.sparkSession.sparkContext.defaultParallelism
+    partitions = max(parallel, -(-text_bytes // PARTITION_BYTES))
+    if text_bytes < PARTITION_BYTES:
+        partitions = 1
+    elif len(runs) > 1:
+        return frame.repartition(min(partitions, len(runs)), "run_id")
+    return frame.repartition(partitions, "run_id", key)
+
+
+def _write(spark: SparkSession, runs: Sequence[Run], write: Write) -> None:
+    options, unread = small.options(spark, runs)
+    results = small.results(spark, runs)
+    write("runs", small.runs_table(options, results))
+    write("anomalies", results.select("run_id", F.inline("anomalies")))
+    quarantine = [
+        unread,
+        results.select("run_id", F.inline("problems")),
+        *_write_history(spark, runs, options, write),
+        *_write_messages(spark, runs, write),
+    ]
+    write("quarantine", reduce(_union, quarantine))
+    results.unpersist()
+
+
+def _union(some: DataFrame, others: DataFrame) -> DataFrame:
+    return some.unionByName(others)
+
+
+def _write_history(
+    spark: SparkSession, runs: Sequence[Run], options: DataFrame, write: Write
+) -> list[DataFrame]:
     """Writes operations and faults; returns the lines for the quarantine, if there are any."""
     bad, orphans = Observation(), Observation()
-    lines = read_lines(spark, [run.history])
-    pairs = history.paired(good(history.parse_history(lines), bad))
-    observed = pairs.observe(orphans, F.count(history.orphan_reason()).alias("count"))
-    write("operations", history.operations(observed))
-    write("faults", history.faults(good(history.parse_history(history.may_be_nemesis(lines)))))
-    if not bad.get["count"] + orphans.get["count"]:
+    sources = [Source(run, run.history) for run in runs]
+    rows = good(history.parse_history(read_lines(spark, sources)), bad)
+    pairs = history.paired(_spread(rows, runs, "process"))
+    placement = options.select("run_id", "nodes", "concurrency")
+    write(
+        "operations",
+        history.operations(observe_bad(pairs, history.orphan_reason(), orphans), placement),
+    )
+    about_faults = read_lines(spark, sources, containing=history.NEMESIS)
+    write("faults", history.faults(good(history.parse_history(about_faults))))
+    again = bad_files(sources, bad, orphans)
+    if not again:
         return []
-    rows = history.parse_history(read_lines(spark, [run.history], numbered=True))
-    pairs = history.paired(good(rows)).withColumn("reason", history.orphan_reason())
-    return [quarantined(rows), quarantined(pairs)]
+    rows = history.parse_history(read_lines(spark, again, numbered=True))
+    orphaned = history.paired(good(rows)).withColumn("reason", history.orphan_reason())
+    return [quarantined(rows), quarantined(orphaned)]
 
 
-def _write_messages(spark: SparkSession, run: Run, write: Write) -> list[DataFrame]:
+def _write_messages(spark: SparkSession, runs: Sequence[Run], write: Write) -> list[DataFrame]:
     """Writes messages; returns the lines for the quarantine, if there are any."""
-    if not run.journal:
-        write("messages", spark.createDataFrame([], MESSAGES))
-        return []
     bad = Observation()
-    rows = journal.parse_journal(read_lines(spark, run.journal))
-    write("messages", journal.messages(good(rows, bad)))
-    if not bad.get["count"]:
+    sources = [Source(run, file) for run in runs for file in run.journal]
+    if not sources:
+        write("messages", spark.createDataFrame([], StructType([RUN_ID, *MESSAGES])))
         return []
-    return [quarantined(journal.parse_journal(read_lines(spark, run.journal, numbered=True)))]
+    rows = good(journal.parse_journal(read_lines(spark, sources)), bad)
+    write("messages", journal.messages(_spread(rows, runs, "message.id")))
+    again = bad_files(sources, bad)
+    return (
+        [quarantined(journal.parse_journal(read_lines(spark, again, numbered=True)))]
+        if again
+        else []
+    )

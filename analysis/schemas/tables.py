@@ -8,6 +8,7 @@ differences can be compared.
 
 from pyspark.sql.types import (
     ArrayType,
+    BooleanType,
     DataType,
     DoubleType,
     IntegerType,
@@ -18,6 +19,10 @@ from pyspark.sql.types import (
 )
 
 LONG, TEXT, INT, REAL = LongType(), StringType(), IntegerType(), DoubleType()
+BOOLEAN = BooleanType()
+RUN_ID = StructField(
+    "run_id", TEXT, nullable=False
+)  # in front of every table that is written or read
 
 
 def _table(required: dict[str, DataType], optional: dict[str, DataType]) -> StructType:
@@ -37,6 +42,13 @@ RUNS = _table(
         "time_limit_s": REAL,
         "latency_ms": REAL,  # mean latency that the bench's network added
         "history_origin_ns": LONG,  # the start of the run on the journal's clock, where known
+        "strategy": TEXT,  # of this repository's node; null for any other program
+        "faults": ArrayType(TEXT),  # the kinds that were asked for, sorted
+        "nodes": ArrayType(TEXT),
+        "recovery_time_s": REAL,  # between the main and the final phase
+        "sweep": TEXT,  # the sweep that the run belongs to, with its cell and repetition
+        "cell_json": TEXT,
+        "repetition": INT,
         "bad_error_types": ArrayType(TEXT),  # those that invalidate
         "error_types": ArrayType(TEXT),
         "options_json": TEXT,  # test.json
@@ -54,6 +66,7 @@ OPERATIONS = _table(
         "invoked_ns": LONG,
     },
     optional={
+        "node": TEXT,  # the node that its client speaks to; null when the bench did not say
         "completed_index": LONG,
         "completed_ns": LONG,
         "latency_ns": LONG,
@@ -84,13 +97,27 @@ MESSAGES = _table(
     },
 )
 
-# One row per fault: the widest time in which it can have been in force.
+# One row per fault, several of them possibly at once: the widest time in which it can have been in force.
 FAULTS = _table(
     required={"kind": TEXT, "started_ns": LONG},
     optional={
         "ended_ns": LONG,  # null: never ended
         "target_json": TEXT,  # what was asked for, such as "minority-third"
         "effect_json": TEXT,  # what the nemesis reported to have done
+    },
+)
+
+# One row per instance of an anomaly that the checker reported (it need not report every one).
+ANOMALIES = _table(
+    required={
+        "type": TEXT,
+        "invalidating": BOOLEAN,
+        "count": LONG,  # instances of this type that the checker counted in the run
+        "number": LONG,  # of this instance, from 0
+    },
+    optional={
+        "key": TEXT,
+        "instance": TEXT,  # EDN, as in results.edn; JSON where the run has only results.json
     },
 )
 
@@ -108,5 +135,6 @@ TABLES = {
     "operations": OPERATIONS,
     "messages": MESSAGES,
     "faults": FAULTS,
+    "anomalies": ANOMALIES,
     "quarantine": QUARANTINE,
 }

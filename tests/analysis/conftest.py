@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from analysis.formats import edn
-from analysis.ingest import ingest_run
+from analysis.ingest import ingest
 from analysis.lake import Lake
 from analysis.session import start
 from analysis.sources import find_runs
@@ -36,8 +36,7 @@ def store(request: pytest.FixtureRequest) -> Path:
 def stores_lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lake:
     """A lake of all four stores."""
     lake = Lake(tmp_path_factory.mktemp("lake"))
-    for run in find_runs(STORES):
-        ingest_run(spark, lake, run)
+    assert all(done.fresh for done in ingest(spark, lake, find_runs(STORES)))
     return lake
 
 
