@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 .DEFAULT_GOAL := help
-.PHONY: help setup java run test lint types contracts unit test-slow specs specs-medium bench bench-scaling lock clean
+.PHONY: help setup java run test lint types contracts unit test-slow specs specs-medium bench bench-scaling sweep lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -51,12 +51,20 @@ specs-medium: setup java ## the TLA+ models, thorough sizes (many minutes)
 
 REPETITIONS ?= 3
 TIME_LIMIT ?= 20
-bench: setup ## strategies x configurations on the bench (an hour); table in docs/performance.md; BENCH="--only 2-nodes"
-	@$(BIN)/python -m benchmarks.strategies --repetitions $(REPETITIONS) --time-limit $(TIME_LIMIT) \
-	  --docs docs/performance.md $(BENCH)
+FRESH ?= --fresh
+RUN_SWEEP = ./maelstrom sweep --engine embedded --discard $(FRESH)
+bench: setup ## strategies x configurations (an hour); table in docs/performance.md; FRESH= goes on with the last
+	@$(RUN_SWEEP) sweeps/comparison.toml --repetitions $(REPETITIONS) --set time-limit=$(TIME_LIMIT) $(BENCH) \
+	  || test $$? -le 2  # a verdict is a result
+	@$(BIN)/python -m benchmarks.strategies --docs docs/performance.md
 
 bench-scaling: setup ## how cost grows with nodes, clients, keys, messages (10 min); plots in docs/images
-	@$(BIN)/python -m benchmarks.scaling --docs docs/performance.md $(BENCH)
+	@$(RUN_SWEEP) sweeps/scaling.toml $(BENCH) || test $$? -le 2
+	@$(BIN)/python -m benchmarks.scaling --docs docs/performance.md
+
+SWEEP ?= smoke
+sweep: setup ## run a matrix of tests: SWEEP=smoke (a minute), faults, scaling, comparison (docs/sweeps.md)
+	@./maelstrom sweep sweeps/$(SWEEP).toml
 
 lock: setup ## resolve pyproject.toml into requirements.lock again
 	@$(BIN)/pip-compile --quiet --strip-extras --no-emit-index-url --no-emit-find-links \

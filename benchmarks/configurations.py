@@ -1,4 +1,6 @@
-"""What `make bench` runs, what was known before, and what `leaderless` aims at: the one place of these figures.
+"""What was known of the configurations of `make bench`, and what `leaderless` aims at.
+
+The runs themselves are in sweeps/comparison.toml, under the same names.
 
 An aim is a bound on a figure of `leaderless` (the median over repetitions), absolute or relative to the same
 figure of another strategy or of another configuration in the same run.
@@ -6,7 +8,6 @@ figure of another strategy or of another configuration in the same run.
 
 from dataclasses import dataclass
 
-STRATEGIES = ("leaderless", "cas", "leader", "prefetch-sealed")
 SUBJECT = "leaderless"
 
 
@@ -26,38 +27,18 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """One row of the table: flags for the bench; `known` as others measured or modelled it.
-
-    `recovery_s` is waited between the last fault and the final polls; where nothing breaks, nothing has to
-    recover.
-    """
+    """A part of the table: `known` as others measured or modelled it."""
 
     name: str
     title: str
-    flags: tuple[str, ...]
     known: str
     aims: tuple[Bound, ...]
-    recovery_s: float = 1.0
 
-    @property
-    def strict(self) -> bool:
-        """Whether every node is asked for every acknowledged message."""
-        return "--strict" in self.flags
-
-
-def _flags(nodes: int, clients: int, rate: int, *more: str) -> tuple[str, ...]:
-    shape = ("--node-count", f"{nodes}", "--concurrency", f"{clients}n", "--rate", f"{rate}")
-    return (*shape, *more)
-
-
-_FIVE_NODES = _flags(5, 2, 1000, "--latency", "10")
-_PARTITIONS = ("--nemesis", "partition", "--nemesis-interval", "2", "--strict")
 
 CONFIGURATIONS = (
     Configuration(
         "2-nodes",
         "2 nodes, 2n, rate 1000",
-        _flags(2, 2, 1000),
         "durable published solutions 5.5 to 7.9 server messages an operation (best 4.4); a fixed leader in"
         " memory 0.77; first prototype 1.39",
         (
@@ -68,7 +49,6 @@ CONFIGURATIONS = (
     Configuration(
         "16-nodes",
         "16 nodes, 2n, rate 10 000",
-        _flags(16, 2, 10_000),
         "published strong leader 5.05 (7.23 in all); first prototype 1.68",
         (
             Bound("server_messages_per_op", "at most", 1.2),
@@ -79,14 +59,12 @@ CONFIGURATIONS = (
     Configuration(
         "5-nodes-20n",
         "5 nodes, 20n, rate 10 000",
-        _flags(5, 20, 10_000),
         "model: 0.3 to 0.5",
         (Bound("server_messages_per_op", "at most", 0.8),),
     ),
     Configuration(
         "16-nodes-10ms",
         "16 nodes, 2n, rate 10 000, latency 10 ms exponential",
-        _flags(16, 2, 10_000, "--latency", "10", "--latency-dist", "exponential"),
         "model: plain cas 14, collapsing; combining 1.0",
         (
             Bound("server_messages_per_op", "at most", 1.1),
@@ -96,21 +74,18 @@ CONFIGURATIONS = (
     Configuration(
         "3-nodes-100ms",
         "3 nodes, 2n, rate 10, latency 100 ms constant",
-        _flags(3, 2, 10, "--latency", "100"),
         "floor: 2 hops, 200 ms",
         (Bound("send_p50_ms", "at most", 220.0),),
     ),
     Configuration(
         "5-nodes-calm",
         "5 nodes, 2n, rate 1000, latency 10 ms (the calm counterpart of the next)",
-        _FIVE_NODES,
         "",
         (),
     ),
     Configuration(
         "5-nodes-partitions",
         "5 nodes, 2n, rate 1000, latency 10 ms, partitions every 2 s",
-        (*_FIVE_NODES, *_PARTITIONS),
         "",
         (
             Bound("valid", "at least", 1.0),
@@ -119,6 +94,5 @@ CONFIGURATIONS = (
             Bound("send_p99_ms", "at most", 3.0, ("configuration", "5-nodes-calm")),
             Bound("poll_p99_ms", "at most", 3.0, ("configuration", "5-nodes-calm")),
         ),
-        recovery_s=10.0,
     ),
 )

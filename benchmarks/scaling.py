@@ -1,30 +1,25 @@
-"""How messages, latency and CPU grow with nodes, clients, keys and messages per key: `make bench-scaling`.
+"""How messages, latency and CPU grow, from the runs of sweeps/scaling.toml: `make bench-scaling`.
 
-    python -m benchmarks.scaling [--time-limit 6] [--repetitions 1] [--only nodes] [--resume latest]
+    python -m benchmarks.scaling [results/scaling] [--docs docs/performance.md]
 
 One thing grows at a time (benchmarks/slopes.py). Draws docs/images/performance-<what>.svg, one for each.
 """
 
-import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import click
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from rich.console import Console
 
 from bench.artifacts import style
-from benchmarks import series, table
-from benchmarks.configurations import SUBJECT
-from benchmarks.measure import ROOT, Job
-from benchmarks.series import Series
-from benchmarks.series_command import measure_all, series_command
+from benchmarks import document, table
 from benchmarks.slopes import SLOPES, Slope
+from benchmarks.strategies import strategies_of
 from benchmarks.table import Summaries, Summary
 
-STORE = ROOT / "results" / "bench-scaling"
-_BY_NAME = {slope.name: slope for slope in SLOPES}
 _PANELS = (
     (
         "messages an operation",
@@ -44,43 +39,38 @@ _SHOWN = (
 )
 
 
-def plan(
-    slopes: Sequence[Slope], strategies: Sequence[str], repetitions: int, time_limit_s: int
-) -> list[Job]:
-    """Every run in its order: all slopes once, then the next repetition."""
-    return [
-        Job(
-            case=slope.case(value),
-            strategy=strategy,
-            repetition=repetition,
-            flags=slope.flags(value),
-            time_limit_s=time_limit_s * slope.stretch(value),
-        )
-        for repetition in range(1, repetitions + 1)
-        for slope in slopes
-        for value in slope.values
-        for strategy in strategies
-    ]
-
-
 Points = list[tuple[float, dict[str, Summary]]]
+
+
+def case(cell: Mapping[str, Any]) -> str | None:
+    """The name of a cell's point: its slope and where it is on it."""
+    for slope in SLOPES:
+        if slope.name == cell.get("name"):
+            return f"{slope.name}={_number(cell[slope.axis])}"
+    return None
 
 
 def points(slope: Slope, strategy: str, summaries: Summaries) -> Points:
     """What was measured of a slope: x and the figures there."""
     found = []
-    for value in slope.values:
-        figures = summaries.get((slope.case(value), strategy), {})
-        if "server_messages_per_op" in figures:
+    for (name, of), figures in summaries.items():
+        which, _, value = name.partition("=")
+        if (which, of) == (slope.name, strategy) and "server_messages_per_op" in figures:
             at = figures[slope.measured_x].middle if slope.measured_x else float(value)
             found.append((at, figures))
-    return found
+    return sorted(found, key=lambda point: point[0])
+
+
+def _number(value: Any) -> str:
+    """Of `2n` clients the 2."""
+    return str(value).removesuffix("n")
 
 
 def draw(slope: Slope, strategies: Sequence[str], summaries: Summaries, path: Path) -> None:
     """Three panels over the same axis: messages, latency, CPU. A band shows lowest to highest."""
     figure = Figure(figsize=(11, 3.4), layout="constrained")
     figure.suptitle(slope.title, x=0.01, ha="left", fontsize=12, color=style.INK, weight="bold")
+    xs = sorted({x for strategy in strategies for x, _ in points(slope, strategy, summaries)})
     panels: list[Axes] = list(figure.subplots(1, len(_PANELS)))
     for axes, (title, lines) in zip(panels, _PANELS, strict=True):
         colours = iter(style.SERIES_COLOURS * 2)
@@ -89,7 +79,7 @@ def draw(slope: Slope, strategies: Sequence[str], summaries: Summaries, path: Pa
             measured = points(slope, strategy, summaries)
             for name, figure_name in lines:
                 _line(axes, measured, figure_name, f"{prefix}{name}".strip(), next(colours))
-        _finish(axes, title, slope)
+        _finish(axes, title, slope, xs)
     # A fixed salt: the same figures give the same file.
     with rc_context({"svg.hashsalt": slope.name}):
         figure.savefig(path, metadata={"Date": None})
@@ -105,12 +95,12 @@ def _line(axes: Axes, measured: Points, figure: str, label: str, colour: str) ->
     axes.fill_between(xs, lows, highs, color=colour, alpha=0.15, lw=0)
 
 
-def _finish(axes: Axes, title: str, slope: Slope) -> None:
+def _finish(axes: Axes, title: str, slope: Slope, xs: Sequence[float]) -> None:
     axes.set_title(title, loc="left", fontsize=10, color=style.INK)
-    axes.set_xlabel(slope.axis, color=style.INK)
+    axes.set_xlabel(slope.label, color=style.INK)
     axes.set_xscale("log")
     if slope.measured_x is None:
-        axes.set_xticks(slope.values, [f"{value:,}".replace(",", " ") for value in slope.values])
+        axes.set_xticks(xs, [f"{x:,.0f}".replace(",", " ") for x in xs])
         axes.minorticks_off()
     axes.set_ylim(bottom=0)
     axes.grid(color=style.GRID, lw=0.7)
@@ -137,49 +127,32 @@ def rows(slope: Slope, strategies: Sequence[str], summaries: Summaries) -> list[
 
 def section(slope: Slope, strategies: Sequence[str], summaries: Summaries) -> str:
     """The generated part of a slope in docs/performance.md."""
-    titles = [slope.axis, *(table.TITLES[name].title for name in _SHOWN), "verdict"]
+    titles = [slope.label, *(table.TITLES[name].title for name in _SHOWN), "verdict"]
     lines = table.markdown_table(titles, rows(slope, strategies, summaries))
     return f"![{slope.title}](images/performance-{slope.name}.svg)\n\n{lines}"
 
 
-@series_command(
-    STORE,
-    names=list(_BY_NAME),
-    repetitions=1,
-    time_limit=6,
-    strategies=SUBJECT,
-    docs_help="Put the tables into this document, between its markers, and the plots into images/ beside it.",
+@click.command(help=__doc__)
+@click.argument("folder", type=click.Path(path_type=Path), default=Path("results/scaling"))
+@click.option(
+    "--docs", type=click.Path(exists=True, path_type=Path), help="The document to update."
 )
-def main(run: Series, docs: Path | None, console: Console) -> None:
-    """Measure the slopes and draw them."""
-    slopes = [_BY_NAME[name] for name in run.plan["only"]]
-    jobs = plan(slopes, run.plan["strategies"], run.plan["repetitions"], run.plan["time_limit"])
-    finished = measure_all(run, jobs, console)
-    for slope in slopes:
-        _publish(slope, run, docs)
-    if docs and run.records():
-        series.replace_section(docs, "bench-scaling", _how(run))
-    console.print(f"Figures and plots: {run.folder}", highlight=False, soft_wrap=True)
-    sys.exit(0 if finished else series.EXIT_INTERRUPTED)
-
-
-def _publish(slope: Slope, run: Series, docs: Path | None) -> None:
-    """Draw a slope that has been measured, and put it into the document."""
-    summaries, strategies = table.summarise(run.records()), run.plan["strategies"]
-    if not any(points(slope, strategy, summaries) for strategy in strategies):
-        return
-    images = docs.parent / "images" if docs else run.folder
+def main(folder: Path, docs: Path | None) -> None:
+    """Draw the slopes, and put tables and plots into a document."""
+    records = document.records(folder, case)
+    summaries, strategies = table.summarise(records), strategies_of(records)
+    images = docs.parent / "images" if docs else folder
     images.mkdir(exist_ok=True)
-    draw(slope, strategies, summaries, images / f"performance-{slope.name}.svg")
+    for slope in SLOPES:
+        if not any(points(slope, strategy, summaries) for strategy in strategies):
+            continue
+        draw(slope, strategies, summaries, images / f"performance-{slope.name}.svg")
+        if docs:
+            text = section(slope, strategies, summaries)
+            document.replace_section(docs, f"bench-scaling {slope.name}", text)
     if docs:
-        text = section(slope, strategies, summaries)
-        series.replace_section(docs, f"bench-scaling {slope.name}", text)
-
-
-def _how(run: Series) -> str:
-    settings = run.plan
-    repeated = f"{settings['repetitions']} x {settings['time_limit']} s a point"
-    return f"{series.provenance(settings, 'make bench-scaling')} {repeated}."
+        document.replace_section(docs, "bench-scaling", document.provenance(folder))
+    click.echo(f"Plots: {images}")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from rich.console import Console
 import workloads
 from bench import engine, judge
 from bench.failure import RunFailure
-from bench.sweep import axes, definition, session, table, work
+from bench.sweep import axes, definition, machine, session, table, work
 from bench.sweep.axes import Value
 from bench.sweep.definition import Sweep
 from bench.sweep.index import CRASHED, Index, Row
@@ -42,6 +42,8 @@ def _pairs(
 @click.argument("file", type=click.Path(path_type=Path), metavar="FILE.toml")
 @click.option("--dry-run", is_flag=True, help="List the cells and how long they take; run nothing.")
 @click.option("--again", is_flag=True, help="Also repeat runs that did not end as expected.")
+@click.option("--fresh", is_flag=True, help="Begin anew; the sweep that is there is moved aside.")
+@click.option("--discard", is_flag=True, help="Keep only the figures of runs that end as expected.")
 @click.option("--only", multiple=True, callback=_pairs, help="KEY=VALUE: these cells only.")
 @click.option("--set", "changes", multiple=True, callback=_pairs, help="KEY=VALUE in every cell.")
 @click.option("--repetitions", type=click.IntRange(1), help="Instead of what the file says.")
@@ -58,6 +60,8 @@ def sweep(
     *,
     dry_run: bool,
     again: bool,
+    fresh: bool,
+    discard: bool,
     only: Mapping[str, Sequence[Value]],
     changes: Mapping[str, Sequence[Value]],
     repetitions: int | None,
@@ -90,7 +94,9 @@ def sweep(
         left_s = session.duration(work.seconds_left(todo, planned, rows))
         console.print(f"{len(planned)} runs, {len(todo)} to make: about {left_s}", highlight=False)
         return
-    sys.exit(_run(chosen, planned, index, console, again=again))
+    if fresh:
+        index.set_aside()
+    sys.exit(_run(chosen, planned, index, console, again=again, discard=discard))
 
 
 def _engine(asked: str | None) -> str:
@@ -98,12 +104,19 @@ def _engine(asked: str | None) -> str:
 
 
 def _run(
-    chosen: Sweep, planned: Sequence[Job], index: Index, console: Console, *, again: bool
+    chosen: Sweep,
+    planned: Sequence[Job],
+    index: Index,
+    console: Console,
+    *,
+    again: bool,
+    discard: bool,
 ) -> int:
     stopped: RunFailure | None = None
     try:
         with index.locked(), _stopped_by_signals():
-            session.run_all(planned, index, console, again=again)
+            machine.note(index.folder)
+            session.run_all(planned, index, console, again=again, discard=discard)
     except RunFailure as failure:
         stopped = failure
     except KeyboardInterrupt:

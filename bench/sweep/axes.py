@@ -42,6 +42,7 @@ AXES = (
         " `each` stands for every single one in turn",
     ),
     Axis("fault-interval", "nemesis-interval", "mean seconds between faults"),
+    Axis("fault-targets", "nemesis-targets", "how many nodes a fault hits"),
 )
 NONE = "none"
 OWN_NODE = Path(__file__).parents[2] / "run.sh"
@@ -118,6 +119,11 @@ def expand(name: str, value: Value) -> list[Value]:
     if asked <= set(FAULTS):
         return [",".join(fault for fault in FAULTS if fault in asked)]  # each once, in one order
     return [value]
+
+
+def shown(name: str, value: Value) -> str:
+    """A value for people."""
+    return "all" if (name, value) == ("faults", ",".join(FAULTS)) else str(value)
 
 
 def arguments(axes: CellAxes) -> tuple[list[str], list[str]]:

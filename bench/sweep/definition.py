@@ -174,15 +174,30 @@ def _program(axes: CellAxes, file: Path) -> Path:
 def _titled(sweep: Sweep) -> Sweep:
     """With the axes that differ, and a title for each cell; a cell that comes twice stays once."""
     cells = list({cell.key: cell for cell in sweep.cells}.values())
-    names = dict.fromkeys(name for cell in cells for name in cell.axes)
-    varied = [name for name in names if len({repr(cell.axes.get(name)) for cell in cells}) > 1]
+    varied = _varied(cells)
     titled = [replace(cell, title=_title(cell.axes, varied)) for cell in cells]
     return replace(sweep, cells=titled, varied=varied)
 
 
+def _varied(cells: Sequence[Cell]) -> list[str]:
+    """The axes that differ: among all cells or, where cells have names, among those of one name."""
+    by_name: dict[str, list[Cell]] = {}
+    for cell in cells:
+        by_name.setdefault(str(cell.axes.get(known.LABEL, "")), []).append(cell)
+    axes = dict.fromkeys(name for cell in cells for name in cell.axes)
+    named = [known.LABEL] if len(by_name) > 1 else []
+    return named + [
+        axis
+        for axis in axes
+        if any(len({repr(cell.axes.get(axis)) for cell in alike}) > 1 for alike in by_name.values())
+    ]
+
+
 def _title(axes: CellAxes, varied: Sequence[str]) -> str:
     parts = [
-        str(axes[name]) if name == known.LABEL else f"{name}={axes[name]}"
+        known.shown(name, axes[name])
+        if name == known.LABEL
+        else f"{name}={known.shown(name, axes[name])}"
         for name in varied
         if name in axes
     ]

@@ -14,6 +14,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,13 @@ class Index:
                 f"{self.path} cannot be written: {error.strerror}. Make room, then give the same"
                 " command again: it goes on from there."
             ) from None
+
+    def set_aside(self) -> None:
+        """Move the folder away, if there is one, under a name with the time of its last run."""
+        if self.path.exists():
+            with self.locked():
+                last = datetime.fromtimestamp(self.path.stat().st_mtime, UTC)
+                self.folder.rename(f"{self.folder}-{last:%Y%m%dT%H%M%S}")
 
     @contextmanager
     def locked(self) -> Iterator[None]:

@@ -1,6 +1,8 @@
 """Works off the runs of a sweep, one at a time, and shows how it goes."""
 
+import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -13,8 +15,12 @@ from bench.sweep.runner import Job, last_words, perform
 from bench.sweep.work import missing, seconds_left
 
 
-def run_all(planned: Sequence[Job], index: Index, console: Console, *, again: bool) -> None:
+def run_all(
+    planned: Sequence[Job], index: Index, console: Console, *, again: bool, discard: bool
+) -> None:
     """Make every run that the index lacks, and with `again` those that failed.
+
+    With `discard` the folder of a run that ended as expected goes once its figures are known.
 
     `KeyboardInterrupt` stops it: what is finished is in the index, the run under way is not.
     """
@@ -32,6 +38,9 @@ def run_all(planned: Sequence[Job], index: Index, console: Console, *, again: bo
     for number, job in enumerate(todo):
         left_s = seconds_left(todo[number:], planned, rows)
         row = _perform(job, index.folder, console, f"[{number + 1}/{len(todo)}]", left_s)
+        if discard and row.as_expected:
+            shutil.rmtree(job.folder(index.folder), ignore_errors=True)
+            row = replace(row, run=None)
         index.add(row)
         rows[row.key] = row
         _tell(console, job, row, index.folder, f"[{number + 1}/{len(todo)}]")

@@ -8,6 +8,7 @@ from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 from rich.table import Table
 
+from bench.sweep.axes import shown
 from bench.sweep.definition import Sweep
 from bench.sweep.index import Row
 from bench.sweep.runner import Job
@@ -82,7 +83,8 @@ def _begin(sweep: Sweep, words: Iterable[str], numbers: Iterable[str]) -> Table:
 
 
 def _axes(sweep: Sweep, job: Job) -> list[str]:
-    return [escape(str(job.cell.axes.get(name, ""))) for name in sweep.varied]
+    axes = job.cell.axes
+    return [escape(shown(name, axes[name])) if name in axes else "" for name in sweep.varied]
 
 
 def _by_cell(jobs: Sequence[Job]) -> dict[tuple[str, str], list[Job]]:

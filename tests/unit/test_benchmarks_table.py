@@ -14,7 +14,7 @@ AIMS = (
     Bound("send_p99_ms", "at most", 3.0, ("configuration", "calm")),
     Bound("strict_valid", "at least", 1.0),
 )
-ROUGH = Configuration("rough", "Rough seas", (), "nobody sailed here", AIMS)
+ROUGH = Configuration("rough", "Rough seas", "nobody sailed here", AIMS)
 
 
 def record(case, strategy, error=None, anomalies=(), **figures):

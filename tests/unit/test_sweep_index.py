@@ -93,3 +93,15 @@ def test_a_full_disk_is_told(tmp_path):
     (tmp_path / "index.jsonl").symlink_to("/dev/full")
     with pytest.raises(RunFailure, match="Make room"):
         Index(tmp_path).add(ROW)
+
+
+def test_a_sweep_can_begin_anew_and_the_old_one_stays(tmp_path):
+    index = Index(tmp_path / "night")
+    index.set_aside()  # nothing is there yet
+    with index.locked():
+        index.add(ROW)
+    index.set_aside()
+    assert index.rows() == {}
+    (old,) = tmp_path.iterdir()
+    assert old.name.startswith("night-2")
+    assert list(Index(old).rows().values()) == [ROW]

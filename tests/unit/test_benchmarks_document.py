@@ -1,0 +1,98 @@
+"""From the index of a sweep to sections of docs/performance.md, and whether their names agree."""
+
+from pathlib import Path
+
+import click
+import pytest
+
+from bench.sweep import definition, machine
+from bench.sweep.index import Index, Row
+from benchmarks import document, scaling, strategies
+from benchmarks.configurations import CONFIGURATIONS, SUBJECT
+from benchmarks.slopes import SLOPES
+from benchmarks.table import summarise
+
+ROOT = Path(__file__).parents[2]
+
+
+def cells(name):
+    return [cell.axes for cell in definition.read(ROOT / "sweeps" / f"{name}.toml").cells]
+
+
+def row(cell, **figures):
+    return Row("night", cell, 1, "embedded", None, "valid", 0, 1.0, "2026-01-02", figures=figures)
+
+
+def test_every_configuration_is_swept_with_every_strategy():
+    swept = cells("comparison")
+    assert [each.name for each in CONFIGURATIONS] == list(dict.fromkeys(c["name"] for c in swept))
+    columns = {c["strategy"] for c in swept}
+    assert SUBJECT in columns
+    assert len(swept) == len(CONFIGURATIONS) * len(columns)
+
+
+def test_every_cell_of_the_scaling_sweep_is_a_point_of_a_slope_and_only_one():
+    points = [scaling.case(cell) for cell in cells("scaling")]
+    assert len(set(points)) == len(points)
+    assert {point.partition("=")[0] for point in points} == {slope.name for slope in SLOPES}
+    assert "clients=20" in points
+
+
+def test_records_come_from_the_index_also_of_what_crashed(tmp_path):
+    index = Index(tmp_path)
+    good = {"name": "2-nodes", "strategy": "cas"}
+    index.add(row(good, send_p50_ms=2.0))
+    index.add(Row("night", good, 2, "embedded", None, "crashed", 255, 1.0, "2026-01-02"))
+    index.add(row({"strategy": "cas"}))
+    found = document.records(tmp_path, lambda cell: cell.get("name"))
+    assert [(each["case"], each["error"]) for each in found] == [
+        ("2-nodes", None),
+        ("2-nodes", "exit status 255"),
+    ]
+    assert strategies.strategies_of(found) == ["cas"]
+    with pytest.raises(click.UsageError, match="is no folder of a sweep"):
+        document.records(tmp_path / "nothing", lambda cell: "x")
+
+
+def test_a_table_says_where_its_figures_come_from(tmp_path):
+    machine.note(tmp_path)
+    before = (tmp_path / machine.FILE_NAME).read_text()
+    machine.note(tmp_path)  # a sweep that goes on began when it began
+    assert (tmp_path / machine.FILE_NAME).read_text() == before
+    assert "`./maelstrom " in document.provenance(tmp_path)
+
+
+def test_a_section_of_a_document_is_replaced_between_its_markers(tmp_path):
+    file = tmp_path / "doc.md"
+    file.write_text("before\n<!-- bench -->\nold\n<!-- /bench -->\nafter <!-- bench x -->\n")
+    document.replace_section(file, "bench", "new | table\n")
+    document.replace_section(file, "bench", "newer\n")
+    text = "before\n<!-- bench -->\nnewer\n<!-- /bench -->\nafter <!-- bench x -->\n"
+    assert file.read_text() == text
+    with pytest.raises(click.UsageError, match="each once"):
+        document.replace_section(file, "other", "")
+
+
+def test_the_document_has_a_place_for_every_generated_section(tmp_path):
+    copy = tmp_path / "performance.md"
+    copy.write_text((ROOT / "docs" / "performance.md").read_text())
+    names = ["bench", "bench-scaling", *(f"bench-scaling {slope.name}" for slope in SLOPES)]
+    for name in names:
+        document.replace_section(copy, name, f"generated: {name}")
+        assert f"<!-- {name} -->\ngenerated: {name}\n<!-- /{name} -->" in copy.read_text()
+
+
+def test_a_slope_is_drawn_the_same_each_time(tmp_path):
+    slope = SLOPES[-1]
+    found = {"server_messages_per_op": 1.0, "node_cpu_us_per_op": 300.0}
+    summaries = summarise(
+        {"case": f"{slope.name}={value}", "strategy": "cas"}
+        | {"figures": found | {"longest_key_messages": float(value)}}
+        for value in (4096, 16, 256)
+    )
+    assert [x for x, _ in scaling.points(slope, "cas", summaries)] == [16, 256, 4096]
+    pictures = [tmp_path / "one.svg", tmp_path / "two.svg"]
+    for picture in pictures:
+        scaling.draw(slope, ["cas"], summaries, picture)
+    assert pictures[0].read_bytes() == pictures[1].read_bytes()
+    assert "| 4096 | – | 1.00 |" in scaling.section(slope, ["cas"], summaries)
