@@ -1,6 +1,5 @@
-"""The whole bench on a virtual clock: nodes are Python objects in this process, and nothing waits."""
+"""The bench's `Run` with toy nodes on a virtual clock, to test the bench itself; nothing waits."""
 
-import io
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -8,10 +7,13 @@ from typing import Any
 import orjson
 
 import workloads
-from bench.hosts import Host, OnLine
 from bench.loop import VirtualLoop
 from bench.options import TestOptions
 from bench.run import Outcome, Run
+from simulation.files import Ledger
+from simulation.hosts import SimulatedHost, SimulatedHosts
+from simulation.nodes import MakeSpeaker, Speaker
+from simulation.world import Silent
 
 THINK_NS = 100_000  # what a node takes for a message
 
@@ -28,16 +30,39 @@ OPTIONS = TestOptions(
 
 
 class MemoryLog:
-    """A right kafka node; nodes that are given the same `logs` and `committed` behave as one."""
-
-    def think_ns(self, body: dict[str, Any]) -> int:
-        """How long it takes to answer."""
-        return THINK_NS
+    """A right kafka node (a `Speaker`); nodes that are given the same `shared` behave as one."""
 
     def __init__(self, name: str, shared: dict[str, Any]) -> None:
         self.name = name
         self.logs = shared.setdefault("logs", {})
         self.committed = shared.setdefault("committed", {})
+        self._answers: list[tuple[float, bytes]] = []  # when it may be said, what
+
+    def delay_s(self, body: dict[str, Any]) -> float:
+        """How long an answer is held back."""
+        return 0.0
+
+    def receive(self, line: bytes, now: float) -> None:
+        message = orjson.loads(line)
+        body = message["body"]
+        reply = self.answer(body)
+        if reply is not None:
+            content = {"type": body["type"] + "_ok", "in_reply_to": body["msg_id"], **reply}
+            answer = {"src": self.name, "dest": message["src"], "body": content}
+            self._answers.append((now + self.delay_s(body), orjson.dumps(answer) + b"\n"))
+        self.pass_time(now)
+
+    @property
+    def deadline(self) -> float | None:
+        return min((at for at, _ in self._answers), default=None)
+
+    def pass_time(self, now: float) -> None:
+        self._now = now
+
+    def take(self) -> bytes:
+        due = [line for at, line in self._answers if at <= self._now]
+        self._answers = [each for each in self._answers if each[0] > self._now]
+        return b"".join(due)
 
     def answer(self, body: dict[str, Any]) -> dict[str, Any] | None:
         """The reply to one request, or None for silence."""
@@ -63,87 +88,27 @@ class MemoryLog:
         return {key: pairs for key, pairs in found.items() if pairs}
 
 
-class InProcessHost:
-    """Runs one node object on the loop."""
-
-    def __init__(self, loop, node, on_line):
-        self.name = node.name
-        self._loop, self._node, self._on_line = loop, node, on_line
-
-    def start(self):
-        """Nothing to start."""
-
-    def postmortem(self):
-        return "an object in this process"
-
-    def deliver(self, message: bytes) -> None:
-        message = orjson.loads(message)
-        think_ns = self._node.think_ns(message["body"])
-        self._loop.call_at(self._loop.now_ns() + think_ns, self._handle, message)
-
-    def _handle(self, message):
-        body = message["body"]
-        reply = self._node.answer(body)
-        if reply is not None:
-            content = {"type": body["type"] + "_ok", "in_reply_to": body["msg_id"], **reply}
-            line = {"src": self.name, "dest": message["src"], "body": content}
-            self._on_line(self.name, orjson.dumps(line))
-
-
-class InProcessHosts:
-    def __init__(self, hosts):
-        self._hosts = hosts
-        self.stopped = False
-
-    def start(self):
-        return self._hosts
-
-    def stop(self):
-        self.stopped = True
-
-
-class Silent:
-    """A watcher that shows nothing."""
-
-    def phase(self, name):
-        """Not shown."""
-
-    def trace(self, event, message):
-        """Not shown."""
-
-
-class Buffer(io.BytesIO):
-    """A file whose content can still be read after it was closed."""
-
-    content = b""
-
-    def close(self) -> None:
-        self.content = self.getvalue()
-        super().close()
-
-
 class VirtualRun:
-    """One finished run and what it wrote."""
+    """One finished run and what it wrote. `make` gives the nodes, if not `node_class`."""
 
     def __init__(
         self,
-        node_class: type[MemoryLog] = MemoryLog,
-        make_host: Callable[[VirtualLoop, str, OnLine], Host] | None = None,
+        node_class: Callable[[str, dict[str, Any]], Speaker] = MemoryLog,
+        make: MakeSpeaker | None = None,
         **options: Any,
     ) -> None:
         chosen = replace(OPTIONS, **options)
         loop = VirtualLoop()
         shared: dict[str, Any] = {}
-
-        def host_of_object(loop, name, on_line):
-            return InProcessHost(loop, node_class(name, shared), on_line)
+        make = make or (lambda name, _start: node_class(name, shared))
 
         def make_hosts(on_line, on_failure):
-            make = make_host or host_of_object
-            self.hosts = InProcessHosts([make(loop, name, on_line) for name in chosen.nodes])
-            return self.hosts
+            self.hosts = [
+                SimulatedHost(name, loop, on_line, make, lambda: THINK_NS) for name in chosen.nodes
+            ]
+            return SimulatedHosts(self.hosts)
 
-        history_file, journal_file = Buffer(), Buffer()
+        history_file, journal_file = Ledger(keep=True), Ledger(keep=True)
         self.run = Run(
             chosen,
             lambda setting: workloads.build(chosen.workload, setting),

@@ -12,9 +12,8 @@ import orjson
 
 from bench.artifacts.lamport import lamport_svg
 from bench.history import Op
-from tests.fakes import StrategyMaker
+from simulation.nodes import StrategyMaker, new_session
 from tests.virtual import VirtualRun
-from tests.virtual_nodes import nodes_of
 from workloads.kafka.smaller import smallest
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "why-prefetch-fails.md"
@@ -24,7 +23,7 @@ Event = dict[str, Any]
 
 def run_on_bench(strategy: str | StrategyMaker, **options: Any) -> VirtualRun:
     """Two nodes on the embedded bench, without any fault; see `VirtualRun` for the options."""
-    return VirtualRun(make_host=nodes_of(strategy), **options)
+    return VirtualRun(make=lambda _name, start: new_session(strategy, start), **options)
 
 
 def first_caught(anomaly: str) -> VirtualRun:

@@ -4,9 +4,9 @@ import sys
 
 import click
 
+from simulation.garbage import collected_quietly
 from tests.mutants.kill import SEEDS_MAX, kill
 from tests.mutants.mutants import MUTANTS
-from simulation.garbage import collected_quietly
 
 HEADER = f"""\
 # Mutants of the leaderless log

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from leaderless.core.headlog.view import InvariantBroken
-from tests.mutants.mutant import Mutant, StaleMutant
 from simulation.oracle import Breach
+from tests.mutants.mutant import Mutant, StaleMutant
 from tests.sim.scenario import Scenario
 from tests.sim.world import run
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simulation.oracle import Asked, Oracle
 from tests.cluster import Cluster, Flying
 from tests.fakes import Body, LinKv
-from simulation.oracle import Asked, Oracle
 
 NODES = ["n0", "n1", "n2"]
 ACTS = st.tuples(

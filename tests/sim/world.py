@@ -26,9 +26,9 @@ from leaderless.core.headlog import compaction, head
 from leaderless.core.headlog.producer import COMMITS_IDLE_S
 from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.core.strategy import Options
+from simulation.oracle import HEAD, Asked, Body, Oracle, require
 from tests.fakes import LinKv, StrategyMaker, new_session
 from tests.sim.node import Message, Node
-from simulation.oracle import HEAD, Asked, Body, Oracle, require
 from tests.sim.scenario import Scenario
 from tests.sim.weather import NS, Weather
 

@@ -11,9 +11,9 @@ import pytest
 from leaderless.core.headlog.trace import written
 from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.core.strategy import Context
+from simulation.garbage import collected_quietly
 from specs.tools.traces import FIELDS, Trace
 from specs.tools.validate import validate
-from simulation.garbage import collected_quietly
 from tests.sim.scenario import Scenario
 from tests.sim.world import run
 

@@ -1,5 +1,6 @@
 """Promises of the leaderless strategy that no single part keeps: it needs no peer, and bounds what waits."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,24 +8,26 @@ import pytest
 from leaderless.core.headlog import producer
 from leaderless.core.headlog.producer import COMMITS_IDLE_S
 from leaderless.core.strategy import Options
+from simulation.nodes import new_session
+from simulation.scenario import Scenario
 from tests.cluster import Cluster
-from tests.sim.scenario import Scenario
-from tests.sim.world import run
+from tests.simulation.counting import counted
 from tests.virtual import VirtualRun
-from tests.virtual_nodes import nodes_of
 
 pytestmark = pytest.mark.usefixtures("garbage_collected")
-BUSY = Scenario(seed=5, nodes=4, clients_per_node=4, rate=400.0, fault_s=2.0, hop_ms=5.0)
+BUSY = Scenario(
+    seed=5, nodes=4, clients=4, rate=400.0, time_limit_s=2.0, latency_ms=5, freshness_ms=0.0
+)
 
 
 def test_without_combining_nobody_is_asked_and_everything_commits() -> None:
-    counts = run(BUSY._replace(combine=False)).counts
+    _, counts = counted(replace(BUSY, combine=False))
     assert counts["hand_over"] == 0
     assert counts["send_ok"] > 100
 
 
 def test_combining_saves_calls_of_the_store_under_contention() -> None:
-    alone, together = (run(BUSY._replace(combine=combine)).counts for combine in (False, True))
+    alone, together = (counted(replace(BUSY, combine=combine))[1] for combine in (False, True))
     assert together["hand_over"] > 20
     assert together["cas"] + together["read"] < 0.8 * (alone["cas"] + alone["read"])
 
@@ -107,7 +110,7 @@ def test_two_groups_that_cannot_hand_over_take_turns_at_the_store() -> None:
     uncounted, so it never rested: all the others waited for the partition to end, 3.3 s with this seed.
     """
     cut_off = VirtualRun(
-        make_host=nodes_of("leaderless"),
+        make=lambda _name, start: new_session("leaderless", start),
         nodes=tuple(f"n{number}" for number in range(5)),
         concurrency=10,
         rate=1000.0,
