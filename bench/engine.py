@@ -12,9 +12,9 @@ from pathlib import Path
 
 import click
 
-# Flags of ours, and whether a value follows: the real tool must not see them.
-_OURS = {"--store": True, "--seed": True, "--recovery-time": True, "--engine": True}
-_OUR_SWITCHES = {"--strict"}
+from bench.flags import flags_by_word
+
+_OURS = "(ours)"  # in the help of a flag that the real tool must not see
 
 
 def choose(asked: str | None, environment: dict[str, str]) -> Path | None:
@@ -42,6 +42,7 @@ def choose(asked: str | None, environment: dict[str, str]) -> Path | None:
 
 def real_arguments(arguments: Sequence[str]) -> list[str]:
     """The command line without our own flags; what follows `--` is left alone."""
+    ours = {word: flag for word, flag in flags_by_word().items() if _OURS in (flag.help or "")}
     kept: list[str] = []
     rest = list(arguments)
     while rest:
@@ -49,13 +50,10 @@ def real_arguments(arguments: Sequence[str]) -> list[str]:
         if word == "--":
             return [*kept, word, *rest]
         name, has_value = word.partition("=")[0], "=" in word
-        if name in _OUR_SWITCHES:
-            continue
-        if name in _OURS:
-            if not has_value and rest:
-                rest.pop(0)
-            continue
-        kept.append(word)
+        if name not in ours:
+            kept.append(word)
+        elif not (ours[name].is_flag or has_value) and rest:
+            rest.pop(0)
     return kept
 
 

@@ -175,3 +175,10 @@ def test_flags(command: Callable[..., Any]) -> Callable[..., Any]:
     for flag in reversed(TEST_FLAGS):
         command = flag(command)
     return command
+
+
+def flags_by_word() -> dict[str, click.Option]:
+    """Every flag of `test` by each of its words: `-w` and `--workload` are one."""
+    command = click.command()(test_flags(lambda: None))
+    options = [each for each in command.params if isinstance(each, click.Option)]
+    return {word: option for option in options for word in option.opts}

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from bench.flags import test_flags
+from bench.flags import flags_by_word, test_flags
 from bench.nemesis import FAULTS
 from bench.options import TestOptions, from_flags
 
@@ -73,11 +73,9 @@ def _parser(**flags: Any) -> TestOptions:
 
 
 _FLAGS = {
-    word.removeprefix("--"): parameter
-    for parameter in _parser.params
-    if isinstance(parameter, click.Option) and not parameter.hidden
-    for word in parameter.opts
-    if word.startswith("--")
+    word.removeprefix("--"): flag
+    for word, flag in flags_by_word().items()
+    if word.startswith("--") and not flag.hidden
 }
 
 
