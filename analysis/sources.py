@@ -26,7 +26,7 @@ OPTIONS = "test.json"
 INDEX = "index.jsonl"
 LINK = "latest"  # what the benches link their newest run to; a copied store may hold it as a folder
 _TIMESTAMP = re.compile(r"\d{8}T\d{6}")
-_SWEEP_DEPTH = 3  # a run's folder is at most so deep in its sweep's
+_SWEEP_DEPTH = 4  # a run's folder is at most so deep in its sweep's: cell/store/kafka/time
 
 
 @dataclass(frozen=True)
