@@ -13,6 +13,7 @@ from rich.console import Console
 
 from bench import edn, verdict
 from bench.checkers import UNKNOWN, Result, check_all, worst
+from bench.circumstances import with_circumstances
 from bench.failure import RunFailure
 from bench.history import Op, edn_line
 from bench.journal import FILE_NAME, compress_if_large
@@ -64,7 +65,7 @@ def tell(
     # A checker that broke has an error to tell instead of findings.
     explain = None if "error" in judged else workload.explain
     findings = explain(judged, outcome.history) if explain else []
-    verdict.render(results, findings, console)
+    verdict.render(results, with_circumstances(findings, outcome.history), console)
     if outcome.failure:
         console.print()
         tell_failure(console, outcome.failure)

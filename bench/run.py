@@ -110,7 +110,7 @@ class Run:
 
     def fault(self) -> str:
         """The fault that is active, or an empty string."""
-        return ", ".join(f"{name} ({intent})" for name, intent in self.nemesis.active())
+        return ", ".join(self.nemesis.active())
 
     def execute(self) -> Outcome:
         """Do it all. A failure is in the outcome, not raised; no node is left behind."""

@@ -22,6 +22,7 @@ class Finding:
 
     `count` says how often it was found, `sentence` tells of one instance, and `witness` is the
     smallest set of operations that shows that instance, their values reduced to what matters.
+    `circumstances` tells of the faults at that time (`bench.circumstances`).
     """
 
     type: str
@@ -29,6 +30,7 @@ class Finding:
     count: int
     sentence: str
     witness: Sequence[Op] = field(default=())
+    circumstances: str = ""
 
 
 def render(
@@ -53,6 +55,8 @@ def _print_finding(finding: Finding, console: Console, rest: str) -> None:
     note = "" if finding.invalidating else ", allowed"
     console.print(Text(f"{mark} {finding.type} ({finding.count}{note})", style=style))
     console.print(_indented(finding.sentence))
+    if finding.circumstances:
+        console.print(_indented(finding.circumstances, style="italic"))
     if finding.witness:
         console.print(_table(finding.witness))
     if finding.count > 1:

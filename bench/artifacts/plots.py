@@ -20,8 +20,9 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from numpy.typing import NDArray
 
 from bench.artifacts import style
-from bench.artifacts.spans import Fault, faults, spans
+from bench.artifacts.spans import spans
 from bench.history import Op
+from bench.nemesis.injections import Injection, injections
 
 Floats = NDArray[np.float64]
 
@@ -31,6 +32,8 @@ _QUANTILE_NAMES = ("slowest", "99 %", "95 %", "median")
 _QUANTILE_LINES = ("-", "-", "--", "-")
 _WINDOWS = 50  # steps of a line over the whole run
 _PANELS = 4
+_PANEL_INCHES = 2.1
+_ROW_INCHES = 0.24  # of a kind of fault
 _SHORTEST_MS = 1e-3  # a logarithmic axis has no zero
 
 
@@ -167,33 +170,56 @@ def _rates(end_s: Floats, last_s: float) -> tuple[Floats, Floats]:
 
 
 class _Sheet:
-    """A figure of stacked panels that share their time axis, with faults shaded."""
+    """A figure of stacked panels that share their time axis, with faults shaded.
+
+    Several kinds of faults overlap: they get a panel of their own on top, with a row for each kind.
+    """
 
     def __init__(self, title: str, panels: int, history: Sequence[Op]) -> None:
-        self.faults = faults(history)
+        self._injected = injections(history)
+        self._kinds = list(dict.fromkeys(each.fault for each in self._injected))
         self.end_s = max((history[-1].time / 1e9 if history else 0.0), 1e-3)
+        # Nothing happened: one empty panel, so that there is a picture that says so.
+        heights = [_PANEL_INCHES] * max(panels, 1)
+        if len(self._kinds) > 1:
+            heights.insert(0, _ROW_INCHES * len(self._kinds))
         self.figure = Figure(
-            figsize=(10, 1.3 + 2.1 * max(panels, 1)), layout=ConstrainedLayoutEngine(h_pad=0.08)
+            figsize=(10, 1.3 + sum(heights)), layout=ConstrainedLayoutEngine(h_pad=0.08)
         )
         self.figure.suptitle(title, x=0.01, ha="left", fontsize=12, color=style.INK, weight="bold")
-        # Nothing happened: one empty panel, so that there is a picture that says so.
-        grid = self.figure.subplots(max(panels, 1), sharex=True, squeeze=False)
-        self.axes: list[Axes] = list(grid[:, 0])
+        grid = self.figure.subplots(len(heights), sharex=True, squeeze=False, height_ratios=heights)
+        rows: list[Axes] = list(grid[:, 0])
+        if len(self._kinds) > 1:
+            _draw_faults(rows.pop(0), self._injected, self._kinds)
+        self.axes = rows
         for axes in self.axes:
             _plain(axes)
-            _shade(axes, self.faults)
+            _shade(axes, self._injected, 0.5 if len(self._kinds) == 1 else 0.2)
         self.axes[-1].set_xlim(0, self.end_s)
         self.axes[-1].set_xlabel("time since the start of the run (s)")
 
     def save(self, path: Path, legend: Sequence[Any]) -> None:
-        names = dict.fromkeys(fault.name for fault in self.faults)
-        shades = [Patch(color=style.fault_colour(name), label=f"{name} active") for name in names]
+        shades = [
+            Patch(color=style.fault_colour(kind), label=f"{kind} active") for kind in self._kinds
+        ]
         entries = [*legend, *shades]
         if entries:
             self.figure.legend(
-                handles=entries, loc="outside lower left", ncols=8, frameon=False, fontsize=9
+                handles=entries, loc="outside lower left", ncols=6, frameon=False, fontsize=9
             )
         self.figure.savefig(path, dpi=100)
+
+
+def _draw_faults(axes: Axes, injected: Sequence[Injection], kinds: Sequence[str]) -> None:
+    """A row for each kind of fault, the first on top, with a bar while it is in force."""
+    _plain(axes)
+    for each in injected:
+        start_s, end_s = each.start_ns / 1e9, each.end_ns / 1e9
+        colour = style.fault_colour(each.fault)
+        axes.barh(kinds.index(each.fault), end_s - start_s, left=start_s, height=0.8, color=colour)
+    axes.set_yticks(range(len(kinds)), kinds)
+    axes.invert_yaxis()
+    _panel_title(axes, "faults")
 
 
 def _plain(axes: Axes) -> None:
@@ -205,10 +231,10 @@ def _plain(axes: Axes) -> None:
         spine.set_color(style.MUTED)
 
 
-def _shade(axes: Axes, shaded: Sequence[Fault]) -> None:
-    for fault in shaded:
-        colour = style.fault_colour(fault.name)
-        axes.axvspan(fault.start_ns / 1e9, fault.end_ns / 1e9, color=colour, alpha=0.5, lw=0)
+def _shade(axes: Axes, injected: Sequence[Injection], alpha: float) -> None:
+    for each in injected:
+        colour = style.fault_colour(each.fault)
+        axes.axvspan(each.start_ns / 1e9, each.end_ns / 1e9, color=colour, alpha=alpha, lw=0)
 
 
 def _panel_title(axes: Axes, text: str) -> None:

@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bench.artifacts import style
-from bench.artifacts.spans import Span, faults, spans
+from bench.artifacts.spans import Span, spans
 from bench.artifacts.template import render
 from bench.history import NEMESIS, Op
+from bench.nemesis.injections import injections
 
 FIRST_OPERATIONS = 1000
 _TICK_ROWS = 25
@@ -134,11 +135,12 @@ def _text(span: Span) -> str:
 
 def _bands(shown: Sequence[Op]) -> Iterator[dict[str, Any]]:
     """Faults as bands over the rows of the time in which they were active."""
-    for fault in faults(shown):
-        inside = [row for row, op in enumerate(shown) if fault.start_ns <= op.time <= fault.end_ns]
+    for each in injections(shown):
+        inside = [row for row, op in enumerate(shown) if each.start_ns <= op.time <= each.end_ns]
         yield {
-            "name": fault.name,
-            "colour": style.fault_colour(fault.name),
+            "name": each.fault,
+            "text": each.text,
+            "colour": style.fault_colour(each.fault),
             "row": inside[0],
             "rows": inside[-1] - inside[0] + 1,
         }

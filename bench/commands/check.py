@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from bench import edn, verdict
+from bench.circumstances import with_circumstances
 from bench.history import HistoryError, Op, find_history, read_history
 from bench.keyword import keywords
 from workloads.kafka.checker import check as check_kafka
@@ -98,7 +99,7 @@ def _print_edn(judgement: Judgement) -> None:
 
 def _print_text(judgement: Judgement) -> None:
     console = Console()
-    findings = explain(judgement.result, judgement.history)
+    findings = with_circumstances(explain(judgement.result, judgement.history), judgement.history)
     results = keywords(workload=judgement.result)
     console.print(Text(judgement.file, style="bold"), soft_wrap=True)
     verdict.render(results, findings, console, rest=" ".join(_rest(judgement)))

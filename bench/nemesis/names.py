@@ -25,3 +25,13 @@ DEEDS = {
     for fault, pair in OPERATIONS.items()
     for f, begins in zip(pair, (True, False), strict=True)
 }
+
+_FOREIGN = {"bump-clock": Deed("clock", True), "reset-clock": Deed("clock", False)}
+
+
+def deed_of(f: str) -> Deed | None:
+    """What an operation of a nemesis does, also one that only Jepsen's have; None: nothing known."""
+    if known := DEEDS.get(f) or _FOREIGN.get(f):
+        return known
+    action, _, fault = f.partition("-")
+    return Deed(fault, action == "start") if fault and action in ("start", "stop") else None

@@ -8,9 +8,10 @@ from xml.etree import ElementTree
 
 from bench.artifacts import draw_all
 from bench.artifacts.lamport import first_messages, lamport_svg
-from bench.artifacts.spans import Fault, faults, spans
+from bench.artifacts.spans import spans
 from bench.artifacts.timeline import timeline_html
 from bench.history import NEMESIS, Op
+from bench.nemesis.injections import Injection, injections
 
 SVG = "{http://www.w3.org/2000/svg}"
 SECOND = 1_000_000_000
@@ -73,10 +74,10 @@ def test_faults_are_intervals_by_kind_and_open_ones_last_to_the_end():
         (7, "info", NEMESIS, "pause", "one"),
         (9, "invoke", 0, "poll", None),
     )
-    assert faults(history) == [
-        Fault("partition", 1 * SECOND, 4 * SECOND),
-        Fault("kill", 3 * SECOND, 6 * SECOND),
-        Fault("pause", 7 * SECOND, 9 * SECOND),
+    assert injections(history) == [
+        Injection("partition", 1 * SECOND, 5 * SECOND, 'partition: "isolated"'),
+        Injection("kill", 3 * SECOND, 6 * SECOND, "one was killed"),
+        Injection("pause", 7 * SECOND, 9 * SECOND, "one was paused"),
     ]
 
 

@@ -1,0 +1,64 @@
+"""What was injected when an anomaly began: a sentence for each finding of a history with faults."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from bench.history import Op
+from bench.nemesis.injections import Injection, injections
+from bench.verdict import Finding
+
+_NS = 1e9
+
+
+def with_circumstances(findings: Sequence[Finding], history: Sequence[Op]) -> list[Finding]:
+    """The findings, each with its `circumstances`; unchanged when the history has no faults.
+
+    An anomaly begins with the earliest operation of its witness. What was in force at any time between the
+    invocation and the completion of that operation may have to do with it.
+    """
+    injected = injections(history)
+    if not injected:
+        return list(findings)
+    return [
+        replace(finding, circumstances=_circumstances(finding.witness, history, injected))
+        for finding in findings
+    ]
+
+
+def _circumstances(witness: Sequence[Op], history: Sequence[Op], injected: list[Injection]) -> str:
+    if not witness:
+        return ""
+    first = min(witness, key=lambda op: op.time)
+    invoked_ns, completed_ns = _duration(first, history)
+    present = [
+        each for each in injected if each.start_ns <= completed_ns and each.end_ns >= invoked_ns
+    ]
+    began = f"It began {first.time / _NS:.3f} s into the run, "
+    if present:
+        return f"{began}while {_and([each.text for each in present])}."
+    past = [each for each in injected if each.end_ns < invoked_ns]
+    if not past:
+        return f"{began}before any fault."
+    latest = max(past, key=lambda each: each.end_ns)
+    ago_s = (invoked_ns - latest.end_ns) / _NS
+    return f"{began}{ago_s:.3f} s after the latest fault had ended ({latest.text})."
+
+
+def _duration(op: Op, history: Sequence[Op]) -> tuple[int, int]:
+    """When the operation was invoked and when it was completed, if it was."""
+    before, after = op.time, op.time
+    for other in _of_process(op, history):
+        if op.type != "invoke" and other.index < op.index and other.type == "invoke":
+            before = other.time
+        if op.type == "invoke" and other.index > op.index:
+            return before, other.time
+    return before, after
+
+
+def _of_process(op: Op, history: Sequence[Op]) -> Iterator[Op]:
+    return (other for other in history if other.process == op.process)
+
+
+def _and(texts: Sequence[str]) -> str:
+    *others, last = texts
+    return f"{', '.join(others)} and {last}" if others else last
