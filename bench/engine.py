@@ -7,13 +7,17 @@ knows.
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
 from bench.flags import flags_by_word
+from bench.nemesis.partition import REAL_SHAPES
+from bench.nemesis.targets import MIXED
 
+_REAL_FAULTS = ("partition",)
 _OURS = "(ours)"  # in the help of a flag that the real tool must not see
 
 
@@ -38,6 +42,23 @@ def choose(asked: str | None, environment: dict[str, str]) -> Path | None:
     if not shutil.which("java"):
         raise click.UsageError("Maelstrom needs Java 17 or newer: apt-get install default-jre")
     return script.absolute()
+
+
+def refuse_our_faults(flags: Mapping[str, Any]) -> None:
+    """Raise `click.UsageError` when the real tool is asked for faults that it does not have."""
+    ours = [fault for fault in flags["nemesis"] if fault not in _REAL_FAULTS]
+    if ours:
+        asked = f"--nemesis {','.join(ours)}"
+    elif flags["nemesis_targets"] != MIXED:
+        asked = f"--nemesis-targets {flags['nemesis_targets']}"
+    elif set(flags["partition_shapes"]) != set(REAL_SHAPES):
+        asked = f"--partition-shapes {','.join(flags['partition_shapes'])}"
+    else:
+        return
+    raise click.UsageError(
+        f"{asked}: the real Maelstrom has only --nemesis {','.join(_REAL_FAULTS)}, in shapes that it"
+        " draws itself. Leave it out, or use --engine embedded."
+    )
 
 
 def real_arguments(arguments: Sequence[str]) -> list[str]:

@@ -26,6 +26,13 @@ def _comma_list(known: tuple[str, ...]) -> _Check:
     return parse
 
 
+def _shapes(context: click.Context, flag: click.Parameter, text: str) -> tuple[str, ...]:
+    shapes: tuple[str, ...] = _comma_list(tuple(SHAPES))(context, flag, text)
+    if not shapes:
+        raise click.BadParameter("name at least one shape.")
+    return shapes
+
+
 def _any_comma_list(_context: click.Context, _flag: click.Parameter, text: str) -> tuple[str, ...]:
     return tuple(re.split(r"\s*,\s*", text))
 
@@ -120,7 +127,7 @@ TEST_FLAGS: list[Callable[..., Any]] = [
         "--partition-shapes",
         default=",".join(REAL_SHAPES),
         show_default=True,
-        callback=_comma_list(tuple(SHAPES)),
+        callback=_shapes,
         help=f"Shapes of partitions, separated by commas: {', '.join(SHAPES)}. (ours)",
     ),
     click.option("--key-count", type=_POSITIVE, help="How many keys at a time."),

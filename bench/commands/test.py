@@ -50,6 +50,7 @@ def test(**flags: Any) -> None:
     console = Console()
     real = engine.choose(flags["engine"], dict(os.environ))
     if real:
+        engine.refuse_our_faults(flags)
         console.print(f"engine: the real Maelstrom, {real}", highlight=False)
         sys.stdout.flush()
         engine.run_real(real, sys.argv[1:])

@@ -48,6 +48,8 @@ def test_defaults_are_those_of_the_real_tool(maelstrom):
     assert (options.rate, options.time_limit_s) == (5.0, 60)
     assert (options.latency_ms, options.latency_dist) == (0, "constant")
     assert (options.nemesis, options.nemesis_interval_s) == ((), 10)
+    assert options.nemesis_targets == "mixed"
+    assert options.partition_shapes == ("one", "minority-third", "majority", "majorities-ring")
     assert (options.key_count, options.max_writes_per_key, options.max_txn_length) == (None, 16, 4)
     assert (options.availability, options.test_count) == (None, 1)
     assert (options.store, options.recovery_time_s, options.strict) == ("results", 10, False)
@@ -56,7 +58,8 @@ def test_defaults_are_those_of_the_real_tool(maelstrom):
 
 ALL_FLAGS = """
     test -w kafka --node-count 3 --concurrency 2n --rate 99.5 --time-limit 7
-    --latency 20 --latency-dist uniform --nemesis partition --nemesis-interval 0.5
+    --latency 20 --latency-dist uniform --nemesis partition,kill --nemesis-interval 0.5
+    --nemesis-targets all --partition-shapes bridge,one-way
     --key-count 4 --max-writes-per-key 5 --availability 0.9 --test-count 2
     --log-stderr --log-net-send --log-net-recv --leave-db-running --strict
     --topology line --consistency-models a,b --max-txn-length 2 --store s --seed x
@@ -69,7 +72,8 @@ def test_all_flags(maelstrom):
     assert options.nodes == ("n0", "n1", "n2")
     assert (options.concurrency, options.rate, options.time_limit_s) == (6, 99.5, 7)
     assert (options.latency_ms, options.latency_dist) == (20, "uniform")
-    assert (options.nemesis, options.nemesis_interval_s) == (("partition",), 0.5)
+    assert (options.nemesis, options.nemesis_interval_s) == (("partition", "kill"), 0.5)
+    assert (options.nemesis_targets, options.partition_shapes) == ("all", ("bridge", "one-way"))
     assert (options.key_count, options.max_writes_per_key, options.availability) == (4, 5, 0.9)
     assert options.args == ("--strategy", "cas", "-x")
     assert options.consistency_models == ("a", "b")
@@ -108,7 +112,10 @@ def test_availability(maelstrom, text, expected):
         ("--concurrency 0n", "--concurrency must be at least 1"),
         ("--latency -1", "--latency"),
         ("--latency-dist normal", "uniform"),
-        ("--nemesis fire", "fire: must be one of partition"),
+        ("--nemesis fire", "fire: must be one of partition, kill, pause, loss"),
+        ("--nemesis-targets few", "--nemesis-targets"),
+        ("--partition-shapes star", "star: must be one of one, minority-third"),
+        ("--partition-shapes ,", "name at least one"),
         ("--nemesis-interval 0", "must be positive"),
         ("--availability 2", "'total' or a number between 0 and 1"),
         ("-w nothing", "must be one of echo, kafka, lin-kv"),
@@ -202,6 +209,22 @@ def test_the_real_tool_runs_when_it_is_named(maelstrom, monkeypatch, tmp_path, b
     assert maelstrom("test", "--engine", "embedded")[1] is not None
 
 
+@pytest.mark.parametrize(
+    "arguments", ["--nemesis partition,kill", "--nemesis-targets one", "--partition-shapes bridge"]
+)
+def test_faults_of_ours_are_refused_before_the_real_tool_starts(
+    maelstrom, monkeypatch, tmp_path, arguments
+):
+    (tmp_path / "maelstrom").touch(mode=0o755)
+    monkeypatch.setenv("MAELSTROM", str(tmp_path))
+    monkeypatch.setattr(engine.shutil, "which", lambda _name: "/usr/bin/java")
+    monkeypatch.setattr(engine.os, "execv", lambda _path, _words: pytest.fail("it was started"))
+    status, _, output = maelstrom("test", *arguments.split())
+    assert status == 254
+    assert f"{arguments.replace('partition,', '')}: the real Maelstrom has only" in output
+    assert maelstrom("test", "--engine", "embedded", *arguments.split())[0] == 0
+
+
 def test_the_real_tool_must_be_there(maelstrom, monkeypatch, tmp_path):
     monkeypatch.setenv("MAELSTROM", str(tmp_path / "nowhere"))
     status, _, output = maelstrom("test")
@@ -210,5 +233,8 @@ def test_the_real_tool_must_be_there(maelstrom, monkeypatch, tmp_path):
 
 
 def test_only_our_own_flags_are_kept_from_the_real_tool():
-    line = "test --seed 1 --store=x --strict --rate 5 --engine jepsen --recovery-time 3 -- --seed 2"
+    line = (
+        "test --seed 1 --store=x --strict --rate 5 --engine jepsen --recovery-time 3"
+        " --nemesis-targets mixed -- --seed 2"
+    )
     assert " ".join(engine.real_arguments(line.split())) == "test --rate 5 -- --seed 2"
