@@ -3,6 +3,7 @@
 import atexit
 import os
 import shutil
+import sys
 import tempfile
 import zipfile
 from collections.abc import Iterator
@@ -34,6 +35,8 @@ LOCAL = {
     "spark.shuffle.compress": "false",
 }
 
+SHIPPED = ("analysis", "bench", "workloads")  # the checker takes its definitions from the last two
+
 # For jobs of seconds: they end before the optimising compiler pays, and it takes half the CPU time.
 BRIEF = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 
@@ -62,6 +65,7 @@ def start(master: str, *, brief: bool = False) -> SparkSession:
     settings = COMMON | (LOCAL if local else {}) | (BRIEF if local and brief else {})
     if local:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # not just any on the path
     builder = SparkSession.builder.master(master).appName("leaderless analysis")
     for name, value in settings.items():
         builder = builder.config(name, value)
@@ -108,13 +112,14 @@ def _start_failure(master: str, java_log: Path) -> str:
 
 
 def _ship_package(spark: SparkSession) -> None:
-    """Sends this package to the workers, so that they need no shared file system to import it."""
-    package = Path(__file__).parent
+    """Sends the code to the workers, so that they need no shared file system to import it."""
+    root = Path(__file__).parents[1]
     folder = Path(tempfile.mkdtemp(prefix="spark-package-"))
     # Workers fetch the archive when they first need it, so it must live as long as this process.
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     archive = folder / "analysis.zip"
     with zipfile.ZipFile(archive, "w") as zipped:
-        for source in sorted(package.rglob("*.py")):
-            zipped.write(source, source.relative_to(package.parent))
+        for package in SHIPPED:
+            for source in sorted((root / package).rglob("*.py")):
+                zipped.write(source, source.relative_to(root))
     spark.sparkContext.addPyFile(str(archive))
