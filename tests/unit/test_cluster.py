@@ -1,0 +1,169 @@
+"""A run's nodes: initialised at the start and after a restart, gone from the network while killed."""
+
+import io
+
+import pytest
+
+from bench.cluster import Cluster
+from bench.journal import Journal
+from bench.loop import VirtualLoop
+from bench.net import Network
+from bench.worker import ClientIds
+
+SECOND = 1_000_000_000
+
+
+class Host:
+    """Answers `init` after `think_s` unless it is paused meanwhile; notes everything."""
+
+    def __init__(self, name, rig, think_s):
+        self.name, self.rig, self.think_s = name, rig, think_s
+        self.did, self.inbox, self.paused, self.life = [], [], False, 0
+
+    def deliver(self, message):
+        self.inbox.append(message)
+        if b'"init"' in message:
+            self.rig.later(self.think_s, self.answer, self.life)
+
+    def answer(self, life):
+        if life != self.life:
+            return
+        if self.paused:
+            self.rig.later(1, self.answer, life)
+            return
+        client = f"c{self.rig.inits - 1}"
+        line = '{"src":"%s","dest":"%s","body":{"type":"init_ok","in_reply_to":1}}'
+        self.rig.network.send_line(self.name, (line % (self.name, client)).encode())
+
+    def kill(self):
+        self.did.append("kill")
+        self.life += 1
+
+    def restart(self):
+        self.did.append("restart")
+        self.paused = False
+
+    def pause(self):
+        self.did.append("pause")
+        self.paused = True
+
+    def resume(self):
+        self.did.append("resume")
+        self.paused = False
+
+    def postmortem(self):
+        return "a fake"
+
+
+class Rig:
+    def __init__(self, think_s=0.5):
+        self.loop = VirtualLoop()
+        self.network = Network(self.loop, Journal(io.BytesIO()), lambda: 0)
+        self.failures = []
+        self.network.add("lin-kv", lambda *_: None)
+        ids = ClientIds()
+        self.cluster = Cluster(("n0", "n1"), self.loop, self.network, ids, self.failures.append)
+        self.n0, self.n1 = self.hosts = [Host(name, self, think_s) for name in ("n0", "n1")]
+        self.inits = 0
+
+    def later(self, wait_s, function, *arguments):
+        self.loop.call_at(self.loop.now_ns() + int(wait_s * SECOND), function, *arguments)
+
+    def connect(self):
+        """One node only, so that it is clear whose init is whose."""
+        self.inits += 1
+        self.cluster.connect([self.n0])
+
+    def restart(self):
+        self.inits += 1
+        self.cluster.restart("n0")
+
+    def run(self, seconds):
+        over = []
+        self.later(seconds, over.append, True)
+        self.loop.run_until(lambda: bool(over))
+
+
+@pytest.fixture
+def rig():
+    made = Rig()
+    made.connect()
+    return made
+
+
+def test_nodes_serve_once_they_have_answered_init(rig):
+    assert not rig.cluster.ready
+    assert "n0" not in rig.cluster.serving
+    rig.run(1)
+    assert rig.cluster.ready
+    assert "n0" in rig.cluster.serving
+    assert not rig.failures
+
+
+def test_what_is_sent_to_a_killed_node_is_lost(rig):
+    rig.run(1)
+    rig.cluster.kill("n0")
+    before = list(rig.n0.inbox)
+    received = rig.network.servers.received
+    rig.network.send("lin-kv", "n0", {"type": "read_ok"})
+    assert rig.n0.inbox == before
+    assert rig.network.servers.received == received
+    assert rig.cluster.killed == ["n0"]
+    assert rig.cluster.living == rig.cluster.serving == ["n1"]
+
+
+def test_a_restarted_node_is_initialised_again_by_another_client(rig):
+    rig.run(1)
+    rig.cluster.kill("n0")
+    rig.restart()
+    assert not rig.cluster.ready
+    assert rig.n0.inbox[-1].startswith(b'{"id":2,"src":"c1","dest":"n0","body":{"type":"init"')
+    rig.run(1)
+    assert rig.cluster.ready
+    assert rig.n0.did == ["kill", "restart"]
+
+
+def test_a_node_that_is_killed_before_it_answers_init_is_not_waited_for(rig):
+    rig.cluster.kill("n0")
+    assert rig.cluster.ready
+    rig.run(20)
+    assert not rig.failures
+
+
+def test_a_node_without_an_answer_to_init_ends_the_run():
+    rig = Rig(think_s=11)
+    rig.connect()
+    rig.run(10.5)
+    assert "n0 did not answer its init message within 10 s: a fake" in str(rig.failures[0])
+
+
+def test_a_node_that_is_paused_in_its_init_has_ten_seconds_after_it():
+    rig = Rig(think_s=9)
+    rig.connect()
+    rig.run(5)
+    rig.cluster.pause("n0")
+    rig.run(30)
+    rig.cluster.resume("n0")
+    rig.run(5)
+    assert rig.cluster.ready
+    assert not rig.failures
+
+
+def test_a_node_that_never_answers_after_its_pause_ends_the_run():
+    rig = Rig(think_s=90)
+    rig.connect()
+    rig.cluster.pause("n0")
+    rig.run(30)
+    rig.cluster.resume("n0")
+    rig.run(9)
+    assert not rig.failures
+    rig.run(12)
+    assert rig.failures
+
+
+def test_a_killed_node_is_not_paused_any_more(rig):
+    rig.run(1)
+    rig.cluster.pause("n0")
+    assert rig.cluster.paused == ["n0"]
+    rig.cluster.kill("n0")
+    assert rig.cluster.paused == []
