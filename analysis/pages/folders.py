@@ -115,7 +115,8 @@ class Store:
 
     def _walk(self, folder: Path, sweep: str | None) -> Iterator[Folder]:
         try:
-            entries = list(os.scandir(folder))
+            with os.scandir(folder) as found:
+                entries = list(found)
         except OSError:
             return
         names = {entry.name for entry in entries}
@@ -142,7 +143,8 @@ class Store:
 def is_run(folder: Path) -> bool:
     """Whether a run left its files here."""
     try:
-        return any(entry.name in _SIGNS for entry in os.scandir(folder))
+        with os.scandir(folder) as entries:
+            return any(entry.name in _SIGNS for entry in entries)
     except OSError:
         return False
 

@@ -55,14 +55,13 @@ def history(file: Path, bad: Bad) -> Iterator[Record]:
         TooLarge: before anything is read, where the size of the file tells.
     """
     read = edn.loads if ".edn" in file.suffixes else orjson.loads
-    fields = ("time", "type", "process", "f")
     for number, line in _lines(file, bad):
         try:
             record = read(line.decode() if read is edn.loads else line)
         except ValueError:
             bad.note(file, "not an operation", number)
             continue
-        if isinstance(record, dict) and all(name in record for name in fields):
+        if is_operation(record):
             yield record
         else:
             bad.note(file, "not an operation", number)
@@ -87,13 +86,27 @@ def journal(files: list[Path], bad: Bad) -> Iterator[Record]:
             bad.note(files[0], "not an event", number)
 
 
+def is_operation(record: Any) -> bool:
+    """Whether it has what every line of a history has."""
+    return (
+        isinstance(record, dict)
+        and isinstance(record.get("time"), int)
+        and isinstance(record.get("f"), str)
+        and isinstance(record.get("type"), str)
+        and isinstance(record.get("process"), int | str)
+    )
+
+
 def is_event(event: Any) -> bool:
     """Whether it has what every event has."""
     message = event.get("message") if isinstance(event, dict) else None
     return (
         isinstance(message, dict)
-        and all(name in event for name in ("time", "type"))
-        and all(name in message for name in ("id", "src", "dest"))
+        and isinstance(event.get("time"), int)
+        and isinstance(event.get("type"), str)
+        and isinstance(message.get("id"), int)
+        and isinstance(message.get("src"), str)
+        and isinstance(message.get("dest"), str)
         and isinstance(message.get("body"), dict)
     )
 

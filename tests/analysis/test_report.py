@@ -1,7 +1,5 @@
-"""The summary, its page and the command line."""
+"""The summary with Spark, and its command line."""
 
-import re
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -9,55 +7,10 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from analysis import cli
-from analysis.lake import Lake
-from analysis.report import render
 from analysis.session import start
-from analysis.summary import summarise
 from tests.analysis.conftest import STORES, as_bench_run
 
 pytestmark = pytest.mark.spark
-
-
-class References(HTMLParser):
-    """Collects what a page would load."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        loads = ("src", "href", "xlink:href", "data", "srcset")
-        self.found += [value for name, value in attrs if name in loads and value]
-
-
-def test_page_holds_everything_itself(spark: SparkSession, stores_lake: Lake, store: Path) -> None:
-    summary = summarise(spark, stores_lake, store.name)
-    page = render(summary)
-    references = References()
-    references.feed(page)
-    assert all(reference.startswith("#") for reference in references.found)
-    assert not re.search(r"@import|url\((?!#)|<script", page)
-    assert summary.disagreements == []
-    assert "These counts equal the bench's own" in page
-    for row in summary.by_type:
-        if row.link != "client":
-            assert f">{row.type}</text>" in page
-    assert page.count("<svg") == (4 if any(row.link != "client" for row in summary.by_type) else 3)
-
-
-def test_page_is_reproducible(spark: SparkSession, stores_lake: Lake) -> None:
-    summary = summarise(spark, stores_lake, "valid-3-nodes")
-    assert render(summary) == render(summary)
-
-
-def test_page_of_an_invalid_run_names_anomalies_and_shades_faults(
-    spark: SparkSession, stores_lake: Lake
-) -> None:
-    page = render(summarise(spark, stores_lake, "duplicates-partition-5-nodes"))
-    assert "Invalid" in page
-    assert "nonmonotonic-poll" in page
-    assert "minority-third" in page
-    assert ">fault</text>" in page
 
 
 @pytest.fixture
@@ -79,6 +32,7 @@ def test_summary_command(tmp_path: Path) -> None:
     assert "counts disagree" not in result.output
     assert result.output.splitlines()[-1] == f"Report: {folder / 'report.html'}"
     assert (folder / "report.html").stat().st_size > 10_000
+    assert (folder / "figures.json").exists()  # for ./maelstrom serve
 
 
 @pytest.mark.usefixtures("same_session")
@@ -90,7 +44,7 @@ def test_ingest_command(tmp_path: Path) -> None:
         assert f"{store.name}: {word}" in result.output
 
 
-@pytest.mark.parametrize("command", ["ingest", "summary"])
+@pytest.mark.parametrize("command", ["ingest", "summary", "report"])
 def test_errors_are_readable(command: str, tmp_path: Path) -> None:
     result = CliRunner().invoke(cli.main, [command, str(tmp_path)])
     assert result.exit_code == 1

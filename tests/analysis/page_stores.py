@@ -1,0 +1,65 @@
+"""Stores for the tests of pages, made of what real runs left."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from tests.analysis.conftest import STORES, as_bench_run, write_lines
+
+DUPLICATES = "duplicates-partition-5-nodes"
+VALID = "valid-3-nodes"
+SKIPS = "prefetch-skips-2-nodes"
+LOST = "lost-writes-1-node"
+
+FIRST = "kafka/20260101T000000.000"  # leaderless, valid, no faults
+SECOND = "kafka/20260102T000000.000"  # prefetch, invalid
+THIRD = "sweeps/small/kafka/20260103T000000.000"  # cas, invalid, partitions, part of a sweep
+REAL = f"real/{DUPLICATES}"  # as the real tool left it
+
+
+def make_store(root: Path) -> Path:
+    """Three runs of the bench, one of the real tool, a sweep, and links as the bench makes them."""
+    store = root / "results"
+    _run(store, FIRST, VALID, started="2026-01-01T00:00:00.000+00:00", seed="11")
+    args = ["--strategy", "prefetch"]
+    _run(store, SECOND, SKIPS, started="2026-01-02T00:00:00.000+00:00", args=args, rate=200)
+    _run(store, THIRD, DUPLICATES, nemesis=["partition"], args=["--strategy=cas"])
+    shutil.copytree(STORES / DUPLICATES, store / REAL)
+    (store / REAL / "node-logs" / "n1.log").write_text("hello from n1\n")
+    (store / "latest").symlink_to(FIRST)
+    (store / "kafka" / "latest").symlink_to(Path(SECOND).name)
+    entry = {
+        "sweep": "small",
+        "cell": {"strategy": "cas", "faults": "partition", "nodes": 5},
+        "repetition": 1,
+        "engine": "embedded",
+        "run": THIRD.removeprefix("sweeps/small/"),
+        "verdict": "invalid",
+        "expect": "valid",
+        "seconds": 12.5,
+        "started": "2026-01-03T00:00:00+00:00",
+        "figures": {"server_messages_per_op": 3.6, "send_p50_ms": 180.0, "send_p99_ms": 1600.0},
+        "anomalies": ["duplicate"],
+    }
+    other = entry | {"cell": entry["cell"] | {"strategy": "leaderless"}, "run": None}
+    write_lines(store / "sweeps" / "small" / "index.jsonl", [entry, other | {"verdict": "crashed"}])
+    return store
+
+
+def _run(store: Path, name: str, source: str, **options: Any) -> None:
+    folder = as_bench_run(STORES / source, store / name)
+    logs = folder / "node-logs"
+    logs.mkdir()
+    for node in ("n0", "n1"):
+        (logs / f"{node}.log").write_text(f"{node} is up\n")
+    recorded = json.loads((folder / "test.json").read_text())
+    recorded |= {"bin": "/somewhere/run.sh", "args": [], "nemesis": [], **options}
+    (folder / "test.json").write_text(json.dumps(recorded))
+
+
+def age(folder: Path) -> None:
+    """Let everything in a folder have been written long ago."""
+    for path in (folder, *folder.rglob("*")):
+        os.utime(path, (0, 0))
