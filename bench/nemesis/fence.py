@@ -43,6 +43,7 @@ class Fence:
         self._client: str | None = None
         self._asked: dict[int, Told] = {}  # msg_id -> whom to tell of the reply
         self._count = 0
+        self._known = False  # a node has answered as it should
         self._doubtful = False  # a fence was not answered: it may have happened, or may happen yet
 
     def plan(self, random: Random) -> Plan:
@@ -52,9 +53,14 @@ class Fence:
 
     def end(self, done: Done) -> None:
         if self.possible:
-            self._unfence(done, _ATTEMPTS)
+            self._unfence(done, self._attempts)
         else:
             done(Keyword("not-supported"))
+
+    @property
+    def _attempts(self) -> int:
+        """Patience is for nodes that have shown that they know of fencing; others are asked once each."""
+        return _ATTEMPTS if self._known else len(self._cluster.names)
 
     def _fence(self, node: str, done: Done) -> None:
         if node not in self._cluster.serving:
@@ -74,7 +80,7 @@ class Fence:
         if not attempts:
             done([Keyword("unknown"), "no node answered"])
         elif not serving:
-            self._later(_RETRY_NS, self._unfence, done, attempts - 1)
+            self._later(_RETRY_NS, self._unfence, done, attempts)
         else:
             node = serving[attempts % len(serving)]
             self._ask(node, "unfence", partial(self._unfenced, node, done, attempts))
@@ -87,12 +93,14 @@ class Fence:
             self._later(_RETRY_NS, self._unfence, done, attempts - 1)
         elif self._doubtful:
             self._doubtful = False
-            self._later(_SETTLED_NS, self._unfence, done, _ATTEMPTS)
+            self._later(_SETTLED_NS, self._unfence, done, self._attempts)
         else:
             done([_outcome(reply), node])
 
     def _learn(self, reply: dict[str, Any] | None) -> None:
-        self.possible = not reply or reply.get("code") != NOT_SUPPORTED
+        if reply:
+            self.possible = reply.get("code") != NOT_SUPPORTED
+            self._known = self._known or reply.get("type") == "fence_ok"
 
     def _later(self, wait_ns: int, function: Callable[..., None], *arguments: Any) -> None:
         self._loop.call_at(self._loop.now_ns() + wait_ns, function, *arguments)
