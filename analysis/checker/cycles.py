@@ -1,0 +1,138 @@
+"""Cycles of dependencies, among the few transactions that can be on one.
+
+Every transaction has a place `phi` in the history: a send where it was invoked, any other where it was
+completed. Realtime order leads forward in phi, and so does reading, as nobody reads what has yet to be sent.
+So every cycle has an edge that leads back, and lies, as its whole component does, between the two ends of
+such edges, where they overlap taken together: in a *stretch*. Histories of Maelstrom's workload that are
+valid have none. The transactions of all stretches go to the graph functions of the bench.
+
+A stretch can be as long as the history. Above `LIMIT` transactions only the ends of edges that lead back
+are judged, with all transactions that both send and poll: a shortest cycle between operations that do only
+one of these needs no others. Then `scc-size` counts those.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from analysis.checker.runs import RunFacts
+from analysis.checker.scalars import decode
+from analysis.checker.shares import Share
+from analysis.checker.sources import Ops, Source
+from workloads.kafka.checker.cases import EMPTY_GRAPH, Cases
+from workloads.kafka.checker.contiguity import by_type
+from workloads.kafka.checker.cycles import graph_cases
+from workloads.kafka.checker.facts import TRANSACTIONS, Key, Message, Transaction
+from workloads.kafka.checker.graph import dependency_graph
+
+LIMIT = 200_000  # transactions that the driver takes at once: about half a gigabyte
+_BUCKET = 1 << 16  # places
+Stretch = tuple[int, int, int]  # run, first and last place
+
+
+@dataclass(frozen=True)
+class Remainder(Share):
+    """The transactions of all stretches of a run, and who wrote the messages that were sent repeatedly."""
+
+    last_writers: Mapping[tuple[Key, Message], int] | None = None  # its place in `history`
+
+    @cached_property
+    def writers(self) -> dict[Key, dict[Message, Transaction]]:
+        found = super().writers
+        for (key, message), place in (self.last_writers or {}).items():
+            writer = found.get(key, {}).get(message)
+            if writer is not None and writer.completed_at != place:
+                del found[key][message]
+        return found
+
+
+def cycles(
+    source: Source, placed: DataFrame, keys: DataFrame, facts: Mapping[int, RunFacts]
+) -> dict[int, Cases]:
+    """The cases of each run that are cycles, and `empty-transaction-graph`."""
+    found: dict[int, Cases] = {
+        run: {} if each.has_dependencies() else {EMPTY_GRAPH: [{}]} for run, each in facts.items()
+    }
+    if any(each.backward for each in facts.values()):
+        for run, remainder in _remainders(source, placed, keys).items():
+            graph = dependency_graph(remainder, {}, ww_deps=False)
+            found[run] |= by_type(graph_cases(graph, remainder, {}))
+    return found
+
+
+def _remainders(source: Source, placed: DataFrame, keys: DataFrame) -> dict[int, Remainder]:
+    backward = keys.select("run", F.explode("backward").alias("edge")).select("run", "edge.*")
+    ends = backward.limit(LIMIT).collect()
+    stretches = merged([(row.run, row.low, row.high) for row in ends])
+    transactions = placed.filter(F.col("f").isin(*sorted(TRANSACTIONS)) & F.col("at").isNotNull())
+    members = (
+        _within(transactions, stretches).select("run", "at", "invoked_at", "phi", "f").persist()
+    )
+    if members.count() > LIMIT:
+        places = {(row.run, place) for row in ends for place in (row.low, row.high)}
+        frame = placed.sparkSession.createDataFrame(sorted(places), "run int, phi long")
+        is_end = members.join(F.broadcast(frame), ["run", "phi"], "left_semi")
+        members = is_end.union(members.filter("f = 'txn'")).distinct().limit(LIMIT)
+    writers = _last_writers(keys)
+    chosen = members.collect()
+    pairs = [(row.run, each) for row in chosen for each in (row["at"], row.invoked_at)]
+    wanted = [pair for pair in pairs if pair[1] is not None]
+    ops = source.ops(placed.sparkSession.createDataFrame(wanted, "run int, at long"))
+    return {
+        run: _remainder(run, [row for row in chosen if row.run == run], ops, writers.get(run, {}))
+        for run in sorted({row.run for row in chosen})
+    }
+
+
+def merged(edges: Sequence[Stretch]) -> list[Stretch]:
+    """The unions of overlapping edges."""
+    stretches: list[Stretch] = []
+    for run, low, high in sorted(edges):
+        if stretches and stretches[-1][0] == run and low <= stretches[-1][2]:
+            _, first, last = stretches.pop()
+            stretches.append((run, first, max(high, last)))
+        else:
+            stretches.append((run, low, high))
+    return stretches
+
+
+def _within(transactions: DataFrame, stretches: Sequence[Stretch]) -> DataFrame:
+    frame = transactions.sparkSession.createDataFrame(
+        list(stretches), "stretch_run int, low long, high long"
+    )
+    bounds = [F.floor(F.col(end) / _BUCKET) for end in ("low", "high")]
+    by_bucket = frame.withColumn("bucket", F.explode(F.sequence(*bounds)))
+    same = (F.col("run") == F.col("stretch_run")) & F.col("phi").between(
+        F.col("low"), F.col("high")
+    )
+    bucket = F.floor(F.col("phi") / _BUCKET) == F.col("bucket")
+    return transactions.join(F.broadcast(by_bucket), same & bucket, "left_semi")
+
+
+def _last_writers(keys: DataFrame) -> dict[int, dict[tuple[Key, Message], int]]:
+    found: dict[int, dict[tuple[Key, Message], int]] = {}
+    rows = keys.filter(F.size("resent") > 0).select("run", "key", F.explode("resent").alias("each"))
+    for row in rows.limit(LIMIT).collect():
+        place = decode(row.key), decode(row.each.message)
+        found.setdefault(row.run, {})[place] = row.each.writer
+    return found
+
+
+def _remainder(
+    run: int, rows: Sequence[Any], ops: Ops, writers: Mapping[tuple[Key, Message], int]
+) -> Remainder:
+    """The history of the chosen transactions."""
+    places = sorted(
+        place for row in rows for place in (row["at"], row.invoked_at) if place is not None
+    )
+    history = [ops[run, place] for place in places]
+    number = {place: number for number, place in enumerate(places)}
+    pairs = {
+        number[row["at"]]: number[row.invoked_at] for row in rows if row.invoked_at is not None
+    }
+    last_writers = {written: number.get(place, -1) for written, place in writers.items()}
+    return Remainder(history, frozenset(), pairs, last_writers)
