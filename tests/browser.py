@@ -1,5 +1,6 @@
 """A headless Chromium for tests and for pictures of pages. Nothing is ever downloaded."""
 
+import base64
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -59,7 +60,5 @@ def shoot(browser: Chrome, file: Path, *, width: int, height: int | None = None)
     whole = browser.execute_script("return document.documentElement.scrollHeight")
     clip = {"x": 0, "y": 0, "width": width, "height": height or whole, "scale": 1}
     asked = {"format": "png", "captureBeyondViewport": True, "clip": clip}
-    import base64
-
     data = browser.execute_cdp_cmd("Page.captureScreenshot", asked)["data"]
     file.write_bytes(base64.b64decode(data))

@@ -81,7 +81,9 @@ def test_faults_last_from_their_first_line_to_their_last(tmp_path: Path) -> None
 
 
 def test_a_history_that_is_being_written_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
-    write_lines(tmp_path / "history.jsonl", [line(1, "invoke", 0, "send"), line(2, "ok", 0, "send")])
+    write_lines(
+        tmp_path / "history.jsonl", [line(1, "invoke", 0, "send"), line(2, "ok", 0, "send")]
+    )
     with (tmp_path / "history.jsonl").open("a") as file:
         file.write('{"index": 2, "time": 3, "ty')
     figures = measure(run_at(tmp_path))
