@@ -1,5 +1,17 @@
 """What ends a run before its time, told so that a person knows what to do."""
 
+import errno
+
+_WITHOUT_ROOM = "Make room, or give another folder with --store."
+_WITHOUT_FILES = "Raise the limit of open files (ulimit -n 65536), or ask for fewer nodes."
+_HINTS = {
+    errno.ENOSPC: _WITHOUT_ROOM,
+    errno.EDQUOT: _WITHOUT_ROOM,
+    errno.EFBIG: "Files may not grow so large here (ulimit -f). Raise that, or give another --store.",
+    errno.EMFILE: _WITHOUT_FILES,
+    errno.ENFILE: _WITHOUT_FILES,
+}
+
 
 class RunFailure(Exception):
     """The run cannot go on. `str(failure)` is the whole report; `interrupted` when the user asked."""
@@ -7,6 +19,12 @@ class RunFailure(Exception):
     def __init__(self, report: str, *, interrupted: bool = False) -> None:
         super().__init__(report)
         self.interrupted = interrupted
+
+
+def unwritable(what: str, error: OSError) -> RunFailure:
+    """`what` cannot be written: why, and what to do about it."""
+    hint = _HINTS.get(error.errno or 0, "Give another folder with --store.")
+    return RunFailure(f"{what} cannot be written: {error}.\n{hint}")
 
 
 def indent(text: str, by: str = "  ") -> str:

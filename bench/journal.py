@@ -10,7 +10,8 @@ bench.
 import gzip
 import shutil
 from pathlib import Path
-from typing import BinaryIO
+
+from bench.files import Lines
 
 FILE_NAME = "net-journal.jsonl"
 _BUFFER_LINES = 4096
@@ -18,9 +19,9 @@ _COMPRESS_ABOVE_BYTES = 16 * 2**20
 
 
 class Journal:
-    """Writes lines to a binary file; the caller closes it with `close`."""
+    """Writes lines to a file; the caller closes it with `close`."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: Lines) -> None:
         self._file = file
         self._lines: list[bytes] = []
         self._count = 0
@@ -54,11 +55,20 @@ class Journal:
 
 
 def compress_if_large(path: Path) -> Path:
-    """Replace a large journal by its gzipped form, and return the path that is there afterwards."""
+    """Replace a large journal by its gzipped form, and return the path that is there afterwards.
+
+    Without room for both, the plain one stays.
+    """
     if path.stat().st_size <= _COMPRESS_ABOVE_BYTES:
         return path
     packed = path.with_name(path.name + ".gz")
-    with path.open("rb") as plain, gzip.open(packed, "wb", compresslevel=1) as target:
-        shutil.copyfileobj(plain, target, 2**20)
+    try:
+        with path.open("rb") as plain, gzip.open(packed, "wb", compresslevel=1) as target:
+            shutil.copyfileobj(plain, target, 2**20)
+    except BaseException as error:  # Ctrl-C, too, leaves one of the two and not both
+        packed.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            return path
+        raise
     path.unlink()
     return packed

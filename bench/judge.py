@@ -15,6 +15,7 @@ from bench import edn, verdict
 from bench.checkers import UNKNOWN, Result, check_all, worst
 from bench.circumstances import with_circumstances
 from bench.failure import RunFailure
+from bench.files import write_whole
 from bench.history import Op, edn_line
 from bench.journal import FILE_NAME, compress_if_large
 from bench.keyword import Keyword
@@ -39,22 +40,25 @@ def describe_test(options: TestOptions, started: datetime) -> dict[str, Any]:
 
 def write_json(path: Path, content: Any) -> None:
     """Write JSON for people: indented, anything foreign as text."""
-    path.write_text(json.dumps(content, indent=2, default=_plain) + "\n")
+    write_whole(path, [json.dumps(content, indent=2, default=_plain), "\n"])
 
 
-def judge(run_dir: Path, outcome: Outcome, options: TestOptions, workload: Workload) -> Result:
-    """Check the history; write history.edn, results.edn and results.json; return the results."""
-    with (run_dir / "history.edn").open("w") as file:
-        file.writelines(edn_line(op) + "\n" for op in outcome.history)
+def judge(outcome: Outcome, options: TestOptions, workload: Workload) -> Result:
+    """Check the history; return the results."""
     results = check_all(outcome.history, options.as_dict(), outcome.network, workload.check)
     if outcome.failure:
         # What happened before the failure can show an anomaly, but never that all is well.
         results[Keyword("error")] = str(outcome.failure)
         results[Keyword("valid?")] = worst([results[Keyword("valid?")], UNKNOWN])
-    (run_dir / "results.edn").write_text(edn.dumps(results, pretty=True) + "\n")
-    write_json(run_dir / "results.json", results)
-    compress_if_large(run_dir / FILE_NAME)
     return results
+
+
+def write(run_dir: Path, outcome: Outcome, results: Result) -> None:
+    """Write history.edn, results.edn and results.json (`OSError` when the disk is full)."""
+    write_json(run_dir / "results.json", results)
+    write_whole(run_dir / "results.edn", [edn.dumps(results, pretty=True), "\n"])
+    write_whole(run_dir / "history.edn", (edn_line(op) + "\n" for op in outcome.history))
+    compress_if_large(run_dir / FILE_NAME)
 
 
 def tell(

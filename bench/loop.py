@@ -24,6 +24,7 @@ Callback = Callable[[], object]
 # own descriptor, which counts in microseconds. At 10,000 operations a second the difference is ten
 # at once.
 _FINE_WAIT_NS = 2_000_000
+_SELECT_LIMIT = 1024  # select(2) knows no descriptor from here on
 _MAX_WAIT_NS = 1_000_000_000
 
 
@@ -100,7 +101,8 @@ class RealLoop(_Timers):
         self._selector = selectors.DefaultSelector()
         self._origin_ns = time.monotonic_ns()
         # The descriptor of epoll or kqueue; poll(2) has none, and waits whole milliseconds.
-        self._fileno = getattr(self._selector, "fileno", lambda: None)()
+        fileno = getattr(self._selector, "fileno", lambda: _SELECT_LIMIT)()
+        self._fileno = fileno if fileno < _SELECT_LIMIT else None
 
     def now_ns(self) -> int:
         return time.monotonic_ns() - self._origin_ns

@@ -1,7 +1,8 @@
 """Collects the history of a run, and streams it to `history.jsonl` so that an abort loses nothing."""
 
-from typing import Any, BinaryIO
+from typing import Any
 
+from bench.files import Lines
 from bench.history import Op, OpType, Process, json_line
 from bench.loop import Loop
 
@@ -9,7 +10,7 @@ from bench.loop import Loop
 class Recorder:
     """Numbers and times operations. Time counts from `start`, when the main phase begins."""
 
-    def __init__(self, loop: Loop, file: BinaryIO) -> None:
+    def __init__(self, loop: Loop, file: Lines) -> None:
         self._loop = loop
         self._file = file
         self._lines: list[bytes] = []

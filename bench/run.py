@@ -13,10 +13,11 @@ import gc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any, BinaryIO, Protocol
+from typing import Any, Protocol
 
 from bench.cluster import Cluster
-from bench.failure import RunFailure
+from bench.failure import RunFailure, unwritable
+from bench.files import Lines
 from bench.generator import FinalPhase, MainPhase, Phase
 from bench.history import Op
 from bench.hosts import Hosts, OnFailure, OnLine
@@ -77,8 +78,8 @@ class Run:
         loop: Loop,
         make_hosts: MakeHosts,
         *,
-        history_file: BinaryIO,
-        journal_file: BinaryIO,
+        history_file: Lines,
+        journal_file: Lines,
         watcher: Watcher,
     ) -> None:
         self.options = options
@@ -122,7 +123,7 @@ class Run:
         except RunFailure as failure:
             self.fail(failure)
         except OSError as error:
-            self.fail(RunFailure(f"The bench cannot write its files: {error}"))
+            self.fail(unwritable("The run", error))
         finally:
             gc.enable()
             self._watcher.phase("stopping the nodes")
@@ -209,7 +210,7 @@ class Run:
             try:
                 file.close()
             except OSError as error:
-                self.fail(RunFailure(f"The bench cannot write its files: {error}"))
+                self.fail(unwritable("The run", error))
 
     def _make_network(self) -> Network:
         options = self.options

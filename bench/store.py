@@ -1,14 +1,17 @@
 """Where runs are kept: `results/<workload>/<time>/`, and links `latest` to the newest.
 
-Folders are made under a name nobody else has, and links replaced in one step, so that several
-benches can share a store.
+Folders are made under a name nobody else has and, with the links, one bench at a time, so that
+several can share a store: `latest` is the run that began last, whatever the clock of the day said.
 """
 
+import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from bench.failure import RunFailure
+from bench.failure import unwritable
 
 NODE_LOGS = "node-logs"
 
@@ -19,16 +22,27 @@ def create_run_dir(store: Path, workload: str, now: datetime) -> Path:
     Raises `RunFailure` when the store cannot be written.
     """
     try:
-        run_dir = _make_unique(store / workload, now)
+        store.mkdir(parents=True, exist_ok=True)
+        with _alone_in(store):
+            run_dir = _make_unique(store / workload, now)
+            for link in (store / "latest", store / workload / "latest"):
+                _point(link, run_dir)
         (run_dir / NODE_LOGS).mkdir()
-        for link in (store / "latest", store / workload / "latest"):
-            _point(link, run_dir)
     except OSError as error:
-        raise RunFailure(
-            f"The store {store} cannot be written: {error}.\n"
-            "Give another folder with --store, or make room."
-        ) from None
+        raise unwritable(f"The store {store}", error) from None
     return run_dir
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Hold the folder's lock, where its file system has locks."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def utc_now() -> datetime:
@@ -48,8 +62,16 @@ def _make_unique(parent: Path, now: datetime) -> Path:
 
 
 def _point(link: Path, target: Path) -> None:
-    """Make or replace a relative symbolic link in one step."""
+    """Make or replace a relative symbolic link in one step.
+
+    Nothing depends on it: where there can be none (a file system without links, a copied store in
+    which it has become a folder), there is none.
+    """
     draft = link.with_name(f".{link.name}.{os.getpid()}")
-    draft.unlink(missing_ok=True)
-    draft.symlink_to(os.path.relpath(target, link.parent), target_is_directory=True)
-    draft.replace(link)
+    with suppress(OSError):
+        draft.unlink(missing_ok=True)
+        draft.symlink_to(os.path.relpath(target, link.parent), target_is_directory=True)
+        try:
+            draft.replace(link)
+        except OSError:
+            draft.unlink()

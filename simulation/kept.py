@@ -35,7 +35,7 @@ def simulate_into(run_dir: Path, scenario: Scenario, console: Console) -> Report
     broken = RunFailure("\n".join(f"{each.name}: {each.text}" for each in report.failures))
     failure = broken if report.failures else None
     outcome = Outcome(report.history, world.network, failure, world.recorder.origin_ns)
-    judge.judge(run_dir, outcome, options, world.workload)
+    judge.write(run_dir, outcome, judge.judge(outcome, options, world.workload))
     if report.history:
         judge.draw(console, run_dir, report.history, test)
     return report

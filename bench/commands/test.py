@@ -16,11 +16,13 @@ from rich.console import Console
 import workloads
 from bench import engine, judge, options
 from bench.commands.cpu import CpuMeter
-from bench.failure import RunFailure
+from bench.failure import RunFailure, unwritable
+from bench.files import LineFile
 from bench.flags import test_flags
 from bench.hosts import OnFailure, OnLine
 from bench.hosts.processes import ProcessHosts
 from bench.journal import FILE_NAME
+from bench.limits import allow_open_files
 from bench.loop import RealLoop
 from bench.options import TestOptions
 from bench.progress import Progress
@@ -83,32 +85,79 @@ def _check_workload(name: str) -> None:
 def run_test(chosen: TestOptions, console: Console) -> int:
     """One test with these options, from its folder to its verdict. Returns the exit status."""
     started = utc_now()
+    test_json = judge.describe_test(chosen, started)
+    progress = Progress(console)
     try:
+        allow_open_files(len(chosen.nodes))
         run_dir = create_run_dir(Path(chosen.store), chosen.workload, started)
+        judge.write_json(run_dir / "test.json", test_json)
+        run, outcome, node_cpu_s = _perform(chosen, run_dir, progress)
+        test_json |= {"history_origin_ns": outcome.history_origin_ns, "node_cpu_s": node_cpu_s}
+        with _interruptible():
+            return _judge(
+                chosen,
+                console,
+                progress,
+                run_dir=run_dir,
+                test_json=test_json,
+                run=run,
+                outcome=outcome,
+            )
     except RunFailure as failure:
         judge.tell_failure(console, failure)
         return judge.EXIT_CRASHED
-    progress = Progress(console)
-    try:
-        test_json = judge.describe_test(chosen, started)
-        judge.write_json(run_dir / "test.json", test_json)
-        run, outcome, node_cpu_s = _perform(chosen, run_dir, progress)
-        test_json["history_origin_ns"] = outcome.history_origin_ns
-        test_json["node_cpu_s"] = node_cpu_s
-        judge.write_json(run_dir / "test.json", test_json)
-        progress.phase("judging the history")
-        results = judge.judge(run_dir, outcome, chosen, run.workload)
-        if outcome.history:
-            progress.phase("drawing")
-            judge.draw(console, run_dir, outcome.history, test_json)
     except OSError as error:
-        hint = "Make room, or give another folder with --store."
-        judge.tell_failure(console, RunFailure(f"{run_dir} cannot be written: {error}. {hint}"))
+        judge.tell_failure(console, unwritable("The run", error))
         return judge.EXIT_CRASHED
     finally:
         progress.close()
+
+
+def _judge(
+    chosen: TestOptions,
+    console: Console,
+    progress: Progress,
+    *,
+    run_dir: Path,
+    test_json: dict[str, Any],
+    run: Run,
+    outcome: Outcome,
+) -> int:
+    """From a finished run to its verdict, which is told even when there is no room to keep it."""
+    unkept: RunFailure | None = None
+    progress.phase("judging the history")
+    try:
+        results = judge.judge(outcome, chosen, run.workload)
+        try:
+            judge.write_json(run_dir / "test.json", test_json)
+            judge.write(run_dir, outcome, results)
+        except OSError as error:
+            unkept = unwritable(f"What belongs to this verdict, in {run_dir},", error)
+    except KeyboardInterrupt:
+        raise RunFailure(
+            f"Stopped before there was a verdict. The history is kept; to judge it later:\n"
+            f"  ./maelstrom check {run_dir}",
+            interrupted=True,
+        ) from None
+    if outcome.history and not unkept:
+        progress.phase("drawing")
+        judge.draw(console, run_dir, outcome.history, test_json)
+    progress.close()
     judge.tell(console, run_dir, results, outcome, run.workload)
+    if unkept:
+        judge.tell_failure(console, unkept)
+        return judge.EXIT_CRASHED
     return judge.exit_status(results, outcome.failure)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """SIGTERM ends what is done after a run as Ctrl-C does."""
+    old = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, old)
 
 
 def _perform(
@@ -137,8 +186,8 @@ def _perform(
         lambda setting: workloads.build(chosen.workload, setting),
         loop,
         make_hosts,
-        history_file=(run_dir / "history.jsonl").open("wb"),
-        journal_file=(run_dir / FILE_NAME).open("wb"),
+        history_file=LineFile(run_dir / "history.jsonl"),
+        journal_file=LineFile(run_dir / FILE_NAME),
         watcher=meter,
     )
     progress.attach(loop, run)

@@ -1,25 +1,27 @@
 """A node as a process: lines over pipes that never block, stderr straight into a file.
 
-The process leads its own process group, which is killed as a whole; it gets SIGKILL when the bench
-itself is killed (Linux), and everywhere the end of its stdin. Messages of one turn leave in one
-write.
+The process leads its own process group, which is killed as a whole. When the bench itself is killed,
+the kernel kills the process too (Linux), and everywhere it meets the end of its stdin. So do
+processes that it started, if they read that stdin: one that does not, and that a node starts and
+leaves behind, can outlive a bench that was killed by SIGKILL, and nothing else.
+Messages of one turn leave in one write.
 """
 
 import contextlib
-import ctypes
 import fcntl
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from bench.failure import RunFailure, clip, indent
 from bench.hosts import OnFailure, OnLine
+from bench.hosts.cannot_start import cannot_start
 from bench.loop import RealLoop
+from bench.parent import die_with_parent
 
 _READ_BYTES = 2**18
 _PIPE_BYTES = 2**20
@@ -28,15 +30,6 @@ _UNREAD_LIMIT_BYTES = 256 * 2**20
 _KEPT_LINES = 32
 _EXIT_GRACE_NS = 500_000_000
 _POLL_NS = 10_000_000
-_PR_SET_PDEATHSIG = 1
-
-
-def _die_with_parent() -> Callable[[], None] | None:
-    """What a child runs between fork and exec, so that no node outlives a killed bench."""
-    if not sys.platform.startswith("linux"):
-        return None
-    libc = ctypes.CDLL(None)  # loaded in the parent: after a fork only simple calls are safe
-    return lambda: libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class ProcessHost:
@@ -95,11 +88,11 @@ class ProcessHost:
                     stderr=log,
                     cwd=tempfile.gettempdir(),
                     start_new_session=True,
-                    preexec_fn=_die_with_parent(),  # noqa: PLW1509 - the bench has one thread
+                    preexec_fn=die_with_parent(signal.SIGKILL),  # noqa: PLW1509 - the bench has one thread
                     bufsize=0,
                 )
             except OSError as error:
-                raise _cannot_start(self.name, self._command[0], error) from None
+                raise cannot_start(self.name, self._command[0], error) from None
         assert self.process.stdin
         assert self.process.stdout
         self._stdin, self._stdout = self.process.stdin.fileno(), self.process.stdout.fileno()
@@ -275,12 +268,3 @@ def _describe_status(status: int | None) -> str:
 
 def _quote(text: str) -> str:
     return indent(clip(text, 8000)) if text.strip() else "  (nothing)"
-
-
-def _cannot_start(node: str, program: str, error: OSError) -> RunFailure:
-    hint = "Check the path given with --bin."
-    if isinstance(error, PermissionError):
-        hint = f"Make it executable: chmod +x {program}"
-    elif error.errno == 8:  # ENOEXEC
-        hint = "A script needs a first line such as #!/usr/bin/env python3."
-    return RunFailure(f"Node {node} cannot be started: {program}: {error.strerror}. {hint}")

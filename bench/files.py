@@ -1,0 +1,72 @@
+"""Writing files so that a full disk leaves whole lines and whole documents.
+
+Neither a history whose last line is torn nor half a `test.json` could be read later.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Protocol
+
+
+class Lines(Protocol):
+    """Where lines go: a `LineFile`, or any binary file."""
+
+    def write(self, lines: bytes, /) -> Any:
+        """Append lines, each with its newline."""
+        ...
+
+    def flush(self) -> None:
+        """Hand what is buffered to the operating system."""
+        ...
+
+    def close(self) -> None:
+        """Close it."""
+        ...
+
+
+class LineFile:
+    """A file to which whole lines are appended, without a buffer of its own.
+
+    When a write fails the lines are taken back as a whole, and `OSError` is raised.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("wb", buffering=0)
+        self._bytes = 0
+
+    def write(self, lines: bytes, /) -> None:
+        """Append them all, or none."""
+        rest = memoryview(lines)
+        try:
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError:
+            with contextlib.suppress(OSError):  # what cannot be truncated stays as it is
+                os.truncate(self._file.fileno(), self._bytes)
+                self._file.seek(self._bytes)
+            raise
+        self._bytes += len(lines)
+
+    def flush(self) -> None:
+        """Nothing waits here."""
+
+    def close(self) -> None:
+        """Close it; the file stays as it is."""
+        self._file.close()
+
+
+def write_whole(path: Path, parts: Iterable[str]) -> None:
+    """Write a text file in one step: another reader sees the old content or the new, and when the
+    disk is full (`OSError`) the old one stays.
+    """
+    draft = path.with_name(f".{path.name}.draft")
+    try:
+        with draft.open("w") as file:
+            file.writelines(parts)
+        draft.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+        raise
