@@ -118,6 +118,8 @@ class ProcessHost:
 
     def kill(self) -> None:
         """SIGKILL to the whole process group; what the pipes hold is lost."""
+        if self._process is None:
+            return
         if self.process.poll() is not None:
             self._await_exit(0)  # it died before, by itself
             return

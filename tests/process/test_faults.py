@@ -1,0 +1,229 @@
+"""Kill and pause on real processes, and that they leave nothing behind."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import orjson
+import psutil
+import pytest
+
+from bench.hosts.processes import ProcessHosts
+from bench.loop import RealLoop
+
+pytestmark = pytest.mark.process
+
+ROOT = Path(__file__).parents[2]
+LIMIT_NS = 20_000_000_000
+
+# Echoes each line and how many it has had before, and tells of a child that it started.
+NODE = """#!{python}
+import subprocess, sys
+child = subprocess.Popen(["sleep", "1000"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+print("born", child.pid, flush=True)
+print("hello", file=sys.stderr, flush=True)
+for number, line in enumerate(sys.stdin):
+    if line == "die\\n":
+        sys.exit(3)
+    print(number, len(line), flush=True)
+"""
+
+
+class Rig:
+    """One node on a real loop, and what it printed."""
+
+    def __init__(self, folder: Path) -> None:
+        program = folder / "node.py"
+        program.write_text(NODE.format(python=sys.executable))
+        program.chmod(0o755)
+        self.loop = RealLoop()
+        self.printed: list[bytes] = []
+        self.failures: list[str] = []
+        self.hosts = ProcessHosts(
+            self.loop,
+            ["n0"],
+            command=[str(program)],
+            log_dir=folder,
+            on_line=lambda _name, line: self.printed.append(line),
+            on_failure=lambda failure: self.failures.append(str(failure)),
+        )
+        (self.host,) = self.hosts.start()
+        self.born: list[psutil.Process] = []  # all processes there ever were
+        self.wait(1)
+        self.family()
+
+    def wait(self, lines: int) -> None:
+        """Until so many lines were printed, or something failed."""
+        self.until(lambda: len(self.printed) >= lines or bool(self.failures))
+
+    def until(self, done) -> None:
+        over: list[bool] = []
+        self.loop.call_at(self.loop.now_ns() + LIMIT_NS, over.append, True)
+        self.loop.run_until(lambda: done() or bool(over))
+        assert not over, "it did not happen in time"
+
+    def settle(self) -> None:
+        """Let the loop see what it would see in a moment."""
+        over: list[bool] = []
+        self.loop.call_at(self.loop.now_ns() + 600_000_000, over.append, True)
+        self.loop.run_until(lambda: bool(over))
+
+    def family(self) -> list[psutil.Process]:
+        """The node and its child, in its latest life."""
+        child = int([line for line in self.printed if line.startswith(b"born")][-1].split()[1])
+        family = [psutil.Process(pid) for pid in (self.host.process.pid, child)]
+        self.born += family
+        return family
+
+
+@pytest.fixture
+def rig(tmp_path):
+    made = Rig(tmp_path)
+    yield made
+    made.hosts.stop()
+    made.loop.close()
+    assert dead(made.born)
+
+
+def dead(processes):
+    """Wait for the end of these; one that nobody has buried yet counts as dead."""
+    wait_until(lambda: all(map(is_dead, processes)))
+    return True
+
+
+def is_dead(process):
+    try:
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def wait_until(condition, limit_s=20):
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.01)
+
+
+def test_a_killed_node_dies_with_its_children_and_is_no_crash(rig):
+    family = rig.family()
+    rig.host.kill()
+    rig.settle()
+    assert dead(family)
+    assert rig.failures == []
+    rig.host.deliver(b"lost")
+    rig.host.kill()
+    rig.host.pause()
+    rig.host.resume()
+    assert rig.hosts.pids() == {}
+
+
+def test_a_restarted_node_begins_anew_under_the_same_log(rig, tmp_path):
+    rig.host.deliver(b"a")
+    rig.host.deliver(b"b")
+    rig.wait(3)
+    first = rig.family()
+    rig.host.kill()
+    rig.host.restart()
+    rig.host.deliver(b"c")
+    rig.wait(5)
+    rig.family()
+    assert rig.printed[1:3] == [b"0 2", b"1 2"]
+    assert rig.printed[4] == b"0 2"
+    assert dead(first)
+    assert (tmp_path / "n0.log").read_text() == "hello\nhello\n"
+
+
+def test_a_node_that_dies_by_itself_after_a_restart_is_a_crash(rig):
+    rig.host.kill()
+    rig.host.restart()
+    rig.wait(2)
+    rig.family()
+    rig.host.deliver(b"die")
+    rig.until(lambda: bool(rig.failures))
+    assert "Node n0 ended before the run did: exit status 3" in rig.failures[0]
+
+
+def test_a_node_that_had_died_by_itself_is_a_crash_although_it_is_killed(rig):
+    rig.host.deliver(b"die")
+    rig.host._flush()
+    rig.host.process.wait(timeout=20)
+    rig.host.kill()
+    assert "exit status 3" in rig.failures[0]
+
+
+def test_a_paused_node_holds_nobody_up_and_reads_everything_later(rig):
+    rig.host.pause()
+    for _ in range(40):
+        rig.host.deliver(b"x" * 500_000)  # far more than a pipe holds
+    rig.settle()
+    assert len(rig.printed) == 1
+    assert rig.failures == []
+    rig.host.resume()
+    rig.wait(41)
+    assert rig.printed[1:] == [b"%d 500001" % number for number in range(40)]
+
+
+def test_a_paused_node_can_be_killed_and_comes_back_running(rig):
+    family = rig.family()
+    rig.host.pause()
+    rig.host.kill()
+    assert dead(family)
+    rig.host.restart()
+    rig.host.deliver(b"a")
+    rig.wait(3)
+    rig.family()
+    assert rig.printed[-1] == b"0 2"
+
+
+def test_paused_nodes_are_stopped_with_the_others(rig):
+    rig.host.pause()
+    family = rig.family()
+    rig.hosts.stop()
+    assert dead(family)
+
+
+def bench_command(store, *flags):
+    words = [ROOT / "maelstrom", "test", "-w", "kafka", "--bin", ROOT / "run.sh", "--store", store]
+    words += ["--node-count", 3, "--concurrency", "2n", "--rate", 100, "--strict", *flags]
+    return [str(word) for word in words]
+
+
+def test_killing_every_node_at_once_loses_nothing_acknowledged(tmp_path):
+    flags = ["--nemesis", "kill", "--nemesis-targets", "all", "--nemesis-interval", 1]
+    more = ["--time-limit", 5, "--recovery-time", 1, "--seed", 3]
+    command = bench_command(tmp_path, *flags, *more)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+    assert done.returncode == 0, done.stdout + done.stderr
+    history = (tmp_path / "latest/history.jsonl").read_text().splitlines()
+    deeds = [op for op in map(orjson.loads, history) if op["process"] == "nemesis"]
+    everyone = dict.fromkeys(("n0", "n1", "n2"), "killed")
+    assert everyone in [deed["value"] for deed in deeds if deed["f"] == "kill"]
+
+
+def test_ctrl_c_while_nodes_are_paused_leaves_no_process(tmp_path):
+    flags = ["--nemesis", "pause", "--nemesis-targets", "all", "--nemesis-interval", 1000]
+    # The seed lets the only pause begin within the first second or so.
+    command = bench_command(
+        tmp_path, *flags, "--time-limit", 60, "--seed", seed_of_an_early_pause()
+    )
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    bench = psutil.Process(process.pid)
+    journal = tmp_path / "latest/history.jsonl"
+    wait_until(lambda: journal.exists() and b"paused" in journal.read_bytes())
+    family = bench.children(recursive=True)
+    assert len(family) >= 3
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    assert "Stopped early" in output
+    assert dead(family)
+
+
+def seed_of_an_early_pause():
+    """A seed whose first draw for `pause` is next to nothing of the interval."""
+    from bench.run import random_streams
+
+    seeds = map(str, range(1_000_000))
+    return next(s for s in seeds if random_streams(s)("nemesis/pause").random() < 0.0005)
