@@ -29,7 +29,7 @@ class Lines(Protocol):
 class LineFile:
     """A file to which whole lines are appended, without a buffer of its own.
 
-    When a write fails the lines are taken back as a whole, and `OSError` is raised.
+    When a write fails, as many lines stay as are there as a whole, and `OSError` is raised.
     """
 
     def __init__(self, path: Path) -> None:
@@ -37,17 +37,19 @@ class LineFile:
         self._bytes = 0
 
     def write(self, lines: bytes, /) -> None:
-        """Append them all, or none."""
-        rest = memoryview(lines)
+        """Append them all, or those that there is room for."""
+        view, written = memoryview(lines), 0
         try:
-            while rest:
-                rest = rest[self._file.write(rest) :]
+            while written < len(lines):
+                written += self._file.write(view[written:])
         except OSError:
+            written = lines.rfind(b"\n", 0, written) + 1
             with contextlib.suppress(OSError):  # what cannot be truncated stays as it is
-                os.truncate(self._file.fileno(), self._bytes)
-                self._file.seek(self._bytes)
+                os.truncate(self._file.fileno(), self._bytes + written)
+                self._file.seek(self._bytes + written)
             raise
-        self._bytes += len(lines)
+        finally:
+            self._bytes += written
 
     def flush(self) -> None:
         """Nothing waits here."""

@@ -2,7 +2,8 @@
 
 import gzip
 import io
-from datetime import UTC, datetime
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 
 import orjson
 import pytest
@@ -60,3 +61,44 @@ def test_only_a_large_journal_is_compressed(tmp_path, monkeypatch):
     assert packed.name == "net-journal.jsonl.gz"
     assert not path.exists()
     assert gzip.decompress(packed.read_bytes()) == b"line\n" * 100
+
+
+def test_without_room_for_a_compressed_journal_the_plain_one_stays(tmp_path, monkeypatch):
+    def no_room(*_):
+        raise OSError(28, "No space left on device")
+
+    path = tmp_path / "net-journal.jsonl"
+    path.write_bytes(b"line\n" * 100)
+    monkeypatch.setattr(journal, "_COMPRESS_ABOVE_BYTES", 99)
+    monkeypatch.setattr(journal.shutil, "copyfileobj", no_room)
+    assert compress_if_large(path) == path
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_latest_is_what_began_last_even_if_the_clock_went_back(tmp_path):
+    create_run_dir(tmp_path, "echo", NOW)
+    run = create_run_dir(tmp_path, "kafka", NOW - timedelta(days=1))
+    assert (tmp_path / "latest").resolve() == run
+
+
+def test_a_store_without_links_is_no_reason_not_to_run(tmp_path, monkeypatch):
+    (tmp_path / "latest").mkdir()  # as a copy of a store may have it
+    (tmp_path / "latest" / "kept").touch()
+    assert create_run_dir(tmp_path, "echo", NOW).is_dir()
+    assert (tmp_path / "latest" / "kept").exists()
+
+    def no_links(*_, **__):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr("pathlib.Path.symlink_to", no_links)
+    assert create_run_dir(tmp_path, "other", NOW).is_dir()
+    assert {path.name for path in tmp_path.iterdir()} == {"echo", "other", "latest"}
+
+
+def test_many_benches_at_once_do_not_meet_and_latest_is_one_of_their_runs(tmp_path):
+    with ThreadPoolExecutor(16) as benches:
+        runs = list(benches.map(lambda _: create_run_dir(tmp_path, "echo", NOW), range(64)))
+    assert len(set(runs)) == 64
+    assert (tmp_path / "latest").resolve() in runs
+    assert (tmp_path / "latest").resolve() == (tmp_path / "echo/latest").resolve()
+    assert {path.name for path in tmp_path.iterdir()} == {"echo", "latest"}

@@ -1,0 +1,210 @@
+"""Bad surroundings: no room, no permission, no program, too few files, a clock that jumps.
+
+In each the bench says what to do, keeps what it has, and leaves no process.
+"""
+
+import json
+import random
+import resource
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from bench import judge, store
+from bench.commands import check as check_command
+from bench.commands import test as test_command
+from bench.history import read_history
+from bench.options import TestOptions
+from tests.process.test_bench import NODES, Bench, leftovers, wait_until
+
+pytestmark = pytest.mark.process
+
+
+@pytest.fixture
+def bench(tmp_path):
+    bench = Bench(tmp_path)
+    yield bench
+    assert leftovers(tmp_path) == []
+
+
+def limited(which, soft, hard=None):
+    """What a child does first: to have less."""
+    return lambda: resource.setrlimit(which, (soft, hard or soft))
+
+
+def kept_history(bench):
+    """The history that is there: every line of it whole."""
+    return read_history(bench.store / "latest" / "history.jsonl")
+
+
+@pytest.mark.parametrize("limit_bytes", [60_000, 3_000])
+def test_files_that_may_not_grow(bench, limit_bytes):
+    few = limited(resource.RLIMIT_FSIZE, limit_bytes)
+    status, output = bench.run(bench.node(), "--rate", 1000, preexec_fn=few)
+    assert status == 255, output
+    assert "ulimit -f" in output
+    assert "cannot be written" in output
+    assert len(kept_history(bench)) > 10
+    assert json.loads((bench.store / "latest/test.json").read_text())["workload"] == "echo"
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    place = tmp_path / "disk"
+    place.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(place)]
+    try:
+        subprocess.run(command, capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("a disk can only be mounted by root")
+    yield place
+    subprocess.run(["umount", "--lazy", place], check=True)
+
+
+def test_a_full_disk(bench, small_disk):
+    bench.store = small_disk / "store"
+    status, output = bench.run(bench.node())
+    assert status == 255, output
+    assert "No space left on device" in output
+    assert "Make room, or give another folder with --store." in output
+    assert "UNKNOWN" in output  # there is a verdict all the same
+    assert len(kept_history(bench)) > 10
+    assert not list((bench.store / "latest").resolve().glob(".*.draft"))
+
+
+def test_a_disk_without_room_for_anything(bench, small_disk):
+    (small_disk / "filler").write_bytes(b"x" * 64 * 1024)
+    bench.store = small_disk / "store"
+    status, output = bench.run(bench.node())
+    assert status == 255, output
+    assert "Make room" in output
+
+
+def test_a_store_in_which_nobody_may_write(bench):
+    bench.store = Path("/proc/store")  # not even by root
+    status, output = bench.run(bench.node())
+    assert status == 255, output
+    assert "/proc/store" in output
+    assert "--store" in output
+
+
+@pytest.mark.parametrize(
+    ("content", "mode", "parts"),
+    [
+        (b"\x7fnothing", 0o644, ["chmod +x"]),
+        (b"echo no first line", 0o755, ["#!/usr/bin/env python3"]),
+        (b"#!/no/such/python\n", 0o755, ["/no/such/python, which is not there"]),
+        (b"#!/tmp\n", 0o755, ["/tmp"]),
+        (b"#!/usr/bin/env no-such-python\n", 0o755, ["exit status 127", "no-such-python"]),
+        (b"#!/bin/sh\nexit 0\n", 0o755, ["exit status 0"]),
+    ],
+)
+def test_a_program_that_is_none(bench, tmp_path, content, mode, parts):
+    program = tmp_path / "program"
+    program.write_bytes(content)
+    program.chmod(mode)
+    status, output = bench.run(program)
+    assert status == 255, output
+    for part in parts:
+        assert part in output
+
+
+def test_too_few_open_files_is_told_before_anything_starts(bench):
+    few = limited(resource.RLIMIT_NOFILE, 90)
+    status, output = bench.run(bench.node(), "--node-count", 50, preexec_fn=few)
+    assert status == 255, output
+    assert "50 nodes need" in output
+    assert "ulimit -n" in output
+    assert not bench.store.exists()
+
+
+MANY = """
+import os, resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[1]) + 300,) * 2)
+null = os.open("/dev/null", os.O_RDONLY)
+for _ in range(int(sys.argv[1])):
+    os.set_inheritable(os.dup(null), True)
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+def test_ten_thousand_files_that_are_open_already(bench):
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    many = 10_000 if hard == resource.RLIM_INFINITY or hard > 10_300 else hard - 300
+    if many < 1100:
+        pytest.skip("so few files may be open here that all is as usual")
+    command = [sys.executable, "-c", MANY, str(many), *bench.command(bench.node())]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_ten_megabytes_of_garbage_in_one_line_are_reported_in_a_few(bench):
+    node = bench.node(each="print('x' * 10**7, flush=True)")
+    status, output = bench.run(node)
+    assert status == 255
+    assert "stdout" in output
+    assert len(output) < 20_000
+
+
+def test_ten_megabytes_on_stderr_do_no_harm(bench):
+    node = bench.node(first="print('x' * 10**7, file=sys.stderr, flush=True)")
+    status, output = bench.run(node)
+    assert status == 0, output
+    assert (bench.store / "latest/node-logs/n0.log").stat().st_size == 10**7 + 1
+
+
+def test_what_a_wrapper_started_does_not_outlive_a_killed_bench(bench, tmp_path):
+    wrapper = tmp_path / "wrapper"
+    wrapper.write_text(f"#!/bin/sh\n{bench.node()}\n:\n")  # no exec: the node is a grandchild
+    wrapper.chmod(0o755)
+    process = bench.start(wrapper)
+    assert len(leftovers(tmp_path)) == 2
+    process.kill()
+    process.communicate()
+    wait_until(lambda: not leftovers(tmp_path))
+
+
+def options(bench, **more):
+    own = {"workload": "echo", "bin": str(bench.node()), "args": (), "nodes": ("n0",)}
+    own |= {"concurrency": 2, "rate": 100.0, "time_limit_s": 1, "seed": "7"}
+    return TestOptions(**own | {"recovery_time_s": 0.0, "store": str(bench.store)} | more)
+
+
+def test_a_clock_of_the_day_that_jumps_changes_nothing(bench, monkeypatch):
+    jumps = random.Random(7)
+
+    def any_time():
+        return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=jumps.uniform(-9000, 9000))
+
+    monkeypatch.setattr("time.time", lambda: any_time().timestamp())
+    for module in (store, test_command):
+        monkeypatch.setattr(module, "utc_now", any_time)
+    for _ in range(2):
+        assert test_command.run_test(options(bench), Console(quiet=True)) == 0
+    times = [op.time for op in kept_history(bench)]
+    assert times == sorted(times)
+    assert 0 <= times[0] <= times[-1] < 30e9
+    runs = {path.name for path in (bench.store / "echo").iterdir() if not path.is_symlink()}
+    assert len(runs) == 2
+
+
+def test_stopped_while_judging_it_says_how_to_judge_later(bench, monkeypatch, capsys):
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    chosen = options(bench, workload="kafka", bin=str(NODES / "kafka_lin_kv.py"))
+    with monkeypatch.context() as patched:
+        patched.setattr(judge, "check_all", stopped)
+        status = test_command.run_test(chosen, Console(width=1000))
+    said = capsys.readouterr().out
+    assert status == 255
+    assert "Stopped early" in said
+    (line,) = [line for line in said.splitlines() if "./maelstrom check" in line]
+    with pytest.raises(SystemExit) as ended:
+        check_command.check.main(line.split()[2:], standalone_mode=False)
+    assert ended.value.code == 0
+    assert "VALID" in capsys.readouterr().out
