@@ -12,6 +12,7 @@ from leaderless.core.headlog.view import InvariantBroken
 from simulation.garbage import collected_quietly
 from simulation.nodes import MakeSpeaker, StrategyMaker
 from simulation.oracle import Breach
+from simulation.patience import Stuck, cpu_limited
 from simulation.scenario import Scenario
 from simulation.world import World
 
@@ -71,13 +72,16 @@ def judged(world: World, began_s: float | None = None) -> Report:
     began_s = time.process_time() if began_s is None else began_s
     failures: list[Failure] = []
     try:
-        outcome = world.execute()
+        with cpu_limited():
+            outcome = world.execute()
         failures += _aborted(outcome.failure)
     except Breach as breach:
         failures.append(Failure(breach.name, str(breach).partition(": ")[2]))
     except InvariantBroken as broken:
         name, _, text = str(broken).partition(": ")
         failures.append(Failure(name, text))
+    except Stuck as stuck:
+        failures.append(Failure("Progress", f"time stands still: {stuck}"))
     except Exception as crash:
         failures.append(Failure("crash", f"{crash!r}\n{traceback.format_exc(limit=-6)}"))
     ended_early = bool(failures)

@@ -145,7 +145,7 @@ DRAWS: dict[str, Any] = {
     "freshness_ms": lambda random: random.choice([0.0, 10.0, 90.0]),
     "combine": lambda random: random.random() < 0.8,
     "lanes": lambda random: random.choice([1, 2, 4]),
-    "memory_kib": lambda random: random.choice([16, 262_144]),
+    "memory_kib": lambda random: random.choice([4, 262_144]),
     "store_timeout_ms": lambda random: random.choice([300.0, 1_000.0]),
     "seal_entries": lambda random: random.choice([3, 16, 256]),
     "seal_bytes": lambda random: random.choice([1_024, 8_192]),

@@ -33,6 +33,7 @@ from simulation.scenario import Scenario
 from simulation.watch import NS, Store, Watch
 
 STORE = "lin-kv"
+FINAL_LIMIT_S = 60.0  # a log of tiny runs that is not in memory takes many polls
 FRESH_STEPS_MAX = 10_000
 FRESH_READS = 30  # reads of the whole log while it doubles; all of them while it is short
 EVICTS_BELOW_KIB = 65_536  # no simulated log is as large
@@ -82,8 +83,8 @@ class World(Run):
             self._build_workload,
             self.loop,
             self._hosts_maker(speaker or self._new_session),
-            history_file=self.history_file,  # type: ignore[arg-type]  # a RawIOBase is enough
-            journal_file=self.journal_file,  # type: ignore[arg-type]
+            history_file=self.history_file,
+            journal_file=self.journal_file,
             watcher=Silent(),
         )
 
@@ -108,7 +109,7 @@ class World(Run):
         workload = workloads.build(self.scenario.bench_options.workload, setting)
         gap_s = 1 / self.scenario.rate
         generator = OmittingGenerator(workload.generator, self.acts, gap_s)
-        return replace(workload, generator=generator)
+        return replace(workload, generator=generator, final_limit_s=FINAL_LIMIT_S)
 
     def _new_session(self, _name: str, incarnation: int) -> Any:
         timeout_s = self.scenario.store_timeout_ms / 1000
