@@ -3,10 +3,15 @@
 Large non-blocking reads: take what is there, or wait until there is something; handle every whole line of
 it, write all answers at once. A task and a thread hop a line, as `anyio.wrap_file` would give, cost more than
 the protocol itself (benchmarks/node_throughput.py measures the loop).
+
+A short wait is one system call that passes the event loop by, which nobody else needs in a node. To be put to
+sleep and woken by the loop costs more CPU than all else that a message costs, and a node of many is woken for
+no more than a message or two.
 """
 
 import logging
 import os
+import select
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -23,6 +28,7 @@ CHUNK_BYTES = 1 << 20
 TURNS_PER_CHECKPOINT = (
     16  # how long Ctrl-C and other tasks wait when there is always something to read
 )
+SHORT_WAIT_S = 0.01  # how long the event loop stands still at most
 LINE_BYTES_MAX = 1 << 26  # a longer line is no message; it must not fill the memory
 
 
@@ -92,6 +98,9 @@ async def _read(fd: int, deadline: float | None) -> bytes | None:
     try:
         return os.read(fd, CHUNK_BYTES)
     except BlockingIOError:
+        left_s = inf if deadline is None else max(0.0, deadline - anyio.current_time())
+    readable, _, _ = select.select([fd], [], [], min(left_s, SHORT_WAIT_S))
+    if not readable and left_s > SHORT_WAIT_S:
         with anyio.CancelScope(deadline=inf if deadline is None else deadline):
             await anyio.wait_readable(fd)
     return None
