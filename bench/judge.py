@@ -18,7 +18,8 @@ from bench.failure import RunFailure
 from bench.files import write_whole
 from bench.history import Op, edn_line
 from bench.journal import FILE_NAME, compress_if_large
-from bench.keyword import Keyword
+from bench.keyword import Keyword, keywords
+from bench.nemesis.injections import Injection, injections
 from bench.options import TestOptions
 from bench.run import Outcome
 from bench.workload import Workload
@@ -46,6 +47,8 @@ def write_json(path: Path, content: Any) -> None:
 def judge(outcome: Outcome, options: TestOptions, workload: Workload) -> Result:
     """Check the history; return the results."""
     results = check_all(outcome.history, options.as_dict(), outcome.network, workload.check)
+    if told := injections(outcome.history):
+        results[Keyword("faults")] = [_injected(each) for each in told]
     if outcome.failure:
         # What happened before the failure can show an anomaly, but never that all is well.
         results[Keyword("error")] = str(outcome.failure)
@@ -104,6 +107,16 @@ def exit_status(results: Result, failure: RunFailure | None) -> int:
         return EXIT_CRASHED
     verdict = results[Keyword("valid?")]
     return {True: EXIT_VALID, False: EXIT_INVALID}.get(verdict, EXIT_UNKNOWN)
+
+
+def _injected(injection: Injection) -> Result:
+    """A fault for results.edn, beside what the real tool has there; times in ns of the history."""
+    return keywords(
+        fault=Keyword(injection.fault),
+        start_time=injection.start_ns,
+        end_time=injection.end_ns,
+        text=injection.text,
+    )
 
 
 def _headline(failure: RunFailure) -> str:

@@ -24,7 +24,7 @@ class Source(Protocol):
         ...
 
     def fault(self) -> str:
-        """The fault that is active, or an empty string."""
+        """The faults that are active, in words, or an empty string."""
         ...
 
 

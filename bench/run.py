@@ -110,8 +110,9 @@ class Run:
         return len(self.recorder.ops) // 2
 
     def fault(self) -> str:
-        """The fault that is active, or an empty string."""
-        return ", ".join(self.nemesis.active())
+        """The faults that are active, or an empty string."""
+        active = self.nemesis.active()
+        return f"under {', '.join(active)}" if active else ""
 
     def execute(self) -> Outcome:
         """Do it all. A failure is in the outcome, not raised; no node is left behind."""

@@ -23,6 +23,7 @@ from bench.artifacts import style
 from bench.artifacts.spans import spans
 from bench.history import Op
 from bench.nemesis.injections import Injection, injections
+from bench.nemesis.names import FAULTS
 
 Floats = NDArray[np.float64]
 
@@ -177,7 +178,8 @@ class _Sheet:
 
     def __init__(self, title: str, panels: int, history: Sequence[Op]) -> None:
         self._injected = injections(history)
-        self._kinds = list(dict.fromkeys(each.fault for each in self._injected))
+        kinds = dict.fromkeys((*FAULTS, *(each.fault for each in self._injected)))
+        self._kinds = [kind for kind in kinds if any(e.fault == kind for e in self._injected)]
         self.end_s = max((history[-1].time / 1e9 if history else 0.0), 1e-3)
         # Nothing happened: one empty panel, so that there is a picture that says so.
         heights = [_PANEL_INCHES] * max(panels, 1)

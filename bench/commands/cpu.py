@@ -25,7 +25,7 @@ class CpuMeter:
     def __init__(self, watcher: Watcher, pids: Callable[[], Mapping[str, int]]) -> None:
         self._watcher = watcher
         self._pids = pids
-        self._at_start: dict[str, float] = {}
+        self._at_start: dict[tuple[str, int], float] = {}
         self.used_s: dict[str, float] = {}
 
     def phase(self, name: str) -> None:
@@ -34,20 +34,21 @@ class CpuMeter:
         elif name == "stopping the nodes":
             now = self._read()
             start = self._at_start
-            self.used_s = {node: now[node] - start[node] for node in start.keys() & now.keys()}
+            same = start.keys() & now.keys()  # not what was killed and started again meanwhile
+            self.used_s = {node: now[node, pid] - start[node, pid] for node, pid in sorted(same)}
         self._watcher.phase(name)
 
     def trace(self, event: str, message: bytes) -> None:
         self._watcher.trace(event, message)
 
-    def _read(self) -> dict[str, float]:
+    def _read(self) -> dict[tuple[str, int], float]:
         """What can be read: nothing where there are no such clocks, and nothing of a node that has gone."""
         if not sys.platform.startswith("linux"):
             return {}
         clocks = {}
         for node, pid in self._pids().items():
             try:
-                clocks[node] = process_cpu_s(pid)
+                clocks[node, pid] = process_cpu_s(pid)
             except OSError:
                 continue
         return clocks

@@ -14,7 +14,6 @@ from bench.history import NEMESIS
 from bench.loop import Loop
 from bench.nemesis.fault import Fault, Record
 from bench.nemesis.names import OPERATIONS
-from bench.nemesis.texts import describe
 
 
 class Nemesis:
@@ -49,8 +48,8 @@ class Nemesis:
         return all(turns.over for turns in self._turns)
 
     def active(self) -> list[str]:
-        """What is in force, as in "n2 was killed", in the order of `FAULTS`."""
-        return [describe(turns.name, *turns.values) for turns in self._turns if turns.values]
+        """The names of the faults in force, in the order of `FAULTS`."""
+        return [turns.name for turns in self._turns if turns.active]
 
 
 class Turns:
@@ -60,8 +59,7 @@ class Turns:
         self, fault: Fault, loop: Loop, interval_ns: int, random: Random, record: Record
     ) -> None:
         self.name = fault.name
-        self.over = False
-        self.values: list[Any] = []  # while in force: what it meant to do, and what it did
+        self.active = self.over = False
         self._fault = fault
         self._loop = loop
         self._interval_ns = interval_ns
@@ -92,17 +90,17 @@ class Turns:
     def _turn(self) -> None:
         if self._stopping or self._loop.now_ns() >= self._limit_ns:
             return
-        if self.values:
+        if self.active:
             self._end()
         else:
             self._begin()
 
     def _begin(self) -> None:
         plan = self._fault.plan(self._random)
-        self.values, self._busy = [plan.intent, plan.intent], True
+        self.active = self._busy = True
         f = OPERATIONS[self.name][0]
         self._record("info", NEMESIS, f, plan.intent)
-        plan.act(partial(self._begun, f))
+        plan.act(partial(self._done, f))
 
     def _end(self) -> None:
         self._busy = True
@@ -110,12 +108,8 @@ class Turns:
         self._record("info", NEMESIS, f, None)
         self._fault.end(partial(self._ended, f))
 
-    def _begun(self, f: str, effect: Any) -> None:
-        self.values[1] = effect
-        self._done(f, effect)
-
     def _ended(self, f: str, effect: Any) -> None:
-        self.values = []
+        self.active = False
         self.over = self._stopping or not self._fault.possible
         self._done(f, effect)
 
@@ -124,7 +118,7 @@ class Turns:
         self._record("info", NEMESIS, f, effect)
         if self.over:
             return
-        if self._stopping or (self.values and not self._fault.possible):
+        if self._stopping or (self.active and not self._fault.possible):
             self._end()
         else:
             self._wait()

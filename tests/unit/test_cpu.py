@@ -47,6 +47,15 @@ def test_only_what_lies_between_the_phases_counts():
     assert notes.told == ["main phase", "stopping the nodes"]
 
 
+def test_a_node_that_was_started_again_has_no_sum():
+    pids = {"n0": os.getpid(), "n1": os.getpid()}
+    meter = CpuMeter(Notes(), lambda: pids)
+    meter.phase("main phase")
+    pids["n1"] = os.getppid()
+    meter.phase("stopping the nodes")
+    assert meter.used_s.keys() == {"n0"}
+
+
 def test_a_run_that_never_began_used_nothing():
     meter = CpuMeter(Notes(), lambda: {"n0": os.getpid()})
     meter.phase("starting the nodes")

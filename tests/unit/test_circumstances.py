@@ -1,0 +1,131 @@
+"""What a history's faults were, in words, and what was in force when an anomaly began."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from bench.circumstances import with_circumstances
+from bench.history import NEMESIS, Op
+from bench.keyword import Keyword, keywords
+from bench.nemesis.injections import Injection, injections
+from bench.nemesis.texts import describe
+from bench.verdict import Finding, render
+
+SECOND = 1_000_000_000
+
+
+def ops(*lines):
+    """`(time_s, type, process, f, value)` per line."""
+    return [
+        Op(index, int(time * SECOND), kind, process, f, value)
+        for index, (time, kind, process, f, value) in enumerate(lines)
+    ]
+
+
+HISTORY = ops(
+    (0.0, "invoke", 0, "send", None),
+    (0.5, "ok", 0, "send", None),
+    (1.0, "info", NEMESIS, "start-partition", "majority"),
+    (1.1, "info", NEMESIS, "start-partition", ["isolated", {"n0": ["n1"]}]),
+    (1.5, "invoke", 1, "send", None),
+    (2.0, "info", NEMESIS, "kill", "one"),
+    (2.1, "info", NEMESIS, "kill", {"n2": "killed"}),
+    (3.0, "invoke", 0, "poll", None),
+    (3.2, "ok", 0, "poll", None),
+    (4.0, "info", NEMESIS, "stop-partition", None),
+    (4.1, "info", NEMESIS, "stop-partition", "network-healed"),
+    (5.0, "ok", 1, "send", None),
+    (6.0, "info", NEMESIS, "start", None),
+    (6.1, "info", NEMESIS, "start", {"n2": "started"}),
+    (8.0, "invoke", 0, "poll", None),
+    (8.1, "ok", 0, "poll", None),
+    (9.0, "info", NEMESIS, "stop-partition", None),
+    (9.1, "info", NEMESIS, "stop-partition", "network-healed"),
+)
+
+
+def test_a_fault_lasts_from_the_first_of_its_beginning_to_the_last_of_its_end():
+    assert injections(HISTORY) == [
+        Injection("partition", SECOND, int(4.1 * SECOND), "the network was cut: majority"),
+        Injection("kill", 2 * SECOND, int(6.1 * SECOND), "n2 was killed"),
+    ]
+
+
+def test_a_fault_that_begins_again_is_another():
+    again = [*HISTORY, *ops((10, "info", NEMESIS, "start-partition", "one"))]
+    assert [each.start_ns for each in injections(again)] == [SECOND, 2 * SECOND, 10 * SECOND]
+
+
+def told(*indices):
+    (finding,) = with_circumstances(
+        [Finding("lost-write", True, 1, "Gone.", [HISTORY[index] for index in indices])], HISTORY
+    )
+    return finding.circumstances
+
+
+def test_what_was_in_force_when_it_began():
+    cut, killed = "the network was cut: majority", "n2 was killed"
+    assert told(8, 15) == f"It began 3.200 s into the run, while {cut} and {killed}."
+
+
+def test_an_operation_counts_from_its_invocation_to_its_completion():
+    cut, killed = "the network was cut: majority", "n2 was killed"
+    assert told(11) == f"It began 5.000 s into the run, while {cut} and {killed}."
+    assert told(4) == f"It began 1.500 s into the run, while {cut} and {killed}."
+
+
+def test_before_and_after_all_faults():
+    assert told(1) == "It began 0.500 s into the run, before any fault."
+    ago = "1.900 s after the latest fault had ended (n2 was killed)"
+    assert told(15) == f"It began 8.100 s into the run, {ago}."
+
+
+def test_nothing_is_said_where_nothing_is_known():
+    assert told() == ""
+    finding = Finding("lost-write", True, 1, "Gone.", HISTORY[:2])
+    assert with_circumstances([finding], HISTORY[:2]) == [finding]
+
+
+def test_it_is_printed_under_the_sentence():
+    finding = Finding("lost-write", True, 1, "Gone.", HISTORY[:2], "It began.")
+    console = Console(file=io.StringIO(), width=100)
+    render(keywords(workload={}), [finding], console)
+    assert "\n  Gone." in console.file.getvalue()
+    assert "\n  It began." in console.file.getvalue()
+
+
+NODES = {"nodes": ["n0", "n1", "n2"]}
+
+
+@pytest.mark.parametrize(
+    ("fault", "intent", "effect", "text"),
+    [
+        ("partition", Keyword("one"), [Keyword("isolated"), {}], "the network was cut: one"),
+        ("kill", "all", {"n0": "killed", "n1": "killed"}, "n0 and n1 were killed"),
+        ("kill", "all", dict.fromkeys(map(str, range(9))), "9 nodes were killed"),
+        ("kill", "one", "n1", "n1 was killed"),
+        ("pause", "one", {}, "nobody was paused"),
+        ("loss", None, NODES | {"share": 0.2}, "20% of the messages of n0, n1 and n2 were lost"),
+        ("duplicate", None, {"nodes": ["n1"], "share": 1}, "100% of the messages of n1 came twice"),
+        ("slow", None, NODES | {"factor": 3}, "messages of n0, n1 and n2 took 3 times as long"),
+        (
+            "store",
+            None,
+            {"nodes": ["n1"], "mode": "lost", "share": 0.3},
+            "lin-kv executed and did not answer 30% of the requests of n1",
+        ),
+        ("fence", "n0", [{"epoch": 1}, "n0"], "the log was fenced"),
+        ("fence", "n0", ["unknown", "n0"], "the log may have been fenced"),
+        ("fence", "n0", ["not-supported", "n0"], "fencing failed: not-supported"),
+        # What other tools may write.
+        ("clock", None, {"n1": 3}, 'clock: {"n1" 3}'),
+        ("partition", None, None, "partition: nil"),
+        ("loss", None, "much", 'loss: "much"'),
+        ("kill", 1, 7, "kill: 7"),
+        ("fence", None, [], "fence: []"),
+        ("store", None, {"mode": "x", "share": "y", "nodes": []}, "store: "),
+    ],
+)
+def test_faults_in_words(fault, intent, effect, text):
+    assert describe(fault, intent, effect).startswith(text)
