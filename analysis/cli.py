@@ -1,4 +1,4 @@
-"""The command line: `python -m analysis ingest | summary | report`."""
+"""The command line: `python -m analysis ingest | summary | report | notebooks | pack`."""
 
 import time
 from collections.abc import Callable
@@ -125,3 +125,69 @@ def report(path: Path, output: Path | None) -> None:
     from analysis.pages.report import write_report
 
     Console().print(f"Report: {write_report(path, output)}", soft_wrap=True)
+
+
+@main.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option(
+    "--lake",
+    help="Folder or URI of the lake, or of a packed one.  [default: the reference results]",
+)
+@_master
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("results/notebooks"),
+    show_default=True,
+    help="Folder for the executed notebooks.",
+)
+@click.option("--in-place", is_flag=True, help="Write them where they were read from instead.")
+@_readable_errors
+def notebooks(
+    names: tuple[str, ...], lake: str | None, master: str, output: Path, in_place: bool
+) -> None:
+    """Execute the notebooks NAMEs (by default all) on a lake, and keep them with their outputs.
+
+    A cell that fails ends it, with the notebook's and the cell's name.
+    """
+    from analysis.notebooks.lake import REFERENCE
+    from analysis.notebooks.run import Surroundings, execute, named
+
+    console = Console()
+    surroundings = Surroundings(lake or str(REFERENCE), master)
+    for source in named(names):
+        target = source if in_place else output / source.name
+        began = time.monotonic()
+        with console.status(f"{source.name} ...") as status:
+            execute(
+                source,
+                target,
+                surroundings,
+                lambda cell, cells, name=source.name: status.update(f"{name}, {cell}/{cells} ..."),
+            )
+        console.print(f"{target} ({time.monotonic() - began:.1f} s)", soft_wrap=True)
+
+
+@main.command()
+@click.argument("output", type=click.Path(file_okay=False, path_type=Path))
+@_lake
+@_master
+@_readable_errors
+def pack(output: Path, lake: str, master: str) -> None:
+    """Write a lake into OUTPUT as one small file for each table: for a repository, or a mail.
+
+    Of messages it leaves out when they were sent and received, and what was in them. Notebooks read
+    it like any other lake.
+    """
+    from analysis.lake import Lake
+    from analysis.packed import pack as write
+    from analysis.session import session
+
+    console = Console()
+    with console.status("Starting Spark ...") as status, session(master, brief=True) as spark:
+        status.update(f"Packing {lake} ...")
+        sizes = write(spark, Lake(lake), output)
+    for name, size in sizes.items():
+        console.print(f"{name}: {size / 1000:.1f} kB")
+    console.print(f"{sum(sizes.values()) / 1000:.0f} kB in {output}", soft_wrap=True)

@@ -1,0 +1,9 @@
+"""Notebooks, and what they begin with: `tables = analysis.notebooks.open_lake()`.
+
+A notebook holds no logic: figures come from `analysis.metrics`, pictures from `analysis.plots`,
+sentences from `analysis.notebooks.answers`. Which lake it reads is its only parameter.
+"""
+
+from analysis.notebooks.lake import LAKE, MASTER, Tables, open_lake
+
+__all__ = ["LAKE", "MASTER", "Tables", "open_lake"]

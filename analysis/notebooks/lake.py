@@ -1,0 +1,97 @@
+"""The lake that a notebook reads."""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from analysis.files import is_local
+from analysis.lake import Lake
+from analysis.packed import Packed, is_packed
+from analysis.session import start
+
+LAKE, MASTER = "LEADERLESS_LAKE", "LEADERLESS_MASTER"  # environment variables
+REFERENCE = Path(__file__).parents[2] / "results" / "reference"
+UNNAMED = "another program"
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Tables of a lake, or of some of its runs.
+
+    `runs` has two more columns to group by: `strategy`, which is never null here, and `weather`: the
+    faults that were asked for, in words ("none", "kill", "kill, pause").
+    """
+
+    runs: DataFrame
+    operations: DataFrame
+    messages: DataFrame
+    faults: DataFrame
+    anomalies: DataFrame
+
+    def where(self, condition: str) -> "Tables":
+        """The tables of those runs that a condition on `runs` (SQL) holds for."""
+        chosen = self.runs.filter(condition)
+        names = chosen.select("run_id")
+        others = [field.name for field in fields(self) if field.name != "runs"]
+        parts = {name: getattr(self, name).join(F.broadcast(names), "run_id") for name in others}
+        return Tables(runs=chosen, **parts)
+
+    @cached_property
+    def calm(self) -> "Tables":
+        """The runs without faults."""
+        return self.where("weather = 'none'")
+
+    def named(self, metric: DataFrame) -> DataFrame:
+        """A metric with the strategy and the weather of each run, in front."""
+        names = self.runs.select("run_id", "strategy", "weather")
+        rest = [F.col(column) for column in metric.columns if column != "run_id"]
+        return metric.join(F.broadcast(names), "run_id").select(
+            "strategy", "weather", "run_id", *rest
+        )
+
+    def pooled(self, table: DataFrame, by: Iterable[str] = ("strategy", "weather")) -> DataFrame:
+        """A table whose `run_id` is what the runs have in common, so that metrics take them as one.
+
+        Args:
+            table: any table with `run_id`.
+            by: the columns of `runs` that stay apart.
+        """
+        name = F.concat_ws(" · ", *by).alias("_group")
+        groups = self.runs.select("run_id", name)
+        return (
+            table.join(F.broadcast(groups), "run_id")
+            .drop("run_id")
+            .withColumnRenamed("_group", "run_id")
+        )
+
+
+def open_lake(folder: str | None = None) -> Tables:
+    """The tables of a lake, kept in memory from their first use on; starts Spark.
+
+    Args:
+        folder: a lake or a packed one, a path or a URI. By default what the environment variable
+            LEADERLESS_LAKE names, else the reference results of this repository.
+    The Spark master is that of LEADERLESS_MASTER, by default this machine.
+    """
+    spark = start(os.environ.get(MASTER, "local[*]"), brief=True)
+    return tables_of(spark, folder or os.environ.get(LAKE) or str(REFERENCE))
+
+
+def tables_of(spark: SparkSession, folder: str) -> Tables:
+    """The tables of a lake, packed or not."""
+    lake = Packed(folder) if is_local(folder) and is_packed(Path(folder)) else Lake(folder)
+    names = [field.name for field in fields(Tables)]
+    tables = {name: lake.table(spark, name) for name in names}
+    tables["runs"] = tables["runs"].select(
+        *(column for column in tables["runs"].columns if column != "strategy"),
+        F.coalesce("strategy", F.lit(UNNAMED)).alias("strategy"),
+        F.when(F.coalesce(F.size("faults"), F.lit(0)) > 0, F.array_join("faults", ", "))
+        .otherwise("none")
+        .alias("weather"),
+    )
+    return Tables(**{name: table.cache() for name, table in tables.items()})

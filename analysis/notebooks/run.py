@@ -1,0 +1,114 @@
+"""Executing notebooks: each in a process of its own, on a lake, with a readable end when a cell fails."""
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+from nbformat import NotebookNode
+
+from analysis.errors import AnalysisError
+from analysis.notebooks.lake import LAKE, MASTER
+
+FOLDER = Path(__file__).parent
+_ROOT = FOLDER.parents[1]  # the project is not installed: notebooks import it from here
+_CELL_LIMIT_S = 1800
+_SHOWN_LINES = 12
+
+Progress = Callable[[int, int], None]  # the code cell that begins, from 1; how many there are
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a notebook is told: the lake it reads, and the Spark master it uses."""
+
+    lake: str
+    master: str
+
+    def environment(self) -> dict[str, str]:
+        path = os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH"))))
+        told = {LAKE: self.lake, MASTER: self.master, "PYTHONPATH": path}
+        return {**os.environ, **told}
+
+
+def named(names: Sequence[str]) -> list[Path]:
+    """The files of notebooks by name, with or without `.ipynb`; all of them for no names.
+
+    Raises:
+        AnalysisError: there is no such notebook.
+    """
+    there = {file.stem: file for file in sorted(FOLDER.glob("*.ipynb"))}
+    asked = [name.removesuffix(".ipynb") for name in names] or list(there)
+    if unknown := [name for name in asked if name not in there]:
+        raise AnalysisError(f"there is no notebook {unknown[0]}; there are: {', '.join(there)}")
+    return [there[name] for name in asked]
+
+
+def execute(
+    source: Path, target: Path, surroundings: Surroundings, progress: Progress | None = None
+) -> None:
+    """Execute the notebook `source` from top to bottom, and write it with its outputs to `target`.
+
+    Raises:
+        AnalysisError: a cell failed. What there was until then is in `target`, unless that is `source`.
+    """
+    notebook = nbformat.read(source, as_version=4)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    begun: list[NotebookNode] = []
+
+    def begin(cell: NotebookNode, cell_index: int) -> None:  # noqa: ARG001 - nbclient names them
+        if cell.cell_type == "code":
+            begun.append(cell)
+            if progress:
+                progress(len(begun), len(code))
+
+    client = NotebookClient(
+        notebook,
+        timeout=_CELL_LIMIT_S,
+        record_timing=False,  # the same figures give the same file
+        resources={"metadata": {"path": str(_ROOT)}},
+        on_cell_start=begin,
+    )
+    try:
+        client.execute(env=surroundings.environment())
+    except (CellExecutionError, CellTimeoutError, RuntimeError) as error:  # the last: it died
+        message = _failure(source, begun, error)
+        if target != source:
+            _write(notebook, target)
+            message += f"\nWhat there was until then is in {target}."
+        raise AnalysisError(message) from error
+    _write(notebook, target)
+
+
+def _failure(source: Path, begun: Sequence[NotebookNode], error: Exception) -> str:
+    """Which cell of which notebook failed, and why."""
+    if not begun:
+        return f"{source.name} did not begin: {error}"
+    cell, reason = begun[-1], str(error)
+    if isinstance(error, DeadKernelError):
+        reason = "Its process ended: out of memory, killed or interrupted."
+    for output in cell.outputs:
+        if output.output_type == "error":
+            reason = f"{output.ename}: {output.evalue}"
+    shown = "\n".join(reason.strip().splitlines()[-_SHOWN_LINES:])
+    code = "\n".join(f"    {line}" for line in cell.source.splitlines())
+    return f"{source.name}, code cell {len(begun)} failed:\n{code}\n{shown}"
+
+
+def _write(notebook: NotebookNode, target: Path) -> None:
+    notebook.metadata.pop("widgets", None)
+    # Of the interpreter only its name: that of the machine at hand would change the file each time.
+    notebook.metadata["language_info"] = {"name": "python", "version": _version()}
+    nbformat.validate(notebook)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = target.with_suffix(".draft")
+    draft.write_text(nbformat.writes(notebook) + "\n")
+    draft.replace(target)
+
+
+def _version() -> str:
+    return ".".join(map(str, sys.version_info[:2]))
