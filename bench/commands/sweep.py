@@ -13,7 +13,7 @@ from rich.console import Console
 
 import workloads
 from bench import engine, judge
-from bench.failure import RunFailure
+from bench.failure import RunFailure, unwritable
 from bench.sweep import axes, definition, machine, session, table, work
 from bench.sweep.axes import Value
 from bench.sweep.definition import Sweep
@@ -89,7 +89,7 @@ def sweep(
     index = Index(Path(store) / chosen.name)
     if dry_run:
         console.print(table.cells(chosen, planned))
-        rows = index.rows()
+        rows = work.finished(planned, index.rows())
         todo = work.missing(planned, rows, again=again)
         left_s = session.duration(work.seconds_left(todo, planned, rows))
         console.print(f"{len(planned)} runs, {len(todo)} to make: about {left_s}", highlight=False)
@@ -119,21 +119,22 @@ def _run(
             session.run_all(planned, index, console, again=again, discard=discard)
     except RunFailure as failure:
         stopped = failure
+    except OSError as error:
+        stopped = unwritable(f"The folder {index.folder}", error)
     except KeyboardInterrupt:
         stopped = RunFailure(
             "The run under way is not in the index. Give the same command again: it goes on there.",
             interrupted=True,
         )
-    rows = index.rows()
-    mine = [rows[job.key] for job in planned if job.key in rows]
-    if mine:
+    rows = work.finished(planned, index.rows())
+    if rows:
         console.print(table.outcome(chosen, planned, rows))
         for line in table.findings(planned, rows):
             console.print(line, markup=False, highlight=False, soft_wrap=True)
     if stopped:
         judge.tell_failure(console, stopped)
     console.print(f"Index: {index.path}", markup=False, highlight=False, soft_wrap=True)
-    return EXIT_CRASHED if stopped else exit_status(mine)
+    return EXIT_CRASHED if stopped else exit_status(rows.values())
 
 
 def exit_status(rows: Iterable[Row]) -> int:

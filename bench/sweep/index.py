@@ -8,6 +8,7 @@ invalid, unknown or crashed. Of several rows of the same run the last counts. A 
 once or, at worst, torn at the end of the file, where it is passed over and does no harm.
 """
 
+import errno
 import fcntl
 import json
 import os
@@ -20,7 +21,7 @@ from typing import Any
 
 import click
 
-from bench.failure import RunFailure
+from bench.failure import unwritable
 
 FILE_NAME = "index.jsonl"
 VERDICTS = {0: "valid", 1: "invalid", 2: "unknown"}
@@ -80,12 +81,10 @@ class Index:
             with self.path.open("ab+") as file:
                 if file.tell() and not _ends_whole(file):
                     line = b"\n" + line
-                os.write(file.fileno(), line)
+                if os.write(file.fileno(), line) < len(line):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as error:
-            raise RunFailure(
-                f"{self.path} cannot be written: {error.strerror}. Make room, then give the same"
-                " command again: it goes on from there."
-            ) from None
+            raise unwritable(str(self.path), error) from None
 
     def set_aside(self) -> None:
         """Move the folder away, if there is one, under a name with the time of its last run."""
@@ -101,10 +100,7 @@ class Index:
             self.folder.mkdir(parents=True, exist_ok=True)
             file = self.path.open("ab")
         except OSError as error:
-            raise RunFailure(
-                f"The folder {self.folder} cannot be written: {error}.\n"
-                "Give another one with --store, or make room."
-            ) from None
+            raise unwritable(f"The folder {self.folder}", error) from None
         with file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

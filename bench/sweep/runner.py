@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.failure import RunFailure
+from bench.failure import unwritable
 from bench.parent import die_with_parent
 from bench.store import utc_now
 from bench.sweep import axes, figures
@@ -91,9 +91,7 @@ def perform(job: Job, parent: Path, tick: Tick) -> Row:
         with (place / OUTPUT).open("wb") as output:
             status = _watch(command(job, place), place, output.fileno(), job.limit_s, tick)
     except OSError as error:
-        raise RunFailure(
-            f"{place} cannot be written: {error}. Make room, or give --store."
-        ) from None
+        raise unwritable(str(place), error) from None
     run_dir = _newest(place, job.engine)
     found: figures.Figures = {}
     anomalies: list[str] = []

@@ -12,7 +12,7 @@ from rich.markup import escape
 from bench.sweep import table
 from bench.sweep.index import CRASHED, Index, Row
 from bench.sweep.runner import Job, last_words, perform
-from bench.sweep.work import missing, seconds_left
+from bench.sweep.work import finished, missing, seconds_left
 
 
 def run_all(
@@ -24,13 +24,12 @@ def run_all(
 
     `KeyboardInterrupt` stops it: what is finished is in the index, the run under way is not.
     """
-    rows = index.rows()
+    rows = finished(planned, index.rows())
     todo = missing(planned, rows, again=again)
-    finished = len(planned) - len(todo)
     left_s = seconds_left(todo, planned, rows)
     console.print(
         f"{len(todo)} runs to make, about {duration(left_s)}"
-        + (f"; {finished} are finished already" if finished else "")
+        + (f"; {len(planned) - len(todo)} are finished already" if rows else "")
         + f". Folder: {escape(str(index.folder))}",
         highlight=False,
         soft_wrap=True,

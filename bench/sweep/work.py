@@ -1,6 +1,7 @@
 """What a sweep has still to do, in which order, and how long that will take. Pure."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from statistics import fmean
 
@@ -28,6 +29,15 @@ def jobs(sweep: Sweep, engine: str) -> list[Job]:
         for _, alike in groupby(sweep.cells, lambda cell: _but_last(sweep, cell))
         for cell in _turned(list(alike), repetition - 1)
     ]
+
+
+def finished(planned: Sequence[Job], rows: Mapping[Key, Row]) -> dict[Key, Row]:
+    """The rows of these runs, to be judged by what the file expects now."""
+    return {
+        job.key: replace(rows[job.key], expect=job.cell.expect)
+        for job in planned
+        if job.key in rows
+    }
 
 
 def missing(planned: Sequence[Job], rows: Mapping[Key, Row], *, again: bool) -> list[Job]:

@@ -8,7 +8,7 @@ import pytest
 
 from bench.nemesis import FAULTS
 from bench.sweep import axes
-from bench.sweep.definition import parse, read, restrict, value_of
+from bench.sweep.definition import KEYS, parse, read, restrict, value_of
 
 FILE = Path("sweeps/night.toml")
 SHIPPED = sorted((Path(__file__).parents[2] / "sweeps").glob("*.toml"))
@@ -160,3 +160,16 @@ def test_the_sweeps_that_are_shipped_can_be_run(file):
     found = read(file)
     assert found.about
     assert len(found.cells) > 1
+
+
+def test_the_document_lists_every_key():
+    document = (Path(__file__).parents[2] / "docs/sweeps.md").read_text()
+    own = {axis.name: axis.help for axis in axes.AXES}
+    for name, told in (KEYS | own | axes.MORE).items():
+        assert f"| `{name}` | {told} |" in document
+
+
+def test_the_example_of_the_document_is_a_sweep():
+    document = (Path(__file__).parents[2] / "docs/sweeps.md").read_text()
+    example = document.partition("```toml\n")[2].partition("```")[0]
+    assert len(sweep(example).cells) == 2 * (1 + len(FAULTS)) + 1

@@ -89,6 +89,12 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path):
         pass
 
 
+def test_a_disk_that_is_full_in_the_middle_of_a_line_is_told(index, monkeypatch):
+    monkeypatch.setattr("os.write", lambda _, line: len(line) - 1)
+    with pytest.raises(RunFailure, match="Make room"):
+        index.add(ROW)
+
+
 def test_a_full_disk_is_told(tmp_path):
     (tmp_path / "index.jsonl").symlink_to("/dev/full")
     with pytest.raises(RunFailure, match="Make room"):
