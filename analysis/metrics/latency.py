@@ -1,26 +1,32 @@
 """How long operations took, and how many there were."""
 
+from collections.abc import Sequence
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-QUANTILES = {"latency_ns_p50": 0.5, "latency_ns_p90": 0.9, "latency_ns_p99": 0.99}
+QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 _ACCURACY = 10_000  # rank error at most 1 in 10 000; exact for fewer values than that
 
 
-def latency_quantiles(operations: DataFrame) -> DataFrame:
-    """Latency quantiles of each kind of operation and each outcome.
+def latency_quantiles(operations: DataFrame, by: Sequence[str] = ("f", "outcome")) -> DataFrame:
+    """Latency quantiles of each kind of operation and each outcome, or of other groups.
 
     The latency of an operation is the time from its invocation to its completion, as its client saw
     it. A quantile q is the smallest latency such that a share q of them are not above it: always
     one that occurred. Operations without completion (outcome `open`) have none and are left out.
 
+    Args:
+        operations: the table.
+        by: columns that make the groups within a run: `f`, `outcome`, `node`, `process`, and `phase` and
+            `fault` of `analysis.metrics.windows`.
     Returns:
-        run_id, f, outcome, operation_count, latency_ns_p50, latency_ns_p90, latency_ns_p99,
-        latency_ns_max; ordered by run_id, f, outcome.
+        run_id, the columns `by`, operation_count, latency_ns_p50, latency_ns_p90, latency_ns_p99,
+        latency_ns_max; ordered by run_id and `by`.
     """
-    keys = ["run_id", "f", "outcome"]
+    keys = ["run_id", *by]
     completed = operations.filter("latency_ns is not null")
-    return completed.groupBy(keys).agg(*_quantiles()).orderBy(keys)
+    return completed.groupBy(keys).agg(*_latencies()).orderBy(keys)
 
 
 def latency_over_time(operations: DataFrame, window_ns: int) -> DataFrame:
@@ -38,8 +44,8 @@ def latency_over_time(operations: DataFrame, window_ns: int) -> DataFrame:
     """
     keys = ["run_id", "f", "window_start_ns"]
     completed = operations.filter("latency_ns is not null")
-    windowed = completed.withColumn("window_start_ns", _window_start("invoked_ns", window_ns))
-    return windowed.groupBy(keys).agg(*_quantiles()).orderBy(keys)
+    windowed = completed.withColumn("window_start_ns", window_start("invoked_ns", window_ns))
+    return windowed.groupBy(keys).agg(*_latencies()).orderBy(keys)
 
 
 def throughput(operations: DataFrame, window_ns: int) -> DataFrame:
@@ -50,22 +56,24 @@ def throughput(operations: DataFrame, window_ns: int) -> DataFrame:
     """
     keys = ["run_id", "outcome", "window_start_ns"]
     completed = operations.filter("completed_ns is not null")
-    windowed = completed.withColumn("window_start_ns", _window_start("completed_ns", window_ns))
+    windowed = completed.withColumn("window_start_ns", window_start("completed_ns", window_ns))
     counted = windowed.groupBy(keys).agg(F.count("*").alias("operation_count"))
     return counted.withColumn("rate_hz", F.col("operation_count") / (window_ns / 1e9)).orderBy(keys)
 
 
-def _quantiles() -> list[Column]:
-    quantiles = [
-        F.percentile_approx("latency_ns", share, _ACCURACY).alias(name)
+def quantiles(column: str) -> list[Column]:
+    """Aggregates `{column}_p50`, `_p90`, `_p99` and `_max`, each a value that occurred."""
+    shares = [
+        F.percentile_approx(column, share, _ACCURACY).alias(f"{column}_{name}")
         for name, share in QUANTILES.items()
     ]
-    return [
-        F.count("*").alias("operation_count"),
-        *quantiles,
-        F.max("latency_ns").alias("latency_ns_max"),
-    ]
+    return [*shares, F.max(column).alias(f"{column}_max")]
 
 
-def _window_start(time: str, window_ns: int) -> Column:
+def _latencies() -> list[Column]:
+    return [F.count("*").alias("operation_count"), *quantiles("latency_ns")]
+
+
+def window_start(time: str, window_ns: int) -> Column:
+    """The start of the window that a time (ns) lies in; windows start at multiples of their width."""
     return F.col(time) - F.col(time) % F.lit(window_ns).cast("long")

@@ -36,7 +36,7 @@ def network_statistics(messages: DataFrame, operations: DataFrame) -> DataFrame:
     every = F.explode(F.array(*map(F.lit, ("all", "clients", "servers")))).alias("scope")
     rows = messages.select("run_id").distinct().select("run_id", every)
     complete = rows.join(counted, ["run_id", "scope"], "left").fillna(0)
-    return _per_operation(complete, operations).orderBy("run_id", "scope")
+    return per_operation(complete, operations).orderBy("run_id", "scope")
 
 
 def messages_by_type(messages: DataFrame, operations: DataFrame) -> DataFrame:
@@ -50,12 +50,13 @@ def messages_by_type(messages: DataFrame, operations: DataFrame) -> DataFrame:
     counted = messages.groupBy("run_id", "link", "type").agg(
         F.count("*").alias("message_count"), lost.alias("lost_count")
     )
-    return _per_operation(counted, operations).orderBy(
+    return per_operation(counted, operations).orderBy(
         "run_id", "link", F.desc("message_count"), "type"
     )
 
 
-def _per_operation(counted: DataFrame, operations: DataFrame) -> DataFrame:
+def per_operation(counted: DataFrame, operations: DataFrame) -> DataFrame:
+    """With `messages_per_operation`: `message_count` by the invocations of its run."""
     invoked = operations.groupBy("run_id").agg(F.count("*").alias("operations"))
     share = F.col("message_count") / F.col("operations")
     joined = counted.join(F.broadcast(invoked), "run_id", "left")

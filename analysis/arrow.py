@@ -1,0 +1,28 @@
+"""Python functions on Arrow tables in executors, without what PySpark says of pandas, which they do not use."""
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, GroupedData
+
+
+def map_parts(
+    frame: DataFrame,
+    function: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+    schema: str,
+) -> DataFrame:
+    """`frame.mapInArrow`: the batches of each part through `function`, one after the other."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        return frame.mapInArrow(function, schema)
+
+
+def map_groups(
+    groups: GroupedData, function: Callable[[pa.Table], pa.Table], schema: str
+) -> DataFrame:
+    """`groups.applyInArrow`: each group, whole, through `function`."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        # PySpark takes the hints of a `partial` amiss; a plain function has none to look at.
+        return groups.applyInArrow(lambda table: function(table), schema)  # noqa: PLW0108

@@ -1,0 +1,156 @@
+"""Runs compared: is a difference more than what two series of the same thing would show?"""
+
+from functools import partial
+from math import comb
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from scipy import stats
+
+from analysis.arrow import map_groups
+
+CONFIDENCE = 0.95
+RESAMPLES = 9_999
+SEED = 20261121  # of the resampling: the same runs give the same table
+LESS, MORE, SAME, TOO_FEW = "less", "more", "no difference told", "too few runs"
+_MEANS = "figure string, {by} string, run_count int, mean double, mean_low double, mean_high double"
+_ROWS = (
+    "figure string, baseline string, other string, baseline_runs int, other_runs int,"
+    " baseline_mean double, other_mean double, difference double, difference_low double,"
+    " difference_high double, p_value double, verdict string"
+)
+
+
+def means(figures: DataFrame, runs: DataFrame, by: str) -> DataFrame:
+    """The mean of each figure over the runs of each group, with its bootstrap confidence interval.
+
+    Args:
+        figures: run_id, figure, value, as `run_figures` gives them.
+        runs: the table, with the column `by`.
+        by: what groups the runs, such as `strategy`.
+    Returns:
+        figure, the column `by`, run_count, mean, mean_low, mean_high (95 % interval, percentile bootstrap
+        [scipy.stats.bootstrap]; of one run: null), ordered by figure and group.
+    """
+    grouped = _grouped(figures, runs, by).groupBy("figure", by)
+    found = map_groups(grouped, partial(_mean, by=by), _MEANS.format(by=by))
+    return found.orderBy("figure", by)
+
+
+def comparison(figures: DataFrame, runs: DataFrame, by: str, baseline: str) -> DataFrame:
+    """Each group of runs against the baseline, figure by figure.
+
+    The difference is that of the means. Its interval (95 %) is a percentile bootstrap over the runs of both
+    groups [scipy.stats.bootstrap]. With few runs such intervals are too narrow, so the verdict asks for
+    two things: that the interval leaves out 0, and that an exact permutation test of the means
+    [scipy.stats.permutation_test] gives p <= 0.05. Where there are too few runs for any p to be so small
+    (three against three), that is the verdict.
+
+    Args:
+        figures: run_id, figure, value, as `run_figures` gives them.
+        runs: the table, with the column `by`; its values are compared as text.
+        by: what groups the runs, such as `strategy`.
+        baseline: the group that the others are compared with.
+    Returns:
+        figure, baseline, other, baseline_runs, other_runs, baseline_mean, other_mean, difference (other -
+        baseline), difference_low, difference_high, p_value, verdict (less | more | no difference told | too
+        few runs: of the other against the baseline); ordered by figure, other.
+    """
+    grouped = _grouped(figures, runs, by).withColumnRenamed(by, "other")
+    of_figure = map_groups(
+        grouped.groupBy("figure"), partial(_compare_all, baseline=baseline), _ROWS
+    )
+    return of_figure.orderBy("figure", "other")
+
+
+def _grouped(figures: DataFrame, runs: DataFrame, by: str) -> DataFrame:
+    named = runs.select("run_id", F.col(by).cast("string").alias(by)).filter(F.col(by).isNotNull())
+    return figures.join(named, "run_id")
+
+
+def _mean(rows: pa.Table, by: str) -> pa.Table:
+    # In a fixed order: what resampling draws depends on it.
+    values = rows.sort_by("run_id")["value"].to_numpy()
+    low, high = interval(values)
+    mean = {"run_count": len(values), "mean": values.mean(), "mean_low": low, "mean_high": high}
+    group = {name: rows[name][0].as_py() for name in ("figure", by)}
+    return _table([{**group, **mean}], _MEANS.format(by=by))
+
+
+def _table(rows: list[dict[str, Any]], schema: str) -> pa.Table:
+    """Arrow rows in the order and with the types of a Spark schema."""
+    types = {"string": pa.string(), "int": pa.int32(), "double": pa.float64()}
+    fields = [field.split() for field in schema.split(",")]
+    return pa.Table.from_pylist(rows, pa.schema([(name, types[kind]) for name, kind in fields]))
+
+
+def interval(values: np.ndarray) -> tuple[float | None, float | None]:
+    """The confidence interval of the mean; None of a single value, which tells nothing of the spread."""
+    if len(values) < 2:
+        return None, None
+    found = stats.bootstrap((values,), np.mean, **_settings()).confidence_interval
+    return float(found.low), float(found.high)
+
+
+def _compare_all(rows: pa.Table, baseline: str) -> pa.Table:
+    groups: dict[str, list[float]] = {}
+    for row in rows.sort_by([("other", "ascending"), ("run_id", "ascending")]).to_pylist():
+        groups.setdefault(row["other"], []).append(row["value"])
+    base = np.array(groups.pop(baseline, []))
+    names = {"figure": rows["figure"][0].as_py(), "baseline": baseline}
+    compared = [
+        {**names, "other": name, **compare(base, np.array(values))}
+        for name, values in groups.items()
+    ]
+    return _table(compared if len(base) else [], _ROWS)
+
+
+def compare(base: np.ndarray, other: np.ndarray) -> dict[str, Any]:
+    """The columns of `comparison` from `baseline_runs` on; what cannot be known is left out."""
+    row = {
+        "baseline_runs": len(base),
+        "other_runs": len(other),
+        "baseline_mean": base.mean(),
+        "other_mean": other.mean(),
+        "difference": other.mean() - base.mean(),
+        "verdict": TOO_FEW,
+    }
+    if min(len(base), len(other)) < 2:
+        return row
+    samples = (other, base)
+    low, high = stats.bootstrap(samples, _difference, **_settings()).confidence_interval
+    test = stats.permutation_test(samples, _difference, n_resamples=RESAMPLES, rng=_random())
+    bounds = {"difference_low": low, "difference_high": high, "p_value": test.pvalue}
+    return row | bounds | {"verdict": verdict(len(base), len(other), low, high, test.pvalue)}
+
+
+def verdict(base_runs: int, other_runs: int, low: float, high: float, p_value: float) -> str:
+    """What may be said of the difference, from its interval and the test's p."""
+    smallest = 2 / comb(
+        base_runs + other_runs, base_runs
+    )  # p, when the groups do not overlap at all
+    if smallest > 1 - CONFIDENCE:
+        return TOO_FEW
+    if p_value > 1 - CONFIDENCE or low <= 0 <= high:
+        return SAME
+    return LESS if high < 0 else MORE
+
+
+def _difference(other: np.ndarray, base: np.ndarray, axis: int = -1) -> np.ndarray:
+    return other.mean(axis=axis) - base.mean(axis=axis)
+
+
+def _settings() -> dict[str, Any]:
+    return {
+        "confidence_level": CONFIDENCE,
+        "n_resamples": RESAMPLES,
+        "method": "percentile",
+        "rng": _random(),
+    }
+
+
+def _random() -> np.random.Generator:
+    return np.random.default_rng(SEED)

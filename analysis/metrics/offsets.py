@@ -1,0 +1,97 @@
+"""In which order offsets were filled: whether messages came to stand behind those who read.
+
+An offset may be assigned late, but never *shown* late: who polled a message of a key reads on behind
+it, and does not come back. docs/why-prefetch-fails.md tells the story.
+"""
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+
+def offset_times(operations: DataFrame) -> DataFrame:
+    """Each message that somebody was told of, with the times at which it was.
+
+    Args:
+        operations: the table.
+    Returns:
+        run_id, key, offset, message (JSON), sent_ns (invocation of its send), acknowledged_ns (completion;
+        both null when the send got no answer), first_polled_ns (earliest completion of a poll that
+        returned it; null: never).
+    """
+    ok = operations.filter("outcome = 'ok' and f in ('send', 'poll', 'txn')")
+    parts = ok.select(
+        "run_id",
+        "invoked_ns",
+        "completed_ns",
+        F.explode(F.from_json("completed_value_json", "array<array<string>>")).alias("part"),
+    )
+    sent = parts.filter(F.col("part")[0] == "send").select(
+        "run_id",
+        F.col("part")[1].alias("key"),
+        _pair(F.from_json(F.col("part")[2], "array<string>")),
+        F.col("invoked_ns").alias("sent_ns"),
+        F.col("completed_ns").alias("acknowledged_ns"),
+        F.lit(None).cast("long").alias("first_polled_ns"),
+    )
+    by_key = F.from_json(F.col("part")[1], "map<string, array<array<string>>>")
+    of_key = parts.filter((F.col("part")[0] == "poll") & (F.size("part") > 1)).select(
+        "run_id", "completed_ns", F.explode(by_key).alias("key", "pairs")
+    )
+    polled = of_key.select(
+        "run_id", "key", "completed_ns", F.explode("pairs").alias("pair")
+    ).select(
+        "run_id",
+        "key",
+        _pair(F.col("pair")),
+        F.lit(None).cast("long").alias("sent_ns"),
+        F.lit(None).cast("long").alias("acknowledged_ns"),
+        F.col("completed_ns").alias("first_polled_ns"),
+    )
+    message = ["run_id", "key", "at"]
+    met = sent.unionByName(polled).filter("at.offset is not null").groupBy(message)
+    times = met.agg(*(F.min(name).alias(name) for name in _TIMES))
+    return times.select("run_id", "key", "at.offset", "at.message", *_TIMES)
+
+
+_TIMES = ("sent_ns", "acknowledged_ns", "first_polled_ns")
+
+
+def _pair(pair: Column) -> Column:
+    """Of `[offset, message]`."""
+    offset = pair[0].try_cast("long").alias("offset")
+    return F.struct(offset, pair[1].alias("message")).alias("at")
+
+
+def with_late(times: DataFrame) -> DataFrame:
+    """`offset_times` with `is_late`: whether the message came to stand behind a reader.
+
+    It did if it was sent after a poll had returned a message of its key at a higher offset: invoked
+    after that poll was complete, so that no doubt remains about which was first.
+    """
+    higher = Window.partitionBy("run_id", "key").orderBy(F.desc("offset"))
+    above = higher.rangeBetween(Window.unboundedPreceding, -1)
+    passed_ns = F.min("first_polled_ns").over(above)
+    return times.withColumn("is_late", F.coalesce(F.col("sent_ns") > passed_ns, F.lit(False)))
+
+
+def offset_order(times: DataFrame) -> DataFrame:
+    """Holes and late messages of each run.
+
+    Args:
+        times: as `offset_times` gives them.
+    Returns:
+        run_id, message_count, hole_count (offsets below the highest known of their key at which nobody
+        ever saw a message), late_count (messages behind a reader, see `with_late`); ordered by run_id.
+    """
+    of_key = with_late(times).groupBy("run_id", "key")
+    counted = of_key.agg(
+        F.count("*").alias("messages"),
+        (F.max("offset") + 1 - F.countDistinct("offset")).alias("holes"),
+        F.count_if("is_late").alias("late"),
+    )
+    sums = {"message_count": "messages", "hole_count": "holes", "late_count": "late"}
+    return (
+        counted.groupBy("run_id")
+        .agg(*(F.sum(column).alias(name) for name, column in sums.items()))
+        .orderBy("run_id")
+    )
