@@ -1,0 +1,12 @@
+"""Histories of any size, valid or with anomalies planted in them, made by Spark.
+
+They are deterministic: the same layout and seed give the same history, on any number of machines. See
+`layout` for who does what when, `planting` for the anomalies, `history` for the tables.
+"""
+
+from analysis.synthesise.history import Synthetic, synthesise
+from analysis.synthesise.layout import Layout
+from analysis.synthesise.planting import ANOMALIES
+from analysis.synthesise.writing import write
+
+__all__ = ["ANOMALIES", "Layout", "Synthetic", "synthesise", "write"]

@@ -1,0 +1,244 @@
+"""The tables of a synthetic history: sends, polls and assignments, as the lake's operations."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from analysis.errors import AnalysisError
+from analysis.schemas.tables import OPERATIONS
+from analysis.synthesise.layout import DRAIN_PAIRS, PLACE_NS, READERS, Layout
+from analysis.synthesise.planting import ANOMALIES, LEAST_MESSAGES
+from analysis.synthesise.victims import Send, Victim
+
+RUN_ID = "synthetic"
+_FAILED, _SEEN, _UNSEEN = 0, 1, 2  # of a hundred sends: the fate of those that are not acknowledged
+_TOLD = "operation long, f string, outcome string, invoked string, completed string"
+
+
+@dataclass(frozen=True)
+class Synthetic:
+    """A history: rows of the lake's operations with their `run_id`, and what was planted, by key."""
+
+    operations: DataFrame
+    planted: list[dict[str, str]]
+
+
+def synthesise(spark: SparkSession, layout: Layout, anomalies: Mapping[str, int]) -> Synthetic:
+    """A history of this layout, valid but for `anomalies`: how many of each type.
+
+    Raises:
+        AnalysisError: an unknown type, or too few keys with enough messages to plant them all.
+    """
+    unknown = sorted(set(anomalies) - set(ANOMALIES))
+    if unknown:
+        raise AnalysisError(f"no anomaly {unknown[0]}; there are {', '.join(ANOMALIES)}")
+    sends = _sends(spark, layout)
+    victims = dict(_victims(sends, layout, anomalies)) if any(anomalies.values()) else {}
+    planted = [{"type": each, "key": victim.key} for victim, each in victims.values()]
+    log = _log(sends.filter(~F.col("key").isin(list(victims))), layout)
+    rewritten = spark.createDataFrame(list(_told(victims)), _TOLD)
+    readings = _readings(log, layout).union(_victims_readings(spark, victims, layout))
+    parts = (_sent(log), rewritten, _polls(spark, readings, layout), _assigns(spark, layout))
+    return Synthetic(_as_operations(reduce(DataFrame.unionByName, parts), layout), planted)
+
+
+def _sends(spark: SparkSession, layout: Layout) -> DataFrame:
+    """The operations that send: `operation`, `worker`, `pair`, `key` (a number)."""
+    slots = _slots(spark, layout, polls=False).filter(~_is_assign(layout) & ~_is_drain(layout))
+    era = F.floor(F.col("pair") / layout.pairs_an_era)
+    key = era * layout.keys_an_era + layout.lot(layout.keys_an_era, "key", F.col("operation"))
+    return slots.select(
+        "operation", "worker", "pair", F.least(key, F.lit(layout.keys - 1)).alias("key")
+    )
+
+
+def _slots(spark: SparkSession, layout: Layout, *, polls: bool) -> DataFrame:
+    """One row for each worker and pair: the operation in which it polls, or the other one."""
+    ids = spark.range(layout.pairs * layout.processes)
+    pair = F.floor(F.col("id") / layout.processes).alias("pair")
+    rows = ids.select(pair, (F.col("id") % layout.processes).alias("worker"))
+    operation = layout.operation(F.col("pair"), F.col("worker"), polls=polls)
+    return rows.withColumn("operation", operation)
+
+
+def _is_assign(layout: Layout) -> Column:
+    return (F.col("pair") % layout.pairs_an_era == 0) & ~_is_drain(layout)
+
+
+def _is_drain(layout: Layout) -> Column:
+    return F.col("pair") >= layout.pairs - DRAIN_PAIRS
+
+
+def _log(sends: DataFrame, layout: Layout) -> DataFrame:
+    """Sends with their `message`, their `fate` and the `offset` of those that are in the log."""
+    fate = layout.lot(100, "fate", F.col("operation"))
+    in_order = Window.partitionBy("key").orderBy("operation")
+    in_log = ~F.col("fate").isin(_FAILED, _UNSEEN)
+    stride = F.when(layout.lot(4, "stride", F.col("key")) == 0, 3).otherwise(1)  # some are sparse
+    return (
+        sends.withColumn("fate", fate)
+        .withColumn("message", F.row_number().over(in_order))
+        .withColumn("index", F.sum(in_log.cast("long")).over(in_order) - 1)
+        .withColumn("offset", F.when(in_log, F.col("index") * stride))
+    )
+
+
+def _sent(log: DataFrame) -> DataFrame:
+    asked = F.format_string('[["send","%d",%d]]', "key", "message")
+    answer = F.format_string('[["send","%d",[%d,%d]]]', "key", "offset", "message")
+    is_info = F.col("fate").isin(_SEEN, _UNSEEN)
+    outcome = F.when(F.col("fate") == _FAILED, "fail").when(is_info, "info").otherwise("ok")
+    return log.select(
+        "operation",
+        F.lit("send").alias("f"),
+        outcome.alias("outcome"),
+        asked.alias("invoked"),
+        F.when(outcome == "ok", answer).otherwise(asked).alias("completed"),
+    )
+
+
+def _readings(log: DataFrame, layout: Layout) -> DataFrame:
+    """What each poll returns of each key: `operation`, `key`, `place` (to sort by), `pairs` (JSON)."""
+    key = F.col("key")
+    readers = F.array(*(layout.reader(number, key) for number in range(READERS)))
+    pair = F.col("pair") + 1 + layout.lot(2, "wait", key)
+    read = log.filter("offset is not null").select(
+        "key", "offset", "message", pair.alias("pair"), F.explode(readers).alias("worker")
+    )
+    operation = layout.operation(F.col("pair"), F.col("worker"), polls=True).alias("operation")
+    by_poll = read.select(operation, "key", "offset", "message").groupBy("operation", "key")
+    in_order = F.array_sort(F.collect_list(F.struct("offset", "message")))
+    texts = F.transform(
+        in_order, lambda each: F.format_string("[%d,%d]", each["offset"], each["message"])
+    )
+    pairs = F.concat(F.lit("["), F.array_join(texts, ","), F.lit("]"))
+    grouped = by_poll.agg(pairs.alias("pairs"))
+    return grouped.select("operation", F.col("key").cast("string"), key.alias("place"), "pairs")
+
+
+def _polls(spark: SparkSession, readings: DataFrame, layout: Layout) -> DataFrame:
+    """All polls, also those that return nothing, and those that workers make in place of sends."""
+    polls = _slots(spark, layout, polls=True)
+    spare = _slots(spark, layout, polls=False).filter(_is_drain(layout))
+    told = F.concat(F.lit('"'), "key", F.lit('":'), "pairs")
+    in_order = F.array_sort(F.collect_list(F.struct("place", told.alias("told"))))
+    answers = readings.groupBy("operation").agg(
+        F.array_join(F.transform(in_order, lambda each: each["told"]), ",").alias("told")
+    )
+    all_polls = polls.union(spare).select("operation").join(answers, "operation", "left")
+    answer = F.concat(F.lit('[["poll",{'), F.coalesce("told", F.lit("")), F.lit("}]]"))
+    return all_polls.select(
+        "operation",
+        F.lit("poll").alias("f"),
+        F.lit("ok").alias("outcome"),
+        F.lit('[["poll"]]').alias("invoked"),
+        answer.alias("completed"),
+    )
+
+
+def _assigns(spark: SparkSession, layout: Layout) -> DataFrame:
+    """At the start of each era, every worker is assigned the keys it reads, of it and the era before."""
+    keys = spark.range(layout.keys).withColumnRenamed("id", "key")
+    readers = F.array(*(layout.reader(number, F.col("key")) for number in range(READERS)))
+    era = F.floor(F.col("key") / layout.keys_an_era)
+    of_eras = F.explode(F.array(era, era + 1)).alias("era")
+    named = keys.select("key", of_eras, F.explode(readers).alias("worker"))
+    text = F.transform(
+        F.array_sort(F.collect_list("key")), lambda key: F.format_string('"%d"', key)
+    )
+    by_worker = named.groupBy("era", "worker").agg(F.array_join(text, ",").alias("names"))
+    slots = _slots(spark, layout, polls=False).filter(_is_assign(layout))
+    eras = slots.withColumn("era", F.floor(F.col("pair") / layout.pairs_an_era))
+    value = F.concat(F.lit("["), F.coalesce("names", F.lit("")), F.lit("]"))
+    return eras.join(by_worker, ["era", "worker"], "left").select(
+        "operation",
+        F.lit("assign").alias("f"),
+        F.lit("ok").alias("outcome"),
+        value.alias("invoked"),
+        value.alias("completed"),
+    )
+
+
+def _as_operations(told: DataFrame, layout: Layout) -> DataFrame:
+    invoked, completed = (
+        place(F.col("operation")) for place in (layout.invoked_at, layout.completed_at)
+    )
+    columns = {
+        "process": F.col("operation") % layout.processes,
+        "f": F.col("f"),
+        "outcome": F.col("outcome"),
+        "invoked_index": invoked,
+        "invoked_ns": invoked * PLACE_NS,
+        "completed_index": completed,
+        "completed_ns": completed * PLACE_NS,
+        "latency_ns": (completed - invoked) * PLACE_NS,
+        "invoked_value_json": F.col("invoked"),
+        "completed_value_json": F.col("completed"),
+    }
+    fields = [
+        columns.get(field.name, F.lit(None)).cast(field.dataType).alias(field.name)
+        for field in OPERATIONS
+    ]
+    return told.select(F.lit(RUN_ID).alias("run_id"), *fields)
+
+
+def _victims(
+    sends: DataFrame, layout: Layout, anomalies: Mapping[str, int]
+) -> Iterator[tuple[int, tuple[Victim, str]]]:
+    wanted = [name for name in ANOMALIES for _ in range(anomalies.get(name, 0))]
+    candidates = _candidates(sends, layout, 4 * len(wanted) + 8)
+    for name in wanted:
+        for key, slots in list(candidates.items()):
+            victim = Victim(str(key), slots)
+            if ANOMALIES[name](victim) is not False and victim.pairs[-1] < layout.pairs:
+                del candidates[key]
+                yield key, (victim, name)
+                break
+        else:
+            raise AnalysisError(
+                f"not enough keys with {LEAST_MESSAGES} messages or more to plant {name}: "
+                "ask for more --operations, or fewer --keys or anomalies"
+            )
+
+
+def _candidates(sends: DataFrame, layout: Layout, count: int) -> dict[int, list[Send]]:
+    """The sends of some keys that have enough of them, chosen by lot."""
+    enough = sends.groupBy("key").count().filter(F.col("count") >= LEAST_MESSAGES)
+    chosen = enough.orderBy(layout.lot(1 << 62, "victim", F.col("key"))).limit(count).select("key")
+    rows = sends.join(F.broadcast(chosen), "key").orderBy("operation").collect()
+    in_order = [row.key for row in chosen.collect()]
+    found: dict[int, list[Send]] = {key: [] for key in in_order}
+    for row in rows:
+        found[row.key].append(Send(row.operation, row.worker, row.pair))
+    return found
+
+
+def _told(victims: Mapping[int, tuple[Victim, str]]) -> Iterator[tuple[Any, ...]]:
+    for victim, _ in victims.values():
+        for operation, told in victim.told.items():
+            yield operation, told.f, told.outcome, told.invoked, told.completed
+
+
+def _victims_readings(
+    spark: SparkSession, victims: Mapping[int, tuple[Victim, str]], layout: Layout
+) -> DataFrame:
+    rows = [
+        (key, reader, pair, json.dumps(run, separators=(",", ":")))
+        for key, (victim, _) in victims.items()
+        for reader, runs in enumerate(victim.runs)
+        for pair, run in zip(victim.pairs, runs, strict=True)
+        if run
+    ]
+    runs = spark.createDataFrame(rows, "key long, reader int, pair long, pairs string")
+    readers = [layout.reader(number, F.col("key")) for number in range(READERS)]
+    worker = F.when(F.col("reader") == 0, readers[0]).otherwise(readers[1])
+    operation = layout.operation(F.col("pair"), worker, polls=True)
+    place = F.col("key").alias("place")
+    return runs.select(
+        operation.alias("operation"), F.col("key").cast("string").alias("key"), place, "pairs"
+    )
