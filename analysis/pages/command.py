@@ -48,7 +48,7 @@ def make_server(store: Path, port: int) -> Any:
     Raises:
         click.UsageError: the port cannot be had.
     """
-    from werkzeug.serving import BaseWSGIServer, ThreadedWSGIServer, WSGIRequestHandler
+    from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
 
     from analysis.pages.app import create_app
     from analysis.pages.cache import Cache
@@ -70,7 +70,7 @@ def make_server(store: Path, port: int) -> Any:
         listening = _listen(port)
     except OSError as error:
         raise click.UsageError(_port_problem(port, error)) from None
-    server: BaseWSGIServer = ThreadedWSGIServer(ADDRESS, port, app, Quiet, fd=listening.detach())
+    server = ThreadedWSGIServer(ADDRESS, port, app, Quiet, fd=listening.detach())
     server.daemon_threads = True  # a download that goes on does not hold up the end
     return server
 

@@ -27,6 +27,9 @@ OWN_NODES = ("run.sh", "node.py")
 DEFAULT_STRATEGY = "leaderless"
 _LARGEST = {".json": 32 * 2**20, ".edn": 4 * 2**20}
 _TAIL_BYTES = 4096
+_INTERRUPTED = (
+    "The run was stopped by"  # how the bench tells of Ctrl-C; any other error ended the run
+)
 _TIME = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)")
 
 
@@ -182,7 +185,8 @@ def _verdict(results: dict[str, Any], run: Folder, now_s: float) -> str:
     if valid in (True, False):
         return "valid" if valid else "invalid"
     if run.first(RESULTS):
-        return "unknown"
+        error = results.get("error")
+        return "crashed" if isinstance(error, str) and _INTERRUPTED not in error else "unknown"
     return "running" if now_s - run.changed_s() < FRESH_S else "incomplete"
 
 

@@ -54,7 +54,7 @@ class Figures:
 def window_width(duration_ns: int) -> int:
     """The smallest of 1, 2 or 5 times a power of ten ns that cuts `duration_ns` into few windows."""
     least = max(duration_ns / WINDOWS, 1)
-    power = 10 ** math.floor(math.log10(least))
+    power = int(10 ** math.floor(math.log10(least)))
     return next(nice * power for nice in (*_NICE, 10) if nice * power >= least)
 
 

@@ -91,7 +91,7 @@ class Library:
             found = self.findings(run).found
             return next(filter(None, (lamport.draw(run, each) for each in found[:3])), "")
 
-        return self._get(run, "lamport", draw)
+        return str(self._get(run, "lamport", draw))
 
     def timeline(self, run: Folder) -> str:
         """The bench's timeline, drawn here for a run that has none; empty if that cannot be done."""
@@ -103,7 +103,7 @@ class Library:
             concurrency = self.facts(run).concurrency
             return "" if problem else timeline_html(history, run.name, concurrency)
 
-        return self._get(run, "timeline", draw)
+        return str(self._get(run, "timeline", draw))
 
     def _get(self, run: Folder, what: str, compute: Callable[[], Any]) -> Any:
         known = self._cache.get(run, what)

@@ -12,9 +12,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 from statistics import median
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
@@ -38,7 +40,7 @@ FAULTS = {
 _SERIES = ("#3b82c4", "#e08a3c", "#3fa06a", "#b05bd6", "#d0553f", "#7d6a4f", "#2ba5a5")
 OTHER_FAULT = "#8a8f98"
 _DRAWING = threading.Lock()  # matplotlib's settings are global
-_STYLE = {
+_STYLE: dict[str, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "analysis",  # the same figures give the same page
     "font.family": "sans-serif",
@@ -102,7 +104,7 @@ def latency_over_time(figures: Figures, within: Frame | None = None) -> str:
             _shade(axes, figures, chosen.end_s)
         if chosen.limits_ms:
             panels[0].set_ylim(chosen.limits_ms)
-        _logarithmic(panels[0])
+        _logarithmic(panels[0].yaxis)
         panels[0].legend(ncols=8, loc="lower right", bbox_to_anchor=(1, 1), fontsize=9)
         panels[-1].set_xlabel("time of invocation, s")
 
@@ -110,12 +112,12 @@ def latency_over_time(figures: Figures, within: Frame | None = None) -> str:
     return "" if empty else _svg(draw, 1.7 * len(kinds) + 0.7, chosen.width_inches)
 
 
-def _logarithmic(axes: Axes) -> None:
+def _logarithmic(axis: Axis) -> None:
     """Few and plain numbers: 0.5, 1, 2 where there are two decades or less, else powers of ten."""
-    low, high = axes.get_ylim()
-    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
+    axis.set_major_formatter(lambda value, _: f"{value:g}")
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _kinds(rows: Sequence[Row]) -> list[str]:
@@ -269,8 +271,7 @@ def dots(rows: Sequence[tuple[str, str, Sequence[float]]], unit: str) -> str:
         axes.set_xlabel(unit)
         if logarithmic:
             axes.set_xscale("log")
-            axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-            axes.xaxis.set_minor_formatter(NullFormatter())
+            _logarithmic(axes.xaxis)
         else:
             axes.set_xlim(0, 1.05 * max(every) or 1)
 

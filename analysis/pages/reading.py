@@ -54,10 +54,10 @@ def history(file: Path, bad: Bad) -> Iterator[Record]:
     Raises:
         TooLarge: before anything is read, where the size of the file tells.
     """
-    read = edn.loads if ".edn" in file.suffixes else orjson.loads
+    read = _read_edn if ".edn" in file.suffixes else orjson.loads
     for number, line in _lines(file, bad):
         try:
-            record = read(line.decode() if read is edn.loads else line)
+            record = read(line)
         except ValueError:
             bad.note(file, "not an operation", number)
             continue
@@ -84,6 +84,10 @@ def journal(files: list[Path], bad: Bad) -> Iterator[Record]:
             yield event
         else:
             bad.note(files[0], "not an event", number)
+
+
+def _read_edn(line: bytes) -> Any:
+    return edn.loads(line.decode())
 
 
 def is_operation(record: Any) -> bool:

@@ -34,11 +34,12 @@ def number(value: float | None) -> str:
 def size(value_bytes: int) -> str:
     if value_bytes < 1000:
         return f"{value_bytes} B"
-    for unit in ("kB", "MB"):
-        value_bytes /= 1000
-        if value_bytes < 1000:
-            return f"{value_bytes:.3g} {unit}"
-    return f"{value_bytes / 1000:.3g} GB"
+    value, unit = value_bytes / 1000, "kB"
+    for larger in ("MB", "GB"):
+        if value < 999.5:
+            break
+        value, unit = value / 1000, larger
+    return f"{value:.3g} {unit}" if value < 999.5 else f"{value:.0f} {unit}"
 
 
 def path(name: str) -> str:

@@ -1,5 +1,6 @@
 """The page of a run: everything that is known of it, ready for the template."""
 
+from pathlib import Path
 from typing import Any
 
 from analysis.pages import plots
@@ -37,7 +38,7 @@ def run_values(library: Library, run: Folder, figures: Figures | None = None) ->
     }
 
 
-def tiles(figures: Figures) -> list[tuple[str, list[dict[str, Any]]]]:
+def tiles(figures: Figures) -> list[tuple[str, dict[str, Any]]]:
     """The kinds of operations worth a tile, with their quantiles."""
     chosen = [(f, figures.quantiles(f)) for f in figures.kinds() if f in MAIN_OPERATIONS]
     return [(f, row) for f, row in chosen if row]
@@ -55,7 +56,7 @@ def logs(run: Folder) -> list[dict[str, Any]]:
     ]
 
 
-def _tail(file: Any) -> str:
+def _tail(file: Path) -> str:
     with file.open("rb") as stream:
         stream.seek(max(0, file.stat().st_size - TAIL_BYTES))
         lines = stream.read().decode(errors="replace").splitlines()

@@ -328,6 +328,19 @@ def test_a_run_that_has_just_begun(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("error", "verdict"),
+    [("Node n1 exited with status 1.", "crashed"), ("The run was stopped by Ctrl-C.", "unknown")],
+)
+def test_a_run_that_ended_early_says_why(tmp_path: Path, error: str, verdict: str) -> None:
+    (tmp_path / FIRST).mkdir(parents=True)
+    content = {"valid?": "unknown", "error": error, "workload": {"valid?": True}}
+    (tmp_path / FIRST / "results.json").write_text(json.dumps(content))
+    client = client_of(tmp_path)
+    assert listed(client, f"verdict={verdict}") == [FIRST]
+    assert error in text_of(client, f"/run/{FIRST}")
+
+
+@pytest.mark.parametrize(
     ("name", "content"),
     [
         ("results.json", "[]"),
