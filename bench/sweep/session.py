@@ -1,13 +1,13 @@
 """Works off the runs of a sweep, one at a time, and shows how it goes."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
-from rich.live import Live
 from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn
 
 from bench.sweep import table
 from bench.sweep.index import CRASHED, Index, Row
@@ -21,7 +21,6 @@ def run_all(
     """Make every run that the index lacks, and with `again` those that failed.
 
     With `discard` the folder of a run that ended as expected goes once its figures are known.
-
     `KeyboardInterrupt` stops it: what is finished is in the index, the run under way is not.
     """
     rows = finished(planned, index.rows())
@@ -34,15 +33,17 @@ def run_all(
         highlight=False,
         soft_wrap=True,
     )
-    for number, job in enumerate(todo):
-        left_s = seconds_left(todo[number:], planned, rows)
-        row = _perform(job, index.folder, console, f"[{number + 1}/{len(todo)}]", left_s)
-        if discard and row.as_expected:
-            shutil.rmtree(job.folder(index.folder), ignore_errors=True)
-            row = replace(row, run=None)
-        index.add(row)
-        rows[row.key] = row
-        _tell(console, job, row, index.folder, f"[{number + 1}/{len(todo)}]")
+    with _Bar(console) as bar:
+        for number, job in enumerate(todo):
+            count = f"{number + 1}/{len(todo)}"
+            left_s = seconds_left(todo[number:], planned, rows)
+            row = perform(job, index.folder, bar.begin(f"{count} {job.cell.title}", left_s))
+            if discard and row.as_expected:
+                shutil.rmtree(job.folder(index.folder), ignore_errors=True)
+                row = replace(row, run=None)
+            index.add(row)
+            rows[row.key] = row
+            _tell(console, job, row, index.folder, count)
 
 
 def duration(seconds: float) -> str:
@@ -53,28 +54,56 @@ def duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def _perform(job: Job, folder: Path, console: Console, count: str, left_s: float) -> Row:
-    name = f"{job.cell.title}, repetition {job.repetition}"
-    if not console.is_terminal:
-        return perform(job, folder, lambda _: None)
-    # No refreshing thread: runs are forked from this process.
-    with Live(console=console, auto_refresh=False, transient=True) as live:
+class _Bar:
+    """How far the whole sweep is, by time; nothing where nobody looks."""
 
-        def show(seconds: float) -> None:
-            left = duration(max(0.0, left_s - seconds))
-            text = f"{count} {left} left; {seconds:.0f} of about {job.duration_s:.0f} s: {name}"
-            live.update(escape(text), refresh=True)
+    def __init__(self, console: Console) -> None:
+        self._progress = Progress(
+            BarColumn(20),
+            TextColumn("{task.fields[left]} left: {task.description}", markup=False),
+            console=console,
+            auto_refresh=False,  # no refreshing thread: runs are forked from this process
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._task = self._progress.add_task("", visible=False, left="")
+        self._done_s = 0.0
 
-        return perform(job, folder, show)
+    def __enter__(self) -> "_Bar":
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def begin(self, title: str, left_s: float) -> Callable[[float], None]:
+        """A run begins, with so many seconds left for it and the rest. Gives what is to be told its
+        seconds as they pass.
+        """
+        before_s = self._done_s
+
+        def tick(seconds: float) -> None:
+            self._done_s = before_s + seconds
+            self._progress.update(
+                self._task,
+                description=title,
+                completed=self._done_s,
+                total=before_s + max(left_s, seconds),
+                left=duration(max(0.0, left_s - seconds)),
+                visible=True,
+                refresh=True,
+            )
+
+        return tick
 
 
 def _tell(console: Console, job: Job, row: Row, folder: Path, count: str) -> None:
-    figures = row.figures.get("server_messages_per_op")
-    cost = f", {figures:.2f} server messages an operation" if figures is not None else ""
+    messages = row.figures.get("server_messages_per_op")
+    cost = f", {messages:.2f} server messages an operation" if messages is not None else ""
     found = f" ({', '.join(row.anomalies)})" if row.anomalies else ""
     again = f", repetition {row.repetition}" if row.repetition > 1 else ""
     console.print(
-        f"{escape(count)} {escape(job.cell.title)}{again}: {table.verdict([row])}{found}{cost}"
+        f"{escape(f'[{count}]')} {escape(job.cell.title)}{again}: {table.verdict([row])}{found}{cost}"
         f" ({row.seconds:.0f} s)",
         highlight=False,
         soft_wrap=True,
