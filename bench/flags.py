@@ -26,6 +26,12 @@ def _comma_list(known: tuple[str, ...]) -> _Check:
     return parse
 
 
+def _faults(context: click.Context, flag: click.Parameter, text: str) -> tuple[str, ...]:
+    words = {"all": ",".join(FAULTS), "none": ""}
+    faults: tuple[str, ...] = _comma_list(FAULTS)(context, flag, words.get(text, text))
+    return faults
+
+
 def _shapes(context: click.Context, flag: click.Parameter, text: str) -> tuple[str, ...]:
     shapes: tuple[str, ...] = _comma_list(tuple(SHAPES))(context, flag, text)
     if not shapes:
@@ -105,8 +111,8 @@ TEST_FLAGS: list[Callable[..., Any]] = [
     click.option(
         "--nemesis",
         default="",
-        callback=_comma_list(FAULTS),
-        help=f"Faults, separated by commas: {', '.join(FAULTS)}.",
+        callback=_faults,
+        help=f"Faults, separated by commas: {', '.join(FAULTS)}; or all (docs/faults.md).",
     ),
     click.option(
         "--nemesis-interval",

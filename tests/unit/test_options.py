@@ -6,6 +6,7 @@ import pytest
 
 from bench import cli, engine
 from bench.commands import test as test_command
+from bench.nemesis import FAULTS
 from bench.options import DEFAULT_NODES
 
 
@@ -80,6 +81,14 @@ def test_all_flags(maelstrom):
     assert (options.store, options.seed, options.recovery_time_s) == ("s", "x", 1)
     assert (options.log_stderr, options.log_net_send, options.log_net_recv) == (True,) * 3
     assert (options.leave_db_running, options.strict) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "faults"),
+    [("all", FAULTS), ("none", ()), ("", ()), ("kill, pause,kill", ("kill", "pause"))],
+)
+def test_faults(maelstrom, text, faults):
+    assert maelstrom("test", "--nemesis", text)[1].nemesis == faults
 
 
 def test_names_of_nodes(maelstrom, tmp_path):
