@@ -35,14 +35,13 @@ def list_values(
     for run, facts in known:
         if not _may_match(facts, chosen):
             continue
-        headline = library.headline(run, compute=clock() < end_s)
-        if not _has_fault(facts, headline, chosen["fault"]):
-            continue
         if len(found) == ROWS:
             left_out += 1
             continue
+        headline = library.headline(run, compute=clock() < end_s)
         pending += headline is None
-        found.append((facts, headline))
+        if _has_fault(facts, headline, chosen["fault"]):
+            found.append((facts, headline))
     return {
         "rows": found,
         "total": len(runs),

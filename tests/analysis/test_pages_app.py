@@ -3,6 +3,7 @@
 import gzip
 import html
 import json
+import math
 import os
 import re
 from pathlib import Path
@@ -29,6 +30,12 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def client(store: Path) -> FlaskClient:
     return client_of(store)
+
+
+@pytest.fixture(autouse=True)
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The list is complete at once, however slow the machine."""
+    monkeypatch.setattr(listing, "BUDGET_S", math.inf)
 
 
 def client_of(store: Path, now_s: float = NOW_S) -> FlaskClient:
