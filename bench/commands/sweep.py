@@ -13,6 +13,7 @@ from rich.console import Console
 
 import workloads
 from bench import engine, judge
+from bench.commands.test import check_workload
 from bench.failure import RunFailure, unwritable
 from bench.sweep import axes, definition, machine, session, table, work
 from bench.sweep.axes import Value
@@ -84,8 +85,9 @@ def sweep(
     if chosen.name in workloads.MODULES:
         raise click.UsageError(f"{chosen.name} is a workload's folder: give another --name.")
     planned = work.jobs(definition.restrict(chosen, only), _engine(asked))
-    for used in {job.engine for job in planned}:
-        engine.choose(used, dict(os.environ))  # say at once when there is none
+    for job in planned:  # say at once what could not be run
+        if not engine.choose(job.engine, dict(os.environ)):
+            check_workload(job.cell.options.workload)
     index = Index(Path(store) / chosen.name)
     if dry_run:
         console.print(table.cells(chosen, planned))

@@ -56,7 +56,7 @@ def test(**flags: Any) -> None:
         console.print(f"engine: the real Maelstrom, {real}", highlight=False)
         sys.stdout.flush()
         engine.run_real(real, sys.argv[1:])
-    _check_workload(flags["workload"])
+    check_workload(flags["workload"])
     chosen = options.from_flags(flags)
     console.print(f"engine: embedded (seed {chosen.seed})", highlight=False)
     if chosen.leave_db_running:
@@ -71,7 +71,8 @@ def test(**flags: Any) -> None:
     sys.exit(status)
 
 
-def _check_workload(name: str) -> None:
+def check_workload(name: str) -> None:
+    """Raise `click.UsageError` when the embedded bench has no such workload."""
     here = ", ".join(sorted(workloads.MODULES))
     if name in ONLY_JEPSEN:
         raise click.UsageError(

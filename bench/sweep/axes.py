@@ -93,7 +93,9 @@ def complaint(name: str, value: Any) -> str | None:
         return f"{value!r} is no single value: write a string, a number, true or false"
     if name == EXPECT:
         return None if value in EXPECTATIONS else f"{value!r}: write {', '.join(EXPECTATIONS)}"
-    if name in (LABEL, NODE_ARGUMENTS, PROGRAM) or _is_of_node(name):
+    if name == NODE_ARGUMENTS:
+        return _bad_words(str(value))
+    if name in (LABEL, PROGRAM) or _is_of_node(name):
         return f"{value!r}: write a string or a number" if isinstance(value, bool) else None
     if _FLAGS[_flag(name)].is_flag != isinstance(value, bool):
         wanted = "true or false" if _FLAGS[_flag(name)].is_flag else "its value"
@@ -158,6 +160,14 @@ def _flag(name: str) -> str:
 
 def _is_of_node(name: str) -> bool:
     return name in _OWN and _OWN[name].of_node
+
+
+def _bad_words(text: str) -> str | None:
+    try:
+        shlex.split(text)
+    except ValueError as error:
+        return f"{text!r}: {error}: write it as for a shell"
+    return None
 
 
 def _unknown(name: str) -> str:

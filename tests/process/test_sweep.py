@@ -137,10 +137,11 @@ def test_a_dry_run_lists_and_runs_nothing(sweeps):
 
 
 def test_a_bad_file_ends_with_254(sweeps):
-    sweeps.write("[[matrix]]\nspeed = 3")
-    status, output = sweeps.run()
-    assert status == 254
-    assert "speed" in output
+    for matrix, part in (("speed = 3", "speed"), ("workload = 'kafak'", "echo, kafka, lin-kv")):
+        sweeps.write(f"[[matrix]]\n{matrix}")
+        status, output = sweeps.run()
+        assert status == 254, output
+        assert part in output
 
 
 # Leaves a store where it is started, as the real tool does.

@@ -106,6 +106,7 @@ def test_a_program_is_sought_from_the_folder_of_the_sweep(tmp_path):
         ("[base]\nnodes = true", ["[base]: nodes", "its value"]),
         ("[base]\nstrict = 'yes'", ["[base]: strict", "true or false"]),
         ("[base]\nexpect = 'bad'", ["expect", "valid, invalid, any"]),
+        ('[base]\nargs = "it\'s"', ["[base]: args", "as for a shell"]),
         ("[base]\nrate = []", ["[base]: rate", "a single value"]),
         ("[base]\nrate = [[1]]", ["[base]: rate", "no single value"]),
         ("[[matrix]]\n[[matrix]]\nlatency = [1, -5]", ["[[matrix]] 2: latency", "-5"]),
