@@ -1,5 +1,6 @@
-"""The command line: `python -m analysis ingest | summary | report | notebooks | pack`."""
+"""The command line: `python -m analysis ingest | summary | check | report | ...`."""
 
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -191,3 +192,98 @@ def pack(output: Path, lake: str, master: str) -> None:
     for name, size in sizes.items():
         console.print(f"{name}: {size / 1000:.1f} kB")
     console.print(f"{sum(sizes.values()) / 1000:.0f} kB in {output}", soft_wrap=True)
+
+
+@main.command()
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--run", "runs", multiple=True, metavar="ID", help="A run of the lake; repeatable.")
+@_lake
+@_master
+@click.option("--json", "form", flag_value="json", help="Print one JSON object a history.")
+@click.option("--edn", "form", flag_value="edn", help="Print everything, as results.edn has it.")
+@click.option(
+    "--anomalies",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder to write what was found to, as Parquet rows of the lake's table anomalies.",
+)
+@_readable_errors
+def check(
+    *,
+    paths: tuple[Path, ...],
+    runs: tuple[str, ...],
+    lake: str,
+    master: str,
+    form: str | None,
+    anomalies: Path | None,
+) -> None:
+    """Judge kafka histories of any size, as `./maelstrom check` does, with Spark.
+
+    PATHS are histories (EDN or JSON lines, gzipped or not), folders of runs, or folders of Parquet as
+    `synthesise` writes them. Without PATHS, runs of the lake: those named by --run, or all.
+    Exit status: 0 all are valid, 1 one is invalid.
+    """
+    from analysis.checker import report as checked
+    from analysis.lake import Lake
+    from analysis.session import session
+
+    forms = {"json": checked.json_lines, "edn": checked.edn_texts, None: checked.plain_lines}
+    console = Console(stderr=True)
+    with console.status("Starting Spark ...") as status, session(master) as spark:
+        status.update("Judging ...")
+        results = checked.judged(spark, paths, Lake(lake), runs)
+        if anomalies:
+            checked.write_anomalies(spark, results, anomalies)
+    for line in forms[form](results):
+        click.echo(line)
+    sys.exit(0 if all(result["valid?"] for result in results.values()) else 1)
+
+
+def _counts(_: click.Context, __: click.Parameter, text: str) -> dict[str, int]:
+    """`lost-write=3,duplicate` as a dict; a type without a number is planted once."""
+    words = [word.partition("=") for word in text.split(",") if word]
+    try:
+        return {name.strip(): int(number or 1) for name, _, number in words}
+    except ValueError:
+        raise click.BadParameter(
+            "expected TYPE=COUNT,..., such as lost-write=3,duplicate=2"
+        ) from None
+
+
+@main.command()
+@click.option("--operations", default=100_000, show_default=True, help="At least so many.")
+@click.option("--keys", default=1_000, show_default=True, help="How many keys are sent to.")
+@click.option("--processes", default=20, show_default=True, help="Concurrent clients.")
+@click.option("--anomalies", default="", callback=_counts, help="lost-write=3,duplicate=2, ...")
+@click.option("--seed", default=0, show_default=True, help="The same seed, the same history.")
+@click.option(
+    "--output",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="NAME.jsonl or NAME.edn for a history in one file, else a folder of Parquet.",
+)
+@_master
+@_readable_errors
+def synthesise(
+    *,
+    operations: int,
+    keys: int,
+    processes: int,
+    anomalies: dict[str, int],
+    seed: int,
+    output: Path,
+    master: str,
+) -> None:
+    """Make a kafka history of any size, valid or with anomalies planted in it.
+
+    What was planted in which key is written beside it, to NAME.planted.json.
+    """
+    from analysis.session import session
+    from analysis.synthesise import Layout, write
+    from analysis.synthesise import synthesise as make
+
+    layout = Layout(operations, keys, processes, seed)
+    console = Console(stderr=True)
+    with console.status("Starting Spark ...") as status, session(master) as spark:
+        status.update(f"Making {operations} operations ...")
+        planted = write(make(spark, layout, anomalies), output)
+    click.echo(f"{output}, and what is wrong with it in {planted}")

@@ -10,7 +10,7 @@ could hold an anomaly (`evidence`, `steps`), and only the shares of those keys m
 Many runs are judged by one job: `run`, a number, stands first in every key. See docs/spark-checker.md.
 """
 
-from analysis.checker.verdicts import judge
 from analysis.checker.sources import Source, from_histories, from_operations
+from analysis.checker.verdicts import judge
 
 __all__ = ["Source", "from_histories", "from_operations", "judge"]

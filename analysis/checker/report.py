@@ -1,0 +1,108 @@
+"""`python -m analysis check`: which histories, and what is said of them."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StringType, StructField, StructType
+
+from analysis.checker.sources import Source, from_histories, from_operations
+from analysis.checker.verdicts import judge
+from analysis.errors import AnalysisError
+from analysis.ingest.facts import anomalies
+from analysis.lake import Lake
+from analysis.schemas.tables import ANOMALIES
+from analysis.sources import HISTORIES
+from bench import edn
+from bench.keyword import Keyword, keywords
+from workloads.kafka.checker import error_count
+
+Results = Mapping[str, Mapping[Keyword, Any]]
+_WORDS = {True: "✔ VALID", False: "✘ INVALID"}
+
+
+def judged(spark: SparkSession, paths: Sequence[Path], lake: Lake, runs: Sequence[str]) -> Results:
+    """The results of the histories in `paths` (files, folders of runs, Parquet), or of `runs` of a lake.
+
+    Raises:
+        AnalysisError: one of them is not there or cannot be read.
+    """
+    return {
+        name: result
+        for source in sources(spark, paths, lake, runs)
+        for name, result in judge(spark, source).items()
+    }
+
+
+def sources(
+    spark: SparkSession, paths: Sequence[Path], lake: Lake, runs: Sequence[str]
+) -> Iterator[Source]:
+    """Everything that was asked for: all files of a kind go through one job."""
+    tables = [path for path in paths if path.is_dir() and any(path.glob("*.parquet"))]
+    files = [_history(path) for path in paths if path not in tables]
+    if files:
+        yield from_histories(spark, files)
+    for path in tables:
+        operations = spark.read.parquet(str(path))
+        if "run_id" not in operations.columns:
+            raise AnalysisError(f"{path} is no table of operations with their run_id")
+        yield from_operations(operations, _run_ids(operations))
+    if runs or not paths:
+        operations = lake.table(spark, "operations", runs)
+        yield from_operations(operations, list(runs) or _run_ids(operations))
+
+
+def _run_ids(operations: Any) -> list[str]:
+    return sorted(row.run_id for row in operations.select("run_id").distinct().collect())
+
+
+def _history(path: Path) -> Path:
+    if not path.is_dir():
+        return path
+    for name in HISTORIES:
+        if (path / name).is_file():
+            return path / name
+    raise AnalysisError(f"{path} holds no history ({', '.join(HISTORIES)}) and no Parquet")
+
+
+def json_lines(results: Results) -> Iterator[str]:
+    """What `./maelstrom check --json` prints of each history."""
+    for name, result in results.items():
+        bad = list(map(str, result[Keyword("bad-error-types")]))
+        line = {"file": name, "valid": result[Keyword("valid?")], "bad": bad}
+        yield json.dumps(line | {"errors": counts(result)})
+
+
+def edn_texts(results: Results) -> Iterator[str]:
+    """What `./maelstrom check --edn` prints of each history."""
+    for name, result in results.items():
+        yield edn.dumps(keywords(file=name, workload=result), pretty=True)
+
+
+def plain_lines(results: Results) -> Iterator[str]:
+    """A line for each history, and one for each type of anomaly in it."""
+    for name, result in results.items():
+        yield f"{_WORDS[result[Keyword('valid?')]]} {name}"
+        bad = set(result[Keyword("bad-error-types")])
+        for anomaly, count in counts(result).items():
+            yield f"    {count} {anomaly}" + ("" if anomaly in bad else " (allowed)")
+
+
+def counts(result: Mapping[Keyword, Any]) -> dict[str, int]:
+    """How many cases of each type a result counts."""
+    types = result[Keyword("error-types")]
+    return {str(each): error_count(each, result[each]) for each in types}
+
+
+def write_anomalies(spark: SparkSession, results: Results, folder: Path) -> None:
+    """The cases that `results` show, as rows of the lake's table `anomalies` with their `run_id`."""
+    rows = [
+        {"run_id": name, **row}
+        for name, result in results.items()
+        for row in anomalies(result, edn.dumps)
+    ]
+    schema = StructType([StructField("run_id", StringType()), *ANOMALIES])
+    frame = spark.createDataFrame(rows, schema)
+    frame.coalesce(1).write.mode("overwrite").parquet(str(folder))
