@@ -8,13 +8,15 @@ from bench.nemesis.injections import Injection, injections
 from bench.verdict import Finding
 
 _NS = 1e9
+_TOLD_MAX = 6  # of many faults, the first
 
 
 def with_circumstances(findings: Sequence[Finding], history: Sequence[Op]) -> list[Finding]:
     """The findings, each with its `circumstances`; unchanged when the history has no faults.
 
     An anomaly begins with the earliest operation of its witness. What was in force at any time between the
-    invocation and the completion of that operation may have to do with it.
+    invocation and the completion of that operation may have to do with it, and so may what was injected
+    from then until the last operation of the witness.
     """
     injected = injections(history)
     if not injected:
@@ -30,12 +32,19 @@ def _circumstances(witness: Sequence[Op], history: Sequence[Op], injected: list[
         return ""
     first = min(witness, key=lambda op: op.time)
     invoked_ns, completed_ns = _duration(first, history)
+    last_ns = max(op.time for op in witness)
+    later = [each for each in injected if completed_ns < each.start_ns <= last_ns]
+    then = f" Then, until {last_ns / _NS:.3f} s: {'; '.join(_few(later))}." if later else ""
+    return f"{_beginning(first, invoked_ns, completed_ns, injected)}{then}"
+
+
+def _beginning(first: Op, invoked_ns: int, completed_ns: int, injected: Sequence[Injection]) -> str:
     present = [
         each for each in injected if each.start_ns <= completed_ns and each.end_ns >= invoked_ns
     ]
     began = f"It began {first.time / _NS:.3f} s into the run, "
     if present:
-        return f"{began}while {_and([each.text for each in present])}."
+        return f"{began}while {_and(_few(present))}."
     past = [each for each in injected if each.end_ns < invoked_ns]
     if not past:
         return f"{began}before any fault."
@@ -57,6 +66,12 @@ def _duration(op: Op, history: Sequence[Op]) -> tuple[int, int]:
 
 def _of_process(op: Op, history: Sequence[Op]) -> Iterator[Op]:
     return (other for other in history if other.process == op.process)
+
+
+def _few(injected: Sequence[Injection]) -> list[str]:
+    texts = [each.text for each in injected[:_TOLD_MAX]]
+    more = len(injected) - len(texts)
+    return [*texts, f"{more} more faults"] if more > 1 else [each.text for each in injected]
 
 
 def _and(texts: Sequence[str]) -> str:

@@ -81,6 +81,25 @@ def test_before_and_after_all_faults():
     assert told(15) == f"It began 8.100 s into the run, {ago}."
 
 
+def test_what_was_injected_before_the_last_operation_of_the_witness():
+    assert told(1, 15) == (
+        "It began 0.500 s into the run, before any fault. Then, until 8.100 s: the network was cut:"
+        " majority; n2 was killed."
+    )
+
+
+def test_of_many_faults_the_first_are_told():
+    deeds = []
+    for number in range(9):
+        deeds += [(number, "info", NEMESIS, "kill", {f"n{number}": "killed"})] * 2
+        deeds += [(number + 0.5, "info", NEMESIS, "start", {})] * 2
+    history = ops(*deeds, (20, "invoke", 0, "poll", None), (21, "ok", 0, "poll", None))
+    history = [*ops((0, "ok", 1, "send", None)), *history]
+    finding = Finding("unseen", True, 1, "Gone.", [history[0], history[-1]])
+    (told_of,) = with_circumstances([finding], history)
+    assert told_of.circumstances.endswith("n6 was killed; 2 more faults.")
+
+
 def test_nothing_is_said_where_nothing_is_known():
     assert told() == ""
     finding = Finding("lost-write", True, 1, "Gone.", HISTORY[:2])
