@@ -1,0 +1,66 @@
+"""How long it takes after a fault until operations are as fast as before."""
+
+import pytest
+
+from bench.history import NEMESIS, Op
+from benchmarks.recovery import recoveries
+
+MS = 1_000_000
+
+
+class Story:
+    """A history told by time: an operation every 5 ms, as long as `latency_ms` says at that time."""
+
+    def __init__(self, latency_ms, until_ms, deeds=(), kind=lambda _: "ok"):
+        lines = [(at, "info", NEMESIS, f, {}) for at, f in deeds for _ in range(2)]
+        for number, at in enumerate(range(0, until_ms, 5)):
+            lines.append((at, "invoke", number, "send", None))
+            lines.append((at + latency_ms(at), kind(at), number, "send", None))
+        lines.sort(key=lambda line: line[0])
+        self.history = [
+            Op(index, int(at * MS), type_, process, f, value)
+            for index, (at, type_, process, f, value) in enumerate(lines)
+        ]
+
+
+DEEDS = ((2_000, "pause"), (3_000, "resume"))
+
+
+def between(start_ms, end_ms, latency_ms):
+    return lambda at: latency_ms if start_ms <= at < end_ms else 10
+
+
+def test_it_counts_from_the_end_of_the_fault_to_the_first_good_window():
+    story = Story(between(2_000, 3_400, 50), 10_000, DEEDS)
+    assert list(recoveries(story.history)) == [("pause", 400.0)]
+
+
+def test_twice_as_long_is_good_enough():
+    story = Story(between(2_000, 3_400, 20), 10_000, DEEDS)
+    assert list(recoveries(story.history)) == [("pause", 0.0)]
+
+
+def test_a_failure_is_no_recovery():
+    story = Story(
+        between(0, 0, 0), 10_000, DEEDS, lambda at: "fail" if 3_000 <= at < 3_500 else "ok"
+    )
+    assert list(recoveries(story.history)) == [("pause", 500.0)]
+
+
+def test_what_never_recovers_is_told():
+    deeds = (*DEEDS, (4_000, "pause"), (4_100, "resume"))
+    story = Story(between(2_000, 4_500, 500), 10_000, deeds)
+    (_, first), (_, second) = recoveries(story.history)
+    assert first is None
+    assert second == pytest.approx(400)
+
+
+def test_a_fault_that_nothing_follows_is_not_measured():
+    story = Story(between(0, 0, 0), 3_100, DEEDS)
+    assert list(recoveries(story.history)) == []
+
+
+def test_without_calm_there_is_nothing_to_compare_with():
+    story = Story(between(0, 0, 0), 4_000, ((0, "pause"), (3_000, "resume")))
+    with pytest.raises(ValueError, match="far from any fault"):
+        list(recoveries(story.history))
