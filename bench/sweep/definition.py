@@ -92,7 +92,7 @@ def restrict(sweep: Sweep, only: Mapping[str, Sequence[Value]]) -> Sweep:
     if not cells:
         titles = "\n  ".join(cell.title for cell in sweep.cells)
         raise click.UsageError(f"--only leaves no cell. These there are:\n  {titles}")
-    return replace(sweep, cells=cells)
+    return replace(sweep, cells=cells, varied=_varied(cells) or sweep.varied)
 
 
 def parse(content: Table, file: Path, changes: CellAxes) -> Sweep:

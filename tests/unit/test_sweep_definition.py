@@ -142,6 +142,7 @@ def test_changes_replace_what_the_file_says_in_every_cell():
 def test_a_sweep_can_be_narrowed():
     found = sweep("[[matrix]]\nnodes = [3, 5]\nfaults = ['none', 'all']")
     assert titles(restrict(found, {"nodes": [5], "faults": ["none"]})) == ["nodes=5 faults=none"]
+    assert restrict(found, {"nodes": [5]}).varied == ["faults"]
     assert len(restrict(found, {"nodes": [3, 5]}).cells) == 4
     with pytest.raises(click.UsageError, match="nodes=3"):
         restrict(found, {"nodes": [9]})
