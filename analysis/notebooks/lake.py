@@ -1,12 +1,12 @@
 """The lake that a notebook reads."""
 
 import os
-from collections.abc import Iterable
+import warnings
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from analysis.files import is_local
@@ -54,20 +54,25 @@ class Tables:
             "strategy", "weather", "run_id", *rest
         )
 
-    def pooled(self, table: DataFrame, by: Iterable[str] = ("strategy", "weather")) -> DataFrame:
-        """A table whose `run_id` is what the runs have in common, so that metrics take them as one.
+    def grouped(self, table: DataFrame) -> DataFrame:
+        """A table in which all runs of a strategy and a weather are one: `run_id` names the group.
 
-        Args:
-            table: any table with `run_id`.
-            by: the columns of `runs` that stay apart.
+        Not for messages: the numbers of calls are unique in their run only.
         """
-        name = F.concat_ws(" · ", *by).alias("_group")
-        groups = self.runs.select("run_id", name)
-        return (
-            table.join(F.broadcast(groups), "run_id")
-            .drop("run_id")
-            .withColumnRenamed("_group", "run_id")
+        names = self.runs.select("run_id", _group().alias("_group"))
+        joined = table.join(F.broadcast(names), "run_id").drop("run_id")
+        return joined.withColumnRenamed("_group", "run_id")
+
+    def group_named(self, metric: DataFrame) -> DataFrame:
+        """As `named`, for a metric of a `grouped` table."""
+        names = self.runs.select(_group().alias("run_id"), "strategy", "weather").distinct()
+        return metric.join(F.broadcast(names), "run_id").select(
+            "strategy", "weather", *(name for name in metric.columns if name != "run_id")
         )
+
+
+def _group() -> Column:
+    return F.concat_ws(" / ", "strategy", "weather")
 
 
 def open_lake(folder: str | None = None) -> Tables:
@@ -78,6 +83,8 @@ def open_lake(folder: str | None = None) -> Tables:
             LEADERLESS_LAKE names, else the reference results of this repository.
     The Spark master is that of LEADERLESS_MASTER, by default this machine.
     """
+    # Spark 4 says so at every turn; what is used of pandas here is as it ever was.
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     spark = start(os.environ.get(MASTER, "local[*]"), brief=True)
     return tables_of(spark, folder or os.environ.get(LAKE) or str(REFERENCE))
 

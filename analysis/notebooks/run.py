@@ -18,6 +18,7 @@ FOLDER = Path(__file__).parent
 _ROOT = FOLDER.parents[1]  # the project is not installed: notebooks import it from here
 _CELL_LIMIT_S = 1800
 _SHOWN_LINES = 12
+_QUIET = ["--log-level=ERROR"]  # of the kernel: it warns of its local ports
 
 Progress = Callable[[int, int], None]  # the code cell that begins, from 1; how many there are
 
@@ -74,7 +75,7 @@ def execute(
         on_cell_start=begin,
     )
     try:
-        client.execute(env=surroundings.environment())
+        client.execute(env=surroundings.environment(), extra_arguments=_QUIET)
     except (CellExecutionError, CellTimeoutError, RuntimeError) as error:  # the last: it died
         message = _failure(source, begun, error)
         if target != source:

@@ -1,0 +1,146 @@
+"""The frames that notebooks show: metrics of a lake's runs, with their strategies, as pandas."""
+
+import pandas as pd
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from analysis.metrics.availability import availability
+from analysis.metrics.causes import message_causes
+from analysis.metrics.comparison import comparison, means
+from analysis.metrics.curves import latency_curves
+from analysis.metrics.fairness import node_fairness
+from analysis.metrics.latency import latency_quantiles
+from analysis.metrics.network import messages_by_type
+from analysis.metrics.offsets import offset_order, offset_times, with_late
+from analysis.metrics.recovery import recovery_times
+from analysis.metrics.runs import run_figures
+from analysis.metrics.windows import MAIN, judged, with_fault, with_phase
+from analysis.notebooks.lake import Tables
+
+_GROUP = ["strategy", "weather"]
+
+
+def runs(tables: Tables) -> pd.DataFrame:
+    """What the notebook shows: runs of a kind counted, with their settings and verdicts."""
+    kinds = [*_GROUP, "node_count", "concurrency", "rate_hz", "time_limit_s", "latency_ms"]
+    verdicts = {"true": "valid", "false": "invalid", "unknown": "unknown"}
+    counts = [F.count_if(F.col("valid") == value).alias(name) for value, name in verdicts.items()]
+    grouped = tables.runs.groupBy(kinds).agg(F.count("*").alias("runs"), *counts)
+    return grouped.orderBy("weather", "strategy").toPandas()
+
+
+def curves(tables: Tables) -> pd.DataFrame:
+    """Latency curves of sends and polls, the runs of a strategy and weather taken as one."""
+    return tables.group_named(latency_curves(tables.grouped(tables.operations))).toPandas()
+
+
+def latencies(tables: Tables, by: tuple[str, ...] = ("f",)) -> pd.DataFrame:
+    """Quantiles of acknowledged sends and polls of the main phase, runs of a kind taken as one.
+
+    `by` may name `fault`: what was in force while the operation was under way.
+    """
+    met = with_fault(with_phase(tables.operations, tables.runs), tables.faults)
+    chosen = met.filter("outcome = 'ok' and f in ('send', 'poll')")
+    chosen = chosen.filter(F.col("phase").isNull() | (F.col("phase") == MAIN))
+    quantiles = latency_quantiles(tables.grouped(chosen), by)
+    return tables.group_named(quantiles).orderBy(*_GROUP, *by).toPandas()
+
+
+def causes(tables: Tables) -> pd.DataFrame:
+    """Messages per operation by cause, the mean over the runs of each strategy and weather."""
+    return _mean_messages(tables, message_causes(tables.messages, tables.operations), ["cause"])
+
+
+def types(tables: Tables) -> pd.DataFrame:
+    """Messages per operation by link and type, the mean over the runs of each strategy and weather."""
+    by_type = messages_by_type(tables.messages, tables.operations)
+    return _mean_messages(tables, by_type, ["link", "type"])
+
+
+def _mean_messages(tables: Tables, metric: DataFrame, by: list[str]) -> pd.DataFrame:
+    # A run that has no message of a kind has no row: it counts as 0.
+    counted = tables.runs.groupBy(_GROUP).agg(F.count("*").alias("runs"))
+    summed = (
+        tables.named(metric)
+        .groupBy(*_GROUP, *by)
+        .agg(F.sum("messages_per_operation").alias("total"))
+    )
+    mean = (F.col("total") / F.col("runs")).alias("messages_per_operation")
+    rows = summed.join(counted, _GROUP).select(*_GROUP, *by, mean)
+    return rows.orderBy(*_GROUP, F.desc("messages_per_operation")).toPandas()
+
+
+def single_runs(tables: Tables) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Operations of the main phase, and faults, of the first run of each strategy and weather."""
+    first = tables.runs.groupBy(_GROUP).agg(F.min("run_id").alias("run_id")).select("run_id")
+    operations = with_phase(judged(tables.operations), tables.runs).join(
+        F.broadcast(first), "run_id"
+    )
+    main = operations.filter(F.col("phase").isNull() | (F.col("phase") == MAIN))
+    columns = ["strategy", "weather", "invoked_ns", "latency_ns", "outcome"]
+    faults = tables.faults.join(F.broadcast(first), "run_id")
+    return tables.named(main).select(columns).toPandas(), tables.named(faults).toPandas()
+
+
+def served(tables: Tables) -> pd.DataFrame:
+    """The share of operations that was acknowledged, by what was in force while they were under way."""
+    met = with_fault(with_phase(judged(tables.operations), tables.runs), tables.faults)
+    main = met.filter(F.col("phase").isNull() | (F.col("phase") == MAIN))
+    whole = 1 << 62  # one window over everything
+    shares = availability(tables.grouped(main), whole, by=["fault"]).drop("window_start_ns")
+    return tables.group_named(shares).orderBy(*_GROUP, "fault").toPandas()
+
+
+def recoveries(tables: Tables) -> pd.DataFrame:
+    """Time to recover after each fault."""
+    recovered = recovery_times(tables.operations, tables.faults, tables.runs)
+    return tables.named(recovered).orderBy(*_GROUP, "started_ns").toPandas()
+
+
+def anomalies(tables: Tables) -> pd.DataFrame:
+    """The anomalies that made runs invalid: how many of which, in how many runs."""
+    bad = tables.anomalies.filter("invalidating").groupBy("run_id", "type")
+    of_run = tables.named(bad.agg(F.max("count").alias("count")))
+    grouped = of_run.groupBy(*_GROUP, "type")
+    return (
+        grouped.agg(F.count("*").alias("runs"), F.sum("count").alias("count"))
+        .orderBy(*_GROUP, "type")
+        .toPandas()
+    )
+
+
+def fairness(tables: Tables) -> pd.DataFrame:
+    """Whether the nodes of each run served alike."""
+    fair = node_fairness(tables.operations, tables.runs)
+    return tables.named(fair).orderBy(*_GROUP).toPandas()
+
+
+def compared(tables: Tables, baseline: str) -> pd.DataFrame:
+    """Each strategy against the baseline, with confidence intervals."""
+    figures = run_figures(tables.operations, tables.messages, tables.runs)
+    return comparison(figures, tables.runs, "strategy", baseline).toPandas()
+
+
+def mean_figures(tables: Tables) -> pd.DataFrame:
+    """The figures of each strategy, means over its runs with confidence intervals."""
+    figures = run_figures(tables.operations, tables.messages, tables.runs)
+    return means(figures, tables.runs, "strategy").toPandas()
+
+
+def order(tables: Tables) -> pd.DataFrame:
+    """Holes and messages behind a reader, by strategy, over all of its runs."""
+    counted = tables.named(offset_order(offset_times(tables.operations)))
+    sums = [F.sum(name).alias(name) for name in ("message_count", "hole_count", "late_count")]
+    return counted.groupBy("strategy").agg(F.count("*").alias("runs"), *sums).toPandas()
+
+
+def telling_keys(tables: Tables) -> pd.DataFrame:
+    """Of each strategy the messages of one key of one run: where most came behind a reader.
+
+    Where none did, the key with the most messages.
+    """
+    times = tables.named(with_late(offset_times(tables.operations))).toPandas()
+    keys = ["strategy", "run_id", "key"]
+    counted = times.groupby(keys).agg(late=("is_late", "sum"), messages=("offset", "size"))
+    ranked = counted.reset_index().sort_values(["late", "messages", *keys])
+    return times.merge(ranked.groupby("strategy").tail(1)[keys], on=keys)
