@@ -7,7 +7,7 @@ close events lie; the margin tells how long after the first event each was sent.
 import gzip
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -100,8 +100,9 @@ def _is_init(event: Event) -> bool:
 
 
 def _arrows(events: Sequence[Event]) -> tuple[list[_Arrow], int]:
-    """The messages in order of sending, each with its rows, and where the picture ends."""
+    """The messages in order of sending, then the copies of those that came twice; where it all ends."""
     arrows: dict[int, _Arrow] = {}
+    copies: list[_Arrow] = []
     y = _TOP
     for event in events:
         message = event["message"]
@@ -110,8 +111,12 @@ def _arrows(events: Sequence[Event]) -> tuple[list[_Arrow], int]:
             arrows[message["id"]] = _Arrow(message, event["time"], y)
         elif message["id"] in arrows:
             y += _RECEIVE_ROW
-            arrows[message["id"]].end_y = y
-    return list(arrows.values()), y
+            arrow = arrows[message["id"]]
+            if arrow.end_y is not None:
+                arrow = replace(arrow)
+                copies.append(arrow)
+            arrow.end_y = y
+    return [*arrows.values(), *copies], y
 
 
 def _columns(arrows: Sequence[_Arrow]) -> list[str]:
@@ -221,4 +226,5 @@ def _milliseconds(duration_ns: int) -> str:
 
 def _summary(arrows: Sequence[_Arrow], columns: Sequence[str]) -> str:
     lost = sum(arrow.end_y is None for arrow in arrows)
-    return f"{len(arrows)} messages between {len(columns)} parties, {lost} of them lost"
+    count = len({arrow.message["id"] for arrow in arrows})
+    return f"{count} messages between {len(columns)} parties, {lost} of them lost"

@@ -169,3 +169,11 @@ def test_services_are_the_last_columns_and_clients_stand_beside_their_node():
 def test_a_message_may_hold_what_no_document_may():
     sent = message(1, "c1", "n0", type="echo", echo="\x00\ud800\uffff")
     ElementTree.fromstring(lamport_svg([event("send", 0, sent)], "odd").encode())
+
+
+def test_a_message_that_comes_twice_has_two_arrows():
+    def arrows(events):
+        return ElementTree.fromstring(lamport_svg(events, "")).findall(f".//{SVG}path[@marker-end]")
+
+    once = JOURNAL[2:]
+    assert len(arrows([*once, event("recv", 9, SEND)])) == len(arrows(once)) + 1
