@@ -27,7 +27,7 @@ MAELSTROM = Path(__file__).parents[2] / "maelstrom"
 OUTPUT = "output.log"
 EMBEDDED, JEPSEN = "embedded", "jepsen"
 _TICK_S = 0.25
-_STOP_GRACE_S = 30.0
+_STOP_GRACE_S = 10.0
 # After so many seconds beyond its own a run is given up; the real tool plots for minutes.
 _JUDGING_LIMIT_S = {EMBEDDED: 120.0, JEPSEN: 900.0}
 _NAME_LIMIT = 120
@@ -157,8 +157,10 @@ def _watch(line: Sequence[str], place: Path, output: int, limit_s: float, tick: 
 
 
 def _stop(process: "subprocess.Popen[bytes]") -> int:
-    """SIGTERM, on which a bench stops its nodes and judges what it has; in the end SIGKILL."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
+    """SIGTERM, on which a bench stops its nodes and judges what it has; again, on which it leaves
+    that; in the end SIGKILL.
+    """
+    for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, number)
         with contextlib.suppress(subprocess.TimeoutExpired):
