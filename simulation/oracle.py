@@ -1,13 +1,15 @@
 """The log said naively: a list of entries as the store accepted them, and what everybody may say of it.
 
-The oracle sees every change of a register and every answer to a request. It knows the shape of the head
-register and of nothing else. Whatever it finds raises `Breach`, whose text begins with the name that the
+The oracle sees every change of a register and every answer to a request. It knows the shape of the registers
+and nothing of the code that fills them. Whatever it finds raises `Breach`, whose text begins with the name that the
 invariant has in the design, in the models and in the code.
 """
 
 from bisect import bisect_right
 from typing import Any, NamedTuple
 
+from leaderless.core.headlog.compaction import CLAIM
+from leaderless.core.lease import LEASE_S, NEVER_TAKEN
 from leaderless.wire.errors import ErrorCode
 
 HEAD = "head"
@@ -60,6 +62,7 @@ class Oracle:
         self._held: set[tuple[str, Any]] = set()  # (key, msg) in the log
         self._sent: set[tuple[str, Any]] = set()
         self._refused: set[tuple[str, Any]] = set()
+        self._claim_moved_s = 0.0  # when the claim of compaction was last changed
         self._commits_asked: dict[str, int] = {}
         self._commits_told: dict[str, dict[str, int]] = {}  # node -> what it acknowledged, alive
 
@@ -72,9 +75,20 @@ class Oracle:
         elif register.startswith(("segment/", "run/")):
             dead = new == {"deleted": True} and register.startswith("segment/")
             require(old in (None, new) or dead, "SegmentsImmutable", f"{register} changed")
+        elif register == CLAIM:
+            self._claim_changed(old or NEVER_TAKEN, new, now_s)
         elif register == "compacted" and old:
             for name in ("cursor", "epoch"):
                 require(new[name] >= old[name], "CursorNeverMovesBack", f"{name}: {old} -> {new}")
+
+    def _claim_changed(self, old: Any, new: Any, now_s: float) -> None:
+        stood_s, self._claim_moved_s = now_s - self._claim_moved_s, now_s
+        if new["owner"] in (None, old["owner"]):
+            return
+        text = f"{old} became {new} after {stood_s:.3f} s"
+        require(new["epoch"] > old["epoch"], "OneLiveClaim", f"no epoch of its own: {text}")
+        free = old["owner"] is None or stood_s >= LEASE_S
+        require(free, "OneLiveClaim", f"taken from the living: {text}")
 
     def _head_changed(self, old: Any, new: Any, now_s: float) -> None:
         known = len(self.entries) - new["base"]

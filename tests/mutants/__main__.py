@@ -1,40 +1,64 @@
-"""Print the table of mutants: `python -m tests.mutants > docs/mutants.md`; names of mutants choose some."""
+"""Write docs/mutants.md: `python -m tests.mutants > docs/mutants.md`; names choose some."""
 
-import sys
+import os
+from collections.abc import Iterator
 
 import click
 
-from simulation.garbage import collected_quietly
-from tests.mutants.kill import SEEDS_MAX, kill
-from tests.mutants.mutants import MUTANTS
+from simulation.pool import spread
+from tests.mutants.cases import CASES, SECTIONS
+from tests.mutants.kill import SEEDS_MAX, Kill
 
 HEADER = f"""\
-# Mutants of the leaderless log
+# What the simulator finds
 
-Each breaks one rule of the core by a few words (`tests/mutants/mutants.py`) and must be killed by a simulated
-world (`tests/sim`), whose oracle names the invariant that no longer holds. `seeds` is how many worlds that
-took, counted from seed 0; {SEEDS_MAX} are tried. Written by `python -m tests.mutants > docs/mutants.md`.
-
-| mutant | the rule it breaks | caught by | seeds |
-|---|---|---|---|"""
+Each of these is wrong in one way that is known, and must be found by `./maelstrom simulate` within {SEEDS_MAX} seeds.
+`seeds` is how many that took, counted from seed 0; options that are not named in `tests/mutants` were drawn.
+Written by `python -m tests.mutants > docs/mutants.md`; `tests/mutants/test_mutants.py` holds it.
+"""
+COLUMNS = "| what | the rule it breaks | caught by | seeds |\n|---|---|---|---|"
 
 
 @click.command()
 @click.argument("names", nargs=-1)
-def main(names: tuple[str, ...]) -> None:
-    """Kill the mutants NAMES, or all; the exit status is 1 if one survives."""
-    chosen = [mutant for mutant in MUTANTS if not names or mutant.name in names]
+@click.option("--seeds", default=SEEDS_MAX, show_default=True, help="Try so many.")
+@click.option("--jobs", type=int, help="Processes; one a core.")
+def main(names: tuple[str, ...], seeds: int, jobs: int | None) -> None:
+    """Find what is wrong with NAMES, or with all; the exit status is 1 if something survives."""
+    chosen = [name for name in CASES if not names or name in names]
+    if unknown := sorted(set(names) - set(CASES)):
+        raise click.UsageError(f"no {', '.join(unknown)} here; there are {', '.join(CASES)}")
+    found: dict[str, Kill | None] = {}
+    work = [(name, seeds) for name in chosen]
+    for name, killed in spread(look_for, work, jobs or os.cpu_count() or 1):
+        found[name] = killed
+        click.echo(f"{len(found)} of {len(chosen)}: {name}, {killed or 'survives'}", err=True)
     click.echo(HEADER)
-    killed = 0
-    for mutant in chosen:
-        with collected_quietly():
-            found = kill(mutant, range(SEEDS_MAX))
-        killed += found is not None
-        how = f"`{found.caught_by}` | {found.seeds}" if found else f"**survives** | {SEEDS_MAX}"
-        click.echo(f"| `{mutant.name}` | {mutant.rule} | {how} |")
-        sys.stdout.flush()
-    click.echo(f"\n{killed} of {len(chosen)} killed.")
-    raise SystemExit(killed < len(chosen))
+    for line in table(found, seeds):
+        click.echo(line)
+    raise SystemExit(None in found.values())
+
+
+def look_for(work: tuple[str, int]) -> tuple[str, Kill | None]:
+    """One case, in whatever process."""
+    name, seeds = work
+    return name, CASES[name].kill(range(seeds))
+
+
+def table(found: dict[str, Kill | None], seeds: int) -> Iterator[str]:
+    """The document after its header."""
+    for title, cases in SECTIONS.items():
+        rows = [row(name, found[name], seeds) for name, *_ in cases if name in found]
+        if rows:
+            yield from (f"## {title}\n", COLUMNS, *rows, "")
+    killed = sum(each is not None for each in found.values())
+    yield f"{killed} of {len(found)} found."
+
+
+def row(name: str, killed: Kill | None, seeds: int) -> str:
+    """One line of the table."""
+    how = f"`{killed.caught_by}` | {killed.seeds}" if killed else f"**survives** | {seeds}"
+    return f"| `{name}` | {CASES[name].rule} | {how} |"
 
 
 if __name__ == "__main__":

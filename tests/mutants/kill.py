@@ -1,41 +1,37 @@
-"""Kills mutants: runs worlds with the broken core until one of them shows it."""
+"""Kills mutants: simulates the broken core until a seed shows it."""
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple
+from unittest.mock import patch
 
-from leaderless.core.headlog.view import InvariantBroken
-from simulation.oracle import Breach
-from tests.mutants.mutant import Mutant, StaleMutant
-from tests.sim.scenario import Scenario
-from tests.sim.world import run
+from simulation import patience
+from simulation.judge import simulate
+from simulation.nodes import MakeSpeaker
+from simulation.scenario import Scenario
 
 SEEDS_MAX = 500
+CPU_S_MAX = 10.0
 
 
 class Kill(NamedTuple):
-    """How a mutant died: after how many seeds, and which invariant named it."""
+    """How a wrong node was found out: after how many seeds, and by what."""
 
     seeds: int
     caught_by: str
 
 
-def kill(mutant: Mutant, seeds: Iterable[int]) -> Kill | None:
-    """The first seed that shows what is broken; None when the mutant survives them all."""
-    with mutant.alive():
+def kill(
+    alive: AbstractContextManager[None],
+    world: Mapping[str, Any],
+    seeds: Iterable[int] = range(SEEDS_MAX),
+    speaker: MakeSpeaker | None = None,
+) -> Kill | None:
+    """The first seed that shows what is broken inside `alive`; None when it survives them all."""
+    # A mutant that loops for ever is found as soon as no run of the real core takes as long.
+    with alive, patch.object(patience, "CPU_S_MAX", CPU_S_MAX):
         for tried, seed in enumerate(seeds, 1):
-            caught_by = _symptom(Scenario.draw(seed)._replace(**mutant.world))
-            if caught_by:
-                return Kill(tried, caught_by)
+            report = simulate(Scenario.draw(seed, world), speaker=speaker)
+            if report.failures:
+                return Kill(tried, report.names[0])
     return None
-
-
-def _symptom(scenario: Scenario) -> str | None:
-    try:
-        anomalies = run(scenario).anomalies()
-    except (Breach, InvariantBroken) as broken:
-        return str(broken).partition(":")[0]
-    except StaleMutant:
-        raise
-    except Exception as crash:
-        return f"NeverCrashes ({type(crash).__name__})"
-    return anomalies[0] if anomalies else None

@@ -15,14 +15,28 @@ RENAME = """
                 if not self._is_in_log(batch):
                     batch = batch._replace(seq=batch.seq + 0.001)"""
 # Worlds in which something is frequent.
-BUSY = {"nodes": 4, "clients_per_node": 4, "rate": 300.0, "hop_ms": 20.0}
-FENCED = {"acts": ("fence",), "interval_s": 0.3}
+BUSY = {"nodes": 4, "clients": 4, "rate": 300.0, "latency_ms": 20, "latency_dist": "exponential"}
+UNSURE = {"nemesis": ("loss", "store"), "nemesis_interval_s": 0.3}
+FENCED = {"nemesis": ("slow", "store", "fence"), "nemesis_interval_s": 0.3}
 COMPACTED = {
     "nodes": 5,
     "seal_entries": 3,
     "segments_per_run": 2,
-    "acts": ("kill",),
-    "interval_s": 0.3,
+    "nemesis": ("kill", "store"),
+    "nemesis_interval_s": 0.3,
+    "nemesis_targets": "one",
+}
+# A worker that was taken for dead comes back.
+STALE = {
+    "nodes": 3,
+    "rate": 100.0,
+    "time_limit_s": 20.0,
+    "seal_entries": 3,
+    "segments_per_run": 2,
+    "nemesis": ("pause", "slow", "store"),
+    "nemesis_interval_s": 3.0,
+    "nemesis_targets": "minority",
+    "combine": False,
 }
 
 
@@ -33,7 +47,7 @@ MUTANTS = [
         "a committer adds a batch only if the log does not hold it",
         f"{COMMITTER}._eligible",
         (("if self._replica.view.contains(batch.writer, batch.seq):", "if False:"),),
-        {"loss": 0.1, "late": 0.1},
+        UNSURE,
     ),
     Mutant(
         "ack-before-commit",
@@ -68,7 +82,7 @@ MUTANTS = [
                 f"yield Wait(job.done){RENAME}",
             ),
         ),
-        {"loss": 0.1, "late": 0.1, "combine": False},
+        UNSURE | {"combine": False},
     ),
     Mutant(
         "new-id-after-hand-over",
@@ -141,14 +155,28 @@ MUTANTS = [
         "a batch is committed in its own epoch or never",
         f"{COMMITTER}._eligible",
         (("if head.fenced or batch.epoch != head.epoch:", "if head.fenced:"),),
-        BUSY | FENCED | {"late": 0.1},
+        BUSY | FENCED,
     ),
     Mutant(
         "epoch-kept",
         "every fence raises the epoch",
         "core.headlog.head:Head.with_state",
         (("epoch=self.epoch + 1", "epoch=self.epoch"),),
-        BUSY | FENCED | {"late": 0.1},
+        BUSY | FENCED,
+    ),
+    Mutant(
+        "old-batch-kept-alive",
+        "a batch of an older epoch is given up, and its sends go into a new one",
+        f"{DELIVERY}._is_alive",
+        (("return head.epoch == batch.epoch and not head.fenced", "return not head.fenced"),),
+        BUSY | FENCED,
+    ),
+    Mutant(
+        "switch-of-unknown-outcome",
+        "a fence is done when the compare-and-set is known to have replaced the head",
+        "core.strategies.leaderless:LeaderlessLog._set_state",
+        (("if isinstance(outcome, Ok):", "if outcome is not None:"),),
+        BUSY | FENCED,
     ),
     # ---------------------------------------------------------------- segments and runs
     Mutant(
@@ -189,6 +217,40 @@ MUTANTS = [
         (('while not index["runs"] or index["runs"][-1]["end"] <= head.base:', "while True:"),),
         COMPACTED | {"rate": 300.0},
     ),
+    Mutant(
+        "stale-worker-takes-over",
+        "a worker whose claim is older than the index's leaves it alone",
+        f"{COMPACTOR}._take_over",
+        (('if index["epoch"] >= self._claims.epoch:', "if False:"),),
+        STALE,
+    ),
+    Mutant(
+        "index-put",
+        "the index of runs is replaced by compare-and-set from the one that was read",
+        f"{COMPACTOR}._update",
+        (
+            (
+                "if not (yield from replace(COMPACTED, old, new)):",
+                "from leaderless.core.messages import Ok, Put\n"
+                "        if not isinstance((yield Put(COMPACTED, new)), Ok):",
+            ),
+        ),
+        STALE,
+    ),
+    Mutant(
+        "claim-in-the-old-epoch",
+        "every claim has an epoch of its own",
+        "core.lease:Lease.take",
+        (('"epoch": found["epoch"] + 1', '"epoch": found["epoch"] or 1'),),
+        COMPACTED,
+    ),
+    Mutant(
+        "claim-of-the-living",
+        "a lease is taken from its owner only when its register has stood still",
+        "core.lease:Lease.seek",
+        (("yield Sleep(self._clock.now + LEASE_S)", "yield Sleep(self._clock.now)"),),
+        COMPACTED,
+    ),
     # ---------------------------------------------------------------- reads
     Mutant(
         "confirmed-when-answered",
@@ -201,7 +263,7 @@ MUTANTS = [
         "a peer's answer is as fresh as the peer's own last look at the store",
         f"{REPLICA}.learn",
         (("self._confirm(asked_at + answer.held_s)", "self._confirm(self._clock.now)"),),
-        BUSY | {"freshness_s": 0.05, "late": 0.1, "combine": True},
+        BUSY | {"freshness_ms": 50.0, "nemesis": ("slow", "store"), "combine": True},
     ),
     Mutant(
         "older-read-joined",
@@ -214,7 +276,7 @@ MUTANTS = [
             ),
             ("reading is None or reading.since < oldest", "reading is None"),
         ),
-        BUSY | {"freshness_s": 0.0},
+        BUSY | {"freshness_ms": 0.0},
     ),
     Mutant(
         "poll-skips",

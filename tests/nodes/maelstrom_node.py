@@ -55,12 +55,14 @@ class Node:
 
     def run(self):
         for line in sys.stdin:
-            message = json.loads(line)
-            body = message["body"]
-            if "in_reply_to" in body:
-                self._waiting.pop(body["in_reply_to"], _ignore)(body)
-            else:
-                self._handlers[body["type"]](message)
+            self.receive(json.loads(line))
+
+    def receive(self, message):
+        body = message["body"]
+        if "in_reply_to" in body:
+            self._waiting.pop(body["in_reply_to"], _ignore)(body)
+        else:
+            self._handlers[body["type"]](message)
 
     def _init(self, request):
         self.id = request["body"]["node_id"]

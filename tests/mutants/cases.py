@@ -1,0 +1,59 @@
+"""Everything that is known to be wrong: mutants of the core, weak strategies, faulty nodes."""
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from simulation.nodes import MakeSpeaker
+from tests.mutants.faulty import FAULTY, speaker_of, world_of
+from tests.mutants.kill import Kill, kill
+from tests.mutants.mutant import Mutant
+from tests.mutants.mutants import MUTANTS
+
+
+class Case(NamedTuple):
+    """Something wrong: `rule` is what it breaks, `world` the options in which that shows soonest."""
+
+    name: str
+    rule: str
+    world: Mapping[str, Any]
+    mutant: Mutant | None = None
+    speaker: MakeSpeaker | None = None
+
+    def kill(self, seeds: range) -> Kill | None:
+        """Look for it in these seeds."""
+        alive: AbstractContextManager[None] = self.mutant.alive() if self.mutant else nullcontext()
+        return kill(alive, self.world, seeds, self.speaker)
+
+
+WEAK = [
+    Case("prefetch", "offsets are shown in their order", {"strategy": "prefetch", "nemesis": ()}),
+    Case(
+        "leader, killed",
+        "what was acknowledged outlives its node",
+        {"strategy": "leader", "nemesis": ("kill",)},
+    ),
+    Case(
+        "leader, partitioned",
+        "a lost push is repeated",
+        {"strategy": "leader", "nemesis": ("partition",)},
+    ),
+]
+
+
+def _of(mutant: Mutant) -> Case:
+    world = MappingProxyType({"strategy": "leaderless", **mutant.world})
+    return Case(mutant.name, mutant.rule, world, mutant)
+
+
+def _of_script(script: str, wrong: str) -> Case:
+    return Case(script, wrong, world_of(script), speaker=speaker_of(script))
+
+
+SECTIONS: dict[str, list[Case]] = {
+    "Mutants of the leaderless log": [_of(each) for each in MUTANTS],
+    "Strategies that are weak": WEAK,
+    "Faulty nodes (`tests/nodes`)": [_of_script(*each) for each in FAULTY.items()],
+}
+CASES = {case.name: case for cases in SECTIONS.values() for case in cases}

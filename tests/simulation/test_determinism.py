@@ -1,0 +1,54 @@
+"""The same seed is the same run to the byte: in another process, with another order of sets."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from simulation.judge import simulate
+from simulation.scenario import Scenario
+
+ROOT = Path(__file__).parents[2]
+SEEDS = """
+from simulation.judge import simulate
+from simulation.scenario import Scenario
+for strategy in ("leaderless", "cas", "prefetch-sealed", "prefetch", "leader"):
+    for faults in ((), ("partition", "kill", "pause", "loss", "duplicate", "slow", "store", "fence")):
+        given = {"strategy": strategy, "nemesis": faults, "nodes": 5, "nemesis_interval_s": 0.3}
+        for seed in (7, 8):
+            report = simulate(Scenario.draw(seed, given))
+            print(strategy, len(faults), seed, report.names, report.digest)
+"""
+
+
+def output_of(command: list[str], hash_seed: str) -> str:
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=100, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.process
+def test_the_hash_seed_changes_nothing() -> None:
+    command = [sys.executable, "-c", SEEDS]
+    first, second = (output_of(command, hash_seed) for hash_seed in ("1", "2"))
+    assert first == second
+    assert len(first.splitlines()) == 20
+
+
+@pytest.mark.process
+def test_the_last_line_of_the_command_is_the_digest() -> None:
+    command = [str(ROOT / "maelstrom"), "simulate", "--seed", "7"]
+    first, second = (output_of(command, seed).splitlines()[-1] for seed in ("1", "2"))
+    assert first == second
+    assert first == f"digest: {simulate(Scenario.draw(7)).digest}"
+
+
+def test_another_seed_is_another_run() -> None:
+    given = {"strategy": "leaderless", "nemesis": ()}
+    digests = {simulate(Scenario.draw(seed, given)).digest for seed in range(5)}
+    assert len(digests) == 5
