@@ -10,7 +10,6 @@ import re
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import cycle
 from statistics import median
 from typing import Any
 
@@ -20,11 +19,13 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
+from analysis.colours import colours
 from analysis.pages.figures import Figures, Row
 
 INK = "#010203"  # stands for currentColor, which matplotlib does not know
-LINKS = {"client": "#8a8f98", "node-store": "#3b82c4", "node-node": "#e08a3c"}
-OUTCOMES = {"ok": "#3fa06a", "fail": "#c9a227", "info": "#d0553f", "open": "#8a8f98"}
+# As in Lamport diagrams and timelines, a little lighter: they are seen on dark too.
+LINKS = {"client": "#2f83c5", "node-store": "#1fa37c", "node-node": "#c9822f"}
+OUTCOMES = {"ok": "#2f83c5", "fail": "#d0452b", "info": "#e0a11b", "open": "#8a8f98"}
 QUANTILE_LINES = {"latency_ns_p50": "p50", "latency_ns_p99": "p99", "latency_ns_max": "max"}
 _COLOURS = {"p50": "#3b82c4", "p99": "#e08a3c", "max": "#8a8f98"}
 FAULTS = {
@@ -37,7 +38,6 @@ FAULTS = {
     "store": "#3fa06a",
     "fence": "#7d6a4f",
 }
-_SERIES = ("#3b82c4", "#e08a3c", "#3fa06a", "#b05bd6", "#d0553f", "#7d6a4f", "#2ba5a5")
 OTHER_FAULT = "#8a8f98"
 _DRAWING = threading.Lock()  # matplotlib's settings are global
 _STYLE: dict[str, Any] = {
@@ -250,20 +250,20 @@ def dots(rows: Sequence[tuple[str, str, Sequence[float]]], unit: str) -> str:
     """A row for each case: a dot for each repetition, and a bar at the median.
 
     Args:
-        rows: name, what decides the colour, values.
+        rows: name, strategy (which has a colour of its own), values.
         unit: what the values are.
     The axis is logarithmic where the values span more than a decade.
     """
     every = [value for _, _, values in rows for value in values]
     logarithmic = bool(every) and max(every) > 10 * min(every) > 0
-    colours = dict(zip(dict.fromkeys(group for _, group, _ in rows), cycle(_SERIES), strict=False))
+    colour_of = colours(strategy for _, strategy, _ in rows)
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
-        for at, (_, group, values) in enumerate(reversed(rows)):
-            axes.plot(values, [at] * len(values), "o", ms=5, alpha=0.7, color=colours[group])
+        for at, (_, strategy, values) in enumerate(reversed(rows)):
+            axes.plot(values, [at] * len(values), "o", ms=5, alpha=0.7, color=colour_of[strategy])
             if values:
-                axes.plot([median(values)], [at], "|", ms=16, mew=2, color=colours[group])
+                axes.plot([median(values)], [at], "|", ms=16, mew=2, color=colour_of[strategy])
         axes.set_yticks(range(len(rows)), [name for name, _, _ in reversed(rows)])
         axes.set_ylim(-0.6, len(rows) - 0.4)
         axes.tick_params(axis="y", length=0)
