@@ -5,6 +5,8 @@ from importlib import import_module
 
 import click
 
+from bench.stdout import lenient_stdout
+
 EXIT_BAD_ARGUMENTS, EXIT_CRASHED = 254, 255
 
 # Sub-command -> what it does, and the module in which it is a function of that name.
@@ -42,7 +44,8 @@ def cli() -> None:
 def main() -> None:
     """Run the command line, with the exit statuses of the real tool."""
     try:
-        cli.main(prog_name="maelstrom", standalone_mode=False)
+        with lenient_stdout():
+            cli.main(prog_name="maelstrom", standalone_mode=False)
     except click.ClickException as error:
         error.show()
         sys.exit(EXIT_BAD_ARGUMENTS)

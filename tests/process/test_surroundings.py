@@ -168,6 +168,16 @@ def test_what_a_wrapper_started_does_not_outlive_a_killed_bench(bench, tmp_path)
     wait_until(lambda: not leftovers(tmp_path))
 
 
+def test_a_stdout_that_is_full_or_gone_changes_no_verdict(bench):
+    command = bench.command(bench.node())
+    with Path("/dev/full").open("w") as full:
+        assert subprocess.run(command, stdout=full, check=False, timeout=60).returncode == 0
+    process = subprocess.Popen(command, stdout=subprocess.PIPE)
+    process.stdout.close()
+    assert process.wait(timeout=60) == 0
+    assert bench.results["valid?"] is True
+
+
 def options(bench, **more):
     own = {"workload": "echo", "bin": str(bench.node()), "args": (), "nodes": ("n0",)}
     own |= {"concurrency": 2, "rate": 100.0, "time_limit_s": 1, "seed": "7"}
