@@ -156,7 +156,15 @@ class Processes:
 
     def start(self, process: Process, request: Request | None = None) -> None:
         """Run a new process until it waits; if it ever fails, that is the answer to `request`."""
-        self._run((process, request, 0), None)
+        running = process, request, 0
+        try:
+            for (
+                wish
+            ) in process:  # not `_run`: nobody wants a result, and its end costs no exception
+                if not self._grant(running, wish):
+                    break
+        except Exception as error:
+            self._failed(running, error)
         self._run_ready()
 
     def answer(self, answer: StoreAnswer | PeerAnswer) -> None:

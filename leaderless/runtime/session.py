@@ -16,7 +16,6 @@ from leaderless.core.messages import (
     PeerCall,
     Reply,
     Request,
-    RequestEvent,
     StoreAnswer,
     StoreCall,
     Tell,
@@ -106,27 +105,26 @@ class Session:
             )
             return
         request = Request(src, msg_id)
-        if self._identity is None:
-            self._node = dest  # an error before init needs a sender too
-        if body["type"] == "init":
-            self._init(request, body)
-        elif self._machine is None:
-            self._refuse(
-                request, ErrorCode.TEMPORARILY_UNAVAILABLE, "not initialised: send init first"
-            )
-        else:
-            event = self._parse(request, body, size)
-            if event is not None:
-                self._carry_out(self._machine.step(event, now))
-
-    def _parse(self, request: Request, body: Body, size: int) -> RequestEvent | None:
+        if self._machine is None or body["type"] == "init":
+            self._greet(request, dest, body)
+            return
         try:
-            return bodies.parse(request, body, size)
+            event = bodies.parse(request, body, size)
         except bodies.MalformedRequest as malformed:
             self._refuse(request, ErrorCode.MALFORMED_REQUEST, str(malformed))
         except bodies.NotSupported as unsupported:
             self._refuse(request, ErrorCode.NOT_SUPPORTED, str(unsupported))
-        return None
+        else:
+            self._carry_out(self._machine.step(event, now))
+
+    def _greet(self, request: Request, dest: str, body: Body) -> None:
+        if self._identity is None:
+            self._node = dest  # an error before init needs a sender too
+        if body["type"] == "init":
+            self._init(request, body)
+        else:
+            text = "not initialised: send init first"
+            self._refuse(request, ErrorCode.TEMPORARILY_UNAVAILABLE, text)
 
     def _init(self, request: Request, body: Body) -> None:
         node, nodes = body.get("node_id"), body.get("node_ids")
@@ -155,18 +153,18 @@ class Session:
         for effect in effects:
             match effect:
                 case Reply():
-                    (src, msg_id), answer = effect
+                    (dest, msg_id), answer = effect
                     body = bodies.body_of(answer)
                     body["in_reply_to"] = msg_id
-                    self._send(src, body)
                 case StoreCall():
-                    self._send(lin_kv.SERVICE, lin_kv.body_of(effect))
+                    dest, body = lin_kv.SERVICE, lin_kv.body_of(effect)
                 case PeerCall():
-                    self._send(effect.dest, bodies.question_of(effect))
-                case Tell(dest, share):
-                    self._send(dest, bodies.body_of_share(share))
+                    dest, body = effect.dest, bodies.question_of(effect)
+                case Tell():
+                    dest, body = effect.dest, bodies.body_of_share(effect.share)
                 case _:
                     assert_never(effect)
+            self._send(dest, body)
 
     def _send(self, dest: str, body: Body) -> None:
         self._lines.append(encode(self._node, dest, body))

@@ -53,10 +53,10 @@ class Consumer:
         view, memory = self._replica.view, self._memory
         msgs, old = {}, []
         for key, offset in event.offsets.items():
-            if not view.is_in_memory(key, offset):
-                old.append(key)
-            elif run := view.read(key, offset):
+            if run := view.read(key, offset):
                 msgs[key] = run
+            elif run is None:
+                old.append(key)
         if old:
             found = yield Together([memory.read(key, event.offsets[key]) for key in old])
             msgs |= {key: run for key, run in zip(old, found, strict=True) if run}

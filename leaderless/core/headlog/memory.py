@@ -45,8 +45,9 @@ class Memory:
     def read(self, key: str, offset: int) -> Generator[Any, Any, list[list[Any]]]:
         """A contiguous run of a key from `offset` on, from memory or else from the store."""
         view = self._replica.view
-        if view.is_in_memory(key, offset):
-            return view.read(key, offset)
+        run = view.read(key, offset)
+        if run is not None:
+            return run
         register = view.archive.register_of(key, max(0, offset))
         assert register is not None, "what is not in memory is archived"
         return messages_in((yield from read(register)), key, offset)

@@ -3,7 +3,6 @@
 The fold asserts the invariants that it can see, by their names in `design.md` and in the models.
 """
 
-from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,7 +10,7 @@ from leaderless.core.headlog.archive import Archive
 from leaderless.core.headlog.head import Entry
 from leaderless.core.headlog.runs import Run
 
-RECENT_ENTRIES = 2_048  # kept as they are, for peers that lack them
+RECENT_ENTRIES = 2_048  # kept as they are, for peers that lack them; up to twice as many
 POLL_MESSAGES = 4_096  # a key in one answer; the rest is one poll further on
 
 
@@ -38,7 +37,7 @@ class View:
         self.archive = Archive()
         self.committed: dict[str, int] = {}
         self.writers: dict[str, int] = {}
-        self._recent: deque[Entry] = deque(maxlen=RECENT_ENTRIES)
+        self._recent: list[Entry] = []
 
     def fold(self, slot: int, entries: list[Entry]) -> None:
         """Take the entries of slots `slot` and on; those already known are passed over."""
@@ -46,6 +45,8 @@ class View:
             raise InvariantBroken(f"ViewIsPrefix: slot {slot} after {self.slot}")
         for entry in entries[self.slot - slot :] if slot < self.slot else entries:
             self._fold(entry)
+        if len(self._recent) > 2 * RECENT_ENTRIES:
+            del self._recent[:-RECENT_ENTRIES]
 
     def _fold(self, entry: Entry) -> None:
         writer, seq, appends, commits = entry
@@ -57,9 +58,7 @@ class View:
         if writer in self.placed:
             self.placed[writer] = {key: first for key, (first, _) in appends.items()}
         for key, (first, msgs) in appends.items():
-            if first != (end := self.end(key)):
-                raise InvariantBroken(f"OffsetsDense: key {key!r} at {first} after {end}")
-            self._extend(key, msgs)
+            self._extend(key, first, msgs)
         for key, offset in commits.items():
             if offset > self.committed.get(key, -1):
                 self.committed[key] = offset
@@ -73,9 +72,8 @@ class View:
         if run["end"] <= self.slot:
             return
         for key, (first, msgs) in run["keys"].items():
-            if first > (end := self.end(key)):
-                raise InvariantBroken(f"OffsetsDense: key {key!r} at {first} after {end}")
-            self._extend(key, msgs[end - first :])
+            known = max(0, self.end(key) - first)
+            self._extend(key, first + known, msgs[known:])
         for key, offset in run["commits"].items():
             self.committed[key] = max(offset, self.committed.get(key, offset))
         for writer, (seq, placed) in run["writers"].items():
@@ -93,28 +91,23 @@ class View:
     def since(self, slot: int) -> list[Entry] | None:
         """The entries from `slot` on, None when they are no longer at hand."""
         start = slot - (self.slot - len(self._recent))
-        if start < 0:
-            return None
-        recent = self._recent
-        return [recent[place] for place in range(start, len(recent))]
+        return self._recent[start:] if start >= 0 else None
 
     def end(self, key: str) -> int:
         """The next offset of a key."""
         return self.first.get(key, 0) + len(self.messages.get(key, ()))
 
-    def read(self, key: str, offset: int) -> list[list[Any]]:
+    def read(self, key: str, offset: int) -> list[list[Any]] | None:
         """`[[offset, msg], ...]` from the first message at or after `offset`: a contiguous run.
 
-        `offset` must not be below what is in memory.
+        None when it would begin below what is in memory.
         """
         first = self.first.get(key, 0)
         start = max(0, offset) - first
+        if start < 0:
+            return None
         msgs = self.messages.get(key, ())[start : start + POLL_MESSAGES]
         return [[at, msg] for at, msg in enumerate(msgs, start + first)]
-
-    def is_in_memory(self, key: str, offset: int) -> bool:
-        """Whether `read` can answer from `offset` on."""
-        return max(0, offset) >= self.first.get(key, 0)
 
     def evict(self, register: str, run: Run) -> None:
         """Move out of memory what `register` holds, if it is the oldest run that is in memory."""
@@ -129,8 +122,11 @@ class View:
             self.archive.add(key, end - 1, register)
         self.resident = run["end"]
 
-    def _extend(self, key: str, msgs: list[Any]) -> None:
-        self.messages.setdefault(key, []).extend(msgs)
+    def _extend(self, key: str, first: int, msgs: list[Any]) -> None:
+        log = self.messages.setdefault(key, [])
+        if first != (end := self.first.get(key, 0) + len(log)):
+            raise InvariantBroken(f"OffsetsDense: key {key!r} at {first} after {end}")
+        log += msgs
         for msg in msgs:
             self.bytes += _weight(msg)
 
