@@ -1,8 +1,8 @@
 """The log said naively: a list of entries as the store accepted them, and what everybody may say of it.
 
 The oracle sees every change of a register and every answer to a request. It knows the shape of the registers
-and nothing of the code that fills them. Whatever it finds raises `Breach`, whose text begins with the name that the
-invariant has in the design, in the models and in the code.
+and nothing of the code that fills them. Whatever it finds raises `Breach`, whose text begins with the name
+that the invariant has in the design, in the models and in the code.
 """
 
 from bisect import bisect_right

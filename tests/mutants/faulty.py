@@ -64,7 +64,10 @@ def speaker_of(script: str) -> Callable[[str, int], Speaker]:
         with patch.object(sys, "path", [str(FOLDER), *sys.path]):
             import maelstrom_node  # type: ignore[import-not-found]
 
-            with patch.object(maelstrom_node.Node, "run", lambda node: made.append(node)):
+            def run(node: Any) -> None:
+                made.append(node)
+
+            with patch.object(maelstrom_node.Node, "run", run):
                 run_path(str(FOLDER / script), run_name="__main__")
         return Script(made[0])
 

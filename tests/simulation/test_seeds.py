@@ -42,6 +42,7 @@ def test_what_failed_once(regression: Regression) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("first", range(10_000, 12_000, 100))
 def test_many_seeds(first: int) -> None:
     for seed in range(first, first + 100):

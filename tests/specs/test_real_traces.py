@@ -11,25 +11,34 @@ import pytest
 from leaderless.core.headlog.trace import written
 from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.core.strategy import Context
-from simulation.garbage import collected_quietly
+from simulation.judge import simulate
+from simulation.scenario import Scenario
 from specs.tools.traces import FIELDS, Trace
 from specs.tools.validate import validate
-from tests.sim.scenario import Scenario
-from tests.sim.world import run
 
 Events = list[dict[str, Any]]
 
-SMALL = {"seal_entries": 3, "segments_per_run": 2, "hop_ms": 5.0}
-LOSSY = {"nodes": 2, "rate": 60.0, "fault_s": 1.0, "loss": 0.1}
-LATE = {"rate": 60.0, "fault_s": 1.0, "hop_ms": 20.0, "duplicate": 0.1, "late": 0.1}
-KILLED = {"rate": 30.0, "fault_s": 2.0, "acts": ("kill",), "loss": 0.05, "interval_s": 0.3}
-FENCED = {"rate": 30.0, "fault_s": 2.0, "acts": ("kill", "fence"), "interval_s": 0.4}
+SMALL = {
+    "seal_entries": 3,
+    "segments_per_run": 2,
+    "latency_ms": 5,
+    "freshness_ms": 0.0,
+    "nemesis_interval_s": 0.3,
+    "nemesis_targets": "one",
+    "lanes": 1,
+}
+LOSSY = {"nodes": 2, "rate": 60.0, "time_limit_s": 1.0, "nemesis": ("loss",)}
+LATE = {
+    "rate": 60.0,
+    "time_limit_s": 1.0,
+    "latency_ms": 20,
+    "nemesis": ("duplicate", "slow", "store"),
+}
+SILENT = {"rate": 30.0, "time_limit_s": 1.5, "nemesis": ("store",), "nemesis_targets": "all"}
+KILLED = {"rate": 30.0, "time_limit_s": 2.0, "nemesis": ("kill", "loss")}
+FENCED = {"rate": 30.0, "time_limit_s": 2.0, "nemesis": ("kill", "fence")}
 TROUBLED = {  # a fence of unknown outcome too
-    "acts": ("kill", "fence", "partition"),
-    "interval_s": 0.3,
-    "loss": 0.05,
-    "late": 0.05,
-    "duplicate": 0.1,
+    "nemesis": ("partition", "kill", "loss", "duplicate", "store", "fence"),
 }
 SCENARIOS = [
     Scenario(seed, **SMALL | options)
@@ -38,9 +47,10 @@ SCENARIOS = [
         (30, LATE),
         (31, LATE),
         (32, LATE),
+        (36, SILENT),
         (40, KILLED),
-        (22, FENCED | {"clients_per_node": 1}),
-        (106, TROUBLED | {"clients_per_node": 1, "rate": 30.0, "fault_s": 1.0}),
+        (22, FENCED | {"clients": 1}),
+        (106, TROUBLED | {"clients": 1, "rate": 30.0, "time_limit_s": 1.0}),
     ]
 ]
 BY_SEED = {scenario.seed: scenario for scenario in SCENARIOS}
@@ -53,8 +63,8 @@ def real_trace(seed: int) -> Trace:
     """The steps of all nodes of a world, in the order in which they were written."""
     scenario = BY_SEED[seed]
     events: Events = []
-    with collected_quietly():
-        run(scenario, lambda context: traced(context, events))
+    report = simulate(scenario, lambda context: traced(context, events))
+    assert report.failures == []
     return Trace(scenario.segments_per_run, tuple(events))
 
 
@@ -65,8 +75,7 @@ def traced(context: Context, events: Events) -> LeaderlessLog:
     trace = written(node, events.append)
     if any(event["node"] == node for event in events):
         trace("Restart", dict, {"incarnation": context.identity.writer.rpartition(".")[2]})
-    options = context.options._replace(lanes=1)
-    return LeaderlessLog(context._replace(options=options, trace=trace))
+    return LeaderlessLog(context._replace(trace=trace))
 
 
 @pytest.mark.tlc
