@@ -13,8 +13,9 @@ HEADER = f"""\
 # What the simulator finds
 
 Each of these is wrong in one way that is known, and must be found by `./maelstrom simulate` within
-{SEEDS_MAX} seeds. `seeds` is how many that took, counted from seed 0; options that are not named in `tests/mutants` were drawn.
-Written by `python -m tests.mutants > docs/mutants.md`; `tests/mutants/test_mutants.py` holds it.
+{SEEDS_MAX} seeds. `seeds` is how many that took, counted from seed 0; options that are not named in
+`tests/mutants` were drawn. Written by `python -m tests.mutants > docs/mutants.md`;
+`tests/mutants/test_mutants.py` holds it.
 """
 COLUMNS = "| what | the rule it breaks | caught by | seeds |\n|---|---|---|---|"
 
