@@ -113,7 +113,7 @@ def answer_of(body: Body) -> HandedOver | SendOk | None:
             "entries": [*entries],
             "head": {"version": int(), "base": int()} as head,
             "held_s": float() | int() as held_s,
-        } if all(_is_entry(entry) for entry in entries):
+        } if all(map(_is_entry, entries)):
             return HandedOver(slot, entries, head, held_s)
     return None
 
@@ -188,7 +188,7 @@ _ROOM_FOR_NESTING = 32
 
 def _message(body: Body) -> Any:
     value = _field(body, "msg")
-    if isinstance(value, list | dict):
+    if type(value) in (list, dict):
         _check_storable("msg", value)
     return value
 
