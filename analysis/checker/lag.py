@@ -5,9 +5,10 @@ several keys that lag equally, and runs in which nothing lags at all.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from analysis.checker.processes import IS_OK_POLL
@@ -38,22 +39,36 @@ def poll_by_poll(stepped: DataFrame, placed: DataFrame) -> DataFrame:
     return pairs.groupBy("run", "key").agg(F.max(worst).alias("worst"))
 
 
+@dataclass(frozen=True)
+class _Worst:
+    """The poll that lags most, and its keys that do so; None where it is all that its process knew."""
+
+    lag_ns: int
+    invoked_ns: int
+    process: int
+    at: int
+    behind: list[Any] | None
+
+
 def worst_lags(
     facts: Mapping[int, RunFacts], keys: DataFrame, touches: DataFrame, placed: DataFrame
 ) -> dict[int, dict[Keyword, Any]]:
     """`worst-realtime-lag` of each run."""
     lagging = {run: each.worst for run, each in facts.items() if each.worst and each.worst.lag > 0}
     calm = [run for run, each in facts.items() if each.worst and run not in lagging]
-    found = {run: dict(NO_LAG) for run in facts}
-    for run, behind in _furthest_behind(lagging, keys).items():
-        worst = lagging[run]
-        key = behind[0]
-        if len(behind) > 1:
-            key = named_key(_known_keys(run, worst.process, -worst.minus_at, touches), behind)
-        found[run] = lag_report(worst.lag, worst.now, worst.process, key)
+    behind = _furthest_behind(lagging, keys)
+    worst = {
+        run: _Worst(each.lag, each.now, each.process, -each.minus_at, behind[run])
+        for run, each in lagging.items()
+    }
     for row in _first_polls(calm, touches, placed):
-        order = _known_keys(row.run, row.process, row["at"], touches)
-        found[row.run] = lag_report(0, row.now, row.process, named_key(order, order))
+        worst[row.run] = _Worst(0, row.now, row.process, row["at"], None)
+    order = _known_keys(worst, touches)
+    found = {run: dict(NO_LAG) for run in facts}
+    for run, each in worst.items():
+        known = order.get(run) or each.behind or []
+        key = named_key(known, known if each.behind is None else each.behind)
+        found[run] = lag_report(each.lag_ns, each.invoked_ns, each.process, key)
     return found
 
 
@@ -82,11 +97,21 @@ def _first_polls(runs: list[int], touches: DataFrame, placed: DataFrame) -> list
     return polls.join(F.broadcast(first), ["run", "at"]).collect()
 
 
-def _known_keys(run: int, process: int, at: int, touches: DataFrame) -> list[Any]:
-    """The keys that a process knew after its poll at `at`, as it came to know them."""
-    mine = touches.filter((F.col("run") == run) & (F.col("process") == process))
-    until = mine.filter(F.col("at") <= at)
-    epoch = until.agg(F.max("lag_epoch").alias("epoch")).first()["epoch"]
-    now_known = until.filter((F.col("lag_epoch") == epoch) & F.expr(_LEARNS))
-    first = now_known.groupBy("key").agg(F.min(F.struct("at", "kind", "place")).alias("first"))
-    return [decode(row.key) for row in first.orderBy("first").collect()]
+def _known_keys(worst: Mapping[int, _Worst], touches: DataFrame) -> dict[int, list[Any]]:
+    """Where several keys could be named: all that the process knew after its poll, as it came to know them."""
+    asked = [
+        (run, each.process, each.at)
+        for run, each in worst.items()
+        if each.behind is None or len(each.behind) > 1
+    ]
+    if not asked:
+        return {}
+    polls = touches.sparkSession.createDataFrame(asked, "run int, process long, until long")
+    mine = touches.join(F.broadcast(polls), ["run", "process"]).filter("at <= until")
+    epoch = F.max("lag_epoch").over(Window.partitionBy("run"))
+    known = mine.withColumn("epoch", epoch).filter("lag_epoch = epoch").filter(_LEARNS)
+    first = known.groupBy("run", "key").agg(F.min(F.struct("at", "kind", "place")).alias("first"))
+    found: dict[int, list[Any]] = {}
+    for row in first.orderBy("run", "first").collect():
+        found.setdefault(row.run, []).append(decode(row.key))
+    return found

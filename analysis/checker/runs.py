@@ -55,10 +55,9 @@ def run_facts(operations: DataFrame, keys: DataFrame) -> dict[int, RunFacts]:
     facts: dict[int, RunFacts] = {}
     for row in _of_operations(operations).collect():
         processes = tuple(each.process for each in row.first_processes)
-        final = row.final or (None, None)
-        facts[row.run] = RunFacts(
-            row.processes, processes, *final, row.first_acknowledged, row.last_invoked
-        )
+        at, at_ns = row.final or (None, None)
+        acknowledged, invoked = row.first_acknowledged, row.last_invoked
+        facts[row.run] = RunFacts(row.processes, processes, at, at_ns, acknowledged, invoked)
     for row in _of_keys(keys).collect():
         values = {name: value for name, value in row.asDict().items() if name != "run"}
         facts[row.run].__dict__.update(values)

@@ -83,7 +83,7 @@ def _table_ops(operations: DataFrame, numbers: Any, wanted: DataFrame) -> Ops:
             (F.col("error_json") if end == "completed" else F.lit(None)).alias("error"),
         )
         for row in rows.join(F.broadcast(wanted), ["run", "at"]).collect():
-            extra = {Keyword("error"): json.loads(row.error)} if row.error else {}
+            extra: dict[str, Any] = {Keyword("error"): json.loads(row.error)} if row.error else {}
             value = json.loads(row.value) if row.value else None
             op = Op(row["at"], row.ns, row.type, row.process, Keyword(row.f), value, extra)
             found[row.run, row["at"]] = op
@@ -135,8 +135,8 @@ def _event_rows(run: int, at: int, text: str) -> Iterator[dict[str, Any]]:
         yield {"run": run, "problem": "more than one operation on a line"}
     for op in ops[:1]:
         if isinstance(op.process, int):
-            error = _error(op.extra["error"]) if "error" in op.extra else None
-            row = (run, at, op.time, op.process, str(op.f), op.type, error, parts_of(op), None)
+            cause = _error(op.extra["error"]) if "error" in op.extra else None
+            row = (run, at, op.time, op.process, str(op.f), op.type, cause, parts_of(op), None)
             yield dict(zip(EVENT.names, row, strict=True))
 
 

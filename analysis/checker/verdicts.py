@@ -52,7 +52,7 @@ def judge(spark: SparkSession, source: Source) -> dict[str, dict[Keyword, Any]]:
 
 
 def _partitions(spark: SparkSession, operations: DataFrame) -> int:
-    least = int(spark.conf.get("spark.sql.shuffle.partitions"))
+    least = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
     return max(least, ceil(operations.count() / OPERATIONS_A_PARTITION))
 
 
@@ -84,7 +84,7 @@ def _errors(
     chosen: dict[int, Cases] = {}
     for row in shares.shown(found).orderBy("run", "type", "measure", "rank").collect():
         chosen.setdefault(row.run, {}).setdefault(row.type, []).append(pickle.loads(row.case))
-    late = {run: dict(each.pop("unseen", ())) for run, each in chosen.items()}
+    late: dict[int, Any] = {run: dict(each.pop("unseen", [])) for run, each in chosen.items()}
     whole = _whole_cases(source, placed.sparkSession, chosen)
     errors = {
         run: {name: _shown(cases, counts[run, name]) for name, cases in each.items()}
