@@ -18,7 +18,7 @@ from analysis.pages.report import write_report
 from tests.analysis.page_stores import FIRST, REAL, SECOND, THIRD, make_store
 from tests.browser import chromium
 
-pytestmark = [pytest.mark.process, pytest.mark.xdist_group("browser")]
+pytestmark = pytest.mark.process
 WAIT_S = 60  # for a machine under load; nothing waits for it when all is well
 
 

@@ -44,6 +44,7 @@ def test_ingest_command(tmp_path: Path) -> None:
         assert f"{store.name}: {word}" in result.output
 
 
+@pytest.mark.usefixtures("same_session")
 @pytest.mark.parametrize("command", ["ingest", "summary", "report"])
 def test_errors_are_readable(command: str, tmp_path: Path) -> None:
     result = CliRunner().invoke(cli.main, [command, str(tmp_path)])
