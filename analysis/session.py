@@ -8,12 +8,15 @@ import tempfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from analysis.errors import AnalysisError
+
+SHIPPED = ("analysis", "workloads", "bench")  # this package, and whose pure modules it imports
 
 COMMON = {
     "spark.ui.enabled": "false",
@@ -75,7 +78,7 @@ def start(master: str, *, brief: bool = False) -> SparkSession:
         except (PySparkException, RuntimeError, OSError) as error:
             raise AnalysisError(_start_failure(master, java_log)) from error
     spark.sparkContext.setLogLevel("OFF" if local else "ERROR")
-    _ship_package(spark)
+    _ship_packages(spark)
     return spark
 
 
@@ -111,15 +114,26 @@ def _start_failure(master: str, java_log: Path) -> str:
     return f"Spark did not start on master {master!r}; the last lines it wrote:\n{last_lines}"
 
 
-def _ship_package(spark: SparkSession) -> None:
-    """Sends the code to the workers, so that they need no shared file system to import it."""
-    root = Path(__file__).parents[1]
-    folder = Path(tempfile.mkdtemp(prefix="spark-package-"))
-    # Workers fetch the archive when they first need it, so it must live as long as this process.
+def _ship_packages(spark: SparkSession) -> None:
+    """Sends the packages to the executors, so that they need no shared file system to import them."""
+    folder = Path(tempfile.mkdtemp(prefix="spark-packages-"))
+    # Executors fetch the archive when they first need it, so it must live as long as this process.
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    archive = folder / "analysis.zip"
-    with zipfile.ZipFile(archive, "w") as zipped:
-        for package in SHIPPED:
-            for source in sorted((root / package).rglob("*.py")):
-                zipped.write(source, source.relative_to(root))
-    spark.sparkContext.addPyFile(str(archive))
+    spark.sparkContext.addPyFile(str(pack(folder)))
+
+
+def pack(folder: Path) -> Path:
+    """An archive of the packages that run in executors, made in `folder`."""
+    archive = folder / "packages.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as zipped:
+        for package in map(_folder_of, SHIPPED):
+            for source in sorted(package.rglob("*.py")):
+                zipped.write(source, source.relative_to(package.parent))
+    return archive
+
+
+def _folder_of(package: str) -> Path:
+    found = find_spec(package)
+    assert found, "it stands beside this one"
+    assert found.submodule_search_locations, "it is a package"
+    return Path(found.submodule_search_locations[0])

@@ -1,20 +1,22 @@
-"""Pictures of metrics, for notebooks and documents: functions from small pandas frames to a matplotlib figure.
+"""Pictures of metrics, each one function from tables of the lake to a `Picture`.
 
-Frames are metrics of `analysis.metrics` with the columns `strategy` and `weather` of their runs (see
-`analysis.notebooks.Tables.named`). Pages draw their own, in the page's colours (`analysis.pages.plots`).
+They compute what they show with `analysis.metrics`, whose docstrings are the definitions, and draw in the
+bench's colours.
 """
 
-from analysis.plots.causes import messages_by_cause
-from analysis.plots.comparison import differences
-from analysis.plots.latency import latency_curves
-from analysis.plots.offsets import filling
-from analysis.plots.weather import recovery, under_faults
+from analysis.plots.compare import compare
+from analysis.plots.groups import latency_quantiles, messages_per_operation
+from analysis.plots.recovery import recovery_times
+from analysis.plots.style import Picture
+from analysis.plots.time import availability_over_time, lag_over_time, latency_over_time
 
 __all__ = [
-    "differences",
-    "filling",
-    "latency_curves",
-    "messages_by_cause",
-    "recovery",
-    "under_faults",
+    "Picture",
+    "availability_over_time",
+    "compare",
+    "lag_over_time",
+    "latency_over_time",
+    "latency_quantiles",
+    "messages_per_operation",
+    "recovery_times",
 ]

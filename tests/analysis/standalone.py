@@ -1,0 +1,73 @@
+"""A standalone Spark cluster on this machine: one master and two workers, each a process of its own.
+
+The workers start in a folder of their own and without PYTHONPATH: what they import of this repository can
+only have been sent to them.
+"""
+
+import os
+import re
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pyspark
+
+WORKERS = 2
+_CLASSES = "org.apache.spark.deploy"
+_HOST = "127.0.0.1"
+
+
+@contextmanager
+def cluster(folder: Path) -> Iterator[str]:
+    """The URL of a running master with its workers; all of them are gone at the end."""
+    with ExitStack() as stack:
+        master = stack.enter_context(_process(folder, f"{_CLASSES}.master.Master", "--port", "0"))
+        url = master.wait_for(r"Starting Spark master at (spark://\S+)")
+        for number in range(WORKERS):
+            work = folder / f"worker-{number}"
+            size = ("--cores", "1", "--memory", "1g", "--work-dir", str(work))
+            worker = stack.enter_context(
+                _process(folder, f"{_CLASSES}.worker.Worker", "--port", "0", *size, url)
+            )
+            worker.wait_for("Successfully registered with master (.*)")
+        yield url
+
+
+class _Process:
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self._process = process
+        self._seen: list[str] = []
+
+    def wait_for(self, pattern: str) -> str:
+        """The group of `pattern` in the first line of its output that matches."""
+        assert self._process.stdout
+        for line in self._process.stdout:
+            self._seen.append(line)
+            if found := re.search(pattern, line):
+                # A full pipe would stop it: somebody must go on reading.
+                threading.Thread(target=self._process.stdout.read, daemon=True).start()
+                return found[1]
+        raise AssertionError("it ended early:\n" + "".join(self._seen[-20:]))
+
+
+@contextmanager
+def _process(folder: Path, name: str, *arguments: str) -> Iterator[_Process]:
+    home = Path(pyspark.__file__).parent
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    process = subprocess.Popen(
+        [home / "bin" / "spark-class", name, "--host", _HOST, "--webui-port", "0", *arguments],
+        cwd=folder,
+        env=environment | {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": _HOST},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        yield _Process(process)
+    finally:
+        process.terminate()
+        process.wait()
+        if process.stdout:
+            process.stdout.close()

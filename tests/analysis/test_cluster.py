@@ -1,0 +1,63 @@
+"""The same figures on a standalone cluster, whose workers have nothing of this repository."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from analysis.lake import Lake
+from analysis.metrics.lag import poll_lags, realtime_lag
+from analysis.session import pack
+from tests.analysis.conftest import STORES
+from tests.analysis.standalone import WORKERS, cluster
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.mark.process
+def test_what_is_sent_to_executors_stands_alone(tmp_path: Path) -> None:
+    archive = pack(tmp_path)
+    modules = "analysis.ingest, analysis.metrics.lag, workloads.kafka.checker"
+    command = (
+        f"import sys; sys.path.insert(0, {str(archive)!r}); import {modules}; print({modules})"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [sys.executable, "-c", command],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.count(str(archive)) == 3
+
+
+@pytest.mark.process
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_cluster_computes_what_one_machine_does(
+    spark: SparkSession, stores_lake: Lake, tmp_path: Path
+) -> None:
+    with cluster(tmp_path) as master:
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.analysis.cluster_job", master, STORES, tmp_path / "lake"],
+            env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout.splitlines()[-1])
+    operations, messages = (stores_lake.table(spark, name) for name in ("operations", "messages"))
+    assert told["counts"] == {"messages": messages.count(), "operations": operations.count()}
+    lags = realtime_lag(poll_lags(operations)).collect()
+    assert told["lags"] == {row.run_id: row.lag_ns_max for row in lags}
+    assert len(told["places"]) == WORKERS
+    for folder, module in told["places"]:
+        assert folder.startswith(str(tmp_path / "worker-"))
+        assert "packages.zip" in module

@@ -1,0 +1,219 @@
+"""What a run is told to be: its strategy, sweep, faults, nodes and anomalies; many at a time; kills."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from analysis.ingest import ingest, run
+from analysis.ingest.facts import DEFAULT_STRATEGY, of_results, strategy
+from analysis.ingest.history import CLOSING, OPENING
+from analysis.lake import Lake
+from analysis.sources import File, Run, find_run, find_runs
+from bench.nemesis.names import FAULTS, OPERATIONS
+from leaderless.core.strategies import DEFAULT
+from tests.analysis.conftest import write_lines
+
+pytestmark = pytest.mark.spark
+
+
+def line(index: int, kind: str, process: int | str, f: str, value: Any = None) -> dict[str, Any]:
+    time_ns = index * 10
+    return {
+        "index": index,
+        "time": time_ns,
+        "type": kind,
+        "process": process,
+        "f": f,
+        "value": value,
+    }
+
+
+def make_run(folder: Path, lines: list[dict[str, Any]], **options: Any) -> Path:
+    folder.mkdir(parents=True)
+    write_lines(folder / "history.jsonl", lines)
+    (folder / "test.json").write_text(json.dumps(options))
+    return folder
+
+
+def read(spark: SparkSession, root: Path, *tables: str) -> list[list[dict[str, Any]]]:
+    lake = Lake(root / "lake")
+    assert list(ingest(spark, lake, find_runs(root / "results")))
+    return [[row.asDict() for row in lake.table(spark, name).collect()] for name in tables]
+
+
+def test_operations_name_their_node(spark: SparkSession, tmp_path: Path) -> None:
+    lines = [line(n, "invoke", process, "poll") for n, process in enumerate([0, 3, 4, 7, 102])]
+    make_run(tmp_path / "results" / "known", lines, nodes=["a", "b", "c"], concurrency=5)
+    make_run(tmp_path / "results" / "unknown", lines, nodes=["a"])
+    (operations,) = read(spark, tmp_path, "operations")
+    nodes = {(row["run_id"], row["process"]): row["node"] for row in operations}
+    # Worker 2 works as process 2, 7, ..., 102 and speaks to the third node; workers 3 and 4 begin again.
+    assert [nodes["known", process] for process in (0, 3, 4, 7, 102)] == ["a", "a", "b", "c", "c"]
+    assert {nodes["unknown", process] for process in (0, 3, 4, 7, 102)} == {None}
+
+
+def test_faults_of_all_kinds_may_overlap(spark: SparkSession, tmp_path: Path) -> None:
+    deeds = ["kill", "start-loss", "kill", "start", "pause", "stop-loss", "start-new"]
+    lines = [
+        line(2 * n + half, "info", "nemesis", f, [f, half])
+        for n, f in enumerate(deeds)
+        for half in (0, 1)
+    ]
+    make_run(tmp_path / "results" / "run", lines)
+    (faults,) = read(spark, tmp_path, "faults")
+    found = [(row["kind"], row["started_ns"], row["ended_ns"]) for row in faults]
+    assert sorted(found, key=lambda fault: fault[1]) == [
+        ("kill", 0, 70),
+        ("loss", 20, 110),
+        ("kill", 40, 70),  # `start` starts every node
+        ("pause", 80, None),
+        ("new", 120, None),
+    ]
+
+
+def test_the_names_of_faults_are_those_of_the_bench() -> None:
+    begin = {name: fault for fault, name in OPENING.items()}
+    end = {name: fault for fault, name in CLOSING.items()}
+    for fault in FAULTS:
+        expected = (begin.get(fault, f"start-{fault}"), end.get(fault, f"stop-{fault}"))
+        assert OPERATIONS[fault] == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"bin": "/x/run.sh", "args": ["--freshness", "0", "--strategy", "cas"]}, "cas"),
+        ({"bin": "other", "args": ["--strategy=cas"]}, "cas"),
+        ({"bin": "./run.sh", "args": []}, DEFAULT_STRATEGY),
+        ({"bin": "other", "args": ["--strategy"]}, None),
+        ({}, None),
+    ],
+)
+def test_the_strategy_is_read_from_the_arguments(options: dict[str, Any], name: str | None) -> None:
+    assert strategy(options) == name
+
+
+def test_the_default_strategy_is_that_of_the_node() -> None:
+    assert DEFAULT_STRATEGY == DEFAULT
+
+
+def test_a_sweep_tells_its_cells(spark: SparkSession, tmp_path: Path) -> None:
+    sweep = tmp_path / "results" / "demo"
+    for name in ("one", "two"):
+        make_run(sweep / "cell" / "kafka" / name, [line(0, "invoke", 0, "poll")], nemesis=["kill"])
+    entry = {"sweep": "demo", "cell": {"rate": 5}, "repetition": 2, "run": "cell/kafka/one"}
+    (sweep / "index.jsonl").write_text(json.dumps(entry) + '\n{"sweep": "de')
+    (rows,) = read(spark, tmp_path, "runs")
+    found = {row["run_id"]: row for row in rows}
+    names = ("sweep", "cell_json", "repetition", "faults")
+    assert [found["one"][name] for name in names] == ["demo", '{"rate": 5}', 2, ["kill"]]
+    assert found["two"]["sweep"] is None
+    assert (
+        find_run(sweep / "cell" / "kafka" / "one").sweep is not None
+    )  # found above the path given
+
+
+def test_anomalies_are_listed_by_instance() -> None:
+    text = """{:valid? false, :workload {:error-types (:poll-skip :unseen :int-send-skip :G1c),
+      :bad-error-types (:poll-skip :unseen),
+      :poll-skip {:count 7, :errs ({:key "5", :delta 2} {:key "6", :op #x.Op{:f :poll}})},
+      :unseen {:time 3, :unseen {"5" 2, "9" 1}, :messages {"5" (1 2), "9" (4)}},
+      :int-send-skip {:count 1, :errs ({:delta 1})},
+      :G1c true}}"""
+    found = of_results("r", "results.edn", text.encode())
+    assert found["run"]["valid"] == "false"
+    names = ("type", "invalidating", "count", "number", "key", "instance")
+    assert [tuple(row[name] for name in names) for row in found["anomalies"]] == [
+        ("poll-skip", True, 7, 0, "5", '{:key "5", :delta 2}'),
+        ("poll-skip", True, 7, 1, "6", '{:key "6", :op #x.Op{:f :poll}}'),
+        ("unseen", True, 3, 0, "5", '{:time 3, :unseen {"5" 2}, :messages {"5" (1 2)}}'),
+        ("unseen", True, 3, 1, "9", '{:time 3, :unseen {"9" 1}, :messages {"9" (4)}}'),
+        ("int-send-skip", False, 1, 0, None, "{:delta 1}"),
+        ("G1c", False, 1, 0, None, "true"),
+    ]
+
+
+def test_anomalies_of_stores(spark: SparkSession, stores_lake: Lake) -> None:
+    anomalies = stores_lake.table(spark, "anomalies").groupBy("run_id", "type").count().collect()
+    found = {(row.run_id, row.type): row["count"] for row in anomalies}
+    assert found["lost-writes-1-node", "lost-write"] == 2
+    assert found["duplicates-partition-5-nodes", "duplicate"] == 24
+    assert "valid-3-nodes" not in {run_id for run_id, _ in found}
+
+
+def test_empty_files_are_told(spark: SparkSession, tmp_path: Path) -> None:
+    folder = make_run(tmp_path / "results" / "run", [])
+    for name in ("results.edn", "net-journal.jsonl"):
+        (folder / name).write_text("")
+    operations, messages, quarantine = read(spark, tmp_path, "operations", "messages", "quarantine")
+    assert (operations, messages) == ([], [])
+    empty = {row["file"] for row in quarantine if row["reason"] == "the file is empty"}
+    assert empty == {"history.jsonl", "results.edn", "net-journal.jsonl"}
+
+
+def test_uris_are_read_and_written_as_paths_are(spark: SparkSession, tmp_path: Path) -> None:
+    make_run(tmp_path / "a b%20é" / "kafka" / "run", [line(0, "invoke", 0, "poll"), {"index": 1}])
+    (tmp_path / "a b%20é" / "latest").symlink_to(tmp_path / "a b%20é" / "kafka" / "run")
+    lake = Lake(f"file://{tmp_path}/lake é")
+    runs = find_runs(f"file://{tmp_path}/a b%20é")
+    assert [done.fresh for done in ingest(spark, lake, runs)] == [True]
+    assert [done.fresh for done in ingest(spark, lake, runs)] == [False]
+    assert lake.table(spark, "operations").count() == 1
+    (bad,) = lake.table(spark, "quarantine").collect()
+    assert (bad.file, bad.line, bad.reason) == ("history.jsonl", 2, "no time")
+
+
+def sized(name: str, size_bytes: int) -> Run:
+    history = File("history.jsonl", size_bytes, "")
+    return Run(name, f"/{name}", history, results=None, journal=(), options=None)
+
+
+def test_batches_are_bounded_and_large_runs_stand_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"LARGE_BYTES": 100, "BATCH_BYTES": 120, "BATCH_RUNS": 3}.items():
+        monkeypatch.setattr(run, name, value)
+    sizes = {"a": 50, "b": 60, "huge": 100, "c": 20, "d": 1, "e": 1, "f": 99, "g": 30}
+    found = run.batches([sized(name, size) for name, size in sizes.items()])
+    assert [[each.run_id for each in batch] for batch in found] == [
+        ["huge"],  # told first: what waits for company comes later
+        ["a", "b"],
+        ["c", "d", "e"],
+        ["f"],
+        ["g"],
+    ]
+
+
+@pytest.mark.process
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_sigkill_in_the_middle_leaves_the_lake_as_it_was(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    folder = make_run(tmp_path / "results" / "run", [line(0, "invoke", 0, "poll")])
+    read(spark, tmp_path, "operations")
+    write_lines(folder / "history.jsonl", [line(n, "invoke", n, "poll") for n in range(9)])
+    message = {"id": 0, "src": "n0", "dest": "n1", "body": {"type": "x" * 1000}}
+    journal = ({"id": n, "time": n, "type": "send", "message": message} for n in range(300_000))
+    write_lines(folder / "net-journal.jsonl", journal)  # long to read, after operations are there
+    command = [sys.executable, "-m", "analysis", "ingest", folder, "--lake", tmp_path / "lake"]
+    process = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL)
+    written = (tmp_path / "lake" / "operations").glob
+    while process.poll() is None and len(list(written("*/_SUCCESS"))) < 2:
+        time.sleep(0.01)  # until the second version is there, or the process has ended
+    os.killpg(process.pid, signal.SIGKILL)  # Java too
+    process.wait()
+    lake = Lake(tmp_path / "lake")
+    assert len(list(written("*/_SUCCESS"))) == 2, "it had written the operations"
+    assert lake.table(spark, "operations").count() == 1
+    assert lake.table(spark, "messages").count() == 0
+    assert [done.fresh for done in ingest(spark, lake, [find_run(folder)])] == [True]
+    assert lake.table(spark, "operations").count() == 9
+    lake.delete_leftovers(spark, min_age_ms=0)
+    assert len(list((tmp_path / "lake" / "operations").iterdir())) == 1
