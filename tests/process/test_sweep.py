@@ -110,7 +110,7 @@ def interrupt_in_the_second(sweeps, number):
     shutil.rmtree(sweeps.folder / "time-limit=60.1", ignore_errors=True)
     process = subprocess.Popen(sweeps.command(), stdout=subprocess.PIPE, text=True)
     history = sweeps.folder / "time-limit=60.1" / "latest" / "history.jsonl"
-    wait_until(lambda: history.exists() and history.stat().st_size > 1000)
+    wait_until(lambda: history.exists() and history.stat().st_size > 1000, limit_s=90)
     process.send_signal(number)
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 255, output
@@ -122,10 +122,10 @@ def test_a_killed_sweep_leaves_no_process(sweeps, tmp_path):
     sweeps.write('[[matrix]]\nbin = "echo_node.py"\ntime-limit = 60')
     process = subprocess.Popen(sweeps.command(), stdout=subprocess.PIPE)
     history = sweeps.folder / "the_only_cell.1" / "latest" / "history.jsonl"
-    wait_until(lambda: history.exists() and history.stat().st_size > 1000)
+    wait_until(lambda: history.exists() and history.stat().st_size > 1000, limit_s=90)
     process.kill()
     process.communicate()
-    wait_until(lambda: processes_of(tmp_path) == [])
+    wait_until(lambda: processes_of(tmp_path) == [], limit_s=90)
 
 
 def test_a_dry_run_lists_and_runs_nothing(sweeps):
