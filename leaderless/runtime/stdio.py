@@ -91,19 +91,31 @@ async def serve(session: Session, stdin: int = 0, stdout: int = 1) -> None:
 
 
 async def _read(fd: int, deadline: float | None) -> bytes | None:
-    """What is there to read, b"" at its end; None after a wait for it, until `deadline` at most.
+    """What is there to read, b"" at its end, if need be after a wait; None when `deadline` came first.
 
     Under load there is something more often than not, and to ask for it costs a tenth of a wait.
     """
+    chunk = _read_now(fd)
+    if chunk is None:
+        await _wait(fd, inf if deadline is None else deadline)
+        chunk = _read_now(fd)
+    return chunk
+
+
+def _read_now(fd: int) -> bytes | None:
     try:
         return os.read(fd, CHUNK_BYTES)
     except BlockingIOError:
-        left_s = inf if deadline is None else max(0.0, deadline - anyio.current_time())
+        return None
+
+
+async def _wait(fd: int, deadline: float) -> None:
+    """Until there is something to read, or `deadline`."""
+    left_s = max(0.0, deadline - anyio.current_time())
     readable, _, _ = select.select([fd], [], [], min(left_s, SHORT_WAIT_S))
     if not readable and left_s > SHORT_WAIT_S:
-        with anyio.CancelScope(deadline=inf if deadline is None else deadline):
+        with anyio.CancelScope(deadline=deadline):
             await anyio.wait_readable(fd)
-    return None
 
 
 async def _write(fd: int, data: bytes) -> None:
