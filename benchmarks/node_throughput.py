@@ -8,7 +8,8 @@ loop that reads chunks, parses each line with orjson, answers it, and writes onc
 turns; the limit gets the very lines that the node of its pair got, answers of the store among them, and answers
 each with a body of its size. A message is a line in or out. CPU is the child's own, between first and last
 request, so that neither the driver nor the other load of the machine counts; messages a second is wall-clock
-time and includes both. Ping-pong is one request at a time.
+time and includes both. Ping-pong is one request at a time; a lone request comes after a pause, as it does to a
+node of many, so its CPU is mostly that of sleeping and waking.
 """
 
 import argparse
@@ -29,6 +30,7 @@ from rich.table import Table
 ROOT = Path(__file__).resolve().parents[1]
 KEYS, SENDS_PER_KEY = 10, 16
 PING_PONGS = 500
+PAUSE_S = 0.0003  # before a lone request: a node of 16 at 10 000 requests a second waits so long
 CPUCLOCK_SCHED = 2  # as clock_getcpuclockid(3) of glibc makes it
 
 LIMIT = """
@@ -50,11 +52,12 @@ while chunk := os.read(0, 1 << 20):
 
 
 class Measured(NamedTuple):
-    """One round: messages in and out a second, CPU in microseconds a message, ping-pong in microseconds."""
+    """One round: messages a second; in microseconds CPU a message, ping-pong, CPU of a lone request."""
 
     messages_per_s: float
     cpu_us: float
     ping_pong_us: float
+    lone_cpu_us: float
 
 
 class Child:
@@ -91,11 +94,18 @@ class Child:
         self.messages += len(lines)
         return lines
 
-    def drive(self, requests: Iterator[bytes], in_flight: int, store: str = "lin-kv") -> None:
-        """Keep `in_flight` requests under way until there are none left, serving `store` meanwhile."""
+    def drive(
+        self, requests: Iterator[bytes], in_flight: int, store: str = "lin-kv", pause_s: float = 0
+    ) -> None:
+        """Keep `in_flight` requests under way until there are none left, serving `store` meanwhile.
+
+        There is a pause of `pause_s` seconds before each write.
+        """
         first = [line for line, _ in zip(requests, range(in_flight), strict=False)]
         waiting, out = len(first), first
         while waiting:
+            if pause_s:
+                time.sleep(pause_s)
             self.write(out)
             out = []
             for line in self.read():
@@ -164,9 +174,18 @@ def measure(
     messages, told = child.messages - messages, child.told
     started = time.perf_counter()
     child.drive(_requests(PING_PONGS), 1, store)
-    ping_pong_s = (time.perf_counter() - started) / PING_PONGS
+    ping_pong_s = time.perf_counter() - started
+    lone_started_s = child.cpu_s()
+    child.drive(_requests(PING_PONGS), 1, store, PAUSE_S)
+    lone_s = child.cpu_s() - lone_started_s
     child.close()
-    return Measured(messages / wall_s, cpu_s / messages * 1e6, ping_pong_s * 1e6), told
+    measured = Measured(
+        messages_per_s=messages / wall_s,
+        cpu_us=cpu_s / messages * 1e6,
+        ping_pong_us=ping_pong_s / PING_PONGS * 1e6,
+        lone_cpu_us=lone_s / PING_PONGS * 1e6,
+    )
+    return measured, told
 
 
 def _requests(count: int) -> Iterator[bytes]:
@@ -212,6 +231,7 @@ def _show(pairs: list[tuple[Measured, Measured]], options: argparse.Namespace) -
         ("messages/s", lambda one: one.messages_per_s, True),
         ("CPU µs/message", lambda one: one.cpu_us, False),
         ("ping-pong µs", lambda one: one.ping_pong_us, False),
+        ("CPU µs/lone request", lambda one: one.lone_cpu_us, False),
     ]
     for label, figure, more_is_better in figures:
         node, limit = ([figure(one) for one in side] for side in zip(*pairs, strict=True))
