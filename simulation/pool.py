@@ -59,7 +59,7 @@ def _give(hand: _Hand, todo: Iterator[Any]) -> None:
 def _taken(hand: _Hand) -> Any:
     try:
         result, error = hand.pipe.recv()
-    except EOFError:
+    except (EOFError, OSError):
         hand.process.join()
         status = hand.process.exitcode
         raise RunFailure(f"A process died (status {status}) working on {hand.item}.") from None

@@ -9,7 +9,7 @@ from typing import Any
 
 from bench.services import kv
 from bench.services.service import canonical_key
-from simulation.oracle import Asked, Oracle, require
+from simulation.oracle import Asked, Breach, Oracle, require
 
 CRASH = 13
 MESSAGES_MAX = 3_000_000
@@ -76,13 +76,13 @@ class Watch:
                 self._asked(src, dest, body)
             return
         self._count += 1
-        require(self._count < MESSAGES_MAX, "Progress", f"{MESSAGES_MAX} messages, and no end")
-        if src not in self._nodes:
-            return
-        if dest[0] == "c" and dest not in self._nodes:
-            self._answered(dest, body)
-        elif self.oracle and body["type"] == "hand_over_ok":
-            self.oracle.handed_over(body)
+        if self._count > MESSAGES_MAX:
+            require(False, "Progress", f"{MESSAGES_MAX} messages, and no end")
+        if src in self._nodes:
+            if dest[0] == "c" and dest not in self._nodes:
+                self._answered(dest, body)
+            elif body["type"] == "hand_over_ok" and self.oracle:
+                self.oracle.handed_over(body)
 
     def _asked(self, client: str, node: str, body: Body) -> None:
         if self.oracle:
@@ -92,8 +92,8 @@ class Watch:
 
     def _answered(self, client: str, body: Body) -> None:
         asked = self.unanswered.pop((client, body.get("in_reply_to", -1)), None)
-        require(asked is not None, "AnsweredOnce", f"{client} is told {body}")
-        assert asked
+        if asked is None:
+            raise Breach(f"AnsweredOnce: {client} is told {body}")
         if body["type"] == "error":
             require(body["code"] != CRASH, "NeverCrashes", str(body.get("text")))
         if self.oracle:

@@ -29,6 +29,8 @@ def same(left: Any, right: Any) -> bool:
         return False
     if type(left) is str:
         return True
+    if orjson.dumps(left) == orjson.dumps(right):
+        return True  # most values keep the order of their keys; sorting takes twice as long
     sort = orjson.OPT_SORT_KEYS
     return orjson.dumps(left, option=sort) == orjson.dumps(right, option=sort)
 
