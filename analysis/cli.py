@@ -153,21 +153,23 @@ def notebooks(
     A cell that fails ends it, with the notebook's and the cell's name.
     """
     from analysis.notebooks.lake import REFERENCE
-    from analysis.notebooks.run import Surroundings, execute, named
+    from analysis.notebooks.run import Surroundings, execute, kernel, named
 
     console = Console()
-    surroundings = Surroundings(lake or str(REFERENCE), master)
-    for source in named(names):
-        target = source if in_place else output / source.name
-        began = time.monotonic()
-        with console.status(f"{source.name} ...") as status:
-            execute(
-                source,
-                target,
-                surroundings,
-                lambda cell, cells, name=source.name: status.update(f"{name}, {cell}/{cells} ..."),
-            )
-        console.print(f"{target} ({time.monotonic() - began:.1f} s)", soft_wrap=True)
+    sources = named(names)
+    with (
+        console.status("Starting ...") as status,
+        kernel(Surroundings(lake or str(REFERENCE), master)) as process,
+    ):
+        for source in sources:
+            target = source if in_place else output / source.name
+            began = time.monotonic()
+
+            def tell(cell: int, cells: int, name: str = source.name) -> None:
+                status.update(f"{name}, {cell}/{cells} ...")
+
+            execute(source, target, process, tell)
+            console.print(f"{target} ({time.monotonic() - began:.1f} s)", soft_wrap=True)
 
 
 @main.command()

@@ -6,9 +6,9 @@ not hold is said, not left out.
 
 import pandas as pd
 
+from analysis.colours import strategies as strategies_of
 from analysis.metrics.comparison import LESS, MORE
 from analysis.metrics.windows import CALM
-from analysis.plots import style
 
 OWN = "leaderless"
 _NONE = "none"
@@ -16,13 +16,13 @@ _NONE = "none"
 
 def latency(quantiles: pd.DataFrame) -> str:
     """Of `tables.latencies` by f: what a client waits for, calm, with the project's own strategy."""
-    calm = style.rows(quantiles, weather=_NONE)
+    calm = _rows(quantiles, weather=_NONE)
     own = _subject(calm)
     if own is None:
         return "**No run without faults is in this lake, so there is no calm latency to tell.**"
-    send, poll = (style.rows(calm, strategy=own, f=f) for f in ("send", "poll"))
+    send, poll = (_rows(calm, strategy=own, f=f) for f in ("send", "poll"))
     first = f"With `{own}` and no faults, {_half(send, 'sends')}, and {_half(poll, 'polls')}."
-    medians = style.rows(calm, f="send").sort_values("latency_ns_p50")
+    medians = _rows(calm, f="send").sort_values("latency_ns_p50")
     order = ", ".join(f"`{row.strategy}` {_ms(row.latency_ns_p50)}" for row in medians.itertuples())
     return f"**{first}** The median of a send, quickest first: {order}."
 
@@ -39,12 +39,12 @@ def _half(rows: pd.DataFrame, name: str) -> str:
 
 def messages(causes: pd.DataFrame) -> str:
     """Of `tables.causes`: how many messages between servers an operation costs, and what for."""
-    calm = style.rows(causes, weather=_NONE)
+    calm = _rows(causes, weather=_NONE)
     own = _subject(calm)
     if own is None:
         return "**No run without faults is in this lake, so there is no calm cost to tell.**"
     totals = calm.groupby("strategy").messages_per_operation.sum().sort_values()
-    of_own = style.rows(calm, strategy=own).sort_values("messages_per_operation", ascending=False)
+    of_own = _rows(calm, strategy=own).sort_values("messages_per_operation", ascending=False)
     largest = of_own.iloc[0]
     others = ", ".join(f"`{name}` {total:.2f}" for name, total in totals.items() if name != own)
     share = largest.messages_per_operation / totals[own]
@@ -63,10 +63,10 @@ def faults(served: pd.DataFrame, recoveries: pd.DataFrame) -> str:
         return "**No run with faults is in this lake, so nothing can be said of them.**"
     words = [
         f"{kind} {rows.ok_count.sum() / rows.invoked_count.sum():.1%}"
-        for kind, rows in style.rows(met, strategy=own).groupby("fault")
+        for kind, rows in _rows(met, strategy=own).groupby("fault")
     ]
     first = f"Of the operations that met a fault, `{own}` acknowledged: {', '.join(words)}."
-    watched = style.rows(recoveries[recoveries.watched_ns > 0], strategy=own)
+    watched = _rows(recoveries[recoveries.watched_ns > 0], strategy=own)
     done = watched.recovery_ns.dropna().astype(float)
     if watched.empty:
         return f"**{first}** No fault ended before its run did, so there is no recovery to tell."
@@ -128,13 +128,20 @@ def prefetch(order: pd.DataFrame) -> str:
 
 
 def _listed(rows: pd.DataFrame) -> str:
-    return ", ".join(f"`{name}`" for name in style.strategies(rows.strategy)) or "nowhere here"
+    return ", ".join(f"`{name}`" for name in strategies_of(rows.strategy)) or "nowhere here"
 
 
 def _subject(rows: pd.DataFrame) -> str | None:
     """Whom a sentence is about: the project's own strategy, or the first there is."""
-    there = style.strategies(rows.strategy)
+    there = strategies_of(rows.strategy)
     return there[0] if there else None
+
+
+def _rows(frame: pd.DataFrame, **wanted: str) -> pd.DataFrame:
+    """The rows that have these values in these columns."""
+    for column, value in wanted.items():
+        frame = frame[frame[column] == value]
+    return frame
 
 
 def _ms(ns: float) -> str:

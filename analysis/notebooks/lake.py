@@ -85,7 +85,8 @@ def open_lake(folder: str | None = None) -> Tables:
     """
     # Spark 4 says so at every turn; what is used of pandas here is as it ever was.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
-    spark = start(os.environ.get(MASTER, "local[*]"), brief=True)
+    master = os.environ.get(MASTER, "local[*]")
+    spark = SparkSession.getActiveSession() or start(master, brief=True)
     return tables_of(spark, folder or os.environ.get(LAKE) or str(REFERENCE))
 
 

@@ -1,20 +1,18 @@
 """How a notebook shows sentences, pictures and tables."""
 
-import io
 import re
 
 import pandas as pd
 from IPython.display import display
-from matplotlib.figure import Figure
 
-from analysis.plots import style
+from analysis.plots import Picture
 
 _SECONDS = {"started", "ended", "watched", "recovery", "window_start", "sent", "first_polled"}
 _MOST_ROWS = 40
 _DIGITS = 3
 
 
-def show(*things: str | Figure | pd.DataFrame) -> None:
+def show(*things: str | Picture | pd.DataFrame) -> None:
     """Show sentences as Markdown, figures as PNG, frames as tables with readable units.
 
     Of a table the names of runs are left out where something else tells its rows apart.
@@ -22,8 +20,8 @@ def show(*things: str | Figure | pd.DataFrame) -> None:
     for thing in things:
         if isinstance(thing, str):
             display({"text/markdown": thing, "text/plain": thing}, raw=True)
-        elif isinstance(thing, Figure):
-            display({"image/png": _png(thing), "text/plain": _title(thing)}, raw=True)
+        elif isinstance(thing, Picture):
+            display({"image/png": thing.png(), "text/plain": thing.get_suptitle()}, raw=True)
         else:
             shown = readable(thing)
             texts = {"text/html": shown.head(_MOST_ROWS).to_html(index=False, border=0, na_rep="–")}
@@ -70,13 +68,3 @@ def _text(value: object, divisor: float) -> str | None:
     if number.is_integer() or abs(number) >= 10**_DIGITS:
         return f"{number:,.0f}".replace(",", " ")
     return f"{number:.{_DIGITS}g}"
-
-
-def _png(figure: Figure) -> bytes:
-    content = io.BytesIO()
-    figure.savefig(content, format="png", dpi=style.DPI, metadata={"Software": None})
-    return content.getvalue()
-
-
-def _title(figure: Figure) -> str:
-    return figure.get_suptitle()

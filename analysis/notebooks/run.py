@@ -1,15 +1,23 @@
-"""Executing notebooks: each in a process of its own, on a lake, with a readable end when a cell fails."""
+"""Executing notebooks on a lake, with a readable end when a cell fails.
+
+All of one command share a process, and with it a Spark session: to start one takes as long as a notebook.
+Each begins with no names but its own.
+"""
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
+from jupyter_client.manager import AsyncKernelManager
+from jupyter_core.utils import run_sync
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell
 
 from analysis.errors import AnalysisError
 from analysis.notebooks.lake import LAKE, MASTER
@@ -49,8 +57,20 @@ def named(names: Sequence[str]) -> list[Path]:
     return [there[name] for name in asked]
 
 
+@contextmanager
+def kernel(surroundings: Surroundings) -> Iterator[AsyncKernelManager]:
+    """A process in which notebooks can be executed; it ends with the block."""
+    manager = AsyncKernelManager(kernel_name="python3")
+    start, stop = run_sync(manager.start_kernel), run_sync(manager.shutdown_kernel)
+    start(extra_arguments=_QUIET, env=surroundings.environment(), cwd=str(_ROOT))
+    try:
+        yield manager
+    finally:
+        stop(now=True)
+
+
 def execute(
-    source: Path, target: Path, surroundings: Surroundings, progress: Progress | None = None
+    source: Path, target: Path, manager: AsyncKernelManager, progress: Progress | None = None
 ) -> None:
     """Execute the notebook `source` from top to bottom, and write it with its outputs to `target`.
 
@@ -58,30 +78,31 @@ def execute(
         AnalysisError: a cell failed. What there was until then is in `target`, unless that is `source`.
     """
     notebook = nbformat.read(source, as_version=4)
+    notebook.cells.insert(0, new_code_cell("%reset -f"))
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     begun: list[NotebookNode] = []
 
-    def begin(cell: NotebookNode, cell_index: int) -> None:  # noqa: ARG001 - nbclient names them
-        if cell.cell_type == "code":
+    def begin(cell: NotebookNode, cell_index: int) -> None:
+        if cell_index and cell.cell_type == "code":
             begun.append(cell)
             if progress:
-                progress(len(begun), len(code))
+                progress(len(begun), len(code) - 1)
 
+    # No timing in the outputs: the same figures give the same file.
     client = NotebookClient(
-        notebook,
-        timeout=_CELL_LIMIT_S,
-        record_timing=False,  # the same figures give the same file
-        resources={"metadata": {"path": str(_ROOT)}},
-        on_cell_start=begin,
+        notebook, km=manager, timeout=_CELL_LIMIT_S, record_timing=False, on_cell_start=begin
     )
     try:
-        client.execute(env=surroundings.environment(), extra_arguments=_QUIET)
+        client.execute()
     except (CellExecutionError, CellTimeoutError, RuntimeError) as error:  # the last: it died
         message = _failure(source, begun, error)
         if target != source:
             _write(notebook, target)
             message += f"\nWhat there was until then is in {target}."
         raise AnalysisError(message) from error
+    finally:
+        if client.kc:
+            client.kc.stop_channels()
     _write(notebook, target)
 
 
@@ -95,12 +116,14 @@ def _failure(source: Path, begun: Sequence[NotebookNode], error: Exception) -> s
     for output in cell.outputs:
         if output.output_type == "error":
             reason = f"{output.ename}: {output.evalue}"
-    shown = "\n".join(reason.strip().splitlines()[-_SHOWN_LINES:])
+    shown = "\n".join(reason.strip().splitlines()[:_SHOWN_LINES])
     code = "\n".join(f"    {line}" for line in cell.source.splitlines())
     return f"{source.name}, code cell {len(begun)} failed:\n{code}\n{shown}"
 
 
 def _write(notebook: NotebookNode, target: Path) -> None:
+    del notebook.cells[0]  # that of `execute`
+    _number(notebook)
     notebook.metadata.pop("widgets", None)
     # Of the interpreter only its name: that of the machine at hand would change the file each time.
     notebook.metadata["language_info"] = {"name": "python", "version": _version()}
@@ -109,6 +132,16 @@ def _write(notebook: NotebookNode, target: Path) -> None:
     draft = target.with_suffix(".draft")
     draft.write_text(nbformat.writes(notebook) + "\n")
     draft.replace(target)
+
+
+def _number(notebook: NotebookNode) -> None:
+    """Executions from 1 on, as if the process were the notebook's own."""
+    executed = [cell for cell in notebook.cells if cell.get("execution_count")]
+    for number, cell in enumerate(executed, start=1):
+        cell.execution_count = number
+        for output in cell.outputs:
+            if "execution_count" in output:
+                output.execution_count = number
 
 
 def _version() -> str:

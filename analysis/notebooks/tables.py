@@ -115,15 +115,18 @@ def fairness(tables: Tables) -> pd.DataFrame:
     return tables.named(fair).orderBy(*_GROUP).toPandas()
 
 
-def compared(tables: Tables, baseline: str) -> pd.DataFrame:
+def figures(tables: Tables) -> DataFrame:
+    """The figures of each run, kept in memory: several frames and pictures are made of them."""
+    return run_figures(tables.operations, tables.messages, tables.runs).cache()
+
+
+def compared(figures: DataFrame, tables: Tables, baseline: str) -> pd.DataFrame:
     """Each strategy against the baseline, with confidence intervals."""
-    figures = run_figures(tables.operations, tables.messages, tables.runs)
     return comparison(figures, tables.runs, "strategy", baseline).toPandas()
 
 
-def mean_figures(tables: Tables) -> pd.DataFrame:
+def mean_figures(figures: DataFrame, tables: Tables) -> pd.DataFrame:
     """The figures of each strategy, means over its runs with confidence intervals."""
-    figures = run_figures(tables.operations, tables.messages, tables.runs)
     return means(figures, tables.runs, "strategy").toPandas()
 
 

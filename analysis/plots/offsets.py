@@ -4,15 +4,16 @@ from collections.abc import Sequence
 
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
+from analysis.colours import ALARM
 from analysis.plots import style
 
-TITLE = "One key: when each offset was filled, and how far readers had read by then"
+TITLE = "When each offset of a key was filled"
+_SENT = style.COLOURS[0]
 
 
-@style.styled
-def filling(times: pd.DataFrame, strategies: Sequence[str]) -> Figure:
+def filling(times: pd.DataFrame, strategies: Sequence[str]) -> style.Picture:
     """A panel for each strategy: messages by time and offset, those behind a reader in red.
 
     Args:
@@ -22,33 +23,29 @@ def filling(times: pd.DataFrame, strategies: Sequence[str]) -> Figure:
     """
     shown = [strategy for strategy in strategies if (times.strategy == strategy).any()]
     if not shown:
-        return style.empty(TITLE, "Nobody sent or polled a message.")
-    figure, (panels,) = style.sheet(TITLE, columns=len(shown), height=3.6)
+        return style.nothing(TITLE, "Nobody sent or polled a message.")
+    figure, panels = style.picture(TITLE, 3.6, columns=len(shown))
     for axes, strategy in zip(panels, shown, strict=True):
         rows = times[times.strategy == strategy]
         _panel(axes, rows)
-        axes.set_title(f"{strategy}, key {rows.key.iloc[0]}")
+        style.name(axes, f"{strategy}, key {rows.key.iloc[0]}")
     panels[0].set_ylabel("offset")
-    panels[0].legend(loc="upper left", fontsize=9)
+    looks = {"sent": _SENT, "sent behind a reader": ALARM}
+    dots = [
+        Line2D([], [], color=colour, marker="o", ms=5, lw=0, label=word)
+        for word, colour in looks.items()
+    ]
+    line = Line2D([], [], color=style.MUTED, label="somebody has read so far")
+    style.legend(figure, [*dots, line])
     return figure
 
 
 def _panel(axes: Axes, rows: pd.DataFrame) -> None:
     polled = rows[rows.first_polled_ns.notna()].sort_values("first_polled_ns")
-    read = polled.offset.cummax()
-    axes.step(
-        polled.first_polled_ns / 1e9,
-        read,
-        where="post",
-        color=style.MUTED,
-        lw=1.2,
-        label="read up to",
-    )
-    sent = rows[rows.acknowledged_ns.notna()]
-    for late, colour, label in (
-        (False, "#0072b2", "sent"),
-        (True, style.ALARM, "sent behind a reader"),
-    ):
+    seconds = polled.first_polled_ns / 1e9
+    axes.step(seconds, polled.offset.cummax(), where="post", color=style.MUTED, lw=1.2)
+    sent = rows[rows.sent_ns.notna()]
+    for late, colour in ((False, _SENT), (True, ALARM)):
         part = sent[sent.is_late == late]
-        axes.plot(part.sent_ns / 1e9, part.offset, "o", ms=5, mew=0, color=colour, label=label)
+        axes.plot(part.sent_ns / 1e9, part.offset, "o", ms=5, mew=0, color=colour)
     axes.set_xlabel("time, s")
