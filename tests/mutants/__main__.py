@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import click
 
 from simulation.pool import spread
-from tests.mutants.cases import CASES, SECTIONS
+from tests.mutants.cases import CASES, SECTIONS, look_for
 from tests.mutants.kill import SEEDS_MAX, Kill
 
 HEADER = f"""\
@@ -38,12 +38,6 @@ def main(names: tuple[str, ...], seeds: int, jobs: int | None) -> None:
     for line in table(found, seeds):
         click.echo(line)
     raise SystemExit(None in found.values())
-
-
-def look_for(work: tuple[str, int]) -> tuple[str, Kill | None]:
-    """One case, in whatever process."""
-    name, seeds = work
-    return name, CASES[name].kill(range(seeds))
 
 
 def table(found: dict[str, Kill | None], seeds: int) -> Iterator[str]:

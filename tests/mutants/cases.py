@@ -57,3 +57,9 @@ SECTIONS: dict[str, list[Case]] = {
     "Faulty nodes (`tests/nodes`)": [_of_script(*each) for each in FAULTY.items()],
 }
 CASES = {case.name: case for cases in SECTIONS.values() for case in cases}
+
+
+def look_for(work: tuple[str, int]) -> tuple[str, Kill | None]:
+    """One case, in whatever process."""
+    name, seeds = work
+    return name, CASES[name].kill(range(seeds))

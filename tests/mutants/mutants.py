@@ -29,14 +29,18 @@ COMPACTED = {
 # A worker that was taken for dead comes back.
 STALE = {
     "nodes": 3,
-    "rate": 100.0,
+    "clients": 2,
+    "rate": 60.0,
     "time_limit_s": 20.0,
+    "latency_ms": 50,
+    "latency_dist": "exponential",
+    "store_timeout_ms": 10_000.0,
     "seal_entries": 3,
     "segments_per_run": 2,
-    "nemesis": ("pause", "slow", "store"),
-    "nemesis_interval_s": 3.0,
-    "nemesis_targets": "minority",
-    "combine": False,
+    "nemesis": ("slow",),
+    "nemesis_interval_s": 5.0,
+    "nemesis_targets": "one",
+    "recovery_time_s": 20.0,
 }
 
 
