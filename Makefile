@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 .DEFAULT_GOAL := help
-.PHONY: help setup java run test lint types contracts unit test-slow specs specs-medium bench bench-scaling sweep lock clean
+.PHONY: notebooks reference help setup java run test lint types contracts unit test-slow specs specs-medium bench bench-scaling sweep lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -65,6 +65,12 @@ bench-scaling: setup ## how cost grows with nodes, clients, keys, messages (10 m
 SWEEP ?= smoke
 sweep: setup ## run a matrix of tests: SWEEP=smoke (a minute), faults, scaling, comparison (docs/sweeps.md)
 	@./maelstrom sweep sweeps/$(SWEEP).toml
+
+notebooks: setup java ## the notebooks on a fresh smoke sweep, in a temporary folder; a broken cell fails
+	@scripts/notebooks
+
+reference: setup java ## results/reference, the notebooks' outputs and the README's pictures, made anew (8 min)
+	@scripts/reference
 
 lock: setup ## resolve pyproject.toml into requirements.lock again
 	@$(BIN)/pip-compile --quiet --strip-extras --no-emit-index-url --no-emit-find-links \

@@ -144,16 +144,27 @@ def report(path: Path, output: Path | None) -> None:
     help="Folder for the executed notebooks.",
 )
 @click.option("--in-place", is_flag=True, help="Write them where they were read from instead.")
+@click.option(
+    "--pictures",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for the picture that each of them opens with, as notebook-NAME.png.",
+)
 @_readable_errors
 def notebooks(
-    names: tuple[str, ...], lake: str | None, master: str, output: Path, in_place: bool
+    names: tuple[str, ...],
+    lake: str | None,
+    master: str,
+    *,
+    output: Path,
+    in_place: bool,
+    pictures: Path | None,
 ) -> None:
     """Execute the notebooks NAMEs (by default all) on a lake, and keep them with their outputs.
 
     A cell that fails ends it, with the notebook's and the cell's name.
     """
     from analysis.notebooks.lake import REFERENCE
-    from analysis.notebooks.run import Surroundings, execute, kernel, named
+    from analysis.notebooks.run import Surroundings, execute, keep_picture, kernel, named
 
     console = Console()
     sources = named(names)
@@ -169,6 +180,8 @@ def notebooks(
                 status.update(f"{name}, {cell}/{cells} ...")
 
             execute(source, target, process, tell)
+            if pictures:
+                keep_picture(target, pictures / f"notebook-{source.stem}.png")
             console.print(f"{target} ({time.monotonic() - began:.1f} s)", soft_wrap=True)
 
 

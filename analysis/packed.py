@@ -3,7 +3,9 @@
     packed/runs.parquet, operations.parquet, ...
 
 Of messages it keeps who sent what to whom, in answer to what: not when, and of their bodies only the
-code of an error. All else is as it was in the lake.
+code of an error. Of runs it keeps their settings, but not the options as they were written, and of where
+they lay only the last folder: paths of the machine at hand are nobody else's business. All else is as it
+was in the lake.
 """
 
 import io
@@ -72,6 +74,9 @@ def pack(spark: SparkSession, lake: Lake, folder: Path) -> dict[str, int]:
 
 
 def _lean(name: str, table: DataFrame) -> DataFrame:
+    if name == "runs":
+        folder = F.regexp_extract("source", "[^/]*$", 0)
+        return table.withColumns({"source": folder, "options_json": F.lit(None)})
     if name != "messages":
         return table
     nothing = {column: F.lit(None) for column in ("sent_ns", "received_ns", "latency_ns")}

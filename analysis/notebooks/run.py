@@ -4,6 +4,7 @@ All of one command share a process, and with it a Spark session: to start one ta
 Each begins with no names but its own.
 """
 
+import base64
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -104,6 +105,19 @@ def execute(
         if client.kc:
             client.kc.stop_channels()
     _write(notebook, target)
+
+
+def keep_picture(notebook: Path, target: Path) -> None:
+    """Write the first picture of an executed notebook to a file."""
+    cells = nbformat.read(notebook, as_version=4).cells
+    outputs = [output for cell in cells for output in cell.get("outputs", [])]
+    pictures = [
+        output.data["image/png"] for output in outputs if "image/png" in output.get("data", {})
+    ]
+    if not pictures:
+        raise AnalysisError(f"{notebook} shows no picture")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(base64.b64decode(pictures[0]))
 
 
 def _failure(source: Path, begun: Sequence[NotebookNode], error: Exception) -> str:
