@@ -113,7 +113,7 @@ async def _wait(fd: int, deadline: float) -> None:
     """Until there is something to read, or `deadline`."""
     left_s = max(0.0, deadline - anyio.current_time())
     readable, _, _ = select.select([fd], [], [], min(left_s, SHORT_WAIT_S))
-    if not readable and left_s > SHORT_WAIT_S:
+    if not readable and anyio.current_time() < deadline:
         with anyio.CancelScope(deadline=deadline):
             await anyio.wait_readable(fd)
 

@@ -11,7 +11,11 @@ import pytest
 import trio
 import trio.testing
 
+from leaderless.core.messages import Reply, RequestEvent, SendOk
+from leaderless.core.process import Process, Sleep
+from leaderless.core.strategy import Context
 from leaderless.runtime import stdio
+from leaderless.runtime.session import Session
 from leaderless.runtime.stdio import LineSplitter, serve
 from tests.fakes import new_session
 
@@ -140,28 +144,51 @@ async def test_a_reader_who_went_away_ends_the_node(pipes: Pipes) -> None:
     await serve(new_session(), pipes.stdin, pipes.stdout)
 
 
-def test_a_silent_store_is_given_up_when_its_time_has_come(pipes: Pipes) -> None:
-    """Four calls of a second each, in no time."""
+def conversation(pipes: Pipes, session: Session, last: str) -> tuple[list[dict], float]:
+    """What a session says to INIT and SEND up to a `last`, and the seconds that it took: of time that jumps."""
     said: list[dict] = []
 
     async def client() -> None:
         os.write(pipes.to_node, lines(INIT, SEND))
-        while not said or said[-1]["type"] != "error":
+        while not said or said[-1]["type"] != last:
             await trio.lowlevel.wait_readable(pipes.from_node)
             said.extend(written(os.read(pipes.from_node, 1 << 16)))
         os.close(pipes.to_node)
 
     async def both() -> None:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(serve, new_session(), pipes.stdin, pipes.stdout)
+            nursery.start_soon(serve, session, pipes.stdin, pipes.stdout)
             nursery.start_soon(client)
 
     clock = trio.testing.MockClock(autojump_threshold=0)
     started = clock.current_time()
     trio.run(both, clock=clock)
+    return said, clock.current_time() - started
+
+
+def test_a_silent_store_is_given_up_when_its_time_has_come(pipes: Pipes) -> None:
+    """Four calls of a second each, in no time."""
+    said, took_s = conversation(pipes, new_session(), last="error")
     assert [body["type"] for body in said] == ["init_ok", "cas", *["read"] * 3, "error"]
     assert said[-1]["code"] == 0
-    assert clock.current_time() - started == pytest.approx(4.0, abs=0.01)
+    assert took_s == pytest.approx(4.0, abs=0.01)
+
+
+class Lingering:
+    """Answers a little later."""
+
+    def __init__(self, context: Context) -> None:
+        self._clock = context.clock
+
+    def serve(self, event: RequestEvent) -> Process:
+        yield Sleep(self._clock.now + stdio.SHORT_WAIT_S / 10)
+        yield Reply(event.request, SendOk(0))
+
+
+def test_a_wait_that_passes_the_event_loop_by_ends_in_time_too(pipes: Pipes) -> None:
+    said, took_s = conversation(pipes, new_session(Lingering), last="send_ok")
+    assert [body["type"] for body in said] == ["init_ok", "send_ok"]
+    assert took_s == pytest.approx(stdio.SHORT_WAIT_S / 10)
 
 
 def test_splitter_keeps_the_rest() -> None:
