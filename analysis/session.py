@@ -18,8 +18,11 @@ from analysis.errors import AnalysisError
 
 SHIPPED = ("analysis", "workloads", "bench")  # this package, and whose pure modules it imports
 
+# Spark writes a method for each stage, and Java only interprets methods as long as those of wide rows.
+LONG_METHODS = "-XX:-DontCompileHugeMethods"
 COMMON = {
     "spark.ui.enabled": "false",
+    "spark.executor.extraJavaOptions": LONG_METHODS,
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.catalogImplementation": "in-memory",  # no Hive: nothing is kept but Parquet files
     "spark.sql.session.timeZone": "UTC",
@@ -33,6 +36,7 @@ LOCAL = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "2g",
+    "spark.driver.extraJavaOptions": LONG_METHODS,
     "spark.sql.shuffle.partitions": "4",  # the default of 200 makes small runs slow
     "spark.default.parallelism": "4",
     "spark.shuffle.compress": "false",
@@ -41,7 +45,9 @@ LOCAL = {
 SHIPPED = ("analysis", "bench", "workloads")  # the checker takes its definitions from the last two
 
 # For jobs of seconds: they end before the optimising compiler pays, and it takes half the CPU time.
-BRIEF = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+BRIEF = {
+    "spark.driver.extraJavaOptions": f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {LONG_METHODS}"
+}
 
 
 @contextmanager

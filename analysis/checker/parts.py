@@ -28,24 +28,35 @@ _POLLED = "map<string,array<array<bigint>>>"
 _MAX_OFFSET = (1 << 63) - 1
 
 
-def with_parts(operations: DataFrame) -> tuple[DataFrame, DataFrame]:
+def recognised(operations: DataFrame) -> DataFrame:
+    """`operations` with their JSON read (`polled`, `names`), and whether it is `irregular`."""
+    read = operations.withColumns(
+        {
+            "polled": F.when(F.col("f") == "poll", F.from_json(_poll_answer(), _POLLED)),
+            "names": F.when(F.col("f") == "assign", F.from_json("value", "array<string>")),
+        }
+    )
+    return read.withColumn("irregular", _is_irregular())
+
+
+def with_parts(recognised: DataFrame) -> tuple[DataFrame, DataFrame]:
     """Two frames with `part` in place of `value` and `parts`, one row a part.
 
-    The second holds what must go through Python; it is best not computed when it is known to be empty
-    (`is_irregular`).
+    The second holds what must go through Python; it is best not computed when nothing is `irregular`.
     """
-    relevant = operations.filter(F.col("f").isin(*RELEVANT))
-    regular = relevant.filter(~is_irregular()).withColumn("parts", _regular_parts())
-    irregular = relevant.filter(is_irregular())
+    relevant = recognised.filter(F.col("f").isin(*RELEVANT))
+    regular = relevant.filter("not irregular").withColumn("parts", _regular_parts())
+    irregular = relevant.filter("irregular").drop("polled", "names")
     in_python = irregular.mapInArrow(_parser(irregular.schema), irregular.schema)
-    return _one_row_a_part(regular), _one_row_a_part(in_python)
+    return _one_row_a_part(regular.drop("polled", "names")), _one_row_a_part(in_python)
 
 
 def _one_row_a_part(operations: DataFrame) -> DataFrame:
-    return operations.select("*", F.explode("parts").alias("part")).drop("value", "parts")
+    exploded = operations.select("*", F.explode("parts").alias("part"))
+    return exploded.drop("value", "parts", "irregular")
 
 
-def is_irregular() -> Column:
+def _is_irregular() -> Column:
     """Whether Python must look at an operation's value."""
     value = F.col("value")
     plain = (
@@ -65,16 +76,16 @@ def _brackets_match() -> Column:
 
 def _is_plain_poll() -> Column:
     """Reading and writing it as keys and pairs of whole numbers gives the same text; or nothing is told."""
-    pairs = F.flatten(F.map_values(_polled()))
+    pairs = F.flatten(F.map_values(F.col("polled")))
     good = F.forall(pairs, lambda pair: (F.size(pair) == 2) & (pair[0] >= 0) & pair[1].isNotNull())
-    same = F.to_json(_polled()) == _poll_answer()
+    same = F.to_json(F.col("polled")) == _poll_answer()
     framed = F.col("value").startswith(_POLL_HEAD) & F.col("value").endswith(_POLL_TAIL)
     return (F.col("value") == '[["poll"]]') | (framed & same & F.coalesce(good, F.lit(False)))
 
 
 def _is_plain_assignment() -> Column:
-    same = F.col("value") == F.to_json(_names())
-    return same & F.forall(_names(), lambda name: name.isNotNull())
+    same = F.col("value") == F.to_json(F.col("names"))
+    return same & F.forall(F.col("names"), lambda name: name.isNotNull())
 
 
 def _poll_answer() -> Column:
@@ -82,21 +93,13 @@ def _poll_answer() -> Column:
     return value.substr(F.lit(head + 1), F.length(value) - (head + len(_POLL_TAIL)))
 
 
-def _polled() -> Column:
-    return F.from_json(_poll_answer(), _POLLED)
-
-
-def _names() -> Column:
-    return F.from_json("value", "array<string>")
-
-
 def _regular_parts() -> Column:
     none = F.array().cast(f"array<{PART.simpleString()}>")
     return F.coalesce(
         F.col("parts"),
         F.when(F.col("f") == "send", F.array(_send_part()))
-        .when(F.col("f") == "poll", F.transform(F.map_entries(_polled()), _poll_part))
-        .when(F.col("f") == "assign", F.transform(F.array_distinct(_names()), _assign_part)),
+        .when(F.col("f") == "poll", F.transform(F.map_entries(F.col("polled")), _poll_part))
+        .when(F.col("f") == "assign", F.transform(F.array_distinct(F.col("names")), _assign_part)),
         none,
     )
 

@@ -60,7 +60,7 @@ EVENT = _struct(
 )
 
 # A case of an anomaly that a share showed; `rank` orders the cases of a type as the bench finds them.
-CASE = _struct(run=INT, type=TEXT, measure=LONG, rank=ArrayType(LONG), case=BinaryType())
+CASE = _struct(run=INT, key=TEXT, type=TEXT, measure=LONG, rank=ArrayType(LONG), case=BinaryType())
 
 
 def arrow_batch(rows: Iterable[Mapping[str, Any]], schema: StructType) -> pa.RecordBatch:

@@ -101,11 +101,11 @@ def _case_rows(rows: list[dict[str, Any]], run: RunFacts) -> Iterator[tuple[Any,
         measure = SHOWN[anomaly].measure if anomaly in SHOWN else _none
         for place, case in enumerate(cases):
             order = [*rank.of(anomaly, case), place]
-            yield number, anomaly, measure(case), order, pickle.dumps(case)
+            yield number, rows[0]["key"], anomaly, measure(case), order, pickle.dumps(case)
     final = next((each for each in facts.transactions if each.op.index == run.final_at), None)
     sent = any(row["kind"] == "send" and row["type"] == "ok" for row in rows)
     for messages in () if sent else unseen(facts, final).values():
-        yield number, "unseen", 0, [0], pickle.dumps((key, messages))
+        yield number, rows[0]["key"], "unseen", 0, [0], pickle.dumps((key, messages))
 
 
 def _none(case: Case) -> int:  # noqa: ARG001 - a measure like the others

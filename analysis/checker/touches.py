@@ -9,7 +9,7 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
-from analysis.checker.parts import is_irregular, with_parts
+from analysis.checker.parts import recognised, with_parts
 from analysis.checker.processes import ADDED
 
 _OPERATION = ("run", "process", "f", "type", "at_ns", "invoked_at")
@@ -41,9 +41,9 @@ def touches(placed: DataFrame, partitions: int) -> Touches:
 
 def _kept(placed: DataFrame, partitions: int, irregular: bool) -> tuple[DataFrame, dict[str, int]]:
     of_operations, of_touches = Observation(), Observation()
-    watched = placed.observe(
+    watched = recognised(placed).observe(
         of_operations,
-        F.count_if(is_irregular()).alias("irregular"),
+        F.count_if("irregular").alias("irregular"),
         F.count_if("unsteady").alias("unsteady"),
     )
     regular, in_python = map(_columns, with_parts(watched))

@@ -1,7 +1,7 @@
 """All of it together: from a source to a verdict for each of its runs."""
 
 import pickle
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import ceil
 from typing import Any
@@ -29,8 +29,19 @@ from workloads.kafka.checker.unseen import unseen_report
 OPERATIONS_A_PARTITION = 250_000  # a task sorts some 100 MB
 
 
-def judge(spark: SparkSession, source: Source) -> dict[str, dict[Keyword, Any]]:
-    """The `:workload` map of results.edn for each run of `source`, by name: what `check` says of it."""
+Inspect = Callable[[DataFrame], None]
+
+
+def judge(
+    spark: SparkSession, source: Source, inspect: Inspect | None = None
+) -> dict[str, dict[Keyword, Any]]:
+    """The `:workload` map of results.edn for each run of `source`, by name: what `check` says of it.
+
+    Args:
+        spark: where to do it.
+        source: the histories.
+        inspect: is shown all cases in keys' shares (`schemas.CASE`), also those that no result shows.
+    """
     partitions = _partitions(spark, source.operations)
     by_process = source.operations.repartition(partitions, "run", "process")
     in_place = placed(by_process)
@@ -45,7 +56,7 @@ def judge(spark: SparkSession, source: Source) -> dict[str, dict[Keyword, Any]]:
         )
     keys = keys.persist()
     try:
-        return _verdicts(source, in_place, rows, keys)
+        return _verdicts(source, in_place, rows, keys, inspect)
     finally:
         keys.unpersist()
         of_keys.kept.unpersist()
@@ -57,10 +68,16 @@ def _partitions(spark: SparkSession, operations: DataFrame) -> int:
 
 
 def _verdicts(
-    source: Source, placed: DataFrame, touches: DataFrame, keys: DataFrame
+    source: Source,
+    placed: DataFrame,
+    touches: DataFrame,
+    keys: DataFrame,
+    inspect: Inspect | None,
 ) -> dict[str, dict[Keyword, Any]]:
     facts = run_facts(source.operations, keys)
     found = shares.cases(touches, keys, facts).persist()
+    if inspect:
+        inspect(found)
     errors = _errors(source, placed, keys, facts, found)
     found.unpersist()
     lags = lag.worst_lags(facts, keys, touches, placed)
@@ -84,7 +101,7 @@ def _errors(
     chosen: dict[int, Cases] = {}
     for row in shares.shown(found).orderBy("run", "type", "measure", "rank").collect():
         chosen.setdefault(row.run, {}).setdefault(row.type, []).append(pickle.loads(row.case))
-    late: dict[int, Any] = {run: dict(each.pop("unseen", [])) for run, each in chosen.items()}
+    late: dict[int, Any] = {run: each.pop("unseen", []) for run, each in chosen.items()}
     whole = _whole_cases(source, placed.sparkSession, chosen)
     errors = {
         run: {name: _shown(cases, counts[run, name]) for name, cases in each.items()}
@@ -104,10 +121,11 @@ def _shown(cases: list[Case], count: int) -> dict[Keyword, Any]:
     return keywords(count=count, errs=tuple(map(printable, cases)))
 
 
-def _unseen(keys: DataFrame, late: Mapping[int, Mapping[Any, Any]]) -> dict[int, dict[Any, Any]]:
+def _unseen(keys: DataFrame, late: Mapping[int, Any]) -> dict[int, dict[Any, Any]]:
+    """The unseen messages of each key: how many, and the first; `late` has those that shares found."""
     found: dict[int, dict[Any, Any]] = {}
     for run, missing in late.items():
-        found[run] = {key: (len(messages), messages) for key, messages in missing.items()}
+        found[run] = {key: (len(messages), messages) for key, messages in missing}
     for row in unseen_shown(keys).collect():
         messages = row["count"], list(map(decode, row.messages))
         found.setdefault(row.run, {})[decode(row.key)] = messages

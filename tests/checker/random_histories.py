@@ -134,3 +134,17 @@ def mutated_histories(draw: st.DrawFn) -> list[Op]:
         else:
             op.process = draw(st.integers(0, 9) | st.just(Keyword("nemesis")))
     return ops
+
+
+def broken_log(seed: int, count: int) -> list[Op]:
+    """A history in which some polls miss a message or see one twice."""
+    random = Random(seed)
+    ops = CorrectLog(seed).run(count)
+    for op in ops:
+        if op.f == "poll" and op.type == "ok":
+            for run in op.value[0][1].values():
+                if random.random() < 0.2:
+                    del run[random.randrange(len(run))]
+                elif random.random() < 0.1:
+                    run.append(run[0])
+    return ops

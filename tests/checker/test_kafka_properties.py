@@ -1,11 +1,9 @@
 """What holds of the checker for every history: it answers, and names and holes do not matter to it."""
 
-from random import Random
-
 from history_language import history
 from hypothesis import given
 from hypothesis import strategies as st
-from random_histories import POLL, CorrectLog, mutated_histories
+from random_histories import POLL, CorrectLog, broken_log, mutated_histories
 
 from bench import edn
 from bench.history import Op, edn_line
@@ -50,30 +48,16 @@ def _renamed(op: Op, name, number) -> Op:
     return Op(op.index, op.time, op.type, op.process, op.f, value, op.extra)
 
 
-def _broken(seed: int, count: int) -> list[Op]:
-    """A history in which some polls miss a message or see one twice."""
-    random = Random(seed)
-    ops = CorrectLog(seed).run(count)
-    for op in ops:
-        if op.f == "poll" and op.type == "ok":
-            for run in op.value[0][1].values():
-                if random.random() < 0.2:
-                    del run[random.randrange(len(run))]
-                elif random.random() < 0.1:
-                    run.append(run[0])
-    return ops
-
-
 @given(st.integers(0, 2**32), st.integers(2, 40), st.permutations(["0", "1", "2"]))
 def test_names_of_keys_do_not_matter(seed, count, names):
-    ops = _broken(seed, count)
+    ops = broken_log(seed, count)
     renamed = [_renamed(op, lambda key: names[int(key)], lambda _, offset: offset) for op in ops]
     assert _summary(renamed) == _summary(ops)
 
 
 @given(st.integers(0, 2**32), st.integers(2, 40))
 def test_holes_in_the_offsets_do_not_matter(seed, count):
-    ops = _broken(seed, count)
+    ops = broken_log(seed, count)
     spread = [_renamed(op, lambda key: key, lambda _, offset: 7 * offset + 3) for op in ops]
     assert _summary(spread) == _summary(ops)
 

@@ -1,0 +1,125 @@
+"""The checker as a Spark job says what the bench's checker says, of every history, to the last witness.
+
+All histories go through one job: starting it is most of its cost, and judging many runs at once is what it
+is for.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from pyspark.sql import SparkSession
+
+from analysis.checker import from_histories, judge
+from analysis.checker.cycles import merged
+from analysis.checker.scalars import decode, encode
+from analysis.errors import AnalysisError
+from bench import edn
+from bench.history import Op, read_history, write_edn
+from tests.checker.random_histories import broken_log, mutated_histories
+from workloads.kafka.checker import check, error_count
+from workloads.kafka.checker.facts import scalar
+
+pytestmark = pytest.mark.spark
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+JUDGED = FIXTURES / "judged-histories"
+EXPECTED = [json.loads(line) for line in (JUDGED / "expected.jsonl").read_text().splitlines()]
+STORES = sorted(FIXTURES.glob("maelstrom-stores/*/history.edn"))
+RANDOM = 25
+Results = Mapping[str, Mapping[Any, Any]]
+
+
+def random_histories(count: int) -> list[list[Op]]:
+    """Correct logs with anything done to them, and with broken polls; the same ones each time."""
+    found = [broken_log(seed, 10 + seed) for seed in range(count)]
+
+    @settings(
+        max_examples=count, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+    )
+    @given(mutated_histories())
+    def collect(ops: list[Op]) -> None:
+        found.append(ops)
+
+    collect()
+    return found
+
+
+@pytest.fixture(scope="module")
+def random_files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Files of random histories, most of them broken."""
+    folder = tmp_path_factory.mktemp("random")
+    for number, ops in enumerate(random_histories(RANDOM)):
+        with (folder / f"{number}.edn").open("w") as file:
+            write_edn(ops, file)
+    return sorted(folder.iterdir())
+
+
+@pytest.fixture(scope="module")
+def results(spark: SparkSession, random_files: list[Path]) -> Results:
+    """What Spark says of all histories."""
+    judged = [JUDGED / f"{each['file']}.gz" for each in EXPECTED]
+    return judge(spark, from_histories(spark, [*judged, *STORES, *random_files]))
+
+
+def same(results: Results, file: Path) -> bool:
+    """Whether Spark's result is that of the bench, letter for letter."""
+    return edn.dumps(results[str(file)]) == edn.dumps(check(read_history(file), {}))
+
+
+def test_agrees_with_the_judged_histories(results: Results) -> None:
+    assert len(EXPECTED) == 90
+    for expected in EXPECTED:
+        file = JUDGED / f"{expected['file']}.gz"
+        result = results[str(file)]
+        assert result["valid?"] == expected["valid"], file.name
+        assert sorted(result["bad-error-types"]) == sorted(expected["bad"]), file.name
+        counts = {each: error_count(each, result[each]) for each in result["error-types"]}
+        assert counts == expected["errors"], file.name
+        assert round(result["worst-realtime-lag"]["lag"] * 1e9) == expected["lag"], file.name
+        assert same(results, file), file.name
+
+
+def test_agrees_with_the_real_tools_stores(results: Results) -> None:
+    assert len(STORES) == 4
+    for file in STORES:
+        real = edn.loads((file.with_name("results.edn")).read_text())["workload"]
+        assert edn.loads(edn.dumps(results[str(file)])) == real, file
+
+
+def test_agrees_with_the_bench_on_random_histories(
+    results: Results, random_files: list[Path]
+) -> None:
+    # A key that the SQL passes over wrongly would lack its cases here.
+    assert [file.name for file in random_files if not same(results, file)] == []
+    found = {str(each) for file in random_files for each in results[str(file)]["error-types"]}
+    assert len(found) >= 6, "random histories that are not broken prove little"
+
+
+def test_a_file_that_is_no_history_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    broken = tmp_path / "history.edn"
+    broken.write_text("{:type :ok, :f :poll, :process 0, :value [[:poll {\n")
+    with pytest.raises(AnalysisError, match=r"history\.edn is no history: .*never closed"):
+        from_histories(spark, [broken])
+    with pytest.raises(AnalysisError, match="is no file"):
+        from_histories(spark, [tmp_path / "missing.edn"])
+
+
+@pytest.mark.parametrize(
+    "value", [7, "7", "", -1, 10**30, None, 1.0, True, [1], {"a": 1}, '"', "#x"]
+)
+def test_scalars_survive_as_text(value: Any) -> None:
+    assert decode(encode(scalar(value))) == scalar(value)
+
+
+def test_scalars_are_equal_as_text_only_if_they_are_equal() -> None:
+    values = [1, 1.0, True, "1", "true", "1.0", [1], {"a": 1}, None, '{"a" 1}', "#1"]
+    assert len({encode(scalar(value)) for value in values}) == len(values)
+
+
+def test_stretches_are_unions_of_edges_that_overlap() -> None:
+    edges = [(0, 5, 9), (0, 1, 3), (0, 3, 4), (1, 2, 8), (0, 8, 12)]
+    assert merged(edges) == [(0, 1, 4), (0, 5, 12), (1, 2, 8)]

@@ -1,0 +1,81 @@
+"""Tables of operations, as ingest writes them, lead to the same verdicts as histories."""
+
+import json
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from analysis.checker import from_operations, judge
+from analysis.checker.parts import parts_of, recognised, with_parts
+from analysis.checker.report import counts
+from analysis.checker.schemas import OPERATION
+from analysis.lake import Lake
+from bench.history import Op, read_history
+from tests.analysis.conftest import STORES
+from workloads.kafka.checker import check
+
+pytestmark = pytest.mark.spark
+
+REGULAR = [
+    ("send", [["send", "7", 3]]),
+    ("send", [["send", "7", [2, 3]]]),
+    ("send", [["send", "a key", [0, -3]]]),
+    ("poll", [["poll"]]),
+    ("poll", [["poll", {}]]),
+    ("poll", [["poll", {"7": [[0, 1], [5, -2]], "8": [[1, 1]], "é": []}]]),
+    ("assign", ["7", "8", "7"]),
+    ("assign", []),
+]
+IRREGULAR = [
+    ("send", [["send", 7, 3]]),
+    ("send", [["send", "7", 3.0]]),
+    ("send", [["send", "7", [2, 3, 4]]]),
+    ("send", [["send", "7", "3"]]),
+    ("send", [["send", "7", [None, 3]]]),
+    ("send", [["send", "7", 3], ["send", "7", 4]]),
+    ("send", [["send", 'a "quoted" key', 3]]),
+    ("send", None),
+    ("poll", [["poll", {"7": [[0, "1"]]}]]),
+    ("poll", [["poll", {"7": [[0, None], [1, True], [2, 1.5]]}]]),
+    ("poll", [["poll", {"7": [[0, 1, 2], [3]], "8": None}]]),
+    ("poll", [["poll", {"7": [[-1, 1]]}], ["poll", {"8": [[0, 1]]}]]),
+    ("poll", [["poll", {"7": [[10**20, 1]]}]]),
+    ("poll", {"7": 1}),
+    ("assign", ["7", 8]),
+    ("assign", [None]),
+    ("assign", "7"),
+    ("txn", [["send", "7", [0, 1]], ["poll", {"7": [[0, 1]]}]]),
+]
+
+
+def test_spark_takes_values_apart_as_the_bench_does(spark: SparkSession) -> None:
+    rows = [_operation(at, f, value) for at, (f, value) in enumerate(REGULAR + IRREGULAR)]
+    operations = recognised(spark.createDataFrame(rows, OPERATION))
+    doubted = [row["at"] for row in operations.filter("irregular").select("at").collect()]
+    assert sorted(doubted) == list(range(len(REGULAR), len(rows)))
+    regular, in_python = with_parts(operations)
+    found: dict[int, list[Any]] = {at: [] for at in range(len(rows))}
+    for row in regular.unionByName(in_python).select("at", "part").collect():
+        found[row["at"]].append(row.part.asDict())
+    for at, (f, value) in enumerate(REGULAR + IRREGULAR):
+        assert found[at] == parts_of(Op(0, 0, "ok", 0, f, value)), (f, value)
+
+
+def _operation(at: int, f: str, value: Any) -> dict[str, Any]:
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return {"run": 0, "process": 0, "f": f, "type": "ok", "at": at, "at_ns": at, "value": text}
+
+
+def test_a_lake_of_real_stores_is_judged_like_their_histories(
+    spark: SparkSession, stores_lake: Lake
+) -> None:
+    operations = stores_lake.table(spark, "operations")
+    names = sorted(row.run_id for row in operations.select("run_id").distinct().collect())
+    results = judge(spark, from_operations(operations, names))
+    assert names == sorted(folder.name for folder in STORES.iterdir())
+    for name, result in results.items():
+        wanted = check(read_history(STORES / name / "history.edn"), {})
+        assert counts(result) == counts(wanted), name
+        assert result["worst-realtime-lag"] == wanted["worst-realtime-lag"], name
+        assert result["bad-error-types"] == wanted["bad-error-types"], name
