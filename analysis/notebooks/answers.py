@@ -116,13 +116,13 @@ def prefetch(order: pd.DataFrame) -> str:
         if shown
         else "In these runs no message came to stand behind a reader."
     )
-    with_holes = [
-        f"`{row.strategy}` {row.hole_count}" for row in sound.itertuples() if row.hole_count
-    ]
+    with_holes = " and ".join(
+        f"the {row.hole_count} of `{row.strategy}`" for row in sound.itertuples() if row.hole_count
+    )
     second = (
-        f"Holes are not the reason: {', '.join(with_holes)} of them did no harm."
+        f"Holes are not the reason: {with_holes} did no harm, for nothing is ever put into them."
         if with_holes
-        else f"Where every offset is shown in order there are none: {_listed(sound)}."
+        else f"Where offsets are shown in order there are none: {_listed(sound)}."
     )
     return f"**{first}** {second}"
 

@@ -52,8 +52,8 @@ def causes(tables: Tables) -> pd.DataFrame:
 
 
 def types(tables: Tables) -> pd.DataFrame:
-    """Messages per operation by link and type, the mean over the runs of each strategy and weather."""
-    by_type = messages_by_type(tables.messages, tables.operations)
+    """Server messages per operation by link and type, the mean over the runs of each strategy and weather."""
+    by_type = messages_by_type(tables.messages.filter("link <> 'client'"), tables.operations)
     return _mean_messages(tables, by_type, ["link", "type"])
 
 
@@ -140,10 +140,12 @@ def order(tables: Tables) -> pd.DataFrame:
 def telling_keys(tables: Tables) -> pd.DataFrame:
     """Of each strategy the messages of one key of one run: where most came behind a reader.
 
-    Where none did, the key with the most messages.
+    Where none did, the key that was most read while messages still came.
     """
     times = tables.named(with_late(offset_times(tables.operations))).toPandas()
     keys = ["strategy", "run_id", "key"]
-    counted = times.groupby(keys).agg(late=("is_late", "sum"), messages=("offset", "size"))
-    ranked = counted.reset_index().sort_values(["late", "messages", *keys])
-    return times.merge(ranked.groupby("strategy").tail(1)[keys], on=keys)
+    last_sent_ns = times.groupby(keys).sent_ns.transform("max")
+    counted = times.assign(read=times.first_polled_ns < last_sent_ns).groupby(keys)
+    ranked = counted.agg(late=("is_late", "sum"), read=("read", "sum")).reset_index()
+    telling = ranked.sort_values(["late", "read", *keys]).groupby("strategy").tail(1)
+    return times.merge(telling[keys], on=keys)

@@ -1,0 +1,212 @@
+"""The notebooks as they are kept, what shows them, and how a broken one ends.
+
+That all of them run on a fresh sweep is tried by `make notebooks`.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pandas as pd
+import pytest
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from pyspark.sql import Row, SparkSession
+
+from analysis.lake import Lake
+from analysis.metrics.curves import latency_curves
+from analysis.metrics.offsets import offset_order, offset_times, with_late
+from analysis.notebooks import answers, tables
+from analysis.notebooks.lake import REFERENCE, tables_of
+from analysis.notebooks.present import readable
+from analysis.packed import Packed, pack
+
+ROOT = Path(__file__).parents[2]
+KEPT = sorted((ROOT / "analysis/notebooks").glob("*.ipynb"))
+NAMES = [
+    "fault-injection",
+    "latency",
+    "messages-per-operation",
+    "strategies",
+    "why-prefetch-fails",
+]
+
+
+def outputs(notebook: NotebookNode) -> list[NotebookNode]:
+    return [output for cell in notebook.cells for output in cell.get("outputs", [])]
+
+
+def test_all_notebooks_are_there() -> None:
+    assert [file.stem for file in KEPT] == NAMES
+
+
+@pytest.mark.parametrize("file", KEPT, ids=NAMES)
+def test_a_kept_notebook_was_executed_and_opens_with_its_answer(file: Path) -> None:
+    text = file.read_text()
+    notebook = nbformat.reads(text, as_version=4)
+    nbformat.validate(notebook)
+    assert (notebook.nbformat, notebook.nbformat_minor) >= (4, 5)
+    title, opening = notebook.cells[:2]
+    assert title.cell_type == "markdown"
+    assert title.source.startswith("# ")
+    answer, picture = opening.outputs
+    assert answer.data["text/markdown"].startswith("**")
+    assert "image/png" in picture.data
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
+    # No warnings, no errors; nothing of the machine that executed it.
+    assert {output.output_type for output in outputs(notebook)} == {"display_data"}
+    assert str(ROOT) not in text
+
+
+@pytest.mark.parametrize("file", KEPT, ids=NAMES)
+def test_a_notebook_holds_no_logic(file: Path) -> None:
+    notebook = nbformat.read(file, as_version=4)
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            assert not re.search(
+                r"^\s*(def|for|while|if|class|with|try)\b", cell.source, re.MULTILINE
+            )
+
+
+def run_notebooks(folder: Path, *cells: NotebookNode) -> subprocess.CompletedProcess[str]:
+    """Execute a notebook of these cells as the command does it."""
+    source = folder / "broken.ipynb"
+    source.write_text(nbformat.writes(new_notebook(cells=list(cells))))
+    program = (
+        "import sys; from pathlib import Path; from analysis.notebooks import run;"
+        "run.FOLDER = Path(sys.argv.pop(1)); from analysis.cli import main; main()"
+    )
+    command = [sys.executable, "-c", program, str(folder), "notebooks", "-o", str(folder / "out")]
+    return subprocess.run(
+        [*command, "--lake", str(folder / "no-lake")],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        env=os.environ | {"COLUMNS": "200"},
+    )
+
+
+@pytest.mark.process
+def test_a_broken_cell_fails_with_its_notebook_its_code_and_the_reason(tmp_path: Path) -> None:
+    done = run_notebooks(
+        tmp_path,
+        new_markdown_cell("# Is it broken?"),
+        new_code_cell("lake = 1"),
+        new_code_cell("lake / 0"),
+        new_code_cell("lake = 2"),
+    )
+    assert done.returncode == 1
+    for part in ("broken.ipynb, code cell 2 failed", "    lake / 0", "ZeroDivisionError"):
+        assert part in done.stderr
+    kept = nbformat.read(tmp_path / "out" / "broken.ipynb", as_version=4)
+    assert [cell.get("execution_count") for cell in kept.cells] == [None, 1, 2, None]
+
+
+@pytest.mark.process
+def test_a_notebook_that_is_not_there_is_named_with_those_that_are() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "analysis", "notebooks", "latecny"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        env=os.environ | {"COLUMNS": "200"},
+    )
+    assert done.returncode == 1
+    assert "there is no notebook latecny" in done.stderr
+    assert all(name in done.stderr for name in NAMES)
+
+
+def operation(f: str, start: int, end: int, value: str, run: str = "r") -> Row:
+    times = {"invoked_ns": start, "completed_ns": end, "latency_ns": end - start}
+    return Row(run_id=run, f=f, outcome="ok", completed_value_json=value, **times)
+
+
+@pytest.mark.spark
+def test_a_message_sent_below_what_somebody_has_read_is_late(spark: SparkSession) -> None:
+    # docs/why-prefetch-fails.md, with times: 4 is sent when 2@16 has been read.
+    history = [
+        operation("send", 1, 2, '[["send","k",[0,1]]]'),
+        operation("poll", 3, 4, '[["poll",{"k":[[0,1]]}]]'),
+        operation("send", 3, 5, '[["send","k",[16,2]]]'),
+        operation("poll", 6, 7, '[["poll",{"k":[[16,2]]}]]'),
+        operation("send", 8, 9, '[["send","k",[1,4]]]'),
+        operation("poll", 10, 11, '[["poll",{"k":[[0,1],[1,4],[16,2]]}]]'),
+        # At the same time as the poll: no doubt is left out of the count.
+        operation("send", 6, 9, '[["send","k",[2,5]]]'),
+        operation("assign", 12, 13, '["k"]'),
+        operation("poll", 12, 13, '[["poll",{}]]', run="empty"),
+    ]
+    times = offset_times(spark.createDataFrame(history))
+    late = with_late(times).filter("is_late").collect()
+    assert [(row.offset, row.message, row.first_polled_ns) for row in late] == [(1, "4", 11)]
+    assert [tuple(row) for row in offset_order(times).collect()] == [("r", 4, 13, 1)]
+
+
+@pytest.mark.spark
+def test_a_latency_curve_ends_with_the_slowest_operation(spark: SparkSession) -> None:
+    table = spark.createDataFrame([operation("send", 0, n, "[]") for n in range(1, 101)])
+    curve = {row.slower_share: row.latency_ns for row in latency_curves(table).collect()}
+    assert curve[1.0] == 1
+    assert min(curve) == pytest.approx(0.01)
+    assert curve[min(curve)] == 99
+
+
+@pytest.mark.spark
+def test_a_packed_lake_gives_the_same_figures(
+    spark: SparkSession, stores_lake: Lake, tmp_path: Path
+) -> None:
+    pack(spark, stores_lake, tmp_path)
+    whole, packed = tables_of(spark, str(stores_lake.folder)), tables_of(spark, str(tmp_path))
+    for frame in (tables.runs, tables.causes, tables.latencies, tables.order, tables.anomalies):
+        pd.testing.assert_frame_equal(frame(whole), frame(packed))
+    assert packed.messages.filter("sent_ns is not null").isEmpty()
+    written = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    pack(spark, stores_lake, tmp_path)
+    assert written == {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+
+
+@pytest.mark.spark
+def test_the_reference_names_no_folder_of_the_machine_it_was_made_on(spark: SparkSession) -> None:
+    runs = Packed(REFERENCE).table(spark, "runs")
+    assert runs.filter("source like '%/%' or options_json is not null").isEmpty()
+
+
+def test_answers_of_a_lake_that_holds_nothing_to_answer_with() -> None:
+    rows = pd.DataFrame(columns=["strategy", "weather", "f", "fault", "late_count", "verdict"])
+    for answer in (answers.latency(rows), answers.messages(rows), answers.prefetch(rows)):
+        assert re.match(r"\*\*No run .+ in this lake", answer)
+    assert answers.faults(rows, rows).startswith("**No run with faults")
+    assert answers.strategies(rows, {}).startswith("**There are no two strategies")
+
+
+def test_the_answer_about_prefetch_follows_the_figures() -> None:
+    rows = pd.DataFrame(
+        [("prefetch", 10, 5, 3), ("prefetch-sealed", 10, 70, 0), ("leaderless", 10, 0, 0)],
+        columns=["strategy", "message_count", "hole_count", "late_count"],
+    )
+    assert "(`prefetch`: 3 of 10)" in answers.prefetch(rows)
+    assert "the 70 of `prefetch-sealed` did no harm" in answers.prefetch(rows)
+    none_late = answers.prefetch(rows.assign(late_count=0, hole_count=0))
+    assert "no message came to stand behind a reader" in none_late
+
+
+def test_tables_have_readable_units() -> None:
+    frame = pd.DataFrame(
+        {"strategy": ["cas"], "run_id": ["r"], "latency_ns_p50": [1.5e6], "ended_ns": [2e9]}
+    ).assign(faults=[["kill", "pause"]], recovery_ns=[None], count=[12345])
+    assert readable(frame).to_dict("records") == [
+        {
+            "strategy": "cas",
+            "latency p50, ms": "1.5",
+            "ended, s": "2",
+            "faults": "kill, pause",
+            "recovery, s": None,
+            "count": "12 345",
+        }
+    ]
