@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 .DEFAULT_GOAL := help
-.PHONY: notebooks reference help setup java run test lint types contracts unit test-slow specs specs-medium bench bench-scaling sweep lock clean
+.PHONY: help setup java run test lint types contracts unit test-slow specs specs-medium bench bench-scaling sweep notebooks reference lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -26,7 +26,7 @@ java: ## check that Java 17 or newer is there (Spark and TLC need it)
 run: setup java ## one Kafka test on the embedded bench, its verdict, then the Spark summary of that run
 	@scripts/run
 
-test: setup java lint types contracts unit specs ## all fast checks; .ci/run calls exactly this
+test: setup java lint types contracts unit specs notebooks ## all fast checks; .ci/run calls exactly this
 
 lint: setup ## format and lint
 	@$(BIN)/ruff format --check . && $(BIN)/ruff check .
