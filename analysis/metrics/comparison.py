@@ -35,7 +35,7 @@ def means(figures: DataFrame, runs: DataFrame, by: str) -> DataFrame:
         figure, the column `by`, run_count, mean, mean_low, mean_high (95 % interval, percentile bootstrap
         [scipy.stats.bootstrap]; of one run: null), ordered by figure and group.
     """
-    grouped = _grouped(figures, runs, by).groupBy("figure", by)
+    grouped = _grouped(figures, runs, by).groupBy("figure", "group")
     found = map_groups(grouped, partial(_mean, by=by), _MEANS.format(by=by))
     return found.orderBy("figure", by)
 
@@ -59,7 +59,7 @@ def comparison(figures: DataFrame, runs: DataFrame, by: str, baseline: str) -> D
         baseline), difference_low, difference_high, p_value, verdict (less | more | no difference told | too
         few runs: of the other against the baseline); ordered by figure, other.
     """
-    grouped = _grouped(figures, runs, by).withColumnRenamed(by, "other")
+    grouped = _grouped(figures, runs, by).withColumnRenamed("group", "other")
     of_figure = map_groups(
         grouped.groupBy("figure"), partial(_compare_all, baseline=baseline), _ROWS
     )
@@ -67,8 +67,14 @@ def comparison(figures: DataFrame, runs: DataFrame, by: str, baseline: str) -> D
 
 
 def _grouped(figures: DataFrame, runs: DataFrame, by: str) -> DataFrame:
-    named = runs.select("run_id", F.col(by).cast("string").alias(by)).filter(F.col(by).isNotNull())
-    return figures.join(named, "run_id")
+    return figures.join(groups_of(runs, by), "run_id")
+
+
+def groups_of(runs: DataFrame, by: str) -> DataFrame:
+    """run_id and `group`: the column `by` of runs as text; runs where it is null are in no group."""
+    return runs.select("run_id", F.col(by).cast("string").alias("group")).filter(
+        "group is not null"
+    )
 
 
 def _mean(rows: pa.Table, by: str) -> pa.Table:
@@ -76,7 +82,7 @@ def _mean(rows: pa.Table, by: str) -> pa.Table:
     values = rows.sort_by("run_id")["value"].to_numpy()
     low, high = interval(values)
     mean = {"run_count": len(values), "mean": values.mean(), "mean_low": low, "mean_high": high}
-    group = {name: rows[name][0].as_py() for name in ("figure", by)}
+    group = {"figure": rows["figure"][0].as_py(), by: rows["group"][0].as_py()}
     return _table([{**group, **mean}], _MEANS.format(by=by))
 
 

@@ -1,6 +1,7 @@
 """Groups of runs compared with a baseline: means, their intervals, and what may be said of them."""
 
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 from pyspark.sql import DataFrame, Row
 
 from analysis.metrics.comparison import LESS, MORE, TOO_FEW, comparison, means
@@ -9,7 +10,7 @@ from analysis.plots import style
 from analysis.plots.groups import natural
 
 _COLUMNS = 2
-_MUTED, _GOOD, _BAD = "#66727f", "#0072b2", "#d55e00"
+_MUTED, _GOOD, _BAD = style.MUTED, "#0072b2", "#d55e00"
 
 
 def compare(
@@ -50,9 +51,15 @@ def compare(
         axes.grid(visible=False)
         axes.grid(visible=True, axis="x")
         axes.margins(x=0.12)
-    panels[0].invert_yaxis()
+    panels[0].set_ylim(len(groups) - 0.5, -0.8)  # the baseline on top, with room for its number
     for axes in panels[len(names) :]:
         axes.set_axis_off()
+    looks = {"baseline": style.INK, "better": _GOOD, "worse": _BAD, "no difference told": _MUTED}
+    dots = [
+        Line2D([], [], color=colour, marker="o", linewidth=3, label=word)
+        for word, colour in looks.items()
+    ]
+    style.legend(figure, dots)
     return figure
 
 
@@ -68,5 +75,5 @@ def _bar(axes: Axes, place: int, row: Row, verdict: str | None, name: str) -> No
 
 def _colour(verdict: str | None, name: str) -> str:
     if verdict not in (LESS, MORE) or name not in BETTER:
-        return "#1f2933" if verdict is None else _MUTED
+        return style.INK if verdict is None else _MUTED
     return _GOOD if (verdict == LESS) == (BETTER[name] == "less") else _BAD

@@ -5,16 +5,16 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.patches import Patch
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from analysis.metrics.causes import CAUSES, message_causes
+from analysis.metrics.comparison import groups_of
 from analysis.metrics.latency import latency_quantiles as quantiles_of
 from analysis.metrics.network import messages_by_type
 from analysis.metrics.windows import with_phase
 from analysis.plots import style
 
 STACKS = ("link", "type", "cause")
-_MOST_TYPES = 7
+_MOST_TYPES, _REST = 7, "all others"
 _SHARES = {"p50": "median", "p90": "90 %", "p99": "99 %"}
 
 
@@ -33,8 +33,8 @@ def latency_quantiles(
     wanted = with_phase(operations, runs).filter(
         "outcome = 'ok' and f in ('send', 'poll') and (phase is null or phase = 'main')"
     )
-    rows = quantiles_of(wanted, ["f"]).join(_groups(runs, by), "run_id").collect()
-    groups = sorted({row[by] for row in rows}, key=natural)
+    rows = quantiles_of(wanted, ["f"]).join(groups_of(runs, by), "run_id").collect()
+    groups = sorted({row.group for row in rows}, key=natural)
     if not rows:
         return style.nothing(title, f"No run has a {by} and a successful send or poll.")
     figure, panels = style.picture(title, 3.6, columns=2, sharey=True)
@@ -45,12 +45,12 @@ def latency_quantiles(
                 values_ms = [
                     row[f"latency_ns_{share}"] / 1e6
                     for row in rows
-                    if row[by] == group and row.f == f
+                    if row.group == group and row.f == f
                 ]
                 if values_ms:
                     at = place + offset
                     axes.bar(at, np.median(values_ms), width=0.25, color=colours[share])
-                    dots = {"color": "#1f2933", "s": 9, "zorder": 3, "alpha": 0.7}
+                    dots = {"color": style.INK, "s": 9, "zorder": 3, "alpha": 0.7}
                     axes.scatter([at] * len(values_ms), values_ms, **dots)
         axes.set_xticks(range(len(groups)), groups)
         style.name(axes, f)
@@ -79,14 +79,14 @@ def messages_per_operation(
         raise ValueError(f"stack is one of {', '.join(STACKS)}, not {stack!r}")
     what = "Messages" if stack == "link" else "Server messages"
     title = f"{what} per operation by {by}"
-    counted = _counted(messages, operations, stack).join(_groups(runs, by), "run_id").collect()
+    counted = _counted(messages, operations, stack).join(groups_of(runs, by), "run_id").collect()
     if not counted:
         return style.nothing(title, f"No run has a {by} and messages.")
     run_counts: dict[str, set[str]] = {}
     totals: dict[tuple[str, str], float] = {}
     for row in counted:
-        run_counts.setdefault(row[by], set()).add(row.run_id)
-        key = (row[by], row[stack])
+        run_counts.setdefault(row.group, set()).add(row.run_id)
+        key = (row.group, row[stack])
         totals[key] = totals.get(key, 0.0) + (row.messages_per_operation or 0.0)
     groups = sorted(run_counts, key=natural)
     means = {key: total / len(run_counts[key[0]]) for key, total in totals.items()}
@@ -113,8 +113,8 @@ def _stacked(
     shown, rest = (parts, []) if ordered else (parts[:_MOST_TYPES], parts[_MOST_TYPES:])
     layers = {part: [means.get((group, part), 0.0) for group in groups] for part in shown}
     if rest:
-        layers["all others"] = [sum(means.get((g, part), 0.0) for part in rest) for g in groups]
-    colours = style.colours_of([*layers], style.LINKS)
+        layers[_REST] = [sum(means.get((g, part), 0.0) for part in rest) for g in groups]
+    colours = style.colours_of([*layers], style.LINKS | {_REST: style.MUTED})
     figure, (axes,) = style.picture(title, 3.8)
     bottom = np.zeros(len(groups))
     for part, values in layers.items():
@@ -126,14 +126,10 @@ def _stacked(
         )
     axes.set_xticks(range(len(groups)), groups)
     axes.set_ylabel("messages per operation")
-    axes.margins(y=0.12)
+    axes.set_ylim(0, bottom.max() * 1.12)
     handles = [Patch(color=colours[part], label=part) for part in reversed(layers)]
     style.legend(figure, handles, loc="outside right upper", ncols=1)
     return figure
-
-
-def _groups(runs: DataFrame, by: str) -> DataFrame:
-    return runs.select("run_id", F.col(by).cast("string").alias(by)).filter(F.col(by).isNotNull())
 
 
 def natural(name: str) -> tuple[int, float, str]:

@@ -7,10 +7,13 @@ from matplotlib.lines import Line2D
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from analysis.metrics.recovery import WINDOW_NS
+from analysis.metrics.comparison import groups_of
+from analysis.metrics.recovery import FACTOR, WINDOW_NS
 from analysis.metrics.recovery import recovery_times as times_of
 from analysis.plots import style
 from analysis.plots.groups import natural
+
+_WIDEST = 0.2  # of the column of a group
 
 
 def recovery_times(
@@ -25,26 +28,25 @@ def recovery_times(
         by: the column of runs that makes the groups.
     """
     title = "Time to recover after a fault"
-    named = runs.select("run_id", F.col(by).cast("string").alias("group"))
     watched = times_of(operations, faults, runs).filter(F.col("watched_ns") >= WINDOW_NS)
-    rows = watched.join(named.filter("group is not null"), "run_id").collect()
+    rows = watched.join(groups_of(runs, by), "run_id").collect()
     if not rows:
         return style.nothing(title, "No fault ended long enough before the next one to be watched.")
     kinds = sorted({row.kind for row in rows})
     groups = sorted({row.group for row in rows}, key=natural)
     colours = style.colours_of(groups)
     figure, (axes,) = style.picture(title, 3.6)
-    width = 0.8 / len(groups)
+    width = min(0.8 / len(groups), _WIDEST)
     for number, group in enumerate(groups):
         for place, kind in enumerate(kinds):
             mine = [row for row in rows if (row.group, row.kind) == (group, kind)]
-            at = place - 0.4 + width * (number + 0.5)
+            at = place + width * (number - (len(groups) - 1) / 2)
             _column(axes, at, width, mine, colours[group])
     axes.set_xticks(range(len(kinds)), kinds)
-    axes.set_ylabel("until p99 is within 2x of calm, s")
+    axes.set_ylabel(f"until p99 is within {FACTOR:g}x of calm, s")
     axes.set_ylim(bottom=0)
     dots = [Line2D([], [], color=c, marker="o", linewidth=0, label=g) for g, c in colours.items()]
-    unseen = Line2D([], [], color="#66727f", marker="^", fillstyle="none", linewidth=0)
+    unseen = Line2D([], [], color=style.MUTED, marker="^", fillstyle="none", linewidth=0)
     unseen.set_label("not seen in this time")
     style.legend(figure, [*dots, unseen])
     return figure

@@ -67,11 +67,12 @@ def availability_over_time(
     def draw(axes: Axes, rows: Rows) -> None:
         line = _line(rows, "availability", 0.01)
         axes.plot(*line, color=style.COLOURS[0], linewidth=1.6, marker=".", markersize=4)
-        axes.set_ylim(-4, 104)
         axes.set_ylabel("acknowledged, %")
 
-    title = "Availability over time"
-    return _over_time(title, operations, faults, lines=lines, draw=draw, handles=[], titles=titles)
+    title, limits = "Availability over time", (-4, 104)
+    return _over_time(
+        title, operations, faults, lines=lines, draw=draw, handles=[], titles=titles, limits=limits
+    )
 
 
 def lag_over_time(
@@ -90,7 +91,8 @@ def lag_over_time(
     def draw(axes: Axes, rows: Rows) -> None:
         for name, colour in shown.items():
             axes.plot(*_line(rows, f"lag_ns_{name}", 1e6), color=colour, linewidth=1.6)
-        axes.set_ylim(bottom=0)
+        axes.set_yscale("symlog", linthresh=1, linscale=0.5)  # most polls lag by nothing at all
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
         axes.set_ylabel("lag, ms")
 
     handles = [Line2D([], [], color=colour, label=name) for name, colour in shown.items()]
@@ -114,6 +116,7 @@ def _over_time(
     draw: Callable[[Axes, Rows], None],
     handles: Sequence[Any],
     titles: Mapping[str, str] | None,
+    limits: tuple[float, float] | None = None,
 ) -> style.Picture:
     end_ns = operations.agg(F.max(F.greatest("invoked_ns", "completed_ns"))).collect()[0][0] or 0
     window_ns = window_width(end_ns)
@@ -133,6 +136,8 @@ def _over_time(
         axes.set_xlim(0, end_ns / 1e9)
         shades = style.shade(axes, of_run.get(run_id, []), end_ns / 1e9)
         patches |= {str(patch.get_label()): patch for patch in shades}
+    if limits:
+        panels[0].set_ylim(limits)  # theirs all, as they share it
     panels[-1].set_xlabel("time since the start of the run, s")
     style.legend(figure, [*handles, *patches.values()])
     return figure
