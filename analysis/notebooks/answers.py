@@ -7,7 +7,7 @@ not hold is said, not left out.
 import pandas as pd
 
 from analysis.colours import strategies as strategies_of
-from analysis.metrics.comparison import LESS, MORE
+from analysis.metrics.comparison import LESS, MORE, TOO_FEW
 from analysis.metrics.windows import CALM
 
 OWN = "leaderless"
@@ -80,7 +80,12 @@ def strategies(compared: pd.DataFrame, better: dict[str, str]) -> str:
     if compared.empty:
         return "**There are no two strategies without faults in this lake to compare.**"
     told = compared[compared.verdict.isin([LESS, MORE])]
-    baseline = compared.baseline.iloc[0]
+    baseline, runs = compared.baseline.iloc[0], compared.baseline_runs.iloc[0]
+    if (compared.verdict == TOO_FEW).all():
+        return (
+            f"**This lake has too few runs to tell strategies apart (of `{baseline}`: {runs}).**"
+            " Four runs of each without faults are the fewest with which a difference can be told."
+        )
     wins, losses = ([], [])
     for row in told.itertuples():
         other_is_better = row.verdict == better[row.figure]
