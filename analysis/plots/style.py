@@ -83,10 +83,18 @@ def nothing(title: str, reason: str) -> Picture:
     return figure
 
 
+class _Decades(LogLocator):
+    """Ticks at 1, 2, 5, 10 ... of a logarithmic axis; at 1, 10, 100 ... of one over many decades."""
+
+    def tick_values(self, vmin: float, vmax: float) -> Any:
+        self.set_params(subs=(1.0,) if vmax > 500 * vmin else (1.0, 2.0, 5.0))
+        return super().tick_values(vmin, vmax)
+
+
 def log_ms(axes: Axes, name: str = "latency, ms") -> None:
     """A logarithmic axis of milliseconds, with plain numbers."""
     axes.set_yscale("log")
-    axes.yaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0), numticks=8))
+    axes.yaxis.set_major_locator(_Decades())
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_ylabel(name)
