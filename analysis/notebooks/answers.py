@@ -71,7 +71,9 @@ def faults(served: pd.DataFrame, recoveries: pd.DataFrame) -> str:
     if watched.empty:
         return f"**{first}** No fault ended before its run did, so there is no recovery to tell."
     second = f"After {len(done)} of {len(watched)} faults latencies were back near calm"
-    median = f", in the median {done.median() / 1e9:.2g} s after its end" if len(done) else ""
+    median_s = done.median() / 1e9
+    when = f"{median_s:.2g} s after its end" if median_s else "in the first window after its end"
+    median = f", in the median {when}" if len(done) else ""
     return f"**{first}** {second} before the next one began{median}."
 
 
