@@ -28,9 +28,13 @@ class Names(click.ParamType):  # type: ignore[type-arg]  # generic in the newest
         self._known = known
 
     def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, ...]:
-        if value == "all":
+        if value == "all" and "all" not in self._known:
             return tuple(self._known)
-        names = [name for name in re.split(r"\s*,\s*", value.strip()) if name not in ("", "none")]
+        names = [
+            name
+            for name in re.split(r"\s*,\s*", value.strip())
+            if name not in {"", "none"} - set(self._known)
+        ]
         if unknown := sorted(set(names) - set(self._known)):
             known = f"{', '.join(self._known)}, or none, or all"
             self.fail(f"{', '.join(unknown)}: must be of {known}.", param, ctx)

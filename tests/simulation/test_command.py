@@ -1,0 +1,95 @@
+"""`./maelstrom simulate` as its users see it."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from bench.history import read_history
+from simulation.command import simulate
+from simulation.flags import as_flags, command_of
+from simulation.judge import simulate as run
+from simulation.scenario import Scenario
+
+
+def invoke(*words: str):
+    return CliRunner().invoke(simulate, words)
+
+
+def test_one_seed_prints_its_options_first_and_its_digest_last() -> None:
+    done = invoke("--seed", "7")
+    lines = done.output.splitlines()
+    assert done.exit_code == 0
+    assert lines[0].startswith("seed 7")
+    assert lines[-1] == f"digest: {run(Scenario.draw(7)).digest}"
+
+
+def test_the_command_that_is_printed_runs_the_same() -> None:
+    printed = invoke("--seed", "7").output.splitlines()[1].split()
+    assert printed[:2] == ["./maelstrom", "simulate"]
+    assert invoke(*printed[2:]).output.splitlines()[-1] == f"digest: {run(Scenario.draw(7)).digest}"
+
+
+def test_a_failing_seed_exits_with_one() -> None:
+    done = invoke("--seed", "0", "--strategy", "prefetch", "--nemesis", "none", "--nodes", "4")
+    assert done.exit_code == 1
+    assert "poll-skip" in done.output
+
+
+def test_json_for_tools() -> None:
+    told = json.loads(invoke("--seed", "7", "--json", "--nodes", "2").output)
+    assert told["options"]["nodes"] == 2
+    assert told["failures"] == []
+    assert told["replay"] == "./maelstrom simulate --seed 7 --nodes 2"
+
+
+def test_a_range_stops_at_the_first_failure_and_says_how_to_replay_it() -> None:
+    given = ["--strategy", "prefetch", "--nemesis", "none", "--nodes", "4"]
+    done = invoke("--seed", "0", "--seeds", "30", "--jobs", "1", *given)
+    assert done.exit_code == 1
+    assert "replay: ./maelstrom simulate --seed" in done.output
+    assert "of 30 seeds" not in done.output
+
+
+def test_a_range_keeps_going_when_asked() -> None:
+    done = invoke("--seeds", "6", "--jobs", "2", "--keep-going", "--json", "--strategy", "prefetch")
+    told = json.loads(done.stdout)
+    assert told["seeds"] == 6
+    assert told["strategies"] == {"prefetch": 6}
+    assert [each["seed"] for each in told["failed"]] == sorted(e["seed"] for e in told["failed"])
+
+
+def test_out_keeps_the_files_of_a_run(tmp_path) -> None:
+    done = invoke("--seed", "7", "--out", str(tmp_path / "run"))
+    assert done.exit_code == 0
+    names = {path.name for path in (tmp_path / "run").iterdir()}
+    assert {"history.edn", "results.edn", "results.json", "test.json", "net-journal.jsonl"} <= names
+    test = json.loads((tmp_path / "run" / "test.json").read_text())
+    assert test["engine"] == "simulation"
+    assert test["scenario"]["seed"] == 7
+    history = read_history(tmp_path / "run" / "history.edn")
+    assert len(history) == len(run(Scenario.draw(7)).history)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--nemesis", "weather"),
+        ("--omit", "1-"),
+        ("--strategy", "hope"),
+        ("--nodes", "0"),
+        ("--seeds", "2", "--out", "x"),
+    ],
+)
+def test_bad_arguments_are_refused(words: tuple[str, ...]) -> None:
+    assert invoke(*words).exit_code == 2
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_flags_say_what_was_drawn(seed: int) -> None:
+    options = {"omit": (1, 2, 3, 7), "nemesis": (), "combine": False, "rate": 30.0}
+    words = command_of(seed, options).split()[4:]
+    assert words == as_flags(options)
+    assert "--omit 1-3,7" in " ".join(words)
+    assert "--nemesis none" in " ".join(words)
+    assert "--no-combine" in words

@@ -1,0 +1,114 @@
+"""The shrinker: small, still wrong, and told by its messages."""
+
+from dataclasses import replace
+from unittest.mock import patch
+
+import pytest
+from rich.console import Console
+
+from simulation import smaller
+from simulation.garbage import collected_quietly
+from simulation.judge import Failure, Report, judged, simulate
+from simulation.scenario import Scenario
+from simulation.smaller import simpler, smallest
+from simulation.story import story_of, text_of
+from simulation.told import tell_smallest
+from simulation.world import World
+
+PREFETCH = Scenario(  # fails already; a few seeds a step are enough to make it smaller
+    seed=54,
+    strategy="prefetch",
+    nodes=2,
+    clients=1,
+    rate=200.0,
+    time_limit_s=0.2,
+    latency_ms=1,
+    key_count=1,
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_seeds():
+    with patch.object(smaller, "SEEDS_PER_STEP", 2), patch.object(smaller, "SEEDS_AT_THE_END", 5):
+        yield
+
+
+def toy(scenario: Scenario) -> Report:
+    """Fails while there are three nodes and a kill, unless operation 3 or act 1 is left out."""
+    wrong = scenario.nodes >= 3 and "kill" in scenario.nemesis
+    wrong = wrong and 3 not in scenario.omit and 1 not in scenario.omit_faults
+    return Report(
+        scenario,
+        [Failure("wrong", "")] if wrong else [],
+        digest="",
+        virtual_s=0.0,
+        cpu_s=0.0,
+        operations=10 - len(scenario.omit),
+        acts=10,
+        fault_acts=4,
+    )
+
+
+def test_only_what_matters_stays() -> None:
+    scenario = Scenario(1, nodes=5, clients=4, nemesis=("partition", "kill", "store"))
+    small = smallest(toy(scenario), run=toy).scenario
+    assert (small.nodes, small.clients, small.nemesis) == (3, 1, ("kill",))
+    assert small.omit == (0, 1, 2, 4, 5, 6, 7, 8, 9)
+    assert small.omit_faults == (0, 2, 3)
+
+
+def test_a_sound_report_is_refused() -> None:
+    with pytest.raises(ValueError, match="nothing is wrong"):
+        smallest(toy(Scenario(1)), run=toy)
+
+
+def test_each_step_changes_one_option() -> None:
+    scenario = Scenario.draw(1)
+    for other in simpler(scenario):
+        changed = [
+            name for name, value in other.options().items() if value != getattr(scenario, name)
+        ]
+        assert len(changed) == 1
+
+
+@pytest.fixture(scope="module")
+def small() -> Report:
+    return smallest(simulate(PREFETCH))
+
+
+def test_prefetch_needs_no_fault_and_few_operations(small: Report) -> None:
+    assert small.operations <= 20
+    assert small.scenario.nodes == 2
+    assert small.scenario.nemesis == ()
+
+
+def test_what_is_small_replays(small: Report) -> None:
+    again = simulate(small.scenario)
+    assert (again.digest, again.names) == (small.digest, small.names)
+
+
+def test_the_decisive_message_is_among_those_shown(small: Report) -> None:
+    with collected_quietly():
+        world = World(small.scenario, keep=True)
+        story = story_of(world, judged(world))
+    decisive = [each for each in story.events if each["message"]["id"] == story.decisive]
+    assert {each["type"] for each in decisive} == {"send", "recv"}
+    assert sum(line.startswith(">>") for line in text_of(story)) == 1
+
+
+def test_an_invariant_is_broken_in_the_step_of_a_message() -> None:
+    """`leader` cut off never answers its probe; the last message received is told."""
+    scenario = Scenario(0, strategy="leader", nodes=3, nemesis=("partition",))
+    reports = (simulate(replace(scenario, seed=seed)) for seed in range(10))
+    report = next(each for each in reports if each.failures)
+    assert report.message_id is not None
+
+
+def test_the_story_is_printed_and_drawn(tmp_path, capsys) -> None:
+    console = Console(soft_wrap=True)
+    small = tell_smallest(PREFETCH, tmp_path / "story.svg", console)
+    told = capsys.readouterr().out
+    assert small.names[0] in told
+    assert "Decided by message" in told
+    assert "replay: ./maelstrom simulate --seed" in told
+    assert (tmp_path / "story.svg").read_text().startswith("<svg")
