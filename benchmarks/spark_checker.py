@@ -76,8 +76,7 @@ def make(operations: int, folder: Path, suffix: str) -> Path:
     from analysis.synthesise.planting import ANOMALIES
 
     path = folder / f"{operations}{suffix}"
-    stem = path.stem if suffix else path.name
-    if not (folder / f"{stem}.planted.json").exists():
+    if not (path if suffix else path / "_SUCCESS").exists():
         click.echo(f"Making {path} ...", err=True)
         anomalies = ",".join(f"{name}={PLANTED_OF_A_TYPE}" for name in ANOMALIES)
         size = ["--operations", operations, "--keys", max(64, operations // OPERATIONS_A_KEY)]

@@ -77,7 +77,10 @@ def _brackets_match() -> Column:
 def _is_plain_poll() -> Column:
     """Reading and writing it as keys and pairs of whole numbers gives the same text; or nothing is told."""
     pairs = F.flatten(F.map_values(F.col("polled")))
-    good = F.forall(pairs, lambda pair: (F.size(pair) == 2) & (pair[0] >= 0) & pair[1].isNotNull())
+    good = F.forall(
+        pairs,
+        lambda pair: (F.size(pair) == 2) & (F.get(pair, 0) >= 0) & F.get(pair, 1).isNotNull(),
+    )
     same = F.to_json(F.col("polled")) == _poll_answer()
     framed = F.col("value").startswith(_POLL_HEAD) & F.col("value").endswith(_POLL_TAIL)
     return (F.col("value") == '[["poll"]]') | (framed & same & F.coalesce(good, F.lit(False)))
@@ -111,8 +114,8 @@ def _send_part() -> Column:
 
 
 def _poll_part(entry: Column, place: Column) -> Column:
-    offsets = F.transform(entry["value"], lambda pair: pair[0])
-    messages = F.transform(entry["value"], lambda pair: pair[1].cast("string"))
+    offsets = F.transform(entry["value"], lambda pair: F.get(pair, 0))
+    messages = F.transform(entry["value"], lambda pair: F.get(pair, 1).cast("string"))
     return _part("poll", entry["key"], place, offsets, messages)
 
 

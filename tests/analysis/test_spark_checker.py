@@ -10,17 +10,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from pyspark.sql import SparkSession
 
-from analysis.checker import from_histories, judge
+from analysis.checker import from_histories, judge, report
 from analysis.checker.cycles import merged
 from analysis.checker.scalars import decode, encode
 from analysis.errors import AnalysisError
 from bench import edn
+from bench.commands.check import check as bench_check
 from bench.history import Op, read_history, write_edn
+from bench.keyword import keywords
 from tests.checker.random_histories import broken_log, mutated_histories
 from workloads.kafka.checker import check, error_count
+from workloads.kafka.checker.compose import verdict
 from workloads.kafka.checker.facts import scalar
 
 pytestmark = pytest.mark.spark
@@ -97,6 +101,36 @@ def test_agrees_with_the_bench_on_random_histories(
     assert [file.name for file in random_files if not same(results, file)] == []
     found = {str(each) for file in random_files for each in results[str(file)]["error-types"]}
     assert len(found) >= 6, "random histories that are not broken prove little"
+
+
+def test_prints_what_maelstrom_check_prints(results: Results, random_files: list[Path]) -> None:
+    files = [JUDGED / f"{EXPECTED[2]['file']}.gz", STORES[0], *random_files[:3]]
+    for form, lines in (("--json", report.json_lines), ("--edn", report.edn_texts)):
+        printed = CliRunner().invoke(bench_check, [form, *map(str, files)]).stdout
+        assert "\n".join(lines({str(file): results[str(file)] for file in files})) + "\n" == printed
+
+
+def test_tells_a_verdict_in_a_line_and_its_anomalies_below() -> None:
+    error = keywords(count=2, errs=())
+    result = verdict({"G0": error, "duplicate": error}, {}, ())
+    assert [*report.plain_lines({"x.edn": result, "y.edn": verdict({}, {}, ())})] == [
+        "✘ INVALID x.edn",
+        "    2 G0 (allowed)",
+        "    2 duplicate",
+        "✔ VALID y.edn",
+    ]
+
+
+def test_writes_the_anomalies_it_found(
+    spark: SparkSession, results: Results, tmp_path: Path
+) -> None:
+    name = str(JUDGED / f"{EXPECTED[2]['file']}.gz")
+    report.write_anomalies(spark, {name: results[name]}, tmp_path / "found")
+    rows = spark.read.parquet(str(tmp_path / "found")).collect()
+    counts = {row.type: row["count"] for row in rows}
+    assert {row.run_id for row in rows} == {name}
+    assert counts == EXPECTED[2]["errors"]
+    assert {row.type for row in rows if row.invalidating} == set(EXPECTED[2]["bad"])
 
 
 def test_a_file_that_is_no_history_is_refused(spark: SparkSession, tmp_path: Path) -> None:
