@@ -26,6 +26,7 @@ sys.path.insert(0, str(ROOT))
 from bench.artifacts.spans import Span, spans  # noqa: E402 - the project is not installed
 from bench.history import Op, find_history, read_history  # noqa: E402
 from bench.nemesis.injections import Injection, injections  # noqa: E402
+from bench.workload import CLIENT_TIMEOUT_MS  # noqa: E402
 
 MS = 1_000_000
 CALM_AFTER_NS = 2_000 * MS
@@ -53,7 +54,8 @@ class Asked:
 def recoveries(history: Sequence[Op]) -> Iterator[tuple[str, float | None]]:
     """Of each fault that can be measured: its name, and ms until all was as before (None: never).
 
-    It can when enough operations follow its end before the next fault begins. `ValueError`: no calm.
+    It can when enough operations follow its end before the next fault begins, and the first do so soon:
+    what is asked later than clients wait for an answer belongs to the final phase. `ValueError`: no calm.
     """
     injected = injections(history)
     done = [span for span in spans(history) if span.invoked.f in ASKED]
@@ -66,7 +68,7 @@ def recoveries(history: Sequence[Op]) -> Iterator[tuple[str, float | None]]:
         later = [other.start_ns for other in injected if other.start_ns > each.end_ns]
         last_ns = min([*later, history[-1].time])
         p99s = _windows(asked, each.end_ns, last_ns)
-        if p99s:
+        if p99s and p99s[0][0] - each.end_ns <= CLIENT_TIMEOUT_MS * MS:
             well = (start_ns for start_ns, p99_ns in p99s if p99_ns <= FACTOR * usual_ns)
             start_ns = next(well, None)
             yield each.fault, None if start_ns is None else (start_ns - each.end_ns) / MS
