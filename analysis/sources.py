@@ -61,7 +61,7 @@ class Run:
 
     @property
     def engine(self) -> str:
-        """Which tool left it: only the embedded bench writes its options as JSON."""
+        """Which tool left it, if its options do not say: only the embedded bench writes them as JSON."""
         return "embedded" if self.options else "jepsen"
 
     @property

@@ -27,7 +27,7 @@ def of_options(run: Run, text: str | None) -> tuple[Row, list[Row]]:
     return {
         "run_id": run.run_id,
         "source": run.folder,
-        "engine": run.engine,
+        "engine": _of_kind(options.get("engine"), str) or run.engine,
         "options_json": json.dumps(options) if options else None,
         "sweep": sweep.name if sweep else None,
         "cell_json": json.dumps(sweep.cell, sort_keys=True) if sweep else None,

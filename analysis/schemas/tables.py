@@ -32,7 +32,8 @@ def _table(required: dict[str, DataType], optional: dict[str, DataType]) -> Stru
 
 # One row per run.
 RUNS = _table(
-    required={"source": TEXT, "engine": TEXT, "valid": TEXT},  # valid: true | false | unknown
+    # engine: embedded | simulation | jepsen (the real tool); valid: true | false | unknown
+    required={"source": TEXT, "engine": TEXT, "valid": TEXT},
     optional={
         "workload": TEXT,
         "started": TEXT,  # as the bench wrote it
