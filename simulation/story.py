@@ -42,7 +42,11 @@ def story_of(world: World, report: Report) -> Story:
     witness = smallest(report.history, [name])
     about = {sent for op in witness for sent in _sent(op)}
     asked = _conversations(events, witness, world)
-    chosen = [each for each in events if _belongs(each, about, asked)]
+    chosen = [
+        each
+        for each in events
+        if each["message"]["id"] == decisive or _belongs(each, about, asked)
+    ]
     return Story(decisive, _newest(chosen, decisive))
 
 
