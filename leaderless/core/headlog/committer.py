@@ -49,6 +49,7 @@ class Committer:
         self._jobs: list[Job] = []
         self._running = False
         self._failures = 0  # in a row
+        self._refuted: Head | None = None  # the head that failed, until it was read anew
         self._in_a_row = 0  # commits without a pause
         self._committed_at = float("-inf")
         self._own = Rate()
@@ -95,8 +96,9 @@ class Committer:
 
     def _commit(self) -> Process:
         replica, head = self._replica, self._replica.head
-        if not replica.loaded or any(job.batch.epoch > head.epoch for job in self._jobs):
-            yield from replica.refresh()
+        refuted = head is self._refuted
+        if not replica.loaded or refuted or any(job.batch.epoch > head.epoch for job in self._jobs):
+            yield from self._look_again()
             head = replica.head
         batches = self._eligible(head)
         if not batches:
@@ -115,7 +117,7 @@ class Committer:
         replica, old, asked_at = self._replica, self._replica.head, self._clock.now
         cas = Cas(REGISTER, old.value, new.value, create=old.value is None)
         ahead = reading_ahead_pays(replica.contention, replica.store.mean_s, self._failures)
-        calls = [_call(cas), replica.refresh()] if ahead else [_call(cas)]
+        calls = [_call(cas), _if_heard(replica.refresh())] if ahead else [_call(cas)]
         replica.trace("Try", steps.carried, entries)
         outcome = (yield Together(calls))[0]
         if isinstance(outcome, Ok | Mismatch | Missing):
@@ -132,7 +134,13 @@ class Committer:
                 replica.trace("Conflict")
             else:
                 replica.trace("Unknown", steps.carried, entries)
-            yield from replica.refresh()
+            self._refuted = old
+            yield from self._look_again()
+
+    def _look_again(self) -> Process:
+        """Read the head. If that fails, the next commit begins with it: nothing comes of a refuted head."""
+        yield from self._replica.refresh()
+        self._refuted = None
 
     def _count(self, committed: bool) -> None:
         """Learn how an attempt ended."""
@@ -210,6 +218,12 @@ class Committer:
 
 def _call(cas: Cas) -> Process:
     return (yield cas)
+
+
+def _if_heard(process: Process) -> Process:
+    """Run a process to its end, or until the store is silent."""
+    with suppress(StoreSilent):
+        yield from process
 
 
 def _entry(batch: Batch, ends: dict[str, int]) -> Entry:
