@@ -67,6 +67,7 @@ def _operation(at: int, f: str, value: Any) -> dict[str, Any]:
     return {"run": 0, "process": 0, "f": f, "type": "ok", "at": at, "at_ns": at, "value": text}
 
 
+@pytest.mark.slow
 def test_a_lake_of_real_stores_is_judged_like_their_histories(
     spark: SparkSession, stores_lake: Lake
 ) -> None:

@@ -27,6 +27,7 @@ def broken(spark: SparkSession) -> Synthetic:
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_a_history_in_which_nothing_is_planted_is_valid(
     spark: SparkSession, tmp_path: Path
 ) -> None:
