@@ -202,7 +202,8 @@ def test_a_flood_of_messages_does_not_stop_the_run(bench):
         "        ask = dict(src=message['dest'], dest='lin-kv', body=dict(type='read', key=1))\n"
         "        sys.stdout.write((json.dumps(ask) + '\\n') * 50000)"
     )
-    status, output = bench.run(bench.node(each=flood + "\n    if 'in_reply_to' in body: continue"))
+    node = bench.node(each=flood + "\n    if 'in_reply_to' in body: continue")
+    status, output = bench.run(node, "--time-limit", 3)
     assert status == 0, output
 
 
