@@ -15,7 +15,7 @@ from bench.history import Op, read_history
 from tests.analysis.conftest import STORES
 from workloads.kafka.checker import check
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]  # the first test waits for the job
 
 REGULAR = [
     ("send", [["send", "7", 3]]),

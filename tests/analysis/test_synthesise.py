@@ -16,6 +16,8 @@ from workloads.kafka.checker.compose import local_cases
 from workloads.kafka.checker.facts import Facts
 from workloads.kafka.checker.versions import logs
 
+pytestmark = pytest.mark.timeout(900)  # the first test waits for the history
+
 LAYOUT = Layout(operations=8_000, keys=40, processes=5, seed=1)
 
 
