@@ -43,9 +43,7 @@ def story_of(world: World, report: Report) -> Story:
     about = {sent for op in witness for sent in _sent(op)}
     asked = _conversations(events, witness, world)
     chosen = [
-        each
-        for each in events
-        if each["message"]["id"] == decisive or _belongs(each, about, asked)
+        each for each in events if each["message"]["id"] == decisive or _belongs(each, about, asked)
     ]
     return Story(decisive, _newest(chosen, decisive))
 
