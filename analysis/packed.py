@@ -66,7 +66,9 @@ def pack(spark: SparkSession, lake: Lake, folder: Path) -> dict[str, int]:
     folder.mkdir(parents=True, exist_ok=True)
     sizes = {}
     for name in TABLES:
-        table = _lean(name, lake.table(spark, name)).orderBy(*_ORDER[name])
+        columns = [F.col(field.name).cast(field.dataType) for field in (RUN_ID, *TABLES[name])]
+        lean = _lean(name, lake.table(spark, name)).select(columns)
+        table = lean.orderBy(*_ORDER[name])
         content = _parquet(table.toArrow())
         _file(folder, name).write_bytes(content)
         sizes[name] = len(content)

@@ -130,7 +130,8 @@ def _failure(source: Path, begun: Sequence[NotebookNode], error: Exception) -> s
     for output in cell.outputs:
         if output.output_type == "error":
             reason = f"{output.ename}: {output.evalue}"
-    shown = "\n".join(reason.strip().splitlines()[:_SHOWN_LINES])
+    lines = [line for line in reason.strip().splitlines() if not line.startswith("\tat ")]
+    shown = "\n".join(lines[:_SHOWN_LINES])  # of Java's traces only the causes
     code = "\n".join(f"    {line}" for line in cell.source.splitlines())
     return f"{source.name}, code cell {len(begun)} failed:\n{code}\n{shown}"
 
