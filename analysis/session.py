@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 import tempfile
+import warnings
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -70,6 +71,8 @@ def session(master: str, *, brief: bool = False) -> Iterator[SparkSession]:
 def start(master: str, *, brief: bool = False) -> SparkSession:
     """As `session`, for callers that stop it themselves."""
     _require_java()
+    # It imports pandas wherever Python meets Arrow, and we use no more of it than that.
+    warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
     local = master.startswith("local")
     settings = COMMON | (LOCAL if local else {}) | (BRIEF if local and brief else {})
     if local:
