@@ -60,6 +60,11 @@ def cycle_cases(facts: Facts, logs: Mapping[Key, Log], ww_deps: bool) -> Iterato
     graph = dependency_graph(facts, logs, ww_deps)
     if graph.is_empty() and facts.history:
         yield EMPTY_GRAPH, {}
+    yield from graph_cases(graph, facts, logs)
+
+
+def graph_cases(graph: Graph, facts: Facts, logs: Mapping[Key, Log]) -> Iterator[tuple[str, Case]]:
+    """The cycles of `graph`, whose vertices are the transactions of `facts`."""
     found = components(range(graph.first_moment), graph.neighbours(graph.edges))
     for component in sorted(found, key=min):
         yield from _cases_in(set(component), graph, facts, logs)

@@ -19,18 +19,18 @@ _ARRAY_MAP_LIMIT = 8  # up to so many entries a Clojure map remembers the order 
 
 def set_order(members: Iterable[_K]) -> list[_K]:
     """`members` in the order of a Clojure hash set."""
-    return sorted(members, key=_trie_path)
+    return sorted(members, key=trie_path)
 
 
 def map_order(entries: Mapping[_K, _V]) -> list[tuple[_K, _V]]:
     """The items of `entries` in the order of a Clojure map filled in the same order."""
     if len(entries) <= _ARRAY_MAP_LIMIT:
         return list(entries.items())
-    return sorted(entries.items(), key=lambda item: _trie_path(item[0]))
+    return sorted(entries.items(), key=lambda item: trie_path(item[0]))
 
 
 @lru_cache(maxsize=65536)
-def _trie_path(value: Any) -> tuple[int, ...]:
+def trie_path(value: Any) -> tuple[int, ...]:
     number = clojure_hash(value)
     return tuple(number >> shift & 31 for shift in range(0, 32, 5))
 

@@ -1,6 +1,6 @@
 """Anomaly `unseen`: messages acknowledged but never polled by the end. [jepsen.tests.kafka unseen]"""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from bench.keyword import Keyword, keywords
@@ -31,17 +31,26 @@ def unseen_error(facts: Facts) -> dict[Keyword, Any] | None:
     """What results.edn has as `:unseen`: the time, the number for each key, and the first of them."""
     final = next((each for each in reversed(facts.transactions) if each.type == "ok"), None)
     missing = unseen(facts, final)
-    return unseen_report(missing, final.op.time) if final and missing else None
+    if not final or not missing:
+        return None
+    counted = {key: (len(messages), messages) for key, messages in missing.items()}
+    return unseen_report(counted, final.op.time)
 
 
-def unseen_report(missing: Mapping[Key, Collection[Message]], time_ns: int) -> dict[Keyword, Any]:
-    """The entry `:unseen` of results.edn for the `missing` messages of each key."""
+def unseen_report(
+    missing: Mapping[Key, tuple[int, Iterable[Message]]], time_ns: int
+) -> dict[Keyword, Any]:
+    """The entry `:unseen` of results.edn: of each key how many are missing, and (at least the first) which."""
     keys = sorted(missing, key=natural)
     return keywords(
         time=time_ns,
-        unseen={key: len(missing[key]) for key in keys},
-        messages={key: tuple(sorted(missing[key], key=natural)[:SHOWN_OF_A_KEY]) for key in keys},
+        unseen={key: missing[key][0] for key in keys},
+        messages={key: _shown(missing[key][1]) for key in keys},
     )
+
+
+def _shown(messages: Iterable[Message]) -> tuple[Message, ...]:
+    return tuple(sorted(messages, key=natural)[:SHOWN_OF_A_KEY])
 
 
 def _polled_before(key: Key, final: Transaction | None, facts: Facts) -> bool:
