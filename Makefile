@@ -69,7 +69,7 @@ sweep: setup ## run a matrix of tests: SWEEP=smoke (a minute), faults, scaling, 
 notebooks: setup java ## the notebooks on a fresh smoke sweep, in a temporary folder; a broken cell fails
 	@scripts/notebooks
 
-reference: setup java ## results/reference, the notebooks' outputs and the README's pictures, made anew (8 min)
+reference: setup java ## results/reference, the notebooks' outputs and the README's pictures, made anew (8 min quiet)
 	@scripts/reference
 
 lock: setup ## resolve pyproject.toml into requirements.lock again

@@ -1,7 +1,6 @@
 """The lake that a notebook reads."""
 
 import os
-import warnings
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -83,8 +82,6 @@ def open_lake(folder: str | None = None) -> Tables:
             LEADERLESS_LAKE names, else the reference results of this repository.
     The Spark master is that of LEADERLESS_MASTER, by default this machine.
     """
-    # Spark 4 says so at every turn; what is used of pandas here is as it ever was.
-    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     master = os.environ.get(MASTER, "local[*]")
     spark = SparkSession.getActiveSession() or start(master, brief=True)
     return tables_of(spark, folder or os.environ.get(LAKE) or str(REFERENCE))

@@ -26,12 +26,14 @@ def runs(tables: Tables) -> pd.DataFrame:
     verdicts = {"true": "valid", "false": "invalid", "unknown": "unknown"}
     counts = [F.count_if(F.col("valid") == value).alias(name) for value, name in verdicts.items()]
     grouped = tables.runs.groupBy(kinds).agg(F.count("*").alias("runs"), *counts)
-    return grouped.orderBy("weather", "strategy").toPandas()
+    return grouped.orderBy("weather", "strategy").toArrow().to_pandas()
 
 
 def curves(tables: Tables) -> pd.DataFrame:
     """Latency curves of sends and polls, the runs of a strategy and weather taken as one."""
-    return tables.group_named(latency_curves(tables.grouped(tables.operations))).toPandas()
+    return (
+        tables.group_named(latency_curves(tables.grouped(tables.operations))).toArrow().to_pandas()
+    )
 
 
 def latencies(tables: Tables, by: tuple[str, ...] = ("f",)) -> pd.DataFrame:
@@ -43,7 +45,7 @@ def latencies(tables: Tables, by: tuple[str, ...] = ("f",)) -> pd.DataFrame:
     chosen = met.filter("outcome = 'ok' and f in ('send', 'poll')")
     chosen = chosen.filter(F.col("phase").isNull() | (F.col("phase") == MAIN))
     quantiles = latency_quantiles(tables.grouped(chosen), by)
-    return tables.group_named(quantiles).orderBy(*_GROUP, *by).toPandas()
+    return tables.group_named(quantiles).orderBy(*_GROUP, *by).toArrow().to_pandas()
 
 
 def causes(tables: Tables) -> pd.DataFrame:
@@ -67,7 +69,7 @@ def _mean_messages(tables: Tables, metric: DataFrame, by: list[str]) -> pd.DataF
     )
     mean = (F.col("total") / F.col("runs")).alias("messages_per_operation")
     rows = summed.join(counted, _GROUP).select(*_GROUP, *by, mean)
-    return rows.orderBy(*_GROUP, F.desc("messages_per_operation")).toPandas()
+    return rows.orderBy(*_GROUP, F.desc("messages_per_operation")).toArrow().to_pandas()
 
 
 def single_runs(tables: Tables) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -79,7 +81,9 @@ def single_runs(tables: Tables) -> tuple[pd.DataFrame, pd.DataFrame]:
     main = operations.filter(F.col("phase").isNull() | (F.col("phase") == MAIN))
     columns = ["strategy", "weather", "invoked_ns", "latency_ns", "outcome"]
     faults = tables.faults.join(F.broadcast(first), "run_id")
-    return tables.named(main).select(columns).toPandas(), tables.named(faults).toPandas()
+    return tables.named(main).select(columns).toArrow().to_pandas(), tables.named(
+        faults
+    ).toArrow().to_pandas()
 
 
 def served(tables: Tables) -> pd.DataFrame:
@@ -88,13 +92,13 @@ def served(tables: Tables) -> pd.DataFrame:
     main = met.filter(F.col("phase").isNull() | (F.col("phase") == MAIN))
     whole = 1 << 62  # one window over everything
     shares = availability(tables.grouped(main), whole, by=["fault"]).drop("window_start_ns")
-    return tables.group_named(shares).orderBy(*_GROUP, "fault").toPandas()
+    return tables.group_named(shares).orderBy(*_GROUP, "fault").toArrow().to_pandas()
 
 
 def recoveries(tables: Tables) -> pd.DataFrame:
     """Time to recover after each fault."""
     recovered = recovery_times(tables.operations, tables.faults, tables.runs)
-    return tables.named(recovered).orderBy(*_GROUP, "started_ns").toPandas()
+    return tables.named(recovered).orderBy(*_GROUP, "started_ns").toArrow().to_pandas()
 
 
 def anomalies(tables: Tables) -> pd.DataFrame:
@@ -105,14 +109,15 @@ def anomalies(tables: Tables) -> pd.DataFrame:
     return (
         grouped.agg(F.count("*").alias("runs"), F.sum("count").alias("count"))
         .orderBy(*_GROUP, "type")
-        .toPandas()
+        .toArrow()
+        .to_pandas()
     )
 
 
 def fairness(tables: Tables) -> pd.DataFrame:
     """Whether the nodes of each run served alike."""
     fair = node_fairness(tables.operations, tables.runs)
-    return tables.named(fair).orderBy(*_GROUP).toPandas()
+    return tables.named(fair).orderBy(*_GROUP).toArrow().to_pandas()
 
 
 def figures(tables: Tables) -> DataFrame:
@@ -122,19 +127,19 @@ def figures(tables: Tables) -> DataFrame:
 
 def compared(figures: DataFrame, tables: Tables, baseline: str) -> pd.DataFrame:
     """Each strategy against the baseline, with confidence intervals."""
-    return comparison(figures, tables.runs, "strategy", baseline).toPandas()
+    return comparison(figures, tables.runs, "strategy", baseline).toArrow().to_pandas()
 
 
 def mean_figures(figures: DataFrame, tables: Tables) -> pd.DataFrame:
     """The figures of each strategy, means over its runs with confidence intervals."""
-    return means(figures, tables.runs, "strategy").toPandas()
+    return means(figures, tables.runs, "strategy").toArrow().to_pandas()
 
 
 def order(tables: Tables) -> pd.DataFrame:
     """Holes and messages behind a reader, by strategy, over all of its runs."""
     counted = tables.named(offset_order(offset_times(tables.operations)))
     sums = [F.sum(name).alias(name) for name in ("message_count", "hole_count", "late_count")]
-    return counted.groupBy("strategy").agg(F.count("*").alias("runs"), *sums).toPandas()
+    return counted.groupBy("strategy").agg(F.count("*").alias("runs"), *sums).toArrow().to_pandas()
 
 
 def telling_keys(tables: Tables) -> pd.DataFrame:
@@ -142,7 +147,7 @@ def telling_keys(tables: Tables) -> pd.DataFrame:
 
     Where none did, the key that was most read while messages still came.
     """
-    times = tables.named(with_late(offset_times(tables.operations))).toPandas()
+    times = tables.named(with_late(offset_times(tables.operations))).toArrow().to_pandas()
     keys = ["strategy", "run_id", "key"]
     last_sent_ns = times.groupby(keys).sent_ns.transform("max")
     counted = times.assign(read=times.first_polled_ns < last_sent_ns).groupby(keys)
