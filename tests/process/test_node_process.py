@@ -32,7 +32,7 @@ def bodies(out: bytes) -> list[dict[str, Any]]:
 
 def run(*arguments: str, stdin: bytes = b"", **options: Any) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
-        [*NODE, *arguments], input=stdin, capture_output=True, timeout=30, check=False, **options
+        [*NODE, *arguments], input=stdin, capture_output=True, timeout=90, check=False, **options
     )
 
 
@@ -50,7 +50,7 @@ class Node:
 
     def stop(self) -> None:
         self.process.kill()
-        self.process.wait(timeout=10)
+        self.process.wait(timeout=60)
         for pipe in (self.process.stdin, self.process.stdout):
             pipe.close()
 
@@ -88,7 +88,7 @@ def test_the_life_of_a_log(node: Node) -> None:
     reply = node.ask({"type": "list_committed_offsets", "msg_id": 6, "keys": ["k", "j"]})
     assert reply == {"type": "list_committed_offsets_ok", "offsets": {"k": 1}, "in_reply_to": 6}
     node.process.stdin.close()
-    assert node.process.wait(timeout=10) == 0
+    assert node.process.wait(timeout=60) == 0
 
 
 def test_a_silent_store_is_an_indefinite_error(node: Node) -> None:
@@ -114,7 +114,7 @@ def test_stdin_is_a_file_and_stdout_too(backend: str, tmp_path: Path) -> None:
     asked.write_bytes(line(INIT) + line({"type": "nonsense", "msg_id": 2}))
     with asked.open("rb") as stdin, said.open("wb") as stdout:
         ended = subprocess.run(
-            [*NODE, "--backend", backend], stdin=stdin, stdout=stdout, timeout=30, check=False
+            [*NODE, "--backend", backend], stdin=stdin, stdout=stdout, timeout=90, check=False
         )
     assert ended.returncode == 0
     assert [body["type"] for body in bodies(said.read_bytes())] == ["init_ok", "error"]
@@ -126,7 +126,7 @@ def test_stdin_is_dev_null(backend: str) -> None:
         [*NODE, "--backend", backend],
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        timeout=30,
+        timeout=90,
         check=False,
     )
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
@@ -140,7 +140,7 @@ def test_no_stdin_or_no_stdout_at_all(backend: str, redirection: str) -> None:
         ["sh", "-c", command, "sh", *NODE, "--backend", backend],
         input=line(INIT),
         capture_output=True,
-        timeout=30,
+        timeout=90,
         check=False,
     )
     assert ended.returncode == 2
@@ -154,7 +154,7 @@ def test_nobody_reads_stdout(backend: str) -> None:
     node = Node("--backend", backend)
     node.process.stdout.close()
     node.say(line(INIT))
-    assert node.process.wait(timeout=10) == 0
+    assert node.process.wait(timeout=60) == 0
     node.stop()
 
 
@@ -233,7 +233,7 @@ def test_run_sh_from_anywhere(linked: bool, tmp_path: Path) -> None:
         input=line(INIT),
         capture_output=True,
         cwd=tmp_path,
-        timeout=30,
+        timeout=90,
         check=False,
     )
     assert (ended.returncode, ended.stderr) == (0, b"")
@@ -242,7 +242,7 @@ def test_run_sh_from_anywhere(linked: bool, tmp_path: Path) -> None:
 
 def test_help_through_run_sh(tmp_path: Path) -> None:
     ended = subprocess.run(
-        [RUN, "--help"], capture_output=True, cwd=tmp_path, timeout=30, check=False
+        [RUN, "--help"], capture_output=True, cwd=tmp_path, timeout=90, check=False
     )
     assert (ended.returncode, ended.stderr) == (0, b"")
     assert b"--strategy" in ended.stdout
@@ -257,7 +257,7 @@ def test_without_trio() -> None:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         cwd=ROOT,
-        timeout=30,
+        timeout=90,
         check=False,
     )
     assert ended.returncode == 2
