@@ -3,6 +3,7 @@
 import errno
 import resource
 import signal
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,27 +14,32 @@ from bench.files import LineFile, write_whole
 from bench.hosts.cannot_start import cannot_start
 
 
-@pytest.fixture
-def room():
-    """Let files grow to so many bytes and no more, as on a disk that is nearly full."""
+@contextmanager
+def room(size):
+    """Let files grow to so many bytes and no more, as on a disk that is nearly full.
+
+    Only while a test writes: pytest's own output may be a file too.
+    """
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     old = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    signal.signal(signal.SIGXFSZ, old)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, old)
 
 
-def test_lines_that_do_not_fit_are_not_torn(tmp_path, room):
+def test_lines_that_do_not_fit_are_not_torn(tmp_path):
     file = LineFile(tmp_path / "lines")
-    room(10)
-    file.write(b"one\n")
-    with pytest.raises(OSError, match="File too large"):
-        file.write(b"two\nthree\n")
-    assert (tmp_path / "lines").read_bytes() == b"one\ntwo\n"
-    with pytest.raises(OSError, match="File too large"):
-        file.write(b"four\n")
-    room(20)  # somebody made room
-    file.write(b"five\n")
+    with room(10):
+        file.write(b"one\n")
+        with pytest.raises(OSError, match="File too large"):
+            file.write(b"two\nthree\n")
+        assert (tmp_path / "lines").read_bytes() == b"one\ntwo\n"
+        with pytest.raises(OSError, match="File too large"):
+            file.write(b"four\n")
+    file.write(b"five\n")  # somebody made room
     file.flush()
     file.close()
     assert (tmp_path / "lines").read_bytes() == b"one\ntwo\nfive\n"
@@ -47,11 +53,10 @@ def test_lines_on_a_full_disk(tmp_path):
     file.close()
 
 
-def test_a_document_that_does_not_fit_leaves_the_old_one(tmp_path, room):
+def test_a_document_that_does_not_fit_leaves_the_old_one(tmp_path):
     document = tmp_path / "test.json"
     write_whole(document, ["old"])
-    room(10)
-    with pytest.raises(OSError, match="File too large"):
+    with room(10), pytest.raises(OSError, match="File too large"):
         write_whole(document, ["x" * 20])
     assert document.read_text() == "old"
     assert list(tmp_path.iterdir()) == [document]
