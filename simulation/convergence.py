@@ -7,6 +7,7 @@ from where the last answer ended until nothing comes.
 from typing import Any
 
 from bench.net import Network
+from leaderless.wire.errors import ErrorCode
 from simulation.oracle import require
 
 Body = dict[str, Any]
@@ -25,6 +26,7 @@ class Epilogue:
         self._logs: dict[str, dict[str, list[list[Any]]]] = {node: {} for node in nodes}
         self._keys: list[str] = []
         self._asked = 0
+        self._questions: dict[str, Body] = {}  # the newest of each node
         network.add(client, self._told)
 
     def probe(self) -> None:
@@ -57,6 +59,7 @@ class Epilogue:
 
     def _ask(self, node: str, body: Body) -> None:
         self._asked += 1
+        self._questions[node] = body
         self.waiting.add(node)
         self._network.send(self.client, node, {**body, "msg_id": self._asked})
 
@@ -76,6 +79,9 @@ class Epilogue:
                     self._poll(node)
             case {"type": "list_committed_offsets_ok", "offsets": offsets}:
                 self.committed[node] = offsets
+            case {"code": ErrorCode.TIMEOUT} if self._questions[node]["type"] != "send":
+                # Slow messages and an impatient node, without any fault: a client would ask again.
+                self._ask(node, self._questions[node])
             case {"type": "error", "text": text}:
                 require(False, "Progress", f"after all faults {node} says: {text}")
 
