@@ -17,8 +17,6 @@ from pyspark.sql import SparkSession
 
 from analysis.errors import AnalysisError
 
-SHIPPED = ("analysis", "workloads", "bench")  # this package, and whose pure modules it imports
-
 # Spark writes a method for each stage, and Java only interprets methods as long as those of wide rows.
 LONG_METHODS = "-XX:-DontCompileHugeMethods"
 COMMON = {

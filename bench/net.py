@@ -2,8 +2,7 @@
 clients.
 
 - A message between nodes and services takes a latency drawn for it alone; a message to or from a
-  client
-  takes none and arrives in the same turn (latency there would only hide anomalies).
+  client takes none and arrives in the same turn (latency there would only hide anomalies).
 - A partition drops at the receiver, when the message arrives, and only between nodes.
 - A message to a client or a node that has gone is lost. One to or from a name that never was breaks
   the protocol.

@@ -33,7 +33,6 @@ from simulation.scenario import Scenario
 from simulation.watch import NS, Store, Watch
 
 STORE = "lin-kv"
-FINAL_LIMIT_S = 60.0  # a log of tiny runs that is not in memory takes many polls
 FRESH_STEPS_MAX = 10_000
 FRESH_READS = 30  # reads of the whole log while it doubles; all of them while it is short
 FINAL_LIMIT_S = 120.0  # a node with little memory hands out the log in many small pieces
