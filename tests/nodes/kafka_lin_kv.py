@@ -10,7 +10,7 @@ import json
 import sys
 
 LOG, COMMITTED = "log/", "committed/"
-NO_KEY, MISMATCH, NOT_SUPPORTED = 20, 22, 10
+NO_KEY, NOT_SUPPORTED = 20, 10
 
 
 class Node:
