@@ -107,8 +107,8 @@ MUTANTS = [
         f"{DELIVERY}.deliver",
         (
             (
-                "yield from self._hand_to(peer, batch)",
-                f"yield from self._hand_to(peer, batch){RENAME}",
+                "was_silent = not (yield from self._hand_to(peer, batch))",
+                f"was_silent = not (yield from self._hand_to(peer, batch)){RENAME}",
             ),
         ),
     ),
@@ -118,7 +118,7 @@ MUTANTS = [
         f"{DELIVERY}.deliver",
         (
             (
-                "yield from self._hand_to(peer, batch)",
+                "was_silent = not (yield from self._hand_to(peer, batch))",
                 "yield from self._hand_to(peer, batch)\n                return True",
             ),
         ),

@@ -37,6 +37,11 @@ def handed_over(cluster: Cluster) -> list[Flying]:
     return [m for m in cluster.flying.values() if m.body["type"] == "hand_over"]
 
 
+def drop(cluster: Cluster, messages: list[Flying]) -> None:
+    for message in messages:
+        cluster.drop(message.number)
+
+
 def send(cluster: Cluster, msg: Any) -> None:
     cluster.request("c1", "n0", {"type": "send", "key": "k", "msg": msg})
     cluster.pass_time(0.005)
@@ -63,6 +68,37 @@ def test_the_own_node_is_never_asked() -> None:
         cluster.request("c1", PEER, {"type": "send", "key": "k", "msg": number})
     cluster.pass_time(0.005)
     assert handed_over(cluster) == []
+
+
+def test_who_waited_in_vain_commits_for_itself() -> None:
+    """Others may be as far away: the batch has waited long enough."""
+    cluster = contended()
+    ask(cluster, "n2", {"type": "send", "key": "other", "msg": 9})
+    ask(cluster, "n0", {"type": "poll", "offsets": {}})  # n0 knows of another peer to ask
+    contend(cluster)
+    send(cluster, 1)
+    drop(cluster, handed_over(cluster))
+    cluster.pass_time(1.0)
+    assert handed_over(cluster) == []
+    assert "cas" in {m.body["type"] for m in cluster.flying.values()}
+
+
+def test_nothing_waits_for_a_suspect_until_it_answers() -> None:
+    cluster = contended()
+    send(cluster, 1)
+    drop(cluster, handed_over(cluster))
+    cluster.pass_time(1.0)
+    cluster.settle()
+    contend(cluster)
+    cluster.pass_time(2.0)
+    send(cluster, 2)
+    (probe,) = handed_over(cluster)
+    others = {m.body["type"] for m in cluster.flying.values() if m is not probe}
+    assert "cas" in others
+    contend(cluster)
+    assert [m.number for m in handed_over(cluster)] == []  # delivered: the peer is known to answer
+    send(cluster, 3)
+    assert [message.dest for message in handed_over(cluster)] == [PEER]
 
 
 @pytest.mark.parametrize("lost", ["question", "answer"])

@@ -21,6 +21,8 @@ from leaderless.core.process import Fire, Process, Signal, Sleep, Start, Togethe
 from leaderless.core.strategy import Clock
 
 REST_EVERY = 8
+REST_EVERY_CONTENDED = 2
+CONTENDED = 0.5  # commits of others a second
 COMMIT_BYTES = 65_536  # one compare-and-set carries no more, unless a single batch does
 
 
@@ -74,7 +76,7 @@ class Committer:
         self._running = False
 
     def _rest_s(self) -> float:
-        """Between commits without a pause, now and then a round trip of rest.
+        """Between commits without a pause, now and then a round trip of rest; often while others commit too.
 
         A node that reaches nobody must commit for itself: it reads the head, and one round trip later
         replaces it. Against an endless row of commits it would lose for ever.
@@ -82,7 +84,9 @@ class Committer:
         round_trip_s = self._replica.store.mean_s
         if self._clock.now - self._committed_at > round_trip_s:
             self._in_a_row = 0
-        if self._in_a_row % REST_EVERY or not self._in_a_row:
+        contended = self._replica.contention.rate > CONTENDED
+        every = REST_EVERY_CONTENDED if contended else REST_EVERY
+        if self._in_a_row % every or not self._in_a_row:
             return 0.0
         return round_trip_s
 

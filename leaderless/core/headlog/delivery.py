@@ -4,6 +4,8 @@ Whoever loses a conflict decides again, and now knows the winner: so under conte
 node, and it alone finds that it committed last. That is no election: nobody waits for it, and when it does not
 answer in time, a node commits for itself and becomes the one that committed last. A batch keeps its name
 whichever way it goes, so the copy that a silent peer may still hold cannot append it twice.
+
+A peer that was silent is asked again now and then, but nothing waits for it: its answer ends the suspicion.
 """
 
 from contextlib import suppress
@@ -14,7 +16,7 @@ from leaderless.core.headlog.committer import Committer, Job
 from leaderless.core.headlog.economics import RoundTrip, committing_is_cheaper
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.messages import Batch, HandedOver, Offer
-from leaderless.core.process import Ask, Process, Wait
+from leaderless.core.process import Ask, Process, Start, Wait
 from leaderless.core.strategy import Context
 
 SUSPECT_PATIENCES = 2
@@ -37,10 +39,12 @@ class Delivery:
 
     def deliver(self, batch: Batch) -> Process:
         """Returns whether the batch is in the log; if not, a new epoch keeps it out for ever."""
+        was_silent = False
         while self._is_alive(batch) and not self._is_in_log(batch):
-            peer = self._target()
+            yield from self._probe(batch)
+            peer = None if was_silent else self._target()
             if peer:
-                yield from self._hand_to(peer, batch)
+                was_silent = not (yield from self._hand_to(peer, batch))
             else:
                 job = Job(batch, self._clock.now)
                 yield from self._committer.submit(job)
@@ -80,25 +84,37 @@ class Delivery:
         for node in committers:
             if node == self._node:
                 return None
-            if node in self._peers and self._suspects.get(node, 0.0) <= self._clock.now:
+            if node in self._peers and node not in self._suspects:
                 return node
         return None
 
+    def _probe(self, batch: Batch) -> Process:
+        """Hand the batch to suspects whose time has come, too, without waiting for them."""
+        for peer, until in self._suspects.items():
+            if until <= self._clock.now:
+                self._suspects[peer] = float("inf")  # until this is answered, or not
+                yield Start(self._hand_to(peer, batch))
+
     def _hand_to(self, peer: str, batch: Batch) -> Process:
+        """Returns whether the peer answered."""
         asked_at, slot = self._clock.now, self._replica.view.slot
         self._replica.trace("HandOver", steps.handed, batch, peer)
         answer = yield Ask(peer, Offer(slot, batch), self._patience_s)
         if isinstance(answer, HandedOver):
             self._suspicion_s.pop(peer, None)
+            self._suspects.pop(peer, None)
             self._peer.took(self._clock.now - asked_at)
             with suppress(StoreSilent):  # nothing learnt: the batch goes another round
                 yield from self._replica.learn(answer, asked_at)
-        else:
-            self._suspect(peer)
-        self._helper = peer if self._is_in_log(batch) else ""
+            self._helper = peer if self._is_in_log(batch) else ""
+            return True
+        self._suspect(peer)
+        if self._helper == peer:
+            self._helper = ""
+        return False
 
     def _suspect(self, peer: str) -> None:
-        """Do not ask a silent peer again for a while, each time for longer."""
+        """Do not wait for a silent peer until it answers, nor ask it for a while, each time for longer."""
         suspicion_s = min(
             SUSPECT_S_MAX, 2 * self._suspicion_s.get(peer, SUSPECT_PATIENCES / 2 * self._patience_s)
         )

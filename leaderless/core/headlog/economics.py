@@ -16,6 +16,8 @@ NOBODY = 0.02  # when fewer of the waits than this bring company, waiting is giv
 TRY_EVERY = 32  # but for one wait in so many, to see whether any would come by now
 RATE_MEMORY_S = 1.0
 OBSERVED_S_MIN = 0.01  # a rate over less time says nothing
+PATIENCE_DEVIATIONS = 8
+PATIENCE_MEANS = 4
 PATIENCE_S_MIN = 0.02
 PATIENCE_S_MAX = 1.0
 
@@ -37,8 +39,16 @@ class RoundTrip:
 
     @property
     def patience_s(self) -> float:
-        """How long to wait before the other side counts as silent."""
-        return min(PATIENCE_S_MAX, max(PATIENCE_S_MIN, self.mean_s + 4 * self._deviation_s))
+        """How long to wait before the other side counts as silent.
+
+        TCP's four deviations are too few here: delays that are exponentially distributed exceed them once in
+        a hundred times, and a node that then commits for itself makes commits of all others fail. After a
+        few slow answers the deviation is no measure any more, but the mean still is.
+        """
+        patience_s = self.mean_s + PATIENCE_DEVIATIONS * self._deviation_s
+        return max(
+            PATIENCE_S_MIN, min(PATIENCE_S_MAX, PATIENCE_MEANS * self.mean_s, patience_s)
+        )
 
 
 class Rate:
