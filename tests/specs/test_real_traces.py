@@ -48,6 +48,7 @@ SCENARIOS = [
         (31, LATE),
         (32, LATE),
         (36, SILENT),
+        (47, SILENT),
         (40, KILLED),
         (22, FENCED | {"clients": 1}),
         (106, TROUBLED | {"clients": 1, "rate": 30.0, "time_limit_s": 1.0}),

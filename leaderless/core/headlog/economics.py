@@ -46,9 +46,7 @@ class RoundTrip:
         few slow answers the deviation is no measure any more, but the mean still is.
         """
         patience_s = self.mean_s + PATIENCE_DEVIATIONS * self._deviation_s
-        return max(
-            PATIENCE_S_MIN, min(PATIENCE_S_MAX, PATIENCE_MEANS * self.mean_s, patience_s)
-        )
+        return max(PATIENCE_S_MIN, min(PATIENCE_S_MAX, PATIENCE_MEANS * self.mean_s, patience_s))
 
 
 class Rate:
