@@ -58,7 +58,8 @@ def quantile(ordered: Sequence[float], q: float) -> float | None:
     return ordered[max(0, -int(-q * len(ordered) // 1) - 1)]
 
 
-def _of_operations(history: Sequence[Op], limit_s: float) -> Figures:
+def latencies_ms(history: Sequence[Op], limit_s: float) -> tuple[dict[str, list[float]], int]:
+    """In ascending order, by `f`, of what was asked within the limit and succeeded; how much did within it."""
     latency_ms: dict[str, list[float]] = {f: [] for f in JUDGED}
     done = 0
     for invoked, completed in completions(history).items():
@@ -66,9 +67,13 @@ def _of_operations(history: Sequence[Op], limit_s: float) -> Figures:
         if start.f in JUDGED and end.type == "ok" and start.time <= limit_s * 1e9:
             latency_ms[start.f].append((end.time - start.time) / 1e6)
             done += end.time <= limit_s * 1e9
+    return {f: sorted(measured) for f, measured in latency_ms.items()}, done
+
+
+def _of_operations(history: Sequence[Op], limit_s: float) -> Figures:
+    latency_ms, done = latencies_ms(history, limit_s)
     figures: Figures = {"throughput_ops_per_s": done / limit_s}
     for f, measured in latency_ms.items():
-        measured.sort()
         figures |= {f"{f}_p50_ms": quantile(measured, 0.5), f"{f}_p99_ms": quantile(measured, 0.99)}
     return figures
 
