@@ -2,8 +2,9 @@
 
 What the protocol alone costs, without the price of processes and of two cores: latencies are those of the
 network and of waiting. Minutes instead of an hour, and the same on every machine, so that a change of the
-protocol can be judged on many seeds. The cells are those of sweeps/comparison.toml; each figure is the median over the
-seeds, p99 with its lowest and highest. Server messages are counted for each send and poll that succeeded.
+protocol can be judged on many seeds. The cells are those of sweeps/comparison.toml; each figure is the median
+over the seeds, p99 with its lowest and highest. Server messages are counted for each send and poll that
+succeeded.
 """
 
 from concurrent.futures import ProcessPoolExecutor
