@@ -22,7 +22,7 @@ from simulation.world import World
 from workloads.kafka import DEFAULT_KEY_COUNT
 
 SWEEP = Path(__file__).parents[1] / "sweeps" / "comparison.toml"
-CELLS = {cell.axes["name"]: cell for cell in read(SWEEP).cells}  # whatever their strategy
+CELLS = {str(cell.axes["name"]): cell for cell in read(SWEEP).cells}  # whatever their strategy
 
 
 class Figures(NamedTuple):
@@ -36,7 +36,7 @@ class Figures(NamedTuple):
 
 
 @click.command()
-@click.argument("names", nargs=-1, type=click.Choice([str(name) for name in CELLS]))
+@click.argument("names", nargs=-1, type=click.Choice([*CELLS]))
 @click.option("--strategy", default="leaderless", show_default=True)
 @click.option("--seeds", default=8, show_default=True, help="From 1 on.")
 @click.option("--time-limit", default=20.0, show_default=True, help="Virtual seconds of a run.")
@@ -52,7 +52,7 @@ def main(
     )
     click.echo("|---|---:|---:|---:|---:|---:|")
     with ProcessPoolExecutor() as pool:
-        for name in names or [str(name) for name in CELLS]:
+        for name in names or CELLS:
             scenarios = [
                 scenario(CELLS[name], strategy, seed, time_limit, think_time)
                 for seed in range(1, 1 + seeds)

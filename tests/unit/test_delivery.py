@@ -114,8 +114,7 @@ def test_a_silent_peer_costs_one_patience(lost: str) -> None:
             for message in [*cluster.flying.values()]:
                 if message.body["type"] != "hand_over_ok":
                     cluster.deliver(message.number)
-    for message in [*cluster.flying.values()]:
-        cluster.drop(message.number)
+    drop(cluster, [*cluster.flying.values()])
     for _ in range(60):
         cluster.pass_time(0.05)
         cluster.settle()

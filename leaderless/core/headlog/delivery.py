@@ -9,6 +9,8 @@ A peer that was silent is asked again now and then, but nothing waits for it: it
 """
 
 from contextlib import suppress
+from math import inf
+from typing import NamedTuple
 
 from leaderless.core.coordination import StoreSilent
 from leaderless.core.headlog import trace as steps
@@ -23,6 +25,13 @@ SUSPECT_PATIENCES = 2
 SUSPECT_S_MAX = 2.0
 
 
+class Suspicion(NamedTuple):
+    """A silent peer is not asked again before `until`, which was `span_s` ahead."""
+
+    until: float
+    span_s: float
+
+
 class Delivery:
     """Chooses and goes the way of each batch of one node."""
 
@@ -32,8 +41,7 @@ class Delivery:
         self._combine = context.options.combine
         self._replica = replica
         self._committer = committer
-        self._suspects: dict[str, float] = {}  # until when
-        self._suspicion_s: dict[str, float] = {}
+        self._suspects: dict[str, Suspicion] = {}
         self._helper = ""  # the peer that committed this node's last batch
         self._peer = RoundTrip(guess_s=0.0)
 
@@ -90,9 +98,9 @@ class Delivery:
 
     def _probe(self, batch: Batch) -> Process:
         """Hand the batch to suspects whose time has come, too, without waiting for them."""
-        for peer, until in self._suspects.items():
-            if until <= self._clock.now:
-                self._suspects[peer] = float("inf")  # until this is answered, or not
+        for peer, suspicion in self._suspects.items():
+            if suspicion.until <= self._clock.now:
+                self._suspects[peer] = suspicion._replace(until=inf)  # while this is under way
                 yield Start(self._hand_to(peer, batch))
 
     def _hand_to(self, peer: str, batch: Batch) -> Process:
@@ -101,7 +109,6 @@ class Delivery:
         self._replica.trace("HandOver", steps.handed, batch, peer)
         answer = yield Ask(peer, Offer(slot, batch), self._patience_s)
         if isinstance(answer, HandedOver):
-            self._suspicion_s.pop(peer, None)
             self._suspects.pop(peer, None)
             self._peer.took(self._clock.now - asked_at)
             with suppress(StoreSilent):  # nothing learnt: the batch goes another round
@@ -115,11 +122,10 @@ class Delivery:
 
     def _suspect(self, peer: str) -> None:
         """Do not wait for a silent peer until it answers, nor ask it for a while, each time for longer."""
-        suspicion_s = min(
-            SUSPECT_S_MAX, 2 * self._suspicion_s.get(peer, SUSPECT_PATIENCES / 2 * self._patience_s)
-        )
-        self._suspicion_s[peer] = suspicion_s
-        self._suspects[peer] = self._clock.now + suspicion_s
+        known = self._suspects.get(peer)
+        span_s = 2 * known.span_s if known else SUSPECT_PATIENCES * self._patience_s
+        span_s = min(SUSPECT_S_MAX, span_s)
+        self._suspects[peer] = Suspicion(self._clock.now + span_s, span_s)
 
     @property
     def _hand_over_s(self) -> float:
