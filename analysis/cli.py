@@ -86,13 +86,13 @@ def summary(run_dir: Path, output: Path | None, lake: str, master: str) -> None:
     """
     from analysis.ingest import ingest_run
     from analysis.lake import Lake
-    from analysis.pages.facts import read_facts
-    from analysis.pages.library import keep_figures
-    from analysis.pages.report import folder_of, write_report
     from analysis.session import session
     from analysis.sources import find_run
     from analysis.summary import summarise
     from analysis.tables import show
+    from pages.facts import read_facts
+    from pages.library import keep_figures
+    from pages.report import folder_of, write_report
 
     console = Console()
     run = find_run(run_dir)
@@ -123,7 +123,7 @@ def report(path: Path, output: Path | None) -> None:
 
     PATH may be a link such as results/latest. The page holds everything itself.
     """
-    from analysis.pages.report import write_report
+    from pages.report import write_report
 
     Console().print(f"Report: {write_report(path, output)}", soft_wrap=True)
 

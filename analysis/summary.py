@@ -1,4 +1,4 @@
-"""The figures of one run, computed by Spark: the same as `analysis.pages.measure` has, at any size."""
+"""The figures of one run, computed by Spark: the same as `pages.measure` has, at any size."""
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -6,7 +6,7 @@ from pyspark.sql import functions as F
 from analysis.lake import Lake
 from analysis.metrics.latency import latency_over_time, latency_quantiles, throughput
 from analysis.metrics.network import messages_by_type, network_statistics
-from analysis.pages.figures import Figures, Row, window_width
+from pages.figures import Figures, Row, window_width
 
 
 def summarise(spark: SparkSession, lake: Lake, run_id: str) -> Figures:

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.table import Table
 
-from analysis.pages.facts import Facts
-from analysis.pages.figures import Figures, Row, disagreements
-from analysis.pages.render import count, milliseconds, ratio
+from pages.facts import Facts
+from pages.figures import Figures, Row, disagreements
+from pages.render import count, milliseconds, ratio
 
 
 def show(facts: Facts, figures: Figures, console: Console) -> None:

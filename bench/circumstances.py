@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from bench.history import Op
-from bench.nemesis.injections import Injection, injections
-from bench.verdict import Finding
+from runs.faults.injections import Injection, injections
+from runs.history import Op
+from workloads.interface import Finding
 
 _NS = 1e9
 _TOLD_MAX = 6  # of many faults, the first

@@ -5,7 +5,7 @@ Codes that are not listed (1000 and above are free for users) are indefinite.
 
 from typing import Any
 
-from bench.workload import RpcError
+from workloads.interface import RpcError
 
 # code -> (name, definite)
 ERRORS = {

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from bench.nemesis import FAULTS
 from bench.nemesis.partition import REAL_SHAPES, SHAPES
 from bench.nemesis.targets import MIXED, TARGET_WORDS
+from runs.faults.names import FAULTS
 
 LATENCIES = ("constant", "uniform", "exponential")
 TOPOLOGIES = ("line", "grid", "total", "tree", "tree2", "tree3", "tree4")

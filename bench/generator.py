@@ -8,11 +8,11 @@ more and every worker is free.
 from collections.abc import Sequence
 from random import Random
 
-from bench.history import Op
 from bench.loop import Loop
 from bench.recorder import Recorder
 from bench.worker import Worker
-from bench.workload import Draft, OpGenerator, Wait
+from runs.history import Op
+from workloads.interface import Draft, OpGenerator, Wait
 
 _CATCH_UP_NS = 50_000_000  # how far the schedule may lie behind before the backlog is given up
 _RETRY_NS = 1_000_000

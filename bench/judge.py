@@ -11,18 +11,19 @@ from typing import Any
 
 from rich.console import Console
 
-from bench import edn, verdict
+from bench import verdict
 from bench.checkers import UNKNOWN, Result, check_all, worst
 from bench.circumstances import with_circumstances
 from bench.failure import RunFailure
-from bench.files import write_whole
-from bench.history import Op, edn_line
-from bench.journal import FILE_NAME, compress_if_large
-from bench.keyword import Keyword, keywords
-from bench.nemesis.injections import Injection, injections
 from bench.options import TestOptions
 from bench.run import Outcome
-from bench.workload import Workload
+from runs import edn
+from runs.faults.injections import Injection, injections
+from runs.history import Op, edn_line
+from runs.journal import FILE_NAME, compress_if_large
+from runs.keyword import Keyword, keywords
+from runs.writing import write_whole
+from workloads.interface import Workload
 
 EXIT_VALID, EXIT_INVALID, EXIT_UNKNOWN, EXIT_CRASHED = 0, 1, 2, 255
 _VERSIONED = ("leaderless", "orjson", "click", "rich", "matplotlib")
@@ -89,7 +90,7 @@ def tell_failure(console: Console, failure: RunFailure) -> None:
 
 def draw(console: Console, run_dir: Path, history: list[Op], test: Mapping[str, Any]) -> None:
     """Draw plots and diagrams; one that fails is told and changes nothing else. Ctrl-C skips them."""
-    from bench.artifacts import draw_all
+    from plots import draw_all
 
     try:
         drawn = draw_all(run_dir, history, test)

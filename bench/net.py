@@ -20,9 +20,9 @@ from typing import Any
 import orjson
 
 from bench.failure import RunFailure, clip, indent
-from bench.journal import Journal
 from bench.loop import Loop
 from bench.weather import Weather
+from runs.journal import Journal
 
 # Called with the sender, the decoded body and the whole message as encoded JSON.
 Deliver = Callable[[str, dict[str, Any], bytes], None]

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from bench.files import Lines
-from bench.history import Op, OpType, Process, json_line
 from bench.loop import Loop
+from runs.history import Op, OpType, Process, json_line
+from runs.writing import Lines
 
 
 class Recorder:

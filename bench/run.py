@@ -17,11 +17,8 @@ from typing import Any, Protocol
 
 from bench.cluster import Cluster
 from bench.failure import RunFailure, unwritable
-from bench.files import Lines
 from bench.generator import FinalPhase, MainPhase, Phase
-from bench.history import Op
 from bench.hosts import Hosts, OnFailure, OnLine
-from bench.journal import Journal
 from bench.loop import Loop
 from bench.nemesis.build import make_faults
 from bench.nemesis.fault import Fault
@@ -33,7 +30,10 @@ from bench.services import connect, default_services
 from bench.services.consistency import Consistency
 from bench.services.trouble import Trouble
 from bench.worker import ClientIds, Worker
-from bench.workload import Setting, Workload
+from runs.history import Op
+from runs.journal import Journal
+from runs.writing import Lines
+from workloads.interface import Setting, Workload
 
 STORE = "lin-kv"  # the service that the fault `store` troubles
 _FLUSH_NS = 250_000_000

@@ -1,7 +1,6 @@
 """A verdict for people: what went wrong in a sentence, and the few operations that show it."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from rich.console import Console
@@ -9,28 +8,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from bench import edn
-from bench.history import Op
+from runs import edn
+from runs.history import Op
+from workloads.interface import Finding
 
 _VALUE_WIDTH = 160
 _NS = 1e9
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One type of anomaly in a history.
-
-    `count` says how often it was found, `sentence` tells of one instance, and `witness` is the
-    smallest set of operations that shows that instance, their values reduced to what matters.
-    `circumstances` tells of the faults at that time (`bench.circumstances`).
-    """
-
-    type: str
-    invalidating: bool
-    count: int
-    sentence: str
-    witness: Sequence[Op] = field(default=())
-    circumstances: str = ""
 
 
 def render(

@@ -8,12 +8,12 @@ import orjson
 
 from bench.errors import error_of
 from bench.failure import RunFailure, clip, indent
-from bench.history import Op, OpType
-from bench.keyword import Keyword
 from bench.loop import Loop
 from bench.net import Network
 from bench.recorder import Recorder
-from bench.workload import (
+from runs.history import Op, OpType
+from runs.keyword import Keyword
+from workloads.interface import (
     Client,
     CrashClient,
     Draft,

@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from bench.flags import LATENCIES
-from bench.nemesis import FAULTS
 from bench.nemesis.partition import SHAPES
 from bench.nemesis.targets import TARGET_WORDS
 from leaderless.core.strategies import STRATEGIES
+from runs.faults.names import FAULTS
 from simulation.scenario import Scenario
 
 _COUNT = click.IntRange(min=1)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bench.failure import RunFailure
-from bench.history import Op
 from leaderless.core.headlog.view import InvariantBroken
+from runs.history import Op
 from simulation.garbage import collected_quietly
 from simulation.nodes import MakeSpeaker, StrategyMaker
 from simulation.oracle import Breach

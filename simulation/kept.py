@@ -7,9 +7,9 @@ from rich.console import Console
 
 from bench import judge
 from bench.failure import RunFailure
-from bench.journal import FILE_NAME
 from bench.run import Outcome
 from bench.store import utc_now
+from runs.journal import FILE_NAME
 from simulation.files import Ledger
 from simulation.garbage import collected_quietly
 from simulation.judge import Report, judged

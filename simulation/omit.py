@@ -9,10 +9,10 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from bench.history import Op
-from bench.keyword import Keyword
 from bench.nemesis.fault import Done, Fault, Plan
-from bench.workload import Draft, OpGenerator, Wait
+from runs.history import Op
+from runs.keyword import Keyword
+from workloads.interface import Draft, OpGenerator, Wait
 
 
 class Acts:
@@ -29,7 +29,7 @@ class Acts:
 
 
 class OmittingGenerator:
-    """A `bench.workload.OpGenerator` without some of its operations: their turns pass.
+    """A `workloads.interface.OpGenerator` without some of its operations: their turns pass.
 
     `gap_s`: how long a turn takes, about; the bench asks again soon when there is nothing to do.
     """

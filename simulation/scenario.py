@@ -10,11 +10,11 @@ from dataclasses import asdict, dataclass
 from random import Random
 from typing import Any
 
-from bench.nemesis import FAULTS
 from bench.nemesis.partition import REAL_SHAPES, SHAPES
 from bench.nemesis.targets import MIXED
 from bench.options import TestOptions
 from leaderless.core.strategy import Options
+from runs.faults.names import FAULTS
 
 SURVIVORS = ("leaderless", "leaderless", "cas", "prefetch-sealed")  # leaderless twice as often
 

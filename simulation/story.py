@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from bench.history import NEMESIS, Op, completions
+from runs.history import NEMESIS, Op, completions
 from simulation.judge import Report
 from simulation.world import World
 from workloads.kafka.smaller import anomalies, smallest

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench.artifacts.lamport import lamport_svg
+from plots.lamport import lamport_svg
 from simulation.flags import whole_command_of
 from simulation.garbage import collected_quietly
 from simulation.judge import Report, judged, simulate

@@ -19,7 +19,6 @@ from bench.net import Network, latency
 from bench.run import MakeHosts, Outcome, Run
 from bench.services import default_services
 from bench.services.consistency import Consistency
-from bench.workload import Setting, Workload
 from leaderless.core.headlog.head import REGISTER as HEAD
 from leaderless.core.headlog.producer import COMMITS_IDLE_S
 from simulation.convergence import Epilogue
@@ -31,6 +30,7 @@ from simulation.omit import Acts, OmittingFault, OmittingGenerator
 from simulation.oracle import Asked, Body, Oracle, require
 from simulation.scenario import Scenario
 from simulation.watch import NS, Store, Watch
+from workloads.interface import Setting, Workload
 
 STORE = "lin-kv"
 FRESH_STEPS_MAX = 10_000

@@ -10,8 +10,8 @@ from typing import Any
 
 import orjson
 
-from bench.artifacts.lamport import lamport_svg
-from bench.history import Op
+from plots.lamport import lamport_svg
+from runs.history import Op
 from simulation.nodes import StrategyMaker, new_session
 from tests.virtual import VirtualRun
 from workloads.kafka.smaller import smallest

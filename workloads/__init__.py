@@ -2,7 +2,7 @@
 
 from importlib import import_module
 
-from bench.workload import Setting, Workload
+from workloads.interface import Setting, Workload
 
 # Name on the command line -> module with `build(setting) -> Workload`, imported only when it runs.
 MODULES = {

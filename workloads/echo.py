@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
-from bench.history import Op
-from bench.keyword import Keyword, keywords
-from bench.workload import Draft, MalformedReply, Rpc, Setting, Steps, Workload
+from runs.history import Op
+from runs.keyword import Keyword, keywords
+from workloads.interface import Draft, MalformedReply, Rpc, Setting, Steps, Workload
 
 
 class EchoClient:

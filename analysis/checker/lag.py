@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from analysis.checker.processes import IS_OK_POLL
 from analysis.checker.runs import RunFacts
 from analysis.checker.scalars import decode
-from bench.keyword import Keyword
+from runs.keyword import Keyword
 from workloads.kafka.checker.lag import NO_LAG, lag_report, named_key
 
 # A row from which on a process knows a key, if it keeps it.

@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 
 from analysis.checker.scalars import TEXT, encode
 from analysis.checker.schemas import PART, arrow_batch
-from bench.history import Op
+from runs.history import Op
 from workloads.kafka.checker.contiguity import assigned_keys
 from workloads.kafka.checker.facts import TRANSACTIONS, Run, micro_ops
 

@@ -15,8 +15,8 @@ from analysis.ingest.facts import anomalies
 from analysis.lake import Lake
 from analysis.schemas.tables import ANOMALIES
 from analysis.sources import HISTORIES
-from bench import edn
-from bench.keyword import Keyword, keywords
+from runs import edn
+from runs.keyword import Keyword, keywords
 from workloads.kafka.checker import error_count
 
 Results = Mapping[str, Mapping[Any, Any]]

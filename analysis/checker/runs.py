@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from analysis.checker.parts import ASSIGNMENTS
 from analysis.checker.processes import position
-from bench import edn
+from runs import edn
 from workloads.kafka.checker.facts import TRANSACTIONS
 
 _FEW = 8  # Clojure's small maps keep the order of insertion: see `hash_order`

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from analysis.checker.runs import RunFacts
 from analysis.checker.scalars import decode
 from analysis.checker.schemas import CASE, arrow_batch
-from bench.history import Op
+from runs.history import Op
 from workloads.kafka.checker.cases import SHOWN, Case
 from workloads.kafka.checker.compose import local_cases
 from workloads.kafka.checker.facts import Facts, Key

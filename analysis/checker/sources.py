@@ -19,9 +19,9 @@ from pyspark.sql import functions as F
 from analysis.checker.parts import parts_of
 from analysis.checker.schemas import EVENT, OPERATION, arrow_batch
 from analysis.errors import AnalysisError
-from bench import edn
-from bench.history import HistoryError, Op, line_ops
-from bench.keyword import Keyword
+from runs import edn
+from runs.history import HistoryError, Op, line_ops
+from runs.keyword import Keyword
 
 Place = tuple[int, int]  # the number of a run, and a place in its history
 Ops = dict[Place, Op]

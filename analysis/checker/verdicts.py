@@ -19,8 +19,8 @@ from analysis.checker.scalars import decode
 from analysis.checker.sources import Ops, Source
 from analysis.checker.steps import stepped
 from analysis.checker.touches import touches
-from bench.history import Op
-from bench.keyword import Keyword, keywords
+from runs.history import Op
+from runs.keyword import Keyword, keywords
 from workloads.kafka.checker.cases import Case, Cases, condensed, printable
 from workloads.kafka.checker.compose import verdict
 from workloads.kafka.checker.lag import NO_LAG

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from analysis.sources import Run
-from bench import edn
+from runs import edn
 
 DEFAULT_STRATEGY = "leaderless"  # of this repository's node, when its arguments name none
 NODE_SCRIPTS = ("run.sh", "node.py")

@@ -21,9 +21,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from analysis.files import Files, shown_uri
-from analysis.formats import edn, fressian
+from analysis.formats import edn
 from analysis.schemas.lines import CORRUPT
 from analysis.sources import STRIPES, File, Run
+from runs import fressian
 
 TEXT_KEPT = 200  # characters of a bad line that the quarantine keeps: enough to recognise it
 LINES = StructType(

@@ -11,7 +11,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from PIL import Image
 
-from bench.artifacts.style import (
+from plots.style import (
     GRID,
     INK,
     LINK_COLOURS,

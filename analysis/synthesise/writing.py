@@ -9,8 +9,8 @@ from pyspark.sql import Row
 
 from analysis.errors import AnalysisError
 from analysis.synthesise.history import Synthetic
-from bench.history import Op, write_edn, write_jsonl
-from bench.keyword import Keyword
+from runs.history import Op, write_edn, write_jsonl
+from runs.keyword import Keyword
 
 PLANTED = "planted.json"
 _MOST_LINES = 2_000_000  # that the driver can hold as a text

@@ -6,10 +6,10 @@ from typing import Any
 
 from bench.checkers.basics import availability, exceptions, stats
 from bench.checkers.net import net_statistics
-from bench.history import Op
-from bench.keyword import Keyword, keywords
 from bench.net import Network
-from bench.workload import Checker
+from runs.history import Op
+from runs.keyword import Keyword, keywords
+from workloads.interface import Checker
 
 UNKNOWN = Keyword("unknown")
 Result = dict[Keyword, Any]

@@ -7,8 +7,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from bench.history import NEMESIS, Op
-from bench.keyword import Keyword, keywords
+from runs.history import NEMESIS, Op
+from runs.keyword import Keyword, keywords
 
 # These never succeed by design: they are there to disturb, or to look.
 NEVER_OK = frozenset(("crash", "debug-topic-partitions"))

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from bench.checkers.basics import single
-from bench.history import NEMESIS, Op
-from bench.keyword import Keyword, keywords
 from bench.net import Network, Traffic
+from runs.history import NEMESIS, Op
+from runs.keyword import Keyword, keywords
 
 
 def net_statistics(history: Sequence[Op], network: Network) -> dict[Keyword, Any]:

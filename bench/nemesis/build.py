@@ -8,7 +8,6 @@ from bench.loop import Loop
 from bench.nemesis.fault import Fault
 from bench.nemesis.fence import Fence
 from bench.nemesis.links import LEVELS, Links
-from bench.nemesis.names import FAULTS
 from bench.nemesis.partition import Partition
 from bench.nemesis.processes import Kill, Pause
 from bench.nemesis.store import Store
@@ -16,6 +15,7 @@ from bench.net import Network
 from bench.options import TestOptions
 from bench.services.trouble import Trouble
 from bench.weather import Weather
+from runs.faults.names import FAULTS
 
 
 def make_faults(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Protocol
 
-from bench.history import OpType
+from runs.history import OpType
 
 # Appends an operation to the history: (type, process, f, value).
 Record = Callable[[OpType, str, str, Any], object]

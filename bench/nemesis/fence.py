@@ -14,11 +14,11 @@ from typing import Any
 
 from bench.cluster import Cluster
 from bench.errors import error_of
-from bench.keyword import Keyword, keywords
 from bench.loop import Loop
 from bench.nemesis.fault import Done, Plan
 from bench.net import Network
 from bench.services.trouble import LONGEST_NS
+from runs.keyword import Keyword, keywords
 
 NOT_SUPPORTED = 10
 _PATIENCE_NS = 2_000_000_000

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from functools import partial
 from random import Random
 
-from bench.keyword import Keyword, keywords
 from bench.nemesis.fault import Done, Plan
 from bench.nemesis.targets import choose_targets
 from bench.net import Network
 from bench.weather import Spell, Weather
+from runs.keyword import Keyword, keywords
 
 # fault -> what its level is called, and the levels that are drawn.
 LEVELS: dict[str, tuple[str, tuple[float, ...]]] = {

@@ -10,10 +10,10 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from bench.history import NEMESIS
 from bench.loop import Loop
 from bench.nemesis.fault import Fault, Record
-from bench.nemesis.names import OPERATIONS
+from runs.faults.names import OPERATIONS
+from runs.history import NEMESIS
 
 
 class Nemesis:

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from random import Random
 
-from bench.keyword import Keyword
 from bench.nemesis.fault import Done, Plan
 from bench.net import Network
+from runs.keyword import Keyword
 
 Cut = dict[str, set[str]]  # receiver -> the senders it drops
 

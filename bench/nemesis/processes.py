@@ -5,9 +5,9 @@ from functools import partial
 from random import Random
 
 from bench.cluster import Cluster
-from bench.keyword import Keyword
 from bench.nemesis.fault import Done, Plan
 from bench.nemesis.targets import choose_targets
+from runs.keyword import Keyword
 
 
 class Kill:

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from functools import partial
 from random import Random
 
-from bench.keyword import Keyword, keywords
 from bench.nemesis.fault import Done, Plan
 from bench.nemesis.targets import choose_targets
 from bench.services.trouble import MODES, Plight, Trouble
+from runs.keyword import Keyword, keywords
 
 SHARES = (0.1, 0.3, 1.0)
 

@@ -13,8 +13,8 @@ from typing import Any
 import click
 
 from bench.flags import flags_by_word, test_flags
-from bench.nemesis import FAULTS
 from bench.options import TestOptions, from_flags
+from runs.faults.names import FAULTS
 
 Value = str | int | float | bool
 CellAxes = Mapping[str, Value]

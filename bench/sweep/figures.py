@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench import edn
-from bench.history import Op, completions, find_history, read_history
+from runs import edn
+from runs.history import Op, completions, find_history, read_history
 
 Figures = dict[str, float | None]
 JUDGED = ("send", "poll")

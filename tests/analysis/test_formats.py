@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.formats import edn, fressian
+from analysis.formats import edn
+from runs import fressian
 
 STORES = Path(__file__).parents[1] / "fixtures" / "maelstrom-stores"
 

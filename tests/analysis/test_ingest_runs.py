@@ -17,8 +17,8 @@ from analysis.ingest.facts import DEFAULT_STRATEGY, of_results, strategy
 from analysis.ingest.history import CLOSING, OPENING
 from analysis.lake import Lake
 from analysis.sources import File, Run, find_run, find_runs
-from bench.nemesis.names import FAULTS, OPERATIONS
 from leaderless.core.strategies import DEFAULT
+from runs.faults.names import FAULTS, OPERATIONS
 from tests.analysis.conftest import write_lines
 
 pytestmark = pytest.mark.spark

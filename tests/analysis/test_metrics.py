@@ -12,7 +12,7 @@ from analysis.formats import edn
 from analysis.lake import Lake
 from analysis.metrics.latency import latency_over_time, latency_quantiles, throughput
 from analysis.metrics.network import messages_by_type, network_statistics
-from analysis.pages.figures import disagreements, window_width
+from pages.figures import disagreements, window_width
 
 pytestmark = pytest.mark.spark
 

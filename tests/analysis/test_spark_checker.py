@@ -18,10 +18,10 @@ from analysis.checker import from_histories, judge, report
 from analysis.checker.cycles import merged
 from analysis.checker.scalars import decode, encode
 from analysis.errors import AnalysisError
-from bench import edn
-from bench.commands.check import check as bench_check
-from bench.history import Op, read_history, write_edn
-from bench.keyword import keywords
+from commands.check import check as bench_check
+from runs import edn
+from runs.history import Op, read_history, write_edn
+from runs.keyword import keywords
 from tests.checker.random_histories import broken_log, mutated_histories
 from workloads.kafka.checker import check, error_count
 from workloads.kafka.checker.compose import verdict

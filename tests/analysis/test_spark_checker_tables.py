@@ -11,7 +11,7 @@ from analysis.checker.parts import parts_of, recognised, with_parts
 from analysis.checker.report import counts
 from analysis.checker.schemas import OPERATION
 from analysis.lake import Lake
-from bench.history import Op, read_history
+from runs.history import Op, read_history
 from tests.analysis.conftest import STORES
 from workloads.kafka.checker import check
 

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from analysis.errors import AnalysisError
 from analysis.synthesise import ANOMALIES, Layout, Synthetic, synthesise, write
 from analysis.synthesise.victims import Send, Victim
-from bench.history import completions, read_history
+from runs.history import completions, read_history
 from workloads.kafka.checker import check
 from workloads.kafka.checker.compose import local_cases
 from workloads.kafka.checker.facts import Facts

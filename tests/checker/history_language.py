@@ -15,8 +15,8 @@ The last word is the type of the completion, ok by default. Every line takes a m
 
 from collections.abc import Iterator
 
-from bench.history import Op
-from bench.keyword import Keyword
+from runs.history import Op
+from runs.keyword import Keyword
 
 TYPES = ("ok", "fail", "info", "invoke")
 TICK_NS = 1_000_000

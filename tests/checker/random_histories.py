@@ -4,8 +4,8 @@ from random import Random
 
 from hypothesis import strategies as st
 
-from bench.history import Op
-from bench.keyword import Keyword
+from runs.history import Op
+from runs.keyword import Keyword
 
 TICK_NS = 1_000_000
 SEND, POLL = Keyword("send"), Keyword("poll")

@@ -8,12 +8,12 @@ from types import SimpleNamespace
 import orjson
 import pytest
 
-from bench import edn
 from bench.checkers import check_all, worst
 from bench.checkers.basics import availability, exceptions, single, stats
 from bench.checkers.net import net_statistics
-from bench.history import Op, read_history
 from bench.net import Traffic
+from runs import edn
+from runs.history import Op, read_history
 
 STORES = sorted((Path(__file__).parents[1] / "fixtures/maelstrom-stores").iterdir())
 

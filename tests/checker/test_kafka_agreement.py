@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bench import edn
-from bench.history import read_history
+from runs import edn
+from runs.history import read_history
 from workloads.kafka.checker import check, error_count
 from workloads.kafka.checker.hash_order import clojure_hash, map_order, set_order
 

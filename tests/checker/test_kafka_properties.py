@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from random_histories import POLL, CorrectLog, broken_log, mutated_histories
 
-from bench import edn
-from bench.history import Op, edn_line
+from runs import edn
+from runs.history import Op, edn_line
 from workloads.kafka.checker import check, explain
 from workloads.kafka.checker.facts import scalar
 

@@ -15,10 +15,10 @@ import pytest
 from rich.console import Console
 
 from bench import judge, store
-from bench.commands import check as check_command
-from bench.commands import test as test_command
-from bench.history import read_history
 from bench.options import TestOptions
+from commands import check as check_command
+from commands import test as test_command
+from runs.history import read_history
 from tests.process.test_bench import NODES, Bench, leftovers, wait_until
 
 pytestmark = pytest.mark.process

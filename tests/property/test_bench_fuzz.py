@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from bench.errors import error_of
 from bench.failure import RunFailure
-from bench.history import Op
-from bench.journal import Journal
 from bench.loop import VirtualLoop
 from bench.net import Network
 from bench.services import connect, default_services
-from bench.workload import MalformedReply
+from runs.history import Op
+from runs.journal import Journal
+from workloads.interface import MalformedReply
 from workloads.kafka.client import KafkaClient
 
 json_values = st.recursive(

@@ -5,8 +5,8 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from bench.history import read_history
-from simulation.command import simulate
+from commands.simulate import simulate
+from runs.history import read_history
 from simulation.flags import as_flags, command_of
 from simulation.judge import simulate as run
 from simulation.scenario import Scenario

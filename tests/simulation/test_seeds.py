@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from bench.nemesis import FAULTS, OPERATIONS
+from runs.faults.names import FAULTS, OPERATIONS
 from simulation.flags import command_of
 from simulation.judge import simulate
 from simulation.regressions import Regression, regressions

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from bench.history import Op
 from leaderless.core.strategies.prefetch import PrefetchLog
 from leaderless.core.strategies.prefetch_sealed import SealedLog
+from runs.history import Op
 from tests.checker.history_language import history
 from tests.why_prefetch_fails import DOCUMENT, PICTURE, first_caught, picture, run_on_bench, told
 from workloads.kafka.checker import check

@@ -6,12 +6,12 @@ import re
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
-from bench.artifacts import draw_all
-from bench.artifacts.lamport import first_messages, lamport_svg
-from bench.artifacts.spans import spans
-from bench.artifacts.timeline import timeline_html
-from bench.history import NEMESIS, Op
-from bench.nemesis.injections import Injection, injections
+from plots import draw_all
+from plots.lamport import first_messages, lamport_svg
+from plots.spans import spans
+from plots.timeline import timeline_html
+from runs.faults.injections import Injection, injections
+from runs.history import NEMESIS, Op
 
 SVG = "{http://www.w3.org/2000/svg}"
 SECOND = 1_000_000_000

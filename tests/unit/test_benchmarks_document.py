@@ -7,10 +7,10 @@ import pytest
 
 from bench.sweep import definition, machine
 from bench.sweep.index import Index, Row
-from benchmarks import document, scaling, strategies
-from benchmarks.configurations import CONFIGURATIONS, SUBJECT
-from benchmarks.slopes import SLOPES
-from benchmarks.table import summarise
+from performance import document, scaling, strategies
+from performance.configurations import CONFIGURATIONS, SUBJECT
+from performance.slopes import SLOPES
+from performance.table import summarise
 
 ROOT = Path(__file__).parents[2]
 

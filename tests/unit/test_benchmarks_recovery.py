@@ -2,8 +2,8 @@
 
 import pytest
 
-from bench.history import NEMESIS, Op
-from benchmarks.recovery import recoveries
+from performance.recovery import recoveries
+from runs.history import NEMESIS, Op
 
 MS = 1_000_000
 

@@ -4,9 +4,9 @@ from io import StringIO
 
 from rich.console import Console
 
-from benchmarks import table
-from benchmarks.configurations import CONFIGURATIONS, Bound, Configuration
-from benchmarks.table import Summary, summarise
+from performance import table
+from performance.configurations import CONFIGURATIONS, Bound, Configuration
+from performance.table import Summary, summarise
 
 AIMS = (
     Bound("server_messages_per_op", "at most", 1.0),

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from bench import edn
-from bench.commands.check import check
-from bench.history import read_history, write_jsonl
+from commands.check import check
+from runs import edn
+from runs.history import read_history, write_jsonl
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 STORES = FIXTURES / "maelstrom-stores"

@@ -6,11 +6,12 @@ import pytest
 from rich.console import Console
 
 from bench.circumstances import with_circumstances
-from bench.history import NEMESIS, Op
-from bench.keyword import Keyword, keywords
-from bench.nemesis.injections import Injection, injections
-from bench.nemesis.texts import describe
-from bench.verdict import Finding, render
+from runs.faults.injections import Injection, injections
+from runs.faults.texts import describe
+from runs.history import NEMESIS, Op
+from runs.keyword import Keyword, keywords
+from bench.verdict import render
+from workloads.interface import Finding
 
 SECOND = 1_000_000_000
 

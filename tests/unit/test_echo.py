@@ -1,6 +1,6 @@
 """The echo workload's checker."""
 
-from bench.history import Op
+from runs.history import Op
 from workloads.echo import check
 
 

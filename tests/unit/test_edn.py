@@ -11,8 +11,8 @@ from edn_format.immutable_list import ImmutableList
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.edn import EdnError, Symbol, TaggedMap, dumps, loads, loads_all
-from bench.keyword import Keyword
+from runs.edn import EdnError, Symbol, TaggedMap, dumps, loads, loads_all
+from runs.keyword import Keyword
 
 NAMES = st.from_regex(r"[a-z][a-z0-9-]*[?!]?(/[a-z][a-z0-9-]*)?", fullmatch=True)
 SCALARS = (

@@ -4,8 +4,8 @@ import itertools
 
 import pytest
 
-from bench.nemesis import DEEDS, FAULTS, OPERATIONS
-from bench.nemesis.injections import injections
+from runs.faults.injections import injections
+from runs.faults.names import DEEDS, FAULTS, OPERATIONS
 from simulation.nodes import new_session
 from tests.virtual import MemoryLog, VirtualRun
 

@@ -10,8 +10,8 @@ import pytest
 
 from bench import limits
 from bench.failure import RunFailure, unwritable
-from bench.files import LineFile, write_whole
 from bench.hosts.cannot_start import cannot_start
+from runs.writing import LineFile, write_whole
 
 
 @contextmanager

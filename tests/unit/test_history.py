@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.history import (
+from runs.history import (
     HistoryError,
     Op,
     completions,
@@ -16,7 +16,7 @@ from bench.history import (
     write_edn,
     write_jsonl,
 )
-from bench.keyword import Keyword
+from runs.keyword import Keyword
 
 STORES = Path(__file__).parent.parent / "fixtures" / "maelstrom-stores"
 LINE = (

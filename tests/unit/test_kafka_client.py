@@ -2,8 +2,8 @@
 
 import pytest
 
-from bench.history import Op
-from bench.workload import CrashClient, MalformedReply, RpcError
+from runs.history import Op
+from workloads.interface import CrashClient, MalformedReply, RpcError
 from workloads.kafka.client import KafkaClient
 
 

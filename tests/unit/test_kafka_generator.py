@@ -5,8 +5,8 @@ from random import Random
 
 import pytest
 
-from bench.history import Op
-from bench.workload import Draft, Wait
+from runs.history import Op
+from workloads.interface import Draft, Wait
 from workloads.kafka.generator import FinalPolls, KafkaGenerator, Keys, Offsets
 
 SECOND = 1_000_000_000

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from bench.history import Op
-from bench.workload import MalformedReply
+from runs.history import Op
+from workloads.interface import MalformedReply
 from workloads.lin_kv.checker import check, explain
 from workloads.lin_kv.client import LinKvClient
 from workloads.lin_kv.generator import LinKvGenerator

@@ -7,9 +7,9 @@ import orjson
 import pytest
 
 from bench.failure import RunFailure
-from bench.journal import Journal
 from bench.loop import VirtualLoop
 from bench.net import Network, latency
+from runs.journal import Journal
 
 MS = 1_000_000
 

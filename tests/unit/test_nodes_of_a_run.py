@@ -5,10 +5,10 @@ import io
 import pytest
 
 from bench.cluster import Cluster
-from bench.journal import Journal
 from bench.loop import VirtualLoop
 from bench.net import Network
 from bench.worker import ClientIds
+from runs.journal import Journal
 
 SECOND = 1_000_000_000
 

@@ -4,10 +4,11 @@ import sys
 
 import pytest
 
-from bench import cli, engine
-from bench.commands import test as test_command
-from bench.nemesis import FAULTS
+from bench import engine
 from bench.options import DEFAULT_NODES
+from commands import main as cli
+from commands import test as test_command
+from runs.faults.names import FAULTS
 
 
 @pytest.fixture

@@ -2,10 +2,10 @@
 
 import pytest
 
-from bench.shrink import shrink
 from tests.checker.history_language import history
 from workloads.kafka.checker import check
 from workloads.kafka.smaller import smallest
+from workloads.shrink import shrink
 
 
 def sums(ops):

@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 import orjson
 import pytest
 
-from bench import journal
 from bench.failure import RunFailure
-from bench.journal import Journal, compress_if_large
 from bench.store import create_run_dir
+from runs import journal
+from runs.journal import Journal, compress_if_large
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 999_500, tzinfo=UTC)
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import click
 import pytest
 
-from bench.nemesis import FAULTS
 from bench.sweep import axes
 from bench.sweep.definition import KEYS, parse, read, restrict, value_of
+from runs.faults.names import FAULTS
 
 FILE = Path("sweeps/night.toml")
 SHIPPED = sorted((Path(__file__).parents[2] / "sweeps").glob("*.toml"))

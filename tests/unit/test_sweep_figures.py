@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.history import Op, write_jsonl
 from bench.sweep import figures
+from runs.history import Op, write_jsonl
 
 RESULTS = {
     "stats": {

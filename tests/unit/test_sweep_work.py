@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from bench.commands.sweep import exit_status
 from bench.sweep import runner, table, work
 from bench.sweep.definition import parse
 from bench.sweep.index import Row
 from bench.sweep.session import duration
+from commands.sweep import exit_status
 
 TEXT = """
 about = "[odd] markup"

@@ -7,10 +7,10 @@ from random import Random
 import orjson
 import pytest
 
-from bench.journal import Journal
 from bench.loop import VirtualLoop
 from bench.net import Network
 from bench.weather import Spell, Weather
+from runs.journal import Journal
 
 MS = 1_000_000
 NAMES = ("n0", "n1", "n2", "lin-kv", "c0")

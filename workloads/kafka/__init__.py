@@ -10,7 +10,7 @@ from the first one at or after the offset asked for, in order and without holes;
 out. A committed offset says that everything up to and including it has been processed.
 """
 
-from bench.workload import Setting, Workload
+from workloads.interface import Setting, Workload
 from workloads.kafka.client import KafkaClient
 from workloads.kafka.generator import FinalPolls, KafkaGenerator, Keys, Offsets
 

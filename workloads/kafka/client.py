@@ -9,8 +9,8 @@ workload/kafka.clj]
 
 from typing import Any
 
-from bench.history import Op
-from bench.workload import Body, CrashClient, Rpc, Steps
+from runs.history import Op
+from workloads.interface import Body, CrashClient, Rpc, Steps
 from workloads.kafka import replies
 
 

@@ -16,9 +16,9 @@ import math
 from random import Random
 from typing import Any
 
-from bench.history import Op
-from bench.keyword import Keyword, keywords
-from bench.workload import Draft, Wait
+from runs.history import Op
+from runs.keyword import Keyword, keywords
+from workloads.interface import Draft, Wait
 from workloads.kafka.replies import POLL, SEND
 
 ASSIGN_PROBABILITY = 1 / 64

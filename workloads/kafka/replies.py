@@ -6,8 +6,8 @@ field.
 
 from typing import Any
 
-from bench.keyword import Keyword
-from bench.workload import Body, MalformedReply
+from runs.keyword import Keyword
+from workloads.interface import Body, MalformedReply
 
 SEND, POLL = Keyword("send"), Keyword("poll")
 

@@ -1,12 +1,12 @@
-"""Kafka histories for `bench.shrink`: what an anomaly is called, and messages as parts of a history."""
+"""Kafka histories for `workloads.shrink`: what an anomaly is called, and messages as parts of a history."""
 
 from collections.abc import Container, Hashable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from bench.history import Op
-from bench.shrink import OPERATIONS, Cut, shrink
+from runs.history import Op
 from workloads.kafka.checker import check
+from workloads.shrink import OPERATIONS, Cut, shrink
 
 # What tells one case of a type from another; indices and distances change while other messages go.
 _NAMING = {"lost-write": ("key", "value")}

@@ -25,7 +25,7 @@ The rules are those of Maelstrom's workload of this name on Jepsen's linearizabl
 
 from functools import partial
 
-from bench.workload import Setting, Workload
+from workloads.interface import Setting, Workload
 from workloads.lin_kv.checker import check, explain
 from workloads.lin_kv.client import LinKvClient
 from workloads.lin_kv.generator import LinKvGenerator

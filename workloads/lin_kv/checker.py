@@ -4,9 +4,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bench.history import Op, completions
-from bench.keyword import Keyword, keywords
-from bench.verdict import Finding
+from runs.history import Op, completions
+from runs.keyword import Keyword, keywords
+from workloads.interface import Finding
 from workloads.lin_kv.linearizability import Blocked, Call, Outcome, search
 
 NONLINEARIZABLE = Keyword("nonlinearizable")

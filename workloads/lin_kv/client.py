@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from bench.history import Op
-from bench.workload import Body, MalformedReply, Rpc, Steps
+from runs.history import Op
+from workloads.interface import Body, MalformedReply, Rpc, Steps
 
 _EXPECTED = {
     "read": '{"type": "read_ok", "value": <any>, "in_reply_to": <msg_id>}',

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import count
 from random import Random
 
-from bench.history import Op
-from bench.workload import Draft
+from runs.history import Op
+from workloads.interface import Draft
 
 _VALUES = 5
 _PROCESSES_PER_KEY = 20

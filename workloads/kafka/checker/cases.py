@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bench import edn
-from bench.history import Op, op_map
-from bench.keyword import Keyword, keywords
+from runs import edn
+from runs.history import Op, op_map
+from runs.keyword import Keyword, keywords
 
 Case = dict[Any, Any]  # one instance of an anomaly; its operations are `Op`s until it is shown
 Cases = dict[str, list[Case]]  # by anomaly type

@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from bench.garbage import collection_paused
-from bench.history import Op
-from bench.keyword import Keyword, keywords
+from runs.collection import collection_paused
+from runs.history import Op
+from runs.keyword import Keyword, keywords
 from workloads.kafka.checker import contents, contiguity
 from workloads.kafka.checker.cases import Case, Cases, condensed
 from workloads.kafka.checker.cycles import cycle_cases

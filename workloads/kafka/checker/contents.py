@@ -6,7 +6,7 @@ Each `*_cases` function looks at one key or one transaction. [jepsen.tests.kafka
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from bench.keyword import keywords
+from runs.keyword import keywords
 from workloads.kafka.checker.cases import Case
 from workloads.kafka.checker.facts import Facts, Key, Message, Transaction
 from workloads.kafka.checker.hash_order import map_order, set_order

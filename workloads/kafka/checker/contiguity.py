@@ -8,8 +8,8 @@ process, given the logs; none keeps anything between calls. [jepsen.tests.kafka]
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
-from bench.history import Op
-from bench.keyword import keywords
+from runs.history import Op
+from runs.keyword import keywords
 from workloads.kafka.checker.cases import Case, Cases
 from workloads.kafka.checker.facts import Key, Run, Transaction, scalar
 from workloads.kafka.checker.versions import Log

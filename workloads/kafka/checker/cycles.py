@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from bench.keyword import Keyword, keywords
+from runs.keyword import Keyword, keywords
 from workloads.kafka.checker.cases import EMPTY_GRAPH, Case
 from workloads.kafka.checker.facts import Facts, Key, Message, Transaction, micro_ops
 from workloads.kafka.checker.graph import Graph, components, dependency_graph, shortest_cycle

@@ -5,9 +5,9 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from bench.edn import dumps
-from bench.history import Op
-from bench.verdict import Finding
+from runs.edn import dumps
+from runs.history import Op
+from workloads.interface import Finding
 from workloads.kafka.checker.compose import error_count
 from workloads.kafka.checker.facts import Facts, Key, Message, client_operations, scalar
 from workloads.kafka.checker.sentences import sentence

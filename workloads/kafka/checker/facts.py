@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from bench import edn
-from bench.history import Op, completions
+from runs import edn
+from runs.history import Op, completions
 
 Key = Any  # the name of a log; hashable
 Message = Any  # what was sent; hashable, and distinct types are distinct (1, 1.0 and true)

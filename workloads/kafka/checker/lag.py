@@ -9,8 +9,8 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from bench.history import Op
-from bench.keyword import Keyword, keywords
+from runs.history import Op
+from runs.keyword import Keyword, keywords
 from workloads.kafka.checker.contiguity import assigned_keys
 from workloads.kafka.checker.facts import Facts, Key, Transaction
 from workloads.kafka.checker.hash_order import map_order

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bench.keyword import keywords
+from runs.keyword import keywords
 from workloads.kafka.checker.cases import Case
 from workloads.kafka.checker.facts import Facts, Key, Message
 from workloads.kafka.checker.hash_order import map_order, set_order

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from bench.edn import dumps
+from runs.edn import dumps
 
 _SHOWN = 5  # messages named in a sentence
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from bench.keyword import Keyword, keywords
+from runs.keyword import Keyword, keywords
 from workloads.kafka.checker.facts import Facts, Key, Message, Transaction
 
 SHOWN_OF_A_KEY = 32

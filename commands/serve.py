@@ -1,0 +1,103 @@
+"""`./maelstrom serve`: the runs of a store in a browser."""
+
+import errno
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+import click
+
+ADDRESS = "127.0.0.1"  # never another: the pages show whatever nodes printed, to whoever asks
+CACHE = ".cache"
+
+
+@click.command()
+@click.option(
+    "--store",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=Path("results"),
+    show_default=True,
+    help="Folder with runs somewhere below it: ours, a sweep, or the real tool's store.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8080,
+    show_default=True,
+    help="Port to listen at; 0 takes a free one.",
+)
+def serve(store: Path, port: int) -> None:
+    """Show the runs of a store in a browser, on this machine only.
+
+    What was computed of a run is kept in STORE/.cache; it can be deleted at any time.
+    """
+    server = make_server(store, port)
+    click.echo(f"Runs of {store} at http://{ADDRESS}:{server.port}/  (Ctrl-C ends)")
+    stop_on_signals(server)
+    try:
+        server.serve_forever()
+    finally:
+        server.server_close()
+    click.echo("Stopped.")
+
+
+def make_server(store: Path, port: int) -> Any:
+    """A threaded server for the pages of `store`, listening.
+
+    Raises:
+        click.UsageError: the port cannot be had.
+    """
+    from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
+
+    from pages.app import create_app
+    from pages.cache import Cache
+    from pages.folders import Store
+    from pages.library import Library
+
+    class Quiet(WSGIRequestHandler):
+        """Says nothing of requests that went well."""
+
+        def log(self, type: str, message: str, *args: Any) -> None:  # noqa: A002 - its name there
+            if type == "error":
+                super().log(type, message, *args)
+
+        def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+            pass
+
+    app = create_app(Library(Store(store), Cache(store / CACHE)))
+    try:
+        listening = _listen(port)
+    except OSError as error:
+        raise click.UsageError(_port_problem(port, error)) from None
+    server = ThreadedWSGIServer(ADDRESS, port, app, Quiet, fd=listening.detach())
+    server.daemon_threads = True  # a download that goes on does not hold up the end
+    return server
+
+
+def _listen(port: int) -> Any:
+    import socket
+
+    # Werkzeug would end the process when the port is taken; so the socket is made here.
+    return socket.create_server((ADDRESS, port), backlog=128)
+
+
+def stop_on_signals(server: Any) -> None:
+    """Ctrl-C and SIGTERM end `serve_forever`."""
+
+    def stop(*_: object) -> None:
+        threading.Thread(
+            target=server.shutdown
+        ).start()  # it waits for the loop that is interrupted
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
+
+
+def _port_problem(port: int, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return (
+            f"Port {port} is taken, perhaps by another ./maelstrom serve. "
+            f"Give another with --port, or any free one with --port 0."
+        )
+    return f"Port {port} cannot be listened at ({error.strerror}). Give another with --port."

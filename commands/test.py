@@ -1,0 +1,227 @@
+"""`./maelstrom test`: run one test, judge it, and exit with the verdict."""
+
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+import workloads
+from bench import engine, judge, options
+from bench.failure import RunFailure, unwritable
+from bench.flags import test_flags
+from bench.hosts import OnFailure, OnLine
+from bench.hosts.processes import ProcessHosts
+from bench.limits import allow_open_files
+from bench.loop import RealLoop
+from bench.options import TestOptions
+from bench.progress import Progress
+from bench.run import Outcome, Run
+from bench.store import NODE_LOGS, create_run_dir, utc_now
+from commands.cpu import CpuMeter
+from runs.journal import FILE_NAME
+from runs.writing import LineFile
+
+# Workloads of the real tool that the embedded bench does not have.
+ONLY_JEPSEN = (
+    "broadcast",
+    "g-counter",
+    "g-set",
+    "pn-counter",
+    "txn-list-append",
+    "txn-rw-register",
+    "unique-ids",
+)
+
+
+@click.command()
+@test_flags
+def test(**flags: Any) -> None:
+    """Run a test of --bin and judge it.
+
+    What follows `--` are arguments for the program. Exit status: 0 valid, 1 invalid, 2 unknown,
+    254 bad arguments, 255 the run could not be finished.
+    """
+    console = Console()
+    real = engine.choose(flags["engine"], dict(os.environ))
+    if real:
+        engine.refuse_our_faults(flags)
+        console.print(f"engine: the real Maelstrom, {real}", highlight=False)
+        sys.stdout.flush()
+        engine.run_real(real, sys.argv[1:])
+    check_workload(flags["workload"])
+    chosen = options.from_flags(flags)
+    console.print(f"engine: embedded (seed {chosen.seed})", highlight=False)
+    if chosen.leave_db_running:
+        console.print("--leave-db-running: nodes live on the bench's pipes and stop with it")
+    status = 0
+    for number in range(1, chosen.test_count + 1):
+        # A series of the same test over and over would tell nothing new.
+        seed = chosen.seed if number == 1 else f"{chosen.seed}-{number}"
+        status = run_test(replace(chosen, seed=seed), console)
+        if status:
+            break
+    sys.exit(status)
+
+
+def check_workload(name: str) -> None:
+    """Raise `click.UsageError` when the embedded bench has no such workload."""
+    here = ", ".join(sorted(workloads.MODULES))
+    if name in ONLY_JEPSEN:
+        raise click.UsageError(
+            f"The embedded bench has no workload {name}; it has {here}. The real Maelstrom has it:"
+            " --engine jepsen."
+        )
+    if name not in workloads.MODULES:
+        raise click.UsageError(f"--workload {name}: must be one of {here}.")
+
+
+def run_test(chosen: TestOptions, console: Console) -> int:
+    """One test with these options, from its folder to its verdict. Returns the exit status."""
+    started = utc_now()
+    test_json = judge.describe_test(chosen, started)
+    progress = Progress(console)
+    try:
+        allow_open_files(len(chosen.nodes))
+        run_dir = create_run_dir(Path(chosen.store), chosen.workload, started)
+        judge.write_json(run_dir / "test.json", test_json)
+        run, outcome, node_cpu_s = _perform(chosen, run_dir, progress)
+        test_json |= {"history_origin_ns": outcome.history_origin_ns, "node_cpu_s": node_cpu_s}
+        with _interruptible():
+            return _judge(
+                chosen,
+                console,
+                progress,
+                run_dir=run_dir,
+                test_json=test_json,
+                run=run,
+                outcome=outcome,
+            )
+    except RunFailure as failure:
+        judge.tell_failure(console, failure)
+        return judge.EXIT_CRASHED
+    except OSError as error:
+        judge.tell_failure(console, unwritable("The run", error))
+        return judge.EXIT_CRASHED
+    finally:
+        progress.close()
+
+
+def _judge(
+    chosen: TestOptions,
+    console: Console,
+    progress: Progress,
+    *,
+    run_dir: Path,
+    test_json: dict[str, Any],
+    run: Run,
+    outcome: Outcome,
+) -> int:
+    """From a finished run to its verdict, which is told even when there is no room to keep it."""
+    unkept: RunFailure | None = None
+    progress.phase("judging the history")
+    try:
+        results = judge.judge(outcome, chosen, run.workload)
+        try:
+            judge.write_json(run_dir / "test.json", test_json)
+            judge.write(run_dir, outcome, results)
+        except OSError as error:
+            unkept = unwritable(f"What belongs to this verdict, in {run_dir},", error)
+    except KeyboardInterrupt:
+        raise RunFailure(
+            f"Stopped before there was a verdict. The history is kept; to judge it later:\n"
+            f"  ./maelstrom check {run_dir}",
+            interrupted=True,
+        ) from None
+    if outcome.history and not unkept:
+        progress.phase("drawing")
+        judge.draw(console, run_dir, outcome.history, test_json)
+    progress.close()
+    judge.tell(console, run_dir, results, outcome, run.workload)
+    if unkept:
+        judge.tell_failure(console, unkept)
+        return judge.EXIT_CRASHED
+    return judge.exit_status(results, outcome.failure)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """SIGTERM ends what is done after a run as Ctrl-C does."""
+    old = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, old)
+
+
+def _perform(
+    chosen: TestOptions, run_dir: Path, progress: Progress
+) -> tuple[Run, Outcome, dict[str, float]]:
+    """Run it. The last of what is returned is the CPU of each node in seconds."""
+    loop = RealLoop()
+    started: list[ProcessHosts] = []
+    meter = CpuMeter(progress, lambda: {} if not started else started[0].pids())
+
+    def make_hosts(on_line: OnLine, on_failure: OnFailure) -> ProcessHosts:
+        hosts = ProcessHosts(
+            loop,
+            chosen.nodes,
+            command=[chosen.bin, *chosen.args],
+            log_dir=run_dir / NODE_LOGS,
+            on_line=on_line,
+            on_failure=on_failure,
+            echo_stderr=chosen.log_stderr,
+        )
+        started.append(hosts)
+        return hosts
+
+    run = Run(
+        chosen,
+        lambda setting: workloads.build(chosen.workload, setting),
+        loop,
+        make_hosts,
+        history_file=LineFile(run_dir / "history.jsonl"),
+        journal_file=LineFile(run_dir / FILE_NAME),
+        watcher=meter,
+    )
+    progress.attach(loop, run)
+    try:
+        with _stop_on_signal(loop, run):
+            outcome = run.execute()
+            return run, outcome, meter.used_s
+    finally:
+        loop.close()
+
+
+@contextmanager
+def _stop_on_signal(loop: RealLoop, run: Run) -> Iterator[None]:
+    """Ctrl-C and SIGTERM end the run in order: nodes are stopped, what there is is kept and
+    judged.
+    """
+    reader, writer = socket.socketpair()
+    for end in (reader, writer):
+        end.setblocking(False)
+
+    def stop(number: int, _frame: object) -> None:
+        name = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
+        run.fail(RunFailure(f"The run was stopped by {name}.", interrupted=True))
+
+    old = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    old_fd = signal.set_wakeup_fd(writer.fileno())  # ends the loop's wait
+    loop.watch(reader.fileno(), lambda: reader.recv(64), None)
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(old_fd)
+        for number, handler in old.items():
+            signal.signal(number, handler)
+        loop.watch(reader.fileno(), None, None)
+        reader.close()
+        writer.close()

@@ -1,0 +1,112 @@
+"""The anomalies of a run in sentences, each with the operations that show it.
+
+The verdict is the one that the run's results hold. The sentences come from the bench's own checker, run
+again on the history; so a store of the real tool gets them too.
+"""
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import orjson
+
+from pages.facts import Facts
+from pages.folders import Folder
+from pages.reading import MIB
+from runs.edn import dumps
+from runs.history import HistoryError, Op, read_history
+from workloads.kafka.checker import check, explain
+
+LIMIT_BYTES = 24 * MIB  # some 150 000 operations, ten seconds of checking
+_VALUE_CHARACTERS = 160
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One type of anomaly: an instance in a sentence, and the operations that show it."""
+
+    type: str
+    invalidating: bool
+    count: int
+    sentence: str
+    witness: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What the checker says, or in `note` why it was not asked."""
+
+    found: list[Finding] = field(default_factory=list)
+    note: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def of_json(cls, value: dict[str, Any]) -> "Findings":
+        return cls([Finding(**each) for each in value["found"]], value["note"])
+
+
+def find(run: Folder, facts: Facts) -> Findings:
+    """Explain the anomalies that the results name; nothing is read if they name none."""
+    if not facts.anomalies:
+        return Findings()
+    history, problem = small_history(run)
+    if problem:
+        return Findings(note=f"{problem} So the anomalies are counted here, but not told.")
+    options = facts.options
+    known = options.get("strict") and options.get("nodes") and options.get("concurrency")
+    result = check(history, options if known else {})
+    found = [
+        Finding(
+            each.type,
+            each.invalidating,
+            each.count,
+            each.sentence,
+            [_shown(op) for op in sorted(each.witness, key=lambda op: op.index)],
+        )
+        for each in explain(result, history)
+    ]
+    note = _difference(facts, {each.type for each in found})
+    return Findings(sorted(found, key=lambda each: not each.invalidating), note)
+
+
+def small_history(run: Folder) -> tuple[list[Op], str]:
+    """The history, or none and a sentence that says why."""
+    file = run.history
+    if file is None:
+        return [], "There is no history."
+    limit = LIMIT_BYTES // 8 if file.suffix == ".gz" else LIMIT_BYTES
+    if file.stat().st_size > limit:
+        told = f"{file.name} is larger than the {limit // MIB} MiB that are read for a page."
+        return [], f"{told} `./maelstrom check {run.path}` judges it."
+    try:
+        return read_history(file), ""
+    except HistoryError as error:
+        return [], f"{file.name} cannot be read whole ({str(error).rpartition(': ')[2]})."
+
+
+def _difference(facts: Facts, here: set[str]) -> str:
+    recorded = {each.type for each in facts.anomalies}
+    if here == recorded:
+        return ""
+    return f"The run's results name {_names(recorded)}; checking its history again finds {_names(here)}."
+
+
+def _names(types: Iterable[str]) -> str:
+    return ", ".join(sorted(types)) or "nothing"
+
+
+def _shown(op: Op) -> dict[str, Any]:
+    value = dumps(op.value)
+    if len(value) > _VALUE_CHARACTERS:
+        value = f"{value[:_VALUE_CHARACTERS]} …"
+    return {
+        "index": op.index,
+        "time_s": op.time / 1e9,
+        "process": op.process,
+        "operation": f"{op.type} {op.f}",
+        "value": value,
+        # As JSON has it, for finding the messages of the operation.
+        "raw": orjson.loads(orjson.dumps(op.value, default=str, option=orjson.OPT_NON_STR_KEYS)),
+    }

@@ -1,0 +1,69 @@
+"""The page of a run: everything that is known of it, ready for the template."""
+
+from pathlib import Path
+from typing import Any
+
+from pages import plots
+from pages.facts import VERDICTS
+from pages.figures import Figures, disagreements
+from pages.folders import Folder
+from pages.library import Library
+
+TAIL_BYTES, TAIL_LINES = 8192, 15
+MAIN_OPERATIONS = ("send", "poll", "read", "write", "cas", "echo", "txn")
+
+
+def run_values(library: Library, run: Folder, figures: Figures | None = None) -> dict[str, Any]:
+    """The values of `run.html.j2`; `figures` are those of the library, unless they are given."""
+    facts, findings = library.facts(run), library.findings(run)
+    figures = figures or library.figures(run)
+    return {
+        "facts": facts,
+        "figures": figures,
+        "verdict": VERDICTS[facts.verdict],
+        "findings": findings,
+        "told": {each.type for each in findings.found},
+        "lamport": library.lamport(run),
+        "disagreements": disagreements(facts.net, figures.network),
+        "tiles": tiles(figures),
+        "links": plots.LINKS,
+        "plots": {
+            "latency": plots.latency_over_time(figures),
+            "throughput": plots.throughput(figures),
+            "types": plots.server_messages(figures),
+            "classes": plots.message_classes(figures),
+        },
+        "logs": logs(run),
+        "files": listing(run),
+    }
+
+
+def tiles(figures: Figures) -> list[tuple[str, dict[str, Any]]]:
+    """The kinds of operations worth a tile, with their quantiles."""
+    chosen = [(f, figures.quantiles(f)) for f in figures.kinds() if f in MAIN_OPERATIONS]
+    return [(f, row) for f, row in chosen if row]
+
+
+def logs(run: Folder) -> list[dict[str, Any]]:
+    """Each log: its name in the run, its size, its last lines."""
+    return [
+        {
+            "name": file.relative_to(run.path).as_posix(),
+            "size": file.stat().st_size,
+            "tail": _tail(file),
+        }
+        for file in run.logs
+    ]
+
+
+def _tail(file: Path) -> str:
+    with file.open("rb") as stream:
+        stream.seek(max(0, file.stat().st_size - TAIL_BYTES))
+        lines = stream.read().decode(errors="replace").splitlines()
+    return "\n".join(lines[-TAIL_LINES:])
+
+
+def listing(run: Folder) -> list[tuple[str, int]]:
+    """The run's files with their sizes, logs and stripes left out."""
+    found = [file for file in run.path.iterdir() if file.is_file() and not file.is_symlink()]
+    return sorted((file.name, file.stat().st_size) for file in found if file.name[0] != ".")

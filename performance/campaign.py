@@ -1,0 +1,67 @@
+"""Many seeds of each strategy under each fault: `python -m performance.campaign --seeds 1000`.
+
+Prints a markdown table, strategy x fault: seeds run, seeds with an anomaly, virtual hours; then the command
+that replays each failing seed. The exit status is 1 if there is one.
+"""
+
+import os
+from collections.abc import Iterator
+
+import click
+
+from runs.faults.names import FAULTS
+from simulation.flags import Names, command_of
+from simulation.scenario import SURVIVORS
+from simulation.seeds import Tally, run_seeds
+
+STORMS: dict[str, tuple[str, ...]] = {
+    "none": (),
+    **{fault: (fault,) for fault in FAULTS},
+    "all": FAULTS,
+}
+STRATEGIES = tuple(dict.fromkeys(SURVIVORS))
+
+
+@click.command()
+@click.option("--seeds", default=100, show_default=True, help="So many of each cell.")
+@click.option("--seed", default=0, show_default=True, help="The first.")
+@click.option("--strategies", type=Names(STRATEGIES), default="all", show_default=True)
+@click.option(
+    "--storms", type=Names(tuple(STORMS)), help="Of none, each fault, all. [default: each]"
+)
+@click.option("--jobs", type=click.IntRange(min=1), help="Processes; one a core.")
+def main(
+    seeds: int,
+    seed: int,
+    strategies: tuple[str, ...],
+    storms: tuple[str, ...] | None,
+    jobs: int | None,
+) -> None:
+    """Run a campaign and print its table."""
+    failing: list[str] = []
+    click.echo("| strategy | fault | seeds | with an anomaly | virtual hours |")
+    click.echo("|---|---|---:|---:|---:|")
+    for strategy in strategies:
+        for storm in storms or tuple(STORMS):
+            given = {"strategy": strategy, "nemesis": STORMS[storm]}
+            label = f"{strategy}, {storm}"
+            span = range(seed, seed + seeds)
+            tally = run_seeds(span, given, jobs or os.cpu_count() or 1, True, label=label)
+            hours, failed = tally.virtual_s / 3600, len(tally.failed)
+            click.echo(f"| `{strategy}` | {storm} | {tally.run} | {failed} | {hours:.1f} |")
+            failing += replays(tally, given)
+    if failing:
+        click.echo("\nFailing:\n")
+    for line in failing:
+        click.echo(f"- {line}")
+    raise SystemExit(bool(failing))
+
+
+def replays(tally: Tally, given: dict[str, object]) -> Iterator[str]:
+    """What failed, and how to see it again."""
+    for short in tally.failed:
+        yield f"{', '.join(short.names)}: `{command_of(short.seed, given)}`"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""How fast `analysis ingest` is: many small runs, and one large one, made by repeating real lines.
+
+    .venv/bin/python -m performance.ingest [--runs 200] [--operations 200000] [--repetitions 3]
+
+Each figure is the whole command's work after the start of Spark: finding, reading, joining, writing and
+committing. The runs are written first, to a temporary folder, with a fixed seed.
+"""
+
+import gzip
+import json
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from statistics import median
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+MESSAGES_PER_OPERATION = 5
+PROCESSES = 10
+
+
+def write_run(folder: Path, operations: int, seed: int) -> None:
+    """A run whose history and journal have the shape of a kafka run's."""
+    folder.mkdir(parents=True)
+    random = Random(seed)
+    with (folder / "history.jsonl").open("w") as history:
+        history.writelines(json.dumps(row) + "\n" for row in _history(operations, random))
+    journal = gzip.open(folder / "net-journal.jsonl.gz", "wt", compresslevel=1)  # noqa: SIM115
+    with journal:
+        journal.writelines(json.dumps(row) + "\n" for row in _journal(operations, random))
+    options = {"workload": "kafka", "nodes": ["n0", "n1", "n2"], "concurrency": PROCESSES}
+    (folder / "test.json").write_text(json.dumps(options | {"bin": "run.sh", "time_limit_s": 20}))
+    results = "{:valid? true, :workload {:valid? true, :bad-error-types (), :error-types ()}}"
+    (folder / "results.edn").write_text(results)
+
+
+def _history(operations: int, random: Random) -> Iterator[dict]:
+    for number in range(operations):
+        process, at = number % PROCESSES, number * 1_000_000
+        key, offset = str(random.randrange(20)), number // 20
+        poll = {"f": "poll", "process": process}
+        send = {"f": "send", "process": process}
+        asked, told = ([["poll"]], [["poll", {key: [[offset, number], [offset + 1, number]]}]])
+        if number % 2:
+            asked, told = [["send", key, number]], [["send", key, [offset, number]]]
+        op = send if number % 2 else poll
+        invoke = {"index": 2 * number, "time": at, "type": "invoke", "value": asked}
+        latency_ns = random.randrange(100_000, 9_000_000)
+        ok = {"index": 2 * number + 1, "time": at + latency_ns, "type": "ok", "value": told}
+        yield invoke | op
+        yield ok | op
+
+
+def _journal(operations: int, random: Random) -> Iterator[dict]:
+    for number in range(operations * MESSAGES_PER_OPERATION):
+        request = number % 2 == 0
+        src, dest = ("n1", "lin-kv") if request else ("lin-kv", "n1")
+        body = {"type": "cas" if request else "cas_ok", "key": "head", "to": "x" * 200}
+        reference = {"msg_id": number} if request else {"in_reply_to": number - 1}
+        message = {"id": number, "src": src, "dest": dest, "body": body | reference}
+        at = number * 200_000
+        latency_ns = random.randrange(100_000, 900_000)
+        yield {"id": 2 * number, "time": at, "type": "send", "message": message}
+        yield {"id": 2 * number + 1, "time": at + latency_ns, "type": "recv", "message": message}
+
+
+def measure(master: str, source: Path, repetitions: int) -> list[float]:
+    """Seconds of each ingest of the runs below `source` into a fresh lake, after one that warms up."""
+    from analysis.ingest import ingest
+    from analysis.lake import Lake
+    from analysis.session import session
+    from analysis.sources import find_runs
+
+    seconds = []
+    with session(master) as spark:
+        for number in range(repetitions + 1):
+            lake = source.parent / f"lake-{number}"
+            begin = time.perf_counter()
+            for _ in ingest(spark, Lake(lake), find_runs(source)):
+                pass
+            seconds.append(time.perf_counter() - begin)
+            shutil.rmtree(lake)
+    return seconds[1:]
+
+
+@click.command()
+@click.option("--runs", default=200, show_default=True, help="How many small runs.")
+@click.option(
+    "--run-operations", default=1_000, show_default=True, help="Operations of a small run."
+)
+@click.option("--operations", default=200_000, show_default=True, help="Of the large run.")
+@click.option("--repetitions", default=3, show_default=True, help="Timed ingests of each.")
+@click.option("--master", default="local[*]", show_default=True, help="Spark master.")
+def main(runs: int, run_operations: int, operations: int, repetitions: int, master: str) -> None:
+    """Measure the rate of `analysis ingest`."""
+    console = Console()
+    table = Table("", "seconds", "operations/s", "messages/s", "runs/s", title="analysis ingest")
+    cases = {
+        f"{runs} runs of {run_operations} operations": (runs, run_operations),
+        f"1 run of {operations} operations": (1, operations),
+    }
+    for name, (count, size) in cases.items():
+        with tempfile.TemporaryDirectory(prefix="ingest-") as folder:
+            for number in range(count):
+                write_run(Path(folder) / "runs" / f"run-{number:05}", size, seed=number)
+            seconds = measure(master, Path(folder) / "runs", repetitions)
+        middle = median(seconds)
+        table.add_row(
+            name,
+            f"{middle:.1f} ({min(seconds):.1f} to {max(seconds):.1f})",
+            f"{count * size / middle:,.0f}",
+            f"{count * size * MESSAGES_PER_OPERATION / middle:,.0f}",
+            f"{count / middle:.2f}",
+        )
+    console.print(table)
+
+
+if __name__ == "__main__":
+    main()

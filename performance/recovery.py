@@ -1,0 +1,116 @@
+"""How long after a fault operations take what they took before it.
+
+    .venv/bin/python performance/recovery.py RUN...
+
+Reads the histories of runs, ours or the real tool's, best with one fault at a time and a calm beginning. The
+time counts from the end of a fault until a window of a quarter of a second begins in which the 99th
+percentile of the latency of operations is at most twice that of the calm times; an operation that fails
+or stays unknown takes forever. Calm is what is two seconds past every fault.
+"""
+
+import sys
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+from statistics import median
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from plots.spans import Span, spans  # noqa: E402 - the project is not installed
+from runs.faults.injections import Injection, injections  # noqa: E402
+from runs.history import Op, find_history, read_history  # noqa: E402
+from workloads.interface import CLIENT_TIMEOUT_MS  # noqa: E402
+
+MS = 1_000_000
+CALM_AFTER_NS = 2_000 * MS
+WINDOW_NS = 250 * MS
+STEP_NS = 5 * MS
+OPERATIONS_MIN = 20  # in a window, and in the calm
+FACTOR = 2
+ASKED = ("send", "poll")  # what clients wait for
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Operations of clients in order of invocation, in ns; what did not end well took forever."""
+
+    invoked_ns: list[int]
+    latency_ns: list[float]
+
+    def p99_ns(self, start_ns: int, end_ns: int) -> float | None:
+        """Of those that were invoked in that time; None if they are too few to say."""
+        first, end = bisect_left(self.invoked_ns, start_ns), bisect_left(self.invoked_ns, end_ns)
+        took = sorted(self.latency_ns[first:end])
+        return took[len(took) * 99 // 100] if len(took) >= OPERATIONS_MIN else None
+
+
+def recoveries(history: Sequence[Op]) -> Iterator[tuple[str, float | None]]:
+    """Of each fault that can be measured: its name, and ms until all was as before (None: never).
+
+    It can when enough operations follow its end before the next fault begins, and the first do so soon:
+    what is asked later than clients wait for an answer belongs to the final phase. `ValueError`: no calm.
+    """
+    injected = injections(history)
+    done = [span for span in spans(history) if span.invoked.f in ASKED]
+    calm = [span for span in done if not any(_disturbs(each, span) for each in injected)]
+    usual_ns = _asked(calm).p99_ns(0, history[-1].time + 1)
+    if usual_ns is None:
+        raise ValueError("too few operations far from any fault to know what is usual")
+    asked = _asked(done)
+    for each in injected:
+        later = [other.start_ns for other in injected if other.start_ns > each.end_ns]
+        last_ns = min([*later, history[-1].time])
+        p99s = _windows(asked, each.end_ns, last_ns)
+        if p99s and p99s[0][0] - each.end_ns <= CLIENT_TIMEOUT_MS * MS:
+            well = (start_ns for start_ns, p99_ns in p99s if p99_ns <= FACTOR * usual_ns)
+            start_ns = next(well, None)
+            yield each.fault, None if start_ns is None else (start_ns - each.end_ns) / MS
+
+
+def _asked(done: Sequence[Span]) -> Asked:
+    done = sorted(done, key=lambda span: span.invoked.time)
+    latency_ns = [span.last.time - span.invoked.time if span.type == "ok" else inf for span in done]
+    return Asked([span.invoked.time for span in done], latency_ns)
+
+
+def _windows(asked: Asked, start_ns: int, end_ns: int) -> list[tuple[int, float]]:
+    """The windows that begin and end in this time: their beginning and their 99th percentile."""
+    starts = range(start_ns, end_ns - WINDOW_NS, STEP_NS)
+    p99s = ((start, asked.p99_ns(start, start + WINDOW_NS)) for start in starts)
+    return [(start, p99) for start, p99 in p99s if p99 is not None]
+
+
+def _disturbs(injection: Injection, span: Span) -> bool:
+    ended_ns = injection.end_ns + CALM_AFTER_NS
+    return injection.start_ns <= span.last.time and span.invoked.time <= ended_ns
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+def main(runs: tuple[Path, ...]) -> None:
+    """Print the recovery times of these runs by fault."""
+    times: dict[str, list[float | None]] = {}
+    for run in runs:
+        try:
+            for fault, took_ms in recoveries(read_history(find_history(run))):
+                times.setdefault(fault, []).append(took_ms)
+        except ValueError as error:
+            raise click.ClickException(f"{run}: {error}") from None
+    table = Table("fault", "measured", "median ms", "least", "greatest", "not recovered")
+    for fault, all_ms in times.items():
+        seen = sorted(ms for ms in all_ms if ms is not None)
+        figures = (median(seen), seen[0], seen[-1]) if seen else ()
+        cells = [f"{figure:.0f}" for figure in figures] or ["-"] * 3
+        table.add_row(fault, str(len(all_ms)), *cells, str(len(all_ms) - len(seen)))
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,159 @@
+"""How messages, latency and CPU grow, from the runs of sweeps/scaling.toml: `make bench-scaling`.
+
+    python -m performance.scaling [results/scaling] [--docs docs/performance.md]
+
+One thing grows at a time (performance/slopes.py). Draws docs/images/performance-<what>.svg, one for each.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from performance import document, table
+from performance.slopes import SLOPES, Slope
+from performance.strategies import strategies_of
+from performance.table import Summaries, Summary
+from plots import style
+
+_PANELS = (
+    (
+        "messages an operation",
+        (("servers", "server_messages_per_op"), ("all", "all_messages_per_op")),
+    ),
+    ("send latency (ms)", (("p50", "send_p50_ms"), ("p99", "send_p99_ms"))),
+    ("CPU of all nodes (µs an operation)", (("", "node_cpu_us_per_op"),)),
+)
+_SHOWN = (
+    "throughput_ops_per_s",
+    "server_messages_per_op",
+    "all_messages_per_op",
+    "send_p50_ms",
+    "send_p99_ms",
+    "poll_p99_ms",
+    "node_cpu_us_per_op",
+)
+
+
+Points = list[tuple[float, dict[str, Summary]]]
+
+
+def case(cell: Mapping[str, Any]) -> str | None:
+    """The name of a cell's point: its slope and where it is on it."""
+    for slope in SLOPES:
+        if slope.name == cell.get("name"):
+            return f"{slope.name}={_number(cell[slope.axis])}"
+    return None
+
+
+def points(slope: Slope, strategy: str, summaries: Summaries) -> Points:
+    """What was measured of a slope: x and the figures there."""
+    found = []
+    for (name, of), figures in summaries.items():
+        which, _, value = name.partition("=")
+        if (which, of) == (slope.name, strategy) and "server_messages_per_op" in figures:
+            at = figures[slope.measured_x].middle if slope.measured_x else float(value)
+            found.append((at, figures))
+    return sorted(found, key=lambda point: point[0])
+
+
+def _number(value: Any) -> str:
+    """Of `2n` clients the 2."""
+    return str(value).removesuffix("n")
+
+
+def draw(slope: Slope, strategies: Sequence[str], summaries: Summaries, path: Path) -> None:
+    """Three panels over the same axis: messages, latency, CPU. A band shows lowest to highest."""
+    figure = Figure(figsize=(11, 3.4), layout="constrained")
+    figure.suptitle(slope.title, x=0.01, ha="left", fontsize=12, color=style.INK, weight="bold")
+    xs = sorted({x for strategy in strategies for x, _ in points(slope, strategy, summaries)})
+    panels: list[Axes] = list(figure.subplots(1, len(_PANELS)))
+    for axes, (title, lines) in zip(panels, _PANELS, strict=True):
+        colours = iter(style.SERIES_COLOURS * 2)
+        for strategy in strategies:
+            prefix = f"{strategy} " if len(strategies) > 1 else ""
+            measured = points(slope, strategy, summaries)
+            for name, figure_name in lines:
+                _line(axes, measured, figure_name, f"{prefix}{name}".strip(), next(colours))
+        _finish(axes, title, slope, xs)
+    # A fixed salt: the same figures give the same file.
+    with rc_context({"svg.hashsalt": slope.name}):
+        figure.savefig(path, metadata={"Date": None})
+
+
+def _line(axes: Axes, measured: Points, figure: str, label: str, colour: str) -> None:
+    shown = [(x, figures[figure]) for x, figures in measured if figure in figures]
+    if not shown:
+        return
+    xs = [x for x, _ in shown]
+    axes.plot(xs, [each.middle for _, each in shown], marker="o", ms=4, color=colour, label=label)
+    lows, highs = [each.low for _, each in shown], [each.high for _, each in shown]
+    axes.fill_between(xs, lows, highs, color=colour, alpha=0.15, lw=0)
+
+
+def _finish(axes: Axes, title: str, slope: Slope, xs: Sequence[float]) -> None:
+    axes.set_title(title, loc="left", fontsize=10, color=style.INK)
+    axes.set_xlabel(slope.label, color=style.INK)
+    axes.set_xscale("log")
+    if slope.measured_x is None:
+        axes.set_xticks(xs, [f"{x:,.0f}".replace(",", " ") for x in xs])
+        axes.minorticks_off()
+    axes.set_ylim(bottom=0)
+    axes.grid(color=style.GRID, lw=0.7)
+    axes.set_axisbelow(True)
+    axes.tick_params(colors=style.MUTED, labelsize=9, length=3)
+    for side, spine in axes.spines.items():
+        spine.set_visible(side in ("left", "bottom"))
+        spine.set_color(style.MUTED)
+    if len(axes.get_legend_handles_labels()[1]) > 1:
+        axes.legend(frameon=False, fontsize=9)
+
+
+def rows(slope: Slope, strategies: Sequence[str], summaries: Summaries) -> list[list[str]]:
+    """One row a point and strategy."""
+    lines = []
+    for strategy in strategies:
+        for at, figures in points(slope, strategy, summaries):
+            numbers = [table.cell(figures.get(name), table.TITLES[name]) for name in _SHOWN]
+            verdict = table.verdict_words(figures, "valid")
+            first = f"{at:.0f}" if len(strategies) == 1 else f"{at:.0f}, `{strategy}`"
+            lines.append([first, *numbers, verdict])
+    return lines
+
+
+def section(slope: Slope, strategies: Sequence[str], summaries: Summaries) -> str:
+    """The generated part of a slope in docs/performance.md."""
+    titles = [slope.label, *(table.TITLES[name].title for name in _SHOWN), "verdict"]
+    lines = table.markdown_table(titles, rows(slope, strategies, summaries))
+    return f"![{slope.title}](images/performance-{slope.name}.svg)\n\n{lines}"
+
+
+@click.command(help=__doc__)
+@click.argument("folder", type=click.Path(path_type=Path), default=Path("results/scaling"))
+@click.option(
+    "--docs", type=click.Path(exists=True, path_type=Path), help="The document to update."
+)
+def main(folder: Path, docs: Path | None) -> None:
+    """Draw the slopes, and put tables and plots into a document."""
+    records = document.records(folder, case)
+    summaries, strategies = table.summarise(records), strategies_of(records)
+    images = docs.parent / "images" if docs else folder
+    images.mkdir(exist_ok=True)
+    for slope in SLOPES:
+        if not any(points(slope, strategy, summaries) for strategy in strategies):
+            continue
+        draw(slope, strategies, summaries, images / f"performance-{slope.name}.svg")
+        if docs:
+            text = section(slope, strategies, summaries)
+            document.replace_section(docs, f"bench-scaling {slope.name}", text)
+    if docs:
+        document.replace_section(docs, "bench-scaling", document.provenance(folder))
+    click.echo(f"Plots: {images}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""The configurations of `make bench` on the virtual clock: `python -m performance.virtual`.
+
+What the protocol alone costs, without the price of processes and of two cores: latencies are those of the
+network and of waiting. Minutes instead of an hour, and the same on every machine, so that a change of the
+protocol can be judged on many seeds. The cells are those of sweeps/comparison.toml; each figure is the median
+over the seeds, p99 with its lowest and highest. Server messages are counted for each send and poll that
+succeeded.
+"""
+
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+import click
+
+from bench.sweep.definition import Cell, read
+from bench.sweep.figures import latencies_ms, quantile
+from simulation.garbage import collected_quietly
+from simulation.scenario import Scenario
+from simulation.world import World
+from workloads.kafka import DEFAULT_KEY_COUNT
+
+SWEEP = Path(__file__).parents[1] / "sweeps" / "comparison.toml"
+CELLS = {str(cell.axes["name"]): cell for cell in read(SWEEP).cells}  # whatever their strategy
+
+
+class Figures(NamedTuple):
+    """Of one run; latencies of sends in ms."""
+
+    p50: float
+    p99: float
+    longest: float
+    messages: float
+    per_second: float
+
+
+@click.command()
+@click.argument("names", nargs=-1, type=click.Choice([*CELLS]))
+@click.option("--strategy", default="leaderless", show_default=True)
+@click.option("--seeds", default=8, show_default=True, help="From 1 on.")
+@click.option("--time-limit", default=20.0, show_default=True, help="Virtual seconds of a run.")
+@click.option(
+    "--think-time", default=100, show_default=True, help="µs that a node takes for a line."
+)
+def main(
+    names: tuple[str, ...], strategy: str, seeds: int, time_limit: float, think_time: int
+) -> None:
+    """Print a markdown table; NAMES are configurations, all by default."""
+    click.echo(
+        "| configuration | send p50, ms | p99 (lowest to highest) | longest | server messages/op | ops/s |"
+    )
+    click.echo("|---|---:|---:|---:|---:|---:|")
+    with ProcessPoolExecutor() as pool:
+        for name in names or CELLS:
+            scenarios = [
+                scenario(CELLS[name], strategy, seed, time_limit, think_time)
+                for seed in range(1, 1 + seeds)
+            ]
+            click.echo(row(name, list(pool.map(measure, scenarios))))
+
+
+def row(name: str, runs: list[Figures]) -> str:
+    """A configuration's line of the table."""
+    p99 = [each.p99 for each in runs]
+    middle = Figures(*map(median, zip(*runs, strict=True)))
+    return (
+        f"| {name} | {middle.p50:.1f} | {middle.p99:.0f} ({min(p99):.0f} to {max(p99):.0f}) "
+        f"| {max(each.longest for each in runs):.0f} | {middle.messages:.2f} | {middle.per_second:.0f} |"
+    )
+
+
+def scenario(cell: Cell, strategy: str, seed: int, time_limit_s: float, think_us: int) -> Scenario:
+    """The cell's run in the simulator."""
+    options = cell.options
+    return Scenario(
+        seed=seed,
+        strategy=strategy,
+        nodes=len(options.nodes),
+        clients=options.concurrency // len(options.nodes),
+        rate=options.rate,
+        time_limit_s=time_limit_s,
+        latency_ms=int(options.latency_ms),
+        latency_dist=options.latency_dist,
+        think_us=think_us,
+        key_count=options.key_count or DEFAULT_KEY_COUNT,
+        max_writes_per_key=options.max_writes_per_key,
+        nemesis=options.nemesis,
+        nemesis_interval_s=options.nemesis_interval_s,
+        partition_shapes=options.partition_shapes,
+    )
+
+
+def measure(scenario: Scenario) -> Figures:
+    """Run it; raises what the run raises (`Breach`), for the figures of a wrong node mean nothing."""
+    world = World(scenario)
+    with collected_quietly():
+        outcome = world.execute()
+    latency_ms, done = latencies_ms(outcome.history, scenario.time_limit_s)
+    p50, p99, longest = (quantile(latency_ms["send"], q) or 0.0 for q in (0.5, 0.99, 1.0))
+    messages = world.network.servers.sent / max(1, sum(map(len, latency_ms.values())))
+    return Figures(p50, p99, longest, messages, done / scenario.time_limit_s)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""The timeline: one page on which every operation is a bar, in the column of its process.
+
+Each invocation and each completion has a row of its own, whatever time lies between them, so that
+short operations stay readable beside long ones; the margin tells the time. Bars beside each other
+were concurrent. The page holds the first operations only: a browser is no place for 100 000 bars.
+"""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from plots import style
+from plots.spans import Span, spans
+from plots.template import render
+from runs.faults.injections import injections
+from runs.history import NEMESIS, Op
+
+FIRST_OPERATIONS = 1000
+_TICK_ROWS = 25
+_LABEL_CHARACTERS = 60
+_MARKS = {"ok": "✓", "fail": "✗", "info": "?"}
+
+
+def timeline_html(
+    history: Sequence[Op],
+    name: str,
+    concurrency: int | None = None,
+    limit: int = FIRST_OPERATIONS,
+) -> str:
+    """The first `limit` operations as a self-contained HTML page; it says how many it leaves out.
+
+    `concurrency` is the number of workers (a process that is replaced shares the column of its
+    successor, which is `concurrency` higher); without it every process has its own column.
+    """
+    total = sum(op.type == "invoke" and op.process != NEMESIS for op in history)
+    shown = _beginning(history, limit)
+    rows = {id(op): row for row, op in enumerate(shown)}
+    columns = _columns(shown, concurrency)
+    return render(
+        "timeline.html.j2",
+        name=name,
+        bars=[_bar(span, rows, columns, len(shown)) for span in spans(shown)],
+        processes=_headings(columns),
+        column_count=max(columns.values(), default=-1) + 1,
+        faults=list(_bands(shown)),
+        ticks=[(row, f"{shown[row].time / 1e9:.3f} s") for row in range(0, len(shown), _TICK_ROWS)],
+        row_count=len(shown),
+        shown=min(limit, total),
+        total=total,
+        marks=_MARKS,
+        meanings=style.TYPE_MEANINGS,
+    )
+
+
+def _beginning(history: Sequence[Op], limit: int) -> list[Op]:
+    """The history up to the last completion of its first `limit` operations, without later ones."""
+    shown = []
+    open_processes: set[Any] = set()
+    invoked = 0
+    for op in history:
+        if op.process == NEMESIS:
+            shown.append(op)
+        elif op.type == "invoke" and invoked < limit:
+            invoked += 1
+            open_processes.add(op.process)
+            shown.append(op)
+        elif op.type != "invoke" and op.process in open_processes:
+            open_processes.discard(op.process)
+            shown.append(op)
+        if invoked == limit and not open_processes:
+            break
+    return shown
+
+
+def _columns(shown: Sequence[Op], concurrency: int | None) -> dict[Any, int]:
+    """Processes to columns: one for each worker, whose processes follow one another."""
+    processes = sorted({op.process for op in shown if op.process != NEMESIS}, key=_number)
+    workers = {process: _number(process) % (concurrency or sys.maxsize) for process in processes}
+    order = sorted(set(workers.values()))
+    return {process: order.index(worker) for process, worker in workers.items()}
+
+
+def _number(process: Any) -> int:
+    return int(process)
+
+
+def _headings(columns: Mapping[Any, int]) -> list[str]:
+    """Who has been in each column, one after another."""
+    headings: dict[int, list[str]] = {}
+    for process, column in columns.items():
+        headings.setdefault(column, []).append(str(process))
+    return [", ".join(headings[column]) for column in sorted(headings)]
+
+
+def _bar(
+    span: Span, rows: Mapping[int, int], columns: Mapping[Any, int], end: int
+) -> dict[str, Any]:
+    first = rows[id(span.invoked)]
+    last = rows[id(span.completed)] if span.completed else end - 1
+    return {
+        "type": span.type,
+        "row": first,
+        "rows": max(last - first, 1),
+        "column": columns[span.invoked.process],
+        "label": _label(span),
+        "text": _text(span),
+    }
+
+
+def _label(span: Span) -> str:
+    """The function and its value; a single micro-operation need not repeat its name."""
+    f, value = span.invoked.f, span.last.value
+    match value:
+        case [[name, *arguments]] if name == f:
+            value = " ".join(map(_compact, arguments))
+        case _:
+            value = _compact(value)
+    return _shorten(f"{f} {value}")
+
+
+def _text(span: Span) -> str:
+    """Everything about the operation, for the tooltip and for screen readers."""
+    invoked = span.invoked
+    parts = [f"process {invoked.process}: {invoked.f}, {span.type}", f"index {invoked.index}"]
+    parts.append(f"invoked at {invoked.time / 1e9:.6f} s: {_compact(invoked.value)}")
+    if span.completed:
+        latency_ms = (span.completed.time - invoked.time) / 1e6
+        parts.append(f"completed after {latency_ms:.3f} ms: {_compact(span.completed.value)}")
+        parts += [f"{key}: {_compact(value)}" for key, value in span.completed.extra.items()]
+    else:
+        parts.append("not completed")
+    return "\n".join(parts)
+
+
+def _bands(shown: Sequence[Op]) -> Iterator[dict[str, Any]]:
+    """Faults as bands over the rows of the time in which they were active."""
+    for each in injections(shown):
+        inside = [row for row, op in enumerate(shown) if each.start_ns <= op.time <= each.end_ns]
+        yield {
+            "name": each.fault,
+            "text": each.text,
+            "colour": style.fault_colour(each.fault),
+            "row": inside[0],
+            "rows": inside[-1] - inside[0] + 1,
+        }
+
+
+def _compact(value: Any) -> str:
+    return "" if value is None else json.dumps(value, separators=(",", ":"), default=str)
+
+
+def _shorten(text: str) -> str:
+    if len(text) <= _LABEL_CHARACTERS:
+        return text.rstrip()
+    return text[: _LABEL_CHARACTERS - 1] + "…"

@@ -1,0 +1,322 @@
+"""EDN, the notation of Clojure's data, which is what the real tool writes and reads.
+
+`loads` and `dumps` map keywords to `Keyword`, strings to `str`, vectors to lists, lists to tuples,
+maps to dicts, sets to sets, characters to one-letter strings, ratios to `Fraction`; the suffixes N
+and M are dropped. A map with a tag (`#jepsen.history.Op{...}`) becomes a `TaggedMap`; any other
+tag is dropped, and what it stands before is kept. Collections inside sets and map keys become
+tuples, so that they hash.
+
+The reader is one regular expression and a stack. Its one shortcut is the token `pairs`: a vector of
+pairs of numbers, which fills most of a history, is one comma away from JSON and is read as such
+(see docs/adr/0002-own-edn-reader.md for why there is a reader here at all).
+"""
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from runs.keyword import Keyword
+
+_NATURAL = r"(?:0|[1-9]\d*)"
+_TOKEN = re.compile(
+    rf"""
+    [\s,]*(?:
+      (?P<pairs>\[\[{_NATURAL}\ {_NATURAL}\](?:\ \[{_NATURAL}\ {_NATURAL}\])*\])
+    | (?P<string>"[^"\\]*(?:\\.[^"\\]*)*")
+    | (?P<open>\#?\{{|[\[(])
+    | (?P<close>[\])}}])
+    | (?P<discard>\#_)
+    | (?P<char>\\(?:u[0-9a-fA-F]{{4}}|[a-z]+|.))
+    | (?P<atom>[^\s,"\[\]{{}}()\\;]+)
+    | (?P<blank>;[^\n]*|\Z)
+    | (?P<bad>.)
+    )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_INTEGER = re.compile(r"[+-]?\d+N?")
+_RATIO = re.compile(r"[+-]?\d+/\d+")
+_FLOAT = re.compile(r"[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?M?")
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", '"': '"', "\\": "\\", "'": "'"}
+_CHARACTERS = {
+    "newline": "\n",
+    "space": " ",
+    "tab": "\t",
+    "return": "\r",
+    "backspace": "\b",
+    "formfeed": "\f",
+}
+_CONSTANTS = {
+    "nil": None,
+    "true": True,
+    "false": False,
+    "##Inf": float("inf"),
+    "##-Inf": float("-inf"),
+    "##NaN": float("nan"),
+}
+_CLOSER = {"[": "]", "(": ")", "{": "}", "#{": "}"}
+
+
+class EdnError(ValueError):
+    """Text that is no EDN. `line` counts from 1."""
+
+    def __init__(self, problem: str, line: int) -> None:
+        super().__init__(f"line {line}: {problem}")
+        self.problem = problem
+        self.line = line
+
+
+class Symbol(str):
+    """An EDN symbol: a bare word that is neither a keyword nor a constant."""
+
+    __slots__ = ()
+
+
+class TaggedMap(dict[Any, Any]):
+    """A map with an EDN tag: `TaggedMap("jepsen.history.Op", {...})` is `#jepsen.history.Op{...}`."""
+
+    def __init__(self, tag: str, entries: Any = ()) -> None:
+        super().__init__(entries)
+        self.tag = tag
+
+
+class _Prefix:
+    """What waits for the next value: a tag, or (without one) an order to discard it."""
+
+    def __init__(self, tag: str | None) -> None:
+        self.tag = tag
+
+    def __call__(self, value: Any) -> Any:
+        return TaggedMap(self.tag, value) if self.tag and type(value) is dict else value
+
+
+def loads(text: str) -> Any:
+    """Read the one value in `text`. Raises `EdnError` if there is none, or more than one."""
+    values = loads_all(text)
+    if len(values) != 1:
+        raise EdnError(f"expected one value and found {len(values)}", 1)
+    return values[0]
+
+
+def loads_all(text: str) -> list[Any]:
+    """Read every value in `text`, one after the other. Raises `EdnError` at the first that is
+    broken.
+    """
+    values: list[Any] = []
+    stack: list[tuple[str, int, list[Any]]] = []
+    items = values
+    for token in _TOKEN.finditer(text):
+        kind = token.lastgroup or "bad"
+        word = token[kind]
+        if kind == "blank":
+            continue
+        if kind == "atom" and word[0] == "#" and word[1:2] != "#":
+            items.append(_Prefix(word[1:]))
+        elif kind == "discard":
+            items.append(_Prefix(None))
+        elif kind == "open":
+            stack.append((word, token.start(kind), items))
+            items = []
+        elif kind == "close":
+            value = _closed(text, stack, items, token)
+            items = stack.pop()[2]
+            _add(items, value)
+        else:
+            try:
+                _add(items, _SCALARS[kind](word))
+            except ValueError as error:
+                raise EdnError(str(error), _line(text, token.start(kind))) from None
+    if stack:
+        opener, position, _ = stack[-1]
+        raise EdnError(f"{opener} is never closed: the text is cut off", _line(text, position))
+    if values and type(values[-1]) is _Prefix:
+        raise EdnError("the text ends after a tag or #_", _line(text, len(text)))
+    return values
+
+
+def _add(items: list[Any], value: Any) -> None:
+    while items and type(items[-1]) is _Prefix:
+        prefix = items.pop()
+        if prefix.tag is None:
+            return
+        value = prefix(value)
+    items.append(value)
+
+
+def _closed(
+    text: str, stack: list[tuple[str, int, list[Any]]], items: list[Any], token: re.Match[str]
+) -> Any:
+    """The collection that `token` closes, made of `items`."""
+    opener = stack[-1][0] if stack else "nothing"
+    closer, position = token["close"], token.start("close")
+    if _CLOSER.get(opener) != closer:
+        raise EdnError(f"{closer} closes {opener}", _line(text, position))
+    if items and type(items[-1]) is _Prefix:
+        raise EdnError(f"nothing follows a tag or #_ before {closer}", _line(text, position))
+    if opener == "[":
+        return items
+    if opener == "(":
+        return tuple(items)
+    if opener == "#{":
+        return {hashable(item) for item in items}
+    if len(items) % 2:
+        raise EdnError("a map has a key without a value", _line(text, stack[-1][1]))
+    return {hashable(key): value for key, value in zip(items[::2], items[1::2], strict=True)}
+
+
+def hashable(value: Any) -> Any:
+    """`value` as something that can be a member of a set: collections become tuples, all the way
+    down.
+    """
+    if isinstance(value, list | tuple):
+        return tuple(hashable(item) for item in value)
+    if isinstance(value, set | frozenset):
+        return frozenset(value)
+    if isinstance(value, dict):
+        return tuple((hashable(key), hashable(each)) for key, each in value.items())
+    return value
+
+
+def _line(text: str, position: int) -> int:
+    return text.count("\n", 0, position) + 1
+
+
+@lru_cache(maxsize=4096)
+def _atom(word: str) -> Any:
+    if word[0] == ":" and len(word) > 1:
+        return Keyword(word[1:])
+    if _INTEGER.fullmatch(word):
+        return int(word.rstrip("N"))
+    if _FLOAT.fullmatch(word):
+        return float(word.rstrip("M"))
+    if _RATIO.fullmatch(word) and not word.endswith("/0"):
+        return Fraction(word)
+    if word in _CONSTANTS:
+        return _CONSTANTS[word]
+    if word[0].isdigit() or word.startswith((":", "##")):
+        raise ValueError(f"{word!r} is neither a number nor a name")
+    return Symbol(word)
+
+
+def _pairs(word: str) -> Any:
+    return json.loads(word.replace(" ", ","))
+
+
+def _string(word: str) -> str:
+    return _ESCAPE.sub(_unescape, word[1:-1]) if "\\" in word else word[1:-1]
+
+
+def _unescape(match: re.Match[str]) -> str:
+    letter = match[1]
+    if len(letter) == 5:
+        return chr(int(letter[1:], 16))
+    if letter not in _ESCAPED:
+        raise ValueError(f"unknown escape \\{letter} in a string")
+    return _ESCAPED[letter]
+
+
+def _char(word: str) -> str:
+    name = word[1:]
+    if len(name) == 1:
+        return name
+    if name[0] == "u" and len(name) == 5:
+        return chr(int(name[1:], 16))
+    if name not in _CHARACTERS:
+        raise ValueError(f"unknown character {word}")
+    return _CHARACTERS[name]
+
+
+def _bad(word: str) -> Any:
+    problem = "a string is never closed" if word == '"' else f"{word!r} begins no value"
+    raise ValueError(f"{problem}: the text is cut off or is no EDN")
+
+
+_SCALARS: dict[str, Callable[[str], Any]] = {
+    "atom": _atom,
+    "pairs": _pairs,
+    "string": _string,
+    "char": _char,
+    "bad": _bad,
+}
+
+_ESCAPES = str.maketrans(
+    {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\b": "\\b", "\f": "\\f"}
+)
+
+
+def dumps(value: Any, pretty: bool = False, width: int = 100) -> str:
+    """Write `value` as EDN: on one line, or `pretty`, broken where a line would pass `width`
+    columns.
+    """
+    return "\n".join(_layout(value, 0, width)) if pretty else _flat(value)
+
+
+def _flat(value: Any) -> str:
+    if isinstance(value, Keyword):
+        return f":{value}"
+    if isinstance(value, Symbol):
+        return str(value)
+    if isinstance(value, str):
+        return f'"{value.translate(_ESCAPES)}"'
+    if isinstance(value, list | tuple | set | frozenset | dict):
+        opener, closer, _ = _brackets(value)
+        return opener + (", " if isinstance(value, dict) else " ").join(_entries(value)) + closer
+    if value is None:
+        return "nil"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"inf": "##Inf", "-inf": "##-Inf", "nan": "##NaN"}[str(value)]
+    if isinstance(value, int | float | Fraction):
+        return str(value)
+    raise TypeError(f"EDN has no notation for {type(value).__name__}: {value!r}")
+
+
+def _brackets(value: Any) -> tuple[str, str, list[Any]]:
+    if isinstance(value, TaggedMap):
+        return f"#{value.tag}{{", "}", list(value.items())
+    if isinstance(value, dict):
+        return "{", "}", list(value.items())
+    if isinstance(value, set | frozenset):
+        return "#{", "}", sorted(value, key=_flat)
+    return ("(", ")", list(value)) if isinstance(value, tuple) else ("[", "]", value)
+
+
+def _entries(value: Any) -> Iterator[str]:
+    members = _brackets(value)[2]
+    if isinstance(value, dict):
+        return (f"{_flat(key)} {_flat(each)}" for key, each in members)
+    return map(_flat, members)
+
+
+def _layout(value: Any, column: int, width: int) -> list[str]:
+    """The lines of `value` when its first one starts at `column`; members are aligned under the
+    first.
+    """
+    line = _flat(value)
+    is_leaf = not isinstance(value, list | tuple | set | frozenset | dict) or not value
+    if is_leaf or column + len(line) <= width:
+        return [line]
+    opener, closer, members = _brackets(value)
+    lines: list[str] = []
+    for member in members:
+        block = _member(value, member, column + len(opener), width)
+        if lines and isinstance(value, dict):
+            lines[-1] += ","
+        lines += block
+    indented = [opener + lines[0], *(" " * len(opener) + each for each in lines[1:])]
+    indented[-1] += closer
+    return indented
+
+
+def _member(value: Any, member: Any, column: int, width: int) -> list[str]:
+    if not isinstance(value, dict):
+        return _layout(member, column, width)
+    key = _flat(member[0]) + " "
+    block = _layout(member[1], column + len(key), width)
+    return [key + block[0], *(" " * len(key) + each for each in block[1:])]

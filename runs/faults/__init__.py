@@ -1,0 +1,1 @@
+"""Faults as a run records them."""

@@ -1,0 +1,226 @@
+"""Histories: what clients asked for and what they were told, in order.
+
+A history is a list of `Op`. An operation is first invoked and then completed by the same process:
+`ok` (it happened), `fail` (it certainly did not) or `info` (nobody knows; that process is then
+replaced). The shape is Jepsen's [jepsen.history]; `time` is nanoseconds since the start of the
+run.
+
+A file holds one operation a line, as EDN (the real tool's `history.edn`) or as JSON with the same
+keys (`history.jsonl`), compressed by gzip or not; which of these it is shows in its content, not
+in its name.
+"""
+
+import gzip
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, TextIO, cast, get_args
+
+import orjson
+
+from runs import edn
+from runs.collection import collection_paused
+from runs.keyword import Keyword
+
+OpType = Literal["invoke", "ok", "fail", "info"]
+NEMESIS = "nemesis"
+HISTORIES = ("history.edn", "history.jsonl", "history.edn.gz", "history.jsonl.gz")
+Process = int | str  # a client's process number, or NEMESIS
+
+
+@dataclass(slots=True)
+class Op:
+    """One line of a history.
+
+    `value` is JSON-like (lists, dicts, strings, numbers; micro-op names are `Keyword`); `extra`
+    holds optional fields such as `error`, `unseen`, `poll-ms`, in the order in which they are
+    written.
+    """
+
+    index: int
+    time: int
+    type: OpType
+    process: Process
+    f: str
+    value: Any = None
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+class HistoryError(ValueError):
+    """A file that is no history. The message names file and line, and says what to do."""
+
+    def __init__(self, path: Path, line: int | None, problem: str) -> None:
+        place = f"{path}, line {line}" if line else str(path)
+        super().__init__(f"{place}: {problem}")
+        self.path, self.line = path, line
+
+
+_FIELDS = ("index", "time", "type", "process", "f", "value")
+_TYPES = get_args(OpType)
+_JSON_HEAD = re.compile(r'\s*\{\s*"')
+_MICRO_OPS = ("send", "poll")
+# The five fields every line of a real history begins with; what follows is read as any other EDN.
+_EDN_HEAD = re.compile(
+    r"\{:index (\d+), :time (\d+), :type :(invoke|ok|fail|info), "
+    r":process (\d+|:nemesis), :f :([a-z-]+), (?=:value )"
+)
+
+
+def edn_line(op: Op) -> str:
+    """`op` as one line of the real tool's history.edn, without the line break."""
+    return edn.dumps(op_map(op))
+
+
+def json_line(op: Op) -> bytes:
+    """`op` as one line of history.jsonl, without the line break."""
+    return orjson.dumps(op_map(op), option=orjson.OPT_NON_STR_KEYS, default=_plain)
+
+
+def op_map(op: Op) -> dict[Keyword, Any]:
+    """`op` as the real tool has it: names of operations and types are keywords, and so are all
+    keys.
+    """
+    process = op.process if isinstance(op.process, int) else Keyword(op.process)
+    entries = (op.index, op.time, Keyword(op.type), process, Keyword(op.f), op.value)
+    extra = {Keyword(name): value for name, value in op.extra.items()}
+    return {**dict(zip(map(Keyword, _FIELDS), entries, strict=True)), **extra}
+
+
+def write_edn(ops: Iterable[Op], file: TextIO) -> None:
+    """Write `ops` to `file`, one EDN map a line."""
+    file.writelines(f"{edn_line(op)}\n" for op in ops)
+
+
+def write_jsonl(ops: Iterable[Op], file: BinaryIO) -> None:
+    """Write `ops` to `file`, one JSON object a line."""
+    file.writelines(json_line(op) + b"\n" for op in ops)
+
+
+@collection_paused()
+def read_history(path: Path) -> list[Op]:
+    """Read every operation of the file at `path`.
+
+    Raises `HistoryError` when it cannot be read or holds anything but operations.
+    """
+    text = _text(path)
+    return list(_json_ops(path, text) if _JSON_HEAD.match(text) else _edn_ops(path, text))
+
+
+def line_ops(path: Path, number: int, line: str) -> Iterator[Op]:
+    """The operations (one, as a rule) on one line of the file at `path`, for whoever reads it in parts.
+
+    Raises `HistoryError` as `read_history` does.
+    """
+    is_json = _JSON_HEAD.match(line)
+    return _json_line_ops(path, number, line) if is_json else _edn_line_ops(path, number, line)
+
+
+def find_history(path: Path) -> Path:
+    """The history in the folder of a run; a file stands for itself (`HistoryError` without one)."""
+    if not path.is_dir():
+        return path
+    for name in HISTORIES:
+        if (path / name).exists():
+            return path / name
+    raise HistoryError(path, None, f"a folder without a history ({' or '.join(HISTORIES)})")
+
+
+def completions(history: Sequence[Op]) -> dict[int, int]:
+    """For each invocation that was completed: its position in `history` to that of its completion."""
+    open_at: dict[Process, int] = {}
+    pairs: dict[int, int] = {}
+    for position, op in enumerate(history):
+        if op.type == "invoke":
+            open_at[op.process] = position
+        elif op.process in open_at:
+            pairs[open_at.pop(op.process)] = position
+    return pairs
+
+
+def _text(path: Path) -> str:
+    try:
+        data = path.read_bytes()
+        return (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode()
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise HistoryError(path, None, f"broken gzip data ({error}); compress it again") from None
+    except UnicodeDecodeError:
+        problem = "neither text nor gzip; give a history.edn or history.jsonl"
+        raise HistoryError(path, None, problem) from None
+    except OSError as error:
+        raise HistoryError(path, None, f"cannot be read: {error.strerror}") from None
+
+
+def _json_ops(path: Path, text: str) -> Iterator[Op]:
+    for number, line in enumerate(text.split("\n"), 1):
+        yield from _json_line_ops(path, number, line)
+
+
+def _json_line_ops(path: Path, number: int, line: str) -> Iterator[Op]:
+    if line and not line.isspace():
+        try:
+            fields = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            problem = f"no JSON ({error}); remove the line if the file was cut off there"
+            raise HistoryError(path, number, problem) from None
+        op = _op(path, number, fields)
+        op.value = _with_keywords(op.value)
+        yield op
+
+
+def _edn_ops(path: Path, text: str) -> Iterator[Op]:
+    for number, line in enumerate(text.split("\n"), 1):
+        yield from _edn_line_ops(path, number, line)
+
+
+def _edn_line_ops(path: Path, number: int, line: str) -> Iterator[Op]:
+    try:
+        head = _EDN_HEAD.match(line)
+        if head:
+            yield _op_after_head(head, line)
+        else:
+            yield from (_op(path, number, fields) for fields in edn.loads_all(line))
+    except edn.EdnError as error:
+        problem = f"no EDN ({error.problem}); remove the line if the file was cut off there"
+        raise HistoryError(path, number, problem) from None
+
+
+def _op_after_head(head: re.Match[str], line: str) -> Op:
+    index, time, kind, process, f = head.groups()
+    rest = edn.loads("{" + line[head.end() :])
+    value = rest.pop("value")
+    client = int(process) if process[0] != ":" else Keyword(process[1:])
+    return Op(int(index), int(time), cast(OpType, kind), client, Keyword(f), value, rest)
+
+
+def _op(path: Path, number: int, fields: Any) -> Op:
+    """An operation from a map; what a hand-written history leaves out gets a default."""
+    if not isinstance(fields, Mapping) or fields.get("type") not in _TYPES or "f" not in fields:
+        problem = "no operation: it needs :type (invoke, ok, fail or info), :process, :f and :value"
+        raise HistoryError(path, number, problem)
+    process = fields.get("process", NEMESIS)
+    if not isinstance(process, int) or isinstance(process, bool):
+        process = Keyword(process)
+    index, time = (_whole(fields.get(name), number - 1) for name in ("index", "time"))
+    extra = {name: value for name, value in fields.items() if name not in _FIELDS}
+    kind = cast(OpType, str(fields["type"]))
+    return Op(index, time, kind, process, Keyword(fields["f"]), fields.get("value"), extra)
+
+
+def _whole(value: Any, default: int) -> int:
+    return value if isinstance(value, int) else default
+
+
+def _with_keywords(value: Any) -> Any:
+    """Kafka micro-operations have keywords for names in EDN, which JSON cannot tell from strings."""
+    if isinstance(value, list) and all(isinstance(mop, list) and mop for mop in value):
+        for mop in value:
+            if mop[0] in _MICRO_OPS:
+                mop[0] = Keyword(mop[0])
+    return value
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has no notation for: a set is written as a sorted list, the rest as its text."""
+    return sorted(value, key=str) if isinstance(value, set | frozenset) else str(value)

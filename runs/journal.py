@@ -1,0 +1,74 @@
+"""The network journal: each message when it was sent, and again when it was received.
+
+A line is
+`{"id":4,"time":<ns>,"type":"send"|"recv","message":{"id":2,"src":...,"dest":...,"body":...}}`;
+`id` counts lines and, inside, messages; a lost message has no `recv`. Lines are put together from
+bytes that were encoded already and leave in large writes, because this is the hottest path of the
+bench.
+"""
+
+import gzip
+import shutil
+from pathlib import Path
+
+from runs.writing import Lines
+
+FILE_NAME = "net-journal.jsonl"
+_BUFFER_LINES = 4096
+_COMPRESS_ABOVE_BYTES = 16 * 2**20
+
+
+class Journal:
+    """Writes lines to a file; the caller closes it with `close`."""
+
+    def __init__(self, file: Lines) -> None:
+        self._file = file
+        self._lines: list[bytes] = []
+        self._count = 0
+
+    def sent(self, time_ns: int, message: bytes) -> None:
+        """Note that the message (its JSON, with its `id`) entered the network."""
+        self._lines.append(
+            b'{"id":%d,"time":%d,"type":"send","message":%b}\n' % (self._count, time_ns, message)
+        )
+        self._count += 1
+
+    def received(self, time_ns: int, message: bytes) -> None:
+        """Note that the message was handed to its destination."""
+        self._lines.append(
+            b'{"id":%d,"time":%d,"type":"recv","message":%b}\n' % (self._count, time_ns, message)
+        )
+        self._count += 1
+        if len(self._lines) >= _BUFFER_LINES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand what is buffered to the operating system (`OSError` when the disk is full)."""
+        lines, self._lines = self._lines, []
+        self._file.write(b"".join(lines))
+
+    def close(self) -> None:
+        try:
+            self.flush()
+        finally:
+            self._file.close()
+
+
+def compress_if_large(path: Path) -> Path:
+    """Replace a large journal by its gzipped form, and return the path that is there afterwards.
+
+    Without room for both, the plain one stays.
+    """
+    if path.stat().st_size <= _COMPRESS_ABOVE_BYTES:
+        return path
+    packed = path.with_name(path.name + ".gz")
+    try:
+        with path.open("rb") as plain, gzip.open(packed, "wb", compresslevel=1) as target:
+            shutil.copyfileobj(plain, target, 2**20)
+    except BaseException as error:  # Ctrl-C, too, leaves one of the two and not both
+        packed.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            return path
+        raise
+    path.unlink()
+    return packed

@@ -1,0 +1,194 @@
+"""The pages in a real browser: nothing in its console, pictures with something in them, filters that filter.
+
+Needs Chromium and its driver; without them these tests fail and say what to install.
+"""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from selenium.webdriver import Chrome
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.expected_conditions import staleness_of
+from selenium.webdriver.support.ui import Select, WebDriverWait
+
+from commands.serve import make_server
+from pages.report import write_report
+from tests.pages.page_stores import FIRST, REAL, SECOND, THIRD, make_store
+from tests.browser import chromium
+
+pytestmark = pytest.mark.process
+WAIT_S = 60  # for a machine under load; nothing waits for it when all is well
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_store(tmp_path_factory.mktemp("browser"))
+
+
+@pytest.fixture(scope="module")
+def address(store: Path) -> Iterator[str]:
+    server = make_server(store, 0)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture(scope="module")
+def opened() -> Iterator[Chrome]:
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def browser(opened: Chrome) -> Iterator[Chrome]:
+    """With an empty console, which must be empty at the end."""
+    opened.get_log("browser")
+    yield opened
+    assert opened.get_log("browser") == []
+
+
+def shown(browser: Chrome) -> list[str]:
+    """Names of the runs in the list."""
+    boxes = browser.find_elements(By.CSS_SELECTOR, "tbody input[name=run]")
+    return [box.get_attribute("value") or "" for box in boxes]
+
+
+def marks(browser: Chrome, selector: str) -> list[int]:
+    """How many shapes each picture has that are really drawn: with an extent on the screen."""
+    return browser.execute_script(
+        """return [...document.querySelectorAll(arguments[0])].map(svg =>
+             [...svg.querySelectorAll("path, use, rect")].filter(each => {
+               const box = each.getBoundingClientRect();
+               return (box.width > 0 || box.height > 0) && !each.closest("defs");
+             }).length)""",
+        selector,
+    )
+
+
+def follow(browser: Chrome, by: str, what: str) -> None:
+    """Click, and wait for the next page."""
+    body = browser.find_element(By.TAG_NAME, "body")
+    browser.find_element(by, what).click()
+    WebDriverWait(browser, WAIT_S).until(staleness_of(body))
+
+
+def load_list(browser: Chrome, address: str) -> None:
+    """The list with all figures; it comes again by itself while it has not all of them."""
+    browser.get(address)
+    WebDriverWait(browser, WAIT_S).until(
+        lambda page: not page.find_elements(By.CSS_SELECTOR, "[role=status]")
+    )
+
+
+def test_filters_work_in_the_form(browser: Chrome, address: str) -> None:
+    load_list(browser, address)
+    assert shown(browser) == [THIRD, SECOND, FIRST, REAL]
+    body = browser.find_element(By.TAG_NAME, "body")
+    Select(browser.find_element(By.NAME, "verdict")).select_by_visible_text("invalid")
+    WebDriverWait(browser, WAIT_S).until(staleness_of(body))  # choosing is enough
+    assert shown(browser) == [THIRD, SECOND, REAL]
+    browser.find_element(By.NAME, "q").send_keys("prefetch")
+    follow(browser, By.CSS_SELECTOR, "form.filters button")
+    assert shown(browser) == [SECOND]
+    follow(browser, By.LINK_TEXT, "show all")
+    assert len(shown(browser)) == 4
+
+
+def test_the_list_can_be_sorted(browser: Chrome, address: str) -> None:
+    load_list(browser, address)
+    head = next(
+        each for each in browser.find_elements(By.CSS_SELECTOR, "th") if each.text.startswith("p99")
+    )
+    button = head.find_element(By.TAG_NAME, "button")
+    button.click()
+    assert head.get_attribute("aria-sort") == "ascending"
+    ascending = shown(browser)
+    assert ascending[:2] == [SECOND, FIRST]
+    button.click()
+    assert shown(browser)[2:] == [FIRST, SECOND]
+
+
+def test_two_runs_are_compared(browser: Chrome, address: str) -> None:
+    load_list(browser, address)
+    button = browser.find_element(By.ID, "compare")
+    boxes = browser.find_elements(By.CSS_SELECTOR, "tbody input[name=run]")
+    assert not button.is_enabled()
+    boxes[0].click()
+    boxes[1].click()
+    assert not boxes[2].is_enabled()
+    assert button.is_enabled()
+    follow(browser, By.ID, "compare")
+    assert browser.find_element(By.TAG_NAME, "h1").text == "Two runs compared"
+    pictures = marks(browser, "#latency svg")
+    assert len(pictures) == 2
+    assert min(pictures) > 20
+
+
+def test_the_page_of_a_run(browser: Chrome, address: str) -> None:
+    browser.get(f"{address}/run/{THIRD}")
+    for selector, least in (("#latency svg", 50), ("#throughput svg", 10), ("#messages svg", 10)):
+        assert min(marks(browser, selector)) > least, selector
+    diagram = browser.find_element(By.CSS_SELECTOR, "#lamport img")
+    loaded = "return arguments[0].complete && arguments[0].naturalWidth"
+    WebDriverWait(browser, WAIT_S).until(lambda page: page.execute_script(loaded, diagram))
+    follow(browser, By.LINK_TEXT, "Lamport diagram of the first anomaly")
+    assert browser.find_elements(By.CSS_SELECTOR, "g.message")
+
+
+@pytest.mark.parametrize("name", [FIRST, REAL])
+def test_the_timeline(browser: Chrome, address: str, name: str) -> None:
+    browser.get(f"{address}/timeline/{name}")
+    browser.switch_to.frame(browser.find_element(By.TAG_NAME, "iframe"))
+    WebDriverWait(browser, WAIT_S).until(lambda page: page.find_elements(By.TAG_NAME, "li"))
+    browser.find_element(By.ID, "filter").send_keys("no such operation")
+    assert browser.find_element(By.ID, "matches").text.startswith("0 of ")  # its script runs
+    browser.switch_to.default_content()
+
+
+@pytest.mark.parametrize(
+    "page", [f"/log/{FIRST}/node-logs/n0.log", "/sweep/sweeps/small", f"/file/{FIRST}/test.json"]
+)
+def test_other_pages(browser: Chrome, address: str, page: str) -> None:
+    browser.get(address + page)
+    assert browser.find_element(By.TAG_NAME, "body").text.strip()
+    assert all(count > 3 for count in marks(browser, "svg"))
+
+
+def test_no_page_is_wider_than_a_telephone(browser: Chrome, address: str) -> None:
+    browser.set_window_size(500, 900)
+    wider = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    try:
+        for page in (
+            "/",
+            f"/run/{THIRD}",
+            f"/compare?run={FIRST}&run={THIRD}",
+            "/sweep/sweeps/small",
+        ):
+            browser.get(address + page)
+            assert browser.execute_script(wider) <= 0, page
+    finally:
+        browser.set_window_size(1200, 900)
+
+
+@pytest.mark.parametrize("name", [THIRD, "sweeps/small"])
+def test_a_report_opens_from_the_disk(
+    browser: Chrome, store: Path, tmp_path: Path, name: str
+) -> None:
+    file = write_report(store / name, tmp_path / "report.html")
+    browser.get(file.as_uri())
+    counts = marks(browser, "section > svg")
+    assert len(counts) >= 3
+    assert min(counts) > 3
+    border = "return getComputedStyle(document.querySelector('section')).borderTopStyle"
+    assert browser.execute_script(border) == "solid"  # the style is in the file
+
+
+def test_a_browser_that_is_missing_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(RuntimeError, match="apt-get install chromium chromium-driver"), chromium():
+        pass

@@ -1,0 +1,154 @@
+"""`./maelstrom serve` as a process, and the files that make up a report."""
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from analysis import cli
+from analysis.errors import AnalysisError
+from pages.report import DETAILS, make_report, write_report
+from tests.analysis.conftest import write_lines
+from tests.pages.page_stores import FIRST, REAL, SECOND, THIRD, make_store
+
+ROOT = Path(__file__).parents[2]
+COMMAND = [sys.executable, "-m", "bench", "serve"]
+
+
+class References(HTMLParser):
+    """Collects what a page would load."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        loads = ("src", "href", "xlink:href", "data", "srcset")
+        self.found += [value for name, value in attrs if name in loads and value]
+
+
+def self_contained(page: str) -> None:
+    references = References()
+    references.feed(page)
+    assert all(each.startswith(("#", "data:")) for each in references.found), references.found
+    assert not re.search(r"@import|url\((?!#)|<script|<link rel=\"style", page)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_store(tmp_path_factory.mktemp("serve"))
+
+
+@pytest.mark.parametrize("name", [FIRST, SECOND, REAL, "latest"])
+def test_the_report_of_a_run_holds_everything_itself(store: Path, name: str) -> None:
+    page = make_report(store / name)
+    self_contained(page)
+    assert "These counts equal the bench's own" in page.replace("&#39;", "'")
+    assert page.count("<svg") == 4
+    assert ("data:image/svg+xml;base64," in page) == (name in (SECOND, REAL))
+    assert page == make_report(store / name)
+
+
+def test_the_report_of_a_sweep_has_its_cells_pictures_and_runs(store: Path) -> None:
+    page = make_report(store / "sweeps" / "small")
+    self_contained(page)
+    assert "1 crashed" in page
+    assert page.count("<svg") == 4  # three of the sweep, the latencies of its run
+    assert "message 15 of key &#34;9&#34;" in page
+    assert "more runs are left out" not in page
+
+
+def test_the_report_of_a_large_sweep_says_what_it_leaves_out(tmp_path: Path) -> None:
+    write_lines(tmp_path / "index.jsonl", [])
+    for number in range(DETAILS + 2):
+        run = tmp_path / "kafka" / f"2026010{number % 9}T{number:06d}"
+        run.mkdir(parents=True)
+        (run / "results.json").write_text(json.dumps({"valid?": number != DETAILS}))
+    page = make_report(tmp_path)
+    assert page.count("<details") == DETAILS
+    assert page.count("<details open") == 1  # what is not valid comes first
+    assert "2 more runs are left out" in page
+
+
+def test_what_is_no_run_is_told(tmp_path: Path) -> None:
+    with pytest.raises(AnalysisError, match=r"holds no run.*\n.*results/latest"):
+        make_report(tmp_path)
+    with pytest.raises(AnalysisError, match="does not exist"):
+        make_report(tmp_path / "nothing")
+
+
+def test_the_report_command(store: Path, tmp_path: Path) -> None:
+    file = tmp_path / "page.html"
+    result = CliRunner().invoke(cli.main, ["report", str(store / THIRD), "-o", str(file)])
+    assert result.exit_code == 0, result.output
+    assert file.stat().st_size > 10_000
+    denied = CliRunner().invoke(cli.main, ["report", str(store / THIRD), "-o", str(tmp_path)])
+    assert denied.exit_code == 2
+    with pytest.raises(AnalysisError, match="--output"):
+        write_report(store / THIRD, tmp_path / "no" / "folder" / "page.html")
+
+
+@contextmanager
+def serving(store: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A server on a free port, and its address."""
+    process = subprocess.Popen(
+        [*COMMAND, "--store", str(store), "--port", "0"],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout
+    try:
+        first = process.stdout.readline()
+        yield process, re.search(r"http://127\.0\.0\.1:\d+", first)[0]  # type: ignore[index]
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_serve_answers_and_stops_when_asked(store: Path, number: signal.Signals) -> None:
+    with serving(store) as (process, address):
+        with urllib.request.urlopen(address) as answer:
+            assert FIRST in answer.read().decode()
+        process.send_signal(number)
+        out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (0, "Stopped.\n", "")
+
+
+@pytest.mark.process
+def test_serve_listens_on_this_machine_alone(store: Path) -> None:
+    with serving(store) as (_, address):
+        port = int(address.rpartition(":")[2])
+        with pytest.raises(OSError, match="refused"), socket.create_connection(("127.0.0.2", port)):
+            pass
+
+
+@pytest.mark.process
+def test_a_port_that_is_taken_is_told_with_what_to_do(store: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = subprocess.run(
+            [*COMMAND, "--store", str(store), "--port", str(port)],
+            cwd=ROOT, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == 254
+    assert f"Port {port} is taken" in done.stderr
+    assert "--port 0" in done.stderr
+
+
+def test_serving_needs_neither_spark_nor_pandas() -> None:
+    """It starts at once because it imports little."""
+    names = "pyspark", "pandas", "matplotlib"
+    code = f"import commands.serve, sys; print([n for n in {names!r} if n in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True)
+    assert done.stdout.strip() == b"[]"

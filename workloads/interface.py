@@ -1,0 +1,185 @@
+"""The seam between the bench and a workload: what a module in `workloads/` gives the bench.
+
+A workload is four things beside its prose specification (the docstring of its module): a
+*generator* that says what clients ask for, a *final generator* for after all faults are healed, a
+*client* that turns one operation into RPCs, and a *checker* that turns the history into a verdict.
+All are pure: time, randomness and the network are handed in, so the same workload runs on real
+processes and on a virtual clock.
+
+Workers are numbered 0..concurrency-1 and do one operation at a time; worker i talks to node i mod
+n. A worker's process number starts as its own number and grows by the concurrency whenever an
+operation ends `info`, so `op.process % concurrency` is always the worker.
+
+An example, whole:
+
+    class EchoClient:
+        def __init__(self, node: str) -> None:
+            self.node = node
+
+        def invoke(self, op: Op) -> Steps:
+            reply = yield Rpc(self.node, {"type": "echo", "echo": op.value})
+            return op.value if reply["echo"] == op.value else reply["echo"]
+"""
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, Protocol
+
+from runs.history import Op
+
+CLIENT_TIMEOUT_MS = 5000
+
+Body = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Rpc:
+    """One request of a client: what it yields to the bench, and is resumed with the body of the
+    reply.
+
+    An error reply raises `RpcError` inside the client, silence for `timeout_ms` raises
+    `RpcTimeout`. The bench adds `msg_id`.
+    """
+
+    dest: str
+    body: Body
+    timeout_ms: int = CLIENT_TIMEOUT_MS
+
+
+class RpcError(Exception):
+    """The node answered with `{"type": "error"}`. `definite`: the operation certainly did not
+    happen.
+    """
+
+    def __init__(self, code: int, name: str, text: str | None, definite: bool) -> None:
+        super().__init__(f"error {code} ({name}): {text}")
+        self.code, self.name, self.text, self.definite = code, name, text, definite
+
+
+class RpcTimeout(Exception):
+    """No reply in time: nobody knows whether the operation happened."""
+
+
+class MalformedReply(Exception):
+    """The node's reply breaks the protocol. Raised by a client; it aborts the run with a report.
+
+    `expected` shows the form a right reply has, `why` says in a sentence what is wrong with this
+    one.
+    """
+
+    def __init__(self, request: Body, reply: Body, expected: str, why: str) -> None:
+        super().__init__(why)
+        self.request, self.reply, self.expected, self.why = request, reply, expected, why
+
+
+class CrashClient(Exception):
+    """Raised by a client to end its operation `info` without an error, as a crash does."""
+
+
+# What `Client.invoke` returns: a generator of requests, whose return value is the completed
+# `value`.
+Steps = Generator[Rpc, Body, Any]
+
+
+class Client(Protocol):
+    """A client of one node; a fresh one is opened for each process number (unless
+    `Workload.reusable`).
+    """
+
+    def invoke(self, op: Op) -> Steps:
+        """Perform the operation. Return its completed value (op type `ok`).
+
+        A definite `RpcError` that is not caught makes it `fail`, an indefinite one or a timeout
+        `info` (`fail` where `op.f` is in `Workload.idempotent`).
+        """
+        ...
+
+
+@dataclass(slots=True)
+class Draft:
+    """An operation to be invoked: an `Op` before it has an index, a time and a process."""
+
+    f: str
+    value: Any = None
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Wait:
+    """Nothing for this worker before `until_ns` (time of the history)."""
+
+    until_ns: int
+
+
+class OpGenerator(Protocol):
+    """Says what a free worker does next. It learns from completions."""
+
+    def next(self, worker: int, now_ns: int) -> Draft | Wait | None:
+        """The next operation for this worker; `None` when there is none any more in this phase.
+
+        In the main phase the bench paces the calls (`--rate`), so a plain `Draft` each time is
+        right there. In the final phase a worker is asked as soon as it is free.
+        """
+        ...
+
+    def update(self, op: Op) -> None:
+        """An operation of a client was completed (`ok`, `fail` or `info`)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One type of anomaly in a history.
+
+    `count` says how often it was found, `sentence` tells of one instance, and `witness` is the
+    smallest set of operations that shows that instance, their values reduced to what matters.
+    `circumstances` tells of the faults at that time (`bench.circumstances`).
+    """
+
+    type: str
+    invalidating: bool
+    count: int
+    sentence: str
+    witness: Sequence[Op] = field(default=())
+    circumstances: str = ""
+
+
+# (history, options) -> the workload's map in results.edn, with `valid?` True, False or "unknown".
+Checker = Callable[[Sequence[Op], Mapping[str, Any]], dict[Any, Any]]
+
+# (result of the checker, history) -> a `Finding` for each anomaly, the worst first.
+Explainer = Callable[[Mapping[Any, Any], Sequence[Op]], list[Finding]]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a workload is built from: nodes, options (as in test.json) and named streams of
+    randomness.
+
+    `random("kafka")` is a stream that depends on the run's seed and the name only, so that a new
+    draw in one place does not shift the draws in another.
+    """
+
+    nodes: Sequence[str]
+    concurrency: int
+    options: Mapping[str, Any]
+    random: Callable[[str], Random]
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """What `build(setting)` of a workload's module returns.
+
+    `reusable`: the client survives an operation that ended `info`. `final_generator` runs after
+    the faults are healed and the recovery time is over, for at most `final_limit_s` seconds.
+    """
+
+    generator: OpGenerator
+    open_client: Callable[[str], Client]
+    check: Checker
+    explain: Explainer | None = None
+    final_generator: OpGenerator | None = None
+    final_limit_s: float = 10.0
+    idempotent: frozenset[str] = frozenset()
+    reusable: bool = False
