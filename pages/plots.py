@@ -40,7 +40,7 @@ FAULTS = {
 }
 OTHER_FAULT = "#8a8f98"
 _DRAWING = threading.Lock()  # matplotlib's settings are global
-_STYLE: dict[str, Any] = {
+_STYLE: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "analysis",  # the same figures give the same page
     "font.family": "sans-serif",
@@ -204,7 +204,7 @@ def server_messages(figures: Figures) -> str:
 def message_classes(figures: Figures) -> str:
     """Messages per operation on each class of link, the clients' too."""
     per_operation = "messages_per_operation"
-    totals = [
+    totals: list[Row] = [
         {"link": link, per_operation: sum(row[per_operation] or 0 for row in rows)}
         for link in reversed(LINKS)
         if (rows := [row for row in figures.by_type if row["link"] == link])

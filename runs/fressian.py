@@ -201,6 +201,16 @@ _TAGS: dict[str, Callable[..., Any]] = {
 _Decode = Callable[[Reader, int], Any]
 _FLOAT, _DOUBLE, _LONG = struct.Struct(">f"), struct.Struct(">d"), struct.Struct(">q")
 _BYTES, _STRING, _LIST = range(0xD0, 0xD8), range(0xDA, 0xE2), range(0xE4, 0xEC)
+
+
+def _tagged(tag: str, count: int) -> _Decode:
+    return lambda reader, _: reader.tagged(tag, count)
+
+
+def _integer(size: int, zero: int) -> _Decode:
+    return lambda reader, code: (code - zero << 8 * size) + reader.unsigned(size)
+
+
 _CODES: dict[int, _Decode] = {
     0xCC: lambda reader, _: reader.cached(reader.read()),
     _PUT_IN_CACHE: lambda reader, _: reader.remember(),
@@ -239,7 +249,7 @@ for _code, _tag, _count in (
     (0xC9, "sym", 2),
     (0xCA, "key", 2),
 ):
-    _CODES[_code] = lambda reader, _, tag=_tag, count=_count: reader.tagged(tag, count)
+    _CODES[_code] = _tagged(_tag, _count)
 # Integers of 2 to 7 bytes: the high bits are the code's distance from the code of zero.
 for _size, (_first, _zero, _end) in enumerate(
     (
@@ -253,9 +263,7 @@ for _size, (_first, _zero, _end) in enumerate(
     start=1,
 ):
     for _code in range(_first, _end):
-        _CODES[_code] = lambda reader, code, size=_size, zero=_zero: (
-            (code - zero << 8 * size) + reader.unsigned(size)
-        )
+        _CODES[_code] = _integer(_size, _zero)
 for _code in range(0x80, 0xA0):
     _CODES[_code] = lambda reader, code: reader.cached(code - 0x80)
 for _code in range(0xA0, 0xB0):

@@ -147,7 +147,7 @@ def _string(token: str) -> str:
     if "\\" not in token:
         return token[1:-1]
     try:
-        return json.loads(token, strict=False)  # the escapes of EDN are those of JSON
+        return str(json.loads(token, strict=False))  # the escapes of EDN are those of JSON
     except json.JSONDecodeError as error:
         raise EdnError(f"unknown escape in {token}") from error
 

@@ -15,8 +15,8 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from commands.serve import make_server
 from pages.report import write_report
-from tests.pages.page_stores import FIRST, REAL, SECOND, THIRD, make_store
 from tests.browser import chromium
+from tests.pages.page_stores import FIRST, REAL, SECOND, THIRD, make_store
 
 pytestmark = pytest.mark.process
 WAIT_S = 60  # for a machine under load; nothing waits for it when all is well

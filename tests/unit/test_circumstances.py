@@ -6,11 +6,11 @@ import pytest
 from rich.console import Console
 
 from bench.circumstances import with_circumstances
+from bench.verdict import render
 from runs.faults.injections import Injection, injections
 from runs.faults.texts import describe
 from runs.history import NEMESIS, Op
 from runs.keyword import Keyword, keywords
-from bench.verdict import render
 from workloads.interface import Finding
 
 SECOND = 1_000_000_000
