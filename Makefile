@@ -53,14 +53,14 @@ REPETITIONS ?= 3
 TIME_LIMIT ?= 20
 FRESH ?= --fresh
 RUN_SWEEP = ./maelstrom sweep --engine embedded --discard $(FRESH)
-bench: setup ## strategies x configurations (an hour); table in docs/performance.md; FRESH= goes on with the last
+bench: setup ## strategies x configurations (an hour); docs/performance/strategies.md; FRESH= goes on with the last
 	@$(RUN_SWEEP) sweeps/comparison.toml --repetitions $(REPETITIONS) --set time-limit=$(TIME_LIMIT) $(BENCH) \
 	  || test $$? -le 2  # a verdict is a result
-	@$(BIN)/python -m performance.strategies --docs docs/performance.md
+	@$(BIN)/python -m performance.strategies --docs docs/performance
 
 bench-scaling: setup ## how cost grows with nodes, clients, keys, messages (10 min); plots in docs/images
 	@$(RUN_SWEEP) sweeps/scaling.toml $(BENCH) || test $$? -le 2
-	@$(BIN)/python -m performance.scaling --docs docs/performance.md
+	@$(BIN)/python -m performance.scaling --docs docs/performance
 
 SWEEP ?= smoke
 sweep: setup ## run a matrix of tests: SWEEP=smoke (a minute), faults, scaling, comparison (docs/sweeps.md)

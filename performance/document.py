@@ -1,6 +1,7 @@
-"""From the folder of a sweep to generated sections of a document."""
+"""From the folder of a sweep to generated pages of docs/performance."""
 
 import json
+import textwrap
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -32,21 +33,19 @@ def records(folder: Path, case: Callable[[Mapping[str, Any]], str | None]) -> li
 
 
 def provenance(folder: Path) -> str:
-    """What a reader must know of how figures came about: the command, the code, the machine, its load."""
+    """How the figures were made: the command, the code, the machine and its load, as Markdown."""
     made = json.loads((folder / machine.FILE_NAME).read_text())
-    return (
-        f"`{made['command']}` on {made['started'][:10]}, commit {made['commit']}; {made['cores']} cores of"
-        f" {made['cpu']}, Linux {made['kernel']}, Python {made['python']}; load average at the start"
-        f" {made['load']:.1f}. Nodes, clients, network and services share these cores."
+    command = textwrap.wrap(made["command"], 88, break_long_words=False, break_on_hyphens=False)
+    text = (
+        f"On {made['started'][:10]}, commit {made['commit']}; {made['cores']} cores of {made['cpu']},"
+        f" Linux {made['kernel']}, Python {made['python']}; load average at the start {made['load']:.1f}."
+        " Nodes, clients, network and services share these cores."
     )
+    return "    " + " \\\n        ".join(command) + "\n\n" + textwrap.fill(text, 100)
 
 
-def replace_section(document: Path, name: str, text: str) -> None:
-    """Put generated `text` between the markers `<!-- name -->` and `<!-- /name -->` of a document."""
-    begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
-    content = document.read_text()
-    if content.count(begin) != 1 or content.count(end) != 1:
-        raise click.UsageError(f"{document} needs the lines {begin} and {end}, each once.")
-    before, rest = content.split(begin)
-    after = rest.split(end)[1]
-    document.write_text(f"{before}{begin}\n{text.strip()}\n{end}{after}")
+def write_page(page: Path, title: str, text: str) -> None:
+    """Write a page of docs/performance that is wholly generated; its folder is made when it is missing."""
+    page.parent.mkdir(parents=True, exist_ok=True)
+    about = "Generated, never edited. [How it is measured, and what it means](../performance.md)."
+    page.write_text(f"# {title}\n\n{about}\n\n{text.strip()}\n")

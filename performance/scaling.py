@@ -1,8 +1,9 @@
-"""How messages, latency and CPU grow, from the runs of sweeps/scaling.toml: `make bench-scaling`.
+"""Show how messages, latency and CPU grow, by the runs of sweeps/scaling.toml.
 
-    python -m performance.scaling [results/scaling] [--docs docs/performance.md]
+    python -m performance.scaling [results/scaling] [--docs docs/performance]
 
-One thing grows at a time (performance/slopes.py). Draws docs/images/performance-<what>.svg, one for each.
+One thing grows at a time (performance/slopes.py). Writes docs/performance/scaling.md, and draws
+docs/images/performance-<what>.svg for each.
 """
 
 from collections.abc import Mapping, Sequence
@@ -126,32 +127,29 @@ def rows(slope: Slope, strategies: Sequence[str], summaries: Summaries) -> list[
 
 
 def section(slope: Slope, strategies: Sequence[str], summaries: Summaries) -> str:
-    """The generated part of a slope in docs/performance.md."""
+    """The part of the page about one slope."""
     titles = [slope.label, *(table.TITLES[name].title for name in _SHOWN), "verdict"]
     lines = table.markdown_table(titles, rows(slope, strategies, summaries))
-    return f"![{slope.title}](images/performance-{slope.name}.svg)\n\n{lines}"
+    picture = f"![{slope.title}](../images/performance-{slope.name}.svg)"
+    return f"## {slope.name.capitalize()}\n\n{picture}\n\n{lines}"
 
 
 @click.command(help=__doc__)
 @click.argument("folder", type=click.Path(path_type=Path), default=Path("results/scaling"))
-@click.option(
-    "--docs", type=click.Path(exists=True, path_type=Path), help="The document to update."
-)
+@click.option("--docs", type=click.Path(path_type=Path), help="The folder to write the page into.")
 def main(folder: Path, docs: Path | None) -> None:
-    """Draw the slopes, and put tables and plots into a document."""
+    """Draw the slopes, and write them into a page."""
     records = document.records(folder, case)
     summaries, strategies = table.summarise(records), strategies_of(records)
     images = docs.parent / "images" if docs else folder
     images.mkdir(exist_ok=True)
+    sections = [document.provenance(folder)]
     for slope in SLOPES:
-        if not any(points(slope, strategy, summaries) for strategy in strategies):
-            continue
-        draw(slope, strategies, summaries, images / f"performance-{slope.name}.svg")
-        if docs:
-            text = section(slope, strategies, summaries)
-            document.replace_section(docs, f"bench-scaling {slope.name}", text)
+        if any(points(slope, strategy, summaries) for strategy in strategies):
+            draw(slope, strategies, summaries, images / f"performance-{slope.name}.svg")
+            sections.append(section(slope, strategies, summaries))
     if docs:
-        document.replace_section(docs, "bench-scaling", document.provenance(folder))
+        document.write_page(docs / "scaling.md", "How cost grows", "\n\n".join(sections))
     click.echo(f"Plots: {images}")
 
 

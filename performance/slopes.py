@@ -1,4 +1,4 @@
-"""The plots of `make bench-scaling`: which axis of sweeps/scaling.toml each one draws."""
+"""The plots of how cost grows: which axis of sweeps/scaling.toml each one draws."""
 
 from dataclasses import dataclass
 

@@ -1,8 +1,8 @@
-"""The table of docs/performance.md, from the runs of sweeps/comparison.toml: `make bench`.
+"""Compare the strategies by the runs of sweeps/comparison.toml: docs/performance/strategies.md.
 
-    python -m performance.strategies [results/comparison] [--docs docs/performance.md]
+    python -m performance.strategies [results/comparison] [--docs docs/performance]
 
-Medians over repetitions, beside what was known before and what was aimed at (performance/configurations.py).
+Medians over repetitions, beside figures that were published and aims (performance/configurations.py).
 """
 
 from pathlib import Path
@@ -21,21 +21,19 @@ def strategies_of(records: list[Record]) -> list[str]:
 
 
 def section(folder: Path, records: list[Record]) -> str:
-    """The generated part of docs/performance.md."""
+    """The text of the page."""
     how = (
-        f"{document.provenance(folder)}\n\n{len(records)} runs; medians over repetitions, lowest and highest in"
-        " brackets; the worst verdict and the lowest fraction of sends and polls that were ok.\n"
+        f"{document.provenance(folder)}\n\n{len(records)} runs. Medians over repetitions, lowest and highest in"
+        " brackets;\nthe worst verdict and the lowest fraction of sends and polls that were ok.\n"
     )
     return how + "\n" + table.markdown(CONFIGURATIONS, strategies_of(records), records)
 
 
 @click.command(help=__doc__)
 @click.argument("folder", type=click.Path(path_type=Path), default=Path("results/comparison"))
-@click.option(
-    "--docs", type=click.Path(exists=True, path_type=Path), help="The document to update."
-)
+@click.option("--docs", type=click.Path(path_type=Path), help="The folder to write the page into.")
 def main(folder: Path, docs: Path | None) -> None:
-    """Show the table, and put it between its markers in a document."""
+    """Show the table, and write it into a page."""
     console = Console()
     records = document.records(folder, lambda cell: cell.get("name"))
     measured = table.measured(CONFIGURATIONS, table.summarise(records))
@@ -44,7 +42,9 @@ def main(folder: Path, docs: Path | None) -> None:
     if docs and len(measured) < len(CONFIGURATIONS):
         console.print(f"{docs} stays as it is: it shows all configurations or none")
     elif docs:
-        document.replace_section(docs, "bench", section(folder, records))
+        document.write_page(
+            docs / "strategies.md", "Strategies, side by side", section(folder, records)
+        )
 
 
 if __name__ == "__main__":

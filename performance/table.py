@@ -158,7 +158,7 @@ def markdown(
     summaries = summarise(records)
     parts = []
     for configuration in measured(configurations, summaries):
-        parts.append(f"### {configuration.title}\n")
+        parts.append(f"## {configuration.title}\n")
         titles = ["", *(f"`{name}`" for name in strategies)]
         parts.append(markdown_table(titles, rows(strategies, configuration.name, summaries)))
         parts.append("\n".join(_notes(configuration, summaries, records)) + "\n")

@@ -1,5 +1,6 @@
-"""From the index of a sweep to sections of docs/performance.md, and whether their names agree."""
+"""From the index of a sweep to the pages of docs/performance, and whether their names agree."""
 
+import json
 from pathlib import Path
 
 import click
@@ -59,27 +60,34 @@ def test_a_table_says_where_its_figures_come_from(tmp_path):
     before = (tmp_path / machine.FILE_NAME).read_text()
     machine.note(tmp_path)  # a sweep that goes on began when it began
     assert (tmp_path / machine.FILE_NAME).read_text() == before
-    assert "`./maelstrom " in document.provenance(tmp_path)
+    assert document.provenance(tmp_path).startswith("    ./maelstrom ")
 
 
-def test_a_section_of_a_document_is_replaced_between_its_markers(tmp_path):
-    file = tmp_path / "doc.md"
-    file.write_text("before\n<!-- bench -->\nold\n<!-- /bench -->\nafter <!-- bench x -->\n")
-    document.replace_section(file, "bench", "new | table\n")
-    document.replace_section(file, "bench", "newer\n")
-    text = "before\n<!-- bench -->\nnewer\n<!-- /bench -->\nafter <!-- bench x -->\n"
-    assert file.read_text() == text
-    with pytest.raises(click.UsageError, match="each once"):
-        document.replace_section(file, "other", "")
+def test_a_long_command_is_shown_in_lines_that_can_be_copied(tmp_path):
+    made = {
+        "command": "./maelstrom sweep sweeps/comparison.toml " + "--only strategy=leaderless " * 9,
+        "started": "2026-01-02T03:04:05",
+        "commit": "abc",
+        "cores": 2,
+        "cpu": "a processor",
+        "kernel": "6",
+        "python": "3.11",
+        "load": 0.04,
+    }
+    (tmp_path / machine.FILE_NAME).write_text(json.dumps(made))
+    text = document.provenance(tmp_path)
+    assert all(len(line) <= 100 for line in text.splitlines())
+    command = [line for line in text.splitlines() if line.startswith("    ")]
+    assert " ".join(line.removesuffix("\\").strip() for line in command) == made["command"].strip()
 
 
-def test_the_document_has_a_place_for_every_generated_section(tmp_path):
-    copy = tmp_path / "performance.md"
-    copy.write_text((ROOT / "docs" / "performance.md").read_text())
-    names = ["bench", "bench-scaling", *(f"bench-scaling {slope.name}" for slope in SLOPES)]
-    for name in names:
-        document.replace_section(copy, name, f"generated: {name}")
-        assert f"<!-- {name} -->\ngenerated: {name}\n<!-- /{name} -->" in copy.read_text()
+def test_a_page_is_written_whole(tmp_path):
+    page = tmp_path / "performance" / "strategies.md"
+    document.write_page(page, "Strategies", "old\n")
+    document.write_page(page, "Strategies", "\nnew\n\n")
+    lines = page.read_text().splitlines()
+    assert (lines[0], lines[-1]) == ("# Strategies", "new")
+    assert "old" not in lines
 
 
 def test_a_slope_is_drawn_the_same_each_time(tmp_path):

@@ -72,7 +72,7 @@ def test_the_table_in_markdown():
     )
     again = record("rough", "leaderless", server_messages_per_op=0.75)
     text = table.markdown([ROUGH], ["leaderless", "cas"], [measured, again])
-    assert "### Rough seas" in text
+    assert "## Rough seas" in text
     assert "|  | `leaderless` | `cas` |" in text
     assert "| server messages/op | 0.62 (0.50–0.75) | – |" in text
     assert "| verdict by `--strict` | valid | – |" in text
