@@ -2,34 +2,47 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-STAMP  := $(VENV)/.ready
 .DEFAULT_GOAL := help
-.PHONY: help setup java run test lint types contracts unit test-slow specs specs-medium bench bench-scaling sweep notebooks reference lock clean
+.PHONY: help setup java run test check thorough lint types contracts unit quick slow specs specs-medium \
+  performance performance-scaling sweep notebooks reference lock clean
 
 help: ## list the targets
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 22
 
-setup: $(STAMP) ## make the environment (.venv), once and after a change of requirements.lock
+# Two environments in one folder: what `make run` needs, and with it the tools of development.
+# Each is installed once, and again after a change of its lock.
+RUN_READY := $(VENV)/.run-ready
+DEV_READY := $(VENV)/.dev-ready
+READY := $(if $(wildcard $(DEV_READY)),$(DEV_READY),$(RUN_READY)) # the tools include what a run needs
 
-$(STAMP): requirements.lock pyproject.toml
+setup: $(DEV_READY) ## make the environment .venv with all tools of development
+
+$(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "Python 3.11 or newer is needed (set PYTHON=python3.11 if it has another name)"; exit 1; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) \
-	  || { echo "no venv module: on Debian, apt-get install python3-venv"; exit 1; }
-	@echo "setup: installing requirements.lock into $(VENV) (a minute or two, once)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
-	@touch $(STAMP)
+	@echo "making the environment $(VENV)"
+	@$(PYTHON) -m venv $(VENV) \
+	  || { rm -rf $(VENV); echo "no venv module: on Debian, apt-get install python3-venv"; exit 1; }
+
+$(VENV)/.%-ready: requirements/%.lock | $(BIN)/python
+	@$(BIN)/python scripts/install $<
+	@touch $@
 
 java: ## check that Java 17 or newer is there (Spark and TLC need it)
 	@sh scripts/require-java
 
-run: setup java ## one Kafka test on the embedded bench, its verdict, then the Spark summary of that run
+run: java $(READY) ## one Kafka test on the embedded bench, its verdict, then the Spark summary of that run
 	@scripts/run
 
-test: setup java lint types contracts unit specs notebooks ## all fast checks; .ci/run calls exactly this
+PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadgroup
+test: java lint types contracts quick ## what to run after a change (5 min): lint, types, contracts, quick tests
 
-lint: setup ## format and lint
-	@$(BIN)/ruff format --check . && $(BIN)/ruff check .
+check: test thorough ## all that CI runs (15 min): `make test`, then `make thorough`
+
+thorough: slow specs notebooks ## what `make test` leaves out: slow tests, pages in a browser, models, notebooks
+
+lint: setup ## format, lint, and that every import is declared
+	@$(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/deptry .
 
 types: setup ## static types
 	@$(BIN)/mypy
@@ -37,11 +50,14 @@ types: setup ## static types
 contracts: setup ## imports go one way
 	@$(BIN)/lint-imports
 
-unit: setup ## the fast tests
-	@$(BIN)/python -m pytest -m "not slow"
+unit: setup ## the tests of single modules (1 min)
+	@$(PYTEST) -m "not (browser or process or simulation or slow or spark or tlc)"
 
-test-slow: setup java ## the slow tests
-	@$(BIN)/python -m pytest -m slow
+quick: setup java ## unit tests, and those with processes, simulated clusters, Spark and TLC
+	@$(PYTEST) -m "not (browser or slow)"
+
+slow: setup java ## the tests that `make quick` leaves out
+	@$(PYTEST) -m "browser or slow"
 
 specs: setup java ## the TLA+ models, small sizes, checked by TLC
 	@$(BIN)/python -m specs.check
@@ -53,17 +69,17 @@ REPETITIONS ?= 3
 TIME_LIMIT ?= 20
 FRESH ?= --fresh
 RUN_SWEEP = ./maelstrom sweep --engine embedded --discard $(FRESH)
-bench: setup ## strategies x configurations (an hour); docs/performance/strategies.md; FRESH= goes on with the last
-	@$(RUN_SWEEP) sweeps/comparison.toml --repetitions $(REPETITIONS) --set time-limit=$(TIME_LIMIT) $(BENCH) \
+performance: setup ## strategies x configurations (1 h) into docs/performance/strategies.md; FRESH= goes on with the last
+	@$(RUN_SWEEP) sweeps/comparison.toml --repetitions $(REPETITIONS) --set time-limit=$(TIME_LIMIT) $(OPTIONS) \
 	  || test $$? -le 2  # a verdict is a result
 	@$(BIN)/python -m performance.strategies --docs docs/performance
 
-bench-scaling: setup ## how cost grows with nodes, clients, keys, messages (10 min); plots in docs/images
-	@$(RUN_SWEEP) sweeps/scaling.toml $(BENCH) || test $$? -le 2
+performance-scaling: setup ## how cost grows with nodes, clients, keys, messages (10 min); plots in docs/images
+	@$(RUN_SWEEP) sweeps/scaling.toml $(OPTIONS) || test $$? -le 2
 	@$(BIN)/python -m performance.scaling --docs docs/performance
 
 SWEEP ?= smoke
-sweep: setup ## run a matrix of tests: SWEEP=smoke (a minute), faults, scaling, comparison (docs/sweeps.md)
+sweep: $(READY) ## run a matrix of tests: SWEEP=smoke (1 min), faults, scaling, comparison (docs/sweeps.md)
 	@./maelstrom sweep sweeps/$(SWEEP).toml
 
 notebooks: setup java ## the notebooks on a fresh smoke sweep, in a temporary folder; a broken cell fails
@@ -72,9 +88,11 @@ notebooks: setup java ## the notebooks on a fresh smoke sweep, in a temporary fo
 reference: setup java ## results/reference, the notebooks' outputs and the README's pictures, made anew (8 min quiet)
 	@scripts/reference
 
-lock: setup ## resolve pyproject.toml into requirements.lock again
-	@$(BIN)/pip-compile --quiet --strip-extras --no-emit-index-url --no-emit-find-links \
-	  --no-emit-trusted-host --no-header --all-extras -o requirements.lock pyproject.toml
+LOCK := $(BIN)/pip-compile --quiet --no-header --no-annotate --strip-extras --no-emit-index-url \
+  --no-emit-find-links --no-emit-trusted-host $(addprefix --unsafe-package ,leaderless pip setuptools)
+lock: setup ## resolve pyproject.toml into requirements/*.lock again; UPGRADE=--upgrade takes newer versions
+	@$(LOCK) $(UPGRADE) --extra analysis -o requirements/run.lock pyproject.toml
+	@$(LOCK) $(UPGRADE) --all-extras -c requirements/run.lock -o requirements/dev.lock pyproject.toml
 
 clean: ## remove the environment and caches; results stay
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

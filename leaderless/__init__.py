@@ -1,1 +1,3 @@
-"""The node: the only part that ships in a node."""
+"""A Kafka-style log without a leader: the node, and the library that it is made of."""
+
+__version__ = "0.1.0"

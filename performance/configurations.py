@@ -1,4 +1,4 @@
-"""What was known of the configurations of `make bench`, and what `leaderless` aims at.
+"""What was known of the configurations of `make performance`, and what `leaderless` aims at.
 
 The runs themselves are in sweeps/comparison.toml, under the same names.
 

@@ -1,4 +1,4 @@
-"""The configurations of `make bench` on the virtual clock: `python -m performance.virtual`.
+"""The configurations of `make performance` on the virtual clock: `python -m performance.virtual`.
 
 What the protocol alone costs, without the price of processes and of two cores: latencies are those of the
 network and of waiting. Minutes instead of an hour, and the same on every machine, so that a change of the

@@ -1,7 +1,11 @@
-"""Shared by all tests: how hard hypothesis works. `HYPOTHESIS_PROFILE=nightly` digs deeper."""
+"""Shared by all tests: how hard hypothesis works, and which tests share a process.
+
+`HYPOTHESIS_PROFILE=nightly` digs deeper.
+"""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -12,6 +16,24 @@ settings.register_profile("ci", derandomize=True, deadline=None, database=None)
 settings.register_profile("dev", deadline=None)
 settings.register_profile("nightly", deadline=None, max_examples=5_000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+TESTS = Path(__file__).parent
+FOLDER_MARKS = ("process", "simulation")  # a folder of this name holds tests of this mark
+# Tests of such a mark run one after the other where pytest-xdist runs several at once: they share one
+# Spark session or one browser, or start processes that measure time.
+GROUPS = ("spark", "browser", "process")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    """Mark tests by their folder, and put those that cannot share a machine into one group."""
+    for item in items:
+        folder = item.path.relative_to(TESTS).parts[0]
+        if folder in FOLDER_MARKS:
+            item.add_marker(folder)
+        group = next((name for name in GROUPS if item.get_closest_marker(name)), None)
+        if group:
+            item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture

@@ -24,9 +24,9 @@ UNUSABLE = 2
 CALL_BITS = 52  # call numbers are integers to every reader of JSON up to 53 bits
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a node until its stdin ends; returns the exit status."""
-    settings = parse(sys.argv[1:] if arguments is None else arguments)
+def main(arguments: Sequence[str] | None = None, program: str = "run.sh") -> int:
+    """Run a node until its stdin ends; returns the exit status. Its help calls it `program`."""
+    settings = parse(sys.argv[1:] if arguments is None else arguments, program)
     logging.basicConfig(
         stream=sys.stderr,
         level=settings.log_level.upper(),

@@ -24,9 +24,9 @@ class Settings:
     trace: Path | None
 
 
-def parse(arguments: Sequence[str]) -> Settings:
+def parse(arguments: Sequence[str], program: str = "run.sh") -> Settings:
     """Settings from the command line; `--help` and errors end the process as usual (0 and 2)."""
-    parser = _parser()
+    parser = _parser(program)
     options = parser.parse_args(arguments)
     if find_spec(options.backend) is None:
         parser.error(f"--backend {options.backend}: it is not installed; pip install trio")
@@ -47,9 +47,9 @@ def parse(arguments: Sequence[str]) -> Settings:
     )
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(program: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="run.sh",
+        prog=program,
         description="A node of a Kafka-style log without a leader. It speaks Maelstrom's protocol: JSON lines "
         "on stdin and stdout, logs on stderr.",
         epilog="On a bench: ./maelstrom test -w kafka --bin ./run.sh ... -- --strategy cas",

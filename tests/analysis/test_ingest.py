@@ -294,6 +294,7 @@ def test_twice_is_once_and_a_changed_run_replaces_itself(
     assert len(list((tmp_path / "lake").glob("operations/version=*/run_id=*"))) == 1
 
 
+@pytest.mark.slow
 def test_a_killed_ingest_leaves_the_lake_as_it_was(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -157,6 +157,7 @@ def test_a_latency_curve_ends_with_the_slowest_operation(spark: SparkSession) ->
     assert curve[min(curve)] == 99
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_packed_lake_gives_the_same_figures(
     spark: SparkSession, stores_lake: Lake, tmp_path: Path

@@ -38,6 +38,7 @@ def test_pictures_of_a_run_over_time(spark: SparkSession, stores_lake: Lake) -> 
     assert "No such operation in these runs." in words(nothing)
 
 
+@pytest.mark.slow
 def test_pictures_of_groups(spark: SparkSession, stores_lake: Lake) -> None:
     names = ("operations", "messages", "faults", "runs")
     operations, messages, faults, runs = (stores_lake.table(spark, name) for name in names)

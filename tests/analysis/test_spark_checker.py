@@ -27,7 +27,11 @@ from workloads.kafka.checker import check, error_count
 from workloads.kafka.checker.compose import verdict
 from workloads.kafka.checker.facts import scalar
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]  # the first test waits for the job
+pytestmark = [  # the first test waits for the job
+    pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.timeout(900),
+]
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 JUDGED = FIXTURES / "judged-histories"

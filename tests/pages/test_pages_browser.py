@@ -18,7 +18,7 @@ from pages.report import write_report
 from tests.browser import chromium
 from tests.pages.page_stores import FIRST, REAL, SECOND, THIRD, make_store
 
-pytestmark = pytest.mark.process
+pytestmark = pytest.mark.browser
 WAIT_S = 60  # for a machine under load; nothing waits for it when all is well
 
 

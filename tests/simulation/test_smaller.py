@@ -15,6 +15,8 @@ from simulation.story import story_of, text_of
 from simulation.told import tell_smallest
 from simulation.world import World
 
+pytestmark = pytest.mark.slow  # two searches of many runs
+
 PREFETCH = Scenario(  # fails already; a few seeds a step are enough to make it smaller
     seed=54,
     strategy="prefetch",

@@ -1,0 +1,68 @@
+"""The command `leaderless`: `leaderless node` runs a node.
+
+A sub-command is a row of `COMMANDS`. The row's function imports the sub-command only when it runs,
+so one that needs more packages costs the others nothing. A sub-command reads its own arguments and
+returns the exit status of the process.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from leaderless import __version__
+
+
+class Command(NamedTuple):
+    """A sub-command: one line of help, and the function that runs it on its arguments."""
+
+    summary: str
+    run: Callable[[Sequence[str]], int]
+
+
+def _node(arguments: Sequence[str]) -> int:
+    from leaderless.runtime.main import main as run_node
+
+    return run_node(arguments, program="leaderless node")
+
+
+COMMANDS = {
+    "node": Command("run a node that speaks Maelstrom's protocol on stdin and stdout", _node),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a sub-command.
+
+    Args:
+        arguments: the name of the sub-command and its arguments; `None`: those of the process.
+
+    Returns:
+        The exit status of the sub-command.
+
+    Raises:
+        SystemExit: `--help` or `--version` was given (0), or the arguments are wrong (2).
+    """
+    options = _parser().parse_args(arguments)
+    return COMMANDS[options.command].run(options.arguments)
+
+
+def _parser() -> argparse.ArgumentParser:
+    rows = [f"  {name:10}{command.summary}" for name, command in COMMANDS.items()]
+    parser = argparse.ArgumentParser(
+        prog="leaderless",
+        description="A Kafka-style log without a leader.",
+        epilog="\n".join(["commands:", *rows, "", "leaderless COMMAND --help shows the options."]),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"leaderless {__version__}")
+    parser.add_argument("command", choices=COMMANDS, metavar="COMMAND", help="one of those below")
+    parser.add_argument(
+        "arguments", nargs=argparse.REMAINDER, metavar="...", help="arguments of the command"
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
