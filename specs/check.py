@@ -7,23 +7,62 @@ TLC cannot run.
 
 from __future__ import annotations
 
+import subprocess
 import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
 
 import click
 from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
-from specs.tools import counterexample, report
-from specs.tools.check import Result, check_all
-from specs.tools.manifest import SIZES, Configuration, Manifest, load
-from specs.tools.tlc import TlcUnavailableError
+from specs import tlc
+from specs.counterexample import story
+from specs.manifest import SIZES, Configuration, Manifest, load
 
 
-def _selected(manifest: Manifest, size: str, only: tuple[str, ...]) -> list[Configuration]:
-    return [
-        c
-        for c in manifest.configurations
-        if c.size == size and (not only or any(word in c.title for word in only))
-    ]
+@dataclass(frozen=True)
+class Result:
+    """What came out of one configuration, and how that differs from the manifest."""
+
+    configuration: Configuration
+    outcome: tlc.Outcome
+    duration_s: float
+    differences: tuple[str, ...]
+
+
+@click.command(help=__doc__)
+@click.option("--size", type=click.Choice(SIZES), default="small", show_default=True)
+@click.option("--only", multiple=True, metavar="TEXT", help="Models with this text in the title.")
+@click.option("--jobs", default=2, show_default=True, help="Runs of TLC at a time.")
+@click.option("--workers", default="1", show_default=True, help="Threads of each TLC, or auto.")
+@click.option("--show", is_flag=True, help="Print every counterexample, expected ones too.")
+@click.option("--print-config", is_flag=True, help="Print the .cfg files and stop.")
+def main(
+    *, size: str, only: tuple[str, ...], jobs: int, workers: str, show: bool, print_config: bool
+) -> None:
+    """Run the checks and end the process with their status."""
+    manifest = load()
+    of_size = [c for c in manifest.configurations if c.size == size]
+    chosen = [c for c in of_size if not only or any(text in c.title for text in only)]
+    if not chosen:
+        raise click.UsageError(f"no configuration matches {', '.join(only)}")
+    if print_config:
+        for configuration in chosen:
+            click.echo(f"\\* {configuration.title}\n{configuration.config_text()}")
+        return
+    progress = Console(stderr=True)
+    try:
+        results = check_all(manifest, chosen, jobs, workers, partial(_progress, progress))
+    except tlc.TlcUnavailableError as error:
+        progress.print(f"[red]{error}")
+        sys.exit(2)
+    unbroken = [] if only else manifest.unbroken_properties()
+    _report(results, unbroken, show)
+    sys.exit(bool(unbroken) or any(result.differences for result in results))
 
 
 def _progress(console: Console, result: Result) -> None:
@@ -31,61 +70,121 @@ def _progress(console: Console, result: Result) -> None:
     console.print(f"{mark}[/] {result.configuration.title} ({result.duration_s:.1f} s)")
 
 
-@click.command(help=__doc__)
-@click.option("--size", type=click.Choice(SIZES), default="small", show_default=True)
-@click.option("--only", multiple=True, metavar="TEXT", help="Models whose title has this in it.")
-@click.option("--jobs", default=2, show_default=True, help="Runs of TLC at a time.")
-@click.option("--workers", default="1", show_default=True, help="Threads of each TLC, or auto.")
-@click.option("--show", is_flag=True, help="Tell every counterexample, expected ones too.")
-@click.option("--print-config", is_flag=True, help="Print the .cfg files and stop.")
-def main(
-    *, size: str, only: tuple[str, ...], jobs: int, workers: str, show: bool, print_config: bool
-) -> None:
-    """Run the checks and end the process with their status."""
-    manifest = load()
-    chosen = _selected(manifest, size, only)
-    if not chosen:
-        raise click.UsageError(f"no configuration matches {', '.join(only)}")
-    if print_config:
-        for configuration in chosen:
-            click.echo(f"\\* {configuration.title}\n{configuration.config_text()}")
-        return
-    sys.exit(_run(manifest, chosen, jobs=jobs, workers=workers, show=show, whole=not only))
-
-
-def _explain(result: Result) -> None:
-    title, outcome = result.configuration.title, result.outcome
-    if outcome.states:
-        click.echo(f"\n{counterexample.story(title, outcome)}\n")
-    elif outcome.message:
-        click.echo(f"\n{title}: {outcome.message}\n")
-
-
-def _run(
-    manifest: Manifest,
-    chosen: list[Configuration],
-    *,
-    jobs: int,
-    workers: str,
-    show: bool,
-    whole: bool,
-) -> int:
-    progress, console = Console(stderr=True), Console()
+def _report(results: Sequence[Result], unbroken: Sequence[str], show: bool) -> None:
+    for result in results:
+        title, outcome = result.configuration.title, result.outcome
+        if (show or result.differences) and outcome.states:
+            click.echo(f"\n{story(title, outcome)}\n")
+        elif (show or result.differences) and outcome.message:
+            click.echo(f"\n{title}: {outcome.message}\n")
+    console = Console()
     if not console.is_terminal:
         console.width = 140  # the table is read in CI logs too
+    console.print(table(results))
+    for line in summary(results, unbroken):
+        console.print(line, highlight=False)
+
+
+def check_all(
+    manifest: Manifest,
+    configurations: Iterable[Configuration],
+    jobs: int,
+    workers: str,
+    progress: Callable[[Result], None],
+) -> list[Result]:
+    """Check several configurations, `jobs` at a time; the longest classes start first.
+
+    Raises:
+        specs.tlc.TlcUnavailableError: Java or TLC is missing.
+    """
+    limits = manifest.time_classes
+    ordered = sorted(configurations, key=lambda c: -limits[c.time_class])
+
+    def one(configuration: Configuration) -> Result:
+        result = check(configuration, limits[configuration.time_class], workers)
+        progress(result)
+        return result
+
+    with ThreadPoolExecutor(jobs) as pool:
+        results = {r.configuration.title: r for r in pool.map(one, ordered)}
+    return [results[c.title] for c in manifest.configurations if c.title in results]
+
+
+def check(configuration: Configuration, limit_s: float, workers: str = "1") -> Result:
+    """Run TLC on one configuration, and compare what it says with what the manifest says.
+
+    Args:
+        limit_s: its time class in seconds; TLC is stopped at twice that.
+        workers: threads of TLC.
+
+    Raises:
+        specs.tlc.TlcUnavailableError: Java or TLC is missing.
+    """
+    small = configuration.size == "small"
     try:
-        results = check_all(
-            manifest, chosen, jobs=jobs, workers=workers, progress=lambda r: _progress(progress, r)
+        text, duration_s = tlc.run(
+            configuration.module,
+            configuration.config_text(),
+            deadlock=configuration.deadlock,
+            workers=workers,
+            heap_mb=1024 if small else 4096,
+            long_run=not small,
+            timeout_s=2 * limit_s,
         )
-    except TlcUnavailableError as error:
-        progress.print(f"[red]{error}")
-        return 2
+        outcome = tlc.parse(text, configuration.properties)
+    except subprocess.TimeoutExpired:
+        outcome = tlc.Outcome("error", None, message=f"stopped after {2 * limit_s:.0f} s")
+        duration_s = 2 * limit_s
+    found = differences(configuration, outcome, duration_s, limit_s)
+    return Result(configuration, outcome, duration_s, tuple(found))
+
+
+def differences(
+    configuration: Configuration, outcome: tlc.Outcome, duration_s: float, limit_s: float
+) -> Iterator[str]:
+    """Each way in which an outcome is not what the manifest says."""
+    if outcome.verdict == "error":
+        yield f"TLC could not check it: {outcome.message.splitlines()[0]}"
+        return
+    if outcome.verdict != configuration.expect:
+        yield f"expected {configuration.expect}, got {outcome.verdict}"
+    expected = configuration.distinct_states
+    if expected is not None and outcome.distinct_states != expected:
+        yield f"expected {expected} distinct states, got {outcome.distinct_states}"
+    if duration_s > limit_s:
+        yield f"took {duration_s:.0f} s, more than {limit_s:.0f} s ({configuration.time_class})"
+
+
+def table(results: Sequence[Result]) -> Table:
+    """One row per configuration; a row that differs from the manifest says how."""
+    shown = Table(title="Models checked by TLC", title_justify="left")
+    for name in ("model", "configuration", "verdict", "distinct states", "seconds", "as expected"):
+        shown.add_column(name, overflow="fold")
+    shown.columns[3].justify = shown.columns[4].justify = "right"
     for result in results:
-        if show or result.differences:
-            _explain(result)
-    unbroken = manifest.unbroken_properties() if whole else []
-    report.show(console, results, unbroken)
-    return 1 if unbroken or any(r.differences for r in results) else 0
+        configuration, states = result.configuration, result.outcome.distinct_states
+        wrong = escape("; ".join(result.differences))
+        shown.add_row(
+            configuration.model,
+            configuration.name,
+            escape(result.outcome.verdict),
+            "-" if states is None else f"{states:,}",
+            f"{result.duration_s:.1f}",
+            f"[red]NO: {wrong}" if wrong else "[green]yes",
+        )
+    return shown
+
+
+def summary(results: Sequence[Result], unbroken: Sequence[str]) -> list[str]:
+    """How many came out as expected, and how many broken configurations were caught."""
+    broken = [r for r in results if r.configuration.broken]
+    caught = [r for r in broken if not r.differences]
+    good = sum(not r.differences for r in results)
+    lines = [
+        f"{good} of {len(results)} configurations as expected",
+        f"{len(caught)} of {len(broken)} broken configurations violated as expected",
+    ]
+    return lines + [f"no broken configuration violates {name}: add one" for name in unbroken]
 
 
 if __name__ == "__main__":

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from specs import check as command
-from specs.tools import check, report, tlc
-from specs.tools.manifest import SIZES, Configuration, Manifest, load
-from specs.tools.output import Outcome
+from specs import check, tlc
+from specs.manifest import SIZES, Configuration, Manifest, load
+from specs.tlc import Outcome
 
 MODEL = {
     "name": "M",
@@ -84,7 +83,7 @@ def test_an_unknown_field_is_an_error(tmp_path: Path) -> None:
 
 
 def differences(configuration: Configuration, outcome: Outcome, duration_s: float = 1) -> str:
-    return "; ".join(check._differences(configuration, outcome, duration_s, limit_s=10))
+    return "; ".join(check.differences(configuration, outcome, duration_s, limit_s=10))
 
 
 def test_every_difference_is_told(manifest: Manifest) -> None:
@@ -104,7 +103,7 @@ def test_summary_counts_the_broken_ones(manifest: Manifest) -> None:
         check.Result(good, Outcome("pass", 7), 1, ()),
         check.Result(bad, Outcome("pass", 7), 1, ("expected violation of I, got pass",)),
     ]
-    assert report.summary(results, ["M/J"]) == [
+    assert check.summary(results, ["M/J"]) == [
         "1 of 2 configurations as expected",
         "0 of 1 broken configurations violated as expected",
         "no broken configuration violates M/J: add one",
@@ -122,13 +121,13 @@ def test_the_real_manifest_is_whole() -> None:
 
 
 def test_print_config() -> None:
-    result = CliRunner().invoke(command.main, ["--only", "Prefetch/sealed", "--print-config"])
+    result = CliRunner().invoke(check.main, ["--only", "Prefetch/sealed", "--print-config"])
     assert result.exit_code == 0
     assert "INVARIANT OrderedReads" in result.output
 
 
 def test_a_name_that_matches_nothing_is_an_error() -> None:
-    result = CliRunner().invoke(command.main, ["--only", "NoSuchModel"])
+    result = CliRunner().invoke(check.main, ["--only", "NoSuchModel"])
     assert result.exit_code == 2
     assert "NoSuchModel" in result.output
 
@@ -141,7 +140,7 @@ def test_a_missing_jar_is_explained(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
 @pytest.mark.tlc
 def test_prefetch_shown_at_once_is_caught_with_a_readable_trace() -> None:
-    result = CliRunner().invoke(command.main, ["--only", "Prefetch/shown-at-once", "--show"])
+    result = CliRunner().invoke(check.main, ["--only", "Prefetch/shown-at-once", "--show"])
     assert result.exit_code == 0, result.output
     assert "violation of OrderedReads" in result.output
     assert "Poll" in result.output

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from specs.tools.outcomes import lost_switches, with_outcomes
+from specs.store_order import lost_switches, with_outcomes
 
 IDS = [["n0.a", 1]]
 

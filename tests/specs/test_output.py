@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from specs.tools import counterexample, values
-from specs.tools.output import Outcome, parse
+from specs import counterexample
+from specs.tlc import Outcome, parse
 
 
 def message(code: int, text: str, severity: int = 0) -> str:
@@ -81,19 +81,19 @@ def test_no_verdict_at_all_is_an_error() -> None:
     ],
 )
 def test_values(text: str, written: str) -> None:
-    assert values.write(values.parse(text)) == written
+    assert counterexample.write(counterexample.parse(text)) == written
 
 
 @pytest.mark.parametrize("text", ["", "<<1", "[a |->", "[a b]"])
 def test_what_is_no_value(text: str) -> None:
     with pytest.raises(ValueError, match="TLA"):
-        values.parse(text)
+        counterexample.parse(text)
 
 
 def test_changes_name_the_part_that_changed() -> None:
-    old = values.parse("(a :> [n |-> 0, m |-> 1] @@ b :> 2)")
-    new = values.parse("(a :> [n |-> 5, m |-> 1] @@ c :> 3)")
-    assert list(values.changes("view", old, new)) == [
+    old = counterexample.parse("(a :> [n |-> 0, m |-> 1] @@ b :> 2)")
+    new = counterexample.parse("(a :> [n |-> 5, m |-> 1] @@ c :> 3)")
+    assert list(counterexample.changes("view", old, new)) == [
         ("view[a].n", "5"),
         ("view[c]", "3"),
         ("view[b]", "(gone)"),

@@ -13,8 +13,8 @@ from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.core.strategy import Context
 from simulation.judge import simulate
 from simulation.scenario import Scenario
-from specs.tools.traces import FIELDS, Trace
-from specs.tools.validate import validate
+from specs.trace import validate
+from specs.translation import FIELDS, Trace
 
 Events = list[dict[str, Any]]
 

@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from specs.tools.ordering import in_store_order
-from specs.tools.traces import Trace, TraceError, config_text, module_text, read
-from specs.tools.validate import validate
-from specs.trace import main
+from specs.store_order import in_store_order
+from specs.trace import main, validate
+from specs.translation import Trace, TraceError, config_text, module_text, read
 
 FOLDER = Path(__file__).parent / "traces"
 CONFLICT = "seal-conflict-commits"

@@ -8,7 +8,7 @@ import pytest
 from leaderless.core.strategy import Identity
 from leaderless.runtime.settings import parse
 from leaderless.runtime.trace_file import trace_to
-from specs.tools.traces import read
+from specs.translation import read
 
 
 def identity(node: str, life: str) -> Identity:

@@ -83,6 +83,9 @@ def read(lines: Iterable[str]) -> Trace:
     return Trace(segments_per_run, tuple(_event(i, t) for i, t in enumerate(texts[1:], start=2)))
 
 
+_SILENT = ""  # the incarnation of a life of which a trace says nothing
+
+
 def _writer(writer: str) -> tuple[str, str]:
     life, _, lane = writer.partition("/")
     node, _, incarnation = life.rpartition(".")
@@ -102,14 +105,12 @@ class _Translator:
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        self.nodes = sorted({e["node"] for e in trace.events} | self._named("to"))
+        asked = {e["to"] for e in trace.events if "to" in e}
+        self.nodes = sorted({e["node"] for e in trace.events} | asked)
         self.keys = sorted(set(self._keys()))
         self._ranks = self._incarnation_ranks()
         claims = {e["epoch"] for e in trace.events if e["step"] == "Claim"}
         self._claims = {epoch: rank for rank, epoch in enumerate(sorted(claims), start=1)}
-
-    def _named(self, field: str) -> set[str]:
-        return {e[field] for e in self.trace.events if field in e}
 
     def _keys(self) -> Iterable[str]:
         for event in self.trace.events:
@@ -128,6 +129,8 @@ class _Translator:
         for event in self.trace.events:
             if event["step"] == "Restart":
                 ranks = found[event["node"]]
+                if not ranks:
+                    ranks[_SILENT] = 0  # it restarted before it ever sent
                 ranks.setdefault(str(event["incarnation"]), len(ranks))
             elif event["step"] == "Send":
                 node, incarnation = _writer(event["id"][0])
@@ -137,19 +140,11 @@ class _Translator:
 
     @property
     def last_incarnation(self) -> int:
+        """More than the number of any life that was traced."""
         return max((len(ranks) for ranks in self._ranks.values()), default=1)
 
     def _rank(self, node: str, incarnation: str) -> int:
-        ranks = self._ranks.get(node, {})
-        first_is_restart = self._first_life_is_silent(node)
-        return ranks.get(incarnation, self.last_incarnation) + first_is_restart
-
-    def _first_life_is_silent(self, node: str) -> int:
-        """1 when the node restarted before it ever sent: its first life has no number."""
-        for event in self.trace.events:
-            if event["node"] == node and event["step"] in ("Send", "Restart"):
-                return int(event["step"] == "Restart")
-        return 0
+        return self._ranks.get(node, {}).get(incarnation, self.last_incarnation)
 
     def id(self, id_: Sequence[Any]) -> str:
         node, incarnation = _writer(id_[0])

@@ -1,4 +1,12 @@
-"""The order in which a trace's events happened in the store, from what the events say themselves.
+"""A trace as HeadLog needs it: with the outcomes that a node could not write, in the order of the store.
+
+**Outcomes.** A node writes `Try` when it sends a cas of the head. An answer in time becomes Commit, Conflict
+or Unknown. But the node may learn of a newer head before the answer, by a poll's read or a peer's answer, and
+then its cas no longer matters; or it is killed. For the log the outcome is unknown then: the cas may have
+happened, and other nodes may have seen it. So an Unknown is put before that event. And a read that was under
+way when the cas was refused says nothing new: it is left out.
+
+**Order.** The order in which a trace's events happened in the store, from what the events say themselves.
 
 A node writes an event when an answer reaches it; another node may have seen the effect before: (1) n0's
 cas is accepted, (2) n1 reads the head with n0's entry in it, (3) n0 gets its answer. Lines 2 and 3 then
@@ -14,16 +22,83 @@ Everything else keeps its place. (Sorting by version alone would be wrong: most 
 
 from __future__ import annotations
 
-import heapq
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from graphlib import CycleError, TopologicalSorter
+from heapq import heappop, heappush
+from itertools import chain, pairwise
 from typing import Any, TypeAlias
 
-from specs.tools.traces import Event
+from specs.translation import Event
 
+Numbered: TypeAlias = tuple[int, Event]  # with its number in the trace, from 0
 Version: TypeAlias = tuple[int, int]  # epoch, length; a fence makes (epoch, -1)
-Edges: TypeAlias = dict[int, set[int]]
+ENDS = ("Commit", "Conflict", "Unknown")
+LEARNS = ("Refresh", "Answered")
+
+
+class _Node:
+    """What one node tried last, and which head it knows."""
+
+    def __init__(self) -> None:
+        self.tried: list[Any] | None = None
+        self.known: tuple[int, int] | None = None  # epoch, length
+        self.refused = False
+        self.unanswered = False
+
+    def take(self, number: int, event: Event) -> Iterator[Numbered]:
+        step = event["step"]
+        version = (event["epoch"], event["length"]) if step in LEARNS else None
+        if version is not None and version == self.known and self.refused:
+            return
+        if self.tried is not None and (step == "Restart" or version not in (None, self.known)):
+            yield number, {"step": "Unknown", "node": event["node"], "ids": self.tried}
+            self.tried = None
+        if step == "Try" and self.unanswered and self.known:
+            # asked again before any read: as if it had read the very head that it asked with
+            epoch, length = self.known
+            read = {"step": "Refresh", "node": event["node"], "length": length, "epoch": epoch}
+            yield number, read
+        yield number, event
+        self._note(step, event, version)
+
+    def _note(self, step: str, event: Event, version: tuple[int, int] | None) -> None:
+        if step == "Try":
+            self.tried, self.unanswered = event["ids"], False
+        elif step in ENDS:
+            self.tried = None
+            self.refused, self.unanswered = step == "Conflict", step == "Unknown"
+        elif step == "Restart":
+            self.__init__()  # type: ignore[misc]  # a new life
+        if step == "Commit" and event["entries"] and self.known:
+            self.known = (self.known[0], event["entries"][-1]["slot"] + 1)
+        elif version is not None:
+            self.known, self.refused, self.unanswered = version, False, False
+
+
+def lost_switches(events: Sequence[Event]) -> tuple[int, ...]:
+    """The epochs that a fence or unfence tried to begin, and nobody heard that one did."""
+    tried = {event["epoch"] for event in events if event["step"] == "TrySwitch"}
+    heard = {event["epoch"] for event in events if event["step"] in ("Fence", "Unfence")}
+    return tuple(sorted(tried - heard))
+
+
+def with_outcomes(events: Sequence[Event]) -> list[Numbered]:
+    """The events with what is missing, each with the number of the event that it belongs to.
+
+    The attempts themselves are left out: the model has a cas only once its outcome counts.
+    """
+    nodes: dict[str, _Node] = {}
+    return [
+        (at, taken)
+        for number, event in enumerate(events)
+        for at, taken in nodes.setdefault(event["node"], _Node()).take(number, event)
+        if taken["step"] not in ("Try", "TrySwitch")
+    ] + [
+        (len(events) - 1, {"step": "Unknown", "node": name, "ids": node.tried})
+        for name, node in nodes.items()
+        if node.tried is not None
+    ]
 
 
 class _Heads:
@@ -124,27 +199,21 @@ def in_store_order(events: Sequence[Event]) -> list[int]:
 
     Events that contradict each other stay in the order given: following them will then fail.
     """
-    edges: Edges = defaultdict(set)
-    for source in (
-        _own_order(events),
-        _Heads(events).edges(),
-        _hand_overs(events),
-        _claims(events),
+    sorter = TopologicalSorter[int](dict.fromkeys(range(len(events)), ()))
+    for before, after in chain(
+        _own_order(events), _Heads(events).edges(), _hand_overs(events), _claims(events)
     ):
-        for before, after in source:
-            if before != after:
-                edges[before].add(after)
-    waits_for = [0] * len(events)
-    for afters in edges.values():
-        for after in afters:
-            waits_for[after] += 1
-    ready = [number for number, count in enumerate(waits_for) if count == 0]
+        if before != after:
+            sorter.add(after, before)
+    try:
+        sorter.prepare()
+    except CycleError:
+        return list(range(len(events)))
+    ready: list[int] = []
     order = []
-    while ready:
-        number = heapq.heappop(ready)
-        order.append(number)
-        for after in edges[number]:
-            waits_for[after] -= 1
-            if waits_for[after] == 0:
-                heapq.heappush(ready, after)
-    return order if len(order) == len(events) else list(range(len(events)))
+    while sorter.is_active():
+        for number in sorter.get_ready():
+            heappush(ready, number)
+        order.append(heappop(ready))
+        sorter.done(order[-1])
+    return order

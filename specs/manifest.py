@@ -8,16 +8,17 @@ the base's. So a broken configuration states only what it breaks and the propert
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-SPECS_DIR = Path(__file__).resolve().parent.parent
+SPECS_DIR = Path(__file__).resolve().parent
 MANIFEST = SPECS_DIR / "manifest.json"
 PASS = "pass"
 VIOLATION = "violation of "
 SIZES = ("small", "medium")
+_RELATIONS = ("base", "violates", "temporal")  # how one differs from its base
 
 
 @dataclass(frozen=True)
@@ -100,22 +101,17 @@ def _merge(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _configuration(model: Mapping[str, Any], fields: dict[str, Any]) -> Configuration:
-    for name in ("base", "violates", "temporal"):
-        fields.pop(name, None)
-    fields["module"] = SPECS_DIR / model["folder"] / f"{fields['module']}.tla"
-    for name in ("invariants", "properties"):
-        fields[name] = tuple(fields.get(name, ()))
-    return Configuration(model=model["name"], **fields)
-
-
-def _configurations(model: Mapping[str, Any]) -> list[Configuration]:
+def _configurations(model: Mapping[str, Any]) -> Iterator[Configuration]:
     shared = {"module": model["module"], "deadlock": model["deadlock"], "time_class": "instant"}
     resolved: dict[str, dict[str, Any]] = {}
     for own in model["configurations"]:
         base = resolved[own["base"]] if "base" in own else shared
         resolved[own["name"]] = _merge(base, own)
-    return [_configuration(model, dict(fields)) for fields in resolved.values()]
+        fields = {k: v for k, v in resolved[own["name"]].items() if k not in _RELATIONS}
+        fields["module"] = SPECS_DIR / model["folder"] / f"{fields['module']}.tla"
+        for name in ("invariants", "properties"):
+            fields[name] = tuple(fields.get(name, ()))
+        yield Configuration(model=model["name"], **fields)
 
 
 def load(path: Path = MANIFEST) -> Manifest:
