@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from leaderless.core.machine import STORE_TIMEOUT_S, Machine
+from leaderless.core.machine import Machine
 from leaderless.core.strategies import STRATEGIES
 from leaderless.core.strategy import Clock, Context, Identity, Options, Strategy
 from leaderless.runtime.session import Session
@@ -41,14 +41,14 @@ def new_session(
     strategy: str | StrategyMaker,
     incarnation: int = 1,
     options: Options | None = None,
-    store_timeout_s: float = STORE_TIMEOUT_S,
 ) -> Session:
     """A session that has not seen `init` yet; `strategy` is a name or makes one."""
     make = STRATEGIES[strategy] if isinstance(strategy, str) else strategy
 
     def start(identity: Identity) -> Machine:
-        clock = Clock()
-        made = make(Context(identity, clock, options or Options()))
-        return Machine(made, store_timeout_s, clock, calls_from=CALLS_PER_START * incarnation)
+        clock, chosen = Clock(), options or Options()
+        made = make(Context(identity, clock, chosen))
+        timeout_s = chosen.limits.store_timeout_s
+        return Machine(made, timeout_s, clock, calls_from=CALLS_PER_START * incarnation)
 
     return Session(start, f"i{incarnation}")

@@ -9,7 +9,8 @@ from bisect import bisect_right
 from typing import Any, NamedTuple
 
 from leaderless.core.headlog.compaction import CLAIM
-from leaderless.core.lease import LEASE_S, NEVER_TAKEN
+from leaderless.core.lease import NEVER_TAKEN
+from leaderless.core.limits import Limits
 from leaderless.wire.errors import ErrorCode
 
 HEAD = "head"
@@ -47,11 +48,14 @@ class Asked(NamedTuple):
 class Oracle:
     """What is in the log, since when, and who was told what.
 
-    `freshness_s` as the nodes have it; `evicts`: their memory is so small that a poll may stop at the end of
-    what it read back from the store, and leave the rest to the next one.
+    `freshness_s` and `lease_s`: as the nodes have them. `evicts`: their memory is so small that a poll may
+    stop at the end of what it read back from the store, and leave the rest to the next one.
     """
 
-    def __init__(self, freshness_s: float, evicts: bool = False) -> None:
+    def __init__(
+        self, freshness_s: float, evicts: bool = False, lease_s: float = Limits().lease_s
+    ) -> None:
+        self._lease_s = lease_s
         self.entries: list[Entry] = []
         self.messages: dict[str, list[Any]] = {}
         self._freshness_s = freshness_s
@@ -88,7 +92,7 @@ class Oracle:
             return
         text = f"{old} became {new} after {stood_s:.3f} s"
         require(new["epoch"] > old["epoch"], "OneLiveClaim", f"no epoch of its own: {text}")
-        free = old["owner"] is None or stood_s >= LEASE_S
+        free = old["owner"] is None or stood_s >= self._lease_s
         require(free, "OneLiveClaim", f"taken from the living: {text}")
 
     def _head_changed(self, old: Any, new: Any, now_s: float) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from bench.nemesis.partition import REAL_SHAPES, SHAPES
 from bench.nemesis.targets import MIXED
 from bench.options import TestOptions
+from leaderless.core.limits import Limits
 from leaderless.core.strategy import Options
 from runs.faults.names import FAULTS
 
@@ -103,15 +104,15 @@ class Scenario:
         return Options(
             freshness_s=self.freshness_ms / 1000,
             combine=self.combine,
-            memory_bytes=self.memory_kib * 1024,
-            lanes=self.lanes,
+            limits=Limits(
+                lanes=self.lanes,
+                seal_entries=self.seal_entries,
+                seal_bytes=self.seal_bytes,
+                segments_per_run=self.segments_per_run,
+                memory_bytes=self.memory_kib * 1024,
+                store_timeout_s=self.store_timeout_ms / 1000,
+            ),
         )
-
-    @property
-    def limits(self) -> dict[str, int]:
-        """The node's limits, for `simulation.limits.small_limits`."""
-        names = ("seal_entries", "seal_bytes", "segments_per_run")
-        return {name: getattr(self, name) for name in names}
 
     def options(self) -> dict[str, Any]:
         """All options by name, the seed first."""

@@ -16,15 +16,14 @@ from bench.hosts import OnFailure, OnLine
 from bench.loop import VirtualLoop
 from bench.nemesis.fault import Fault
 from bench.net import Network, latency
-from bench.run import MakeHosts, Outcome, Run
+from bench.run import MakeHosts, Run
 from bench.services import default_services
 from bench.services.consistency import Consistency
 from leaderless.core.headlog.head import REGISTER as HEAD
-from leaderless.core.headlog.producer import COMMITS_IDLE_S
+from leaderless.core.limits import Limits
 from simulation.convergence import Epilogue
 from simulation.files import Ledger
 from simulation.hosts import SimulatedHost, SimulatedHosts, Think
-from simulation.limits import small_limits
 from simulation.nodes import MakeSpeaker, StrategyMaker, new_session
 from simulation.omit import Acts, OmittingFault, OmittingGenerator
 from simulation.oracle import Asked, Body, Oracle, require
@@ -72,7 +71,11 @@ class World(Run):
         self.journal_file = journal_file or Ledger(keep=keep)
         has_oracle = scenario.strategy == "leaderless" and speaker is None
         evicts = scenario.memory_kib < EVICTS_BELOW_KIB
-        oracle = Oracle(scenario.freshness_ms / 1000, evicts) if has_oracle else None
+        oracle = (
+            Oracle(scenario.freshness_ms / 1000, evicts, scenario.node_options.limits.lease_s)
+            if has_oracle
+            else None
+        )
         self.acts, self.fault_acts = Acts(scenario.omit), Acts(scenario.omit_faults)
         self.hosts: dict[str, SimulatedHost] = {}
         self.watch = Watch(scenario.node_names, self.loop.now_ns, self._is_alive, oracle)
@@ -98,11 +101,6 @@ class World(Run):
         """How long the run has taken on its own clock."""
         return self.loop.now_ns() / NS
 
-    def execute(self) -> Outcome:
-        """As `Run.execute`, with the scenario's limits."""
-        with small_limits(**self.scenario.limits):
-            return super().execute()
-
     # ------------------------------------------------------------ what it is made of
 
     def _build_workload(self, setting: Setting) -> Workload:
@@ -112,8 +110,7 @@ class World(Run):
         return replace(workload, generator=generator, final_limit_s=FINAL_LIMIT_S)
 
     def _new_session(self, _name: str, incarnation: int) -> Any:
-        timeout_s = self.scenario.store_timeout_ms / 1000
-        return new_session(self._make, incarnation, self.scenario.node_options, timeout_s)
+        return new_session(self._make, incarnation, self.scenario.node_options)
 
     def _hosts_maker(self, make: MakeSpeaker) -> MakeHosts:
         def make_hosts(on_line: OnLine, _on_failure: OnFailure) -> SimulatedHosts:
@@ -176,7 +173,9 @@ class World(Run):
         patience_s = self.scenario.recovery_time_s
         epilogue.probe()
         self._wait_for(epilogue, patience_s, "a probe")
-        self._sleep(2 * COMMITS_IDLE_S)  # committed offsets that waited for a batch are in the log
+        self._sleep(
+            2 * Limits().commits_idle_s
+        )  # committed offsets that waited for a batch are in the log
         keys = sorted({"probe"} | {op.value[0][1] for op in self.recorder.ops if op.f == "send"})
         epilogue.read(keys)
         self._wait_for(epilogue, patience_s, "a poll")

@@ -1,37 +1,26 @@
 """A short log, a store that checks every change made to it, and nodes that compact or read it."""
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any
-from unittest.mock import patch
 
 import orjson
 
 from leaderless.core.coordination import TOMBSTONE
-from leaderless.core.headlog import compaction, head
 from leaderless.core.headlog.compaction import Compactor
 from leaderless.core.headlog.head import EMPTY, Entry, Head, decode, segment_of
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.headlog.runs import COMPACTED, EMPTY_INDEX
+from leaderless.core.limits import Limits
 from leaderless.core.messages import Outcome, Put, StoreOp
 from leaderless.store.memory import MemoryStore
 from tests.driver import Driver
 
-SEAL_ENTRIES, SEGMENTS_PER_RUN = 2, 2
 ENTRIES = 11  # five segments and a tail of one: two runs and a segment
 RUNS, CURSOR = 2, 4
 KEYS = ("j", "k", "l")
 SOUND: set[object] = set()  # states of the store that were read already, in any test
 UNBOUNDED = 1 << 30
-
-
-@contextmanager
-def small_limits() -> Iterator[None]:
-    """Segments of two entries and runs of two segments."""
-    with ExitStack() as limits:
-        limits.enter_context(patch.object(head, "SEAL_ENTRIES", SEAL_ENTRIES))
-        limits.enter_context(patch.object(compaction, "SEGMENTS_PER_RUN", SEGMENTS_PER_RUN))
-        yield
+SMALL = Limits(seal_entries=2, segments_per_run=2, memory_bytes=UNBOUNDED)
 
 
 def entry_of(slot: int) -> Entry:
@@ -58,7 +47,7 @@ def messages_of(entries: int) -> dict[str, list[str]]:
 def reader_of(store: MemoryStore, bytes_max: int = UNBOUNDED) -> tuple[Driver, Replica]:
     """A node that only reads, and has read nothing yet."""
     driver = Driver(store.apply)
-    return driver, Replica(driver.clock, "reader", [], bytes_max)
+    return driver, Replica(driver.clock, "reader", [], replace(SMALL, memory_bytes=bytes_max))
 
 
 class CheckedStore(MemoryStore):
@@ -76,10 +65,10 @@ class CheckedStore(MemoryStore):
         value = self.registers.get("head")
         log: Head = decode(value) if value else EMPTY
         for slot in range(self.entries, entries):
-            if log.full:
+            if log.full(SMALL):
                 segment = {"base": log.base, "entries": log.tail}
                 super().apply(Put(segment_of(log.sealed), segment))
-            log = log.with_entries([entry_of(slot)], 1, "n9")
+            log = log.with_entries([entry_of(slot)], 1, "n9", SMALL)
         super().apply(Put("head", log.value))
         self.entries = entries
 
@@ -124,7 +113,7 @@ class Worker(Driver):
 
     def __init__(self, store: CheckedStore, name: str) -> None:
         super().__init__(store.apply)
-        replica = Replica(self.clock, name, [], UNBOUNDED)
+        replica = Replica(self.clock, name, [], SMALL)
         self.call(replica.refresh())
         self.start(Compactor(self.clock, replica, name).consider())
 

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from leaderless.core.messages import Outcome, StoreAnswer, StoreCall, StoreOp, Unknown
-from leaderless.core.process import Process, Processes
+from leaderless.core.process import Process
+from leaderless.core.scheduler import Scheduler
 from leaderless.core.strategy import Clock
 
 Apply = Callable[[StoreOp], Outcome]
@@ -25,7 +26,7 @@ class Driver:
         self.calls: list[StoreCall] = []  # under way, oldest first
         self.late: list[StoreOp] = []  # whose callers gave up, and which may arrive yet
         self._apply = apply
-        self._processes = Processes(timeout_s=1.0)
+        self._processes = Scheduler(timeout_s=1.0)
 
     @property
     def running(self) -> bool:

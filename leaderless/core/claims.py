@@ -10,10 +10,10 @@ An operator who has removed the cause revives it by writing the register anew, w
 `task`: `owner` null, `failures` 0, `dead` false. It must keep `epoch`, or workers of old epochs count again.
 """
 
-from collections.abc import Generator
 from typing import Any
 
 from leaderless.core.lease import Lease
+from leaderless.core.process import Process
 from leaderless.core.strategy import Clock
 
 FAILURES_MAX = 5
@@ -22,10 +22,12 @@ FIRST_TASK = {"task": 0, "failures": 0, "dead": False}
 
 
 class Claims:
-    """Claims of one worker on the tasks of one register; `worker` is unique to this start of the node."""
+    """Claims of one worker on the tasks of one register; `worker` is unique to this start of the
+    node; `lease_s`: see `Lease`.
+    """
 
-    def __init__(self, clock: Clock, register: str, worker: str) -> None:
-        self._lease = Lease(clock, register, worker)
+    def __init__(self, clock: Clock, register: str, worker: str, lease_s: float) -> None:
+        self._lease = Lease(clock, register, worker, lease_s)
 
     @property
     def epoch(self) -> int:
@@ -33,7 +35,7 @@ class Claims:
         epoch: int = self._lease.held["epoch"]
         return epoch
 
-    def claim(self) -> Generator[Any, Any, int | None]:
+    def claim(self) -> Process[int | None]:
         """Claim the current task; returns its number, None when a live worker has it or it is dead."""
         state = FIRST_TASK | (yield from self._lease.seek())
         crashed = state["owner"] is not None
@@ -46,11 +48,11 @@ class Claims:
         task: int = state["task"]
         return task
 
-    def beat(self) -> Generator[Any, Any, None]:
+    def beat(self) -> Process[None]:
         """Show that the worker is alive. Raises `LeaseLost` when it was taken for dead."""
         return self._lease.beat()
 
-    def release(self, done: bool) -> Generator[Any, Any, None]:
+    def release(self, done: bool) -> Process[None]:
         """Give the task back, `done` or failed; a claim that was lost meanwhile is left alone."""
         state = self._lease.held
         notes = {"task": state["task"] + 1, "failures": 0} if done else _failed(state)

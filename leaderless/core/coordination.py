@@ -5,10 +5,11 @@ answer raises `StoreSilent`: whatever was under way may have happened.
 """
 
 from bisect import bisect_left
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from leaderless.core.messages import Cas, Failure, Get, Mismatch, Missing, Ok, Outcome, Put
+from leaderless.core.process import Process, call
 
 TOMBSTONE = {"deleted": True}  # the stores have no delete
 ATTEMPTS = 3  # of a second each: with the call before them, inside a client's patience of five
@@ -26,10 +27,10 @@ def failure_of(error: Exception) -> Failure:
     return Failure("crash", f"{type(error).__name__}: {error}")
 
 
-def read(register: str) -> Generator[Any, Any, Any]:
+def read(register: str) -> Process[Any]:
     """The value of a register, None when it is missing."""
     for _ in range(ATTEMPTS):
-        outcome: Outcome = yield Get(register)
+        outcome: Outcome = yield from call(Get(register))
         match outcome:
             case Ok(value):
                 return value
@@ -38,29 +39,29 @@ def read(register: str) -> Generator[Any, Any, Any]:
     raise StoreSilent(f"{register!r} could not be read: the store did not answer {ATTEMPTS} times")
 
 
-def create(register: str, value: Any) -> Generator[Any, Any, None]:
+def create(register: str, value: Any) -> Process[None]:
     """Make a register that never changes: it exists when this ends, whoever made it."""
     for _ in range(ATTEMPTS):
-        outcome: Outcome = yield Cas(register, None, value, create=True)
+        outcome: Outcome = yield from call(Cas(register, None, value, create=True))
         if isinstance(outcome, Ok | Mismatch):
             return
     raise StoreSilent(f"{register!r} could not be made: the store did not answer {ATTEMPTS} times")
 
 
-def raise_to(register: str, target: int, known: int | None = None) -> Generator[Any, Any, int]:
+def raise_to(register: str, target: int, known: int | None = None) -> Process[int]:
     """Raise a register to at least `target`; it never goes back, whichever answers get lost.
 
     `known` is a value that it had once, None if it may be missing; returns the one that it has now.
     """
     while known is None or known < target:
-        outcome = yield Cas(register, known, target, create=known is None)
+        outcome = yield from call(Cas(register, known, target, create=known is None))
         if isinstance(outcome, Ok):
             return target
         known = yield from read(register)
     return known
 
 
-def replace(register: str, old: Any, new: Any) -> Generator[Any, Any, bool]:
+def replace(register: str, old: Any, new: Any) -> Process[bool]:
     """Compare-and-set until the outcome is known: whether `old` (None: missing) became `new`, and stayed.
 
     Nobody else ever writes this `new`, and it never stood there before: so to find it after an unknown
@@ -68,7 +69,7 @@ def replace(register: str, old: Any, new: Any) -> Generator[Any, Any, bool]:
     """
     unsure = False
     for _ in range(ATTEMPTS):
-        outcome: Outcome = yield Cas(register, old, new, create=old is None)
+        outcome: Outcome = yield from call(Cas(register, old, new, create=old is None))
         match outcome:
             case Ok():
                 return True
@@ -78,7 +79,7 @@ def replace(register: str, old: Any, new: Any) -> Generator[Any, Any, bool]:
     raise StoreSilent(f"{register!r} may be replaced or not: no answer to {ATTEMPTS} attempts")
 
 
-def increment(register: str, by: str) -> Generator[Any, Any, int]:
+def increment(register: str, by: str) -> Process[int]:
     """Count one up, atomically; returns the new count, from 1, which nobody else is given.
 
     `by` names this very increment, or it would take another one's count for its own. One that got no
@@ -92,10 +93,10 @@ def increment(register: str, by: str) -> Generator[Any, Any, int]:
             return count
 
 
-def delete(register: str) -> Generator[Any, Any, None]:
+def delete(register: str) -> Process[None]:
     """Leave a tombstone in a register; it stands when this ends."""
     for _ in range(ATTEMPTS):
-        if isinstance((yield Put(register, TOMBSTONE)), Ok):
+        if isinstance((yield from call(Put(register, TOMBSTONE))), Ok):
             return
     raise StoreSilent(
         f"{register!r} could not be deleted: the store did not answer {ATTEMPTS} times"

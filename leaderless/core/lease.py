@@ -3,21 +3,18 @@
     REGISTER   {epoch, owner, beat, ...}      what else it holds are its users' notes (`claims`)
 
 Taking it raises `epoch`; its holder raises `beat` while it works. A holder that crashed is recognised by a
-register that stood still for LEASE_S of the watcher's own clock.
+register that stood still for `lease_s` seconds of the watcher's own clock.
 
 What this cannot give: that whom the lease was taken from has stopped. It may be slow, not dead. So whatever a
 holder does must be idempotent, or refused by its epoch: every lasting effect carries the epoch in the
 compare-and-set that makes it.
 """
 
-from collections.abc import Generator
 from typing import Any
 
 from leaderless.core.coordination import read, replace
-from leaderless.core.process import Sleep
+from leaderless.core.process import Process, Sleep
 from leaderless.core.strategy import Clock
-
-LEASE_S = 2.0
 
 State = dict[str, Any]
 NEVER_TAKEN: State = {"epoch": 0, "owner": None, "beat": 0}
@@ -35,10 +32,11 @@ class Lease:
     anybody else's.
     """
 
-    def __init__(self, clock: Clock, register: str, owner: str) -> None:
+    def __init__(self, clock: Clock, register: str, owner: str, lease_s: float) -> None:
         self._clock = clock
         self._register = register
         self._owner = owner
+        self._lease_s = lease_s
         self._held: State | None = None
 
     @property
@@ -47,33 +45,33 @@ class Lease:
         assert self._held is not None, f"{self._owner} does not hold {self._register}"
         return self._held
 
-    def seek(self) -> Generator[Any, Any, State]:
-        """What the register holds; with an owner in it, what it held LEASE_S ago.
+    def seek(self) -> Process[State]:
+        """What the register holds; with an owner in it, what it held `lease_s` ago.
 
         So `take` gets the lease of an owner only if the register has stood still since.
         """
         found: State = (yield from read(self._register)) or NEVER_TAKEN
         if found["owner"] is not None:
-            yield Sleep(self._clock.now + LEASE_S)
+            yield Sleep(self._clock.now + self._lease_s)
         return found
 
-    def take(self, found: State, **notes: Any) -> Generator[Any, Any, bool]:
+    def take(self, found: State, **notes: Any) -> Process[bool]:
         """Take what `seek` found, in a new epoch; False when somebody else has moved it since."""
         claim = {"epoch": found["epoch"] + 1, "owner": self._owner, "beat": 0}
         return (yield from self._replace(found, found | notes | claim))
 
-    def beat(self) -> Generator[Any, Any, None]:
+    def beat(self) -> Process[None]:
         """Show that the holder is alive. Raises `LeaseLost` when it was taken for dead."""
         held = self.held
         if not (yield from self._replace(held, held | {"beat": held["beat"] + 1})):
             raise LeaseLost(self._register)
 
-    def release(self, **notes: Any) -> Generator[Any, Any, None]:
+    def release(self, **notes: Any) -> Process[None]:
         """Give the lease back; one that was lost meanwhile is left alone."""
         yield from self._replace(self.held, self.held | notes | {"owner": None})
         self._held = None
 
-    def _replace(self, old: State, new: State) -> Generator[Any, Any, bool]:
+    def _replace(self, old: State, new: State) -> Process[bool]:
         before, self._held = (old if old["epoch"] else None), None
         if (yield from replace(self._register, before, new)):
             self._held = new

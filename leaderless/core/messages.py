@@ -7,6 +7,8 @@ per key; `Request` says whom to answer. Times are seconds of a clock that never 
 
 from typing import Any, NamedTuple
 
+Fields = dict[str, Any]  # of a step in a trace, by name
+
 
 class Request(NamedTuple):
     """Whom to answer: the sender of a message and its `msg_id`."""
@@ -96,7 +98,7 @@ class PeerAnswer(NamedTuple):
     """What a peer answered to the call numbered `call`; None when it refused or made no sense."""
 
     call: int
-    answer: "HandedOver | SendOk | None"
+    answer: "PeerReply | None"
 
 
 class StoreAnswer(NamedTuple):
@@ -213,6 +215,7 @@ class Failure(NamedTuple):
     text: str
 
 
+PeerReply = HandedOver | SendOk  # what a peer may answer
 Answer = SendOk | PollOk | CommitOffsetsOk | ListCommittedOffsetsOk | FenceOk | HandedOver | Failure
 
 
@@ -255,6 +258,13 @@ class Tell(NamedTuple):
     share: Share
 
 
+class Step(NamedTuple):
+    """A step of the protocol was done, as the model in `specs/HeadLog` names it: for a trace."""
+
+    name: str
+    fields: Fields
+
+
 RequestEvent = Send | Poll | CommitOffsets | ListCommittedOffsets | Fence | Unfence | HandOver
 Event = RequestEvent | Share | StoreAnswer | PeerAnswer | TimePassed
-Effect = Reply | StoreCall | PeerCall | Tell
+Effect = Reply | StoreCall | PeerCall | Tell | Step

@@ -1,44 +1,37 @@
-"""Protocol processes: sequential code without I/O.
+"""Protocol processes: sequential code without I/O, in the terms of structured concurrency.
 
-A process is a generator. It yields what it wants done and is resumed with the outcome:
+A process is a generator. It yields a trap, the scheduler handles it, and the process is resumed:
 
-    outcome = yield Get("head")                 # a store operation: resumed with an Outcome
-    yield Sleep(until)                          # resumed with None, not before `until`
-    outcomes = yield Together([p, q])           # child processes: resumed with their return values
-    answer = yield Ask("n1", question, 0.1)     # a peer: resumed with its answer, None without one in time
+    outcome = yield from call(Get("head"))      # a store operation: its Outcome
+    answer = yield from ask("n1", question, 0.1)  # a peer: its answer, None without one in time
+    results = yield from gather([p, q])         # child processes, side by side: what they return
+    yield Sleep(until)                          # resumed at `until`, not before
+    yield Wait(signal)                          # resumed when another process yields Notify(signal)
+    yield Spawn(process)                        # another process, on its own from now on
     yield Tell("n1", share)                     # a peer, one way: emitted, resumed at once
-    yield Wait(signal)                          # resumed when another process yields Fire(signal)
-    yield Start(process)                        # another process, on its own from now on
     yield Reply(request, SendOk(7))             # an answer: emitted, resumed at once
 
-so a protocol reads top to bottom, races included, while everything stays a value machine: no await, no
-clock, no thread. The idea is that of sans-I/O protocol code (h11, aioquic) with generators for the waiting.
-
-Laws: a call is answered once, by its answer or, after `timeout_s`, by `Unknown()`, whichever comes first;
-what comes later is dropped. Processes resume in the order in which their answers arrive. An exception of a
-child ends its parent's wait with the same exception, once.
+So a protocol reads top to bottom, races included, while everything stays a value machine: no await, no
+clock, no thread. The idea is that of sans-I/O protocol code (h11, aioquic) with generators for the waiting;
+"trap" is the word of curio and trio for what a coroutine yields to its scheduler.
 """
 
-import heapq
 from collections.abc import Generator, Iterable
-from typing import Any, NamedTuple, assert_never
+from typing import Any, NamedTuple, TypeVar
 
-from leaderless.core.coordination import failure_of
 from leaderless.core.messages import (
     Cas,
-    Effect,
     Get,
-    PeerAnswer,
-    PeerCall,
+    Outcome,
+    PeerReply,
     Put,
     Question,
     Reply,
-    Request,
-    StoreAnswer,
-    StoreCall,
+    StoreOp,
     Tell,
-    Unknown,
 )
+
+T = TypeVar("T")
 
 
 class Sleep(NamedTuple):
@@ -47,14 +40,14 @@ class Sleep(NamedTuple):
     until: float
 
 
-class Together(NamedTuple):
-    """Run child processes side by side and wait for all of them."""
+class Gather(NamedTuple):
+    """Run child processes side by side and wait for all of them; see `gather`."""
 
-    children: Iterable["Process"]
+    children: "Iterable[Process[Any]]"
 
 
 class Ask(NamedTuple):
-    """Ask a peer and wait for its answer, for `patience_s` at most."""
+    """Ask a peer and wait for its answer, for `patience_s` at most; see `ask`."""
 
     dest: str
     question: Question
@@ -62,13 +55,16 @@ class Ask(NamedTuple):
 
 
 class Signal:
-    """Something that happens once; whoever waits for it, before or after, goes on."""
+    """Something that happens once; a process that waits for it, before or after, goes on.
+
+    `waiting` belongs to the scheduler.
+    """
 
     __slots__ = ("fired", "waiting")
 
     def __init__(self) -> None:
         self.fired = False
-        self.waiting: list[_Running] = []
+        self.waiting: list[Any] = []
 
 
 class Wait(NamedTuple):
@@ -77,199 +73,41 @@ class Wait(NamedTuple):
     signal: Signal
 
 
-class Fire(NamedTuple):
-    """Let everybody go on who waits for the signal."""
+class Notify(NamedTuple):
+    """Fire the signal: every process that waits for it goes on."""
 
     signal: Signal
 
 
-class Start(NamedTuple):
+class Spawn(NamedTuple):
     """Run another process, which nobody waits for."""
 
-    process: "Process"
+    process: "Process[Any]"
 
 
-Wish = Get | Put | Cas | Ask | Sleep | Together | Wait | Fire | Start | Reply | Tell
-Process = Generator[Wish, Any, Any]
+Trap = Get | Put | Cas | Ask | Sleep | Gather | Wait | Notify | Spawn | Reply | Tell
+# What a process is resumed with depends on the trap, which a generator's type cannot say: so it is `Any`
+# here, and the functions below give it its type. `T` is what the process returns.
+Process = Generator[Trap, Any, T]
 
 
-class _Gathering:
-    """Collects what the children of one `Together` return, in their order."""
-
-    __slots__ = ("missing", "parent", "results")
-
-    def __init__(self, parent: "_Running", size: int) -> None:
-        self.parent: _Running | None = parent  # None once it was resumed
-        self.missing = size
-        self.results: list[Any] = [None] * size
-
-    def take_parent(self) -> "_Running":
-        """Whom to resume; nobody will be a second time."""
-        parent, self.parent = self.parent, None
-        assert parent is not None
-        return parent
+def call(op: StoreOp) -> Process[Outcome]:
+    """Carry out one store operation. It is never tried again here; `Unknown` means that it may have
+    happened, or may still happen."""
+    outcome: Outcome = yield op
+    return outcome
 
 
-_UNKNOWN = Unknown()
+def ask(dest: str, question: Question, patience_s: float) -> Process[PeerReply | None]:
+    """Ask the peer `dest`; None if it refused, or did not answer within `patience_s` seconds."""
+    answer: PeerReply | None = yield Ask(dest, question, patience_s)
+    return answer
 
 
-# Plain tuples, for these are made for every message.
-#
-# A process, to whom its result or its exception goes, and at which place there. An exception in the process
-# of a request answers the request; in one that nobody waits for it is a bug, and raised.
-_Running = tuple[Process, _Gathering | Request | None, int]
-# A process, the kind of event that may resume it (None: only time), and what it is resumed with when its
-# time has come.
-_Waiting = tuple[_Running, type | None, Any]
+def gather(children: Iterable[Process[T]]) -> Process[list[T]]:
+    """Run child processes side by side; returns what they return, in their order.
 
-
-class Processes:
-    """Runs processes; `take` hands over the effects they asked for.
-
-    `timeout_s`: how long a store call may take before its outcome is `Unknown`; `calls_from`: calls get
-    the numbers above it.
+    An exception of a child ends the wait with the same exception; the other children run on.
     """
-
-    def __init__(self, timeout_s: float, calls_from: int = 0) -> None:
-        self._timeout_s = timeout_s
-        self.now = 0.0
-        self._effects: list[Effect] = []
-        self._waiting: dict[int, _Waiting] = {}
-        self._ready: list[_Running] = []  # to be run when the current process waits
-        self._alarms: list[
-            tuple[float, int]
-        ] = []  # a heap; alarms of answered calls are dropped late
-        self._calls = calls_from
-
-    def take(self) -> list[Effect]:
-        """The effects since the last time; the list is the caller's."""
-        effects, self._effects = self._effects, []
-        return effects
-
-    @property
-    def deadline(self) -> float | None:
-        """When `expire` is next needed, or None."""
-        alarms, waiting = self._alarms, self._waiting
-        while alarms and alarms[0][1] not in waiting:
-            heapq.heappop(alarms)
-        return alarms[0][0] if alarms else None
-
-    def start(self, process: Process, request: Request | None = None) -> None:
-        """Run a new process until it waits; if it ever fails, that is the answer to `request`."""
-        running = process, request, 0
-        try:
-            for (
-                wish
-            ) in process:  # not `_run`: nobody wants a result, and its end costs no exception
-                if not self._grant(running, wish):
-                    break
-        except Exception as error:
-            self._failed(running, error)
-        self._run_ready()
-
-    def answer(self, answer: StoreAnswer | PeerAnswer) -> None:
-        """Resume the process that waits for this answer; nobody waiting means that it came too late."""
-        call, value = answer
-        waiting = self._waiting.get(call)
-        if waiting is not None and waiting[1] is type(answer):
-            self._resume(call, value)
-
-    def expire(self) -> None:
-        """Resume every process whose time has come: sleepers, and callers left without an answer."""
-        while (deadline := self.deadline) is not None and deadline <= self.now:
-            call = heapq.heappop(self._alarms)[1]
-            self._resume(call, self._waiting[call][2])
-
-    def _resume(self, call: int, value: Any) -> None:
-        self._run(self._waiting.pop(call)[0], value)
-        self._run_ready()
-
-    def _run_ready(self) -> None:
-        while self._ready:
-            ready, self._ready = self._ready, []
-            for running in ready:
-                self._run(running, None)
-
-    def _run(self, running: _Running, value: Any) -> None:
-        """Resume with a value, or raise an exception in the process, until it waits or ends."""
-        process = running[0]
-        try:
-            wish = process.throw(value) if isinstance(value, Exception) else process.send(value)
-            while self._grant(running, wish):
-                wish = process.send(None)
-        except StopIteration as stop:
-            self._ended(running, stop.value)
-        except Exception as error:
-            self._failed(running, error)
-
-    def _grant(self, running: _Running, wish: Wish) -> bool:
-        """Do what a process wishes; says whether it goes on at once."""
-        match wish:  # the most frequent first
-            case Reply():
-                self._effects.append(wish)
-                return True
-            case Cas() | Get() | Put():
-                call = self._wait(running, self.now + self._timeout_s, StoreAnswer, _UNKNOWN)
-                self._effects.append(StoreCall(call, wish))
-            case Ask(dest, question, patience_s):
-                call = self._wait(running, self.now + patience_s, PeerAnswer)
-                self._effects.append(PeerCall(call, dest, question))
-            case Wait(signal):
-                if signal.fired:
-                    return True
-                signal.waiting.append(running)
-            case Fire(signal):
-                self._fire(signal)
-                return True
-            case Start(other):
-                self._ready.append((other, None, 0))
-                return True
-            case Tell():
-                self._effects.append(wish)
-                return True
-            case Sleep(until):
-                self._wait(running, until)
-            case Together(children):
-                self._fork(running, list(children))
-            case _:
-                assert_never(wish)
-        return False
-
-    def _fire(self, signal: Signal) -> None:
-        signal.fired = True
-        self._ready.extend(signal.waiting)
-        signal.waiting.clear()
-
-    def _wait(
-        self, running: _Running, until: float, answer: type | None = None, late: Any = None
-    ) -> int:
-        """Park a process until its answer comes; at `until` it is resumed with `late`."""
-        self._calls += 1
-        self._waiting[self._calls] = running, answer, late
-        heapq.heappush(self._alarms, (until, self._calls))
-        return self._calls
-
-    def _fork(self, parent: _Running, children: list[Process]) -> None:
-        gathering = _Gathering(parent, len(children))
-        for place, child in enumerate(children):
-            self._run((child, gathering, place), None)
-        if not children:
-            self._run(parent, [])
-
-    def _ended(self, running: _Running, result: Any) -> None:
-        _, gathering, place = running
-        if isinstance(gathering, _Gathering) and gathering.parent is not None:
-            gathering.results[place] = result
-            gathering.missing -= 1
-            if not gathering.missing:
-                self._run(gathering.take_parent(), gathering.results)
-
-    def _failed(self, running: _Running, error: Exception) -> None:
-        match running[1]:
-            case Request() as request:
-                self._effects.append(Reply(request, failure_of(error)))
-            case _Gathering() as gathering:
-                if gathering.parent is not None:
-                    self._run(gathering.take_parent(), error)
-            case None:
-                raise error
+    results: list[T] = yield Gather(children)
+    return results

@@ -1,9 +1,10 @@
 """What a strategy is: a way to serve the four requests of a log with a compare-and-set store."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
-from leaderless.core.messages import Failure, Reply, RequestEvent, Share
+from leaderless.core.limits import Limits
+from leaderless.core.messages import Failure, Fields, Reply, RequestEvent, Share, Step
 from leaderless.core.process import Process
 
 
@@ -32,28 +33,36 @@ class Options(NamedTuple):
     """What may be chosen about a strategy.
 
     `freshness_s`: a view older than this is renewed before it answers a poll (0: polls are
-    linearizable). `combine`: whether batches may be handed over to another node. `memory_bytes`: about
-    how much of the log a node keeps in memory. `lanes`: how many batches a node has under way at most.
+    linearizable). `combine`: whether batches may be handed over to another node. `limits`: its bounds.
     """
 
     freshness_s: float = 0.09
     combine: bool = True
-    memory_bytes: int = 256 << 20
-    lanes: int = 4
+    limits: Limits = Limits()
 
 
-class Trace(Protocol):
-    """Takes a step of the protocol, to be checked against the model in `specs/HeadLog`."""
+class Trace:
+    """Collects the steps of the protocol, to be checked against the model in `specs/HeadLog`.
 
-    def __call__(
-        self, step: str, fields: Callable[..., dict[str, Any]] = dict, *of: object
-    ) -> None:
-        """`fields(*of)` makes the fields of the step; nobody listening means that it is never called."""
-        ...
+    A step is an effect: the machine takes the steps, and the runtime writes them. One that is not `on`
+    collects nothing.
+    """
 
+    __slots__ = ("_steps", "on")
 
-def untraced(step: str, fields: Callable[..., dict[str, Any]] = dict, *of: object) -> None:
-    """Nobody listens."""
+    def __init__(self, on: bool = False) -> None:
+        self.on = on
+        self._steps: list[Step] = []
+
+    def __call__(self, name: str, fields: Callable[..., Fields] = dict, *of: object) -> None:
+        """Add the step `name`; `fields(*of)` makes its fields, and is called only when the trace is on."""
+        if self.on:
+            self._steps.append(Step(name, fields(*of)))
+
+    def take(self) -> list[Step]:
+        """The steps since the last time; the list is the caller's."""
+        steps, self._steps = self._steps, []
+        return steps
 
 
 class Context(NamedTuple):
@@ -62,10 +71,10 @@ class Context(NamedTuple):
     identity: Identity
     clock: Clock
     options: Options
-    trace: Trace = untraced
+    trace: Trace = Trace()
 
 
-def not_supported(event: RequestEvent) -> Process:
+def not_supported(event: RequestEvent) -> Process[None]:
     """Refuse a request that a strategy does not serve."""
     text = f"this strategy does not serve {type(event).__name__}"
     yield Reply(event.request, Failure("not-supported", text))
@@ -74,7 +83,7 @@ def not_supported(event: RequestEvent) -> Process:
 class Strategy(Protocol):
     """Serves requests; one object lives as long as its node."""
 
-    def serve(self, event: RequestEvent) -> Process:
+    def serve(self, event: RequestEvent) -> Process[None]:
         """A process that ends after it has answered the request (see `leaderless.core.process`)."""
         ...
 

@@ -4,14 +4,15 @@ import gc
 import logging
 import secrets
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import anyio
 
 from leaderless.core.machine import Machine
+from leaderless.core.messages import Step
 from leaderless.core.strategies import STRATEGIES
-from leaderless.core.strategy import Clock, Context, Identity, untraced
+from leaderless.core.strategy import Clock, Context, Identity, Trace
 from leaderless.runtime.session import Session
 from leaderless.runtime.settings import Settings, parse
 from leaderless.runtime.stdio import serve
@@ -35,7 +36,9 @@ def main(arguments: Sequence[str] | None = None, program: str = "run.sh") -> int
     if sys.stdin is None or sys.stdout is None:  # their numbers would go to the next file opened
         log.error("stdin or stdout is closed; a node speaks through both")
         return UNUSABLE
-    session = Session(partial(_machine, settings), incarnation=secrets.token_urlsafe(6))
+    session = Session(
+        partial(_machine, settings), secrets.token_urlsafe(6), partial(_writer, settings)
+    )
     gc.freeze()  # what was imported lives as long as the node
     gc.set_threshold(20_000, 20, 50)
     try:
@@ -46,9 +49,14 @@ def main(arguments: Sequence[str] | None = None, program: str = "run.sh") -> int
 
 
 def _machine(settings: Settings, identity: Identity) -> Machine:
-    clock = Clock()
-    trace = trace_to(settings.trace, identity) if settings.trace else untraced
-    strategy = STRATEGIES[settings.strategy](Context(identity, clock, settings.options, trace))
-    return Machine(
-        strategy, settings.store_timeout_s, clock, calls_from=secrets.randbits(CALL_BITS)
-    )
+    clock, trace = Clock(), Trace(on=settings.trace is not None)
+    options = settings.options
+    strategy = STRATEGIES[settings.strategy](Context(identity, clock, options, trace))
+    calls_from = secrets.randbits(CALL_BITS)
+    return Machine(strategy, options.limits.store_timeout_s, clock, calls_from, trace)
+
+
+def _writer(settings: Settings, identity: Identity) -> Callable[[Step], None] | None:
+    if settings.trace is None:
+        return None
+    return trace_to(settings.trace, identity, settings.options.limits.segments_per_run)

@@ -16,6 +16,7 @@ from leaderless.core.messages import (
     PeerCall,
     Reply,
     Request,
+    Step,
     StoreAnswer,
     StoreCall,
     Tell,
@@ -30,6 +31,7 @@ from leaderless.wire.errors import ErrorCode
 log = logging.getLogger("leaderless")
 
 Body = dict[str, Any]
+WriteStep = Callable[[Step], None]
 
 ENVELOPE_BYTES = 96  # what a line has around its payload, at least
 
@@ -37,12 +39,19 @@ ENVELOPE_BYTES = 96  # what a line has around its payload, at least
 class Session:
     """A node from its first line to its last.
 
-    `start` makes the machine once `init` has told who the node is; `incarnation` is a string that no two
-    starts of a node share.
+    `start` makes the machine once `init` has said who the node is; `incarnation` is a string that no two
+    starts of a node share. `trace` makes, for a node, what takes the steps of its protocol.
     """
 
-    def __init__(self, start: Callable[[Identity], Machine], incarnation: str) -> None:
+    def __init__(
+        self,
+        start: Callable[[Identity], Machine],
+        incarnation: str,
+        trace: Callable[[Identity], WriteStep | None] | None = None,
+    ) -> None:
         self._start = start
+        self._trace = trace
+        self._write_step: WriteStep | None = None
         self._incarnation = incarnation
         self._identity: Identity | None = None
         self._machine: Machine | None = None
@@ -139,6 +148,7 @@ class Session:
         if self._identity is None:
             self._identity, self._node = identity, node
             self._machine = self._start(identity)
+            self._write_step = self._trace(identity) if self._trace else None
         if identity == self._identity:  # a repeated init is answered again, and changes nothing
             self._send(request.src, {"type": "init_ok", "in_reply_to": request.msg_id})
         else:
@@ -162,6 +172,10 @@ class Session:
                     dest, body = effect.dest, bodies.question_of(effect)
                 case Tell():
                     dest, body = effect.dest, bodies.body_of_share(effect.share)
+                case Step():
+                    if self._write_step:
+                        self._write_step(effect)
+                    continue
                 case _:
                     assert_never(effect)
             self._send(dest, body)

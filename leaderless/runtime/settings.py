@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from math import inf
 from pathlib import Path
 
-from leaderless.core.machine import STORE_TIMEOUT_S
+from leaderless.core.limits import Limits
 from leaderless.core.strategies import DEFAULT, STRATEGIES
 from leaderless.core.strategy import Options
 
@@ -18,7 +18,6 @@ class Settings:
 
     strategy: str
     options: Options
-    store_timeout_s: float
     log_level: str
     backend: str
     trace: Path | None
@@ -37,10 +36,12 @@ def parse(arguments: Sequence[str], program: str = "run.sh") -> Settings:
         options=Options(
             freshness_s=options.freshness_ms / 1000,
             combine=options.combine == "on",
-            memory_bytes=int(options.memory_mib * (1 << 20)),
-            lanes=1 if options.trace else Options().lanes,
+            limits=Limits(
+                memory_bytes=int(options.memory_mib * (1 << 20)),
+                lanes=1 if options.trace else Limits().lanes,
+                store_timeout_s=options.store_timeout_ms / 1000,
+            ),
         ),
-        store_timeout_s=options.store_timeout_ms / 1000,
         log_level=options.log_level,
         backend=options.backend,
         trace=options.trace,
@@ -77,14 +78,14 @@ def _parser(program: str) -> argparse.ArgumentParser:
         "--memory-mib",
         type=_positive,
         metavar="MIB",
-        default=Options().memory_bytes / (1 << 20),
+        default=Limits().memory_bytes / (1 << 20),
         help="about how much of the log is kept in memory; the rest is read back when it is polled",
     )
     parser.add_argument(
         "--store-timeout-ms",
         type=_positive,
         metavar="MS",
-        default=STORE_TIMEOUT_S * 1000,
+        default=Limits().store_timeout_s * 1000,
         help="how long a store call may take before its outcome counts as unknown",
     )
     parser.add_argument(

@@ -19,11 +19,11 @@ arrives at once. Ids of messages are left out: the numbers tell which call an an
 
 import json
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack
 from typing import Any
 
+from leaderless.core.limits import Limits
 from tests.cluster import Cluster, Flying
-from tests.compacting import small_limits
+from tests.compacting import SMALL
 from tests.fakes import LINEARIZABLE
 
 INDENT = "  "
@@ -34,7 +34,6 @@ class Transcript:
 
     def __init__(self) -> None:
         self._cluster: Cluster
-        self._limits = ExitStack()
         self._commands: dict[str, Callable[[list[str]], list[str]]] = {
             "nodes": self._nodes,
             "deliver": self._deliver,
@@ -53,10 +52,6 @@ class Transcript:
 
     def play(self, text: str) -> str:
         """The transcript with what its commands make happen now in place of what stands there."""
-        with self._limits:
-            return self._play(text)
-
-    def _play(self, text: str) -> str:
         lines: list[str] = []
         below_command = False
         for line in text.splitlines():
@@ -77,10 +72,12 @@ class Transcript:
         return effects or ["nothing"]
 
     def _nodes(self, words: list[str]) -> list[str]:
+        limits = Limits()
         chosen = dict(word.split("=") for word in words if "=" in word)
         if chosen.pop("limits", "") == "small":
-            self._limits.enter_context(small_limits())
+            limits = SMALL
         options = LINEARIZABLE._replace(
+            limits=limits,
             combine=chosen.pop("combine", "on") == "on",
             freshness_s=float(chosen.pop("freshness", 0)) / 1000,
         )

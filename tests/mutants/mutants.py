@@ -39,19 +39,19 @@ HURRIED = {
     "nemesis_interval_s": 0.1,
     "nemesis_targets": "minority",
 }
-# A worker that was taken for dead comes back.
+# A worker stands still for longer than its lease, is taken for dead, and comes back.
 STALE = {
     "nodes": 3,
     "clients": 2,
     "rate": 60.0,
     "time_limit_s": 20.0,
-    "latency_ms": 50,
+    "latency_ms": 20,
     "latency_dist": "exponential",
-    "store_timeout_ms": 10_000.0,
+    "store_timeout_ms": 100.0,
     "seal_entries": 3,
     "segments_per_run": 2,
-    "nemesis": ("slow",),
-    "nemesis_interval_s": 5.0,
+    "nemesis": ("pause",),
+    "nemesis_interval_s": 1.0,
     "nemesis_targets": "one",
     "recovery_time_s": 20.0,
 }
@@ -217,7 +217,7 @@ MUTANTS = [
                 "run = merge(segments)",
                 "run = merge(segments)\n"
                 "        numbers = range(first, last + 1)\n"
-                "        yield Together([delete(segment_of(number)) for number in numbers])",
+                "        yield gather([delete(segment_of(number)) for number in numbers])",
             ),
         ),
     ),
@@ -265,7 +265,7 @@ MUTANTS = [
         "claim-of-the-living",
         "a lease is taken from its owner only when its register has stood still",
         "core.lease:Lease.seek",
-        (("yield Sleep(self._clock.now + LEASE_S)", "yield Sleep(self._clock.now)"),),
+        (("yield Sleep(self._clock.now + self._lease_s)", "yield Sleep(self._clock.now)"),),
         COMPACTED,
     ),
     # ---------------------------------------------------------------- reads

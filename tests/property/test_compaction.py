@@ -4,7 +4,7 @@ The schedules are not drawn but enumerated: a worker makes a few dozen store cal
 each of them, and the others go on from there. The store itself checks every change that is made to it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -15,15 +15,8 @@ from tests.compacting import (
     Worker,
     messages_of,
     reader_of,
-    small_limits,
 )
 from tests.driver import Driver
-
-
-@pytest.fixture(autouse=True)
-def limits() -> Iterator[None]:
-    with small_limits():
-        yield
 
 
 def calls_of_a_worker() -> int:

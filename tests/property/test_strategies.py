@@ -110,12 +110,12 @@ class Hopeful(SealedLog):
 
     def _publish(self, key: str, entries: list[Any]) -> Process:
         publishing = super()._publish(key, entries)
-        wish = next(publishing)
+        trap = next(publishing)
         try:
             while True:
-                outcome = yield wish
-                silent = isinstance(wish, Cas) and isinstance(outcome, Unknown)
-                wish = publishing.send(Ok() if silent else outcome)
+                outcome = yield trap
+                silent = isinstance(trap, Cas) and isinstance(outcome, Unknown)
+                trap = publishing.send(Ok() if silent else outcome)
         except StopIteration as stop:
             return stop.value
 
@@ -125,10 +125,10 @@ class SendsAgain(SealedLog):
 
     def _publish(self, key: str, entries: list[Any]) -> Process:
         publishing = super()._publish(key, entries)
-        wish = next(publishing)
+        trap = next(publishing)
         try:
-            while not isinstance(outcome := (yield wish), Unknown):
-                wish = publishing.send(outcome)
+            while not isinstance(outcome := (yield trap), Unknown):
+                trap = publishing.send(outcome)
         except StopIteration as stop:
             return stop.value
         return (yield from self._publish(key, [[next(self._numbers), msg] for _, msg in entries]))

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from leaderless.core.headlog.trace import written
+from leaderless.core.messages import Fields
 from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.core.strategy import Context
+from leaderless.core.strategy import Trace as Steps
 from simulation.judge import simulate
 from simulation.scenario import Scenario
 from specs.trace import validate
@@ -73,10 +74,21 @@ def traced(context: Context, events: Events) -> LeaderlessLog:
     node = context.identity.node
     if node == "fresh":  # the oracle's reader
         return LeaderlessLog(context)
-    trace = written(node, events.append)
+    trace = Listed(node, events)
     if any(event["node"] == node for event in events):
         trace("Restart", dict, {"incarnation": context.identity.writer.rpartition(".")[2]})
     return LeaderlessLog(context._replace(trace=trace))
+
+
+class Listed(Steps):
+    """Puts the steps of a node into the list of all nodes' at once."""
+
+    def __init__(self, node: str, events: Events) -> None:
+        super().__init__(on=True)
+        self._node, self._events = node, events
+
+    def __call__(self, name: str, fields: Callable[..., Fields] = dict, *of: object) -> None:
+        self._events.append({"step": name, "node": self._node, **fields(*of)})
 
 
 @pytest.mark.tlc

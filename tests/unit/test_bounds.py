@@ -1,16 +1,15 @@
 """No register outgrows its bound in bytes, whatever is sent; what is larger than the bound still works."""
 
-from collections.abc import Iterator
-from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
-from unittest.mock import patch
 
 import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leaderless.core.headlog import committer, compaction, head, producer
+from leaderless.core.limits import Limits
+from leaderless.core.strategy import Options
 from tests.cluster import Cluster
 
 # As the real limits to each other, only smaller.
@@ -21,17 +20,15 @@ TAIL_BYTES = SEAL_BYTES + COMMIT_BYTES + BATCH_BYTES
 NAMES_BYTES = 512  # the fields of a register around its entries
 
 
-@pytest.fixture(autouse=True, scope="module")
-def small_limits() -> Iterator[None]:
-    with ExitStack() as limits:
-        for module, name, value in (
-            (head, "SEAL_BYTES", SEAL_BYTES),
-            (committer, "COMMIT_BYTES", COMMIT_BYTES),
-            (producer, "BATCH_BYTES", BATCH_BYTES),
-            (compaction, "SEGMENTS_PER_RUN", SEGMENTS_PER_RUN),
-        ):
-            limits.enter_context(patch.object(module, name, value))
-        yield
+SMALL = Options(
+    freshness_s=0.0,
+    limits=Limits(
+        seal_bytes=SEAL_BYTES,
+        commit_bytes=COMMIT_BYTES,
+        batch_bytes=BATCH_BYTES,
+        segments_per_run=SEGMENTS_PER_RUN,
+    ),
+)
 
 
 def longest(value: Any, seen: int = 0) -> int:
@@ -82,7 +79,7 @@ SENDS = st.lists(
 @settings(max_examples=40)
 @given(SENDS)
 def test_no_register_outgrows_its_bound(sends: list[tuple[str, Any, int]]) -> None:
-    cluster = Cluster(["n0", "n1"], "leaderless")
+    cluster = Cluster(["n0", "n1"], "leaderless", SMALL)
     sent: dict[str, int] = {}
     for place, (key, msg, times) in enumerate(sends):
         for _ in range(times):
@@ -99,7 +96,7 @@ def test_no_register_outgrows_its_bound(sends: list[tuple[str, Any, int]]) -> No
 
 @pytest.mark.parametrize("size", [SEAL_BYTES, BATCH_BYTES, COMMIT_BYTES, 1 << 20])
 def test_a_message_larger_than_the_bound(size: int) -> None:
-    cluster = Cluster(["n0", "n1"], "leaderless")
+    cluster = Cluster(["n0", "n1"], "leaderless", SMALL)
     msgs = ["before", "x" * size, "between", "y" * size, "after"]
     for msg in msgs:
         cluster.request("c1", "n0", {"type": "send", "key": "k", "msg": msg})
@@ -112,7 +109,7 @@ def test_a_message_larger_than_the_bound(size: int) -> None:
 
 
 def test_committed_offsets_of_many_keys_count_too() -> None:
-    cluster = Cluster(["n0"], "leaderless")
+    cluster = Cluster(["n0"], "leaderless", SMALL)
     for round_ in range(20):
         offsets = {f"a rather long key {at}": round_ for at in range(1_000)}
         cluster.request("c1", "n0", {"type": "commit_offsets", "offsets": offsets})
@@ -121,9 +118,9 @@ def test_committed_offsets_of_many_keys_count_too() -> None:
     require_bounded(cluster, message_bytes=2 * len(orjson.dumps(offsets)))
 
 
-def test_what_cannot_wait_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(producer, "WAITING_BYTES", 1_000)
-    cluster = Cluster(["n0"], "leaderless")
+def test_what_cannot_wait_is_refused() -> None:
+    limits = replace(SMALL.limits, waiting_bytes=1_000)
+    cluster = Cluster(["n0"], "leaderless", SMALL._replace(limits=limits))
     for _ in range(4):
         cluster.request("c1", "n0", {"type": "send", "key": "k", "msg": "x" * 600})
     refused = [reply.body for reply in cluster.to_clients if reply.body["type"] == "error"]

@@ -10,13 +10,15 @@ from hypothesis import strategies as st
 
 from leaderless.core.claims import FAILURES_MAX, Claims
 from leaderless.core.coordination import StoreSilent
-from leaderless.core.lease import LEASE_S, LeaseLost
+from leaderless.core.lease import LeaseLost
+from leaderless.core.limits import Limits
 from leaderless.core.messages import Put
 from leaderless.core.process import Process
 from leaderless.store.memory import MemoryStore
 from tests.driver import FATES, Driver
 
 REGISTER = "claim/work"
+LEASE_S = Limits().lease_s
 
 
 class Worker(Driver):
@@ -24,7 +26,7 @@ class Worker(Driver):
 
     def __init__(self, store: MemoryStore, name: str) -> None:
         super().__init__(store.apply)
-        self.claims = Claims(self.clock, REGISTER, name)
+        self.claims = Claims(self.clock, REGISTER, name, LEASE_S)
 
 
 @pytest.fixture

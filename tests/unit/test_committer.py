@@ -5,22 +5,22 @@ from typing import Any
 
 import pytest
 
-from leaderless.core.headlog import head
-from leaderless.core.headlog.producer import BATCH_BYTES
+from leaderless.core.limits import Limits
 from tests.cluster import Cluster, Flying
+from tests.fakes import LINEARIZABLE
 
 SEALED_AT = 2
 
 
-@pytest.fixture(autouse=True)
-def short_tails(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tail is full with two entries."""
-    monkeypatch.setattr(head, "SEAL_ENTRIES", SEALED_AT)
-
-
 @pytest.fixture
 def cluster() -> Cluster:
-    return Cluster(["n0", "n1"], "leaderless")
+    """A tail is full with two entries."""
+    return cluster_of(SEALED_AT)
+
+
+def cluster_of(seal_entries: int) -> Cluster:
+    options = LINEARIZABLE._replace(limits=Limits(seal_entries=seal_entries))
+    return Cluster(["n0", "n1"], "leaderless", options)
 
 
 def send(cluster: Cluster, node: str, msg: Any) -> None:
@@ -116,17 +116,17 @@ def test_a_late_write_of_a_segment_changes_nothing(cluster: Cluster) -> None:
 
 def test_a_message_larger_than_every_bound(cluster: Cluster) -> None:
     """It fills a tail alone, and what comes after it does not carry it along."""
-    huge = "x" * (3 * BATCH_BYTES)
+    huge = "x" * (3 * Limits().batch_bytes)
     send_and_settle(cluster, "n0", "small", huge, "after")
     assert polled(cluster, "n1") == ["small", huge, "after"]
-    assert len(str(cluster.store.registers["head"])) < head.SEAL_BYTES
+    assert len(str(cluster.store.registers["head"])) < Limits().seal_bytes
 
 
-def test_the_register_stays_small(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(head, "SEAL_ENTRIES", 1_000)
+def test_the_register_stays_small() -> None:
+    cluster = cluster_of(seal_entries=1_000)
     for number in range(30):
         send_and_settle(cluster, "n0", f"{number}" + "x" * 1_000)
-        assert len(str(cluster.store.registers["head"])) < 2 * head.SEAL_BYTES
+        assert len(str(cluster.store.registers["head"])) < 2 * Limits().seal_bytes
     assert cluster.store.registers["head"]["sealed"] >= 3
 
 

@@ -1,10 +1,14 @@
 """The head register: how it grows, when it is full, and what a fence changes."""
 
+from dataclasses import replace
+
 import pytest
 
-from leaderless.core.headlog import head as module
-from leaderless.core.headlog.head import EMPTY, ENTRY_BYTES, SEAL_BYTES, SEAL_ENTRIES, Head, decode
+from leaderless.core.headlog.head import EMPTY, ENTRY_BYTES, Head, decode
+from leaderless.core.limits import Limits
 
+LIMITS = Limits()
+SEAL_BYTES, SEAL_ENTRIES = LIMITS.seal_bytes, LIMITS.seal_entries
 ENTRY = ["n0/0", 1, {"k": [0, ["x"]]}, {}]
 
 
@@ -13,7 +17,7 @@ def entries(count: int) -> list[list[object]]:
 
 
 def test_an_entry_joins_the_tail() -> None:
-    head = EMPTY.with_entries([ENTRY], size=10, by="n0")
+    head = EMPTY.with_entries([ENTRY], size=10, by="n0", limits=LIMITS)
     assert (head.base, head.end, head.tail, head.by) == (0, 1, [ENTRY], "n0")
     assert head.size == 10 + ENTRY_BYTES
     assert EMPTY.tail == []
@@ -21,13 +25,13 @@ def test_an_entry_joins_the_tail() -> None:
 
 @pytest.mark.parametrize("size", [0, SEAL_BYTES])
 def test_the_value_is_the_head(size: int) -> None:
-    head = EMPTY.with_entries([ENTRY], size, "n0").with_state("fenced", "n1")
+    head = EMPTY.with_entries([ENTRY], size, "n0", LIMITS).with_state("fenced", "n1")
     assert head.value is not None
     assert decode(head.value) == head
 
 
 def test_no_two_values_are_equal() -> None:
-    head = EMPTY.with_entries([ENTRY], 1, "n0")
+    head = EMPTY.with_entries([ENTRY], 1, "n0", LIMITS)
     there_and_back = head.with_state("fenced", "n0").with_state("open", "n0")
     assert there_and_back.value != head.value
     assert (there_and_back.epoch, there_and_back.version) == (2, 3)
@@ -44,19 +48,18 @@ def test_no_two_values_are_equal() -> None:
     ],
 )
 def test_full(count: int, size: int, full: bool) -> None:
-    assert EMPTY.with_entries(entries(count), size, "n0").full is full
+    assert EMPTY.with_entries(entries(count), size, "n0", LIMITS).full(LIMITS) is full
 
 
 def test_a_full_tail_makes_room() -> None:
-    full = EMPTY.with_entries([ENTRY], 1_000_000, "n0")
-    head = full.with_entries([ENTRY], 5, "n1")
+    full = EMPTY.with_entries([ENTRY], 1_000_000, "n0", LIMITS)
+    head = full.with_entries([ENTRY], 5, "n1", LIMITS)
     assert (head.sealed, head.base, head.tail) == (1, 1, [ENTRY])
     assert head.size == 5 + ENTRY_BYTES
-    assert not head.full
+    assert not head.full(LIMITS)
 
 
-def test_a_fence_leaves_a_full_tail_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SEAL_ENTRIES", 2)
-    full: Head = EMPTY.with_entries(entries(2), 0, "n0")
+def test_a_fence_leaves_a_full_tail_as_it_is() -> None:
+    full: Head = EMPTY.with_entries(entries(2), 0, "n0", replace(LIMITS, seal_entries=2))
     fenced = full.with_state("fenced", "n1")
     assert (fenced.tail, fenced.sealed, fenced.base) == (full.tail, full.sealed, full.base)

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from leaderless.core.headlog import producer
-from leaderless.core.headlog.producer import COMMITS_IDLE_S
+from leaderless.core.limits import Limits
 from leaderless.core.strategy import Options
 from simulation.nodes import new_session
 from simulation.scenario import Scenario
@@ -14,6 +13,7 @@ from tests.cluster import Cluster
 from tests.simulation.counting import counted
 from tests.virtual import VirtualRun
 
+COMMITS_IDLE_S = Limits().commits_idle_s
 pytestmark = pytest.mark.usefixtures("garbage_collected")
 BUSY = Scenario(
     seed=5, nodes=4, clients=4, rate=400.0, time_limit_s=2.0, latency_ms=5, freshness_ms=0.0
@@ -139,10 +139,10 @@ def test_fencing_twice_is_fencing_once(first: str, then: str, epochs: list[int])
     assert told == epochs
 
 
-def test_too_much_that_waits_is_refused_for_certain(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_much_that_waits_is_refused_for_certain() -> None:
     """The store is silent; memory is bounded. What is refused is in no batch."""
-    monkeypatch.setattr(producer, "WAITING_BYTES", 1_000)
-    cluster = Cluster(["n0"], "leaderless")
+    options = Options(freshness_s=0.0, limits=Limits(waiting_bytes=1_000))
+    cluster = Cluster(["n0"], "leaderless", options)
     for number in range(40):
         body = {"type": "send", "key": "k", "msg": f"{number}" + "x" * 100}
         cluster.request("c1", "n0", body)

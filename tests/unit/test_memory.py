@@ -1,7 +1,5 @@
 """Bounded memory: what is moved out is read back, contiguous, whatever happens meanwhile."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from leaderless.core.headlog.memory import Memory
@@ -12,18 +10,11 @@ from tests.compacting import (
     Worker,
     messages_of,
     reader_of,
-    small_limits,
 )
 from tests.driver import Driver
 
 SIZES = [0, 200, 800, 1 << 20]  # of the memory, in bytes
 RESIDENT = {0: 8, 200: 8, 800: 4, 1 << 20: 0}  # a run has eight messages of about 66 bytes each
-
-
-@pytest.fixture(autouse=True)
-def limits() -> Iterator[None]:
-    with small_limits():
-        yield
 
 
 @pytest.fixture

@@ -16,7 +16,8 @@ from leaderless.core.messages import (
     StoreCall,
     Unknown,
 )
-from leaderless.core.process import Fire, Process, Processes, Signal, Sleep, Start, Together, Wait
+from leaderless.core.process import Gather, Notify, Process, Signal, Sleep, Spawn, Wait
+from leaderless.core.scheduler import Scheduler
 
 ANSWER = Reply(Request("c1", 1), SendOk(0))
 
@@ -26,24 +27,24 @@ class Broken(Exception):
 
 
 @pytest.fixture
-def processes() -> Processes:
-    return Processes(timeout_s=1.0)
+def processes() -> Scheduler:
+    return Scheduler(timeout_s=1.0)
 
 
-def note(log: list[Any], *wishes: Any) -> Process:
-    for wish in wishes:
-        outcome = yield wish
+def note(log: list[Any], *traps: Any) -> Process:
+    for trap in traps:
+        outcome = yield trap
         log.append(outcome)
 
 
-def child(wish: Any, result: Any) -> Process:
-    yield wish
+def child(trap: Any, result: Any) -> Process:
+    yield trap
     if isinstance(result, Exception):
         raise result
     return result
 
 
-def test_a_call_is_resumed_with_its_outcome(processes: Processes) -> None:
+def test_a_call_is_resumed_with_its_outcome(processes: Scheduler) -> None:
     log: list[Any] = []
     processes.start(note(log, Get("a")))
     assert processes.take() == [StoreCall(1, Get("a"))]
@@ -52,7 +53,7 @@ def test_a_call_is_resumed_with_its_outcome(processes: Processes) -> None:
     assert (processes.take(), processes.deadline) == ([], None)
 
 
-def test_a_call_is_answered_once(processes: Processes) -> None:
+def test_a_call_is_answered_once(processes: Scheduler) -> None:
     log: list[Any] = []
     processes.start(note(log, Get("a"), Get("b")))
     for _ in range(2):
@@ -60,7 +61,7 @@ def test_a_call_is_answered_once(processes: Processes) -> None:
     assert log == [Ok(7)]
 
 
-def test_silence_is_unknown_and_what_comes_later_is_dropped(processes: Processes) -> None:
+def test_silence_is_unknown_and_what_comes_later_is_dropped(processes: Scheduler) -> None:
     log: list[Any] = []
     processes.start(note(log, Cas("a", 1, 2)))
     assert processes.deadline == 1.0
@@ -73,7 +74,7 @@ def test_silence_is_unknown_and_what_comes_later_is_dropped(processes: Processes
     assert log == [Unknown()]
 
 
-def test_an_answer_in_time_leaves_no_deadline(processes: Processes) -> None:
+def test_an_answer_in_time_leaves_no_deadline(processes: Scheduler) -> None:
     processes.start(note([], Get("a")))
     processes.now = 0.5
     processes.start(note([], Get("b")))
@@ -82,14 +83,14 @@ def test_an_answer_in_time_leaves_no_deadline(processes: Processes) -> None:
 
 
 @pytest.mark.parametrize("answer", [PeerAnswer(1, None), StoreAnswer(2, Ok())])
-def test_only_its_own_answer_ends_a_call(processes: Processes, answer: Any) -> None:
+def test_only_its_own_answer_ends_a_call(processes: Scheduler, answer: Any) -> None:
     log: list[Any] = []
     processes.start(note(log, Get("a")))
     processes.answer(answer)
     assert log == []
 
 
-def test_only_time_ends_a_sleep(processes: Processes) -> None:
+def test_only_time_ends_a_sleep(processes: Scheduler) -> None:
     log: list[Any] = []
     processes.start(note(log, Sleep(3.0)))
     for answer in (StoreAnswer(1, Ok()), PeerAnswer(1, None)):
@@ -100,20 +101,20 @@ def test_only_time_ends_a_sleep(processes: Processes) -> None:
     assert log == [None]
 
 
-def test_calls_count_from_where_they_are_told(processes: Processes) -> None:
-    processes = Processes(timeout_s=1.0, calls_from=40)
+def test_calls_count_from_where_they_are_told(processes: Scheduler) -> None:
+    processes = Scheduler(timeout_s=1.0, calls_from=40)
     processes.start(note([], Get("a")))
     assert processes.take() == [StoreCall(41, Get("a"))]
 
 
-def test_answers_are_emitted_at_once(processes: Processes) -> None:
+def test_answers_are_emitted_at_once(processes: Scheduler) -> None:
     processes.start(note([], ANSWER, ANSWER))
     assert processes.take() == [ANSWER, ANSWER]
 
 
-def test_children_run_side_by_side_and_results_keep_their_order(processes: Processes) -> None:
+def test_children_run_side_by_side_and_results_keep_their_order(processes: Scheduler) -> None:
     log: list[Any] = []
-    processes.start(note(log, Together([child(Get(key), key) for key in "ab"])))
+    processes.start(note(log, Gather([child(Get(key), key) for key in "ab"])))
     assert processes.take() == [StoreCall(1, Get("a")), StoreCall(2, Get("b"))]
     processes.answer(StoreAnswer(2, Ok()))
     assert log == []
@@ -122,18 +123,18 @@ def test_children_run_side_by_side_and_results_keep_their_order(processes: Proce
 
 
 @pytest.mark.parametrize("children", [[], [child(ANSWER, "done")]])
-def test_children_that_wait_for_nothing(processes: Processes, children: list[Process]) -> None:
+def test_children_that_wait_for_nothing(processes: Scheduler, children: list[Process]) -> None:
     log: list[Any] = []
-    processes.start(note(log, Together(children)))
+    processes.start(note(log, Gather(children)))
     assert log == [["done"] * len(children)]
 
 
-def test_a_child_that_fails_ends_its_parents_wait_once(processes: Processes) -> None:
+def test_a_child_that_fails_ends_its_parents_wait_once(processes: Scheduler) -> None:
     log: list[Any] = []
 
     def parent() -> Process:
         try:
-            yield Together([child(Get("a"), Broken()), child(Get("b"), Broken())])
+            yield Gather([child(Get("a"), Broken()), child(Get("b"), Broken())])
         except Broken:
             log.append("broken")
 
@@ -144,22 +145,22 @@ def test_a_child_that_fails_ends_its_parents_wait_once(processes: Processes) -> 
 
 
 def test_a_signal_wakes_those_who_wait_and_does_not_hold_those_who_come_later(
-    processes: Processes,
+    processes: Scheduler,
 ) -> None:
     signal, early, late = Signal(), [], []
     processes.start(note(early, Wait(signal)))
     assert early == []
-    processes.start(note([], Fire(signal)))
+    processes.start(note([], Notify(signal)))
     processes.start(note(late, Wait(signal)))
     assert (early, late) == ([None], [None])
 
 
-def test_a_started_process_runs_when_its_starter_waits(processes: Processes) -> None:
+def test_a_started_process_runs_when_its_starter_waits(processes: Scheduler) -> None:
     log: list[str] = []
 
-    def says(name: str, *wishes: Any) -> Process:
+    def says(name: str, *traps: Any) -> Process:
         log.append(name)
-        yield from wishes
+        yield from traps
 
-    processes.start(says("first", Start(says("second", Start(says("third")))), Get("a")))
+    processes.start(says("first", Spawn(says("second", Spawn(says("third")))), Get("a")))
     assert log == ["first", "second", "third"]

@@ -9,6 +9,7 @@ from leaderless.core.headlog.head import EMPTY, Head
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.headlog.runs import merge
 from leaderless.core.headlog.view import InvariantBroken
+from leaderless.core.limits import Limits
 from leaderless.core.messages import HandedOver, Put
 from leaderless.store.memory import MemoryStore
 from tests.driver import Driver
@@ -32,7 +33,7 @@ class World:
     def __init__(self) -> None:
         self.store = MemoryStore()
         self.driver = Driver(self.store.apply)
-        self.replica = Replica(self.driver.clock, "n0", ["n0/0"], MEMORY_BYTES)
+        self.replica = Replica(self.driver.clock, "n0", ["n0/0"], Limits(memory_bytes=MEMORY_BYTES))
 
     def put(self, register: str, value: Any) -> None:
         self.store.apply(Put(register, value))

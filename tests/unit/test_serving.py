@@ -22,7 +22,8 @@ from leaderless.core.messages import (
     Share,
     StoreAnswer,
 )
-from leaderless.core.process import Process, Processes
+from leaderless.core.process import Process
+from leaderless.core.scheduler import Scheduler
 from leaderless.core.strategies import STRATEGIES
 from leaderless.core.strategies.serving import Copy, InTurn
 from leaderless.core.strategy import Clock, Context, Identity, Options
@@ -46,7 +47,7 @@ class OneByOne:
     """Answers a send after one store call each; raises what the store returned if that is an exception."""
 
     def __init__(self) -> None:
-        self.processes = Processes(timeout_s=1.0)
+        self.processes = Scheduler(timeout_s=1.0)
         self.in_turn = InTurn(self._step)
 
     def _step(self, key: str, sends: list[Send]) -> Process:

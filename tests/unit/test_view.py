@@ -6,6 +6,7 @@ import pytest
 
 from leaderless.core.headlog.runs import merge
 from leaderless.core.headlog.view import InvariantBroken, View
+from leaderless.core.limits import Limits
 
 LOG = [
     ["n0/0", 1, {"k": [0, ["a", "b"]]}, {}],
@@ -15,7 +16,7 @@ LOG = [
 
 
 def view_of(entries: list[Any], own: str = "n0/0") -> View:
-    view = View([own])
+    view = View([own], Limits())
     view.fold(0, entries)
     return view
 

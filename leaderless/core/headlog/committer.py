@@ -17,13 +17,12 @@ from leaderless.core.headlog.economics import Company, Rate, reading_ahead_pays
 from leaderless.core.headlog.head import REGISTER, Entry, Head, segment_of
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.messages import Batch, Cas, Mismatch, Missing, Ok
-from leaderless.core.process import Fire, Process, Signal, Sleep, Start, Together, Wait
+from leaderless.core.process import Notify, Process, Signal, Sleep, Spawn, Wait, call, gather
 from leaderless.core.strategy import Clock
 
 REST_EVERY = 8
 REST_EVERY_CONTENDED = 2
 CONTENDED = 0.5  # commits of others a second
-COMMIT_BYTES = 65_536  # one compare-and-set carries no more, unless a single batch does
 
 
 @dataclass(slots=True, eq=False)
@@ -46,6 +45,7 @@ class Committer:
     def __init__(self, clock: Clock, replica: Replica, node: str, compactor: Compactor) -> None:
         self._clock = clock
         self._replica = replica
+        self._limits = replica.limits
         self._node = node
         self._compactor = compactor
         self._jobs: list[Job] = []
@@ -59,15 +59,15 @@ class Committer:
         self._sealed = -1  # the last segment that is known to be written
         self._company = Company()
 
-    def submit(self, job: Job) -> Process:
+    def submit(self, job: Job) -> Process[None]:
         """Take a job; it is worked on while others wait for `job.done`."""
         self._jobs.append(job)
         self._company.arrived(self._clock.now)
         if not self._running:
             self._running = True
-            yield Start(self._run())
+            yield Spawn(self._run())
 
-    def _run(self) -> Process:
+    def _run(self) -> Process[None]:
         while self._jobs:
             yield from self._linger(self._rest_s())
             with suppress(StoreSilent):  # a job may be in the log, or get there still: ask again
@@ -90,7 +90,7 @@ class Committer:
             return 0.0
         return round_trip_s
 
-    def _linger(self, rest_s: float = 0.0) -> Process:
+    def _linger(self, rest_s: float = 0.0) -> Process[None]:
         """Wait for company, after `rest_s`: at least for what arrived together with the first."""
         now, waiting = self._clock.now, len(self._jobs)
         linger_s = self._company.linger_s(self._replica.store.mean_s, now)
@@ -98,7 +98,7 @@ class Committer:
         if linger_s:
             self._company.came(len(self._jobs) - waiting)
 
-    def _commit(self) -> Process:
+    def _commit(self) -> Process[None]:
         replica, head = self._replica, self._replica.head
         refuted = head is self._refuted
         if not replica.loaded or refuted or any(job.batch.epoch > head.epoch for job in self._jobs):
@@ -107,23 +107,25 @@ class Committer:
         batches = self._eligible(head)
         if not batches:
             return
-        if head.full:
+        if head.full(self._limits):
             yield from self._seal(head)
             if replica.head is not head:
                 return  # another process learnt of a newer head meanwhile
         ends = {key: replica.view.end(key) for batch in batches for key in batch.appends}
         entries = [_entry(batch, ends) for batch in batches]
         size = sum(batch.size for batch in batches)
-        yield from self._replace(head.with_entries(entries, size, self._node), entries)
+        yield from self._replace(
+            head.with_entries(entries, size, self._node, self._limits), entries
+        )
 
-    def _replace(self, new: Head, entries: list[Entry]) -> Process:
+    def _replace(self, new: Head, entries: list[Entry]) -> Process[None]:
         """One compare-and-set from the replica's head; on any other outcome than ok, look again."""
         replica, old, asked_at = self._replica, self._replica.head, self._clock.now
         cas = Cas(REGISTER, old.value, new.value, create=old.value is None)
         ahead = reading_ahead_pays(replica.contention, replica.store.mean_s, self._failures)
-        calls = [_call(cas), _if_heard(replica.refresh())] if ahead else [_call(cas)]
+        calls = [call(cas), _if_heard(replica.refresh())] if ahead else [call(cas)]
         replica.trace("Try", steps.carried, entries)
-        outcome = (yield Together(calls))[0]
+        outcome = (yield from gather(calls))[0]
         if isinstance(outcome, Ok | Mismatch | Missing):
             replica.store.took(self._clock.now - asked_at)
         self._count(isinstance(outcome, Ok))
@@ -131,8 +133,8 @@ class Committer:
             return  # another process learnt of a newer head, which includes ours if ours came about
         if isinstance(outcome, Ok):
             replica.committed(new, entries, asked_at)
-            if new.full:
-                yield Start(self._seal_ahead(new))
+            if new.full(self._limits):
+                yield Spawn(self._seal_ahead(new))
         else:
             if isinstance(outcome, Mismatch | Missing):
                 replica.trace("Conflict")
@@ -141,7 +143,7 @@ class Committer:
             self._refuted = old
             yield from self._look_again()
 
-    def _look_again(self) -> Process:
+    def _look_again(self) -> Process[None]:
         """Read the head. If that fails, the next commit begins with it: nothing comes of a refuted head."""
         yield from self._replica.refresh()
         self._refuted = None
@@ -158,7 +160,7 @@ class Committer:
             self._in_a_row = 0
 
     def _eligible(self, head: Head) -> list[Batch]:
-        """The batches that belong into the log now, each once, up to COMMIT_BYTES."""
+        """The batches that belong into the log now, each once, up to `commit_bytes`."""
         batches: dict[tuple[str, int], Batch] = {}
         size = 0
         for job in self._jobs:
@@ -168,18 +170,18 @@ class Committer:
             if self._replica.view.contains(batch.writer, batch.seq):
                 continue
             size += batch.size
-            if batches and size > COMMIT_BYTES:
+            if batches and size > self._limits.commit_bytes:
                 break
             batches[batch.writer, batch.seq] = batch
             job.tried = True
         return list(batches.values())
 
-    def _settle(self) -> Process:
+    def _settle(self) -> Process[None]:
         """Let go of the jobs that are in the log, or can never get there."""
         settled = [job for job in self._jobs if self._is_settled(job)]
         self._jobs = [job for job in self._jobs if job not in settled]
         for job in settled:
-            yield Fire(job.done)
+            yield Notify(job.done)
 
     def _is_settled(self, job: Job) -> bool:
         head, batch = self._replica.head, job.batch
@@ -192,13 +194,13 @@ class Committer:
         now = self._clock.now
         return self._own.per_second(now) > self._replica.contention.rate
 
-    def _seal_ahead(self, head: Head) -> Process:
+    def _seal_ahead(self, head: Head) -> Process[None]:
         """Seal beside other work; who needs the room and finds nothing sealed does it again."""
         with suppress(StoreSilent):
             yield from self._seal(head)
         yield from self._compactor.consider()
 
-    def _seal(self, head: Head) -> Process:
+    def _seal(self, head: Head) -> Process[None]:
         """Write a full tail to its segment, which exists when this ends. Raises `StoreSilent`."""
         while self._sealed != head.sealed:
             if self._sealing:
@@ -215,16 +217,12 @@ class Committer:
             except StoreSilent as error:
                 silent = error
             done, self._sealing = self._sealing, None
-            yield Fire(done)  # not in a `finally`: a generator must not yield while it is closed
+            yield Notify(done)  # not in a `finally`: a generator must not yield while it is closed
             if silent:
                 raise silent
 
 
-def _call(cas: Cas) -> Process:
-    return (yield cas)
-
-
-def _if_heard(process: Process) -> Process:
+def _if_heard(process: Process[None]) -> Process[None]:
     """Run a process to its end, or until the store is silent."""
     with suppress(StoreSilent):
         yield from process

@@ -13,9 +13,6 @@ is compacted (`CursorNeverPassesCompacted`). Whichever node claims the task does
 taking a claim first raises `compacted.epoch`, so the update of a stale worker fails.
 """
 
-from collections.abc import Generator
-from typing import Any
-
 from leaderless.core.claims import Claims
 from leaderless.core.coordination import TOMBSTONE, StoreSilent, create, delete, read, replace
 from leaderless.core.headlog import trace as steps
@@ -24,12 +21,11 @@ from leaderless.core.headlog.replica import Replica
 from leaderless.core.headlog.runs import (
     COMPACTED,
     EMPTY_INDEX,
-    SEGMENTS_PER_RUN,
     Index,
     merge,
 )
 from leaderless.core.lease import LeaseLost
-from leaderless.core.process import Process, Start, Together
+from leaderless.core.process import Process, Spawn, gather
 from leaderless.core.strategy import Clock
 
 CLAIM = "claim/compaction"
@@ -40,19 +36,20 @@ class Compactor:
 
     def __init__(self, clock: Clock, replica: Replica, worker: str) -> None:
         self._replica = replica
-        self._claims = Claims(clock, CLAIM, worker)
+        self._segments = replica.limits.segments_per_run
+        self._claims = Claims(clock, CLAIM, worker, replica.limits.lease_s)
         self._next = 0  # the first segment that is not known to be in a run
         self._running = False
 
-    def consider(self) -> Process:
+    def consider(self) -> Process[None]:
         """Begin to compact if there is enough; called by the node that sealed a segment."""
-        if not self._running and self._replica.head.sealed - self._next >= SEGMENTS_PER_RUN:
+        if not self._running and self._replica.head.sealed - self._next >= self._segments:
             self._running = True
-            yield Start(self._run())
+            yield Spawn(self._run())
 
-    def _run(self) -> Process:
+    def _run(self) -> Process[None]:
         try:
-            while self._replica.head.sealed - self._next >= SEGMENTS_PER_RUN:
+            while self._replica.head.sealed - self._next >= self._segments:
                 if (yield from self._claims.claim()) is None:
                     break
                 yield from self._compact()
@@ -62,11 +59,11 @@ class Compactor:
         finally:
             self._running = False
 
-    def _compact(self) -> Generator[Any, Any, None]:
+    def _compact(self) -> Process[None]:
         """One task, from wherever its last worker stopped."""
         index = yield from self._take_over()
         unfinished = index["runs"] and index["cursor"] <= index["runs"][-1]["last"]
-        if unfinished or self._replica.head.sealed - index["cursor"] >= SEGMENTS_PER_RUN:
+        if unfinished or self._replica.head.sealed - index["cursor"] >= self._segments:
             self._replica.trace("Claim", steps.claimed, index)
             try:
                 if not unfinished:  # or else a worker stopped between steps 1 and 3
@@ -78,18 +75,20 @@ class Compactor:
             self._replica.trace("Release")
         self._next = (yield from self._read_index())[1]["cursor"]
 
-    def _take_over(self) -> Generator[Any, Any, Index]:
+    def _take_over(self) -> Process[Index]:
         """Raise the index's epoch to the claim's: from now on every older worker's update fails."""
         old, index = yield from self._read_index()
         if index["epoch"] >= self._claims.epoch:
             raise LeaseLost(CLAIM)
         return (yield from self._update(old, index | {"epoch": self._claims.epoch}))
 
-    def _write(self, index: Index) -> Generator[Any, Any, Index]:
+    def _write(self, index: Index) -> Process[Index]:
         """Step 1."""
         first = index["cursor"]
-        last = first + SEGMENTS_PER_RUN - 1
-        segments = yield Together([read(segment_of(number)) for number in range(first, last + 1)])
+        last = first + self._segments - 1
+        segments = yield from gather(
+            [read(segment_of(number)) for number in range(first, last + 1)]
+        )
         if TOMBSTONE in segments:
             raise LeaseLost(CLAIM)  # another worker is further on
         run = merge(segments)
@@ -100,22 +99,22 @@ class Compactor:
         listed |= {"base": run["base"], "end": run["end"]}
         return (yield from self._update(index, index | {"runs": [*index["runs"], listed]}))
 
-    def _finish(self, index: Index) -> Generator[Any, Any, None]:
+    def _finish(self, index: Index) -> Process[None]:
         """Steps 2 and 3 for the run that was listed last."""
         trace, listed = self._replica.trace, index["runs"][-1]
         trace("CompactWrite", steps.cursor, index)
         numbers = range(index["cursor"], listed["last"] + 1)
-        yield Together([delete(segment_of(number)) for number in numbers])
+        yield from gather([delete(segment_of(number)) for number in numbers])
         trace("CompactDelete", steps.cursor, index)
         yield from self._claims.beat()
         yield from self._update(index, index | {"cursor": listed["last"] + 1})
         trace("CompactCursor", steps.cursor, index)
 
-    def _read_index(self) -> Generator[Any, Any, tuple[Index | None, Index]]:
+    def _read_index(self) -> Process[tuple[Index | None, Index]]:
         old: Index | None = yield from read(COMPACTED)
         return old, old or EMPTY_INDEX
 
-    def _update(self, old: Index | None, new: Index) -> Generator[Any, Any, Index]:
+    def _update(self, old: Index | None, new: Index) -> Process[Index]:
         """Replace the index; raises `LeaseLost` when another worker was there first."""
         if not (yield from replace(COMPACTED, old, new)):
             raise LeaseLost(CLAIM)

@@ -20,7 +20,7 @@ from leaderless.core.messages import (
     PollOk,
     Reply,
 )
-from leaderless.core.process import Fire, Process, Signal, Start, Together, Wait
+from leaderless.core.process import Notify, Process, Signal, Spawn, Wait, gather
 from leaderless.core.strategy import Context
 
 
@@ -46,7 +46,7 @@ class Consumer:
         self._memory = memory
         self._reading: _Reading | None = None
 
-    def poll(self, event: Poll) -> Process:
+    def poll(self, event: Poll) -> Process[None]:
         """Answer with a contiguous run of each key."""
         if self._replica.confirmed_at < self._clock.now - self._freshness_s:
             yield from self._freshen()
@@ -58,13 +58,13 @@ class Consumer:
             elif run is None:
                 old.append(key)
         if old:
-            found = yield Together([memory.read(key, event.offsets[key]) for key in old])
+            found = yield from gather([memory.read(key, event.offsets[key]) for key in old])
             msgs |= {key: run for key, run in zip(old, found, strict=True) if run}
         for key, offset in event.offsets.items():
             self._replica.trace("Poll", steps.polled, key, offset, msgs.get(key, []))
         yield Reply(event.request, PollOk(msgs))
 
-    def list_committed_offsets(self, event: ListCommittedOffsets) -> Process:
+    def list_committed_offsets(self, event: ListCommittedOffsets) -> Process[None]:
         """Answer with the highest committed offset known of each key."""
         yield from self._freshen()
         known = [self._replica.view.committed, self._producer.commits]
@@ -72,29 +72,29 @@ class Consumer:
         offsets = {key: max(some) for key, some in found.items() if some}
         yield Reply(event.request, ListCommittedOffsetsOk(offsets))
 
-    def commit_offsets(self, event: CommitOffsets) -> Process:
+    def commit_offsets(self, event: CommitOffsets) -> Process[None]:
         """Take committed offsets at once. They reach the log with the next batch; until then a crash
         loses them, which means that messages are delivered again, never that one is passed over."""
         yield from self._producer.commit_offsets(event)
         yield Reply(event.request, CommitOffsetsOk())
 
-    def _freshen(self) -> Process:
+    def _freshen(self) -> Process[None]:
         """Return when the view is within the freshness bound, counted from now."""
         oldest = self._clock.now - self._freshness_s
         while self._replica.confirmed_at < oldest:
             reading = self._reading
             if reading is None or reading.since < oldest:
                 reading = self._reading = _Reading(self._clock.now)
-                yield Start(self._read(reading))
+                yield Spawn(self._read(reading))
             yield Wait(reading.done)
             if reading.silent:
                 raise reading.silent
 
-    def _read(self, reading: _Reading) -> Process:
+    def _read(self, reading: _Reading) -> Process[None]:
         try:
             yield from self._replica.refresh()
         except StoreSilent as silent:
             reading.silent = silent
         if self._reading is reading:
             self._reading = None
-        yield Fire(reading.done)
+        yield Notify(reading.done)

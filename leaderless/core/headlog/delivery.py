@@ -18,7 +18,7 @@ from leaderless.core.headlog.committer import Committer, Job
 from leaderless.core.headlog.economics import RoundTrip, committing_is_cheaper
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.messages import Batch, HandedOver, Offer
-from leaderless.core.process import Ask, Process, Start, Wait
+from leaderless.core.process import Process, Spawn, Wait, ask
 from leaderless.core.strategy import Context
 
 SUSPECT_PATIENCES = 2
@@ -45,7 +45,7 @@ class Delivery:
         self._helper = ""  # the peer that committed this node's last batch
         self._peer = RoundTrip(guess_s=0.0)
 
-    def deliver(self, batch: Batch) -> Process:
+    def deliver(self, batch: Batch) -> Process[bool]:
         """Returns whether the batch is in the log; if not, a new epoch keeps it out for ever."""
         was_silent = False
         while self._is_alive(batch) and not self._is_in_log(batch):
@@ -96,18 +96,18 @@ class Delivery:
                 return node
         return None
 
-    def _probe(self, batch: Batch) -> Process:
+    def _probe(self, batch: Batch) -> Process[None]:
         """Hand the batch to suspects whose time has come, too, without waiting for them."""
         for peer, suspicion in self._suspects.items():
             if suspicion.until <= self._clock.now:
                 self._suspects[peer] = suspicion._replace(until=inf)  # while this is under way
-                yield Start(self._hand_to(peer, batch))
+                yield Spawn(self._hand_to(peer, batch))
 
-    def _hand_to(self, peer: str, batch: Batch) -> Process:
+    def _hand_to(self, peer: str, batch: Batch) -> Process[bool]:
         """Returns whether the peer answered."""
         asked_at, slot = self._clock.now, self._replica.view.slot
         self._replica.trace("HandOver", steps.handed, batch, peer)
-        answer = yield Ask(peer, Offer(slot, batch), self._patience_s)
+        answer = yield from ask(peer, Offer(slot, batch), self._patience_s)
         if isinstance(answer, HandedOver):
             self._suspects.pop(peer, None)
             self._peer.took(self._clock.now - asked_at)

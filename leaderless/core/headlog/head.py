@@ -9,7 +9,7 @@
     size     about the bytes of `tail`
     tail     the entries of slots base, base + 1, ...
 
-A tail whose `size` reached SEAL_BYTES (or that has SEAL_ENTRIES) is *full*: it never changes any more, so
+A tail whose `size` reached `seal_bytes` (or that has `seal_entries`) is *full*: it never changes any more, so
 writing it to its segment is idempotent, whoever does it. A batch larger than that still fits: it fills a
 tail alone.
 """
@@ -17,9 +17,9 @@ tail alone.
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from leaderless.core.limits import Limits
+
 REGISTER = "head"
-SEAL_BYTES = 8_192
-SEAL_ENTRIES = 256
 ENTRY_BYTES = 48  # about what an entry's names and brackets take
 
 Entry = list[Any]  # [writer, seq, {key: [first_offset, [msg, ...]]}, {key: committed_offset}]
@@ -43,20 +43,19 @@ class Head(NamedTuple):
         """The slot after the newest entry."""
         return self.base + len(self.tail)
 
-    @property
-    def full(self) -> bool:
+    def full(self, limits: Limits) -> bool:
         """Whether the tail must be sealed before anything is added."""
-        return self.size >= SEAL_BYTES or len(self.tail) >= SEAL_ENTRIES
+        return self.size >= limits.seal_bytes or len(self.tail) >= limits.seal_entries
 
     @property
     def fenced(self) -> bool:
         """Whether appends are refused."""
         return self.state == "fenced"
 
-    def with_entries(self, entries: Sequence[Entry], size: int, by: str) -> "Head":
+    def with_entries(self, entries: Sequence[Entry], size: int, by: str, limits: Limits) -> "Head":
         """The head after `entries`; a full tail, whose segment must be written, makes room for them."""
         size += ENTRY_BYTES * len(entries)
-        if self.full:
+        if self.full(limits):
             return _head(
                 self, by, sealed=self.sealed + 1, base=self.end, size=size, tail=[*entries]
             )

@@ -1,6 +1,5 @@
 """Keeps a view within its memory: what was compacted longest ago goes, and is read back when polled."""
 
-from collections.abc import Generator
 from typing import Any
 
 from leaderless.core.coordination import StoreSilent, read
@@ -11,11 +10,11 @@ from leaderless.core.process import Process
 
 
 class Memory:
-    """Evicts runs of one node's view above `bytes_max`."""
+    """Evicts runs of one node's view above `bytes_max`, which is the replica's limit if not given."""
 
-    def __init__(self, replica: Replica, bytes_max: int) -> None:
+    def __init__(self, replica: Replica, bytes_max: int | None = None) -> None:
         self._replica = replica
-        self._bytes_max = bytes_max
+        self._bytes_max = replica.limits.memory_bytes if bytes_max is None else bytes_max
         self._evicting = False
         self._looked_at = -1  # segments sealed when the index was last looked at
 
@@ -26,7 +25,7 @@ class Memory:
         too_large = replica.view.bytes > self._bytes_max
         return too_large and not self._evicting and replica.head.sealed != self._looked_at
 
-    def evict(self) -> Process:
+    def evict(self) -> Process[None]:
         """Move what is compacted out of memory until the view is small enough."""
         view = self._replica.view
         self._evicting, self._looked_at = True, self._replica.head.sealed
@@ -42,7 +41,7 @@ class Memory:
         finally:
             self._evicting = False
 
-    def read(self, key: str, offset: int) -> Generator[Any, Any, list[list[Any]]]:
+    def read(self, key: str, offset: int) -> Process[list[list[Any]]]:
         """A contiguous run of a key from `offset` on, from memory or else from the store."""
         view = self._replica.view
         run = view.read(key, offset)

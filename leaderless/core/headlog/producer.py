@@ -14,13 +14,10 @@ from leaderless.core.headlog.delivery import Delivery
 from leaderless.core.headlog.economics import BATCH_LINGER_S, Company, another_lane_pays
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.messages import Batch, CommitOffsets, Failure, Reply, Send, SendOk
-from leaderless.core.process import Process, Sleep, Start
+from leaderless.core.process import Process, Sleep, Spawn
 from leaderless.core.strategy import Clock
 
-BATCH_BYTES = 32_768  # of one batch, unless a single message is larger
-WAITING_BYTES = 1 << 26  # of messages not yet in a batch; more are refused
 OFFSET_BYTES = 16  # about what a committed offset takes, beside its key
-COMMITS_IDLE_S = 3.0  # committed offsets wait so long for a batch to ride in
 
 
 def lanes_of(writer: str, lanes: int) -> list[str]:
@@ -39,6 +36,7 @@ class Producer:
     ) -> None:
         self._clock = clock
         self._replica = replica
+        self._limits = replica.limits
         self._delivery = delivery
         self._waiting: list[Send] = []
         self._waiting_bytes = 0
@@ -49,19 +47,19 @@ class Producer:
         self._company = Company(BATCH_LINGER_S)
         self._round_trip_s = 0.0  # how long the newest batch was going to take
 
-    def send(self, event: Send) -> Process:
+    def send(self, event: Send) -> Process[None]:
         """Take a send; it is answered when its batch is in the log."""
-        if self._waiting_bytes > WAITING_BYTES:
-            text = f"{WAITING_BYTES} bytes of messages wait for the store already"
+        if self._waiting_bytes > self._limits.waiting_bytes:
+            text = f"{self._limits.waiting_bytes} bytes of messages wait for the store already"
             yield Reply(event.request, Failure("temporarily-unavailable", text))
             return
         self._waiting.append(event)
         self._waiting_bytes += event.size
         self._company.arrived(self._clock.now)
         if self._needs_lane:
-            yield Start(self._run(self._idle.pop()))
+            yield Spawn(self._run(self._idle.pop()))
 
-    def commit_offsets(self, event: CommitOffsets) -> Process:
+    def commit_offsets(self, event: CommitOffsets) -> Process[None]:
         """Take committed offsets; they ride in the next batch."""
         committed = self._replica.view.committed
         for key, offset in event.offsets.items():
@@ -69,17 +67,17 @@ class Producer:
                 self.commits[key] = offset
         yield from self._plan_flush()
 
-    def _plan_flush(self) -> Process:
+    def _plan_flush(self) -> Process[None]:
         if self.commits and not self._flush_planned:
             self._flush_planned = True
-            yield Start(self._flush())
+            yield Spawn(self._flush())
 
-    def _flush(self) -> Process:
-        yield Sleep(self._clock.now + COMMITS_IDLE_S)
+    def _flush(self) -> Process[None]:
+        yield Sleep(self._clock.now + self._limits.commits_idle_s)
         self._flush_planned = False
         self._flush_due = bool(self.commits)
         if self._needs_lane:
-            yield Start(self._run(self._idle.pop()))
+            yield Spawn(self._run(self._idle.pop()))
 
     @property
     def _needs_lane(self) -> bool:
@@ -93,7 +91,7 @@ class Producer:
     def _has_work(self) -> bool:
         return bool(self._waiting) or self._flush_due
 
-    def _run(self, lane: str) -> Process:
+    def _run(self, lane: str) -> Process[None]:
         try:
             while self._has_work:
                 yield from self._refresh()
@@ -107,12 +105,12 @@ class Producer:
         finally:
             self._idle.append(lane)
 
-    def _refresh(self) -> Process:
+    def _refresh(self) -> Process[None]:
         """Before the first batch, to learn the epoch; and while fenced, to learn of its end."""
         if not self._replica.loaded or self._replica.head.fenced:
             yield from self._replica.refresh()
 
-    def _linger(self) -> Process:
+    def _linger(self) -> Process[None]:
         """Wait for company: at least for what arrived together with the first."""
         self._round_trip_s = self._delivery.round_trip_s
         now, waiting = self._clock.now, len(self._waiting)
@@ -121,7 +119,7 @@ class Producer:
         if linger_s:
             self._company.came(len(self._waiting) - waiting)
 
-    def _produce(self, lane: str) -> Process:
+    def _produce(self, lane: str) -> Process[None]:
         sends = self._take_waiting()
         if not sends and not self._flush_due:
             return  # another lane took it all meanwhile
@@ -137,10 +135,10 @@ class Producer:
             yield from self._plan_flush()
 
     def _take_waiting(self) -> list[Send]:
-        """What waits longest, up to BATCH_BYTES."""
+        """What waits longest, up to `batch_bytes`."""
         size = count = 0
         for send in self._waiting:
-            if count and size + send.size > BATCH_BYTES:
+            if count and size + send.size > self._limits.batch_bytes:
                 break
             size, count = size + send.size, count + 1
         sends, self._waiting = self._waiting[:count], self._waiting[count:]
@@ -161,7 +159,7 @@ class Producer:
             size=_bytes_of(sends) + sum(len(key) + OFFSET_BYTES for key in self.commits),
         )
 
-    def _acknowledge(self, batch: Batch, sends: list[Send]) -> Process:
+    def _acknowledge(self, batch: Batch, sends: list[Send]) -> Process[None]:
         for key, offset in batch.commits.items():
             if self.commits.get(key) == offset:
                 del self.commits[key]
@@ -171,7 +169,7 @@ class Producer:
             yield Reply(send.request, SendOk(offsets[send.key]))
             offsets[send.key] += 1
 
-    def _give_up(self, error: str, text: str) -> Process:
+    def _give_up(self, error: str, text: str) -> Process[None]:
         """Answer every send that is in no batch with an error; committed offsets try again later."""
         self._flush_due = False
         yield from self._plan_flush()

@@ -6,7 +6,7 @@ whatever it says about a batch (in the log or not) was true at that moment.
 """
 
 from collections import deque
-from collections.abc import Generator, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from leaderless.core.coordination import TOMBSTONE, read
@@ -15,9 +15,10 @@ from leaderless.core.headlog.economics import Contention, Rate, RoundTrip
 from leaderless.core.headlog.head import EMPTY, REGISTER, Entry, Head, decode, segment_of
 from leaderless.core.headlog.runs import COMPACTED, EMPTY_INDEX, Index, Run
 from leaderless.core.headlog.view import InvariantBroken, View
+from leaderless.core.limits import Limits
 from leaderless.core.messages import HandedOver
-from leaderless.core.process import Process, Together
-from leaderless.core.strategy import Clock, Trace, untraced
+from leaderless.core.process import Process, gather
+from leaderless.core.strategy import Clock, Trace
 
 
 class Replica:
@@ -32,16 +33,16 @@ class Replica:
         clock: Clock,
         node: str,
         writers: Iterable[str],
-        bytes_max: int,
-        trace: Trace = untraced,
+        limits: Limits,
+        trace: Trace | None = None,
     ) -> None:
-        self.trace = trace
+        self.trace = trace or Trace()
+        self.limits = limits
         self._clock = clock
         self._node = node
-        self._bytes_max = bytes_max
         self._committers: dict[str, None] = {}  # in the order of the last commit known of each
         self.head = EMPTY
-        self.view = View(writers)
+        self.view = View(writers, limits)
         self.confirmed_at = float("-inf")
         self._foreign_commits = Rate()
         self._foreign_batches = Rate()
@@ -69,7 +70,7 @@ class Replica:
         """The nodes that are known to have committed, the last one first."""
         return list(reversed(self._committers))
 
-    def refresh(self) -> Process:
+    def refresh(self) -> Process[None]:
         """Read the head and everything below it that the view lacks. Raises `StoreSilent`."""
         asked_at = self._clock.now
         head = yield from self._read_head()
@@ -93,7 +94,7 @@ class Replica:
         self.trace("Refresh", steps.known, head)
         self._confirm(asked_at)
 
-    def learn(self, answer: HandedOver, asked_at: float) -> Process:
+    def learn(self, answer: HandedOver, asked_at: float) -> Process[None]:
         """Take what a peer answered to a question asked at `asked_at`; it may be older than the view.
 
         A view too far behind for the answer is read from the store: the peer would only ever say the same,
@@ -153,13 +154,13 @@ class Replica:
     def _confirm(self, asked_at: float) -> None:
         self.confirmed_at = max(self.confirmed_at, asked_at)
 
-    def _read_head(self) -> Generator[Any, Any, Head]:
+    def _read_head(self) -> Process[Head]:
         asked_at = self._clock.now
         value = yield from read(REGISTER)
         self.store.took(self._clock.now - asked_at)
         return decode(value) if value else EMPTY
 
-    def _load_sealed(self, head: Head) -> Generator[Any, Any, bool]:
+    def _load_sealed(self, head: Head) -> Process[bool]:
         """Fold what was sealed since this replica's head: runs and segments, all read side by side.
 
         False when `head` is too old for that: (1) it is read, (2) others seal more, and compact what it
@@ -175,7 +176,7 @@ class Replica:
             index = yield from read(COMPACTED)
         return False
 
-    def _load(self, head: Head, index: Index) -> Generator[Any, Any, bool]:
+    def _load(self, head: Head, index: Index) -> Process[bool]:
         """Fold runs and then segments; False, and nothing folded, when a segment was gone."""
         slot, sealed = self.view.slot, self.head.sealed
         runs = [run for run in index["runs"] if run["end"] > slot]
@@ -183,7 +184,7 @@ class Replica:
             sealed = max(sealed, index["runs"][-1]["last"] + 1)
         numbers = range(sealed, head.sealed)
         wanted = [run["register"] for run in runs] + [segment_of(number) for number in numbers]
-        values: list[Any] = yield Together([read(register) for register in wanted])
+        values: list[Any] = yield from gather([read(register) for register in wanted])
         if TOMBSTONE in values:
             return False
         in_memory: deque[tuple[str, Run]] = deque()
@@ -193,7 +194,7 @@ class Replica:
             if "keys" in value:
                 self.view.fold_run(value)
                 in_memory.append((register, value))
-                while self.view.bytes > self._bytes_max and in_memory:
+                while self.view.bytes > self.limits.memory_bytes and in_memory:
                     self.view.evict(*in_memory.popleft())
             elif value["base"] + len(value["entries"]) > self.view.slot:
                 self.view.fold(value["base"], value["entries"])

@@ -12,7 +12,6 @@ batch was compacted still learns its offsets. `epoch` is that of the newest work
 from typing import Any
 
 COMPACTED = "compacted"
-SEGMENTS_PER_RUN = 16
 
 Index = dict[str, Any]
 Run = dict[str, Any]

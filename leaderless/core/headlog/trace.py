@@ -5,24 +5,11 @@ where a step is done; the functions here make its fields. A trace names one batc
 traced node has one lane.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 from leaderless.core.headlog.head import Entry, Head
 from leaderless.core.headlog.runs import Index
-from leaderless.core.messages import Batch
-from leaderless.core.strategy import Trace
-
-Fields = dict[str, Any]
-
-
-def written(node: str, write: Callable[[Fields], None]) -> Trace:
-    """A trace that gives each step of a node to `write`, as `{"step", "node", ...}`."""
-
-    def trace(step: str, fields: Callable[..., Fields] = dict, *of: object) -> None:
-        write({"step": step, "node": node, **fields(*of)})
-
-    return trace
+from leaderless.core.messages import Batch, Fields
 
 
 def sent(batch: Batch) -> Fields:

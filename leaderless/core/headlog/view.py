@@ -9,9 +9,7 @@ from typing import Any
 from leaderless.core.headlog.archive import Archive
 from leaderless.core.headlog.head import Entry
 from leaderless.core.headlog.runs import Run
-
-RECENT_ENTRIES = 2_048  # kept as they are, for peers that lack them; up to twice as many
-POLL_MESSAGES = 4_096  # a key in one answer; the rest is one poll further on
+from leaderless.core.limits import Limits
 
 
 class InvariantBroken(AssertionError):
@@ -27,7 +25,8 @@ class View:
     `placed[writer]` the first offset a key of the newest batch of each writer of this node's own.
     """
 
-    def __init__(self, own: Iterable[str]) -> None:
+    def __init__(self, own: Iterable[str], limits: Limits) -> None:
+        self._limits = limits
         self.slot = 0
         self.resident = 0
         self.placed: dict[str, dict[str, int]] = {writer: {} for writer in own}
@@ -45,8 +44,8 @@ class View:
             raise InvariantBroken(f"ViewIsPrefix: slot {slot} after {self.slot}")
         for entry in entries[self.slot - slot :] if slot < self.slot else entries:
             self._fold(entry)
-        if len(self._recent) > 2 * RECENT_ENTRIES:
-            del self._recent[:-RECENT_ENTRIES]
+        if len(self._recent) > 2 * (kept := self._limits.recent_entries):
+            del self._recent[:-kept]
 
     def _fold(self, entry: Entry) -> None:
         writer, seq, appends, commits = entry
@@ -106,7 +105,7 @@ class View:
         start = max(0, offset) - first
         if start < 0:
             return None
-        msgs = self.messages.get(key, ())[start : start + POLL_MESSAGES]
+        msgs = self.messages.get(key, ())[start : start + self._limits.poll_messages]
         return [[at, msg] for at, msg in enumerate(msgs, start + first)]
 
     def evict(self, register: str, run: Run) -> None:

@@ -15,13 +15,12 @@ Weak where it matters: every poll costs a round trip a key, every append rewrite
 many: each compare-and-set that wins makes all others read again.
 """
 
-from collections.abc import Generator
 from itertools import count
 from typing import Any
 
 from leaderless.core.coordination import read
 from leaderless.core.messages import Cas, Ok, Poll, PollOk, Reply, Send, SendOk
-from leaderless.core.process import Process, Together
+from leaderless.core.process import Process, call, gather
 from leaderless.core.strategies.serving import CommitsInStore, InTurn
 from leaderless.core.strategy import Identity
 
@@ -38,10 +37,10 @@ class CasLog(CommitsInStore):
         self._seen: dict[str, Log] = {}  # the last log known of a key: a guess to compare with
         self._sends = InTurn(self._append_waiting)
 
-    def _send(self, event: Send) -> Process:
+    def _send(self, event: Send) -> Process[None]:
         return self._sends.send(event)
 
-    def _append_waiting(self, key: str, sends: list[Send]) -> Process:
+    def _append_waiting(self, key: str, sends: list[Send]) -> Process[None]:
         """Append all that wait now, and answer them; more may come meanwhile."""
         batch = sends[:]
         entries = [[self._writer, next(self._numbers), send.msg] for send in batch]
@@ -50,12 +49,12 @@ class CasLog(CommitsInStore):
         for offset, send in enumerate(batch, first):
             yield Reply(send.request, SendOk(offset))
 
-    def _append(self, key: str, entries: Log) -> Generator[Any, Any, int]:
+    def _append(self, key: str, entries: Log) -> Process[int]:
         """Returns the offset of the first entry. Raises `StoreSilent`."""
         log = self._seen.get(key, [])
         while True:
             new = log + entries
-            outcome = yield Cas(f"log/{key}", log, new, create=not log)
+            outcome = yield from call(Cas(f"log/{key}", log, new, create=not log))
             if isinstance(outcome, Ok):
                 self._seen[key] = new
                 return len(log)
@@ -66,9 +65,9 @@ class CasLog(CommitsInStore):
             if first is not None:
                 return first
 
-    def _poll(self, event: Poll) -> Process:
+    def _poll(self, event: Poll) -> Process[None]:
         keys = list(event.offsets)
-        logs = yield Together([self._read(key) for key in keys])
+        logs = yield from gather([self._read(key) for key in keys])
         msgs = {
             key: [[offset, log[offset][2]] for offset in range(start, len(log))]
             for key, log in zip(keys, logs, strict=True)
@@ -76,7 +75,7 @@ class CasLog(CommitsInStore):
         }
         yield Reply(event.request, PollOk(msgs))
 
-    def _read(self, key: str) -> Generator[Any, Any, Log]:
+    def _read(self, key: str) -> Process[Log]:
         log: Log = (yield from read(f"log/{key}")) or []
         if len(log) > len(self._seen.get(key, ())):  # an older answer may come later
             self._seen[key] = log

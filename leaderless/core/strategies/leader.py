@@ -14,7 +14,7 @@ over, and one that is overtaken (uneven latency) leaves it for a while: `poll-sk
 """
 
 from leaderless.core.messages import Failure, Reply, Send, SendOk, Share, Tell
-from leaderless.core.process import Ask, Process, Sleep, Start
+from leaderless.core.process import Process, Sleep, Spawn, ask
 from leaderless.core.strategies.serving import AllInMemory
 from leaderless.core.strategy import Context
 
@@ -35,25 +35,24 @@ class LeaderLog(AllInMemory):
         self._ends: dict[str, int] = {}
         self._fresh: dict[str, list[list[object]]] = {}  # numbered since the last push
 
-    def _send(self, event: Send) -> Process:
+    def _send(self, event: Send) -> Process[None]:
         return self._number(event) if self._leads else self._pass_on(event)
 
-    def _pass_on(self, event: Send) -> Process:
-        answer = yield Ask(self._leader, event, PATIENCE_S)
-        if not isinstance(answer, SendOk):
-            answer = Failure("timeout", f"{self._leader}, who numbers all messages, did not answer")
-        yield Reply(event.request, answer)
+    def _pass_on(self, event: Send) -> Process[None]:
+        answer = yield from ask(self._leader, event, PATIENCE_S)
+        silent = Failure("timeout", f"{self._leader}, which numbers all messages, did not answer")
+        yield Reply(event.request, answer if isinstance(answer, SendOk) else silent)
 
-    def _number(self, event: Send) -> Process:
+    def _number(self, event: Send) -> Process[None]:
         offset = self._ends.get(event.key, 0)
         self._ends[event.key] = offset + 1
         self._copy.put(event.key, offset, event.msg)
         yield Reply(event.request, SendOk(offset))
         if not self._fresh:
-            yield Start(self._push())
+            yield Spawn(self._push())
         self._fresh.setdefault(event.key, []).append([offset, event.msg])
 
-    def _push(self) -> Process:
+    def _push(self) -> Process[None]:
         yield Sleep(self._clock.now + PUSH_PERIOD_S)
         share, self._fresh = Share(self._fresh), {}
         for follower in self._followers:

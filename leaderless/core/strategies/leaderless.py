@@ -32,7 +32,7 @@ from leaderless.core.messages import (
     Send,
     Unfence,
 )
-from leaderless.core.process import Process, Start, Wait
+from leaderless.core.process import Process, Spawn, Wait, call
 from leaderless.core.strategy import Context
 
 
@@ -42,24 +42,25 @@ class LeaderlessLog:
     def __init__(self, context: Context) -> None:
         identity, self._clock, options, trace = context
         self._node = identity.node
-        writers = lanes_of(identity.writer, options.lanes)
-        self._replica = Replica(self._clock, identity.node, writers, options.memory_bytes, trace)
-        self._memory = Memory(self._replica, options.memory_bytes)
+        limits = options.limits
+        writers = lanes_of(identity.writer, limits.lanes)
+        self._replica = Replica(self._clock, identity.node, writers, limits, trace)
+        self._memory = Memory(self._replica)
         compactor = Compactor(self._clock, self._replica, identity.writer)
         self._committer = Committer(self._clock, self._replica, identity.node, compactor)
         delivery = Delivery(context, self._replica, self._committer)
         self._producer = Producer(self._clock, writers, self._replica, delivery)
         self._consumer = Consumer(context, self._replica, self._producer, self._memory)
 
-    def serve(self, event: RequestEvent) -> Process:
+    def serve(self, event: RequestEvent) -> Process[None]:
         """The process that takes `event`; a send is answered later, by its batch."""
         return self._shed_and_serve(event) if self._memory.overfull else self._serve(event)
 
-    def _shed_and_serve(self, event: RequestEvent) -> Process:
-        yield Start(self._memory.evict())
+    def _shed_and_serve(self, event: RequestEvent) -> Process[None]:
+        yield Spawn(self._memory.evict())
         yield from self._serve(event)
 
-    def _serve(self, event: RequestEvent) -> Process:
+    def _serve(self, event: RequestEvent) -> Process[None]:
         match event:
             case Send():
                 return self._producer.send(event)
@@ -76,7 +77,7 @@ class LeaderlessLog:
             case Unfence(request):
                 return self._set_state(request, "open")
 
-    def _commit_for(self, event: HandOver) -> Process:
+    def _commit_for(self, event: HandOver) -> Process[None]:
         """Commit a peer's batch and tell it what it lacks of the log."""
         request, slot, batch = event
         job = Job(batch, self._clock.now)
@@ -85,7 +86,7 @@ class LeaderlessLog:
         held_s = self._replica.confirmed_at - job.arrived_at
         yield Reply(request, self._replica.share(slot, held_s))
 
-    def _set_state(self, request: Request, state: str) -> Process:
+    def _set_state(self, request: Request, state: str) -> Process[None]:
         """Change the state of the head in a new epoch; already there is fine."""
         replica = self._replica
         while True:
@@ -95,7 +96,9 @@ class LeaderlessLog:
                 break
             new, asked_at = head.with_state(state, self._node), self._clock.now
             replica.trace("TrySwitch", steps.switched, new)
-            outcome = yield Cas(REGISTER, head.value, new.value, create=head.value is None)
+            outcome = yield from call(
+                Cas(REGISTER, head.value, new.value, create=head.value is None)
+            )
             if isinstance(outcome, Ok):
                 replica.trace("Unfence" if state == "open" else "Fence", steps.switched, new)
                 # Done, and not to be looked at again: another node may have changed it back since.

@@ -17,7 +17,7 @@ from collections import deque
 
 from leaderless.core.coordination import read
 from leaderless.core.messages import Cas, Ok, Reply, Send, SendOk, Share, Tell
-from leaderless.core.process import Process
+from leaderless.core.process import Process, call
 from leaderless.core.strategies.serving import AllInMemory, InTurn
 from leaderless.core.strategy import Context
 
@@ -35,10 +35,10 @@ class PrefetchLog(AllInMemory):
         self._free: dict[str, deque[int]] = {}  # reserved and not handed out
         self._sends = InTurn(self._append)
 
-    def _send(self, event: Send) -> Process:
+    def _send(self, event: Send) -> Process[None]:
         return self._sends.send(event)
 
-    def _append(self, key: str, sends: list[Send]) -> Process:
+    def _append(self, key: str, sends: list[Send]) -> Process[None]:
         if not self._free.get(key):
             self._free[key] = deque((yield from self._reserve(key)))
         send, offset = sends.pop(0), self._free[key].popleft()
@@ -47,13 +47,13 @@ class PrefetchLog(AllInMemory):
             yield Tell(peer, Share({key: [[offset, send.msg]]}))
         yield Reply(send.request, SendOk(offset))
 
-    def _reserve(self, key: str) -> Process:
+    def _reserve(self, key: str) -> Process[range]:
         """Returns a block that is only this node's; one whose reservation got no answer is given up."""
         register = f"reserved/{key}"
         while True:
             reserved = yield from read(register)
             first = reserved or 0
             end = first + self._block
-            outcome = yield Cas(register, reserved, end, create=reserved is None)
+            outcome = yield from call(Cas(register, reserved, end, create=reserved is None))
             if isinstance(outcome, Ok):
                 return range(first, end)

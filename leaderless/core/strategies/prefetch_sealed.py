@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 
 from leaderless.core.coordination import read
 from leaderless.core.messages import Cas, Ok, Poll, PollOk, Reply, Send, SendOk, Share, Tell
-from leaderless.core.process import Process, Together
+from leaderless.core.process import Process, call, gather
 from leaderless.core.strategies.serving import CommitsInStore, Copy, InTurn
 from leaderless.core.strategy import Context
 
@@ -69,10 +69,10 @@ class SealedLog(CommitsInStore):
 
     # ------------------------------------------------------------------ appending
 
-    def _send(self, event: Send) -> Process:
+    def _send(self, event: Send) -> Process[None]:
         return self._sends.send(event)
 
-    def _append(self, key: str, sends: list[Send]) -> Process:
+    def _append(self, key: str, sends: list[Send]) -> Process[None]:
         """Append as many of the waiting sends as there is room for, together."""
         if key not in self._places:
             yield from self._refresh(key)
@@ -84,13 +84,13 @@ class SealedLog(CommitsInStore):
         for offset, send in enumerate(batch, first):
             yield Reply(send.request, SendOk(offset))
 
-    def _publish(self, key: str, entries: list[Any]) -> Process:
+    def _publish(self, key: str, entries: list[Any]) -> Process[int]:
         """Put entries into this node's range, or a further one; returns the offset of the first."""
         while True:
             number, old = self._places[key]
             msgs = [*old["msgs"], *entries] if old else entries
             new: Content | None = {"owner": self._writer, "msgs": msgs, "sealed": False}
-            outcome = yield Cas(_register(key, number), old, new, create=old is None)
+            outcome = yield from call(Cas(_register(key, number), old, new, create=old is None))
             if not isinstance(
                 outcome, Ok
             ):  # sealed, somebody else's, or nobody knows: it says so itself
@@ -123,29 +123,29 @@ class SealedLog(CommitsInStore):
 
     # ------------------------------------------------------------------ reading
 
-    def _poll(self, event: Poll) -> Process:
+    def _poll(self, event: Poll) -> Process[None]:
         oldest = self._clock.now - self._freshness_s
         stale = [key for key in event.offsets if self._confirmed_at.get(key, -inf) <= oldest]
-        yield Together([self._refresh(key) for key in stale])
+        yield from gather([self._refresh(key) for key in stale])
         yield Reply(event.request, PollOk(self._copy.since(event.offsets)))
 
-    def _refresh(self, key: str) -> Process:
+    def _refresh(self, key: str) -> Process[None]:
         """Read all that may be shown, closing what is below; look ahead the further, the more there is."""
         window, asked_at = 2, self._clock.now
         while True:
             first = self._closed.get(key, 0)
             reads = [self._read(key, number) for number in range(first, first + window)]
-            found = list(takewhile(bool, (yield Together(reads))))
+            found = [each for each in takewhile(bool, (yield from gather(reads))) if each]
             lower = [
                 self._close(key, number, each) for number, each in enumerate(found[:-1], first)
             ]
-            self._show(key, first, [*(yield Together(lower)), *found[-1:]])
+            self._show(key, first, [*(yield from gather(lower)), *found[-1:]])
             if len(found) < window:
                 self._confirmed_at[key] = max(asked_at, self._confirmed_at.get(key, -inf))
                 return
             window *= 2
 
-    def _read(self, key: str, number: int) -> Process:
+    def _read(self, key: str, number: int) -> Process[Content | None]:
         heard = self._heard.get((key, number))
         return heard or (yield from read(_register(key, number)))
 
@@ -156,11 +156,11 @@ class SealedLog(CommitsInStore):
                 if number >= self._closed.get(key, 0) and _is_sealed(content):
                     self._heard[key, number] = content
 
-    def _close(self, key: str, number: int, content: Content) -> Process:
+    def _close(self, key: str, number: int, content: Content) -> Process[Content]:
         """Returns the final content of a range, sealed unless it is full."""
         while self._room(content):
             sealed = {**content, "sealed": True}
-            outcome = yield Cas(_register(key, number), content, sealed)
+            outcome = yield from call(Cas(_register(key, number), content, sealed))
             if isinstance(outcome, Ok):
                 for peer in self._others:
                     yield Tell(peer, Share({key: [[number, sealed]]}))

@@ -18,14 +18,14 @@ from leaderless.core.messages import (
     Send,
     Share,
 )
-from leaderless.core.process import Process, Start, Together
+from leaderless.core.process import Process, Spawn, gather
 from leaderless.core.strategy import not_supported
 
 
 class ClientRequests(ABC):
     """A strategy that serves the four requests of clients, and no other."""
 
-    def serve(self, event: RequestEvent) -> Process:
+    def serve(self, event: RequestEvent) -> Process[None]:
         """The process that answers `event`."""
         match event:
             case Send():
@@ -40,16 +40,16 @@ class ClientRequests(ABC):
                 return not_supported(event)
 
     @abstractmethod
-    def _send(self, event: Send) -> Process: ...
+    def _send(self, event: Send) -> Process[None]: ...
 
     @abstractmethod
-    def _poll(self, event: Poll) -> Process: ...
+    def _poll(self, event: Poll) -> Process[None]: ...
 
     @abstractmethod
-    def _commit_offsets(self, event: CommitOffsets) -> Process: ...
+    def _commit_offsets(self, event: CommitOffsets) -> Process[None]: ...
 
     @abstractmethod
-    def _list_committed_offsets(self, event: ListCommittedOffsets) -> Process: ...
+    def _list_committed_offsets(self, event: ListCommittedOffsets) -> Process[None]: ...
 
 
 class CommitsInStore(ClientRequests):
@@ -58,16 +58,16 @@ class CommitsInStore(ClientRequests):
     def __init__(self) -> None:
         self._raised: dict[str, int] = {}  # offsets that a register had: none is lower now
 
-    def _commit_offsets(self, event: CommitOffsets) -> Process:
-        yield Together([self._raise(key, offset) for key, offset in event.offsets.items()])
+    def _commit_offsets(self, event: CommitOffsets) -> Process[None]:
+        yield from gather([self._raise(key, offset) for key, offset in event.offsets.items()])
         yield Reply(event.request, CommitOffsetsOk())
 
-    def _raise(self, key: str, offset: int) -> Process:
+    def _raise(self, key: str, offset: int) -> Process[None]:
         reached = yield from raise_to(f"committed/{key}", offset, self._raised.get(key))
         self._raised[key] = max(reached, self._raised.get(key, reached))
 
-    def _list_committed_offsets(self, event: ListCommittedOffsets) -> Process:
-        offsets = yield Together([read(f"committed/{key}") for key in event.keys])
+    def _list_committed_offsets(self, event: ListCommittedOffsets) -> Process[None]:
+        offsets = yield from gather([read(f"committed/{key}") for key in event.keys])
         found = zip(event.keys, offsets, strict=True)
         known = {key: offset for key, offset in found if offset is not None}
         yield Reply(event.request, ListCommittedOffsetsOk(known))
@@ -114,15 +114,15 @@ class AllInMemory(ClientRequests):
             for offset, msg in pairs:
                 self._copy.put(key, offset, msg)
 
-    def _poll(self, event: Poll) -> Process:
+    def _poll(self, event: Poll) -> Process[None]:
         yield Reply(event.request, PollOk(self._copy.since(event.offsets)))
 
-    def _commit_offsets(self, event: CommitOffsets) -> Process:
+    def _commit_offsets(self, event: CommitOffsets) -> Process[None]:
         for key, offset in event.offsets.items():
             self._committed[key] = max(offset, self._committed.get(key, offset))
         yield Reply(event.request, CommitOffsetsOk())
 
-    def _list_committed_offsets(self, event: ListCommittedOffsets) -> Process:
+    def _list_committed_offsets(self, event: ListCommittedOffsets) -> Process[None]:
         known = {key: self._committed[key] for key in event.keys if key in self._committed}
         yield Reply(event.request, ListCommittedOffsetsOk(known))
 
@@ -134,19 +134,19 @@ class InTurn:
     list, to which others may be added meanwhile. If it fails, all that wait are answered so.
     """
 
-    def __init__(self, step: Callable[[str, list[Send]], Process]) -> None:
+    def __init__(self, step: Callable[[str, list[Send]], Process[None]]) -> None:
         self._step = step
         self._waiting: dict[str, list[Send]] = {}  # for keys that have a process
 
-    def send(self, event: Send) -> Process:
+    def send(self, event: Send) -> Process[None]:
         """Take a send; it is answered when its turn has come."""
         if event.key in self._waiting:
             self._waiting[event.key].append(event)
         else:
             self._waiting[event.key] = [event]
-            yield Start(self._run(event.key))
+            yield Spawn(self._run(event.key))
 
-    def _run(self, key: str) -> Process:
+    def _run(self, key: str) -> Process[None]:
         sends = self._waiting[key]
         try:
             while sends:

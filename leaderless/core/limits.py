@@ -1,0 +1,71 @@
+"""The bounds of the node, as one value: chosen at the root, checked once, passed down.
+
+A bound is about how much or how many. None of them is needed for safety: any values that `Limits` accepts
+give the same log, sooner or later.
+"""
+
+from dataclasses import dataclass
+
+from leaderless.core.coordination import ATTEMPTS
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of one node. All nodes of a log may differ in them. Raises `ValueError` for a bad relation.
+
+    `lanes`: batches that a node has under way at most. More lanes hide the round trip when it is long, and
+        make more, smaller commits.
+    `batch_bytes`: of one batch, unless a single message is larger. Larger batches save messages, and delay
+        whatever shares their lane.
+    `commit_bytes`: of the batches in one compare-and-set, unless a single batch is larger.
+    `waiting_bytes`: of the sends that are in no batch yet; a node refuses more with a definite error.
+    `seal_bytes`, `seal_entries`: a tail of the head that reaches one of them is full, and becomes a segment.
+        Each commit writes the whole tail twice (`from` and `to`), so a longer tail costs bytes a commit; a
+        shorter one costs two more messages for each segment.
+    `segments_per_run`: so many segments are compacted together. More of them make larger registers, which
+        must be read whole; fewer make more registers, and a longer index.
+    `recent_entries`: newest entries that stay as they are, for peers that lack them; up to twice as many.
+    `poll_messages`: of a key in one answer; the rest is one poll further on.
+    `memory_bytes`: of messages in memory, about; older ones are read back from the store when polled.
+    `commits_idle_s`: how long committed offsets wait for a batch to ride in, in seconds. A crash of the node
+        loses what waits.
+    `store_timeout_s`: how long a store call may take before its outcome counts as unknown, in seconds.
+    """
+
+    lanes: int = 4
+    batch_bytes: int = 32_768
+    commit_bytes: int = 65_536
+    waiting_bytes: int = 1 << 26
+    seal_bytes: int = 8_192
+    seal_entries: int = 256
+    segments_per_run: int = 16
+    recent_entries: int = 2_048
+    poll_messages: int = 4_096
+    memory_bytes: int = 256 << 20
+    commits_idle_s: float = 3.0
+    store_timeout_s: float = 1.0
+
+    def __post_init__(self) -> None:
+        counts = (self.lanes, self.seal_entries, self.recent_entries, self.poll_messages)
+        _require(min(counts) >= 1, "nothing moves without a lane, an entry, a message")
+        _require(self.segments_per_run >= 2, "a run of one segment saves nothing")
+        _require(0 < self.batch_bytes <= self.commit_bytes, "a commit must have room for a batch")
+        _require(
+            self.seal_entries <= self.recent_entries,
+            "a peer that lacks part of the tail must get it from the recent entries",
+        )
+        _require(min(self.commits_idle_s, self.store_timeout_s) > 0, "times must be positive")
+
+    @property
+    def lease_s(self) -> float:
+        """How long a lease may stand still, in seconds, before its owner counts as crashed.
+
+        Longer than a silent store call with all its attempts, and one more: a live owner that loses one
+        answer beats again in time. A longer lease delays the successor of a crashed owner.
+        """
+        return (ATTEMPTS + 1) * self.store_timeout_s
+
+
+def _require(holds: bool, reason: str) -> None:
+    if not holds:
+        raise ValueError(f"limits: {reason}")

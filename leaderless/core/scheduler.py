@@ -1,0 +1,208 @@
+"""The scheduler: runs processes (`leaderless.core.process`) and collects the effects they ask for.
+
+Laws: a call is answered once, by its answer or, after `timeout_s`, by `Unknown()`, whichever comes first;
+what comes later is dropped. Processes resume in the order in which their answers arrive. An exception of a
+child ends its parent's wait with the same exception, once.
+"""
+
+import heapq
+from typing import Any, assert_never
+
+from leaderless.core.coordination import failure_of
+from leaderless.core.messages import (
+    Cas,
+    Effect,
+    Get,
+    PeerAnswer,
+    PeerCall,
+    Put,
+    Reply,
+    Request,
+    StoreAnswer,
+    StoreCall,
+    Tell,
+    Unknown,
+)
+from leaderless.core.process import Ask, Gather, Notify, Process, Signal, Sleep, Spawn, Trap, Wait
+
+
+class _Gathering:
+    """Collects what the children of one `Gather` return, in their order."""
+
+    __slots__ = ("missing", "parent", "results")
+
+    def __init__(self, parent: "_Running", size: int) -> None:
+        self.parent: _Running | None = parent  # None once it was resumed
+        self.missing = size
+        self.results: list[Any] = [None] * size
+
+    def take_parent(self) -> "_Running":
+        """Whom to resume; nobody will be a second time."""
+        parent, self.parent = self.parent, None
+        assert parent is not None
+        return parent
+
+
+_UNKNOWN = Unknown()
+
+
+# Plain tuples, for these are made for every message.
+#
+# A process, to whom its result or its exception goes, and at which place there. An exception in the process
+# of a request answers the request; in one that nobody waits for it is a bug, and raised.
+_Running = tuple[Process[Any], _Gathering | Request | None, int]
+# A process, the kind of event that may resume it (None: only time), and what it is resumed with when its
+# time has come.
+_Waiting = tuple[_Running, type | None, Any]
+
+
+class Scheduler:
+    """Runs processes; `take` hands over the effects they asked for.
+
+    `timeout_s`: how long a store call may take before its outcome is `Unknown`; `calls_from`: calls get
+    the numbers above it.
+    """
+
+    def __init__(self, timeout_s: float, calls_from: int = 0) -> None:
+        self._timeout_s = timeout_s
+        self.now = 0.0
+        self._effects: list[Effect] = []
+        self._waiting: dict[int, _Waiting] = {}
+        self._ready: list[_Running] = []  # to be run when the current process waits
+        self._alarms: list[
+            tuple[float, int]
+        ] = []  # a heap; alarms of answered calls are dropped late
+        self._calls = calls_from
+
+    def take(self) -> list[Effect]:
+        """The effects since the last time; the list is the caller's."""
+        effects, self._effects = self._effects, []
+        return effects
+
+    @property
+    def deadline(self) -> float | None:
+        """When `expire` is next needed, or None."""
+        alarms, waiting = self._alarms, self._waiting
+        while alarms and alarms[0][1] not in waiting:
+            heapq.heappop(alarms)
+        return alarms[0][0] if alarms else None
+
+    def start(self, process: Process[Any], request: Request | None = None) -> None:
+        """Run a new process until it waits; if it ever fails, that is the answer to `request`."""
+        running = process, request, 0
+        try:
+            for (
+                trap
+            ) in process:  # not `_run`: nobody wants a result, and its end costs no exception
+                if not self._handle(running, trap):
+                    break
+        except Exception as error:
+            self._failed(running, error)
+        self._run_ready()
+
+    def answer(self, answer: StoreAnswer | PeerAnswer) -> None:
+        """Resume the process that waits for this answer; nobody waiting means that it came too late."""
+        call, value = answer
+        waiting = self._waiting.get(call)
+        if waiting is not None and waiting[1] is type(answer):
+            self._resume(call, value)
+
+    def expire(self) -> None:
+        """Resume every process whose time has come: sleepers, and callers left without an answer."""
+        while (deadline := self.deadline) is not None and deadline <= self.now:
+            call = heapq.heappop(self._alarms)[1]
+            self._resume(call, self._waiting[call][2])
+
+    def _resume(self, call: int, value: Any) -> None:
+        self._run(self._waiting.pop(call)[0], value)
+        self._run_ready()
+
+    def _run_ready(self) -> None:
+        while self._ready:
+            ready, self._ready = self._ready, []
+            for running in ready:
+                self._run(running, None)
+
+    def _run(self, running: _Running, value: Any) -> None:
+        """Resume with a value, or raise an exception in the process, until it waits or ends."""
+        process = running[0]
+        try:
+            trap = process.throw(value) if isinstance(value, Exception) else process.send(value)
+            while self._handle(running, trap):
+                trap = process.send(None)
+        except StopIteration as stop:
+            self._ended(running, stop.value)
+        except Exception as error:
+            self._failed(running, error)
+
+    def _handle(self, running: _Running, trap: Trap) -> bool:
+        """Do what a trap asks for; says whether its process goes on at once."""
+        match trap:  # the most frequent first
+            case Reply():
+                self._effects.append(trap)
+                return True
+            case Cas() | Get() | Put():
+                call = self._wait(running, self.now + self._timeout_s, StoreAnswer, _UNKNOWN)
+                self._effects.append(StoreCall(call, trap))
+            case Ask(dest, question, patience_s):
+                call = self._wait(running, self.now + patience_s, PeerAnswer)
+                self._effects.append(PeerCall(call, dest, question))
+            case Wait(signal):
+                if signal.fired:
+                    return True
+                signal.waiting.append(running)
+            case Notify(signal):
+                self._fire(signal)
+                return True
+            case Spawn(other):
+                self._ready.append((other, None, 0))
+                return True
+            case Tell():
+                self._effects.append(trap)
+                return True
+            case Sleep(until):
+                self._wait(running, until)
+            case Gather(children):
+                self._fork(running, list(children))
+            case _:
+                assert_never(trap)
+        return False
+
+    def _fire(self, signal: Signal) -> None:
+        signal.fired = True
+        self._ready.extend(signal.waiting)
+        signal.waiting.clear()
+
+    def _wait(
+        self, running: _Running, until: float, answer: type | None = None, late: Any = None
+    ) -> int:
+        """Park a process until its answer comes; at `until` it is resumed with `late`."""
+        self._calls += 1
+        self._waiting[self._calls] = running, answer, late
+        heapq.heappush(self._alarms, (until, self._calls))
+        return self._calls
+
+    def _fork(self, parent: _Running, children: list[Process[Any]]) -> None:
+        gathering = _Gathering(parent, len(children))
+        for place, child in enumerate(children):
+            self._run((child, gathering, place), None)
+        if not children:
+            self._run(parent, [])
+
+    def _ended(self, running: _Running, result: Any) -> None:
+        _, gathering, place = running
+        if isinstance(gathering, _Gathering) and gathering.parent is not None:
+            gathering.results[place] = result
+            gathering.missing -= 1
+            if not gathering.missing:
+                self._run(gathering.take_parent(), gathering.results)
+
+    def _failed(self, running: _Running, error: Exception) -> None:
+        match running[1]:
+            case Request() as request:
+                self._effects.append(Reply(request, failure_of(error)))
+            case _Gathering() as gathering:
+                if gathering.parent is not None:
+                    self._run(gathering.take_parent(), error)
+            case None:
+                raise error
