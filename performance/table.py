@@ -1,5 +1,6 @@
 """From the records of runs to medians, spread, aims met or missed, and the tables that show them. Pure."""
 
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
@@ -184,7 +185,8 @@ def _notes(configuration: Configuration, summaries: Summaries, records: Records)
         f"- Aim: {each.sentence}. {each.measured}: **{marks[each.met]}**"
         for each in judge(configuration, summaries)
     ]
-    return [*known, *aims, *(f"- {each}" for each in troubles(configuration.name, records))]
+    notes = [*known, *aims, *(f"- {each}" for each in troubles(configuration.name, records))]
+    return [textwrap.fill(note, 118, subsequent_indent="  ") for note in notes]
 
 
 def troubles(case: str, records: Records) -> list[str]:

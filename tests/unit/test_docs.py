@@ -1,0 +1,142 @@
+"""Documents say only what is there: links, commands, targets, figures; and they can be read in a terminal.
+
+No network: addresses elsewhere are not followed.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from commands.main import COMMANDS
+
+ROOT = Path(__file__).parents[2]
+UNREAD = {"docs/spark-checker.md", "CONTRIBUTING.md", "docs/TESTING.md", "docs/ARCHITECTURE.md"}
+COLUMNS = 100  # of a line of code
+LINE = 120  # of a line of prose
+LINES = 200
+PAGES = sorted(
+    path
+    for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "results/README.md")
+    if path.is_file()
+) + sorted(ROOT.glob("specs/**/README.md"))
+DOCS = [page for page in PAGES if page.is_relative_to(ROOT / "docs")]
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+MAELSTROM = re.compile(r"\./maelstrom ([a-z]+)\b(?= |`|$)")
+MAKE = re.compile(r"(?<![\w-])make ([a-z][a-z-]*)(?=`|\s{2,}|$| [A-Z]+=)")
+
+
+def name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def code_lines(page: Path) -> Iterator[str]:
+    """The lines of fenced and indented blocks."""
+    fenced, before = False, ""
+    in_block = False
+    for line in page.read_text().splitlines():
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        elif fenced:
+            yield line
+        else:
+            in_block = line.startswith("    ") and (in_block or not before.strip())
+            if in_block:
+                yield line
+        before = line
+
+
+def commands(page: Path) -> Iterator[str]:
+    """Lines of code, and code within sentences."""
+    yield from code_lines(page)
+    yield from re.findall(r"`([^`]+)`", re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL))
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of its headings, as GitHub forms them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links_lead_somewhere(page):
+    for link in LINK.findall(page.read_text()):
+        if "://" in link:
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), f"{link} leads nowhere"
+        assert not anchor or anchor in anchors(target), f"{target.name} has no heading #{anchor}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_lines_fit_a_terminal(page):
+    if name(page) not in UNREAD:
+        wide = [line for line in code_lines(page) if len(line) > COLUMNS]
+        assert not wide, "code lines beyond 100 columns"
+        prose = [
+            line
+            for line in page.read_text().splitlines()
+            if len(line) > LINE and not line.startswith("|") and not LINK.search(line)
+        ]
+        assert not prose, "lines beyond 120 columns"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_pages_are_at_most_200_lines(page):
+    assert len(page.read_text().splitlines()) <= LINES
+
+
+def test_the_index_lists_every_page():
+    index = (ROOT / "docs" / "README.md").read_text()
+    listed = {(ROOT / "docs" / link).resolve() for link in LINK.findall(index)}
+    missing = [
+        name(page)
+        for page in DOCS
+        if page not in listed and page.parent.name != "adr" and page.name != "README.md"
+    ]
+    assert not missing
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_commands_and_targets_exist(page):
+    makefile = (ROOT / "Makefile").read_text()
+    targets = set(re.findall(r"^([a-z][a-z-]*):", makefile, flags=re.MULTILINE))
+    for text in commands(page):
+        assert set(MAKE.findall(text)) <= targets, text
+        assert set(MAELSTROM.findall(text)) <= set(COMMANDS), text
+        for module in re.findall(r"python -m ([a-z_.]+)", text):
+            path = ROOT / module.replace(".", "/")
+            assert path.with_suffix(".py").exists() or (path / "__main__.py").exists(), text
+        for script in re.findall(
+            r"(?:python |^\s*)((?:scripts|performance|sweeps)/[\w./-]+)", text
+        ):
+            assert (ROOT / script).exists(), text
+
+
+CELL = re.compile(r"([\d.]+) · ([\d.]+) ms · ([\d.]+)/s(, invalid)?$")
+FIGURES = ("server messages/op", "send p50, ms", "ops/s")
+
+
+def rows(text: str) -> list[list[str]]:
+    """The cells of the tables in a text, without the rulers."""
+    lines = [line for line in text.splitlines() if line.startswith("|") and "---" not in line]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def test_the_first_page_shows_the_figures_of_the_series():
+    """Messages, send p50, throughput and verdict: the medians of docs/performance/strategies.md."""
+    first = (ROOT / "README.md").read_text().partition("## What it costs")[2].partition("\n## ")[0]
+    series = (ROOT / "docs/performance/strategies.md").read_text().split("\n## ")[1:]
+    header, *shown = rows(first)
+    assert len(shown) == len(series)
+    for cells, section in zip(shown, series, strict=True):
+        titles, *measured = rows(section)
+        figures = {row[0]: dict(zip(titles[1:], row[1:], strict=True)) for row in measured}
+        for strategy, cell in zip(header[1:], cells[1:], strict=True):
+            found = CELL.match(cell)
+            assert found, cell
+            expected = [figures[figure][strategy].split()[0] for figure in FIGURES]
+            assert list(found.groups()[:3]) == expected, (cells[0], strategy)
+            assert bool(found[4]) == (figures["verdict"][strategy] == "**invalid**")
