@@ -44,7 +44,7 @@ VARIABLES
     inflight,     \* cas requests whose answer the sender no longer awaits: [from, to, entries]
     handovers,    \* [to, length, batch]: may be delivered late, repeatedly, or never
     answers,      \* [to, id, head, start, entries]: the reply to a hand-over
-    \* what clients were told
+    \* answers to clients
     acked,        \* [id, payload, first]
     rejected      \* ids that got a definite error
 
@@ -58,7 +58,7 @@ vars == <<head, segments, runs, task, log, incarnation, seq, known, view, batch,
 Idle == [phase |-> "idle", epoch |-> 0, base |-> 0]
 Bases == 0..MaxSlots
 
-\* Messages are lost when room is needed for another: one that lingers unused is as good as lost.
+\* A message is lost when another needs its room: one that lingers unused is as good as lost.
 Kept(S, limit) == IF Cardinality(S) < limit THEN {S}
                   ELSE {kept \in SUBSET S : Cardinality(kept) = limit - 1}
 
@@ -86,14 +86,14 @@ Init ==
 WriterOf(n) == <<n, incarnation[n]>>        \* a restarted node is a new writer
 SameHead(a, b) == a = b                     \* what the store compares: the whole value
 NextEpoch(epoch) == epoch + 1
-IsFull(h) == Len(h.tail) >= TailLimit      \* a function of the head alone: all agree
+IsFull(h) == Len(h.tail) >= TailLimit      \* a function of the head alone: all nodes agree
 IsSealed(h) == segments[h.base] # None      \* its own idempotent write was acknowledged
 SegmentWrite(old, tail) == IF old = None THEN tail ELSE old  \* create, never overwrite
 ObservedOpen(h) == h.state = "open"
 InEpoch(b, epoch) == b.epoch = epoch        \* a batch is committed in its own epoch or never
 Follows(v, start) == start <= v.length      \* entries from slot `start` leave no hole in v
-IsCommitted(n, id) == InLog(view[n], id)    \* a committer looks before it adds a batch
-HasOutcome(v, id) == InLog(v, id)           \* an asker before it answers its client
+IsCommitted(n, id) == InLog(view[n], id)    \* a committer checks this before it adds a batch
+HasOutcome(v, id) == InLog(v, id)           \* a node checks this before it answers its client
 ReadyToDelete == "written"
 DeletedUpTo(b) == b + runs[b].length
 CasClaim(w) == task.epoch = w.epoch         \* the cursor moves by cas from one's own claim
@@ -181,7 +181,7 @@ CommitGroup(n, group) ==
     /\ UNCHANGED <<segments, runs, task, incarnation, seq, batch, worker, inflight, handovers,
                    told>>
 
-\* cas refused (code 22): somebody moved the head. Read it again.
+\* cas refused (code 22): another cas moved the head. Read it again.
 Conflict(n) ==
     /\ known[n] # None
     /\ ObservedOpen(known[n])
@@ -207,7 +207,7 @@ LateCommitOf(request) ==
     /\ inflight' = inflight \ {request}
     /\ UNCHANGED <<segments, runs, task, memory, handovers, answers, told>>
 
-\* Writing the full tail as a segment; whoever needs room does it, and it is idempotent.
+\* Write the full tail as a segment. Any node that needs room does it, and it is idempotent.
 Seal(n) ==
     /\ known[n] # None
     /\ IsFull(known[n])
@@ -218,7 +218,7 @@ Seal(n) ==
 -----------------------------------------------------------------------------
 (* Reading.                                                                *)
 
-\* Where the run begins that replaced the segment at b, and where segment or run end.
+\* The first slot of the run that replaced the segment at b; the end of segment or run.
 RunAt(b) == CHOOSE r \in Bases : r <= b /\ runs[r] # None /\ b < r + runs[r].length
 IsInRun(b) == \E r \in Bases : r <= b /\ runs[r] # None /\ b < r + runs[r].length
 EndOfSealed(b) ==
@@ -226,7 +226,7 @@ EndOfSealed(b) ==
     ELSE IF segments[b] # Tombstone THEN b + Len(segments[b])
     ELSE IF IsInRun(b) THEN RunAt(b) + runs[RunAt(b)].length ELSE b + TailLimit
 
-\* What the view lacks of the segment at b, from the segment or from the run that replaced it.
+\* The entries of the segment at b that the view lacks, from it or from the run that replaced it.
 FromSegment(v, b) ==
     IF segments[b] = None \/ (segments[b] = Tombstone /\ ~IsInRun(b)) THEN v
     ELSE IF segments[b] = Tombstone THEN Merge(v, runs[RunAt(b)], EndOfSealed(b))
@@ -249,7 +249,7 @@ Refresh(n) ==
     /\ UNCHANGED <<store, network, told, incarnation, seq, batch, worker>>
 
 -----------------------------------------------------------------------------
-(* Handing over, and telling clients.                                      *)
+(* Handing over, and answering clients.                                    *)
 
 HandOver(n, m) ==
     /\ m # n
@@ -262,7 +262,7 @@ HandOver(n, m) ==
        /\ \E kept \in Kept(handovers, MaxHandOvers) : handovers' = kept \union {message}
     /\ UNCHANGED <<store, memory, inflight, answers, told>>
 
-\* The helper's reply brings the entries the asker lacks: its view follows without a read.
+\* The helper's reply brings the entries that the asker lacks: its view grows without a read.
 AnsweredWith(n, a) ==
     /\ a.to = n
     /\ answers' = answers \ {a}
@@ -289,10 +289,10 @@ Acked(n) ==
     /\ HasOutcome(view[n], batch[n].id)
     /\ acked' = acked \union {AckOf(view[n], batch[n])}
     /\ batch' = [batch EXCEPT ![n] = None]
-    /\ answers' = {a \in answers : a.to # n}  \* no longer waited for
+    /\ answers' = {a \in answers : a.to # n}  \* the node no longer waits for them
     /\ UNCHANGED <<store, inflight, handovers, rejected, incarnation, seq, known, view, worker>>
 
-\* A batch that is not in the log when its epoch is over never will be, whoever holds a copy: its
+\* A batch that is not in the log when its epoch is over never will be, in any copy: its
 \* client gets a definite error (11) while fenced, or its messages go into a batch of their own.
 IsOver(b, h) == h.epoch > b.epoch
 
@@ -343,7 +343,7 @@ AreSealed(b, count) ==
 
 MayCompact(b) == runs[b] # None \/ AreSealed(b, RunSegments)
 
-\* Anyone may claim at any time: a beat that stands still may belong to a worker that is slow.
+\* Any node may claim at any time: a beat that stands still may belong to a slow worker.
 Claim(n) ==
     /\ worker[n].phase = "idle"
     /\ MayCompact(task.cursor)
@@ -406,7 +406,7 @@ Next ==
 
 Spec == Init /\ [][Next]_vars
 
-\* The store answers again and again, nodes keep going, somebody lifts the fence. Commit needs the
+\* The store answers again and again, nodes keep going, some node lifts the fence. Commit needs the
 \* strong form: other nodes' appends and lost answers disable it, but not for ever.
 Fairness ==
     /\ \A n \in Nodes :

@@ -11,7 +11,7 @@ FirstOffsetInTail(v, k) == IF v.length > TailLimit THEN 0 ELSE EndOffset(v.block
 \* for IsCommitted: the committer adds a batch without looking for it in the log ...
 DedupSkipped(n, id) == FALSE
 
-\* ... or looks for its own batches only and trusts the asker about those handed over.
+\* ... or looks for its own batches only and trusts the sender of a handed-over batch.
 HandOverTrusted(n, id) == id.node = n /\ InLog(view[n], id)
 
 \* for HasOutcome: the client is answered before the batch is in the log.
@@ -58,8 +58,8 @@ Unwritten(b) == b + 1
 \* for CasClaim: the cursor moves without a look at the claim.
 ClaimIgnored(w) == TRUE
 
-\* for CursorAfter: a stale worker moves the cursor on by the length of what it compacted; or it
-\* sets the cursor from what it read when it claimed.
+\* for CursorAfter: a stale worker moves the cursor on by the length of its run; or it
+\* sets the cursor from the value that it read when it claimed.
 CursorOnceMore(w) == task.cursor + runs[w.base].length
 CursorFromClaim(w) == w.base + runs[w.base].length
 

@@ -17,8 +17,8 @@ TypeOK ==
 \* 1. The offsets of a key are dense, unique and monotonic over slots; so are ids.
 OffsetsDense == \A i \in 1..Len(log) : AsLog!SlotFits(log, i)
 
-\* 2. An acknowledged send is in exactly one entry, at the offset acknowledged; what was
-\*    refused with a definite error is in none.
+\* 2. An acknowledged send is in exactly one entry, at the offset acknowledged; a send
+\*    that was refused with a definite error is in none.
 AckedExactlyOnce == \A a \in acked : AsLog!Answers(log, a)
 RejectedNeverAppended == \A i \in 1..Len(log) : log[i].id \notin rejected
 
@@ -46,7 +46,7 @@ SegmentsImmutable ==
 \*    ... and at every moment a fresh reader finds every committed offset.
 CommittedReadable == CatchUp(EmptyView) = Fold(log)
 
-\* 7. The cursor never passes what is compacted.
+\* 7. The cursor never passes the end of the compacted segments.
 CursorNeverPassesCompacted ==
     \A b \in Bases : b < task.cursor =>
         /\ segments[b] \in {None, Tombstone}

@@ -68,7 +68,7 @@ SealProblem ==
     ELSE IF known[n].base # e.base THEN "the tail begins at another slot" ELSE ""
 
 \* A tail is full when it has as many entries as the trace says of its segment (FullTails: base ->
-\* entries). The node may count bytes: to the model only matters that all nodes agree.
+\* entries). The node may count bytes; the model needs only that all nodes agree.
 FullInTrace(h) == h.base \in DOMAIN FullTails /\ Len(h.tail) = FullTails[h.base]
 
 RefreshProblem ==
@@ -100,8 +100,8 @@ SwitchProblem(from) ==
     IF head.state # from THEN "the log is in that state already"
     ELSE IF e.epoch # NextEpoch(head.epoch) THEN "not the next epoch" ELSE ""
 
-\* A helper answers with what it knows when it is done with the batch. Right after its commit that is
-\* HeadLog's answer; later, or when another has committed, it is what a read of the head gave then.
+\* A helper answers with its view when it is done with the batch. Right after its commit that is
+\* HeadLog's answer; later, or after another commit, it is the result of a read of the head.
 Answers == {a \in answers : /\ a.to = n /\ a.head.epoch = e.epoch
                             /\ Max(view[n].length, a.start + Len(a.entries)) = e.length}
 AnsweredProblem ==
@@ -187,7 +187,7 @@ Do ==
 
 TraceInit == Init /\ at = 1 /\ TLCSet(1, 0)
 
-\* Tell how far the trace was followed, and what is wrong with the step after that.
+\* Print how far the trace was followed, and the error in the step after that.
 Tell ==
     IF at >= TLCGet(1) /\ Problem # ""
     THEN TLCSet(1, at) /\ PrintT(<<"STUCK", at, Problem>>) ELSE TRUE

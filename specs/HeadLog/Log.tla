@@ -25,7 +25,7 @@ SlotFits(entries, i) ==
     /\ \A k \in Keys : entries[i].first[k] = Total(SubSeq(entries, 1, i - 1), k)
     /\ \A j \in 1..(i - 1) : entries[j].id # entries[i].id
 
-\* What a client is told: the first offset of each key written (-1: none).
+\* The answer to a client: the first offset of each key written (-1: none).
 FirstsOf(e) == [k \in Keys |-> IF e.count[k] = 0 THEN -1 ELSE e.first[k]]
 
 \* The answer names one entry of the log, the only one that carries this payload.

@@ -1,6 +1,6 @@
 ------------------------------- MODULE Views -------------------------------
 (***************************************************************************)
-(* What a node makes of the log: the pure half of HeadLog (the fold).      *)
+(* A node's view of the log: the pure half of HeadLog (the fold).          *)
 (*                                                                         *)
 (*   entry  [id, payload, epoch, first, count, commits]                    *)
 (*          id = [node, incarnation, seq]: the writer is <<node,           *)
@@ -57,7 +57,7 @@ Fold(entries) == ApplyAll(EmptyView, entries)
 \* A compacted segment keeps the per-key blocks and the writers' highest seq, not the entries.
 RunOf(segment) == Fold(segment)
 
-\* Take from a run what the view lacks: it may have seen part of the segment as a tail.
+\* Take from a run the part that the view lacks: it may have seen some of it as a tail.
 Merge(view, run, length) ==
     [length    |-> length,
      blocks    |-> [k \in Keys |->

@@ -21,7 +21,7 @@ VARIABLES
     compactionCursor,  \* the first offset not compacted
     writerState, writerOffset, writerBatchSize,
     compactorState, compactRound,
-    readerResult,      \* what each writer's last read gave
+    readerResult,      \* the result of each writer's last read
     timesAssigned      \* ghost: how often each offset was given out (2: twice or more)
 
 vars == <<logIndex, sequenceCounter, logState, compactionCursor, writerState, writerOffset,
@@ -52,7 +52,7 @@ Init ==
     /\ timesAssigned = [o \in Offsets |-> 0]
 
 -----------------------------------------------------------------------------
-(* Decisions, each with a name so that another can stand in for it.        *)
+(* Decisions, each with a name so that a broken one can replace it.        *)
 
 CounterSeen(w) == sequenceCounter  \* increment and read are one step
 CounterAfter(end) == end + 1

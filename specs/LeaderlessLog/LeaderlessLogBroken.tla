@@ -1,6 +1,6 @@
 ------------------------ MODULE LeaderlessLogBroken ------------------------
 (***************************************************************************)
-(* Wrong decisions, each standing in for the one it names.                 *)
+(* Wrong decisions; each replaces the one that it names.                   *)
 (***************************************************************************)
 EXTENDS LeaderlessLogProperties
 
@@ -13,7 +13,7 @@ CounterForgetsSize(end) == sequenceCounter + 1
 \* for CounterOnUnfence: opening the log again starts a fresh counter, from 0 or from 1.
 CounterFromZero == 0
 CounterFromOne == 1
-\* for WalEntry: an entry of a type no reader knows.
+\* for WalEntry: an entry of a type that no reader knows.
 TornEntry(count) == [type |-> "TORN", msgCount |-> count]
 \* for SeesOpen: writers do not look at the log's state.
 StateIgnored == TRUE

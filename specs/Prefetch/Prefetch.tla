@@ -6,7 +6,7 @@
 (*                   higher block may be read before a lower one is full   *)
 (*   sealed ranges   a block becomes visible when it is closed and every   *)
 (*                   lower one is: holes are then final                    *)
-(* Holes in the numbers are legal. What is not: a message that appears     *)
+(* Holes in the numbers are legal. Illegal is a message that appears       *)
 (* behind a reader.                                                        *)
 (***************************************************************************)
 EXTENDS Integers, FiniteSets
@@ -54,7 +54,7 @@ Fill(n, b) ==
     /\ next' = [next EXCEPT ![b] = @ + 1]
     /\ UNCHANGED <<reserved, owner, position, got>>
 
-\* The owner is done, or somebody closes the block of an owner that is slow or dead: after this
+\* The owner is done, or another node closes the block of a slow or dead owner: after this
 \* step the owner's writes to the block are refused.
 Close(b) ==
     /\ owner[b] # None

@@ -1,6 +1,6 @@
 --------------------------- MODULE PrefetchBroken ---------------------------
 (***************************************************************************)
-(* The other ways of doing it, each standing in for the one it names.      *)
+(* Other decisions; each replaces the one that it names.                   *)
 (***************************************************************************)
 EXTENDS Prefetch
 

@@ -6,8 +6,8 @@
 (* worker that sees the beat stand still takes the task over.              *)
 (*                                                                         *)
 (* A beat that stands still may belong to a worker that is only slow. So   *)
-(* two workers may RUN a task at one time (MutualExclusion cannot hold);   *)
-(* what holds is that only the current epoch's effects count: every effect *)
+(* two workers may RUN a task at one time (MutualExclusion cannot hold).   *)
+(* But only the effects of the current epoch count, because every effect   *)
 (* is a cas from the register value of one's own claim.                    *)
 (***************************************************************************)
 EXTENDS Integers, FiniteSets
@@ -90,7 +90,7 @@ ExecuteFailure(w) ==
               task.failures + 1)
     /\ UNCHANGED effects
 
-\* The cas of a stale worker fails: that is how it learns that it has lost its claim.
+\* The cas of a stale worker fails: so it learns that it has lost its claim.
 StaleRefused(w) ==
     /\ worker[w].phase = "running"
     /\ ~Holds(w)
@@ -134,7 +134,7 @@ OneLiveClaim ==
     Cardinality({w \in Workers : worker[w].phase = "running"
                                  /\ worker[w].epoch = task.epoch}) <= 1
 
-\* Every effect was that of the epoch current at that moment, and there was one at most.
+\* Every effect belonged to the epoch current at that moment, and there was one at most.
 FencedEffects == \A e \in effects : e.epoch = e.current
 CommittedOnce == Cardinality(effects) <= 1
 EpochNeverDecreases == [][task'.epoch >= task.epoch]_vars
@@ -142,7 +142,7 @@ DLQOnlyAfterMaxFailures == task.status = "DLQ" => task.failures >= MaxFailures
 
 TaskCompletion == (task.status = "INIT") ~> (task.status # "INIT")
 
-\* What cannot hold: a stale worker may still be running.
+\* This cannot hold: a stale worker may still be running.
 MutualExclusion == Cardinality({w \in Workers : worker[w].phase = "running"}) <= 1
 
 WorkerSymmetry == {p \in [Workers -> Workers] : \A a, b \in Workers : a # b => p[a] # p[b]}

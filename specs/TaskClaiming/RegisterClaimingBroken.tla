@@ -1,6 +1,6 @@
 ----------------------- MODULE RegisterClaimingBroken -----------------------
 (***************************************************************************)
-(* Wrong decisions, each standing in for the one it names.                 *)
+(* Wrong decisions; each replaces the one that it names.                   *)
 (***************************************************************************)
 EXTENDS RegisterClaiming
 

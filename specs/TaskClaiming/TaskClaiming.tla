@@ -3,8 +3,8 @@
 (* Task claiming on a store with ephemeral keys: a worker scans for an     *)
 (* open task, creates its lock (tied to the worker's session), executes,   *)
 (* releases. When a worker dies, the store drops its locks after a while.  *)
-(* The lock vanishes only with a worker that is really dead: that is the   *)
-(* assumption which RegisterClaiming does without.                         *)
+(* The lock vanishes only with a worker that is really dead. That is the   *)
+(* assumption; RegisterClaiming does not make it.                          *)
 (***************************************************************************)
 EXTENDS Integers, FiniteSets
 
@@ -93,7 +93,7 @@ WorkerCrash(w) ==
     /\ UNCHANGED <<taskStatus, taskFailCount, lockOwner, workerState, workerTask,
                    timesCommitted>>
 
-\* The store drops the dead worker's locks. What the process had in mind is gone with it.
+\* The store drops the dead worker's locks. The memory of the process is gone, too.
 SessionExpiry(w) ==
     /\ Expires(w)
     /\ \E t \in Tasks : lockOwner[t] = w
@@ -139,7 +139,7 @@ TypeOK ==
 Executing(t) == {w \in Workers : workerState[w] = "EXECUTING" /\ workerTask[w] = t}
 
 MutualExclusion == \A t \in Tasks : Cardinality(Executing(t)) <= 1
-\* Published form: nobody executes a committed task. Strong form: its effect happens once.
+\* Published form: no worker executes a committed task. Strong form: its effect happens once.
 NoDoubleExecution == \A t \in Tasks : taskStatus[t] = "COMMITTED" => Executing(t) = {}
 CommittedOnce == \A t \in Tasks : timesCommitted[t] <= 1
 DLQOnlyAfterMaxFailures ==

@@ -1,10 +1,10 @@
 ------------------------- MODULE TaskClaimingBroken -------------------------
 (***************************************************************************)
-(* Wrong decisions, each standing in for the one it names.                 *)
+(* Wrong decisions; each replaces the one that it names.                   *)
 (***************************************************************************)
 EXTENDS TaskClaiming
 
-LockIgnored(t) == TRUE               \* for IsFree: the lock is written whoever holds it
+LockIgnored(t) == TRUE               \* for IsFree: the lock is written, although another holds it
 StatusNotRead(t) == TRUE             \* for IsOpen: no second look between scan and lock
 OneFailureSuffices(count) == TRUE    \* for FailuresSuffice
 NoFailureSuffices(count) == FALSE

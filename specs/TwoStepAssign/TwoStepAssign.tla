@@ -3,8 +3,8 @@
 (* The Leaderless Log Protocol on a store that cannot increment a counter  *)
 (* and write an index entry in one step. One cas of the counter object     *)
 (* advances it and leaves the entry in it as pending; a second step        *)
-(* materialises the entry in the index: the writer's own, or, when it      *)
-(* died, whoever comes next.                                               *)
+(* materialises the entry in the index. The writer does it, or, when it    *)
+(* died, the next writer.                                                  *)
 (*                                                                         *)
 (* As published for S3, pending is never cleared and materialised by an    *)
 (* unconditional put. Repaired: an index entry is only ever CREATED, and   *)
@@ -52,7 +52,7 @@ NextAfter == counter.next + 1
 CursorAfter == RangeLast + 1
 PendingAfter == counter.next
 
-\* A step that changes the index; what becomes readable is remembered.
+\* A step that changes the index; offsets that become readable are remembered.
 SetIndex(i) == index' = i /\ readable' = readable \union Readable(i)
 Materialise(o) == SetIndex(IF o = 0 THEN index ELSE [index EXCEPT ![o] = Put(@)])
 
@@ -67,7 +67,7 @@ ReadCounter(w) ==
     /\ writer' = [writer EXCEPT ![w] = [phase |-> "read", seen |-> counter, own |-> 0]]
     /\ UNCHANGED <<counter, index, cursor, compactor, readable>>
 
-\* Before its own cas a writer materialises what the counter it read carries.
+\* Before its own cas a writer materialises the pending entry of the counter that it read.
 MaterialisePending(w) ==
     /\ Move(w, "read", "ready")
     /\ Materialise(writer[w].seen.pending)
@@ -88,12 +88,12 @@ MaterialiseOwn(w) ==
     /\ writer' = [writer EXCEPT ![w] = Idle]
     /\ UNCHANGED <<counter, cursor, compactor>>
 
-WriterCrash(w) ==  \* at any step; what it assigned stays pending
+WriterCrash(w) ==  \* at any step; the offset it assigned stays pending
     /\ writer[w].phase # "idle"
     /\ writer' = [writer EXCEPT ![w] = Idle]
     /\ UNCHANGED <<counter, index, cursor, compactor, readable>>
 
-\* Whoever needs the newest entry (a reader at the end, a compactor) materialises it too.
+\* A reader at the end, or a compactor, needs the newest entry and materialises it too.
 Help ==
     /\ counter.pending # 0
     /\ index[counter.pending] = Empty
@@ -142,14 +142,14 @@ TypeOK ==
     /\ \A o \in Offsets : index[o].type \in {"EMPTY", "WAL", "COMPACTED", "TOMBSTONE"}
     /\ cursor \in {1, RangeLast + 1}
 
-\* What could be read once can be read for ever.
+\* An offset that could be read once can be read for ever.
 CommittedStaysReadable == readable \subseteq Readable(index)
 
 \* Every assigned offset is in the index, or it is the pending one.
 NoOffsetLost ==
     \A o \in 1..(counter.next - 1) : o \in Readable(index) \/ o = counter.pending
 
-\* Behind the cursor there is the compacted entry and nothing else.
+\* Behind the cursor there is only the compacted entry.
 CompactedStays ==
     cursor > RangeLast =>
         /\ index[RangeLast] = Compacted

@@ -115,6 +115,17 @@ def test_commands_and_targets_exist(page):
             assert (ROOT / script).exists(), text
 
 
+ROOMS = [path.name for path in ROOT.iterdir() if path.is_dir() and path.name != "results"]
+PATH = re.compile(rf"(?:{'|'.join(ROOMS)})/[\w./-]*")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_files_that_are_named_exist(page):
+    for text in re.findall(r"`([^`\n]+)`", page.read_text()):
+        if PATH.fullmatch(text):
+            assert (ROOT / text).exists(), text
+
+
 CELL = re.compile(r"([\d.]+) · ([\d.]+) ms · ([\d.]+)/s(, invalid)?$")
 FIGURES = ("server messages/op", "send p50, ms", "ops/s")
 
