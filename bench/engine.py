@@ -13,12 +13,11 @@ from typing import Any
 
 import click
 
-from bench.flags import flags_by_word
 from bench.nemesis.partition import REAL_SHAPES
 from bench.nemesis.targets import MIXED
+from bench.options import EMBEDDED, FLAGS
 
 _REAL_FAULTS = ("partition",)
-_OURS = "(ours)"  # in the help of a flag that the real tool must not see
 
 
 def choose(asked: str | None, environment: dict[str, str]) -> Path | None:
@@ -26,7 +25,7 @@ def choose(asked: str | None, environment: dict[str, str]) -> Path | None:
     one.
     """
     named = environment.get("MAELSTROM")
-    if asked == "embedded" or (asked is None and not named):
+    if asked == EMBEDDED or (asked is None and not named):
         return None
     if not named:
         raise click.UsageError(
@@ -63,7 +62,7 @@ def refuse_our_faults(flags: Mapping[str, Any]) -> None:
 
 def real_arguments(arguments: Sequence[str]) -> list[str]:
     """The command line without our own flags; what follows `--` is left alone."""
-    ours = {word: flag for word, flag in flags_by_word().items() if _OURS in (flag.help or "")}
+    ours = {word: flag for flag in FLAGS.values() if flag.ours for word in flag.words}
     kept: list[str] = []
     rest = list(arguments)
     while rest:
@@ -73,7 +72,7 @@ def real_arguments(arguments: Sequence[str]) -> list[str]:
         name, has_value = word.partition("=")[0], "=" in word
         if name not in ours:
             kept.append(word)
-        elif not (ours[name].is_flag or has_value) and rest:
+        elif not (ours[name].is_switch or has_value) and rest:
             rest.pop(0)
     return kept
 

@@ -1,197 +1,181 @@
-"""The command line of `test`: one click option for each flag of the real tool, and our own."""
+"""How an option is declared, and the command line that follows from the declarations.
+
+An option is a field of a record (`bench.options.TestOptions`, `simulation.scenario.Scenario`). The field
+gives its name, type and default; a `Flag` beside the type gives the rest:
+
+    rate: Annotated[float, Flag("Operations per second, about.", NOT_NEGATIVE)] = 5.0
+
+A name may end with its unit (`time_limit_s`). The word on the command line leaves the unit out
+(`--time-limit`), and the help shows it instead of the type (`--time-limit SECONDS`).
+"""
 
 import re
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar, get_type_hints
 
 import click
 
-from bench.nemesis.partition import REAL_SHAPES, SHAPES
-from bench.nemesis.targets import MIXED, TARGET_WORDS
-from runs.faults.names import FAULTS
+COUNT = click.IntRange(min=1)
+NOT_NEGATIVE = click.FloatRange(min=0)
+POSITIVE = click.FloatRange(min=0, min_open=True)
+_UNITS = {"s": "seconds", "ms": "ms", "us": "microseconds", "kib": "KiB"}
+_KINDS: dict[Any, click.ParamType[Any]] = {bool: click.BOOL, int: click.INT, float: click.FLOAT}
+Command = Callable[..., Any]
+Declaration = TypeVar("Declaration")
 
-LATENCIES = ("constant", "uniform", "exponential")
-TOPOLOGIES = ("line", "grid", "total", "tree", "tree2", "tree3", "tree4")
-_POSITIVE = click.IntRange(min=1)
-_Check = Callable[[click.Context, click.Parameter, Any], Any]
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """What a declaration adds to the field's name, type and default.
+
+    `kind` checks a value and says what is wrong with it; without one the field's type does. `default` is for
+    the command line, where it differs from the field's. `ours`: the real tool does not have this flag.
+    `axis` is its name in a sweep, where it has a shorter one; `unswept` says what to write instead, where a
+    sweep cannot vary it.
+    """
+
+    help: str = ""
+    kind: click.ParamType[Any] | None = None
+    words: tuple[str, ...] = ()
+    default: Any = None
+    ours: bool = False
+    required: bool = False
+    multiple: bool = False
+    hidden: bool = False
+    axis: str = ""
+    unswept: str = ""
+
+    @property
+    def is_switch(self) -> bool:
+        """Whether it stands alone on the command line, without a value."""
+        return self.kind is click.BOOL
 
 
-def _comma_list(known: tuple[str, ...]) -> _Check:
-    def parse(_context: click.Context, _flag: click.Parameter, text: str) -> tuple[str, ...]:
-        names = tuple(name for name in re.split(r"\s*,\s*", text.strip()) if name)
+def declared(record: type, what: type[Declaration]) -> dict[str, Declaration]:
+    """What stands beside the types of a record's fields, by field; `what` says which of it."""
+    hints = get_type_hints(record, include_extras=True)
+    return {
+        name: each
+        for name, hint in hints.items()
+        for each in getattr(hint, "__metadata__", ())
+        if isinstance(each, what)
+    }
+
+
+def flags_of(record: type) -> dict[str, Flag]:
+    """The flags of a record by field, each with all its words and its kind."""
+    types = get_type_hints(record)
+    return {
+        name: replace(
+            with_words(name, flag), kind=flag.kind or _KINDS.get(types[name], click.STRING)
+        )
+        for name, flag in declared(record, Flag).items()
+    }
+
+
+def unit_of(name: str) -> str | None:
+    """The unit with which an option's name ends."""
+    return _UNITS.get(name.rpartition("_")[2])
+
+
+def with_words(name: str, flag: Flag) -> Flag:
+    """The declaration with its words: its own, or one made of the option's name."""
+    stem = name.rpartition("_")[0] if unit_of(name) else name
+    word = f"--{stem.replace('_', '-')}"
+    return flag if flag.words else replace(flag, words=(word,))
+
+
+def click_options(flags: Mapping[str, Flag], defaults: Mapping[str, Any]) -> Callable[..., Command]:
+    """Decorate a click command with these options, each under its name in `flags`."""
+
+    def decorate(command: Command) -> Command:
+        for name, flag in reversed(list(flags.items())):
+            default = defaults.get(name) if flag.default is None else flag.default
+            command = _click_option(name, flag, default)(command)
+        return command
+
+    return decorate
+
+
+def optional_click_options(flags: Mapping[str, Flag]) -> Callable[..., Command]:
+    """As `click_options`, but an option that is not given is None, and a switch can be turned off."""
+
+    def decorate(command: Command) -> Command:
+        for name, flag in reversed(list(flags.items())):
+            words = [f"{word}/--no-{word[2:]}" if flag.is_switch else word for word in flag.words]
+            command = _click_option(name, replace(flag, words=tuple(words)), None)(command)
+        return command
+
+    return decorate
+
+
+def _click_option(name: str, flag: Flag, default: Any) -> Callable[[Command], Command]:
+    unit = unit_of(name)
+    given: dict[str, Any] = {"metavar": unit.upper()} if unit else {}
+    if not flag.required:  # click takes any default, even None, for a value
+        given["default"] = default
+    return click.option(
+        *flag.words,
+        name,
+        type=flag.kind,
+        is_flag=flag.is_switch,
+        required=flag.required,
+        multiple=flag.multiple,
+        hidden=flag.hidden,
+        show_default=not flag.is_switch and default not in (None, ()),
+        help=f"{flag.help} (ours)".strip() if flag.ours else flag.help or None,
+        **given,
+    )
+
+
+class Parsed(click.ParamType[Any]):
+    """The type of an option whose text a function reads; the `ValueError` of the function is the error."""
+
+    def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
+        self.name = name
+        self._parse = parse
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return self._parse(value) if isinstance(value, str) else value
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+def split(text: str) -> tuple[str, ...]:
+    """The names in a list that is separated by commas, each once, in the order of the text."""
+    return tuple(dict.fromkeys(filter(None, re.split(r"\s*,\s*", text.strip()))))
+
+
+def names_of(known: Sequence[str], *, some: bool = False) -> Parsed:
+    """A type: names out of `known`, with commas between them; `all`; and `none`, unless `some` must be there.
+
+    `all` and `none` mean themselves where they are among the known names.
+    """
+    words: dict[str, tuple[str, ...]] = {"all": tuple(known)} | ({} if some else {"none": ()})
+    words = {word: names for word, names in words.items() if word not in known}
+
+    def parse(text: str) -> tuple[str, ...]:
+        names = words.get(text.strip(), split(text))
         if unknown := sorted(set(names) - set(known)):
-            raise click.BadParameter(f"{', '.join(unknown)}: must be one of {', '.join(known)}.")
-        return tuple(dict.fromkeys(names))
+            others = f", or {' or '.join(words)}" if words else ""
+            raise ValueError(f"{', '.join(unknown)}: must be one of {', '.join(known)}{others}.")
+        if some and not names:
+            raise ValueError(f"name at least one of {', '.join(known)}.")
+        return names
 
-    return parse
-
-
-def _faults(context: click.Context, flag: click.Parameter, text: str) -> tuple[str, ...]:
-    words = {"all": ",".join(FAULTS), "none": ""}
-    faults: tuple[str, ...] = _comma_list(FAULTS)(context, flag, words.get(text, text))
-    return faults
+    return Parsed("names", parse)
 
 
-def _shapes(context: click.Context, flag: click.Parameter, text: str) -> tuple[str, ...]:
-    shapes: tuple[str, ...] = _comma_list(tuple(SHAPES))(context, flag, text)
-    if not shapes:
-        raise click.BadParameter("name at least one shape.")
-    return shapes
+def _numbers(text: str) -> tuple[int, ...]:
+    if not re.fullmatch(r"(\d+(-\d+)?(,|$))*", text):
+        raise ValueError("must be numbers and ranges, such as 3,5-9.")
+    numbers: set[int] = set()
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        numbers.update(range(int(first), int(last or first) + 1))
+    return tuple(sorted(numbers))
 
 
-def _any_comma_list(_context: click.Context, _flag: click.Parameter, text: str) -> tuple[str, ...]:
-    return tuple(re.split(r"\s*,\s*", text))
-
-
-def _availability(
-    _context: click.Context, _flag: click.Parameter, text: str | None
-) -> str | float | None:
-    if text is None or text == "total":
-        return text
-    try:
-        fraction = float(text)
-    except ValueError:
-        fraction = -1.0
-    if not 0 <= fraction <= 1:
-        raise click.BadParameter("must be 'total' or a number between 0 and 1.")
-    return fraction
-
-
-def _concurrency(_context: click.Context, _flag: click.Parameter, text: str) -> str:
-    if not re.fullmatch(r"\d+n?", text):
-        raise click.BadParameter("must be an integer, optionally followed by n (per node).")
-    return text
-
-
-def _above_zero(_context: click.Context, _flag: click.Parameter, number: float) -> float:
-    if number <= 0:
-        raise click.BadParameter("must be positive.")
-    return number
-
-
-TEST_FLAGS: list[Callable[..., Any]] = [
-    click.argument("args", nargs=-1, type=click.UNPROCESSED),
-    click.option("--bin", required=True, help="The program that runs one node."),
-    click.option("-w", "--workload", default="lin-kv", show_default=True),
-    click.option("--node-count", type=_POSITIVE, help="How many nodes: n0, n1, ..."),
-    click.option("-n", "--node", multiple=True, help="A node's name; may be repeated."),
-    click.option("--nodes", help="Names of the nodes, separated by commas."),
-    click.option("--nodes-file", type=click.Path(exists=True, dir_okay=False)),
-    click.option(
-        "--concurrency",
-        default="1n",
-        show_default=True,
-        callback=_concurrency,
-        help="How many clients at a time; 2n is two per node.",
-    ),
-    click.option(
-        "--rate",
-        type=click.FloatRange(min=0),
-        default=5.0,
-        show_default=True,
-        help="Operations per second, about.",
-    ),
-    click.option(
-        "--time-limit",
-        type=click.IntRange(min=1),
-        default=60,
-        show_default=True,
-        help="Seconds of the main phase.",
-    ),
-    click.option(
-        "--latency",
-        type=click.IntRange(min=0),
-        default=0,
-        show_default=True,
-        help="Mean latency between nodes and services, in ms.",
-    ),
-    click.option(
-        "--latency-dist", type=click.Choice(LATENCIES), default="constant", show_default=True
-    ),
-    click.option(
-        "--nemesis",
-        default="",
-        callback=_faults,
-        help=f"Faults, separated by commas: {', '.join(FAULTS)}; or all (docs/faults.md).",
-    ),
-    click.option(
-        "--nemesis-interval",
-        type=float,
-        default=10,
-        show_default=True,
-        callback=_above_zero,
-        help="Mean seconds between faults.",
-    ),
-    click.option(
-        "--nemesis-targets",
-        type=click.Choice(TARGET_WORDS),
-        default=MIXED,
-        show_default=True,
-        help="Which nodes a fault takes; partitions have shapes instead. (ours)",
-    ),
-    click.option(
-        "--partition-shapes",
-        default=",".join(REAL_SHAPES),
-        show_default=True,
-        callback=_shapes,
-        help=f"Shapes of partitions, separated by commas: {', '.join(SHAPES)}. (ours)",
-    ),
-    click.option("--key-count", type=_POSITIVE, help="How many keys at a time."),
-    click.option("--max-writes-per-key", type=_POSITIVE, default=16, show_default=True),
-    click.option("--max-txn-length", type=_POSITIVE, default=4, show_default=True),
-    click.option(
-        "--availability",
-        callback=_availability,
-        help="Fraction of operations that must succeed: total, or 0 to 1.",
-    ),
-    click.option("--consistency-models", default="strict-serializable", callback=_any_comma_list),
-    click.option("--topology", type=click.Choice(TOPOLOGIES), default="grid"),
-    click.option("--log-stderr", is_flag=True, help="Show what nodes log."),
-    click.option("--log-net-send", is_flag=True, help="Show messages as they are sent."),
-    click.option("--log-net-recv", is_flag=True, help="Show messages as they are received."),
-    click.option("--leave-db-running", is_flag=True, help="Accepted; nodes stop with the bench."),
-    click.option("--logging-json", is_flag=True, hidden=True),
-    click.option("--no-ssh", is_flag=True, hidden=True),
-    click.option("--username", hidden=True),
-    click.option("--password", hidden=True),
-    click.option("--strict-host-key-checking", is_flag=True, hidden=True),
-    click.option("--ssh-private-key", hidden=True),
-    click.option(
-        "--test-count", type=_POSITIVE, default=1, show_default=True, help="Run so many tests."
-    ),
-    click.option(
-        "--store", default="results", show_default=True, help="Where runs are kept. (ours)"
-    ),
-    click.option("--seed", help="The same seed gives the same operations and faults. (ours)"),
-    click.option(
-        "--recovery-time",
-        type=click.FloatRange(min=0),
-        default=10,
-        show_default=True,
-        help="Seconds between the last fault and the final phase. (ours)",
-    ),
-    click.option(
-        "--strict",
-        is_flag=True,
-        help="Also require that every node hands out every acknowledged message. (ours)",
-    ),
-    click.option(
-        "--engine",
-        type=click.Choice(("embedded", "jepsen")),
-        help="This bench, or the real Maelstrom that MAELSTROM names. (ours)",
-    ),
-]
-
-
-def test_flags(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a click command with all flags of `test`."""
-    for flag in reversed(TEST_FLAGS):
-        command = flag(command)
-    return command
-
-
-def flags_by_word() -> dict[str, click.Option]:
-    """Every flag of `test` by each of its words: `-w` and `--workload` are one."""
-    command = click.command()(test_flags(lambda: None))
-    options = [each for each in command.params if isinstance(each, click.Option)]
-    return {word: option for option in options for word in option.opts}
+NUMBERS = Parsed("numbers", _numbers)  # 3,5-9 as a sorted tuple

@@ -1,94 +1,215 @@
-"""The options of `test`: the flags, defaults and checks of the real tool, and a few of our own."""
+"""The options of `test`, each declared once: the real tool's flags and defaults, and a few of our own.
+
+From the declarations follow the command line, the record of a run (`test.json`), what a sweep may vary
+(`bench.sweep.axes`), what the real tool is not given (`bench.engine`), and the part of a simulated scenario
+that the bench has too (`simulation.scenario`).
+"""
 
 import re
 import secrets
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import click
 
-from bench.nemesis.partition import REAL_SHAPES
-from bench.nemesis.targets import MIXED
+from bench.flags import (
+    COUNT,
+    NOT_NEGATIVE,
+    POSITIVE,
+    Flag,
+    Parsed,
+    click_options,
+    flags_of,
+    names_of,
+    split,
+    with_words,
+)
+from bench.nemesis.partition import REAL_SHAPES, SHAPES
+from bench.nemesis.targets import MIXED, TARGET_WORDS
+from runs.faults.names import FAULTS
 
+EMBEDDED, JEPSEN = "embedded", "jepsen"  # engines
+DISTRIBUTIONS = ("constant", "uniform", "exponential")
+TOPOLOGIES = ("line", "grid", "total", "tree", "tree2", "tree3", "tree4")
 DEFAULT_NODES = ("n1", "n2", "n3", "n4", "n5")
 SERVICE_NAMES = ("lin-kv", "lin-tso", "lww-kv", "seq-kv")
+_A_NUMBER = "write `nodes`, a number"
 
 
-@dataclass(frozen=True, slots=True)
+def _availability(text: str) -> str | float:
+    if text == "total":
+        return text
+    try:
+        fraction = float(text)
+    except ValueError:
+        fraction = -1.0
+    if not 0 <= fraction <= 1:
+        raise ValueError("must be 'total' or a number between 0 and 1.")
+    return fraction
+
+
+def _workers(text: str) -> str:
+    if not re.fullmatch(r"\d+n?", text):
+        raise ValueError("must be an integer, optionally followed by n (per node).")
+    return text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TestOptions:
-    """A checked set of options; times in the unit that the name ends with."""
+    """A checked set of options; a name ends with the unit of its value."""
 
-    __test__ = False  # not a test case, whatever pytest makes of the name
+    __test__ = False  # pytest takes a class of this name for a test case
 
-    workload: str
-    bin: str
-    args: tuple[str, ...]
-    nodes: tuple[str, ...]
-    concurrency: int
-    rate: float
-    time_limit_s: float
-    seed: str
-    latency_ms: int = 0
-    latency_dist: str = "constant"
-    nemesis: tuple[str, ...] = ()
-    nemesis_interval_s: float = 10
-    nemesis_targets: str = MIXED
-    partition_shapes: tuple[str, ...] = REAL_SHAPES
-    recovery_time_s: float = 10
-    key_count: int | None = None
-    max_writes_per_key: int = 16
-    max_txn_length: int = 4
-    availability: str | float | None = None
-    consistency_models: tuple[str, ...] = ("strict-serializable",)
-    topology: str = "grid"
-    log_stderr: bool = False
-    log_net_send: bool = False
-    log_net_recv: bool = False
-    leave_db_running: bool = False
-    test_count: int = 1
-    strict: bool = False
-    store: str = "results"
+    workload: Annotated[
+        str, Flag("What clients do: echo, kafka or lin-kv.", words=("-w", "--workload"))
+    ] = "lin-kv"
+    bin: Annotated[str, Flag("The program that runs one node.", required=True)]
+    args: tuple[str, ...] = ()
+    nodes: Annotated[
+        tuple[str, ...],
+        Flag("Names of the nodes, separated by commas.", click.STRING, unswept=_A_NUMBER),
+    ]
+    concurrency: Annotated[
+        int,
+        Flag(
+            "How many clients at a time; 2n is two per node.",
+            Parsed("number", _workers),
+            default="1n",
+        ),
+    ]
+    rate: Annotated[float, Flag("Operations per second, about.", NOT_NEGATIVE)] = 5.0
+    time_limit_s: Annotated[float, Flag("How long the main phase lasts.", COUNT)] = 60
+    seed: Annotated[str, Flag("The same seed gives the same operations and faults.", ours=True)]
+    latency_ms: Annotated[
+        int, Flag("Mean latency between nodes and services.", click.IntRange(min=0))
+    ] = 0
+    latency_dist: Annotated[
+        str, Flag("How latencies are distributed.", click.Choice(DISTRIBUTIONS))
+    ] = "constant"
+    nemesis: Annotated[
+        tuple[str, ...],
+        Flag(
+            f"Faults, separated by commas: {', '.join(FAULTS)}; or all, or none (docs/faults.md).",
+            names_of(FAULTS),
+            axis="faults",
+        ),
+    ] = ()
+    nemesis_interval_s: Annotated[
+        float, Flag("Mean time between faults.", POSITIVE, axis="fault-interval")
+    ] = 10
+    nemesis_targets: Annotated[
+        str,
+        Flag(
+            "Which nodes a fault affects; partitions have shapes instead.",
+            click.Choice(TARGET_WORDS),
+            ours=True,
+            axis="fault-targets",
+        ),
+    ] = MIXED
+    partition_shapes: Annotated[
+        tuple[str, ...],
+        Flag(
+            f"Shapes of partitions, separated by commas: {', '.join(SHAPES)}.",
+            names_of(tuple(SHAPES), some=True),
+            ours=True,
+        ),
+    ] = REAL_SHAPES
+    recovery_time_s: Annotated[
+        float, Flag("From the last fault to the final phase.", NOT_NEGATIVE, ours=True)
+    ] = 10
+    key_count: Annotated[int | None, Flag("How many keys at a time.", COUNT, axis="keys")] = None
+    max_writes_per_key: Annotated[int, Flag("A key with so many is replaced.", COUNT)] = 16
+    max_txn_length: Annotated[int, Flag("Operations of a transaction at most.", COUNT)] = 4
+    availability: Annotated[
+        str | float | None,
+        Flag(
+            "Fraction of operations that must succeed: total, or 0 to 1.",
+            Parsed("fraction", _availability),
+        ),
+    ] = None
+    consistency_models: Annotated[
+        tuple[str, ...], Flag("For transactions; accepted.", Parsed("names", split))
+    ] = ("strict-serializable",)
+    topology: Annotated[str, Flag("For broadcast; accepted.", click.Choice(TOPOLOGIES))] = "grid"
+    log_stderr: Annotated[bool, Flag("Show what nodes log.")] = False
+    log_net_send: Annotated[bool, Flag("Show messages as they are sent.")] = False
+    log_net_recv: Annotated[bool, Flag("Show messages as they are received.")] = False
+    leave_db_running: Annotated[
+        bool,
+        Flag("Accepted; nodes stop with the bench.", unswept="nodes stop with their run"),
+    ] = False
+    test_count: Annotated[
+        int,
+        Flag("Run so many tests.", COUNT, unswept="write `repetitions` at the top of the file"),
+    ] = 1
+    strict: Annotated[
+        bool,
+        Flag("Every node must hand out every acknowledged message.", ours=True),
+    ] = False
+    store: Annotated[
+        str,
+        Flag(
+            "The folder in which runs are stored.",
+            ours=True,
+            unswept="the sweep decides where its runs are; give --store to `./maelstrom sweep`",
+        ),
+    ] = "results"
 
     def as_dict(self) -> dict[str, Any]:
         """As written to test.json and given to workloads and checkers."""
         return asdict(self)
 
 
+# Flags that are no option of a run: other ways to name nodes, the engine, and what the real tool needs for ssh.
+_OTHER_FLAGS = {
+    "node_count": Flag("How many nodes: n0, n1, ...", COUNT, axis="nodes"),
+    "node": Flag(
+        "A node's name; may be repeated.",
+        words=("-n", "--node"),
+        multiple=True,
+        unswept=_A_NUMBER,
+    ),
+    "nodes_file": Flag(
+        "A file with a node's name on each line.",
+        click.Path(exists=True, dir_okay=False),
+        unswept=_A_NUMBER,
+    ),
+    "engine": Flag(
+        "This bench, or the real Maelstrom that MAELSTROM names.",
+        click.Choice((EMBEDDED, JEPSEN)),
+        ours=True,
+    ),
+    "logging_json": Flag(kind=click.BOOL, hidden=True),
+    "no_ssh": Flag(kind=click.BOOL, hidden=True),
+    "username": Flag(hidden=True),
+    "password": Flag(hidden=True),
+    "strict_host_key_checking": Flag(kind=click.BOOL, hidden=True),
+    "ssh_private_key": Flag(hidden=True),
+}
+FLAGS = flags_of(TestOptions) | {
+    name: with_words(name, flag) for name, flag in _OTHER_FLAGS.items()
+}
+_DEFAULTS = {each.name: each.default for each in fields(TestOptions) if each.default is not MISSING}
+
+
+def test_flags(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate a click command with the arguments for the node and all flags of `test`."""
+    command = click_options(FLAGS, _DEFAULTS)(command)
+    return click.argument("args", nargs=-1, type=click.UNPROCESSED)(command)
+
+
 def from_flags(flags: Mapping[str, Any]) -> TestOptions:
     """Make options of what the command line gave, or raise `click.UsageError` saying what to do."""
     nodes = _nodes(flags)
-    return TestOptions(
-        workload=flags["workload"],
-        bin=_program(flags["bin"]),
-        args=tuple(flags["args"]),
-        nodes=nodes,
-        concurrency=_concurrency(flags["concurrency"], len(nodes)),
-        rate=flags["rate"],
-        time_limit_s=flags["time_limit"],
-        seed=flags["seed"] or secrets.token_hex(4),
-        latency_ms=flags["latency"],
-        latency_dist=flags["latency_dist"],
-        nemesis=flags["nemesis"],
-        nemesis_interval_s=flags["nemesis_interval"],
-        nemesis_targets=flags["nemesis_targets"],
-        partition_shapes=flags["partition_shapes"],
-        recovery_time_s=flags["recovery_time"],
-        key_count=flags["key_count"],
-        max_writes_per_key=flags["max_writes_per_key"],
-        max_txn_length=flags["max_txn_length"],
-        availability=flags["availability"],
-        consistency_models=flags["consistency_models"],
-        topology=flags["topology"],
-        log_stderr=flags["log_stderr"],
-        log_net_send=flags["log_net_send"],
-        log_net_recv=flags["log_net_recv"],
-        leave_db_running=flags["leave_db_running"],
-        test_count=flags["test_count"],
-        strict=flags["strict"],
-        store=flags["store"],
-    )
+    made = {
+        "bin": _program(flags["bin"]),
+        "nodes": nodes,
+        "concurrency": _concurrency(flags["concurrency"], len(nodes)),
+        "seed": flags["seed"] or secrets.token_hex(4),
+    }
+    return TestOptions(**{each.name: flags[each.name] for each in fields(TestOptions)} | made)
 
 
 def _nodes(flags: Mapping[str, Any]) -> tuple[str, ...]:
@@ -105,7 +226,7 @@ def _nodes(flags: Mapping[str, Any]) -> tuple[str, ...]:
                 " the name of a client (c0, c1, ...) or a service (lin-kv, ...)."
             )
     if len(set(nodes)) < len(nodes):
-        raise click.UsageError(f"--nodes: each name once, please, not {', '.join(nodes)}.")
+        raise click.UsageError(f"--nodes: give each name once, not {', '.join(nodes)}.")
     return nodes
 
 
@@ -118,7 +239,7 @@ def _concurrency(text: str, node_count: int) -> int:
 
 
 def _program(path: str) -> str:
-    """The program's absolute path: nodes run in another folder."""
+    """The program's absolute path, because nodes run in another folder."""
     program = Path(path).absolute()
     if not program.exists():
         raise click.UsageError(f"--bin: there is no file {program}. Give the path to your node.")

@@ -10,11 +10,10 @@ from typing import Any
 import click
 from rich.console import Console
 
-from simulation import flags as scenario_options
-from simulation import judge, kept
-from simulation.flags import FLAGS, command_of, scenario_flags, whole_command_of
+from bench.flags import optional_click_options
+from simulation import judge, reporting
 from simulation.judge import Report
-from simulation.scenario import Scenario
+from simulation.scenario import FLAGS, Scenario, command_of, given_options
 from simulation.seeds import Tally, run_seeds
 
 EXIT_SOUND, EXIT_FAILED = 0, 1
@@ -30,7 +29,7 @@ EXIT_SOUND, EXIT_FAILED = 0, 1
     "--out", type=click.Path(path_type=Path), help="Keep the files of a single seed in this folder."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for tools.")
-@scenario_flags
+@optional_click_options(FLAGS)
 def simulate(
     *,
     seed: int,
@@ -48,7 +47,7 @@ def simulate(
     journal, whose digest is in the last line. Exit status: 0 sound, 1 something was wrong, 254 bad
     arguments, 255 crashed.
     """
-    given = scenario_options.given(options)
+    given = given_options(options)
     if seeds and out:
         raise click.UsageError("--out keeps the files of one seed; leave --seeds out.")
     if seeds:
@@ -59,11 +58,11 @@ def simulate(
         report = run_one(seed, given, out, as_json)
         failing = seed if report.failures else None
     if shrink and failing is not None:
-        from simulation.told import tell_smallest  # draws, which takes long to import
-
         folder = out or Path("results") / "simulate"
         console = Console(stderr=as_json, highlight=False, soft_wrap=True, emoji=False)
-        tell_smallest(Scenario.draw(failing, given), folder / f"seed-{failing}.svg", console)
+        reporting.report_smallest(
+            Scenario.draw(failing, given), folder / f"seed-{failing}.svg", console
+        )
     sys.exit(EXIT_SOUND if failing is None else EXIT_FAILED)
 
 
@@ -73,8 +72,8 @@ def run_one(seed: int, given: Mapping[str, Any], out: Path | None, as_json: bool
     console = Console(stderr=as_json, highlight=False, soft_wrap=True, emoji=False)
     if not as_json:
         console.print(f"seed {seed}; given or drawn:", markup=False)
-        console.print(f"  {whole_command_of(scenario)}", markup=False)
-    report = kept.simulate_into(out, scenario, console) if out else judge.simulate(scenario)
+        console.print(f"  {scenario.command()}", markup=False)
+    report = reporting.simulate_into(out, scenario, console) if out else judge.simulate(scenario)
     if as_json:
         click.echo(json.dumps(as_object(report, given)))
     else:

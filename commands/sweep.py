@@ -14,11 +14,12 @@ from rich.console import Console
 import workloads
 from bench import engine, judge
 from bench.failure import RunFailure, unwritable
+from bench.options import EMBEDDED, JEPSEN
 from bench.sweep import axes, definition, machine, session, table, work
 from bench.sweep.axes import Value
 from bench.sweep.definition import Sweep
 from bench.sweep.index import CRASHED, Index, Row
-from bench.sweep.runner import EMBEDDED, JEPSEN, Job
+from bench.sweep.runner import Job
 from commands.test import check_workload
 
 _FILE_WIDTH = 160

@@ -16,12 +16,11 @@ from rich.console import Console
 import workloads
 from bench import engine, judge, options
 from bench.failure import RunFailure, unwritable
-from bench.flags import test_flags
 from bench.hosts import OnFailure, OnLine
 from bench.hosts.processes import ProcessHosts
 from bench.limits import allow_open_files
 from bench.loop import RealLoop
-from bench.options import TestOptions
+from bench.options import TestOptions, test_flags
 from bench.progress import Progress
 from bench.run import Outcome, Run
 from bench.store import NODE_LOGS, create_run_dir, utc_now

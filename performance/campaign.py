@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import click
 
+from bench.flags import names_of
 from runs.faults.names import FAULTS
-from simulation.flags import Names, command_of
-from simulation.scenario import SURVIVORS
+from simulation.scenario import SURVIVORS, command_of
 from simulation.seeds import Tally, run_seeds
 
 STORMS: dict[str, tuple[str, ...]] = {
@@ -25,9 +25,9 @@ STRATEGIES = tuple(dict.fromkeys(SURVIVORS))
 @click.command()
 @click.option("--seeds", default=100, show_default=True, help="So many of each cell.")
 @click.option("--seed", default=0, show_default=True, help="The first.")
-@click.option("--strategies", type=Names(STRATEGIES), default="all", show_default=True)
+@click.option("--strategies", type=names_of(STRATEGIES), default="all", show_default=True)
 @click.option(
-    "--storms", type=Names(tuple(STORMS)), help="Of none, each fault, all. [default: each]"
+    "--storms", type=names_of(tuple(STORMS)), help="Of none, each fault, all. [default: each]"
 )
 @click.option("--jobs", type=click.IntRange(min=1), help="Processes; one a core.")
 def main(

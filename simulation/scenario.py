@@ -1,70 +1,196 @@
-"""What a simulated run is: its options, each drawn from the seed when it is not given.
+"""The options of a simulated run; each that is not given is drawn from the seed.
 
 Swarm testing [Groce, Zhang, Eide, Chen, Regehr: Swarm Testing, ISSTA 2012]: a run with every fault and every
-knob at its worst mostly tests how little still works; many runs, each without some of them, find more. Each
+limit at its worst mostly tests how little still works; many runs, each without some of them, find more. Each
 option has its own stream of randomness, so giving one leaves the draws of the others as they are.
+
+Each option is declared once. A declaration says how the option is written (`Flag`), how it is drawn (`Draw`),
+and to which values a failing scenario may be reduced (`Reduce`). An option that `./maelstrom test` has too
+takes its words and its help from there.
 """
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+import shlex
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
+import click
+
+from bench import options as bench_options
+from bench.flags import COUNT, NOT_NEGATIVE, NUMBERS, POSITIVE, Flag, declared, flags_of
 from bench.nemesis.partition import REAL_SHAPES, SHAPES
 from bench.nemesis.targets import MIXED
-from bench.options import TestOptions
+from bench.options import DISTRIBUTIONS, TestOptions
 from leaderless.core.limits import Limits
+from leaderless.core.strategies import STRATEGIES
 from leaderless.core.strategy import Options
 from runs.faults.names import FAULTS
 
+NODE = Options()  # the node's own defaults
 SURVIVORS = ("leaderless", "leaderless", "cas", "prefetch-sealed")  # leaderless twice as often
+REGRESSIONS_FILE = Path(__file__).with_name("regressions.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """How an option is drawn from its stream of randomness."""
+
+    draw: Callable[[Random], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Reduce:
+    """To which lower values the shrinker reduces an option, the lowest first; without any, to its default."""
+
+    values: tuple[float, ...] = ()
+
+
+def one_of(*values: Any) -> Draw:
+    """Each value with the same odds."""
+    return Draw(lambda random: random.choice(values))
+
+
+def of_bench(name: str, kind: click.ParamType[Any] | None = None) -> Flag:
+    """The bench's declaration of an option; `kind` where a scenario allows fewer or more values."""
+    flag = bench_options.FLAGS[name]
+    return replace(flag, kind=kind or flag.kind, ours=False)
+
+
+def _draw_faults(random: Random) -> tuple[str, ...]:
+    """Each fault is absent from most runs, and all of them from some."""
+    if random.random() < 1 / 8:
+        return ()
+    return tuple(fault for fault in FAULTS if random.random() < 0.4)
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """The options of one run; those of the bench mean what they mean in `./maelstrom test`.
 
-    `clients` per node; `think_us`: mean time a node takes for a line, distributed as `think_dist` says;
     `freshness_ms` to `store_timeout_ms` are the node's options, the next three its limits. `omit` and
-    `omit_faults`: numbers of operations and acts of faults that are left out (`simulation.omit`).
+    `omit_faults` number the operations and the acts of faults that are left out (`simulation.omit`).
     """
 
     seed: int
-    strategy: str = "leaderless"
-    nodes: int = 3
-    clients: int = 2
-    rate: float = 100.0
-    time_limit_s: float = 4.0
-    recovery_time_s: float = 10.0
-    latency_ms: int = 3
-    latency_dist: str = "exponential"
-    think_us: int = 100
-    think_dist: str = "constant"
-    key_count: int = 4
-    max_writes_per_key: int = 128
-    nemesis: tuple[str, ...] = ()
-    nemesis_interval_s: float = 1.0
-    nemesis_targets: str = MIXED
-    partition_shapes: tuple[str, ...] = REAL_SHAPES
-    strict: bool = True
-    freshness_ms: float = 90.0
-    combine: bool = True
-    lanes: int = 4
-    memory_kib: int = 262_144
-    store_timeout_ms: float = 1_000.0
-    seal_entries: int = 256
-    seal_bytes: int = 8_192
-    segments_per_run: int = 16
-    omit: tuple[int, ...] = ()
-    omit_faults: tuple[int, ...] = ()
+    strategy: Annotated[
+        str,
+        Flag("How the nodes keep the log.", click.Choice(sorted(STRATEGIES))),
+        one_of(*SURVIVORS),
+    ] = "leaderless"
+    time_limit_s: Annotated[
+        float,
+        of_bench("time_limit_s", POSITIVE),
+        one_of(2.0, 4.0, 8.0),
+        Reduce((0.1, 0.2, 0.4, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)),
+    ] = 4.0
+    nodes: Annotated[
+        int,
+        replace(of_bench("node_count"), words=("--nodes",)),
+        Draw(lambda random: random.randint(1, 5)),
+        Reduce((1, 2, 3, 4)),
+    ] = 3
+    clients: Annotated[
+        int,
+        Flag("How many clients each node has.", COUNT),
+        Draw(lambda random: random.randint(1, 4)),
+        Reduce((1, 2, 3)),
+    ] = 2
+    rate: Annotated[
+        float,
+        of_bench("rate", POSITIVE),
+        one_of(30.0, 100.0, 300.0),
+        Reduce((5.0, 10.0, 20.0, 30.0, 60.0, 100.0, 200.0)),
+    ] = 100.0
+    key_count: Annotated[int, of_bench("key_count"), one_of(1, 4, 10), Reduce((1, 2, 4))] = 4
+    recovery_time_s: Annotated[float, of_bench("recovery_time_s", POSITIVE)] = 10.0
+    latency_ms: Annotated[int, of_bench("latency_ms"), one_of(0, 1, 3, 20, 50)] = 3
+    latency_dist: Annotated[str, of_bench("latency_dist"), one_of(*DISTRIBUTIONS), Reduce()] = (
+        "exponential"
+    )
+    think_us: Annotated[
+        int,
+        Flag("Mean time that a node takes for a line.", COUNT, words=("--think-time",)),
+        one_of(20, 100, 500),
+        Reduce(),
+    ] = 100
+    think_dist: Annotated[
+        str,
+        Flag("How these times are distributed.", click.Choice(DISTRIBUTIONS)),
+        one_of(*DISTRIBUTIONS),
+        Reduce(),
+    ] = "constant"
+    max_writes_per_key: Annotated[
+        int, of_bench("max_writes_per_key"), one_of(16, 128, 1024), Reduce()
+    ] = 128
+    nemesis: Annotated[tuple[str, ...], of_bench("nemesis"), Draw(_draw_faults)] = ()
+    nemesis_interval_s: Annotated[
+        float, of_bench("nemesis_interval_s"), one_of(0.3, 1.0, 3.0), Reduce()
+    ] = 1.0
+    nemesis_targets: Annotated[
+        str, of_bench("nemesis_targets"), one_of(MIXED, MIXED, "one", "minority", "all")
+    ] = MIXED
+    partition_shapes: Annotated[
+        tuple[str, ...], of_bench("partition_shapes"), one_of(REAL_SHAPES, tuple(SHAPES))
+    ] = REAL_SHAPES
+    strict: Annotated[bool, of_bench("strict")] = True
+    freshness_ms: Annotated[
+        float,
+        Flag("A view that is older is renewed before it answers a poll.", NOT_NEGATIVE),
+        one_of(0.0, 10.0, 90.0),
+        Reduce(),
+    ] = NODE.freshness_s * 1000
+    combine: Annotated[
+        bool,
+        Flag("Whether batches may be handed over to another node."),
+        Draw(lambda random: random.random() < 0.8),
+        Reduce(),
+    ] = NODE.combine
+    lanes: Annotated[
+        int, Flag("Batches that a node has under way at most.", COUNT), one_of(1, 2, 4), Reduce()
+    ] = NODE.limits.lanes
+    memory_kib: Annotated[
+        int,
+        Flag("Log that a node keeps in memory.", COUNT, words=("--memory-kib",)),
+        one_of(4, 262_144),
+        Reduce(),
+    ] = NODE.limits.memory_bytes // 1024
+    store_timeout_ms: Annotated[
+        float,
+        Flag(
+            "When the outcome of a store call counts as unknown.",
+            POSITIVE,
+            words=("--store-timeout-ms",),
+        ),
+        one_of(300.0, 1_000.0),
+        Reduce(),
+    ] = NODE.limits.store_timeout_s * 1000
+    seal_entries: Annotated[
+        int, Flag("Entries of a full tail.", COUNT), one_of(3, 16, 256), Reduce()
+    ] = NODE.limits.seal_entries
+    seal_bytes: Annotated[
+        int, Flag("Bytes of a full tail.", COUNT), one_of(1_024, 8_192), Reduce()
+    ] = NODE.limits.seal_bytes
+    segments_per_run: Annotated[
+        int,
+        Flag("Segments that are compacted together.", click.IntRange(min=2)),
+        one_of(2, 4, 16),
+        Reduce(),
+    ] = NODE.limits.segments_per_run
+    omit: Annotated[tuple[int, ...], Flag("Leave out operations by number: 3,5-9.", NUMBERS)] = ()
+    omit_faults: Annotated[
+        tuple[int, ...], Flag("Leave out acts of faults by number.", NUMBERS)
+    ] = ()
 
     @staticmethod
     def draw(seed: int, given: Mapping[str, Any] | None = None) -> "Scenario":
         """The scenario of a seed; the options in `given` are not drawn."""
         given = given or {}
         drawn = {
-            name: draw(Random(f"simulate/{seed}/{name}"))
-            for name, draw in DRAWS.items()
+            name: each.draw(Random(f"simulate/{seed}/{name}"))
+            for name, each in DRAWS.items()
             if name not in given
         }
         return Scenario(seed=seed, **drawn | dict(given))
@@ -76,31 +202,20 @@ class Scenario:
 
     @property
     def bench_options(self) -> TestOptions:
-        """What the bench is told."""
+        """The options of the bench."""
+        both = {each.name for each in fields(TestOptions)} & FLAGS.keys() - {"nodes"}
         return TestOptions(
             workload="kafka",
             bin="simulated",
-            args=(),
             nodes=self.node_names,
             concurrency=self.nodes * self.clients,
-            rate=self.rate,
-            time_limit_s=self.time_limit_s,
             seed=str(self.seed),
-            latency_ms=self.latency_ms,
-            latency_dist=self.latency_dist,
-            nemesis=self.nemesis,
-            nemesis_interval_s=self.nemesis_interval_s,
-            nemesis_targets=self.nemesis_targets,
-            partition_shapes=self.partition_shapes,
-            recovery_time_s=self.recovery_time_s,
-            key_count=self.key_count,
-            max_writes_per_key=self.max_writes_per_key,
-            strict=self.strict,
+            **{name: getattr(self, name) for name in both},
         )
 
     @property
     def node_options(self) -> Options:
-        """What each node is told."""
+        """The options of each node."""
         return Options(
             freshness_s=self.freshness_ms / 1000,
             combine=self.combine,
@@ -118,37 +233,75 @@ class Scenario:
         """All options by name, the seed first."""
         return asdict(self)
 
+    def command(self) -> str:
+        """The command that runs this scenario, with nothing left to draw."""
+        options = self.options()
+        shown = {
+            name: options[name]
+            for name in FLAGS
+            if FLAGS[name].kind is not NUMBERS or options[name]
+        }
+        return command_of(self.seed, shown)
 
-def _draw_faults(random: Random) -> tuple[str, ...]:
-    """Each fault is absent from most runs, and all of them from some."""
-    if random.random() < 1 / 8:
-        return ()
-    return tuple(fault for fault in FAULTS if random.random() < 0.4)
+
+# By field. An option without a draw is only ever given; one without values to reduce to is left as it is.
+FLAGS: dict[str, Flag] = flags_of(Scenario)
+DRAWS: dict[str, Draw] = declared(Scenario, Draw)
+REDUCTIONS: dict[str, Reduce] = declared(Scenario, Reduce)
 
 
-# Option -> how it is drawn. What is not here is only ever given.
-DRAWS: dict[str, Any] = {
-    "strategy": lambda random: random.choice(SURVIVORS),
-    "nodes": lambda random: random.randint(1, 5),
-    "clients": lambda random: random.randint(1, 4),
-    "rate": lambda random: random.choice([30.0, 100.0, 300.0]),
-    "time_limit_s": lambda random: random.choice([2.0, 4.0, 8.0]),
-    "latency_ms": lambda random: random.choice([0, 1, 3, 20, 50]),
-    "latency_dist": lambda random: random.choice(["constant", "uniform", "exponential"]),
-    "think_us": lambda random: random.choice([20, 100, 500]),
-    "think_dist": lambda random: random.choice(["constant", "uniform", "exponential"]),
-    "key_count": lambda random: random.choice([1, 4, 10]),
-    "max_writes_per_key": lambda random: random.choice([16, 128, 1024]),
-    "nemesis": _draw_faults,
-    "nemesis_interval_s": lambda random: random.choice([0.3, 1.0, 3.0]),
-    "nemesis_targets": lambda random: random.choice([MIXED, MIXED, "one", "minority", "all"]),
-    "partition_shapes": lambda random: random.choice([REAL_SHAPES, tuple(SHAPES)]),
-    "freshness_ms": lambda random: random.choice([0.0, 10.0, 90.0]),
-    "combine": lambda random: random.random() < 0.8,
-    "lanes": lambda random: random.choice([1, 2, 4]),
-    "memory_kib": lambda random: random.choice([4, 262_144]),
-    "store_timeout_ms": lambda random: random.choice([300.0, 1_000.0]),
-    "seal_entries": lambda random: random.choice([3, 16, 256]),
-    "seal_bytes": lambda random: random.choice([1_024, 8_192]),
-    "segments_per_run": lambda random: random.choice([2, 4, 16]),
-}
+def given_options(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a scenario that a command line gives."""
+    return {name: flags[name] for name in FLAGS if flags[name] is not None}
+
+
+def command_of(seed: int, options: Mapping[str, Any]) -> str:
+    """The command that runs this seed with these options."""
+    return shlex.join(["./maelstrom", "simulate", "--seed", str(seed), *as_words(options)])
+
+
+def as_words(options: Mapping[str, Any]) -> list[str]:
+    """Options as words of a command line."""
+    words: list[str] = []
+    for name, value in options.items():
+        flag = FLAGS[name].words[-1]
+        if isinstance(value, bool):
+            words.append(flag if value else f"--no-{flag[2:]}")
+        elif FLAGS[name].kind is NUMBERS:
+            words += [flag, _ranges(value)]
+        elif isinstance(value, tuple):
+            words += [flag, ",".join(value) or "none"]
+        else:
+            words += [flag, f"{value:g}" if isinstance(value, float) else str(value)]
+    return words
+
+
+def _ranges(numbers: tuple[int, ...]) -> str:
+    """Sorted numbers as `NUMBERS` reads them."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and parts[-1][-1] == number - 1:
+            parts[-1][1:] = [number]
+        else:
+            parts.append([number])
+    return ",".join("-".join(map(str, part)) for part in parts)
+
+
+class Regression(NamedTuple):
+    """A scenario that failed once, and what it showed."""
+
+    story: str
+    scenario: Scenario
+
+
+def regressions() -> list[Regression]:
+    """All scenarios of `regressions.toml`, in the order of the file."""
+    tables = tomllib.loads(REGRESSIONS_FILE.read_text(encoding="utf-8"))["regression"]
+    return [_regression(dict(table)) for table in tables]
+
+
+def _regression(table: dict[str, object]) -> Regression:
+    story, seed = str(table.pop("story")), table.pop("seed")
+    assert isinstance(seed, int)
+    given = {name: tuple(v) if isinstance(v, list) else v for name, v in table.items()}
+    return Regression(story, Scenario.draw(seed, given))

@@ -1,6 +1,6 @@
-"""What a sweep may vary: names of its own for the usual axes, and every other flag of `test`.
+"""What a sweep may vary: every flag of `test`, and the node's usual options.
 
-A flag that has a name of its own here is not known by its other one: each thing is written in one
+A flag whose declaration names an `axis` is known in a sweep by that name alone: each thing is written in one
 way, so that cells of different sweeps can be compared.
 """
 
@@ -12,8 +12,8 @@ from typing import Any
 
 import click
 
-from bench.flags import flags_by_word, test_flags
-from bench.options import TestOptions, from_flags
+from bench.flags import Flag, unit_of
+from bench.options import FLAGS, TestOptions, from_flags, test_flags
 from runs.faults.names import FAULTS
 
 Value = str | int | float | bool
@@ -22,31 +22,43 @@ CellAxes = Mapping[str, Value]
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A name in a sweep; `flag` is what it becomes, for the bench or (`of_node`) for the node."""
+    """A name in a sweep; `word` is its flag, of the bench or (`of_node`) of the node."""
 
     name: str
-    flag: str
+    word: str
     help: str
     of_node: bool = False
+    is_switch: bool = False
 
 
-AXES = (
-    Axis("strategy", "strategy", "how the node keeps the log", of_node=True),
-    Axis("freshness", "freshness", "the node's bound on the age of a view, ms", of_node=True),
-    Axis("nodes", "node-count", "how many nodes"),
-    Axis("keys", "key-count", "how many keys at a time"),
-    Axis(
-        "faults",
-        "nemesis",
-        f"names with commas between them ({', '.join(FAULTS)}), or `none`, or `all` at once;"
-        " `each` stands for every single one in turn",
-    ),
-    Axis("fault-interval", "nemesis-interval", "mean seconds between faults"),
-    Axis("fault-targets", "nemesis-targets", "how many nodes a fault hits"),
+_OF_NODE = (
+    Axis("strategy", "--strategy", "How the node keeps the log.", of_node=True),
+    Axis("freshness", "--freshness", "The node's bound on the age of a view, in ms.", of_node=True),
 )
+
+
+def _axis(name: str, flag: Flag) -> Axis:
+    word = flag.words[-1]
+    unit = unit_of(name)
+    help_text = f"{flag.help.removesuffix('.')}, in {unit}." if unit else flag.help
+    if name == "nemesis":
+        help_text += " `each` stands for every single one in turn."
+    return Axis(flag.axis or word.removeprefix("--"), word, help_text, is_switch=flag.is_switch)
+
+
+_OF_BENCH = tuple(
+    _axis(name, flag) for name, flag in FLAGS.items() if not (flag.hidden or flag.unswept)
+)
+_AXES = {axis.name: axis for axis in (*_OF_NODE, *_OF_BENCH)}
+# A flag's name that a sweep does not know -> what to write instead.
+_INSTEAD = {
+    flag.words[-1].removeprefix("--"): f"write `{flag.axis}`" if flag.axis else flag.unswept
+    for flag in FLAGS.values()
+    if flag.axis or flag.unswept
+}
 NONE = "none"
 OWN_NODE = Path(__file__).parents[2] / "run.sh"
-# Names beside the axes and flags.
+# Names beside the axes.
 LABEL, PROGRAM, NODE_ARGUMENTS, EXPECT = "name", "bin", "args", "expect"
 EXPECTATIONS = ("valid", "invalid", "any")
 MORE = {
@@ -55,15 +67,8 @@ MORE = {
     NODE_ARGUMENTS: "more arguments for the program, in one string",
     EXPECT: f"the verdict that counts as success: {', '.join(EXPECTATIONS)}; `valid` by default",
 }
-# Flags that a sweep sets itself, and what to write instead.
-_NOT_SWEPT = {
-    "store": "the sweep decides where its runs are; give --store to `./maelstrom sweep`",
-    "test-count": "write `repetitions` at the top of the file",
-    "node": "write `nodes`, a number",
-    "nodes-file": "write `nodes`, a number",
-    "leave-db-running": "nodes stop with their run",
-}
-_OWN = {axis.name: axis for axis in AXES}
+# The axes that `./maelstrom test` knows by another name, or not at all.
+OWN_AXES = (*_OF_NODE, *(axis for axis in _OF_BENCH if axis.word != f"--{axis.name}"))
 
 
 @click.command()
@@ -72,33 +77,26 @@ def _parser(**flags: Any) -> TestOptions:
     return from_flags(flags)
 
 
-_FLAGS = {
-    word.removeprefix("--"): flag
-    for word, flag in flags_by_word().items()
-    if word.startswith("--") and not flag.hidden
-}
-
-
 def names() -> list[str]:
     """Every name that a table of a sweep may have."""
-    taken = {axis.flag for axis in AXES if not axis.of_node} | set(_NOT_SWEPT)
-    return sorted(set(_FLAGS) - taken | set(_OWN) | set(MORE))
+    return sorted(_AXES.keys() | MORE.keys())
 
 
 def complaint(name: str, value: Any) -> str | None:
     """What is wrong with this value of this axis, and what to write; None when nothing is."""
     if name not in names():
-        return _unknown(name)
+        write_instead = f"there is no such name; write one of {', '.join(names())}"
+        return _INSTEAD.get(name, write_instead)
     if not isinstance(value, str | int | float):
         return f"{value!r} is no single value: write a string, a number, true or false"
     if name == EXPECT:
         return None if value in EXPECTATIONS else f"{value!r}: write {', '.join(EXPECTATIONS)}"
     if name == NODE_ARGUMENTS:
         return _bad_words(str(value))
-    if name in (LABEL, PROGRAM) or _is_of_node(name):
+    if name in MORE or _AXES[name].of_node:
         return f"{value!r}: write a string or a number" if isinstance(value, bool) else None
-    if _FLAGS[_flag(name)].is_flag != isinstance(value, bool):
-        wanted = "true or false" if _FLAGS[_flag(name)].is_flag else "its value"
+    if _AXES[name].is_switch != isinstance(value, bool):
+        wanted = "true or false" if _AXES[name].is_switch else "its value"
         return f"{value!r}: write {wanted}"
     try:
         options({name: value}, OWN_NODE)  # any program does
@@ -133,8 +131,9 @@ def arguments(axes: CellAxes) -> tuple[list[str], list[str]]:
     for name, value in axes.items():
         if name == NODE_ARGUMENTS:
             for_node += shlex.split(str(value))
-        elif name not in (LABEL, PROGRAM):
-            (for_node if _is_of_node(name) else for_bench).extend(_words(name, value))
+        elif name not in MORE:
+            axis = _AXES[name]
+            (for_node if axis.of_node else for_bench).extend(_words(axis, value))
     return for_bench, for_node
 
 
@@ -146,20 +145,12 @@ def options(axes: CellAxes, program: Path) -> TestOptions:
     return checked
 
 
-def _words(name: str, value: Value) -> Iterator[str]:
-    if value is False or (name, value) == ("faults", NONE):
+def _words(axis: Axis, value: Value) -> Iterator[str]:
+    if value is False or (axis.name, value) == ("faults", NONE):
         return
-    yield f"--{_flag(name)}"
+    yield axis.word
     if value is not True:
         yield str(value)
-
-
-def _flag(name: str) -> str:
-    return _OWN[name].flag if name in _OWN else name
-
-
-def _is_of_node(name: str) -> bool:
-    return name in _OWN and _OWN[name].of_node
 
 
 def _bad_words(text: str) -> str | None:
@@ -168,10 +159,3 @@ def _bad_words(text: str) -> str | None:
     except ValueError as error:
         return f"{text!r}: {error}: write it as for a shell"
     return None
-
-
-def _unknown(name: str) -> str:
-    for axis in AXES:
-        if axis.flag == name and not axis.of_node:
-            return f"write `{axis.name}`"
-    return _NOT_SWEPT.get(name) or f"there is no such name; write one of {', '.join(names())}"

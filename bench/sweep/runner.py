@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.failure import unwritable
+from bench.options import EMBEDDED, JEPSEN
 from bench.parent import die_with_parent
 from bench.store import utc_now
 from bench.sweep import axes, figures
@@ -25,7 +26,6 @@ from bench.sweep.index import CRASHED, VERDICTS, Row
 
 MAELSTROM = Path(__file__).parents[2] / "maelstrom"
 OUTPUT = "output.log"
-EMBEDDED, JEPSEN = "embedded", "jepsen"
 _TICK_S = 0.25
 _STOP_GRACE_S = 10.0
 # After so many seconds beyond its own a run is given up; the real tool plots for minutes.

@@ -5,10 +5,11 @@ from dataclasses import replace
 from itertools import groupby
 from statistics import fmean
 
+from bench.options import EMBEDDED, JEPSEN
 from bench.sweep.axes import CellAxes
 from bench.sweep.definition import Cell, Sweep
 from bench.sweep.index import Row
-from bench.sweep.runner import EMBEDDED, JEPSEN, Job
+from bench.sweep.runner import Job
 
 # Starting, final polls, judging and drawing, as long as nothing is known: corrected by what runs
 # of this sweep really take.

@@ -7,9 +7,8 @@ from click.testing import CliRunner
 
 from commands.simulate import simulate
 from runs.history import read_history
-from simulation.flags import as_flags, command_of
 from simulation.judge import simulate as run
-from simulation.scenario import Scenario
+from simulation.scenario import Scenario, as_words, command_of
 
 
 def invoke(*words: str):
@@ -89,7 +88,7 @@ def test_bad_arguments_are_refused(words: tuple[str, ...]) -> None:
 def test_flags_say_what_was_drawn(seed: int) -> None:
     options = {"omit": (1, 2, 3, 7), "nemesis": (), "combine": False, "rate": 30.0}
     words = command_of(seed, options).split()[4:]
-    assert words == as_flags(options)
+    assert words == as_words(options)
     assert "--omit 1-3,7" in " ".join(words)
     assert "--nemesis none" in " ".join(words)
     assert "--no-combine" in words

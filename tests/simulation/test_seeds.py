@@ -6,10 +6,8 @@ from dataclasses import replace
 import pytest
 
 from runs.faults.names import FAULTS, OPERATIONS
-from simulation.flags import command_of
 from simulation.judge import simulate
-from simulation.regressions import Regression, regressions
-from simulation.scenario import SURVIVORS, Scenario
+from simulation.scenario import SURVIVORS, Regression, Scenario, command_of, regressions
 from tests.simulation.counting import counted
 
 STRATEGIES = sorted(set(SURVIVORS))

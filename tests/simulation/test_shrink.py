@@ -1,18 +1,16 @@
 """The shrinker: small, still wrong, and told by its messages."""
 
 from dataclasses import replace
-from unittest.mock import patch
 
 import pytest
 from rich.console import Console
 
-from simulation import smaller
 from simulation.garbage import collected_quietly
 from simulation.judge import Failure, Report, judged, simulate
+from simulation.reporting import report_smallest
 from simulation.scenario import Scenario
-from simulation.smaller import simpler, smallest
+from simulation.shrink import Effort, simpler, smallest
 from simulation.story import story_of, text_of
-from simulation.told import tell_smallest
 from simulation.world import World
 
 pytestmark = pytest.mark.slow  # two searches of many runs
@@ -27,12 +25,7 @@ PREFETCH = Scenario(  # fails already; a few seeds a step are enough to make it 
     latency_ms=1,
     key_count=1,
 )
-
-
-@pytest.fixture(scope="module", autouse=True)
-def few_seeds():
-    with patch.object(smaller, "SEEDS_PER_STEP", 2), patch.object(smaller, "SEEDS_AT_THE_END", 5):
-        yield
+FEW_SEEDS = Effort(seeds_per_step=2, seeds_at_the_end=5)
 
 
 def toy(scenario: Scenario) -> Report:
@@ -53,7 +46,7 @@ def toy(scenario: Scenario) -> Report:
 
 def test_only_what_matters_stays() -> None:
     scenario = Scenario(1, nodes=5, clients=4, nemesis=("partition", "kill", "store"))
-    small = smallest(toy(scenario), run=toy).scenario
+    small = smallest(toy(scenario), run=toy, effort=FEW_SEEDS).scenario
     assert (small.nodes, small.clients, small.nemesis) == (3, 1, ("kill",))
     assert small.omit == (0, 1, 2, 4, 5, 6, 7, 8, 9)
     assert small.omit_faults == (0, 2, 3)
@@ -61,7 +54,7 @@ def test_only_what_matters_stays() -> None:
 
 def test_a_sound_report_is_refused() -> None:
     with pytest.raises(ValueError, match="nothing is wrong"):
-        smallest(toy(Scenario(1)), run=toy)
+        smallest(toy(Scenario(1)), run=toy, effort=FEW_SEEDS)
 
 
 def test_each_step_changes_one_option() -> None:
@@ -75,7 +68,7 @@ def test_each_step_changes_one_option() -> None:
 
 @pytest.fixture(scope="module")
 def small() -> Report:
-    return smallest(simulate(PREFETCH))
+    return smallest(simulate(PREFETCH), effort=FEW_SEEDS)
 
 
 def test_prefetch_needs_no_fault_and_few_operations(small: Report) -> None:
@@ -108,7 +101,7 @@ def test_an_invariant_is_broken_in_the_step_of_a_message() -> None:
 
 def test_the_story_is_printed_and_drawn(tmp_path, capsys) -> None:
     console = Console(soft_wrap=True)
-    small = tell_smallest(PREFETCH, tmp_path / "story.svg", console)
+    small = report_smallest(PREFETCH, tmp_path / "story.svg", console, FEW_SEEDS)
     told = capsys.readouterr().out
     assert small.names[0] in told
     assert "Decided by message" in told

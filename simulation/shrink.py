@@ -7,31 +7,42 @@ Zeller & Hildebrandt, Simplifying and Isolating Failure-Inducing Input, 2002]
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
 from simulation.judge import Report, simulate
-from simulation.scenario import Scenario
+from simulation.scenario import REDUCTIONS, Scenario
 
-SEEDS_PER_STEP = 20
-SEEDS_AT_THE_END = 100
-PLAIN = Scenario(seed=0)  # what an option is when nothing was drawn
+DEFAULTS = Scenario(seed=0).options()
 
-Run = Callable[[Scenario], Report]
-Told = Callable[[str], object]
+Simulate = Callable[[Scenario], Report]
+Log = Callable[[str], object]
 
 
-def smallest(report: Report, run: Run = simulate, told: Told = lambda _: None) -> Report:
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How many other seeds are tried: for each step, and for the smallest scenario at the end."""
+
+    seeds_per_step: int = 20
+    seeds_at_the_end: int = 100
+
+
+def smallest(
+    report: Report,
+    run: Simulate = simulate,
+    log: Log = lambda _: None,
+    effort: Effort | None = None,
+) -> Report:
     """The report of a small scenario that fails as `report` did first.
 
     No single step of `simpler` makes it smaller in any of the seeds tried, and no operation or act of a
-    fault can be left out of it. `told` is called with a line for each step. Raises `ValueError` when nothing
+    fault can be left out of it. `log` is called with a line for each step. Raises `ValueError` when nothing
     is wrong in `report`.
     """
     if not report.failures:
         raise ValueError("nothing is wrong with this seed: there is nothing to shrink to")
-    shrinker = _Shrinker(report.names[0], run, told)
+    shrinker = _Shrinker(report.names[0], run, log, effort or Effort())
     report = shrinker.best_seed(shrinker.with_fewer_options(report))
     return shrinker.with_fewer_acts(report)
 
@@ -39,36 +50,12 @@ def smallest(report: Report, run: Run = simulate, told: Told = lambda _: None) -
 def simpler(scenario: Scenario) -> Iterator[Scenario]:
     """Scenarios with one option simpler than in `scenario`, the boldest first."""
     yield from _without_faults(scenario)
-    for name, values in _LADDERS.items():
-        yield from _lower(scenario, name, values)
-    for name in _PLAIN_OPTIONS:
-        if getattr(scenario, name) != getattr(PLAIN, name):
-            yield _with(scenario, name, getattr(PLAIN, name))
-
-
-# What costs operations and messages, from the smallest value on.
-_LADDERS: dict[str, tuple[float, ...]] = {
-    "time_limit_s": (0.1, 0.2, 0.4, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0),
-    "nodes": (1, 2, 3, 4),
-    "clients": (1, 2, 3),
-    "rate": (5.0, 10.0, 20.0, 30.0, 60.0, 100.0, 200.0),
-    "key_count": (1, 2, 4),
-}
-_PLAIN_OPTIONS = (
-    "latency_dist",
-    "think_dist",
-    "think_us",
-    "combine",
-    "lanes",
-    "memory_kib",
-    "store_timeout_ms",
-    "seal_entries",
-    "seal_bytes",
-    "segments_per_run",
-    "freshness_ms",
-    "max_writes_per_key",
-    "nemesis_interval_s",
-)
+    for name, reduction in REDUCTIONS.items():
+        value = getattr(scenario, name)
+        lower = [type(value)(each) for each in reduction.values if each < value]
+        plain = [] if reduction.values or value == DEFAULTS[name] else [DEFAULTS[name]]
+        for each in lower + plain:
+            yield _with(scenario, name, each)
 
 
 def _without_faults(scenario: Scenario) -> Iterator[Scenario]:
@@ -79,13 +66,6 @@ def _without_faults(scenario: Scenario) -> Iterator[Scenario]:
         yield replace(scenario, nemesis=tuple(each for each in faults if each != fault))
 
 
-def _lower(scenario: Scenario, name: str, values: tuple[float, ...]) -> Iterator[Scenario]:
-    now = getattr(scenario, name)
-    for value in values:
-        if value < now:
-            yield _with(scenario, name, type(now)(value))
-
-
 def _with(scenario: Scenario, name: str, value: Any) -> Scenario:
     changes: dict[str, Any] = {name: value}
     return replace(scenario, **changes)
@@ -94,10 +74,11 @@ def _with(scenario: Scenario, name: str, value: Any) -> Scenario:
 class _Shrinker:
     """Takes steps as long as there is one that still fails by `wanted`."""
 
-    def __init__(self, wanted: str, run: Run, told: Told) -> None:
+    def __init__(self, wanted: str, run: Simulate, log: Log, effort: Effort) -> None:
         self._wanted = wanted
         self._run = run
-        self._told = told
+        self._log = log
+        self._effort = effort
 
     def with_fewer_options(self, report: Report) -> Report:
         """Until no simpler option fails in any seed that is tried."""
@@ -110,7 +91,7 @@ class _Shrinker:
                 found = self._failing(scenario)
                 if found:
                     if _line(found) != _line(report):
-                        self._told(_line(found))
+                        self._log(_line(found))
                     report = found
                     break
                 refused.add(shape)
@@ -119,10 +100,10 @@ class _Shrinker:
 
     def best_seed(self, report: Report) -> Report:
         """Of the seeds that fail, the one with the fewest operations."""
-        seeds = range(SEEDS_AT_THE_END)
+        seeds = range(self._effort.seeds_at_the_end)
         others = (self._fails(replace(report.scenario, seed=seed)) for seed in seeds)
         best = min(filter(None, chain([report], others)), key=lambda each: each.operations)
-        self._told(_line(best))
+        self._log(_line(best))
         return best
 
     def with_fewer_acts(self, report: Report) -> Report:
@@ -136,7 +117,7 @@ class _Shrinker:
         while True:
             smaller = self._without_chunk(report, omit, size)
             if smaller:
-                self._told(_line(smaller))
+                self._log(_line(smaller))
                 report = smaller
             elif size == 1:
                 return report
@@ -154,7 +135,7 @@ class _Shrinker:
         return None
 
     def _failing(self, scenario: Scenario) -> Report | None:
-        seeds = chain([scenario.seed], range(SEEDS_PER_STEP))
+        seeds = chain([scenario.seed], range(self._effort.seeds_per_step))
         each = (self._fails(replace(scenario, seed=seed)) for seed in seeds)
         return next(filter(None, each), None)
 

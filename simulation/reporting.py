@@ -1,0 +1,82 @@
+"""Leaves the files of a simulated run in a folder, and reports the smallest scenario that fails."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+
+from bench import judge
+from bench.failure import RunFailure
+from bench.run import Outcome
+from bench.store import utc_now
+from runs.journal import FILE_NAME
+from simulation.files import Ledger
+from simulation.garbage import collected_quietly
+from simulation.judge import Report, judged, simulate
+from simulation.scenario import Scenario
+from simulation.shrink import Effort, smallest
+from simulation.story import Story, brief, story_of, text_of
+from simulation.world import World
+
+
+def simulate_into(run_dir: Path, scenario: Scenario, console: Console) -> Report:
+    """As `simulate`, and leave history, journal, results and pictures in `run_dir`."""
+    run_dir.mkdir(parents=True, exist_ok=True)
+    options = replace(scenario.bench_options, store=str(run_dir.parent))
+    test = judge.describe_test(options, utc_now())
+    test |= {"engine": "simulation", "scenario": scenario.options()}
+    with collected_quietly():
+        world = World(
+            scenario,
+            history_file=Ledger((run_dir / "history.jsonl").open("wb")),
+            journal_file=Ledger((run_dir / FILE_NAME).open("wb")),
+        )
+        report = judged(world)
+    test["history_origin_ns"] = world.recorder.origin_ns
+    judge.write_json(run_dir / "test.json", test)
+    broken = RunFailure("\n".join(f"{each.name}: {each.text}" for each in report.failures))
+    failure = broken if report.failures else None
+    outcome = Outcome(report.history, world.network, failure, world.recorder.origin_ns)
+    judge.write(run_dir, outcome, judge.judge(outcome, options, world.workload))
+    if report.history:
+        judge.draw(console, run_dir, report.history, test)
+    return report
+
+
+def report_smallest(
+    scenario: Scenario, picture: Path, console: Console, effort: Effort | None = None
+) -> Report:
+    """Shrink a failing scenario. Print its command, anomaly and messages, and draw them into `picture`."""
+    from plots.lamport import lamport_svg  # takes long to import
+
+    report = simulate(scenario)
+    console.print(f"shrinking seed {scenario.seed}: {report.operations} operations")
+    small = smallest(
+        report, log=lambda line: console.print(f"  {line}", markup=False), effort=effort
+    )
+    with collected_quietly():
+        world = World(small.scenario, keep=True)
+        small = judged(world)
+        story = story_of(world, small)
+    failure = small.failures[0]
+    console.print(f"\n✘ {failure.name}", style="bold red", markup=False)
+    console.print(f"  {failure.text}\n", markup=False)
+    for line in text_of(story):
+        style = "bold red" if line.startswith(">>") else None
+        console.print(line, markup=False, style=style)
+    picture.parent.mkdir(parents=True, exist_ok=True)
+    title = f"{small.scenario.strategy}: {failure.name}"
+    picture.write_text(lamport_svg(story.events, title, story.decisive), encoding="utf-8")
+    console.print(f"\nDecided by {_decisive(story)}", markup=False)
+    console.print(f"{small.operations} operations: {picture}", markup=False)
+    console.print(f"replay: {small.scenario.command()}", markup=False)
+    return small
+
+
+def _decisive(story: Story) -> str:
+    for event in story.events:
+        message = event["message"]
+        if message["id"] == story.decisive:
+            what = f"message {message['id']}, {message['src']} to {message['dest']}"
+            return f"{what}: {brief(message['body'])}"
+    return "no message: something did not come, or came too late."
