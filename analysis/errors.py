@@ -2,4 +2,4 @@
 
 
 class AnalysisError(Exception):
-    """Something the user can mend; the message says what was wrong and what to do."""
+    """An error that the user can correct; the message says what is wrong and what to do."""

@@ -24,7 +24,7 @@ from analysis.files import location
 from analysis.lake import Lake
 from analysis.schemas.tables import RUN_ID, TABLES
 
-# Rows in this order: what is alike stands together and compresses well.
+# Rows in this order: similar rows stand together and compress well.
 _ORDER = {
     "runs": ["run_id"],
     "operations": ["run_id", "invoked_index"],

@@ -11,7 +11,7 @@ from pages.render import count, milliseconds, ratio
 
 
 def show(facts: Facts, figures: Figures, console: Console) -> None:
-    """Print what a run was, its latencies and its messages."""
+    """Print the options of a run, its latencies and its messages."""
     named = [
         *facts.named(),
         ("lasted", f"{figures.duration_ns / 1e9:.1f} s"),

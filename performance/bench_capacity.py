@@ -1,4 +1,4 @@
-"""How many operations a second the bench carries before a trivial node's latency is the bench's.
+"""Find the rate at which the bench itself limits the latency of a trivial node.
 
     .venv/bin/python performance/bench_capacity.py [--ask-lin-kv] [--nodes 25] [--seconds 5]
     [RATE...]

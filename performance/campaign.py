@@ -1,4 +1,4 @@
-"""Many seeds of each strategy under each fault: `python -m performance.campaign --seeds 1000`.
+"""Run many seeds of each strategy under each fault: `python -m performance.campaign --seeds 1000`.
 
 Prints a markdown table, strategy x fault: seeds run, seeds with an anomaly, virtual hours; then the command
 that replays each failing seed. The exit status is 1 if there is one.

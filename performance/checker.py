@@ -1,4 +1,4 @@
-"""How long the kafka checker takes, and how much memory, on a synthetic history of a correct log.
+"""Measure time and memory of the kafka checker on a synthetic history of a correct log.
 
     python performance/checker.py --operations 50000 --keys 10000 --seed 1
 

@@ -1,4 +1,4 @@
-"""What was known of the configurations of `make performance`, and what `leaderless` aims at.
+"""The configurations of `make performance`: published figures, and the aims of `leaderless`.
 
 The runs themselves are in sweeps/comparison.toml, under the same names.
 

@@ -1,4 +1,4 @@
-"""How fast `analysis ingest` is: many small runs, and one large one, made by repeating real lines.
+"""Measure `analysis ingest` on many small runs and on one large one, made by repeating real lines.
 
     .venv/bin/python -m performance.ingest [--runs 200] [--operations 200000] [--repetitions 3]
 

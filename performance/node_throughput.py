@@ -1,15 +1,15 @@
-"""How fast is one node, beside the fastest a Python program of its kind can be?
+"""Compare the speed of one node with the fastest possible Python program of its kind.
 
     python performance/node_throughput.py [--rounds 5] [--requests 20000] [--clients 64] [--strategy cas]
 
-One node process is fed through pipes by a driver that plays 64 clients (half sends, half polls, ten keys, a
-fresh key after sixteen sends, every poll at the reader's position) and the `lin-kv` service. The limit is a
-loop that reads chunks, parses each line with orjson, answers it, and writes once a chunk. Node and limit take
-turns; the limit gets the very lines that the node of its pair got, answers of the store among them, and answers
-each with a body of its size. A message is a line in or out. CPU is the child's own, between first and last
-request, so that neither the driver nor the other load of the machine counts; messages a second is wall-clock
-time and includes both. Ping-pong is one request at a time; a lone request comes after a pause, as it does to a
-node of many, so its CPU is mostly that of sleeping and waking.
+One node process is fed through pipes by a driver that plays 64 clients (half sends, half polls, ten
+keys, a fresh key after sixteen sends, every poll at the reader's position) and the `lin-kv` service. The
+limit is a loop that reads chunks, parses each line with orjson, answers it, and writes once a chunk.
+Node and limit take turns. The limit gets the same lines as the node of its pair, with the answers of the
+store, and answers each with a body of the same size. A message is a line in or out. CPU is that of the
+child alone, between first and last request, without the driver and other load of the machine. Messages a
+second are measured on the wall clock, which includes both. Ping-pong is one request at a time. A lone
+request comes after a pause, as with many nodes; its CPU is mostly that of sleeping and waking.
 """
 
 import argparse
@@ -162,7 +162,7 @@ def main() -> None:
 def measure(
     command: list[str], lines: list[bytes], options: argparse.Namespace, store: str = "lin-kv"
 ) -> tuple[Measured, list[bytes]]:
-    """One round with one child, and all that it was told in it."""
+    """Run one round with one child; return its figures and the lines that it received."""
     child = Child(command)
     init = {"type": "init", "msg_id": 0, "node_id": "n0", "node_ids": ["n0"]}
     child.drive(iter([_line("c0", init)]), 1)

@@ -1,11 +1,11 @@
-"""How long after a fault operations take what they took before it.
+"""Measure how long it takes after a fault until operations are as fast as before.
 
     .venv/bin/python performance/recovery.py RUN...
 
 Reads the histories of runs, ours or the real tool's, best with one fault at a time and a calm beginning. The
 time counts from the end of a fault until a window of a quarter of a second begins in which the 99th
-percentile of the latency of operations is at most twice that of the calm times; an operation that fails
-or stays unknown takes forever. Calm is what is two seconds past every fault.
+percentile of the latency of operations is at most twice that of calm times. An operation that fails
+or stays unknown counts as infinitely long. A moment is calm two seconds after the end of the last fault.
 """
 
 import sys
@@ -52,10 +52,11 @@ class Asked:
 
 
 def recoveries(history: Sequence[Op]) -> Iterator[tuple[str, float | None]]:
-    """Of each fault that can be measured: its name, and ms until all was as before (None: never).
+    """Yield for each fault that can be measured its name and the ms until it was recovered from.
 
-    It can when enough operations follow its end before the next fault begins, and the first do so soon:
-    what is asked later than clients wait for an answer belongs to the final phase. `ValueError`: no calm.
+    `None` means never. A fault can be measured if enough operations follow its end before the next one
+    begins, and the first of them soon: operations that begin later than a client's timeout belong to the
+    final phase. Raises `ValueError` when a history has no calm times.
     """
     injected = injections(history)
     done = [span for span in spans(history) if span.invoked.f in ASKED]

@@ -1,12 +1,12 @@
-"""How soon does a killed node serve again?
+"""Measure how soon a killed node serves again.
 
     python performance/restart.py [--messages 100000] [--width 0] [--rounds 5]
 
-One node fills a log through pipes (64 sends in flight, a fresh key after sixteen messages, as the workload
-does), is killed, and started again with the store that it left: once as compaction made it, and once with the
-compaction refused, so that all sealed segments are there. Times count from the start of the process to its
-first answer to a poll, the interpreter's own start included; `poll` counts from the moment it is asked. Then
-everything is read back and compared with what was acknowledged.
+One node fills a log through pipes (64 sends in flight, a fresh key after sixteen messages, as the
+workload does), is killed, and started again with the same store: once compacted, and once with the
+compaction refused, so that all sealed segments are there. Times run from the start of the process, with
+that of the interpreter, to its first answer to a poll; `poll` runs from the request. Then the whole log
+is read back and compared with the acknowledged messages.
 """
 
 import os

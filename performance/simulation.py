@@ -1,7 +1,7 @@
-"""How fast the simulator is, and what bounds it: `python -m performance.simulation`.
+"""Measure the speed of the simulator, and its limit: `python -m performance.simulation`.
 
-Virtual seconds a second of one core, and where that second goes: the share of each part of the code, from a
-profile. The first row is the aim: 5 nodes at 100 operations a second, no faults, at least 100.
+The speed is in virtual seconds a second of one core. A profile gives the share of each part of the code.
+The aim is at least 100 in the first row: 5 nodes at 100 operations a second without faults.
 """
 
 import cProfile
@@ -64,7 +64,7 @@ def measure(scenario: Scenario) -> tuple[float, float]:
 
 
 def shares(scenario: Scenario) -> Counter[str]:
-    """Percent of the time in each package of the project; built-ins count for whoever calls them."""
+    """Percent of the time in each package of the project; built-ins count for their caller."""
     profile = cProfile.Profile()
     with collected_quietly():
         profile.runcall(World(scenario).execute)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 class Slope:
     """A plot of the matrices called `name`, over `axis` of their cells; `label` is below it.
 
-    `measured_x`, if any, is the figure to draw against instead: what a run reached rather than what it was
-    allowed.
+    `measured_x`, if any, is the figure to draw against instead: the value that a run reached, not
+    the one that it was allowed.
     """
 
     name: str

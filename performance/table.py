@@ -1,4 +1,4 @@
-"""From the records of runs to medians, spread, aims met or missed, and the tables that show them. Pure."""
+"""Compute medians, spread and the aims that were met from records of runs, and their tables. Pure."""
 
 import textwrap
 from collections import Counter
@@ -21,7 +21,7 @@ class Summary(NamedTuple):
 
 
 class Column(NamedTuple):
-    """How a figure is called and shown."""
+    """The title of a figure and its decimals."""
 
     figure: str
     title: str
@@ -29,7 +29,7 @@ class Column(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """An aim and what became of it; `met` is None when it was not measured."""
+    """An aim and its outcome; `met` is None when it was not measured."""
 
     sentence: str
     measured: str
@@ -80,7 +80,7 @@ def _summary(name: str, values: Sequence[float]) -> Summary:
 
 
 def judge(configuration: Configuration, summaries: Summaries) -> list[Verdict]:
-    """What became of each aim of a configuration."""
+    """The outcome of each aim of a configuration."""
     return [_judge(bound, configuration.name, summaries) for bound in configuration.aims]
 
 
@@ -99,7 +99,7 @@ def _judge(bound: Bound, case: str, summaries: Summaries) -> Verdict:
 
 
 def _other(bound: Bound, case: str, summaries: Summaries) -> float | None:
-    """What the limit is multiplied by."""
+    """The factor of the limit."""
     if bound.than is None:
         return 1.0
     kind, name = bound.than
@@ -155,7 +155,7 @@ def rows(strategies: Sequence[str], case: str, summaries: Summaries) -> list[lis
 def markdown(
     configurations: Sequence[Configuration], strategies: Sequence[str], records: Records
 ) -> str:
-    """All of it: for each configuration that was measured a table, what was known, its aims, what broke."""
+    """For each measured configuration a table, published figures, its aims, and the anomalies."""
     summaries = summarise(records)
     parts = []
     for configuration in measured(configurations, summaries):
@@ -190,7 +190,7 @@ def _notes(configuration: Configuration, summaries: Summaries, records: Records)
 
 
 def troubles(case: str, records: Records) -> list[str]:
-    """What was wrong with runs of a case, a sentence for each strategy and trouble."""
+    """The anomalies in runs of a case, a sentence for each strategy and set of types."""
     counts: Counter[tuple[str, str]] = Counter()
     runs: Counter[str] = Counter()
     for record in records:

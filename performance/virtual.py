@@ -1,10 +1,10 @@
-"""The configurations of `make performance` on the virtual clock: `python -m performance.virtual`.
+"""Run the configurations of `make performance` on the virtual clock: `python -m performance.virtual`.
 
-What the protocol alone costs, without the price of processes and of two cores: latencies are those of the
-network and of waiting. Minutes instead of an hour, and the same on every machine, so that a change of the
-protocol can be judged on many seeds. The cells are those of sweeps/comparison.toml; each figure is the median
-over the seeds, p99 with its lowest and highest. Server messages are counted for each send and poll that
-succeeded.
+The figures are the cost of the protocol alone, without that of processes and of two cores: latencies
+consist of network and waiting. They take minutes instead of an hour and are the same on every machine,
+so many seeds can judge a change of the protocol. The cells are those of sweeps/comparison.toml. Each
+figure is the median over the seeds, p99 with its lowest and highest. Server messages are divided by the
+sends and polls that succeeded.
 """
 
 from concurrent.futures import ProcessPoolExecutor
@@ -92,7 +92,7 @@ def scenario(cell: Cell, strategy: str, seed: int, time_limit_s: float, think_us
 
 
 def measure(scenario: Scenario) -> Figures:
-    """Run it; raises what the run raises (`Breach`), for the figures of a wrong node mean nothing."""
+    """Run it. Raises `Breach` as the run does, because the figures of a wrong node mean nothing."""
     world = World(scenario)
     with collected_quietly():
         outcome = world.execute()

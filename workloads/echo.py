@@ -47,7 +47,7 @@ def check(
     history: Sequence[Op],
     options: Mapping[str, Any],  # noqa: ARG001 - the seam's signature
 ) -> dict[Keyword, Any]:
-    """Compare each completion with what was asked; the result has `valid?` and `errors`."""
+    """Compare each completion with its request; the result has `valid?` and `errors`."""
     asked: dict[Any, Any] = {}
     errors = []
     for op in history:

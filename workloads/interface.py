@@ -1,4 +1,4 @@
-"""The seam between the bench and a workload: what a module in `workloads/` gives the bench.
+"""The seam between the bench and a workload: the names that a module in `workloads/` defines.
 
 A workload is four things beside its prose specification (the docstring of its module): a
 *generator* that says what clients ask for, a *final generator* for after all faults are healed, a
@@ -58,7 +58,7 @@ class RpcError(Exception):
 
 
 class RpcTimeout(Exception):
-    """No reply in time: nobody knows whether the operation happened."""
+    """No reply in time: the outcome of the operation is unknown."""
 
 
 class MalformedReply(Exception):
@@ -113,7 +113,7 @@ class Wait:
 
 
 class OpGenerator(Protocol):
-    """Says what a free worker does next. It learns from completions."""
+    """Choose the next operation of a free worker, and learn from completions."""
 
     def next(self, worker: int, now_ns: int) -> Draft | Wait | None:
         """The next operation for this worker; `None` when there is none any more in this phase.

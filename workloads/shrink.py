@@ -17,7 +17,7 @@ Parts = Sequence[Hashable]
 
 
 class Cut(NamedTuple):
-    """A way to make histories smaller: what they have parts of, and a history without some of them."""
+    """A way to make histories smaller: the parts of a history, and a history without some of them."""
 
     parts: Callable[[Sequence[Op]], Parts]
     without: Callable[[Sequence[Op], set[Hashable]], list[Op]]

@@ -12,7 +12,7 @@ from analysis.metrics.windows import judged
 def availability(operations: DataFrame, window_ns: int, by: Sequence[str] = ()) -> DataFrame:
     """The share of operations that were acknowledged, in windows of time of *invocation*.
 
-    An operation counts where it began. Only `ok` is success: whoever waits for an answer that never
+    An operation counts where it began. Only `ok` is success: a client that waits for an answer that never
     comes has not been served, whatever became of the operation. Crashes of clients do not count.
 
     Args:

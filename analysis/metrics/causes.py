@@ -16,7 +16,7 @@ def message_causes(messages: DataFrame, operations: DataFrame) -> DataFrame:
     """Server messages by what made them necessary. Each counts once; an answer counts with its request.
 
     - commit: a store write (`cas`, `write`) that succeeded: what moves the log on;
-    - conflict: a `cas` answered with error 22: somebody else was first;
+    - conflict: a `cas` answered with error 22: another node was first;
     - refresh: a store `read`: a view was too old, or a conflict made a node look again;
     - hand-over: a batch or message given to another node to be appended (`hand_over`, and the `send`
       that follower nodes pass on to a leader);

@@ -7,7 +7,7 @@ from analysis.metrics.windows import judged
 
 
 def node_fairness(operations: DataFrame, runs: DataFrame) -> DataFrame:
-    """Jain's index over the nodes, of what they acknowledged and of how long it took.
+    """Jain's index over the nodes, of the operations that they acknowledged and of their latency.
 
     Jain's index of x1..xn is (sum x)^2 / (n * sum x^2): 1 when all are equal, 1/n when one has it all
     [R. Jain, D. Chiu, W. Hawe: A quantitative measure of fairness, 1984]. A node that acknowledged

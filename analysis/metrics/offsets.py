@@ -1,4 +1,4 @@
-"""In which order offsets were filled: whether messages came to stand behind those who read.
+"""The order in which offsets were filled: whether messages appeared behind readers.
 
 An offset may be assigned late, but never *shown* late: who polled a message of a key reads on behind
 it, and does not come back. docs/why-prefetch-fails.md tells the story.
@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 
 def offset_times(operations: DataFrame) -> DataFrame:
-    """Each message that somebody was told of, with the times at which it was.
+    """Each message that a client has seen, with the times at which it did.
 
     Args:
         operations: the table.

@@ -43,7 +43,7 @@ def with_phase(operations: DataFrame, runs: DataFrame) -> DataFrame:
 
 
 def with_fault(operations: DataFrame, faults: DataFrame) -> DataFrame:
-    """Operations with `fault`: what was in force at some time between invocation and completion.
+    """Operations with `fault`: a fault in force at some time between invocation and completion.
 
     calm: nothing; the kind of the fault: one kind; several: more than one kind. An operation without
     completion is under way to the end of the run, a fault without end is in force to it.

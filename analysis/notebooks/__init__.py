@@ -1,4 +1,4 @@
-"""Notebooks, and what they begin with: `tables = analysis.notebooks.open_lake()`.
+"""Notebooks, and the call that each begins with: `tables = analysis.notebooks.open_lake()`.
 
 A notebook holds no logic: figures come from `analysis.metrics`, pictures from `analysis.plots`,
 sentences from `analysis.notebooks.answers`. Which lake it reads is its only parameter.

@@ -34,7 +34,7 @@ Progress = Callable[[int, int], None]  # the code cell that begins, from 1; how 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a notebook is told: the lake it reads, and the Spark master it uses."""
+    """The parameters of a notebook: its lake and its Spark master."""
 
     lake: str
     master: str

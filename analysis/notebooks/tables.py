@@ -39,7 +39,7 @@ def curves(tables: Tables) -> pd.DataFrame:
 def latencies(tables: Tables, by: tuple[str, ...] = ("f",)) -> pd.DataFrame:
     """Quantiles of acknowledged sends and polls of the main phase, runs of a kind taken as one.
 
-    `by` may name `fault`: what was in force while the operation was under way.
+    `by` may name `fault`: the fault in force while the operation was under way.
     """
     met = with_fault(with_phase(tables.operations, tables.runs), tables.faults)
     chosen = met.filter("outcome = 'ok' and f in ('send', 'poll')")
@@ -87,7 +87,7 @@ def single_runs(tables: Tables) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def served(tables: Tables) -> pd.DataFrame:
-    """The share of operations that was acknowledged, by what was in force while they were under way."""
+    """The share of operations that were acknowledged, by the fault in force while they were under way."""
     met = with_fault(with_phase(judged(tables.operations), tables.runs), tables.faults)
     main = met.filter(F.col("phase").isNull() | (F.col("phase") == MAIN))
     whole = 1 << 62  # one window over everything

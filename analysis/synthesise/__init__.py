@@ -1,7 +1,7 @@
 """Histories of any size, valid or with anomalies planted in them, made by Spark.
 
 They are deterministic: the same layout and seed give the same history, on any number of machines. See
-`layout` for who does what when, `planting` for the anomalies, `history` for the tables.
+`layout` for the times of operations, `planting` for the anomalies, `history` for the tables.
 """
 
 from analysis.synthesise.history import Synthetic, synthesise

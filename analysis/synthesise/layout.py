@@ -3,7 +3,7 @@
 Worker `w` of P performs operation `r * P + w` in round r. Rounds come in pairs: in each pair a worker polls
 once and sends once, in an order drawn by lot. What is sent in a pair is polled in the next or the one after
 by each of its key's readers. Pairs form eras: an era has keys of its own, and begins with every worker being
-assigned the keys it reads, of that era and the one before. In the last pairs nobody sends (`drain`).
+assigned the keys it reads, of that era and the one before. In the last pairs there are no sends (`drain`).
 
 Places: operation i is invoked at `i * (P + 1)`, and completed up to P - 2 operations later, at a place that
 no other has. So operations overlap, and no process has two at once.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The cheapest echo node that Python can be: read what is there, answer it in one write.
+"""The cheapest echo node in Python: read all available lines, answer them in one write.
 
 `--ask-lin-kv` makes each echo cost a read of lin-kv first: four messages an operation instead of
 two, as a node has that keeps its state there.

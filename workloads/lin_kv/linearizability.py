@@ -2,11 +2,11 @@
 
 A history is linearizable when every call can be given one instant between its invocation and its
 return so that, run one after another at those instants, all calls answer what they answered
-(Herlihy & Wing). A call nobody knows the outcome of (`returned is None`) may take effect at any
+(Herlihy & Wing). A call of unknown outcome (`returned is None`) may take effect at any
 later time or never.
 
 The search follows Wing & Gong's with Lowe's two improvements (*Testing for linearizability*,
-2017): what was visited is remembered, and calls take effect just in time. It walks the returns in
+2017): visited states are remembered, and calls take effect just in time. It walks the returns in
 order. A configuration before a return says which of the running calls have taken effect, what the
 register holds, and which lost calls were used. At the return of a call, that call must have taken
 effect: it, and whatever has to precede it. Five facts keep the number of configurations small:
@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 Value = Hashable
 _Change = tuple[Value, Value]
-_ANY = object()  # what a blind write needs the register to hold
+_ANY = object()  # a blind write accepts any value of the register
 
 
 class Call(NamedTuple):
@@ -104,7 +104,7 @@ class _Configuration(NamedTuple):
     done: int  # bits of running calls that have taken effect
     held: Value
     used: tuple[int, ...]  # lost calls used so far, by kind
-    last: Call | None  # who wrote `held`: for the explanation only, no part of the identity
+    last: Call | None  # the writer of `held`: for the explanation only, no part of the identity
 
 
 def search(calls: Sequence[Call], initial: Value = None, limit: int = 1_000_000) -> Outcome:
@@ -246,7 +246,7 @@ def _returned(entry: tuple[int, Call]) -> int:
 
 
 def _change(call: Call) -> _Change:
-    """What the register must hold before the call, and what it holds after it."""
+    """The value of the register that the call needs before it, and the value after it."""
     match call.f, call.value:
         case "cas", (before, after):
             return before, after

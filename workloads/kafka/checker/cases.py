@@ -1,4 +1,4 @@
-"""The shape of what the checks find, and which of many cases of one type are worth showing."""
+"""A case of an anomaly, and the choice of the few cases of one type that are shown."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

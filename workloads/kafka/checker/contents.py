@@ -1,4 +1,4 @@
-"""Anomalies of content: messages lost, doubled, in two minds, seen though they never were.
+"""Anomalies of content: lost messages, duplicates, offsets with two messages, phantom reads.
 
 Each `*_cases` function looks at one key or one transaction. [jepsen.tests.kafka]
 """
@@ -110,7 +110,7 @@ def failed_writes(facts: Facts) -> dict[Key, set[Message]]:
 
 
 def precommitted_read_cases(transaction: Transaction) -> Iterator[Case]:
-    """`precommitted-read`: a transaction polled what it sent itself. One case for each transaction."""
+    """`precommitted-read`: a transaction polled its own message. One case for each transaction."""
     for key, run in transaction.sends.items():
         polled = transaction.polls.get(key)
         own = set(run.messages) & set(polled.messages) if polled else set()
@@ -120,7 +120,7 @@ def precommitted_read_cases(transaction: Transaction) -> Iterator[Case]:
 
 
 def unwritten_read_cases(facts: Facts) -> Iterator[Case]:
-    """`no-writer-of-value`: a poll returned a message that nobody sent to that key; first poll of each.
+    """`no-writer-of-value`: a poll returned a message that no client sent to that key; first poll of each.
 
     The real checker stops with an exception of this name, and without a verdict.
     """

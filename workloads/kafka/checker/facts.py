@@ -1,4 +1,4 @@
-"""What a history says, arranged for the checks: transactions, who wrote what, what was read.
+"""A history, arranged for the checks: transactions, writers of messages, and reads.
 
 A *transaction* is a `send`, `poll` or `txn` operation; Maelstrom's have one micro-operation each, but
 nothing here depends on it. Everything is tolerant: a micro-operation, pair or offset of the wrong shape
@@ -14,7 +14,9 @@ from runs import edn
 from runs.history import Op, completions
 
 Key = Any  # the name of a log; hashable
-Message = Any  # what was sent; hashable, and distinct types are distinct (1, 1.0 and true)
+Message = (
+    Any  # the value that was sent; hashable, and distinct types are distinct (1, 1.0 and true)
+)
 Offset = int | None  # None: unknown
 
 TRANSACTIONS = frozenset(("send", "poll", "txn"))

@@ -79,7 +79,7 @@ class Position:
         self._earliest_ns = None
 
     def advance(self, known: Mapping[Key, int]) -> None:
-        """Raise what is known of each key in `known`."""
+        """Raise the highest known offset of each key in `known`."""
         for key, offset in known.items():
             if offset > self.offsets.get(key, -2):
                 self.offsets[key] = offset
@@ -114,7 +114,7 @@ def lag_report(lag_ns: int, invoked_ns: int, process: Any, key: Key) -> dict[Key
     return keywords(time=invoked_ns / _NS, process=process, key=key, lag=lag_ns / _NS)
 
 
-NO_LAG = keywords(time=0.0, lag=0.0)  # nobody polled anything
+NO_LAG = keywords(time=0.0, lag=0.0)  # no polls
 
 
 def worst_realtime_lag(facts: Facts) -> dict[Keyword, Any]:

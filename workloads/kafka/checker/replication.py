@@ -1,4 +1,4 @@
-"""Anomaly `unreplicated`, beyond the real checker: a node that cannot serve what was acknowledged.
+"""Anomaly `unreplicated`, beyond the real checker: a node that cannot serve an acknowledged message.
 
 At the end of a run every worker assigns all keys from the beginning and polls. What the workers of one
 node read from there on must include every acknowledged message of every key. The real checker asks only
