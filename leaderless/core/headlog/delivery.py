@@ -121,7 +121,7 @@ class Delivery:
         return False
 
     def _suspect(self, peer: str) -> None:
-        """Do not wait for a silent peer until it answers, nor ask it for a while, each time for longer."""
+        """Suspect a silent peer: nothing is sent to it for a span, which doubles at each silence."""
         known = self._suspects.get(peer)
         span_s = 2 * known.span_s if known else SUSPECT_PATIENCES * self._patience_s
         span_s = min(SUSPECT_S_MAX, span_s)

@@ -1,6 +1,6 @@
 """The replica: a head and the view of everything below it, kept in step.
 
-Law: whenever no process of the replica is between two lines, `view.slot == head.end`: the view is exactly
+Law: at every `yield` of its processes, `view.slot == head.end`: the view is exactly
 the log up to `head`. So a compare-and-set from `head` that succeeds proves that the view was complete, and
 whatever it says about a batch (in the log or not) was true at that moment.
 """
