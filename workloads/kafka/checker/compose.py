@@ -106,12 +106,11 @@ def local_cases(facts: Facts, known: Mapping[Key, Log]) -> Cases:
 
 
 def _log_cases(facts: Facts, known: Mapping[Key, Log]) -> Cases:
-    ordered = map_order(known)
-    polled = [(key, known.get(key, Log())) for key, _ in map_order(facts.polled)]
+    polled = [(key, known.get(key, Log())) for key in facts.polled]
     return {
-        "duplicate": _all(contents.duplicate_cases(key, log) for key, log in ordered),
+        "duplicate": _all(contents.duplicate_cases(*each) for each in map_order(known)),
         "inconsistent-offsets": _all(
-            contents.inconsistent_offset_cases(key, log) for key, log in ordered
+            contents.inconsistent_offset_cases(*each) for each in known.items()
         ),
         "lost-write": _all(contents.lost_write_cases(key, log, facts) for key, log in polled),
         "no-writer-of-value": list(contents.unwritten_read_cases(facts)),
@@ -139,7 +138,7 @@ def _transaction_cases(facts: Facts, known: Mapping[Key, Log]) -> Cases:
 
 
 def _process_cases(facts: Facts, known: Mapping[Key, Log]) -> Cases:
-    processes = [operations for _, operations in map_order(_by_process(facts))]
+    processes = _by_process(facts).values()
     checks = (contiguity.poll_cases, contiguity.send_cases)
     return contiguity.by_type(
         chain.from_iterable(

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from runs.keyword import keywords
 from workloads.kafka.checker.cases import Case
 from workloads.kafka.checker.facts import Facts, Key, Message, Transaction
-from workloads.kafka.checker.hash_order import map_order, set_order
+from workloads.kafka.checker.hash_order import map_order
 from workloads.kafka.checker.versions import Log
 
 
@@ -44,12 +44,13 @@ def lost_write_cases(key: Key, log: Log, facts: Facts) -> Iterator[Case]:
     lost = [
         message
         for index, messages in enumerate(last_index[: bound + 1])
-        for message in set_order(messages - polled)
+        for message in messages
+        if message not in polled
     ]
     committed = [message for message in lost if _must_exist(facts, key, message)]
     if not committed:
         return
-    max_read = _first_reader(facts, key, set_order(last_index[bound])[:1])
+    max_read = _first_reader(facts, key, last_index[bound][:1])
     for message in committed:
         yield keywords(
             key=key,
@@ -61,7 +62,7 @@ def lost_write_cases(key: Key, log: Log, facts: Facts) -> Iterator[Case]:
         )
 
 
-def _extremes(log: Log) -> tuple[dict[Message, int], list[set[Message]]]:
+def _extremes(log: Log) -> tuple[dict[Message, int], list[list[Message]]]:
     """The first index of each message, and for each index the messages that are there for the last time."""
     first: dict[Message, int] = {}
     last: dict[Message, int] = {}
@@ -69,9 +70,9 @@ def _extremes(log: Log) -> tuple[dict[Message, int], list[set[Message]]]:
         for message in messages:
             first.setdefault(message, index)
             last[message] = index
-    by_index: list[set[Message]] = [set() for _ in log.offsets]
+    by_index: list[list[Message]] = [[] for _ in log.offsets]
     for message, index in last.items():
-        by_index[index].add(message)
+        by_index[index].append(message)
     return first, by_index
 
 
@@ -113,9 +114,9 @@ def precommitted_read_cases(transaction: Transaction) -> Iterator[Case]:
     """`precommitted-read`: a transaction polled its own message. One case for each transaction."""
     for key, run in transaction.sends.items():
         polled = transaction.polls.get(key)
-        own = set(run.messages) & set(polled.messages) if polled else set()
+        own = [each for each in run.messages if polled and each in polled.messages]
         if own:
-            yield keywords(op=transaction.op, key=key, value=set_order(own)[0])
+            yield keywords(op=transaction.op, key=key, value=own[0])
             return
 
 
@@ -127,7 +128,8 @@ def unwritten_read_cases(facts: Facts) -> Iterator[Case]:
     seen: set[tuple[Key, Message]] = set()
     for transaction in facts.transactions:
         for key, run in transaction.polls.items():
-            for message in set_order(set(run.messages) - facts.writers.get(key, {}).keys()):
-                if (key, message) not in seen:
+            written = facts.writers.get(key, {})
+            for message in run.messages:
+                if message not in written and (key, message) not in seen:
                     seen.add((key, message))
                     yield keywords(key=key, value=message, reader=transaction.op)

@@ -20,10 +20,8 @@ from itertools import pairwise
 from runs.keyword import Keyword, keywords
 from workloads.kafka.checker.cases import EMPTY_GRAPH, Case
 from workloads.kafka.checker.facts import Facts, Key, Message, Transaction, micro_ops
-from workloads.kafka.checker.graph import Graph, components, dependency_graph, shortest_cycle
+from workloads.kafka.checker.graph import Graph, dependency_graph
 from workloads.kafka.checker.versions import Log
-
-_STARTS = 64  # how many vertices of a component are tried for the shortest cycle
 
 
 @dataclass(frozen=True)
@@ -65,26 +63,23 @@ def cycle_cases(facts: Facts, logs: Mapping[Key, Log], ww_deps: bool) -> Iterato
 
 def graph_cases(graph: Graph, facts: Facts, logs: Mapping[Key, Log]) -> Iterator[tuple[str, Case]]:
     """The cycles of `graph`, whose vertices are the transactions of `facts`."""
-    found = components(range(graph.first_moment), graph.neighbours(graph.edges))
-    for component in sorted(found, key=min):
-        yield from _cases_in(set(component), graph, facts, logs)
-
-
-def _cases_in(
-    component: set[int], graph: Graph, facts: Facts, logs: Mapping[Key, Log]
-) -> Iterator[tuple[str, Case]]:
-    implied: set[str] = set()
-    for level in LEVELS:
-        if level.anomaly in implied:
-            continue
-        neighbours = graph.neighbours(level.edges, component)
-        cyclic = components(graph.transactions_in(component), neighbours)
-        if cyclic:
-            implied.update(level.implies)
-            smallest = min((graph.transactions_in(each) for each in cyclic), key=len)
-            yield f"{level.model}-cycle-exists", _existence(level, smallest, facts)
-            steps = _shortest(smallest, graph, level)
-            yield level.anomaly, _explained(level, steps, facts, logs)
+    wholes = graph.of(graph.edges).components()
+    whole_of = {vertex: number for number, whole in enumerate(wholes) for vertex in whole}
+    implied: list[set[str]] = [set() for _ in wholes]
+    for level in LEVELS if wholes else ():
+        digraph = graph.of(level.edges)
+        cyclic: dict[int, list[list[int]]] = {}
+        for component in digraph.components():
+            cyclic.setdefault(whole_of[component[0]], []).append(component)
+        for number, components in sorted(cyclic.items()):
+            if level.anomaly in implied[number]:
+                continue
+            implied[number].update(level.implies)
+            smallest = min(components, key=lambda each: len(digraph.transactions_in(each)))
+            members = digraph.transactions_in(smallest)
+            yield f"{level.model}-cycle-exists", _existence(level, members, facts)
+            cycle = digraph.short_cycle(smallest)
+            yield level.anomaly, _explained(level, cycle, facts, logs)
 
 
 def _existence(level: Level, members: list[int], facts: Facts) -> Case:
@@ -102,16 +97,6 @@ def _existence(level: Level, members: list[int], facts: Facts) -> Case:
 def _with_predicate(kind: str) -> tuple[str, ...]:
     """Elle names an edge with its variant for predicates, which logs do not have."""
     return (kind, f"{kind}p") if kind in ("ww", "wr") else (kind,)
-
-
-def _shortest(members: list[int], graph: Graph, level: Level) -> list[int]:
-    """The transactions of a short cycle, the first one repeated at the end."""
-    neighbours = graph.neighbours(level.edges)
-    cycles = []
-    for start in members[:_STARTS]:
-        path = shortest_cycle(start, neighbours, lambda vertex: vertex >= graph.first_moment)
-        cycles.append([vertex for vertex in path if vertex < graph.first_moment])
-    return min(cycles, key=len)
 
 
 def _explained(level: Level, cycle: list[int], facts: Facts, logs: Mapping[Key, Log]) -> Case:

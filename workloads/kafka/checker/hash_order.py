@@ -1,10 +1,12 @@
 """The order in which Clojure walks its hash maps and hash sets.
 
-The real checker often takes "the first" element of a hash set (which of two values read at one offset
-stands in the version order) or the first few of a hash map (which witnesses of equal weight are shown).
-To agree with it to the letter, ours walks in the same order: that of the 32-way trie of hashes
-[clojure.lang.PersistentHashMap], which is the order of the hashes' groups of five bits, lowest group
-first. Hashes are Murmur3 [clojure.lang.Murmur3, Util.hasheq].
+The order decides two things that results.edn states. If several messages were seen at one offset, the
+real checker takes the first element of a hash set for the log's order: counts of skips depend on it. And
+of more than 32 duplicates it shows the first 32 in the order of a hash map. Elsewhere this checker
+chooses its own witnesses, in the order of the history.
+
+A hash map is a 32-way trie [clojure.lang.PersistentHashMap], walked in the order of the hashes' groups
+of five bits, lowest group first. Hashes are Murmur3 [clojure.lang.Murmur3, Util.hasheq].
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,18 +21,18 @@ _ARRAY_MAP_LIMIT = 8  # up to so many entries a Clojure map remembers the order 
 
 def set_order(members: Iterable[_K]) -> list[_K]:
     """`members` in the order of a Clojure hash set."""
-    return sorted(members, key=trie_path)
+    return sorted(members, key=_trie_path)
 
 
 def map_order(entries: Mapping[_K, _V]) -> list[tuple[_K, _V]]:
     """The items of `entries` in the order of a Clojure map filled in the same order."""
     if len(entries) <= _ARRAY_MAP_LIMIT:
         return list(entries.items())
-    return sorted(entries.items(), key=lambda item: trie_path(item[0]))
+    return sorted(entries.items(), key=lambda item: _trie_path(item[0]))
 
 
 @lru_cache(maxsize=65536)
-def trie_path(value: Any) -> tuple[int, ...]:
+def _trie_path(value: Any) -> tuple[int, ...]:
     number = clojure_hash(value)
     return tuple(number >> shift & 31 for shift in range(0, 32, 5))
 

@@ -13,7 +13,6 @@ from runs.history import Op
 from runs.keyword import Keyword, keywords
 from workloads.kafka.checker.contiguity import assigned_keys
 from workloads.kafka.checker.facts import Facts, Key, Transaction
-from workloads.kafka.checker.hash_order import map_order
 
 _NS = 1e9
 _NEVER = 1 << 63
@@ -95,18 +94,11 @@ class Position:
         return max(0, now_ns - self._earliest_ns)
 
     def worst_key(self) -> Key:
-        """The key to name among those furthest behind."""
-        earliest = min(self._expired_ns.values())
-        behind = {key for key, expired in self._expired_ns.items() if expired == earliest}
-        return named_key(self.offsets, behind)
+        """The key furthest behind; of several the one that the process came to know first."""
+        return min(self._expired_ns, key=lambda key: self._expired_ns[key])
 
     def _expires(self, key: Key) -> int:
         return self._expiry[key].of(self.offsets[key]) if key in self._expiry else _NEVER
-
-
-def named_key(keys: Iterable[Key], behind: Collection[Key]) -> Key:
-    """The first of `keys` (as a process came to know them), in the real checker's order, that is `behind`."""
-    return next(key for key, _ in map_order(dict.fromkeys(keys)) if key in behind)
 
 
 def lag_report(lag_ns: int, invoked_ns: int, process: Any, key: Key) -> dict[Keyword, Any]:
@@ -123,8 +115,7 @@ def worst_realtime_lag(facts: Facts) -> dict[Keyword, Any]:
     for poll, invoked_ns, position in _polls(facts):
         lag_ns = position.lag(invoked_ns)
         if position.offsets and (worst is None or lag_ns > worst[0]):
-            key = position.worst_key() if lag_ns else named_key(position.offsets, position.offsets)
-            worst = (lag_ns, poll, invoked_ns, key)
+            worst = (lag_ns, poll, invoked_ns, position.worst_key())
     if worst is None:
         return dict(NO_LAG)
     lag_ns, poll, invoked_ns, key = worst

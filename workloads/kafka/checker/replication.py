@@ -12,7 +12,6 @@ from typing import Any
 from runs.keyword import keywords
 from workloads.kafka.checker.cases import Case
 from workloads.kafka.checker.facts import Facts, Key, Message
-from workloads.kafka.checker.hash_order import map_order, set_order
 
 _REWIND = "seek-to-beginning?"
 
@@ -48,9 +47,10 @@ def has_final_polls(facts: Facts) -> bool:
 def unreplicated_cases(facts: Facts, place: Placement) -> Iterator[Case]:
     """One case for each acknowledged message and node through which it was not read at the end."""
     read = _read_at_the_end(facts, place)
-    for key, run in map_order(_acknowledged(facts)):
+    for key, run in _acknowledged(facts).items():
         for node in place.nodes:
-            for message in set_order(run - read.get((node, key), set())):
+            unread = run.keys() - read.get((node, key), set())
+            for message in filter(unread.__contains__, run):
                 writer = facts.writers[key][message].op
                 yield keywords(key=key, value=message, node=node, writer=writer)
 
@@ -77,9 +77,9 @@ def _read_at_the_end(facts: Facts, place: Placement) -> dict[tuple[str, Key], se
     return read
 
 
-def _acknowledged(facts: Facts) -> dict[Key, set[Message]]:
-    sent: dict[Key, set[Message]] = {}
+def _acknowledged(facts: Facts) -> dict[Key, dict[Message, None]]:
+    sent: dict[Key, dict[Message, None]] = {}  # in order
     for transaction in facts.transactions:
         for key, run in transaction.sends.items() if transaction.type == "ok" else ():
-            sent.setdefault(key, set()).update(run.messages)
+            sent.setdefault(key, {}).update(dict.fromkeys(run.messages))
     return sent
