@@ -5,12 +5,13 @@ from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, GroupedData
+from pyspark.sql.types import StructType
 
 
 def map_parts(
     frame: DataFrame,
     function: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
-    schema: str,
+    schema: StructType | str,
 ) -> DataFrame:
     """`frame.mapInArrow`: the batches of each part through `function`, one after the other."""
     with warnings.catch_warnings():
@@ -19,7 +20,7 @@ def map_parts(
 
 
 def map_groups(
-    groups: GroupedData, function: Callable[[pa.Table], pa.Table], schema: str
+    groups: GroupedData, function: Callable[[pa.Table], pa.Table], schema: StructType | str
 ) -> DataFrame:
     """`groups.applyInArrow`: each group, whole, through `function`."""
     with warnings.catch_warnings():

@@ -19,14 +19,12 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from analysis.checker.runs import RunFacts
-from analysis.checker.scalars import decode
-from analysis.checker.shares import Share
+from analysis.checker.schemas import decode
 from analysis.checker.sources import Ops, Source
 from workloads.kafka.checker.cases import EMPTY_GRAPH, Cases
 from workloads.kafka.checker.contiguity import by_type
 from workloads.kafka.checker.cycles import graph_cases
-from workloads.kafka.checker.facts import TRANSACTIONS, Key, Message, Transaction
+from workloads.kafka.checker.facts import TRANSACTIONS, Facts, Key, Message, Transaction
 from workloads.kafka.checker.graph import dependency_graph
 
 LIMIT = 200_000  # transactions that the driver takes at once: about half a gigabyte
@@ -35,8 +33,8 @@ Stretch = tuple[int, int, int]  # run, first and last place
 
 
 @dataclass(frozen=True)
-class Remainder(Share):
-    """The transactions of all stretches of a run, and who wrote the messages that were sent repeatedly."""
+class Remainder(Facts):
+    """The transactions of all stretches of a run, and who last wrote the messages that were sent repeatedly."""
 
     last_writers: Mapping[tuple[Key, Message], int] | None = None  # its place in `history`
 
@@ -51,13 +49,26 @@ class Remainder(Share):
 
 
 def cycles(
-    source: Source, placed: DataFrame, keys: DataFrame, facts: Mapping[int, RunFacts]
+    source: Source,
+    placed: DataFrame,
+    keys: DataFrame,
+    has_dependencies: Mapping[int, bool],
+    has_backward_edges: bool,
 ) -> dict[int, Cases]:
-    """The cases of each run that are cycles, and `empty-transaction-graph`."""
+    """The cases of each run that are cycles, and `empty-transaction-graph`.
+
+    Args:
+        source: the histories.
+        placed: their operations with `phi` (see `access`).
+        keys: see `steps.key_facts`.
+        has_dependencies: whether any transaction of a run depends on another.
+        has_backward_edges: whether an edge of any run leads back in phi.
+    """
     found: dict[int, Cases] = {
-        run: {} if each.has_dependencies() else {EMPTY_GRAPH: [{}]} for run, each in facts.items()
+        run: {} if any_at_all else {EMPTY_GRAPH: [{}]}
+        for run, any_at_all in has_dependencies.items()
     }
-    if any(each.backward for each in facts.values()):
+    if has_backward_edges:
         for run, remainder in _remainders(source, placed, keys).items():
             graph = dependency_graph(remainder, {}, ww_deps=False)
             found[run] |= by_type(graph_cases(graph, remainder, {}))

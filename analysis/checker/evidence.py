@@ -1,33 +1,39 @@
 """The pass by key over single messages: what their content could be accused of, and where they lie.
 
-`sightings` has a row for each message that a transaction sent or polled (and one for each empty poll);
-`judged` adds what all sightings of a key say together:
+`messages` has a row for each message that a transaction sent or polled, and one for each empty poll.
+`judged` adds what all rows of a key say together:
 
     index      the message's index in its log; null when that is unknown
     suspect    whether the key could show an anomaly of content (a superset; see below)
     unseen     whether this is an acknowledged send of a message that nobody polled
     edge       of a poll: the writer, when it is another transaction that was completed
     backward   whether that edge leads back in phi: it might be on a cycle
-    expired    when the offset of the sighting was first known not to be the highest of its key (ns)
+    expired    when the row's offset was first known not to be the highest of its key (ns)
     resent     the message's last writer, if it has several
 
-Of a key without a suspect sighting, every message has one offset and every offset one message, every poll's
-message has a writer and no failed one, and nothing that must be in the log was left out by those who read
-past it. Then `duplicate`, `inconsistent-offsets`, `no-writer-of-value`, `G1a`, `precommitted-read` and
-`lost-write` have no case in that key. Indices of other keys mean nothing.
+In a key without a suspect row every message has one offset and every offset one message. Every polled
+message has a writer, and none whose send failed. Every message that must be in the log was polled by
+those who polled a later one. So `duplicate`, `inconsistent-offsets`, `no-writer-of-value`, `G1a`,
+`precommitted-read` and `lost-write` have no case in that key. Indices of other keys mean nothing.
 """
 
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
-_PLACE = ("run", "key", "process", "at", "at_ns", "kind", "place", "f", "type", "phi", "seen")
-COLUMNS = (*_PLACE, "order_epoch", "lag_epoch", "before", "last")
+COLUMNS = (
+    *("run", "key", "process", "at", "at_ns", "kind", "f", "type", "phi", "seen"),
+    *("order_epoch", "lag_epoch", "before", "last"),
+)
+FOUND = (
+    *("number", "offset", "message", "unseen", "edge", "resent"),
+    *("backward", "index", "suspect", "expired"),
+)
 
 
-def sightings(touches: DataFrame) -> DataFrame:
+def messages(accesses: DataFrame) -> DataFrame:
     """One row for each message that a transaction sent or polled, and one for each empty run."""
     pairs = F.arrays_zip("offsets", "messages")
-    rows = touches.filter("kind <> 'assign'").select(
+    rows = accesses.filter("kind <> 'assign'").select(
         *COLUMNS, F.posexplode_outer(pairs).alias("number", "pair")
     )
     return rows.select(
@@ -38,9 +44,9 @@ def sightings(touches: DataFrame) -> DataFrame:
     )
 
 
-def judged(sightings: DataFrame) -> DataFrame:
-    """Sightings with what all sightings of their key say; see above."""
-    return _with_logs(_with_writers(sightings))
+def judged(messages: DataFrame) -> DataFrame:
+    """Messages with what all rows of their key say; see above."""
+    return _with_logs(_with_writers(messages))
 
 
 def _with_writers(rows: DataFrame) -> DataFrame:
@@ -85,7 +91,7 @@ def _with_writers(rows: DataFrame) -> DataFrame:
 
 
 def _with_logs(rows: DataFrame) -> DataFrame:
-    told = F.when(_tells_offset(), F.struct("at", "at_ns"))
+    known = F.when(_states_offset(), F.struct("at", "at_ns"))
     beyond = _log().rangeBetween(Window.unboundedPreceding, -1)
     read_from_here = F.max(F.coalesce("polled", F.lit(False))).over(
         _log().rangeBetween(Window.unboundedPreceding, 0)
@@ -106,7 +112,7 @@ def _with_logs(rows: DataFrame) -> DataFrame:
         (
             F.col("suspect") | F.coalesce(clash, F.lit(False)) | (F.col("unread") & read_from_here)
         ).alias("suspect"),
-        F.min(told).over(beyond)["at_ns"].alias("expired"),
+        F.min(known).over(beyond)["at_ns"].alias("expired"),
     )
 
 
@@ -119,11 +125,11 @@ def _log() -> WindowSpec:
 
 
 def _committed() -> Column:
-    """Whether a send must have taken effect: acknowledged, or seen though nobody was told."""
+    """Whether a send must have taken effect: acknowledged, or of unknown outcome and seen."""
     return (F.col("type") == "ok") | ((F.col("type") == "info") & F.col("seen"))
 
 
-def _tells_offset() -> Column:
+def _states_offset() -> Column:
     return F.col("offset").isNotNull() & F.col("type").isin("ok", "info")
 
 

@@ -1,7 +1,7 @@
 """What operations say of keys: JSON values as rows of `schemas.PART`.
 
-Values of the shape that nearly all have are taken apart by Spark itself. Each such shape is recognised by a
-test that no other value passes; what is left goes through the bench's own `micro_ops`.
+Spark itself parses values of the usual shapes. It recognises each shape by a test that no other value
+passes. All other values go through the bench's own `micro_ops`.
 """
 
 import json
@@ -13,11 +13,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from analysis.checker.scalars import TEXT, encode
-from analysis.checker.schemas import PART, arrow_batch
+from analysis.checker.schemas import PART, STRING_MARK, arrow_batch, encode
 from runs.history import Op
 from workloads.kafka.checker.contiguity import assigned_keys
-from workloads.kafka.checker.facts import TRANSACTIONS, Run, micro_ops
+from workloads.kafka.checker.facts import TRANSACTIONS, Key, Run, micro_ops
 
 ASSIGNMENTS = ("assign", "subscribe")
 RELEVANT = (*sorted(TRANSACTIONS), *ASSIGNMENTS)
@@ -29,7 +28,7 @@ _MAX_OFFSET = (1 << 63) - 1
 
 
 def recognised(operations: DataFrame) -> DataFrame:
-    """`operations` with their JSON read (`polled`, `names`), and whether it is `irregular`."""
+    """`operations` with their JSON read (`polled`, `names`), and whether Python must parse it (`irregular`)."""
     read = operations.withColumns(
         {
             "polled": F.when(F.col("f") == "poll", F.from_json(_poll_answer(), _POLLED)),
@@ -42,7 +41,7 @@ def recognised(operations: DataFrame) -> DataFrame:
 def with_parts(recognised: DataFrame) -> tuple[DataFrame, DataFrame]:
     """Two frames with `part` in place of `value` and `parts`, one row a part.
 
-    The second holds what must go through Python; it is best not computed when nothing is `irregular`.
+    Python parses the second; a caller leaves it out when nothing is `irregular`, which saves its start.
     """
     relevant = recognised.filter(F.col("f").isin(*RELEVANT))
     regular = relevant.filter("not irregular").withColumn("parts", _regular_parts())
@@ -75,7 +74,7 @@ def _brackets_match() -> Column:
 
 
 def _is_plain_poll() -> Column:
-    """Reading and writing it as keys and pairs of whole numbers gives the same text; or nothing is told."""
+    """Whether the value is `[["poll"]]`, or its answer survives parsing as keys with pairs of whole numbers."""
     pairs = F.flatten(F.map_values(F.col("polled")))
     good = F.forall(
         pairs,
@@ -110,22 +109,22 @@ def _regular_parts() -> Column:
 def _send_part() -> Column:
     key, offset, message = (F.regexp_extract("value", _SEND, group) for group in (1, 2, 3))
     numbers = F.array(offset.try_cast("long")), F.array(message)
-    return _part("send", key, F.lit(0), *numbers)
+    return _part("send", key, *numbers)
 
 
-def _poll_part(entry: Column, place: Column) -> Column:
+def _poll_part(entry: Column) -> Column:
     offsets = F.transform(entry["value"], lambda pair: F.get(pair, 0))
     messages = F.transform(entry["value"], lambda pair: F.get(pair, 1).cast("string"))
-    return _part("poll", entry["key"], place, offsets, messages)
+    return _part("poll", entry["key"], offsets, messages)
 
 
-def _assign_part(key: Column, place: Column) -> Column:
-    return _part("assign", key, place, F.array().cast("array<bigint>"), F.array())
+def _assign_part(key: Column) -> Column:
+    return _part("assign", key, F.array().cast("array<bigint>"), F.array())
 
 
-def _part(kind: str, key: Column, place: Column, offsets: Column, messages: Column) -> Column:
-    fields = (F.lit(kind), F.concat(F.lit(TEXT), key), place.cast("int"), offsets, messages)
-    named = zip(PART.fields, (*fields, F.lit(False)), strict=True)
+def _part(kind: str, key: Column, offsets: Column, messages: Column) -> Column:
+    fields = (F.lit(kind), F.concat(F.lit(STRING_MARK), key), offsets, messages, F.lit(False))
+    named = zip(PART.fields, fields, strict=True)
     return F.struct(*(column.cast(field.dataType).alias(field.name) for field, column in named))
 
 
@@ -143,19 +142,16 @@ def _parser(schema: StructType) -> Callable[[Iterator[pa.RecordBatch]], Iterator
 def parts_of(op: Op) -> list[dict[str, Any]]:
     """What `op` says of each key, as rows of `schemas.PART`."""
     if op.f in ASSIGNMENTS:
-        keys = dict.fromkeys(assigned_keys(op))
-        return [_row("assign", place, key, Run(), False) for place, key in enumerate(keys)]
+        return [_row("assign", key, Run()) for key in dict.fromkeys(assigned_keys(op))]
     sends, polls = micro_ops(op) if op.f in TRANSACTIONS else ({}, {})
     many = sum(len(run.messages) for run in sends.values()) > 1
     return [
-        _row(kind, place, key, run, many and kind == "send")
-        for kind, runs in (("send", sends), ("poll", polls))
-        for place, (key, run) in enumerate(runs.items())
+        *(_row("send", key, run, many) for key, run in sends.items()),
+        *(_row("poll", key, run) for key, run in polls.items()),
     ]
 
 
-def _row(kind: str, place: int, key: Any, run: Run, many: bool) -> dict[str, Any]:
+def _row(kind: str, key: Key, run: Run, many: bool = False) -> dict[str, Any]:
     offsets = [None if each is None else min(each, _MAX_OFFSET) for each in run.offsets]
-    messages = list(map(encode, run.messages))
-    row = (kind, encode(key), place, offsets, messages, many)
+    row = (kind, encode(key), offsets, list(map(encode, run.messages)), many)
     return dict(zip(PART.names, row, strict=True))

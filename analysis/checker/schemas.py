@@ -1,4 +1,8 @@
-"""The tables between the steps of the job. `at` and `invoked_at` are places in the order of a history."""
+"""The tables between the steps of the job. `at` and `invoked_at` are places in the order of a history.
+
+A key or a message is a text in them. Two texts are equal exactly when the bench's checker holds the values
+equal: 7 is `7`, "7" is `"7`, and anything else is `#` and its EDN.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -7,7 +11,6 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
-    BinaryType,
     BooleanType,
     DataType,
     IntegerType,
@@ -17,6 +20,8 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from workloads.kafka.checker.facts import Key, Message, Opaque
+
 LONG, TEXT, INT, FLAG = LongType(), StringType(), IntegerType(), BooleanType()
 
 
@@ -24,11 +29,9 @@ def _struct(**fields: DataType) -> StructType:
     return StructType([StructField(name, type_) for name, type_ in fields.items()])
 
 
-# What one operation says of one key. Kind: assign | poll | send. `place`: which of the operation's keys of
-# that kind it is. Offsets (null: unknown) and messages are in step, and empty for an assignment.
-PART = _struct(
-    kind=TEXT, key=TEXT, place=INT, offsets=ArrayType(LONG), messages=ArrayType(TEXT), many=FLAG
-)
+# What one operation says of one key. Kind: assign | poll | send. Offsets (null: unknown) and messages are in
+# step, and empty for an assignment. `many`: the operation sends more than one message.
+PART = _struct(kind=TEXT, key=TEXT, offsets=ArrayType(LONG), messages=ArrayType(TEXT), many=FLAG)
 
 # An operation of a client. Of one that was never completed (type `open`) `at` and `at_ns` are null; of a
 # completion without an invocation, the other two. What it says is in `parts`, or as JSON in `value`.
@@ -59,8 +62,26 @@ EVENT = _struct(
     problem=TEXT,  # why there is no sense in it; then all but the run is null
 )
 
-# A case of an anomaly that a share showed; `rank` orders the cases of a type as the bench finds them.
-CASE = _struct(run=INT, key=TEXT, type=TEXT, measure=LONG, rank=ArrayType(LONG), case=BinaryType())
+# A case of an anomaly in a key's share. `measure` and `number` order the cases of a key and type. `case` is
+# what results.edn would have, except that each operation says only what it says of the key, and has its
+# place for an index. `op` is the place of the one operation that it is about, if it is about one.
+CASE = _struct(run=INT, key=TEXT, type=TEXT, measure=LONG, number=INT, op=LONG, case=TEXT)
+
+STRING_MARK, OPAQUE_MARK = '"', "#"
+
+
+def encode(value: Key | Message) -> str:
+    """The text of a key or message (of what `facts.scalar` returns)."""
+    if type(value) is Opaque:
+        return OPAQUE_MARK + str(value)
+    return STRING_MARK + value if isinstance(value, str) else str(value)
+
+
+def decode(text: str) -> Key | Message:
+    """The key or message that `text` stands for."""
+    if text[0] == STRING_MARK:
+        return text[1:]
+    return Opaque(text[1:]) if text[0] == OPAQUE_MARK else int(text)
 
 
 def arrow_batch(rows: Iterable[Mapping[str, Any]], schema: StructType) -> pa.RecordBatch:

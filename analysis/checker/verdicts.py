@@ -1,48 +1,82 @@
 """All of it together: from a source to a verdict for each of its runs."""
 
-import pickle
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from analysis.checker import lag, shares
+from analysis.checker import shares
+from analysis.checker.access import accesses, placed
 from analysis.checker.cycles import cycles
-from analysis.checker.evidence import judged, sightings
-from analysis.checker.keys import key_facts, unseen_shown
-from analysis.checker.processes import placed
-from analysis.checker.runs import RunFacts, info_causes, run_facts
-from analysis.checker.scalars import decode
-from analysis.checker.sources import Ops, Source
-from analysis.checker.steps import stepped
-from analysis.checker.touches import touches
+from analysis.checker.evidence import judged, messages
+from analysis.checker.schemas import decode
+from analysis.checker.sources import Source
+from analysis.checker.steps import key_facts, stepped, unseen_shown, worst_poll_by_poll
+from runs import edn
 from runs.history import Op
-from runs.keyword import Keyword, keywords
-from workloads.kafka.checker.cases import Case, Cases, condensed, printable
+from runs.keyword import Keyword
+from workloads.kafka.checker.cases import Case, condensed
 from workloads.kafka.checker.compose import verdict
-from workloads.kafka.checker.lag import NO_LAG
+from workloads.kafka.checker.facts import TRANSACTIONS
+from workloads.kafka.checker.lag import NO_LAG, lag_report
 from workloads.kafka.checker.unseen import unseen_report
 
 OPERATIONS_A_PARTITION = 100_000  # so that what a task sorts fits into its share of 2 GB
 # Rows arrive in the order of what they are grouped by; the aggregation that hashes would sort them again.
 _STREAMING = ("spark.sql.execution.useObjectHashAggregateExec", "false")
 
-
 Inspect = Callable[[DataFrame], None]
+Result = dict[Keyword, Any]
+Errors = dict[int, dict[str, dict[Keyword, Any]]]  # by run and anomaly type
 
 
-def judge(
-    spark: SparkSession, source: Source, inspect: Inspect | None = None
-) -> dict[str, dict[Keyword, Any]]:
-    """The `:workload` map of results.edn for each run of `source`, by name: what `check` says of it.
+@dataclass(frozen=True)
+class RunFacts:
+    """A few numbers about a run, which the driver can hold; None where there is no such thing.
+
+    Attributes:
+        final: the last successful transaction: `at` and `at_ns`.
+        first_acknowledged, last_invoked: places that tell whether any transaction precedes another.
+        has_edge: whether some transaction polled what another sent.
+        backward: how many such edges lead back in phi.
+        worst: the worst lag that a poll had: `lag` (ns), `process`, `now` and `key`.
+    """
+
+    run: int
+    final: Row | None
+    first_acknowledged: int | None
+    last_invoked: int | None
+    has_edge: bool | None
+    backward: int | None
+    worst: Row | None
+
+    def has_dependencies(self) -> bool:
+        """Whether any transaction depends on another."""
+        first, last = self.first_acknowledged, self.last_invoked
+        return bool(self.has_edge) or (first is not None and last is not None and first < last)
+
+    def worst_lag(self) -> Result:
+        """`worst-realtime-lag` as in results.edn."""
+        if self.worst is None or self.worst.lag is None:
+            return NO_LAG
+        worst = self.worst
+        return lag_report(worst.lag, worst.now, worst.process, decode(worst.key))
+
+
+def judge(spark: SparkSession, source: Source, inspect: Inspect | None = None) -> dict[str, Result]:
+    """The `:workload` map of results.edn for each run of `source`, by name.
+
+    Verdict, types, counts and lag are those of the bench's `check`. Where a result shows some of many
+    cases, or names one of several polls or keys that lag equally, the choice can be another one.
 
     Args:
         spark: where to do it.
         source: the histories.
-        inspect: is shown all cases in keys' shares (`schemas.CASE`), also those that no result shows.
+        inspect: is called with all cases in keys' shares (`schemas.CASE`), also those that no result shows.
     """
     before = spark.conf.get(_STREAMING[0])
     spark.conf.set(*_STREAMING)
@@ -52,27 +86,51 @@ def judge(
         spark.conf.set(_STREAMING[0], before or "true")
 
 
-def _judged(
-    spark: SparkSession, source: Source, inspect: Inspect | None
-) -> dict[str, dict[Keyword, Any]]:
+def _judged(spark: SparkSession, source: Source, inspect: Inspect | None) -> dict[str, Result]:
     partitions = _partitions(spark, source.operations)
-    by_process = source.operations.repartition(partitions, "run", "process")
-    in_place = placed(by_process)
-    of_keys = touches(in_place, partitions)
-    rows = of_keys.rows
-    steps = stepped(judged(sightings(rows)), rows)
+    in_place = placed(source.operations.repartition(partitions, "run", "process"))
+    by_key = accesses(in_place, partitions)
+    steps = stepped(judged(messages(by_key.rows)), by_key.rows)
     keys = key_facts(steps)
-    if of_keys.unsteady:
-        exact = lag.poll_by_poll(steps, in_place).withColumnRenamed("worst", "exact")
-        keys = keys.join(exact, ["run", "key"], "left").withColumn(
-            "worst", F.coalesce("exact", "worst")
-        )
+    if by_key.unsteady:
+        keys = keys.join(worst_poll_by_poll(steps, in_place), ["run", "key"], "left")
+        keys = keys.withColumn("worst", F.coalesce("exact", "worst"))
     keys = keys.persist()
     try:
-        return _verdicts(source, in_place, rows, keys, inspect)
+        facts = _run_facts(source.operations, keys)
+        final_at = {run: each.final["at"] for run, each in facts.items() if each.final}
+        found = shares.cases(by_key.rows, keys, final_at).persist()
+        if inspect:
+            inspect(found)
+        errors = _errors(spark, source, found)
+        unseen = _unseen(keys, found)
+        found.unpersist()
+        cyclic = cycles(
+            source,
+            in_place,
+            keys,
+            has_dependencies={run: each.has_dependencies() for run, each in facts.items()},
+            has_backward_edges=any(each.backward for each in facts.values()),
+        )
     finally:
         keys.unpersist()
-        of_keys.kept.unpersist()
+        by_key.persisted.unpersist()
+    for run, cases in cyclic.items():
+        errors.setdefault(run, {}).update(
+            {name: condensed(name, each) for name, each in cases.items()}
+        )
+    for run, missing in unseen.items():
+        if final := facts[run].final:
+            errors.setdefault(run, {})["unseen"] = unseen_report(missing, final.at_ns)
+    causes = _info_causes(source.operations)
+    return {
+        name: verdict(
+            errors.get(run, {}),
+            facts[run].worst_lag() if run in facts else NO_LAG,
+            tuple(causes.get(run, ())),
+        )
+        for run, name in enumerate(source.names)
+    }
 
 
 def _partitions(spark: SparkSession, operations: DataFrame) -> int:
@@ -80,102 +138,92 @@ def _partitions(spark: SparkSession, operations: DataFrame) -> int:
     return max(least, ceil(operations.count() / OPERATIONS_A_PARTITION))
 
 
-def _verdicts(
-    source: Source,
-    placed: DataFrame,
-    touches: DataFrame,
-    keys: DataFrame,
-    inspect: Inspect | None,
-) -> dict[str, dict[Keyword, Any]]:
-    facts = run_facts(source.operations, keys)
-    found = shares.cases(touches, keys, facts).persist()
-    if inspect:
-        inspect(found)
-    errors = _errors(source, placed, keys, facts, found)
-    found.unpersist()
-    lags = lag.worst_lags(facts, keys, touches, placed)
-    causes = info_causes(source.operations)
-    return {
-        name: verdict(errors.get(run, {}), lags.get(run, NO_LAG), tuple(causes.get(run, ())))
-        for run, name in enumerate(source.names)
-    }
+def _run_facts(operations: DataFrame, keys: DataFrame) -> dict[int, RunFacts]:
+    """The facts of each run in `operations` that has an operation of a client."""
+    transaction = F.col("f").isin(*sorted(TRANSACTIONS))
+    acknowledged = transaction & (F.col("type") == "ok")
+    completed = transaction & (F.col("type") != "open")
+    of_operations = operations.groupBy("run").agg(
+        F.max(F.when(acknowledged, F.struct("at", "at_ns"))).alias("final"),
+        F.min(F.when(acknowledged, F.col("at"))).alias("first_acknowledged"),
+        F.max(F.when(completed, F.col("invoked_at"))).alias("last_invoked"),
+    )
+    of_keys = keys.groupBy("run").agg(
+        F.max("has_edge").alias("has_edge"),
+        F.sum(F.size("backward")).alias("backward"),
+        F.max(F.when(F.col("worst").isNotNull(), F.struct("worst.*", "key"))).alias("worst"),
+    )
+    rows = of_operations.join(of_keys, "run", "left").collect()
+    return {row.run: RunFacts(*row) for row in rows}
 
 
-def _errors(
-    source: Source,
-    placed: DataFrame,
-    keys: DataFrame,
-    facts: Mapping[int, RunFacts],
-    found: DataFrame,
-) -> dict[int, dict[str, dict[Keyword, Any]]]:
-    counts = {
-        (row.run, row.type): row["count"] for row in found.groupBy("run", "type").count().collect()
+def _errors(spark: SparkSession, source: Source, found: DataFrame) -> Errors:
+    """What results.edn says of each type of anomaly in keys' shares."""
+    found = found.filter("type <> 'unseen'")
+    counts = found.groupBy("run", "type").count().collect()
+    if not counts:
+        return {}
+    cases: dict[tuple[int, str], list[Case]] = {}
+    for row in shares.shown(found).orderBy("run", "type", "measure", "key", "number").collect():
+        cases.setdefault((row.run, row.type), []).append(edn.loads(row.case))
+    places = {
+        (run, op["index"]) for (run, _), each in cases.items() for case in each for op in _ops(case)
     }
-    chosen: dict[int, Cases] = {}
-    for row in shares.shown(found).orderBy("run", "type", "measure", "rank").collect():
-        chosen.setdefault(row.run, {}).setdefault(row.type, []).append(pickle.loads(row.case))
-    late: dict[int, Any] = {run: each.pop("unseen", []) for run, each in chosen.items()}
-    whole = _whole_cases(source, placed.sparkSession, chosen)
-    errors = {
-        run: {name: _shown(cases, counts[run, name]) for name, cases in each.items()}
-        for run, each in whole.items()
-    }
-    for run, each in cycles(source, placed, keys, facts).items():
-        condensed_cycles = {name: condensed(name, cases) for name, cases in each.items()}
-        errors.setdefault(run, {}).update(condensed_cycles)
-    for run, missing in _unseen(keys, late).items():
-        final_ns = facts[run].final_ns
-        if missing and final_ns is not None:
-            errors.setdefault(run, {})["unseen"] = unseen_report(missing, final_ns)
+    ops = source.ops(spark.createDataFrame(sorted(places), "run int, at long")) if places else {}
+    errors: Errors = {}
+    for row in counts:
+        whole = [_with_whole_ops(each, row.run, ops) for each in cases[row.run, row.type]]
+        error = {**condensed(row.type, whole), Keyword("count"): row["count"]}
+        errors.setdefault(row.run, {})[row.type] = error
     return errors
 
 
-def _shown(cases: list[Case], count: int) -> dict[Keyword, Any]:
-    return keywords(count=count, errs=tuple(map(printable, cases)))
+def _ops(case: Case) -> Iterator[edn.TaggedMap]:
+    """The operations that a case of a share names."""
+    for value in case.values():
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, edn.TaggedMap):
+                yield each
 
 
-def _unseen(keys: DataFrame, late: Mapping[int, Any]) -> dict[int, dict[Any, Any]]:
-    """The unseen messages of each key: how many, and the first; `late` has those that shares found."""
-    found: dict[int, dict[Any, Any]] = {}
-    for run, missing in late.items():
-        found[run] = {key: (len(messages), messages) for key, messages in missing}
+def _with_whole_ops(case: Case, run: int, ops: Mapping[tuple[int, int], Op]) -> Case:
+    """The case with whole operations in place of those that say only what they say of the key."""
+
+    def whole(value: Any) -> Any:
+        if isinstance(value, list):
+            return [whole(each) for each in value]
+        if not isinstance(value, edn.TaggedMap):
+            return value
+        op = ops[run, value["index"]]
+        # A send that the end of the history cut off counts as indefinite.
+        return replace(op, type="info") if value["type"] == "info" else op
+
+    return {name: whole(value) for name, value in case.items()}
+
+
+def _unseen(keys: DataFrame, found: DataFrame) -> dict[int, dict[Any, Any]]:
+    """Of each run, the unseen messages of each key: how many, and the first of them."""
+    unseen: dict[int, dict[Any, Any]] = {}
+    for row in found.filter("type = 'unseen'").collect():
+        unseen.setdefault(row.run, {})[decode(row.key)] = row.measure, edn.loads(row.case)
     for row in unseen_shown(keys).collect():
-        messages = row["count"], list(map(decode, row.messages))
-        found.setdefault(row.run, {})[decode(row.key)] = messages
+        shown = row["count"], list(map(decode, row.messages))
+        unseen.setdefault(row.run, {})[decode(row.key)] = shown
+    return unseen
+
+
+def _info_causes(operations: DataFrame) -> dict[int, list[Any]]:
+    """The distinct errors of each run's indefinite transactions, in order."""
+    transactions = operations.filter(F.col("f").isin(*sorted(TRANSACTIONS)))
+    indefinite = transactions.filter(F.col("type") == "info")
+    causes = indefinite.groupBy("run", "error").agg(F.min("at").alias("at")).collect()
+    found: dict[int, list[Any]] = {}
+    for row in sorted(causes, key=lambda row: row["at"]):
+        found.setdefault(row.run, []).append(_error(row.error))
     return found
 
 
-def _whole_cases(
-    source: Source, spark: SparkSession, found: Mapping[int, Cases]
-) -> dict[int, Cases]:
-    """The cases with whole operations in place of the stubs that the shares know."""
-    places: set[tuple[int, int]] = set()
-    for run, by_type in found.items():
-        for value in by_type.values():
-            places.update((run, stub) for stub in _stubs(value))
-    if not places:
-        return dict(found)
-    ops = source.ops(spark.createDataFrame(sorted(places), "run int, at long"))
-    return {run: _filled(by_type, run, ops) for run, by_type in found.items()}
-
-
-def _stubs(value: Any) -> set[int]:
-    if isinstance(value, Op):
-        return {value.index}
-    if isinstance(value, dict):
-        value = value.values()
-    elif not isinstance(value, list | tuple):
-        return set()
-    return {stub for each in value for stub in _stubs(each)}
-
-
-def _filled(value: Any, run: int, ops: Ops) -> Any:
-    if isinstance(value, Op):
-        # A send that the end of the history cut off counts as indefinite.
-        whole = ops[run, value.index]
-        return replace(whole, type="info") if value.type == "info" else whole
-    if isinstance(value, dict):
-        return {name: _filled(each, run, ops) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(_filled(each, run, ops) for each in value)
-    return value
+def _error(text: str | None) -> Any:
+    if text is None:
+        return None
+    return edn.loads(text[1:]) if text[0] == "#" else json.loads(text)

@@ -5,7 +5,7 @@ nothing here depends on it. Everything is tolerant: a micro-operation, pair or o
 is as good as absent, so that the history of a misbehaving node can be judged, and not only crashed on.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -56,16 +56,22 @@ class Transaction:
 
 @dataclass(frozen=True)
 class Facts:
-    """A history of clients' operations, and the indices that more than one check needs."""
+    """A history of clients' operations, and the indices that more than one check needs.
+
+    The last two fields are for a history that is a part of another. `seen_elsewhere` has the indices of
+    indefinite writers that the rest shows to have taken effect. `pairs` maps the position of each
+    completion to that of its invocation, where the order of a process's operations does not.
+    """
 
     history: Sequence[Op]
-    # Indices of indefinite writers that a poll of another key shows to have taken effect, where
-    # `history` is only one key's share of the whole.
     seen_elsewhere: frozenset[int] = frozenset()
+    pairs: Mapping[int, int] | None = None
 
     @cached_property
-    def invocations(self) -> dict[int, int]:
+    def invocations(self) -> Mapping[int, int]:
         """Position of a completion to the position of its invocation."""
+        if self.pairs is not None:
+            return self.pairs
         return {end: start for start, end in completions(self.history).items()}
 
     @cached_property

@@ -6,7 +6,7 @@ knows of the key had expired: a lower bound, since the poll may have happened ri
 """
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from runs.history import Op
