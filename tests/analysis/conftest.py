@@ -14,8 +14,10 @@ from analysis.ingest import ingest
 from analysis.lake import Lake
 from analysis.session import start
 from analysis.sources import find_runs
+from analysis.synthesise import ANOMALIES, Layout, Synthetic, synthesise
 
 STORES = Path(__file__).parents[1] / "fixtures" / "maelstrom-stores"
+SYNTHETIC_LAYOUT = Layout(operations=8_000, keys=40, processes=5, seed=1)
 
 
 @pytest.fixture(scope="session")
@@ -38,6 +40,13 @@ def stores_lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -
     lake = Lake(tmp_path_factory.mktemp("lake"))
     assert all(done.fresh for done in ingest(spark, lake, find_runs(STORES)))
     return lake
+
+
+@pytest.fixture(scope="session")
+def broken(spark: SparkSession) -> Synthetic:
+    """A synthetic history with one anomaly of each type."""
+    made = synthesise(spark, SYNTHETIC_LAYOUT, dict.fromkeys(ANOMALIES, 1))
+    return Synthetic(made.operations.persist(), made.planted)
 
 
 def write_lines(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:

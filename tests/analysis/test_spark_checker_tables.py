@@ -1,6 +1,7 @@
 """Tables of operations, as ingest writes them, lead to the same verdicts as histories."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +12,10 @@ from analysis.checker.parts import parts_of, recognised, with_parts
 from analysis.checker.report import counts
 from analysis.checker.schemas import OPERATION
 from analysis.lake import Lake
+from analysis.synthesise import Synthetic, write
 from runs.history import Op, read_history
 from tests.analysis.conftest import STORES
+from tests.analysis.test_spark_checker import worst_lag
 from workloads.kafka.checker import check
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]  # the first test waits for the job
@@ -68,15 +71,18 @@ def _operation(at: int, f: str, value: Any) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_a_lake_of_real_stores_is_judged_like_their_histories(
-    spark: SparkSession, stores_lake: Lake
+def test_tables_are_judged_like_their_histories(
+    spark: SparkSession, stores_lake: Lake, broken: Synthetic, tmp_path: Path
 ) -> None:
-    operations = stores_lake.table(spark, "operations")
-    names = sorted(row.run_id for row in operations.select("run_id").distinct().collect())
-    results = judge(spark, from_operations(operations, names))
-    assert names == sorted(folder.name for folder in STORES.iterdir())
+    lake = stores_lake.table(spark, "operations")
+    stores = {folder.name: folder / "history.edn" for folder in STORES.iterdir()}
+    assert stores.keys() == {row.run_id for row in lake.select("run_id").distinct().collect()}
+    write(broken, tmp_path / "history.jsonl")
+    histories = stores | {"synthetic": tmp_path / "history.jsonl"}
+    operations = lake.unionByName(broken.operations)
+    results = judge(spark, from_operations(operations, list(histories)))
     for name, result in results.items():
-        wanted = check(read_history(STORES / name / "history.edn"), {})
+        wanted = check(read_history(histories[name]), {})
         assert counts(result) == counts(wanted), name
-        assert result["worst-realtime-lag"] == wanted["worst-realtime-lag"], name
+        assert worst_lag(result) == worst_lag(wanted), name
         assert result["bad-error-types"] == wanted["bad-error-types"], name

@@ -11,21 +11,13 @@ from analysis.errors import AnalysisError
 from analysis.synthesise import ANOMALIES, Layout, Synthetic, synthesise, write
 from analysis.synthesise.victims import Send, Victim
 from runs.history import completions, read_history
+from tests.analysis.conftest import SYNTHETIC_LAYOUT as LAYOUT
 from workloads.kafka.checker import check
 from workloads.kafka.checker.compose import local_cases
 from workloads.kafka.checker.facts import Facts
 from workloads.kafka.checker.versions import logs
 
 pytestmark = pytest.mark.timeout(900)  # the first test waits for the history
-
-LAYOUT = Layout(operations=8_000, keys=40, processes=5, seed=1)
-
-
-@pytest.fixture(scope="module")
-def broken(spark: SparkSession) -> Synthetic:
-    """A history with one anomaly of each type."""
-    made = synthesise(spark, LAYOUT, dict.fromkeys(ANOMALIES, 1))
-    return Synthetic(made.operations.persist(), made.planted)
 
 
 @pytest.mark.spark
@@ -61,21 +53,6 @@ def _in_result(result: Mapping[Any, Any]) -> Iterator[tuple[str, str]]:
     for anomaly in ("G1c", "G1c-realtime"):
         for case in result[anomaly]["errs"]:
             yield from ((anomaly, step["key"]) for step in case["steps"] if "key" in step)
-
-
-@pytest.mark.spark
-@pytest.mark.slow
-def test_spark_judges_a_synthetic_history_as_the_bench_does(
-    spark: SparkSession, broken: Synthetic, tmp_path: Path
-) -> None:
-    from analysis.checker import from_operations, judge
-    from analysis.checker.report import counts
-
-    write(broken, tmp_path / "history.jsonl")
-    wanted = check(read_history(tmp_path / "history.jsonl"), {})
-    found = judge(spark, from_operations(broken.operations, ["synthetic"]))["synthetic"]
-    assert counts(found) == counts(wanted)
-    assert found["worst-realtime-lag"] == wanted["worst-realtime-lag"]
 
 
 @pytest.mark.spark
