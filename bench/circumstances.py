@@ -1,4 +1,4 @@
-"""What was injected when an anomaly began: a sentence for each finding of a history with faults."""
+"""The faults in force when an anomaly began: a sentence for each finding of a history with faults."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -1,6 +1,6 @@
 """The nodes of a run: started and initialised, and, when a fault asks for it, killed and paused.
 
-A node that is killed is gone from the network: what is sent to it is lost. One that is restarted is
+A node that is killed is gone from the network: messages to it are lost. One that is restarted is
 initialised again, by a fresh client, as at the start.
 """
 
@@ -18,7 +18,7 @@ _INIT_LIMIT_NS = INIT_LIMIT_S * 1_000_000_000
 
 
 class Cluster:
-    """Hosts by name and what they are up to; `fail` ends the run when one does not answer `init`."""
+    """Hosts by name and their states; `fail` ends the run when one does not answer `init`."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Cluster:
         return [name for name in self.names if name not in self._killed]
 
     def new_client(self) -> str:
-        """A name for a client that nobody else has."""
+        """A new name for a client."""
         return self._client_ids.next()
 
     def kill(self, name: str) -> None:

@@ -1,4 +1,4 @@
-"""What ends a run before its time, told so that a person knows what to do."""
+"""Errors that end a run early; each message says what to do."""
 
 import errno
 

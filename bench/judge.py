@@ -1,4 +1,4 @@
-"""After a run: judge the history, write the results, draw the plots, tell the verdict."""
+"""After a run: judge the history, write the results, draw the plots, print the verdict."""
 
 import json
 import platform
@@ -89,7 +89,7 @@ def tell_failure(console: Console, failure: RunFailure) -> None:
 
 
 def draw(console: Console, run_dir: Path, history: list[Op], test: Mapping[str, Any]) -> None:
-    """Draw plots and diagrams; one that fails is told and changes nothing else. Ctrl-C skips them."""
+    """Draw plots and diagrams. A failure is reported and changes nothing else. Ctrl-C skips them."""
     from plots import draw_all
 
     try:

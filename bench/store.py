@@ -1,6 +1,6 @@
 """Where runs are kept: `results/<workload>/<time>/`, and links `latest` to the newest.
 
-Folders are made under a name nobody else has and, with the links, one bench at a time, so that
+Folders are made under a unique name and, with the links, one bench at a time, so that
 several can share a store: `latest` is the run that began last, whatever the clock of the day said.
 """
 

@@ -1,4 +1,4 @@
-"""A verdict for people: what went wrong in a sentence, and the few operations that show it."""
+"""A verdict for people: each anomaly in a sentence, and the few operations that show it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

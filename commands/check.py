@@ -26,7 +26,7 @@ _WORDS = {True: "✔ VALID", False: "✘ INVALID"}
 
 @dataclass(frozen=True)
 class Judgement:
-    """A file as it was named, its history, and what the checker says of it."""
+    """A file as it was named, its history, and the verdict of the checker."""
 
     file: str
     history: Sequence[Op]

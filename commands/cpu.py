@@ -17,7 +17,7 @@ def process_cpu_s(pid: int) -> float:
 
 
 class CpuMeter:
-    """A `Watcher` that reads the nodes' CPU clocks where phases change, and passes on what it is told.
+    """A `Watcher` that reads the nodes' CPU clocks where phases change, and passes every call on.
 
     `pids` gives each node's process once it is started. Processes that a node starts do not count.
     """
@@ -34,7 +34,7 @@ class CpuMeter:
         elif name == "stopping the nodes":
             now = self._read()
             start = self._at_start
-            same = start.keys() & now.keys()  # not what was killed and started again meanwhile
+            same = start.keys() & now.keys()  # not those that were killed and started again
             self.used_s = {node: now[node, pid] - start[node, pid] for node, pid in sorted(same)}
         self._watcher.phase(name)
 

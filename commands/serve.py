@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-ADDRESS = "127.0.0.1"  # never another: the pages show whatever nodes printed, to whoever asks
+ADDRESS = "127.0.0.1"  # never another: the pages show the output of nodes to every client
 CACHE = ".cache"
 
 

@@ -82,7 +82,7 @@ def run_one(seed: int, given: Mapping[str, Any], out: Path | None, as_json: bool
 
 
 def tell_report(console: Console, report: Report) -> None:
-    """Say what was wrong, what it took, and the digest."""
+    """Print the anomalies, the time, and the digest."""
     for failure in report.failures:
         console.print(f"✘ {failure.name}", style="bold red", markup=False)
         console.print(f"  {failure.text}", markup=False)

@@ -1,4 +1,4 @@
-"""`./maelstrom sweep`: run a matrix of tests, resumable, and show what came of each cell."""
+"""`./maelstrom sweep`: run a matrix of tests, resumable, and show the outcome of each cell."""
 
 import os
 import signal
@@ -48,7 +48,7 @@ def _pairs(
 @click.option("--discard", is_flag=True, help="Keep only the figures of runs that end as expected.")
 @click.option("--only", multiple=True, callback=_pairs, help="KEY=VALUE: these cells only.")
 @click.option("--set", "changes", multiple=True, callback=_pairs, help="KEY=VALUE in every cell.")
-@click.option("--repetitions", type=click.IntRange(1), help="Instead of what the file says.")
+@click.option("--repetitions", type=click.IntRange(1), help="In place of the number in the file.")
 @click.option("--store", default="results", show_default=True, help="Where sweeps are kept.")
 @click.option("--name", help="The folder in the store.  [default: the file's name]")
 @click.option(

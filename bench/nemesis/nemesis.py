@@ -1,4 +1,4 @@
-"""Several faults at once, each in its own time.
+"""Several faults at once, each on its own schedule.
 
 Each fault alternates between beginning and ending; the time from the end of one turn to the next is drawn
 uniformly from 0 to twice the interval, from a stream of its own. So adding a fault leaves the others as

@@ -19,7 +19,7 @@ Cut = dict[str, set[str]]  # receiver -> the senders it drops
 
 
 def isolate(*components: Sequence[str]) -> Cut:
-    """The cut in which nobody hears anybody outside of its own component."""
+    """The cut in which no node hears a node outside of its own component."""
     everyone = {node for component in components for node in component}
     return {node: everyone - set(component) for component in components for node in component}
 

@@ -1,4 +1,4 @@
-"""What a sweep may vary: every flag of `test`, and the node's usual options.
+"""The axes of a sweep: every flag of `test`, and the node's usual options.
 
 A flag whose declaration names an `axis` is known in a sweep by that name alone: each thing is written in one
 way, so that cells of different sweeps can be compared.

@@ -1,6 +1,6 @@
 """A sweep's TOML file, read and checked.
 
-    about = "what it asks"
+    about = "the question it answers"
     repetitions = 3
     [base]                      # what all cells have
     nodes = 5

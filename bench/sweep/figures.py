@@ -1,4 +1,4 @@
-"""The key figures of one run, from what the bench or the real tool left of it. Only `of_run` reads
+"""The key figures of one run, from the files of the bench or the real tool. Only `of_run` reads
 files.
 
 Latency and throughput are of the main phase: of what was invoked before the time limit (and, for throughput,

@@ -1,4 +1,4 @@
-"""Where and on what code a sweep began, for whoever reads its figures later: `machine.json`."""
+"""The machine and the code of a sweep, for readers of its figures: `machine.json`."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def describe() -> dict[str, Any]:
 
 
 def note(folder: Path) -> None:
-    """Write it, once; a sweep that goes on keeps what was written when it began."""
+    """Write the file once; a sweep that goes on leaves it as it is."""
     file = folder / FILE_NAME
     if not file.exists():
         file.write_text(json.dumps(describe(), indent=2) + "\n")

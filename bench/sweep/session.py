@@ -1,4 +1,4 @@
-"""Works off the runs of a sweep, one at a time, and shows how it goes."""
+"""Makes the runs of a sweep, one at a time, and shows the progress."""
 
 import shutil
 from collections.abc import Callable, Sequence
@@ -55,7 +55,7 @@ def duration(seconds: float) -> str:
 
 
 class _Bar:
-    """How far the whole sweep is, by time; nothing where nobody looks."""
+    """The progress of the whole sweep, by time; nothing when the output is no terminal."""
 
     def __init__(self, console: Console) -> None:
         self._progress = Progress(

@@ -1,4 +1,4 @@
-"""What a sweep shows: a row for each cell, medians over its repetitions. Pure."""
+"""The table of a sweep: a row for each cell, medians over its repetitions. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

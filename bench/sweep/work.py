@@ -1,4 +1,4 @@
-"""What a sweep has still to do, in which order, and how long that will take. Pure."""
+"""The runs that a sweep still has to make, their order, and their duration. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
