@@ -1,6 +1,6 @@
 """Find the rate at which the bench itself limits the latency of a trivial node.
 
-    .venv/bin/python performance/bench_capacity.py [--ask-lin-kv] [--nodes 25] [--seconds 5]
+    python -m performance.bench_capacity [--ask-lin-kv] [--nodes 25] [--seconds 5]
     [RATE...]
 
 Runs the echo workload on `nodes/bare_echo.py` at rising rates and prints, for each: the rate asked
@@ -19,14 +19,14 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
-
-import workloads  # noqa: E402 - the project is not installed
-from bench.hosts.processes import ProcessHosts  # noqa: E402
-from bench.loop import RealLoop  # noqa: E402
-from bench.options import TestOptions  # noqa: E402
-from bench.run import Outcome, Run  # noqa: E402
+import workloads
+from bench.hosts.processes import ProcessHosts
+from bench.loop import RealLoop
+from bench.options import TestOptions
+from bench.run import Outcome, Run
+from bench.sweep.figures import quantile
+from performance import ROOT
+from runs.history import completions
 
 RATES = (1_000, 5_000, 10_000, 15_000, 20_000, 30_000, 40_000)
 
@@ -70,15 +70,10 @@ def run(options: TestOptions, folder: Path) -> tuple[Outcome, float]:
 
 
 def latencies_ms(outcome: Outcome) -> list[float]:
-    """The latency of every echo, in order of size."""
-    invoked: dict[int | str, int] = {}
-    found = []
-    for op in outcome.history:
-        if op.type == "invoke":
-            invoked[op.process] = op.time
-        elif op.type == "ok":
-            found.append((op.time - invoked[op.process]) / 1e6)
-    return sorted(found)
+    """The latency of every echo, in ascending order."""
+    history = outcome.history
+    pairs = ((history[start], history[end]) for start, end in completions(history).items())
+    return sorted((ok.time - asked.time) / 1e6 for asked, ok in pairs if ok.type == "ok")
 
 
 @click.command()
@@ -110,8 +105,8 @@ def main(rates: tuple[int, ...], ask_lin_kv: bool, nodes: int, clients: int, sec
             f"{rate:,}",
             f"{len(taken) / seconds:,.0f}",
             f"{messages / seconds:,.0f}",
-            f"{taken[len(taken) // 2]:.2f}",
-            f"{taken[len(taken) * 99 // 100]:.2f}",
+            f"{quantile(taken, 0.5) or 0:.2f}",
+            f"{quantile(taken, 0.99) or 0:.2f}",
             f"{cpu_s / messages * 1e6:.1f}",
             f"{cpu_s / seconds:.0%}",
         )

@@ -43,7 +43,7 @@ def main(
     click.echo("|---|---|---:|---:|---:|")
     for strategy in strategies:
         for storm in storms or tuple(STORMS):
-            given = {"strategy": strategy, "nemesis": STORMS[storm]}
+            given: dict[str, object] = {"strategy": strategy, "nemesis": STORMS[storm]}
             label = f"{strategy}, {storm}"
             span = range(seed, seed + seeds)
             tally = run_seeds(span, given, jobs or os.cpu_count() or 1, True, label=label)

@@ -1,141 +1,223 @@
-"""Measure time and memory of the kafka checker on a synthetic history of a correct log.
+"""Measure time and memory of the kafka checker, as a Spark job and in one process.
 
-    python performance/checker.py --operations 50000 --keys 10000 --seed 1
+    python -m performance.checker --sizes 1000000,2000000,5000000,10000000,20000000 --docs docs/spark-checker.md
+    python -m performance.checker --readers
 
-It writes the history to a file as the bench does, then measures in a fresh process everything from that
-file to the verdict. The history ends with final polls: each worker reads every key from the beginning.
+For each size it makes a history with every type of anomaly planted in it (kept in --folder, and made once),
+judges it on `local[2]` in a fresh process, whose processes' memory it samples, and tells whether all that was
+planted was found. Sizes up to --in-process go through the checker in one process too. Prints a Markdown
+table. --readers measures what reads a history instead: edn-format, our reader, our history reader on top.
 """
 
 import json
 import resource
 import subprocess
 import sys
-import tempfile
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from random import Random
+from typing import Any
 
 import click
+import edn_format
+import psutil
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-from runs.history import Op, edn_line, read_history
+from performance import ROOT, spread
+from runs import edn
+from runs.history import read_history
 from runs.keyword import Keyword
 from workloads.kafka.checker import check
 
-_STEP_NS = 100_000
-_ASSIGNED_KEYS = 32
-_FINAL_POLLS = 8  # a worker's last polls but one return a share of everything, the rest nothing
+HISTORY = ROOT / "tests" / "fixtures" / "maelstrom-stores" / "valid-3-nodes" / "history.edn"
+BEGIN, END = "<!-- measured -->", "<!-- end -->"
+PLANTED_OF_A_TYPE = 2
+OPERATIONS_A_KEY = 200
+PROCESSES = 20
+_SAMPLE_S = 0.5
+_COLUMNS = (
+    *("operations", "seconds", "operations/s", "JVM peak, MiB", "Python peak, MiB"),
+    *("planted found", "one process, seconds", "one process, MiB"),
+)
+_HEADER = f"| {' | '.join(_COLUMNS)} |\n|{'---:|' * len(_COLUMNS)}"
 
 
-class SyntheticRun:
-    """A correct log, and workers that send to it, poll from it and are assigned to keys at random."""
+class Memory(threading.Thread):
+    """The largest sum of resident memory of the Java, and of the Python, processes below `root`."""
 
-    def __init__(self, keys: int, concurrency: int, seed: int) -> None:
-        self.random = Random(seed)
-        self.keys = [str(number) for number in range(keys)]
-        self.concurrency = concurrency
-        self.log: dict[str, list[int]] = {}
-        self.positions: list[dict[str, int]] = [{} for _ in range(2 * concurrency)]  # by process
-        self.count = 0
+    def __init__(self, root: int) -> None:
+        super().__init__(daemon=True)
+        self.root = root
+        self.peak_mib = {"java": 0.0, "python": 0.0}
 
-    def history(self, operations: int) -> Iterator[Op]:
-        """`operations` invocations with their completions, and the final polls after them."""
-        for number in range(operations):
-            worker = number % self.concurrency
-            if number % 64 < self.concurrency and number // 64 % 8 == 0:
-                yield from self.assign(worker)
-            elif self.random.random() < 0.5:
-                yield from self.send(worker)
-            else:
-                yield from self.poll(worker)
-        yield from self.final_polls()
-
-    def assign(self, worker: int) -> Iterator[Op]:
-        names = self.random.sample(self.keys, min(_ASSIGNED_KEYS, len(self.keys)))
-        self.positions[worker] = {key: self.positions[worker].get(key, 0) for key in names}
-        return self._pair(worker, "assign", names, names)
-
-    def send(self, worker: int) -> Iterator[Op]:
-        key = self.random.choice(self.keys)
-        log = self.log.setdefault(key, [])
-        message = len(log) + 1
-        log.append(message)
-        asked = [[Keyword("send"), key, message]]
-        return self._pair(worker, "send", asked, [[Keyword("send"), key, [len(log) - 1, message]]])
-
-    def poll(self, worker: int, limit: int | None = None) -> Iterator[Op]:
-        behind = (
-            (key, position)
-            for key, position in self.positions[worker].items()
-            if position < len(self.log.get(key, ()))
-        )
-        answer = {}
-        for key, position in list(behind)[:limit]:
-            log = self.log[key]
-            answer[key] = [[offset, log[offset]] for offset in range(position, len(log))]
-            self.positions[worker][key] = len(log)
-        return self._pair(worker, "poll", [[Keyword("poll")]], [[Keyword("poll"), answer]])
-
-    def final_polls(self) -> Iterator[Op]:
-        """Each worker's client is replaced by a fresh one, which reads everything."""
-        fresh = range(self.concurrency, 2 * self.concurrency)
-        for worker in fresh:
-            self.positions[worker] = dict.fromkeys(self.log, 0)
-            yield from self._pair(worker, "assign", list(self.log), list(self.log), rewind=True)
-        for _ in range(_FINAL_POLLS):
-            for worker in fresh:
-                yield from self.poll(worker, limit=len(self.log) // (_FINAL_POLLS - 1) + 1)
-
-    def _pair(
-        self, worker: int, f: str, asked: object, answer: object, rewind: bool = False
-    ) -> Iterator[Op]:
-        extra = {"seek-to-beginning?": True} if rewind else {}
-        for kind, value in (("invoke", asked), ("ok", answer)):
-            time_ns = self.count * _STEP_NS
-            yield Op(self.count, time_ns, kind, worker, Keyword(f), value, extra)  # type: ignore[arg-type]
-            self.count += 1
+    def run(self) -> None:
+        while psutil.pid_exists(self.root):
+            now = {"java": 0.0, "python": 0.0}
+            for kind, mib in _sizes(self.root):
+                now[kind] += mib
+            for kind, mib in now.items():
+                self.peak_mib[kind] = max(self.peak_mib[kind], mib)
+            time.sleep(_SAMPLE_S)
 
 
-def measure(path: Path) -> None:
-    """Judge the history at `path` and print what it took."""
-    start, start_cpu = time.perf_counter(), time.process_time()
-    history = read_history(path)
-    read_s = time.perf_counter() - start
-    result = check(history, {})
-    total_s = time.perf_counter() - start
-    cpu_s = time.process_time() - start_cpu
-    peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    figures = {
-        "lines": len(history),
-        "file_mib": round(path.stat().st_size / 2**20, 1),
-        "read_s": round(read_s, 2),
-        "total_s": round(total_s, 2),
-        "cpu_s": round(cpu_s, 2),
-        "peak_mib": round(peak_mib),
-        "valid": result["valid?"],
-    }
-    click.echo(json.dumps(figures))
-
-
-@click.command()
-@click.option("--operations", default=50_000, show_default=True)
-@click.option("--keys", default=10_000, show_default=True)
-@click.option("--concurrency", default=10, show_default=True)
-@click.option("--seed", default=1, show_default=True)
-@click.option("--history", type=click.Path(path_type=Path), help="Measure this file instead.")
-def main(operations: int, keys: int, concurrency: int, seed: int, history: Path | None) -> None:
-    """Measure the checker on a synthetic history."""
-    if history:
-        measure(history)
+def _sizes(root: int) -> Iterator[tuple[str, float]]:
+    try:
+        processes = [psutil.Process(root), *psutil.Process(root).children(recursive=True)]
+    except psutil.Error:
         return
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "history.edn"
-        with path.open("w") as file:
-            run = SyntheticRun(keys, concurrency, seed)
-            file.writelines(f"{edn_line(op)}\n" for op in run.history(operations))
-        subprocess.run([sys.executable, __file__, "--history", str(path)], check=True)
+    for process in processes:
+        try:
+            # Workers are forked: what they share with their parent counts once.
+            info = (
+                process.memory_full_info() if "python" in process.name() else process.memory_info()
+            )
+            size = getattr(info, "pss", info.rss)
+            yield ("java" if "java" in process.name() else "python"), size / 2**20
+        except psutil.Error:
+            continue
+
+
+def make(operations: int, folder: Path, suffix: str) -> Path:
+    """The synthetic history of this size; made unless it is there."""
+    from analysis.synthesise.planting import ANOMALIES
+
+    path = folder / f"{operations}{suffix}"
+    if not (path if suffix else path / "_SUCCESS").exists():
+        click.echo(f"Making {path} ...", err=True)
+        anomalies = ",".join(f"{name}={PLANTED_OF_A_TYPE}" for name in ANOMALIES)
+        size = ["--operations", operations, "--keys", max(64, operations // OPERATIONS_A_KEY)]
+        words = [*size, "--processes", PROCESSES, "--anomalies", anomalies, "--output", path]
+        command = [sys.executable, "-m", "analysis", "synthesise", *map(str, words)]
+        subprocess.run([*command, "--master", "local[2]"], check=True, cwd=ROOT)
+    return path
+
+
+def judge_by_spark(path: Path) -> None:
+    """Judge the Parquet in `path` and print figures as JSON: what a fresh process is started for."""
+    from analysis.checker import from_operations, judge
+    from analysis.session import session
+
+    planted = json.loads(path.with_name(f"{path.name}.planted.json").read_text())
+    seen: set[tuple[str, str]] = set()
+
+    def inspect(cases: Any) -> None:
+        rows = cases.select("type", "key").distinct()
+        wanted = rows.filter(rows.key.isin([f'"{each["key"]}' for each in planted]))
+        seen.update((row.type, row.key[1:]) for row in wanted.collect())
+
+    with session("local[2]") as spark:
+        began = time.perf_counter()
+        source = from_operations(spark.read.parquet(str(path)), ["synthetic"])
+        operations = source.operations.count()
+        result = judge(spark, source, inspect)["synthetic"]
+        seconds = time.perf_counter() - began
+    seen |= set(_in_result(result))
+    found = sum((each["type"], each["key"]) in seen for each in planted)
+    figures = {"operations": operations, "seconds": round(seconds, 1)}
+    click.echo(json.dumps(figures | {"found": found, "planted": len(planted)}))
+
+
+def _in_result(result: Mapping[Any, Any]) -> Iterator[tuple[str, str]]:
+    """The types that are of no key's share, with the keys that they name."""
+    for key in result.get("unseen", {"unseen": ()})["unseen"]:
+        yield "unseen", key
+    for anomaly in ("G1c", "G1c-realtime"):
+        for case in result.get(anomaly, {"errs": ()})["errs"]:
+            yield from ((anomaly, step["key"]) for step in case["steps"] if "key" in step)
+
+
+def judge_alone(path: Path) -> None:
+    """Judge the history in `path` in this process and print figures as JSON."""
+    began = time.perf_counter()
+    history = read_history(path)
+    read_s = time.perf_counter() - began
+    valid = check(history, {})[Keyword("valid?")]
+    total_s = time.perf_counter() - began
+    peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    figures = {"lines": len(history), "read_s": round(read_s, 2), "total_s": round(total_s, 2)}
+    click.echo(json.dumps(figures | {"peak_mib": round(peak_mib), "valid": valid}))
+
+
+JUDGES = {"spark": judge_by_spark, "alone": judge_alone}
+
+
+def measured(judge: str, path: Path) -> dict[str, Any]:
+    """The figures of judging `path` in a fresh process, with the memory of its processes."""
+    command = [sys.executable, "-m", "performance.checker", "--judge", judge, str(path)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    memory = Memory(process.pid)
+    memory.start()
+    output, _ = process.communicate()
+    if process.returncode:
+        raise click.ClickException(f"judging {path} failed")
+    return {**json.loads(output.splitlines()[-1]), **memory.peak_mib}
+
+
+def row(spark: Mapping[str, Any], alone: Mapping[str, Any] | None) -> str:
+    """A row of the table."""
+    rate = spark["operations"] / spark["seconds"]
+    cells = [
+        f"{spark['operations']:,}",
+        f"{spark['seconds']:.0f}",
+        f"{rate:,.0f}",
+        f"{spark['java']:,.0f}",
+        f"{spark['python']:,.0f}",
+        f"{spark['found']} of {spark['planted']}",
+        f"{alone['total_s']:.0f}" if alone else "",
+        f"{alone['peak_mib']:,.0f}" if alone else "",
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def readers() -> Iterator[str]:
+    """How many lines of a real history each reader reads in a second of processor time."""
+    lines = HISTORY.read_text().splitlines()
+    reads: dict[str, Callable[[], object]] = {
+        "edn-format": lambda: [edn_format.loads(line) for line in lines],
+        "runs.edn": lambda: [edn.loads(line) for line in lines],
+        "runs.history": lambda: read_history(HISTORY),
+    }
+    for name, read in reads.items():
+        rates = []
+        for _ in range(5):
+            began = time.process_time()
+            read()
+            rates.append(len(lines) / (time.process_time() - began))
+        yield f"{name:14} {spread(rates, '8.0f')}"
+
+
+@click.command(help=__doc__)
+@click.option("--sizes", default="50000,200000,500000,1000000,2000000,5000000,10000000,20000000")
+@click.option("--in-process", "most_alone", default=500_000, show_default=True)
+@click.option("--folder", default=ROOT / "results" / "synthetic", type=click.Path(path_type=Path))
+@click.option("--docs", type=click.Path(path_type=Path), help="The page to put the table into.")
+@click.option("--readers", "only_readers", is_flag=True, help="Measure the readers of histories.")
+@click.option("--judge", nargs=2, type=(click.Choice([*JUDGES]), Path), help="Judge one history.")
+def main(
+    *,
+    sizes: str,
+    most_alone: int,
+    folder: Path,
+    docs: Path | None,
+    only_readers: bool,
+    judge: tuple[str, Path] | None,
+) -> None:
+    """Measure the checker, or what it is started for in a fresh process."""
+    if judge:
+        JUDGES[judge[0]](judge[1])
+    elif only_readers:
+        click.echo("\n".join(readers()))
+    else:
+        lines = [_HEADER]
+        click.echo(_HEADER)
+        for size in map(int, sizes.split(",")):
+            alone = measured("alone", make(size, folder, ".jsonl")) if size <= most_alone else None
+            lines.append(row(measured("spark", make(size, folder, "")), alone))
+            click.echo(lines[-1])
+        if docs:
+            before, _, rest = docs.read_text().partition(BEGIN)
+            after = rest.partition(END)[2]
+            docs.write_text("\n".join([before + BEGIN, *lines, END + after]))
 
 
 if __name__ == "__main__":

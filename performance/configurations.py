@@ -1,6 +1,6 @@
-"""The configurations of `make performance`: published figures, and the aims of `leaderless`.
+"""The configurations of `make performance`: published figures, and the aims of `leaderless`; and its plots.
 
-The runs themselves are in sweeps/comparison.toml, under the same names.
+The runs themselves are in sweeps/comparison.toml and sweeps/scaling.toml, under the same names.
 
 An aim is a bound on a figure of `leaderless` (the median over repetitions), absolute or relative to the same
 figure of another strategy or of another configuration in the same run.
@@ -33,6 +33,21 @@ class Configuration:
     title: str
     known: str
     aims: tuple[Bound, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Slope:
+    """A plot of the matrices called `name`, over `axis` of their cells; `label` is below it.
+
+    `measured_x`, if any, is the figure to draw against instead: the value that a run reached, not
+    the one that it was allowed.
+    """
+
+    name: str
+    title: str
+    label: str
+    axis: str
+    measured_x: str | None = None
 
 
 CONFIGURATIONS = (
@@ -94,5 +109,25 @@ CONFIGURATIONS = (
             Bound("send_p99_ms", "at most", 3.0, ("configuration", "5-nodes-calm")),
             Bound("poll_p99_ms", "at most", 3.0, ("configuration", "5-nodes-calm")),
         ),
+    ),
+)
+
+SLOPES = (
+    Slope("nodes", "Nodes (2 clients each, rate 1000, latency 10 ms)", "nodes", "nodes"),
+    Slope(
+        "clients",
+        "Clients per node (5 nodes, rate 1000, latency 10 ms)",
+        "clients per node",
+        "concurrency",
+    ),
+    Slope(
+        "keys", "Keys at a time (5 nodes, 2n, rate 1000, latency 10 ms)", "keys at a time", "keys"
+    ),
+    Slope(
+        "messages",
+        "Messages per key (5 nodes, 2n, one key, rate 10 000, no latency)",
+        "messages of the longest key",
+        "max-writes-per-key",
+        measured_x="longest_key_messages",
     ),
 )

@@ -1,6 +1,6 @@
 """Measure `analysis ingest` on many small runs and on one large one, made by repeating real lines.
 
-    .venv/bin/python -m performance.ingest [--runs 200] [--operations 200000] [--repetitions 3]
+    python -m performance.ingest [--runs 200] [--operations 200000] [--repetitions 3]
 
 Each figure is the whole command's work after the start of Spark: finding, reading, joining, writing and
 committing. The runs are written first, to a temporary folder, with a fixed seed.
@@ -15,10 +15,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from statistics import median
+from typing import Any
 
 import click
 from rich.console import Console
 from rich.table import Table
+
+from performance import spread
 
 MESSAGES_PER_OPERATION = 5
 PROCESSES = 10
@@ -39,24 +42,25 @@ def write_run(folder: Path, operations: int, seed: int) -> None:
     (folder / "results.edn").write_text(results)
 
 
-def _history(operations: int, random: Random) -> Iterator[dict]:
+def _history(operations: int, random: Random) -> Iterator[dict[str, Any]]:
     for number in range(operations):
         process, at = number % PROCESSES, number * 1_000_000
         key, offset = str(random.randrange(20)), number // 20
         poll = {"f": "poll", "process": process}
         send = {"f": "send", "process": process}
-        asked, told = ([["poll"]], [["poll", {key: [[offset, number], [offset + 1, number]]}]])
+        asked: list[list[Any]] = [["poll"]]
+        answer: list[list[Any]] = [["poll", {key: [[offset, number], [offset + 1, number]]}]]
         if number % 2:
-            asked, told = [["send", key, number]], [["send", key, [offset, number]]]
-        op = send if number % 2 else poll
+            asked, answer = [["send", key, number]], [["send", key, [offset, number]]]
+        op: dict[str, Any] = send if number % 2 else poll
         invoke = {"index": 2 * number, "time": at, "type": "invoke", "value": asked}
         latency_ns = random.randrange(100_000, 9_000_000)
-        ok = {"index": 2 * number + 1, "time": at + latency_ns, "type": "ok", "value": told}
+        ok = {"index": 2 * number + 1, "time": at + latency_ns, "type": "ok", "value": answer}
         yield invoke | op
         yield ok | op
 
 
-def _journal(operations: int, random: Random) -> Iterator[dict]:
+def _journal(operations: int, random: Random) -> Iterator[dict[str, Any]]:
     for number in range(operations * MESSAGES_PER_OPERATION):
         request = number % 2 == 0
         src, dest = ("n1", "lin-kv") if request else ("lin-kv", "n1")
@@ -112,7 +116,7 @@ def main(runs: int, run_operations: int, operations: int, repetitions: int, mast
         middle = median(seconds)
         table.add_row(
             name,
-            f"{middle:.1f} ({min(seconds):.1f} to {max(seconds):.1f})",
+            spread(seconds, ".1f"),
             f"{count * size / middle:,.0f}",
             f"{count * size * MESSAGES_PER_OPERATION / middle:,.0f}",
             f"{count / middle:.2f}",

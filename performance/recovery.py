@@ -1,6 +1,6 @@
 """Measure how long it takes after a fault until operations are as fast as before.
 
-    .venv/bin/python performance/recovery.py RUN...
+    python -m performance.recovery RUN...
 
 Reads the histories of runs, ours or the real tool's, best with one fault at a time and a calm beginning. The
 time counts from the end of a fault until a window of a quarter of a second begins in which the 99th
@@ -8,7 +8,6 @@ percentile of the latency of operations is at most twice that of calm times. An 
 or stays unknown counts as infinitely long. A moment is calm two seconds after the end of the last fault.
 """
 
-import sys
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,13 +19,11 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
-
-from plots.spans import Span, spans  # noqa: E402 - the project is not installed
-from runs.faults.injections import Injection, injections  # noqa: E402
-from runs.history import Op, find_history, read_history  # noqa: E402
-from workloads.interface import CLIENT_TIMEOUT_MS  # noqa: E402
+from bench.sweep.figures import quantile
+from plots.spans import Span, spans
+from runs.faults.injections import Injection, injections
+from runs.history import Op, find_history, read_history
+from workloads.interface import CLIENT_TIMEOUT_MS
 
 MS = 1_000_000
 CALM_AFTER_NS = 2_000 * MS
@@ -48,7 +45,7 @@ class Asked:
         """Of those that were invoked in that time; None if they are too few to say."""
         first, end = bisect_left(self.invoked_ns, start_ns), bisect_left(self.invoked_ns, end_ns)
         took = sorted(self.latency_ns[first:end])
-        return took[len(took) * 99 // 100] if len(took) >= OPERATIONS_MIN else None
+        return quantile(took, 0.99) if len(took) >= OPERATIONS_MIN else None
 
 
 def recoveries(history: Sequence[Op]) -> Iterator[tuple[str, float | None]]:

@@ -1,6 +1,6 @@
 """Measure how soon a killed node serves again.
 
-    python performance/restart.py [--messages 100000] [--width 0] [--rounds 5]
+    python -m performance.restart [--messages 100000] [--width 0] [--rounds 5]
 
 One node fills a log through pipes (64 sends in flight, a fresh key after sixteen messages, as the
 workload does), is killed, and started again with the same store: once compacted, and once with the
@@ -9,72 +9,29 @@ that of the interpreter, to its first answer to a poll; `poll` runs from the req
 is read back and compared with the acknowledged messages.
 """
 
-import os
-import statistics
-import sys
 import time
-from collections.abc import Iterator
-from itertools import islice
 from typing import Any, NamedTuple
 
 import click
 import orjson
-from node_throughput import ROOT, Child, _line
 from rich.console import Console
 from rich.table import Table
 
-IN_FLIGHT = 64
-KEYS, SENDS_PER_KEY = 10, 16
-KEYS_A_POLL = 100
-NODE = [sys.executable, str(ROOT / "node.py")]
-INIT = {"type": "init", "msg_id": 0, "node_id": "n0", "node_ids": ["n0"]}
+from performance import spread
+from performance.child import INIT, KEYS, NODE, SENDS_PER_KEY, Body, Child, Registers, line
 
-Body = dict[str, Any]
+IN_FLIGHT = 64
+KEYS_A_POLL = 100
+DELETED = ({"deleted": True},)
+
 Log = dict[str, list[list[Any]]]  # key -> [[offset, msg], ...]
 
 
 class Node(Child):
-    """A node and its store; `acked` is what it acknowledged, `compact` whether it may compact."""
+    """A node whose store refuses the claim of a compaction."""
 
-    def __init__(self, registers: dict[str, Any], compact: bool = True) -> None:
-        super().__init__(NODE)
-        self._registers = registers
-        self._compact = compact
-        self.calls = 0
-
-    def ask(self, body: Body) -> Body:
-        """One request, and its answer."""
-        return next(self.ask_all(iter([body])))
-
-    def ask_all(self, requests: Iterator[Body]) -> Iterator[Body]:
-        """The answers to requests, of which IN_FLIGHT are under way."""
-        out = [_line("c0", body) for body in islice(requests, IN_FLIGHT)]
-        waiting = len(out)
-        while waiting:
-            self.told.clear()
-            self.write(out)
-            out = []
-            for message in map(orjson.loads, self.read()):
-                if message["dest"] == "lin-kv":
-                    out.append(_line("lin-kv", self._store(message["body"])))
-                    continue
-                following = [_line("c0", body) for body in islice(requests, 1)]
-                out += following
-                waiting += len(following) - 1
-                yield message["body"]
-
-    def kill(self) -> None:
-        """End it without a word."""
-        self._process.kill()
-        self._process.wait()
-        os.close(self._to)
-        os.close(self._from)
-
-    def _apply(self, body: Body) -> Body:
-        self.calls += 1
-        if not self._compact and body["key"] == "claim/compaction":
-            return {"type": "error", "code": 11}
-        return super()._apply(body)
+    def refuses(self, body: Body) -> bool:
+        return bool(body["key"] == "claim/compaction")
 
 
 class Restart(NamedTuple):
@@ -85,13 +42,15 @@ class Restart(NamedTuple):
     calls: int
 
 
-def fill(count: int, width: int, compact: bool) -> tuple[dict[str, Any], Log]:
+def fill(count: int, width: int, kind: type[Child]) -> tuple[Registers, Log]:
     """The registers that a node leaves behind after `count` messages of `width`, and what it acknowledged."""
-    registers: dict[str, Any] = {}
+    registers: Registers = {}
     log: dict[str, dict[int, Any]] = {}
-    node = Node(registers, compact)
+    node = kind(NODE, registers=registers)
     node.ask(INIT)
-    for answer in node.ask_all(_send(number, width) for number in range(count)):
+    requests = (line("c0", _send(number, width)) for number in range(count))
+    for answer in node.ask_all(requests, IN_FLIGHT):
+        node.written.clear()
         sent = _send(answer["in_reply_to"], width)
         log.setdefault(sent["key"], {})[answer["offset"]] = sent["msg"]
     node.kill()
@@ -105,10 +64,10 @@ def _send(number: int, width: int) -> Body:
     return {"type": "send", "key": key, "msg": msg, "msg_id": number}
 
 
-def restart(registers: dict[str, Any], expected: Log) -> Restart:
+def restart(registers: Registers, expected: Log) -> Restart:
     """Start a node on these registers, ask it, and check that it serves everything."""
     started = time.perf_counter()
-    node = Node(registers, compact=False)
+    node = Node(NODE, registers=registers)
     node.ask(INIT)
     keys = [*expected]
     asked = time.perf_counter()
@@ -131,8 +90,8 @@ def restart(registers: dict[str, Any], expected: Log) -> Restart:
 def main(messages: int, width: int, rounds: int) -> None:
     """Measure both logs in alternating rounds."""
     logs = {
-        "compacted": fill(messages, width, compact=True),
-        "segments": fill(messages, width, compact=False),
+        "compacted": fill(messages, width, Child),
+        "segments": fill(messages, width, Node),
     }
     results: dict[str, list[Restart]] = {name: [] for name in logs}
     for _ in range(rounds):
@@ -142,17 +101,18 @@ def main(messages: int, width: int, rounds: int) -> None:
     for column in ("log", "registers", "MiB", "start to answer, s", "poll to answer, s", "calls"):
         table.add_column(column)
     for name, (registers, _) in logs.items():
-        live = [value for value in registers.values() if value != {"deleted": True}]
+        live = [cell for cell in registers.values() if cell != DELETED]
         starts, polls, calls = zip(*results[name], strict=True)
         mib = len(orjson.dumps(live)) / (1 << 20)
         table.add_row(
-            name, str(len(live)), f"{mib:.1f}", _spread(starts), _spread(polls), str(calls[0])
+            name,
+            str(len(live)),
+            f"{mib:.1f}",
+            spread(starts, ".3f"),
+            spread(polls, ".3f"),
+            str(calls[0]),
         )
     Console().print(table)
-
-
-def _spread(values: tuple[float, ...]) -> str:
-    return f"{statistics.median(values):.3f} ({min(values):.3f} to {max(values):.3f})"
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     python -m performance.scaling [results/scaling] [--docs docs/performance]
 
-One thing grows at a time (performance/slopes.py). Writes docs/performance/scaling.md, and draws
+One thing grows at a time (performance/configurations.py). Writes docs/performance/scaling.md, and draws
 docs/images/performance-<what>.svg for each.
 """
 
@@ -15,10 +15,9 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from performance import document, table
-from performance.slopes import SLOPES, Slope
-from performance.strategies import strategies_of
-from performance.table import Summaries, Summary
+from performance import records as of_sweep
+from performance.configurations import SLOPES, Slope
+from performance.records import Summaries, Summary, strategies_of, summarise
 from plots import style
 
 _PANELS = (
@@ -119,8 +118,8 @@ def rows(slope: Slope, strategies: Sequence[str], summaries: Summaries) -> list[
     lines = []
     for strategy in strategies:
         for at, figures in points(slope, strategy, summaries):
-            numbers = [table.cell(figures.get(name), table.TITLES[name]) for name in _SHOWN]
-            verdict = table.verdict_words(figures, "valid")
+            numbers = [of_sweep.cell(figures.get(name), of_sweep.TITLES[name]) for name in _SHOWN]
+            verdict = of_sweep.verdict_words(figures, "valid")
             first = f"{at:.0f}" if len(strategies) == 1 else f"{at:.0f}, `{strategy}`"
             lines.append([first, *numbers, verdict])
     return lines
@@ -128,8 +127,8 @@ def rows(slope: Slope, strategies: Sequence[str], summaries: Summaries) -> list[
 
 def section(slope: Slope, strategies: Sequence[str], summaries: Summaries) -> str:
     """The part of the page about one slope."""
-    titles = [slope.label, *(table.TITLES[name].title for name in _SHOWN), "verdict"]
-    lines = table.markdown_table(titles, rows(slope, strategies, summaries))
+    titles = [slope.label, *(of_sweep.TITLES[name].title for name in _SHOWN), "verdict"]
+    lines = of_sweep.markdown_table(titles, rows(slope, strategies, summaries))
     picture = f"![{slope.title}](../images/performance-{slope.name}.svg)"
     return f"## {slope.name.capitalize()}\n\n{picture}\n\n{lines}"
 
@@ -139,17 +138,17 @@ def section(slope: Slope, strategies: Sequence[str], summaries: Summaries) -> st
 @click.option("--docs", type=click.Path(path_type=Path), help="The folder to write the page into.")
 def main(folder: Path, docs: Path | None) -> None:
     """Draw the slopes, and write them into a page."""
-    records = document.records(folder, case)
-    summaries, strategies = table.summarise(records), strategies_of(records)
+    records = of_sweep.records(folder, case)
+    summaries, strategies = summarise(records), strategies_of(records)
     images = docs.parent / "images" if docs else folder
     images.mkdir(exist_ok=True)
-    sections = [document.provenance(folder)]
+    sections = [of_sweep.provenance(folder)]
     for slope in SLOPES:
         if any(points(slope, strategy, summaries) for strategy in strategies):
             draw(slope, strategies, summaries, images / f"performance-{slope.name}.svg")
             sections.append(section(slope, strategies, summaries))
     if docs:
-        document.write_page(docs / "scaling.md", "How cost grows", "\n\n".join(sections))
+        of_sweep.write_page(docs / "scaling.md", "How cost grows", "\n\n".join(sections))
     click.echo(f"Plots: {images}")
 
 

@@ -6,14 +6,15 @@ The aim is at least 100 in the first row: 5 nodes at 100 operations a second wit
 
 import cProfile
 import pstats
-import statistics
 import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 
 import click
 
+from performance import ROOT, spread
 from runs.faults.names import FAULTS
 from simulation.garbage import collected_quietly
 from simulation.scenario import Scenario
@@ -30,7 +31,6 @@ ROWS = {
     "cas": replace(BASE, strategy="cas"),
     "prefetch-sealed": replace(BASE, strategy="prefetch-sealed"),
 }
-ROOT = Path(__file__).parents[1]
 PARTS = ("leaderless", "simulation", "bench", "workloads")
 
 
@@ -43,9 +43,7 @@ def main(repetitions: int, profile: bool) -> None:
     click.echo("|---|---:|---:|")
     for name, scenario in ROWS.items():
         speeds, messages = zip(*(measure(scenario) for _ in range(repetitions)), strict=True)
-        spread = f"{min(speeds):.0f} to {max(speeds):.0f}"
-        middle = f"{statistics.median(speeds):.0f} ({spread})"
-        click.echo(f"| {name} | {middle} | {statistics.median(messages):.0f} |")
+        click.echo(f"| {name} | {spread(speeds, '.0f')} | {median(messages):.0f} |")
     if profile:
         click.echo()
         for part, share in shares(BASE).most_common():

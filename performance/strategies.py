@@ -5,28 +5,174 @@
 Medians over repetitions, beside figures that were published and aims (performance/configurations.py).
 """
 
+import textwrap
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
-from performance import document, table
-from performance.configurations import CONFIGURATIONS
-from performance.document import Record
+from performance import records as of_sweep
+from performance.configurations import CONFIGURATIONS, SUBJECT, Bound, Configuration
+from performance.records import (
+    COLUMNS,
+    TITLES,
+    Records,
+    Summaries,
+    cell,
+    markdown_table,
+    strategies_of,
+    summarise,
+    verdict_words,
+)
 
 
-def strategies_of(records: list[Record]) -> list[str]:
-    """The columns: strategies in the order in which they were first run."""
-    return list(dict.fromkeys(record["strategy"] for record in records))
+class Verdict(NamedTuple):
+    """An aim and its outcome; `met` is None when it was not measured."""
+
+    sentence: str
+    measured: str
+    met: bool | None
 
 
-def section(folder: Path, records: list[Record]) -> str:
+_VERDICTS = {"valid": "valid", "strict_valid": "valid by --strict"}
+
+
+def judge(configuration: Configuration, summaries: Summaries) -> list[Verdict]:
+    """The outcome of each aim of a configuration."""
+    return [_judge(bound, configuration.name, summaries) for bound in configuration.aims]
+
+
+def _judge(bound: Bound, case: str, summaries: Summaries) -> Verdict:
+    measured = summaries.get((case, SUBJECT), {}).get(bound.figure)
+    other = _other(bound, case, summaries)
+    if measured is None or other is None:
+        return Verdict(_sentence(bound, None), "not measured", None)
+    limit = bound.limit * other
+    met = {
+        "at most": measured.middle <= limit,
+        "at least": measured.middle >= limit,
+        "above": measured.middle > limit,
+    }[bound.relation]
+    return Verdict(_sentence(bound, limit), _number(measured.middle, bound.figure), met)
+
+
+def _other(bound: Bound, case: str, summaries: Summaries) -> float | None:
+    """The factor of the limit."""
+    if bound.than is None:
+        return 1.0
+    kind, name = bound.than
+    key = (case, name) if kind == "strategy" else (name, SUBJECT)
+    found = summaries.get(key, {}).get(bound.figure)
+    return found.middle if found else None
+
+
+def _sentence(bound: Bound, limit: float | None) -> str:
+    if bound.figure in _VERDICTS:
+        return _VERDICTS[bound.figure]
+    title = TITLES[bound.figure].title
+    if bound.than is None:
+        return f"{title} {bound.relation} {bound.limit:g}"
+    times = "" if bound.limit == 1 else f"{bound.limit:g} x "
+    value = "" if limit is None else f" ({_number(limit, bound.figure)})"
+    return f"{title} {bound.relation} {times}that of `{bound.than[1]}`{value}"
+
+
+def _number(value: float, figure: str) -> str:
+    if figure in _VERDICTS:
+        return "yes" if value else "no"
+    return f"{value:.{TITLES[figure].decimals}f}"
+
+
+def rows(strategies: Sequence[str], case: str, summaries: Summaries) -> list[list[str]]:
+    """One row a figure, one column a strategy; a strict verdict only where it was asked for."""
+    found = [summaries.get((case, name), {}) for name in strategies]
+    numbers = [[c.title, *(cell(each.get(c.figure), c) for each in found)] for c in COLUMNS]
+    verdicts = [
+        [title, *(verdict_words(each, verdict) for each in found)]
+        for verdict, title in (("valid", "verdict"), ("strict_valid", "verdict by `--strict`"))
+        if any(verdict in each for each in found)
+    ]
+    return [*numbers, *verdicts]
+
+
+def markdown(
+    configurations: Sequence[Configuration], strategies: Sequence[str], records: Records
+) -> str:
+    """For each measured configuration a table, published figures, its aims, and the anomalies."""
+    summaries = summarise(records)
+    parts = []
+    for configuration in measured(configurations, summaries):
+        parts.append(f"## {configuration.title}\n")
+        titles = ["", *(f"`{name}`" for name in strategies)]
+        parts.append(markdown_table(titles, rows(strategies, configuration.name, summaries)))
+        parts.append("\n".join(_notes(configuration, summaries, records)) + "\n")
+    return "\n".join(parts)
+
+
+def measured(configurations: Sequence[Configuration], summaries: Summaries) -> list[Configuration]:
+    """The configurations of which there is at least one run."""
+    cases = {case for case, _ in summaries}
+    return [each for each in configurations if each.name in cases]
+
+
+def _notes(configuration: Configuration, summaries: Summaries, records: Records) -> list[str]:
+    marks = {True: "✔ met", False: "✘ missed", None: "?"}
+    known = [f"- Known: {configuration.known}."] if configuration.known else []
+    aims = [
+        f"- Aim: {each.sentence}. {each.measured}: **{marks[each.met]}**"
+        for each in judge(configuration, summaries)
+    ]
+    notes = [*known, *aims, *(f"- {each}" for each in troubles(configuration.name, records))]
+    return [textwrap.fill(note, 118, subsequent_indent="  ") for note in notes]
+
+
+def troubles(case: str, records: Records) -> list[str]:
+    """The anomalies in runs of a case, a sentence for each strategy and set of types."""
+    counts: Counter[tuple[str, str]] = Counter()
+    runs: Counter[str] = Counter()
+    for record in records:
+        if record["case"] == case:
+            runs[record["strategy"]] += 1
+            trouble = record["error"] or ", ".join(f"`{each}`" for each in record["anomalies"])
+            counts[record["strategy"], trouble] += bool(trouble)
+    return [
+        f"`{strategy}`, {count} of {runs[strategy]} runs: {trouble}."
+        for (strategy, trouble), count in counts.items()
+        if count
+    ]
+
+
+def rich_table(configuration: Configuration, strategies: Sequence[str], records: Records) -> Table:
+    """The same for a terminal."""
+    summaries = summarise(records)
+    marks = {True: "[green]✔[/]", False: "[red]✘[/]", None: "?"}
+    aims = [f"{marks[v.met]} {v.sentence}: {v.measured}" for v in judge(configuration, summaries)]
+    table = Table(
+        title=configuration.title,
+        title_justify="left",
+        caption="\n".join([*aims, *map(escape, troubles(configuration.name, records))]),
+        caption_justify="left",
+    )
+    table.add_column()
+    for name in strategies:
+        table.add_column(name, justify="right")
+    for row in rows(strategies, configuration.name, summaries):
+        table.add_row(*(text.replace("`", "").replace("**", "") for text in row))
+    return table
+
+
+def section(folder: Path, records: Records) -> str:
     """The text of the page."""
     how = (
-        f"{document.provenance(folder)}\n\n{len(records)} runs. Medians over repetitions, lowest and highest in"
+        f"{of_sweep.provenance(folder)}\n\n{len(records)} runs. Medians over repetitions, lowest and highest in"
         " brackets;\nthe worst verdict and the lowest fraction of sends and polls that were ok.\n"
     )
-    return how + "\n" + table.markdown(CONFIGURATIONS, strategies_of(records), records)
+    return how + "\n" + markdown(CONFIGURATIONS, strategies_of(records), records)
 
 
 @click.command(help=__doc__)
@@ -35,14 +181,14 @@ def section(folder: Path, records: list[Record]) -> str:
 def main(folder: Path, docs: Path | None) -> None:
     """Show the table, and write it into a page."""
     console = Console()
-    records = document.records(folder, lambda cell: cell.get("name"))
-    measured = table.measured(CONFIGURATIONS, table.summarise(records))
-    for configuration in measured:
-        console.print(table.rich_table(configuration, strategies_of(records), records))
-    if docs and len(measured) < len(CONFIGURATIONS):
+    records = of_sweep.records(folder, lambda cell: cell.get("name"))
+    shown = measured(CONFIGURATIONS, summarise(records))
+    for configuration in shown:
+        console.print(rich_table(configuration, strategies_of(records), records))
+    if docs and len(shown) < len(CONFIGURATIONS):
         console.print(f"{docs} stays as it is: it shows all configurations or none")
     elif docs:
-        document.write_page(
+        of_sweep.write_page(
             docs / "strategies.md", "Strategies, side by side", section(folder, records)
         )
 

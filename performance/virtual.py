@@ -8,7 +8,6 @@ sends and polls that succeeded.
 """
 
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
@@ -16,12 +15,13 @@ import click
 
 from bench.sweep.definition import Cell, read
 from bench.sweep.figures import latencies_ms, quantile
+from performance import ROOT, spread
 from simulation.garbage import collected_quietly
 from simulation.scenario import Scenario
 from simulation.world import World
 from workloads.kafka import DEFAULT_KEY_COUNT
 
-SWEEP = Path(__file__).parents[1] / "sweeps" / "comparison.toml"
+SWEEP = ROOT / "sweeps" / "comparison.toml"
 CELLS = {str(cell.axes["name"]): cell for cell in read(SWEEP).cells}  # whatever their strategy
 
 
@@ -62,10 +62,10 @@ def main(
 
 def row(name: str, runs: list[Figures]) -> str:
     """A configuration's line of the table."""
-    p99 = [each.p99 for each in runs]
+    p99 = spread((each.p99 for each in runs), ".0f")
     middle = Figures(*map(median, zip(*runs, strict=True)))
     return (
-        f"| {name} | {middle.p50:.1f} | {middle.p99:.0f} ({min(p99):.0f} to {max(p99):.0f}) "
+        f"| {name} | {middle.p50:.1f} | {p99} "
         f"| {max(each.longest for each in runs):.0f} | {middle.messages:.2f} | {middle.per_second:.0f} |"
     )
 

@@ -7,13 +7,15 @@ two, as a node has that keeps its state there.
 
 import os
 import sys
+from typing import Any
 
 import orjson
 
 ASK = "--ask-lin-kv" in sys.argv
+Message = dict[str, Any]
 
 
-def answer(message, waiting):
+def answer(message: Message, waiting: dict[int, Message]) -> Message:
     """The message to send next."""
     body = message["body"]
     if "in_reply_to" in body:
@@ -30,8 +32,9 @@ def answer(message, waiting):
     return {"src": message["dest"], "dest": message["src"], "body": reply}
 
 
-def main():
-    rest, waiting = b"", {}
+def main() -> None:
+    rest = b""
+    waiting: dict[int, Message] = {}
     while chunk := os.read(0, 2**18):
         *lines, rest = (rest + chunk).split(b"\n")
         out = [orjson.dumps(answer(orjson.loads(line), waiting)) for line in lines]

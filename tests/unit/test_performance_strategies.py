@@ -4,9 +4,9 @@ from io import StringIO
 
 from rich.console import Console
 
-from performance import table
+from performance import strategies
 from performance.configurations import CONFIGURATIONS, Bound, Configuration
-from performance.table import Summary, summarise
+from performance.records import Summary, summarise, verdict_words
 
 AIMS = (
     Bound("server_messages_per_op", "at most", 1.0),
@@ -23,7 +23,7 @@ def record(case, strategy, error=None, anomalies=(), **figures):
 
 
 def outcomes(*records):
-    return [verdict.met for verdict in table.judge(ROUGH, summarise(records))]
+    return [verdict.met for verdict in strategies.judge(ROUGH, summarise(records))]
 
 
 def test_a_figure_is_its_median_with_lowest_and_highest():
@@ -46,7 +46,7 @@ def test_one_invalid_run_and_one_lost_operation_show_whatever_the_others_did():
 def test_a_run_that_left_nothing_is_invalid():
     records = [record("a", "cas", valid=1.0), record("a", "cas")]
     figures = summarise(records)["a", "cas"]
-    assert table.verdict_words(figures, "valid") == "**invalid**"
+    assert verdict_words(figures, "valid") == "**invalid**"
 
 
 def test_aims_absolute_against_a_strategy_and_against_a_configuration():
@@ -71,7 +71,7 @@ def test_the_table_in_markdown():
         "rough", "leaderless", server_messages_per_op=0.5, strict_valid=1.0, valid=1.0
     )
     again = record("rough", "leaderless", server_messages_per_op=0.75)
-    text = table.markdown([ROUGH], ["leaderless", "cas"], [measured, again])
+    text = strategies.markdown([ROUGH], ["leaderless", "cas"], [measured, again])
     assert "## Rough seas" in text
     assert "|  | `leaderless` | `cas` |" in text
     assert "| server messages/op | 0.62 (0.50–0.75) | – |" in text
@@ -82,13 +82,13 @@ def test_the_table_in_markdown():
 
 
 def test_what_was_not_run_has_no_table():
-    assert table.markdown(CONFIGURATIONS, ["cas"], []) == ""
+    assert strategies.markdown(CONFIGURATIONS, ["cas"], []) == ""
 
 
 def test_the_table_on_a_terminal_says_the_same():
     console = Console(width=100, record=True, file=StringIO())
     records = [record("rough", "leaderless", error="[gone]", server_messages_per_op=2.0)]
-    console.print(table.rich_table(ROUGH, ["leaderless"], records))
+    console.print(strategies.rich_table(ROUGH, ["leaderless"], records))
     text = console.export_text()
     assert "server messages/op" in text
     assert "✘ server messages/op at most 1: 2.00" in text
@@ -103,7 +103,7 @@ def test_what_was_wrong_is_told_by_strategy_and_kind():
         record("rough", "cas", anomalies=["unseen", "lost-write"]),
         record("calm", "leaderless", anomalies=["G1a"]),
     ]
-    assert table.troubles("rough", records) == [
+    assert strategies.troubles("rough", records) == [
         "`cas`, 2 of 3 runs: `unseen`, `lost-write`.",
         "`leader`, 1 of 1 runs: given up after 180 s.",
     ]

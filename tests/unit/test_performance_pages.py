@@ -8,10 +8,9 @@ import pytest
 
 from bench.sweep import definition, machine
 from bench.sweep.index import Index, Row
-from performance import document, scaling, strategies
-from performance.configurations import CONFIGURATIONS, SUBJECT
-from performance.slopes import SLOPES
-from performance.table import summarise
+from performance import records, scaling
+from performance.configurations import CONFIGURATIONS, SLOPES, SUBJECT
+from performance.records import summarise
 
 ROOT = Path(__file__).parents[2]
 
@@ -45,14 +44,14 @@ def test_records_come_from_the_index_also_of_what_crashed(tmp_path):
     index.add(row(good, send_p50_ms=2.0))
     index.add(Row("night", good, 2, "embedded", None, "crashed", 255, 1.0, "2026-01-02"))
     index.add(row({"strategy": "cas"}))
-    found = document.records(tmp_path, lambda cell: cell.get("name"))
+    found = records.records(tmp_path, lambda cell: cell.get("name"))
     assert [(each["case"], each["error"]) for each in found] == [
         ("2-nodes", None),
         ("2-nodes", "exit status 255"),
     ]
-    assert strategies.strategies_of(found) == ["cas"]
+    assert records.strategies_of(found) == ["cas"]
     with pytest.raises(click.UsageError, match="is no folder of a sweep"):
-        document.records(tmp_path / "nothing", lambda cell: "x")
+        records.records(tmp_path / "nothing", lambda cell: "x")
 
 
 def test_a_table_says_where_its_figures_come_from(tmp_path):
@@ -60,7 +59,7 @@ def test_a_table_says_where_its_figures_come_from(tmp_path):
     before = (tmp_path / machine.FILE_NAME).read_text()
     machine.note(tmp_path)  # a sweep that goes on began when it began
     assert (tmp_path / machine.FILE_NAME).read_text() == before
-    assert document.provenance(tmp_path).startswith("    ./maelstrom ")
+    assert records.provenance(tmp_path).startswith("    ./maelstrom ")
 
 
 def test_a_long_command_is_shown_in_lines_that_can_be_copied(tmp_path):
@@ -75,7 +74,7 @@ def test_a_long_command_is_shown_in_lines_that_can_be_copied(tmp_path):
         "load": 0.04,
     }
     (tmp_path / machine.FILE_NAME).write_text(json.dumps(made))
-    text = document.provenance(tmp_path)
+    text = records.provenance(tmp_path)
     assert all(len(line) <= 100 for line in text.splitlines())
     command = [line for line in text.splitlines() if line.startswith("    ")]
     assert " ".join(line.removesuffix("\\").strip() for line in command) == made["command"].strip()
@@ -83,8 +82,8 @@ def test_a_long_command_is_shown_in_lines_that_can_be_copied(tmp_path):
 
 def test_a_page_is_written_whole(tmp_path):
     page = tmp_path / "performance" / "strategies.md"
-    document.write_page(page, "Strategies", "old\n")
-    document.write_page(page, "Strategies", "\nnew\n\n")
+    records.write_page(page, "Strategies", "old\n")
+    records.write_page(page, "Strategies", "\nnew\n\n")
     lines = page.read_text().splitlines()
     assert (lines[0], lines[-1]) == ("# Strategies", "new")
     assert "old" not in lines

@@ -1,0 +1,27 @@
+"""Programs that measure, and write what they found into the documents: `python -m performance.NAME`.
+
+| program | what it measures |
+|---|---|
+| `bench_capacity` | operations a second that the bench carries |
+| `campaign` | many simulated seeds of each strategy under each fault |
+| `checker` | the kafka checker, in one process and as a Spark job; readers of histories |
+| `ingest` | Spark's ingest of runs |
+| `node_throughput` | messages a second of one node, beside the limit of its interpreter |
+| `recovery` | the time from the end of a fault until latency is as before |
+| `restart` | the time from a node's start to its first answer |
+| `scaling`, `strategies` | the pages of docs/performance, from the runs of a sweep |
+| `simulation` | virtual seconds a second |
+| `virtual` | the configurations of `make performance` on the virtual clock |
+"""
+
+import statistics
+from collections.abc import Iterable
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+
+def spread(values: Iterable[float], form: str) -> str:
+    """Write the median of some figures, and in brackets the least and the greatest."""
+    found = sorted(values)
+    return f"{statistics.median(found):{form}} ({found[0]:{form}} to {found[-1]:{form}})"

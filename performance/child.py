@@ -1,0 +1,131 @@
+"""A program under test on two pipes, and the traffic of clients and of `lin-kv` that it gets."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+import orjson
+
+from bench.services import kv
+from performance import ROOT
+
+NODE = [sys.executable, str(ROOT / "node.py")]
+KEYS, SENDS_PER_KEY = (
+    10,
+    16,
+)  # keys at a time; a full key is left for a fresh one, as the workload does
+_CPUCLOCK_SCHED = 2  # as clock_getcpuclockid(3) of glibc makes it
+
+Body = dict[str, Any]
+Registers = dict[str | bytes, tuple[Any]]  # cells as `bench.services.kv` has them
+INIT: Body = {"type": "init", "msg_id": 0, "node_id": "n0", "node_ids": ["n0"]}
+
+
+def line(src: str, body: Body) -> bytes:
+    """A message to the child."""
+    message = {"id": 1, "src": src, "dest": "n0", "body": body}
+    return orjson.dumps(message, option=orjson.OPT_APPEND_NEWLINE)
+
+
+class Child:
+    """A program under test and its traffic.
+
+    `store` is the name of the service that is played (a name that nobody has: none), `registers` its state.
+    `messages` counts lines in and out; `written` has all lines that were sent, until somebody clears it.
+    """
+
+    def __init__(
+        self, command: list[str], store: str = "lin-kv", registers: Registers | None = None
+    ) -> None:
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self._process.stdin
+        assert self._process.stdout
+        self._to, self._from = self._process.stdin.fileno(), self._process.stdout.fileno()
+        self._store = store
+        self._registers = {} if registers is None else registers
+        self._rest = b""
+        self.messages = self.calls = 0
+        self.written: list[bytes] = []
+
+    def cpu_s(self) -> float:
+        """CPU that the child has used, to the nanosecond: Linux gives each process a clock of its own."""
+        return time.clock_gettime((~self._process.pid << 3) | _CPUCLOCK_SCHED)
+
+    def ask(self, body: Body) -> Body:
+        """One request, and its answer."""
+        [answer] = self.ask_all(iter([line("c0", body)]), 1)
+        return answer
+
+    def drive(self, requests: Iterator[bytes], in_flight: int, pause_s: float = 0) -> None:
+        """Take the answers to all requests (see `ask_all`)."""
+        for _ in self.ask_all(requests, in_flight, pause_s):
+            pass
+
+    def ask_all(
+        self, requests: Iterator[bytes], in_flight: int, pause_s: float = 0
+    ) -> Iterator[Body]:
+        """The answers to requests, of which `in_flight` are under way; the store is served meanwhile.
+
+        There is a pause of `pause_s` seconds before each write.
+        """
+        out = list(islice(requests, in_flight))
+        waiting = len(out)
+        while waiting:
+            if pause_s:
+                time.sleep(pause_s)
+            self._write(out)
+            out = []
+            for message in map(orjson.loads, self._read()):
+                if message["dest"] == self._store:
+                    out.append(line("lin-kv", self._serve(message["body"])))
+                    continue
+                following = [*islice(requests, 1)]
+                out += following
+                waiting += len(following) - 1
+                yield message["body"]
+        self._write(out)  # what the store answered last
+
+    def refuses(self, body: Body) -> bool:  # noqa: ARG002 - for those who refuse something
+        """Whether the store does not answer this call but with error 11."""
+        return False
+
+    def _serve(self, body: Body) -> Body:
+        self.calls += 1
+        if self.refuses(body):
+            return {"type": "error", "code": 11, "in_reply_to": body["msg_id"]}
+        reply, changes = kv.respond(self._registers.get, body)
+        self._registers |= changes
+        return {**reply, "in_reply_to": body["msg_id"]}
+
+    def _write(self, lines: list[bytes]) -> None:
+        self.messages += len(lines)
+        self.written += lines
+        data = b"".join(lines)
+        while data:
+            data = data[os.write(self._to, data) :]
+
+    def _read(self) -> list[bytes]:
+        """The next messages, at least one chunk's."""
+        chunk = os.read(self._from, 1 << 20)
+        if not chunk:
+            raise SystemExit(f"the child ended with status {self._process.wait()}")
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        self.messages += len(lines)
+        return lines
+
+    def close(self) -> None:
+        """End the child."""
+        os.close(self._to)
+        self._process.stdin = None
+        self._process.communicate(timeout=10)
+
+    def kill(self) -> None:
+        """End it without a word."""
+        self._process.kill()
+        self._process.wait()
+        os.close(self._to)
+        os.close(self._from)

@@ -1,0 +1,140 @@
+"""From the folder of a sweep to figures with their spread, and to generated pages of docs/performance."""
+
+import json
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+import click
+
+from bench.sweep import machine
+from bench.sweep.index import CRASHED, Index
+
+
+class Summary(NamedTuple):
+    """A figure over the repetitions of one configuration and strategy."""
+
+    middle: float
+    low: float
+    high: float
+
+
+class Column(NamedTuple):
+    """The title of a figure and its decimals."""
+
+    figure: str
+    title: str
+    decimals: int
+
+
+Record = Mapping[str, Any]
+Summaries = dict[tuple[str, str], dict[str, Summary]]  # (case, strategy) -> figure -> summary
+Records = Sequence[Record]
+COLUMNS = (
+    Column("server_messages_per_op", "server messages/op", 2),
+    Column("all_messages_per_op", "all messages/op", 2),
+    Column("throughput_ops_per_s", "ops/s", 0),
+    Column("send_p50_ms", "send p50, ms", 1),
+    Column("send_p99_ms", "send p99, ms", 1),
+    Column("poll_p50_ms", "poll p50, ms", 1),
+    Column("poll_p99_ms", "poll p99, ms", 1),
+    Column("worst_lag_s", "worst lag, s", 3),
+    Column("ok_fraction", "ok, of sends and polls", 6),
+    Column("ok_fraction_of_all", "ok, of all", 4),
+    Column("node_cpu_us_per_op", "node CPU, µs/op", 0),
+)
+TITLES = {column.figure: column for column in COLUMNS}
+WORST = (
+    "valid",
+    "strict_valid",
+    "ok_fraction",
+)  # figures of which the worst run counts, not the median
+
+
+def records(folder: Path, case: Callable[[Mapping[str, Any]], str | None]) -> list[Record]:
+    """The runs of a sweep as the tables want them: `case` names the row of a cell, or leaves it out."""
+    rows = Index(folder).rows().values()
+    if not rows:
+        raise click.UsageError(f"{folder} is no folder of a sweep: run ./maelstrom sweep first.")
+    return [
+        {
+            "case": name,
+            "strategy": row.cell["strategy"],
+            "figures": row.figures,
+            "anomalies": row.anomalies,
+            "error": f"exit status {row.exit_status}" if row.verdict == CRASHED else None,
+        }
+        for row in rows
+        if (name := case(row.cell)) is not None
+    ]
+
+
+def strategies_of(records: Records) -> list[str]:
+    """The columns: strategies in the order in which they were first run."""
+    return list(dict.fromkeys(record["strategy"] for record in records))
+
+
+def summarise(records: Iterable[Record]) -> Summaries:
+    """Median, lowest and highest of each figure, for each case and strategy.
+
+    A verdict counts as its worst: one invalid run of three is invalid (`middle` is then the minimum). A run
+    that left no figures at all counts as invalid and for nothing else.
+    """
+    values: dict[tuple[str, str], dict[str, list[float]]] = {}
+    for record in records:
+        figures = record["figures"] or {"valid": 0.0}
+        collected = values.setdefault((record["case"], record["strategy"]), {})
+        for name, value in figures.items():
+            if value is not None:
+                collected.setdefault(name, []).append(value)
+    return {
+        key: {name: _summary(name, each) for name, each in collected.items()}
+        for key, collected in values.items()
+    }
+
+
+def _summary(name: str, values: Sequence[float]) -> Summary:
+    middle = min(values) if name in WORST else median(values)
+    return Summary(middle, min(values), max(values))
+
+
+def cell(summary: Summary | None, column: Column) -> str:
+    """The median, with lowest and highest where they differ."""
+    if summary is None:
+        return "–"
+    middle, low, high = (f"{value:.{column.decimals}f}" for value in summary)
+    return middle if low == high else f"{middle} ({low}–{high})"
+
+
+def verdict_words(figures: Mapping[str, Summary], verdict: str) -> str:
+    """In words, as `valid` or `strict_valid` has it."""
+    if verdict not in figures:
+        return "–"
+    return "valid" if figures[verdict].middle else "**invalid**"
+
+
+def markdown_table(titles: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """A table of text, all but the first column to the right."""
+    ruler = ["---", *["---:"] * (len(titles) - 1)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (titles, ruler, *lines)) + "\n"
+
+
+def provenance(folder: Path) -> str:
+    """How the figures were made: the command, the code, the machine and its load, as Markdown."""
+    made = json.loads((folder / machine.FILE_NAME).read_text())
+    command = textwrap.wrap(made["command"], 88, break_long_words=False, break_on_hyphens=False)
+    text = (
+        f"On {made['started'][:10]}, commit {made['commit']}; {made['cores']} cores of {made['cpu']},"
+        f" Linux {made['kernel']}, Python {made['python']}; load average at the start {made['load']:.1f}."
+        " Nodes, clients, network and services share these cores."
+    )
+    return "    " + " \\\n        ".join(command) + "\n\n" + textwrap.fill(text, 100)
+
+
+def write_page(page: Path, title: str, text: str) -> None:
+    """Write a page of docs/performance that is wholly generated; its folder is made when it is missing."""
+    page.parent.mkdir(parents=True, exist_ok=True)
+    about = "Generated, never edited. [How it is measured, and what it means](../performance.md)."
+    page.write_text(f"# {title}\n\n{about}\n\n{text.strip()}\n")
