@@ -2,7 +2,7 @@
 
 Large non-blocking reads: take what is there, or wait until there is something; handle every whole line of
 it, write all answers at once. A task and a thread hop a line, as `anyio.wrap_file` would give, cost more than
-the protocol itself (performance/node_throughput.py measures the loop).
+the protocol itself (`performance.node_throughput` measures the loop).
 
 A short wait is one system call that passes the event loop by, which nobody else needs in a node. To be put to
 sleep and woken by the loop costs more CPU than all else that a message costs, and a node of many is woken for
