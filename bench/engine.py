@@ -13,8 +13,8 @@ from typing import Any
 
 import click
 
+from bench.nemesis.fault import MIXED
 from bench.nemesis.partition import REAL_SHAPES
-from bench.nemesis.targets import MIXED
 from bench.options import EMBEDDED, FLAGS
 
 _REAL_FAULTS = ("partition",)

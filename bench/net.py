@@ -6,7 +6,7 @@ clients.
 - A partition drops at the receiver, when the message arrives, and only between nodes.
 - A message to a client or a node that has gone is lost. One to or from a name that never was breaks
   the protocol.
-- Bad weather (`bench.weather`) loses, doubles or delays messages between nodes and services.
+- Link faults (`bench.nemesis.links`) lose, double or delay messages between nodes and services.
 
 Every message gets a number (`id`) and is journaled when sent and each time it is received.
 [facts: Maelstrom's net.clj and doc/protocol.md]
@@ -21,12 +21,13 @@ import orjson
 
 from bench.failure import RunFailure, clip, indent
 from bench.loop import Loop
-from bench.weather import Weather
 from runs.journal import Journal
 
 # Called with the sender, the decoded body and the whole message as encoded JSON.
 Deliver = Callable[[str, dict[str, Any], bytes], None]
 Latency = Callable[[], int]
+# (sender, receiver, draws a latency) -> after how many nanoseconds each copy of a message arrives.
+Copies = Callable[[str, str, Latency], list[int]]
 # Called with "send" or "recv", the sender, the receiver, the body and the whole message.
 Trace = Callable[[str, str, str, dict[str, Any], bytes], None]
 
@@ -78,7 +79,7 @@ class Network:
         self._endpoints: dict[str, Deliver] = {}
         self._gone: set[str] = set()
         self._cut: dict[str, set[str]] = {}
-        self.weather: Weather | None = None  # None while it is fair
+        self.copies_ns: Copies | None = None  # None while no link fault is in force
         self._next_id = 0
         self.clients = Traffic()
         self.servers = Traffic()
@@ -146,8 +147,8 @@ class Network:
             self._trace("send", src, dest, body, wire)
         of_client = src[0] == "c" or dest[0] == "c"
         (self.clients if of_client else self.servers).sent += 1
-        if self.weather is not None and not of_client:
-            for delay_ns in self.weather.delays_ns(src, dest, self._draw_latency_ns):
+        if self.copies_ns is not None and not of_client:
+            for delay_ns in self.copies_ns(src, dest, self._draw_latency_ns):
                 self._loop.call_at(now_ns + delay_ns, self._arrive, src, dest, body, wire)
             return
         latency_ns = 0 if of_client else self._draw_latency_ns()

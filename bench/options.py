@@ -26,8 +26,8 @@ from bench.flags import (
     split,
     with_words,
 )
+from bench.nemesis.fault import MIXED, TARGET_WORDS
 from bench.nemesis.partition import REAL_SHAPES, SHAPES
-from bench.nemesis.targets import MIXED, TARGET_WORDS
 from runs.faults.names import FAULTS
 
 EMBEDDED, JEPSEN = "embedded", "jepsen"  # engines

@@ -9,7 +9,6 @@
 The run is the same on real processes and on a virtual clock: loop, hosts and files are handed in.
 """
 
-import gc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -17,25 +16,29 @@ from typing import Any, Protocol
 
 from bench.cluster import Cluster
 from bench.failure import RunFailure, unwritable
-from bench.generator import FinalPhase, MainPhase, Phase
 from bench.hosts import Hosts, OnFailure, OnLine
 from bench.loop import Loop
-from bench.nemesis.build import make_faults
 from bench.nemesis.fault import Fault
+from bench.nemesis.fence import Fence
+from bench.nemesis.links import LEVELS, LinkFaults, Links
 from bench.nemesis.nemesis import Nemesis
+from bench.nemesis.partition import Partition
+from bench.nemesis.processes import Kill, Pause
+from bench.nemesis.store import Store, StoreFaults
 from bench.net import Network, latency
 from bench.options import TestOptions
-from bench.recorder import Recorder
+from bench.phases import FinalPhase, MainPhase, Phase
 from bench.services import connect, default_services
 from bench.services.consistency import Consistency
-from bench.services.trouble import Trouble
-from bench.worker import ClientIds, Worker
+from bench.worker import ClientIds, Recorder, Worker
+from runs.collection import collection_paused
+from runs.faults.names import FAULTS
 from runs.history import Op
 from runs.journal import Journal
 from runs.writing import Lines
 from workloads.interface import Setting, Workload
 
-STORE = "lin-kv"  # the service that the fault `store` troubles
+STORE = "lin-kv"  # the service that the fault `store` affects
 _FLUSH_NS = 250_000_000
 
 MakeHosts = Callable[[OnLine, OnFailure], Hosts]
@@ -92,7 +95,7 @@ class Run:
         self.network = self._make_network()
         self._hosts = make_hosts(self._receive, self.fail)
         self._client_ids = ClientIds()
-        self._trouble = Trouble(loop, self._random("store"))
+        self._store_faults = StoreFaults(loop, self._random("store"))
         self.cluster = Cluster(options.nodes, loop, self.network, self._client_ids, self.fail)
         self.workload = build_workload(
             Setting(options.nodes, options.concurrency, options.as_dict(), self._random)
@@ -116,17 +119,16 @@ class Run:
 
     def execute(self) -> Outcome:
         """Do it all. A failure is in the outcome, not raised; no node is left behind."""
-        # The history grows by objects that live on: the collector would walk them all, again and
-        # again, for a tenth of a second each time. Nothing in the bench makes garbage in cycles.
-        gc.disable()
         try:
-            self._perform()
+            # The history grows by objects that live on, and nothing in the bench makes garbage in
+            # cycles: the collector would only pause the run for a tenth of a second, again and again.
+            with collection_paused():
+                self._perform()
         except RunFailure as failure:
             self.fail(failure)
         except OSError as error:
             self.fail(unwritable("The run", error))
         finally:
-            gc.enable()
             self._watcher.phase("stopping the nodes")
             self._hosts.stop()
             self._close_files()
@@ -160,7 +162,7 @@ class Run:
 
     def _start_nodes(self) -> None:
         self._watcher.phase("starting the nodes")
-        connect(self.network, self._services(), {STORE: self._trouble})
+        connect(self.network, self._services(), {STORE: self._store_faults.serve})
         self.cluster.connect(self._hosts.start())
         self._wait(lambda: self.cluster.ready)
 
@@ -246,12 +248,19 @@ class Run:
         return Nemesis(self._faults(), self._loop, interval_s, self._random, record)
 
     def _faults(self) -> list[Fault]:
-        """What the nemesis does; a subclass may leave some of it out."""
-        return make_faults(
-            self.options,
-            loop=self._loop,
-            network=self.network,
-            cluster=self.cluster,
-            trouble=self._trouble,
-            random=self._random,
-        )
+        """The faults that were asked for, in the order of `FAULTS`, in which they are ended together.
+
+        A subclass may leave some of their acts out.
+        """
+        nodes, targets = self.options.nodes, self.options.nemesis_targets
+        link_faults = LinkFaults(nodes, self.options.latency_ms > 0, self._random("weather"))
+        faults: list[Fault] = [
+            Partition(self.network, nodes, self.options.partition_shapes),
+            Kill(self.cluster, targets),
+            Pause(self.cluster, targets),
+            *(Links(name, self.network, link_faults, nodes, targets) for name in LEVELS),
+            Store(self._store_faults, nodes, targets),
+            Fence(self.cluster, self.network, self._loop),
+        ]
+        assert tuple(fault.name for fault in faults) == FAULTS
+        return [fault for fault in faults if fault.name in self.options.nemesis]

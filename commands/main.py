@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from bench.stdout import lenient_stdout
+from bench.system import lenient_stdout
 
 EXIT_BAD_ARGUMENTS, EXIT_CRASHED = 254, 255
 

@@ -17,13 +17,13 @@ import workloads
 from bench import engine, judge, options
 from bench.failure import RunFailure, unwritable
 from bench.hosts import OnFailure, OnLine
-from bench.hosts.processes import ProcessHosts
-from bench.limits import allow_open_files
 from bench.loop import RealLoop
 from bench.options import TestOptions, test_flags
+from bench.processes import ProcessHosts
 from bench.progress import Progress
 from bench.run import Outcome, Run
 from bench.store import NODE_LOGS, create_run_dir, utc_now
+from bench.system import allow_open_files
 from commands.cpu import CpuMeter
 from runs.journal import FILE_NAME
 from runs.writing import LineFile

@@ -20,9 +20,9 @@ from rich.console import Console
 from rich.table import Table
 
 import workloads
-from bench.hosts.processes import ProcessHosts
 from bench.loop import RealLoop
 from bench.options import TestOptions
+from bench.processes import ProcessHosts
 from bench.run import Outcome, Run
 from bench.sweep.figures import quantile
 from performance import ROOT

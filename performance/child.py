@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from bench.services import kv
+from bench.services.requests import respond_kv
 from performance import ROOT
 
 NODE = [sys.executable, str(ROOT / "node.py")]
@@ -21,7 +21,7 @@ KEYS, SENDS_PER_KEY = (
 _CPUCLOCK_SCHED = 2  # as clock_getcpuclockid(3) of glibc makes it
 
 Body = dict[str, Any]
-Registers = dict[str | bytes, tuple[Any]]  # cells as `bench.services.kv` has them
+Registers = dict[str | bytes, tuple[Any]]  # cells as `bench.services.requests` has them
 INIT: Body = {"type": "init", "msg_id": 0, "node_id": "n0", "node_ids": ["n0"]}
 
 
@@ -97,7 +97,7 @@ class Child:
         self.calls += 1
         if self.refuses(body):
             return {"type": "error", "code": 11, "in_reply_to": body["msg_id"]}
-        reply, changes = kv.respond(self._registers.get, body)
+        reply, changes = respond_kv(self._registers.get, body)
         self._registers |= changes
         return {**reply, "in_reply_to": body["msg_id"]}
 

@@ -21,8 +21,8 @@ import click
 
 from bench import options as bench_options
 from bench.flags import COUNT, NOT_NEGATIVE, NUMBERS, POSITIVE, Flag, declared, flags_of
+from bench.nemesis.fault import MIXED
 from bench.nemesis.partition import REAL_SHAPES, SHAPES
-from bench.nemesis.targets import MIXED
 from bench.options import DISTRIBUTIONS, TestOptions
 from leaderless.core.limits import Limits
 from leaderless.core.strategies import STRATEGIES

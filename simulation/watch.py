@@ -7,8 +7,7 @@ strategy is here; what the leaderless log promises beyond that is the oracle's (
 from collections.abc import Callable
 from typing import Any
 
-from bench.services import kv
-from bench.services.service import canonical_key
+from bench.services.requests import canonical_key, respond_kv
 from simulation.oracle import Asked, Breach, Oracle, require
 
 CRASH = 13
@@ -27,7 +26,7 @@ class Store:
 
     def handle(self, client: str, request: Body) -> Body:  # noqa: ARG002 - all clients see the same
         """The reply to a request, on the newest state."""
-        reply, changes = kv.respond(self.cells.get, request)
+        reply, changes = respond_kv(self.cells.get, request)
         if changes:
             old = self.cells.get(canonical_key(request.get("key")))
             self.cells.update(changes)

@@ -57,6 +57,30 @@ class RpcError(Exception):
         self.code, self.name, self.text, self.definite = code, name, text, definite
 
 
+# Maelstrom's error codes: code -> (name, definite). Others are indefinite; those from 1000 on are free.
+ERRORS = {
+    0: ("timeout", False),
+    1: ("node-not-found", True),
+    10: ("not-supported", True),
+    11: ("temporarily-unavailable", True),
+    12: ("malformed-request", True),
+    13: ("crash", False),
+    14: ("abort", True),
+    20: ("key-does-not-exist", True),
+    21: ("key-already-exists", True),
+    22: ("precondition-failed", True),
+    30: ("txn-conflict", True),
+}
+
+
+def error_of(body: Body) -> RpcError:
+    """The exception that stands for an error reply; its code is -1 when the reply has no integer."""
+    given = body.get("code")
+    code = given if type(given) is int else -1
+    name, definite = ERRORS.get(code, ("unknown", False))
+    return RpcError(code, name, body.get("text"), definite)
+
+
 class RpcTimeout(Exception):
     """No reply in time: the outcome of the operation is unknown."""
 

@@ -13,12 +13,12 @@ from random import Random
 from typing import Any
 
 from bench.cluster import Cluster
-from bench.errors import error_of
 from bench.loop import Loop
 from bench.nemesis.fault import Done, Plan
+from bench.nemesis.store import LONGEST_NS
 from bench.net import Network
-from bench.services.trouble import LONGEST_NS
 from runs.keyword import Keyword, keywords
+from workloads.interface import error_of
 
 NOT_SUPPORTED = 10
 _PATIENCE_NS = 2_000_000_000

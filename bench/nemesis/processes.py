@@ -5,8 +5,7 @@ from functools import partial
 from random import Random
 
 from bench.cluster import Cluster
-from bench.nemesis.fault import Done, Plan
-from bench.nemesis.targets import choose_targets
+from bench.nemesis.fault import Done, Plan, choose_targets
 from runs.keyword import Keyword
 
 

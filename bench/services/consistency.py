@@ -5,7 +5,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, Protocol
 
-from bench.services.service import Body, Changes, Key, Read, Service
+from bench.services.requests import Body, Changes, Key, Read, Service
 
 SEQUENTIAL_WINDOW = 32
 EVENTUAL_REPLICAS = 2

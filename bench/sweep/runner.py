@@ -18,11 +18,11 @@ from pathlib import Path
 
 from bench.failure import unwritable
 from bench.options import EMBEDDED, JEPSEN
-from bench.parent import die_with_parent
 from bench.store import utc_now
 from bench.sweep import axes, figures
 from bench.sweep.definition import Cell
 from bench.sweep.index import CRASHED, VERDICTS, Row
+from bench.system import die_with_parent
 
 MAELSTROM = Path(__file__).parents[2] / "maelstrom"
 OUTPUT = "output.log"

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.services import kv
 from bench.services.consistency import Linearizable
+from bench.services.requests import respond_kv
 from leaderless.core.coordination import (
     ATTEMPTS,
     TOMBSTONE,
@@ -56,7 +56,7 @@ def over_the_wire(handle: Callable[[dict[str, Any]], dict[str, Any]]) -> Apply:
 
 
 def bench_service() -> Apply:
-    service = Linearizable(kv.respond)
+    service = Linearizable(respond_kv)
     return over_the_wire(lambda body: service.handle("n0", body))
 
 

@@ -10,8 +10,8 @@ import orjson
 import psutil
 import pytest
 
-from bench.hosts.processes import ProcessHosts
 from bench.loop import RealLoop
+from bench.processes import ProcessHosts
 
 pytestmark = pytest.mark.process
 

@@ -8,14 +8,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bench.errors import error_of
 from bench.failure import RunFailure
 from bench.loop import VirtualLoop
 from bench.net import Network
 from bench.services import connect, default_services
 from runs.history import Op
 from runs.journal import Journal
-from workloads.interface import MalformedReply
+from workloads.interface import MalformedReply, error_of
 from workloads.kafka.client import KafkaClient
 
 json_values = st.recursive(

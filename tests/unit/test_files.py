@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bench import limits
 from bench.failure import RunFailure, unwritable
-from bench.hosts.cannot_start import cannot_start
+from bench.system import allow_open_files, cannot_start
 from runs.writing import LineFile, write_whole
 
 
@@ -81,8 +80,8 @@ def files_allowed(monkeypatch):
     asked = []
 
     def pretend(soft, hard):
-        monkeypatch.setattr(limits.resource, "getrlimit", lambda _: (soft, hard))
-        monkeypatch.setattr(limits.resource, "setrlimit", lambda _, new: asked.append(new))
+        monkeypatch.setattr(resource, "getrlimit", lambda _: (soft, hard))
+        monkeypatch.setattr(resource, "setrlimit", lambda _, new: asked.append(new))
         return asked
 
     return pretend
@@ -90,9 +89,9 @@ def files_allowed(monkeypatch):
 
 def test_the_limit_of_open_files_is_raised_only_as_far_as_needed(files_allowed):
     asked = files_allowed(1024, 1_000_000)
-    limits.allow_open_files(5)
+    allow_open_files(5)
     assert asked == []
-    limits.allow_open_files(5000)
+    allow_open_files(5000)
     ((soft, hard),) = asked
     assert 10_000 < soft < 12_000
     assert hard == 1_000_000
@@ -101,13 +100,13 @@ def test_the_limit_of_open_files_is_raised_only_as_far_as_needed(files_allowed):
 @pytest.mark.parametrize("unlimited", [(-1, -1), (1024, -1)])
 def test_without_a_limit_any_number_of_nodes_may_run(files_allowed, unlimited):
     files_allowed(*unlimited)
-    limits.allow_open_files(100_000)
+    allow_open_files(100_000)
 
 
 def test_a_limit_that_cannot_be_raised_is_told(files_allowed):
     files_allowed(256, 256)
     with pytest.raises(RunFailure, match=r"300 nodes need \d+ open files.*ulimit -n"):
-        limits.allow_open_files(300)
+        allow_open_files(300)
 
 
 @pytest.mark.parametrize(

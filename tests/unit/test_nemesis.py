@@ -6,9 +6,9 @@ from random import Random
 import pytest
 
 from bench.loop import VirtualLoop
+from bench.nemesis.fault import TARGETS, choose_targets
 from bench.nemesis.nemesis import Nemesis
 from bench.nemesis.partition import REAL_SHAPES, SHAPES, Partition
-from bench.nemesis.targets import TARGETS, choose_targets
 from runs.faults.names import DEEDS, FAULTS
 
 SIZES = [1, 2, 3, 4, 5, 7, 9, 25]

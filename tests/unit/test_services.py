@@ -6,7 +6,7 @@ import pytest
 
 from bench.services import default_services
 from bench.services.consistency import SEQUENTIAL_WINDOW, Sequential
-from bench.services.kv import respond
+from bench.services.requests import respond_kv
 
 JSON_VALUES = [0, 1, 1.0, True, False, None, "1", "", [], [1, [2]], {}, {"a": 1, "b": [None]}]
 
@@ -110,7 +110,7 @@ def test_lin_kv_reads_what_was_written_last():
 
 
 def sequential():
-    return Sequential(respond, Random(3))
+    return Sequential(respond_kv, Random(3))
 
 
 def write(service, client, number):

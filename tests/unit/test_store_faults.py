@@ -1,22 +1,22 @@
-"""A service in trouble: late, too late, or silent, and linearizable all the same."""
+"""Store faults: answers are late, too late, or lost, and the store stays linearizable."""
 
 from random import Random
 
 import pytest
 
 from bench.loop import VirtualLoop
-from bench.services.trouble import MODES, WAITS_NS, Plight, Trouble
+from bench.nemesis.store import MODES, WAITS_NS, StoreFault, StoreFaults
 
 MS = 1_000_000
 
 
 class Rig:
-    """A trouble of which n0 suffers; when requests were executed and answered, in ms."""
+    """A fault that affects n0; when requests were executed and answered, in ms."""
 
     def __init__(self, mode, share=1.0, seed=1):
         self.loop = VirtualLoop()
-        self.trouble = Trouble(self.loop, Random(seed))
-        self.trouble.plight = Plight(frozenset(["n0"]), mode, share)
+        self.faults = StoreFaults(self.loop, Random(seed))
+        self.faults.in_force = StoreFault(frozenset(["n0"]), mode, share)
         self.executed, self.answered = {}, {}
 
     def ask(self, number, client="n0"):
@@ -30,7 +30,7 @@ class Rig:
             assert number not in self.answered
             self.answered[number] = self.loop.now_ns() / MS
 
-        self.trouble.serve(client, execute, answer)
+        self.faults.serve(client, execute, answer)
 
     def ask_many(self, count=200):
         for number in range(count):
@@ -87,6 +87,6 @@ def test_only_its_share_and_its_nodes_suffer():
 def test_what_waits_when_the_trouble_ends_still_comes():
     rig = Rig("abandoned")
     rig.ask(1)
-    rig.trouble.plight = None
+    rig.faults.in_force = None
     rig.wait()
     assert list(rig.answered) == [1]

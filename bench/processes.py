@@ -12,16 +12,17 @@ import fcntl
 import os
 import signal
 import subprocess
+import sys
 import tempfile
+import time
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 
 from bench.failure import RunFailure, clip, indent
-from bench.hosts import OnFailure, OnLine
-from bench.hosts.cannot_start import cannot_start
+from bench.hosts import Host, OnFailure, OnLine
 from bench.loop import RealLoop
-from bench.parent import die_with_parent
+from bench.system import cannot_start, die_with_parent
 
 _READ_BYTES = 2**18
 _PIPE_BYTES = 2**20
@@ -30,6 +31,9 @@ _UNREAD_LIMIT_BYTES = 256 * 2**20
 _KEPT_LINES = 32
 _EXIT_GRACE_NS = 500_000_000
 _POLL_NS = 10_000_000
+_TERM_GRACE_S = 1.0
+_EXIT_POLL_S = 0.005
+_TAIL_NS = 100_000_000
 
 
 class ProcessHost:
@@ -258,6 +262,79 @@ class ProcessHost:
                 return "\n".join(file.read().decode(errors="replace").splitlines()[-_KEPT_LINES:])
         except OSError as error:
             return f"(cannot be read: {error})"
+
+
+class ProcessHosts:
+    """The nodes of a run. `echo_stderr` copies what nodes log to the bench's stderr
+    (`--log-stderr`).
+    """
+
+    def __init__(
+        self,
+        loop: RealLoop,
+        nodes: Sequence[str],
+        *,
+        command: Sequence[str],
+        log_dir: Path,
+        on_line: OnLine,
+        on_failure: OnFailure,
+        echo_stderr: bool = False,
+    ) -> None:
+        self._loop = loop
+        self._echo = echo_stderr
+        self._hosts = [
+            ProcessHost(
+                node,
+                loop,
+                command=command,
+                log=log_dir / f"{node}.log",
+                on_line=on_line,
+                on_failure=on_failure,
+            )
+            for node in nodes
+        ]
+        self._echoed: dict[str, int] = {}
+
+    def start(self) -> list[Host]:
+        for host in self._hosts:
+            host.start()
+        if self._echo:
+            self._tail()
+        return list(self._hosts)
+
+    def pids(self) -> dict[str, int]:
+        """The process of each node that was started."""
+        return {host.name: host.process.pid for host in self._hosts if host.started}
+
+    def stop(self) -> None:
+        """End of stdin and SIGTERM, a second of grace, SIGKILL; to each whole process group."""
+        for host in self._hosts:
+            host.close()
+            host.signal(signal.SIGTERM)
+            host.signal(signal.SIGCONT)  # a paused one could not end
+        started = [host for host in self._hosts if host.started]
+        deadline = time.monotonic() + _TERM_GRACE_S
+        while time.monotonic() < deadline and any(h.process.poll() is None for h in started):
+            time.sleep(_EXIT_POLL_S)
+        for host in started:
+            host.signal(signal.SIGKILL)  # also for what a node that has exited left in its group
+            host.process.wait()
+        if self._echo:
+            self._copy_logs()
+
+    def _tail(self) -> None:
+        self._copy_logs()
+        self._loop.call_at(self._loop.now_ns() + _TAIL_NS, self._tail)
+
+    def _copy_logs(self) -> None:
+        for host in self._hosts:
+            with host.log.open("rb") as file:
+                file.seek(self._echoed.get(host.name, 0))
+                fresh = file.read()
+            if fresh:
+                self._echoed[host.name] = self._echoed.get(host.name, 0) + len(fresh)
+                for line in fresh.decode(errors="replace").splitlines():
+                    sys.stderr.write(f"{host.name}: {line}\n")
 
 
 def _describe_status(status: int | None) -> str:

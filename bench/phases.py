@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from random import Random
 
 from bench.loop import Loop
-from bench.recorder import Recorder
-from bench.worker import Worker
+from bench.worker import Recorder, Worker
 from runs.history import Op
 from workloads.interface import Draft, OpGenerator, Wait
 

@@ -1,0 +1,132 @@
+"""What the bench asks of the operating system: open files, child processes, and a stdout that may fail."""
+
+import ctypes
+import errno
+import os
+import resource
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+from signal import Signals
+from typing import Any, TextIO, cast
+
+from bench.failure import RunFailure
+
+_PER_NODE = 2
+_SPARE = 64  # history, journal, logs, plots, and what starting a process takes for a moment
+_OPEN_FILES = Path("/dev/fd")
+_PR_SET_PDEATHSIG = 1
+_SHEBANG = "#!/usr/bin/env python3"
+
+
+def allow_open_files(nodes: int) -> None:
+    """Raise the process's own limit as far as so many nodes need.
+
+    Raises `RunFailure` when the system does not let it.
+    """
+    already = sum(1 for _ in _OPEN_FILES.iterdir()) if _OPEN_FILES.exists() else 0
+    needed = already + _PER_NODE * nodes + _SPARE
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        raise RunFailure(
+            f"{nodes} nodes need {needed} open files, and only {hard} are allowed."
+            f" Raise the limit (ulimit -n {needed}), or ask for fewer nodes."
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+
+
+def die_with_parent(signal: Signals) -> Callable[[], None] | None:
+    """What a child runs between fork and exec: the kernel sends it this signal when its parent ends.
+
+    It holds for the child only, not for the child's children, and for a program that execs another.
+    None where the system has no such thing: there the end of stdin has to do.
+    """
+    if not sys.platform.startswith("linux"):
+        return None
+    libc = ctypes.CDLL(None)  # loaded in the parent: after a fork only simple calls are safe
+    return lambda: libc.prctl(_PR_SET_PDEATHSIG, signal)
+
+
+def cannot_start(node: str, program: str, error: OSError) -> RunFailure:
+    """The report for an error of starting `program`."""
+    hint = _hint(program, error)
+    return RunFailure(f"Node {node} cannot be started: {program}: {error.strerror}. {hint}")
+
+
+def _hint(program: str, error: OSError) -> str:
+    interpreter = _interpreter(program)
+    missing = interpreter and not os.access(interpreter, os.X_OK)
+    match error.errno:
+        case errno.ENOEXEC:
+            return f"A script needs a first line such as {_SHEBANG}."
+        case errno.ENOENT if missing and Path(program).exists():
+            return f"Its first line asks for {interpreter}, which is not there: try {_SHEBANG}."
+        case errno.EACCES if not os.access(program, os.X_OK):
+            return f"Make it executable: chmod +x {program}"
+        case errno.EACCES if missing:
+            return f"Its first line asks for {interpreter}, which is no program: try {_SHEBANG}."
+        case errno.EACCES:
+            return "Is it on a file system that is mounted noexec? Then copy it elsewhere."
+        case errno.EMFILE | errno.ENFILE:
+            return "Raise the limit of open files (ulimit -n 65536), or ask for fewer nodes."
+        case errno.EAGAIN | errno.ENOMEM:
+            return "The system has no room for another process: see ulimit -u, and free memory."
+    return "Check the path given with --bin."
+
+
+def _interpreter(program: str) -> str | None:
+    """What the first line of a script asks for."""
+    try:
+        with Path(program).open("rb") as file:
+            line = file.readline(256).decode(errors="replace")
+    except OSError:
+        return None
+    words = line.removeprefix("#!").split() if line.startswith("#!") else []
+    return words[0] if words else None
+
+
+@contextmanager
+def lenient_stdout() -> Iterator[None]:
+    """For as long as this lasts, nothing breaks because stdout does."""
+    lenient = _Lenient(sys.stdout)
+    try:
+        with redirect_stdout(cast(TextIO, lenient)):
+            yield
+    finally:
+        lenient.flush()
+
+
+class _Lenient:
+    """Passes everything on to a file. When it cannot be written (`| head`, a full disk), it leads to
+    nowhere from then on.
+    """
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def write(self, text: str) -> int:
+        """Write text, or lose it."""
+        try:
+            return self._file.write(text)
+        except OSError:
+            self._lead_nowhere()
+            return len(text)
+
+    def flush(self) -> None:
+        """Write what is buffered, or lose it."""
+        try:
+            self._file.flush()
+        except OSError:
+            self._lead_nowhere()
+
+    def _lead_nowhere(self) -> None:
+        # The descriptor itself: what is still in buffers goes the same way, also when Python ends.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self._file.fileno())
+        os.close(nowhere)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
