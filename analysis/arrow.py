@@ -1,4 +1,4 @@
-"""Python functions on Arrow tables in executors, without what PySpark says of pandas, which they do not use."""
+"""Python functions on Arrow tables in executors, without PySpark's warning about pandas."""
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -25,5 +25,5 @@ def map_groups(
     """`groups.applyInArrow`: each group, whole, through `function`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
-        # PySpark takes the hints of a `partial` amiss; a plain function has none to look at.
+        # PySpark inspects type hints, and fails on those of a `partial`. A lambda has none.
         return groups.applyInArrow(lambda table: function(table), schema)  # noqa: PLW0108

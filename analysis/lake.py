@@ -107,7 +107,8 @@ class Lake:
 
     def _current(self, spark: SparkSession) -> dict[str, tuple[Held, str]]:
         """By name, each run with the version of its latest commit."""
-        files, current = Files(spark), {}
+        files = Files(spark)
+        current: dict[str, tuple[Held, str]] = {}
         for file in files.names(self._at(COMMITS)):
             if file.endswith(".json") and not file.startswith("."):
                 commit = json.loads(files.read_text(self._at(COMMITS, file)))

@@ -1,4 +1,4 @@
-"""One way to start Spark: quick and quiet on one machine, unchanged defaults on a cluster."""
+"""One way to start Spark: quick and quiet on one machine, with a cluster's own defaults on a cluster."""
 
 import atexit
 import os
@@ -9,7 +9,6 @@ import warnings
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 
 from pyspark.errors import PySparkException
@@ -17,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from analysis.errors import AnalysisError
 
-# Spark writes a method for each stage, and Java only interprets methods as long as those of wide rows.
+# Spark generates a method for each stage. For wide rows it is so long that Java would only interpret it.
 LONG_METHODS = "-XX:-DontCompileHugeMethods"
 COMMON = {
     "spark.ui.enabled": "false",
@@ -26,7 +25,7 @@ COMMON = {
     "spark.sql.catalogImplementation": "in-memory",  # no Hive: nothing is kept but Parquet files
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.compression.codec": "zstd",
-    # Else a frame that turns out to be empty is cut out of the plan with the observations on it.
+    # This rule removes a frame that turns out to be empty from the plan, with the observations on it.
     "spark.sql.adaptive.optimizer.excludedRules": (
         "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation"
     ),
@@ -41,9 +40,15 @@ LOCAL = {
     "spark.shuffle.compress": "false",
 }
 
-SHIPPED = ("analysis", "pages", "plots", "runs", "bench", "workloads")
+ROOT = Path(__file__).resolve().parent.parent
+NOT_SHIPPED = {
+    "commands",
+    "leaderless",
+    "simulation",
+    "specs",
+}  # see docs/adr/0006: `analysis` imports none
 
-# For jobs of seconds: they end before the optimising compiler pays, and it takes half the CPU time.
+# For jobs of seconds: the optimising compiler would take half of their CPU time, and pay off too late.
 BRIEF = {
     "spark.driver.extraJavaOptions": f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {LONG_METHODS}"
 }
@@ -67,9 +72,9 @@ def session(master: str, *, brief: bool = False) -> Iterator[SparkSession]:
 
 
 def start(master: str, *, brief: bool = False) -> SparkSession:
-    """As `session`, for callers that stop it themselves."""
+    """A session like that of `session`, which the caller stops."""
     _require_java()
-    # It imports pandas wherever Python meets Arrow, and we use no more of it than that.
+    # PySpark imports pandas wherever it uses Arrow. This program uses no more of pandas than that.
     warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
     local = master.startswith("local")
     settings = COMMON | (LOCAL if local else {}) | (BRIEF if local and brief else {})
@@ -100,10 +105,10 @@ def _require_java() -> None:
 
 @contextmanager
 def _quiet_start() -> Iterator[Path]:
-    """Sends the standard error of the starting Java process to a file, which it keeps as its own.
+    """Redirect the standard error of the Java process that starts to a file, and yield the file.
 
-    Java and Spark greet every start with lines about logging defaults and incubator modules that no
-    setting turns off. What goes wrong later reaches Python as an exception.
+    Java and Spark print lines about logging defaults and incubator modules at every start, and no setting
+    turns them off. Later errors reach Python as exceptions.
     """
     with tempfile.NamedTemporaryFile(prefix="spark-", suffix=".log", delete=False) as log:
         saved = os.dup(2)
@@ -122,9 +127,9 @@ def _start_failure(master: str, java_log: Path) -> str:
 
 
 def _ship_packages(spark: SparkSession) -> None:
-    """Sends the packages to the executors, so that they need no shared file system to import them."""
+    """Send the packages to the executors, so that they need no shared file system to import them."""
     folder = Path(tempfile.mkdtemp(prefix="spark-packages-"))
-    # Executors fetch the archive when they first need it, so it must live as long as this process.
+    # Executors fetch the archive when they first need it, so it exists as long as this process.
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     spark.sparkContext.addPyFile(str(pack(folder)))
 
@@ -133,14 +138,13 @@ def pack(folder: Path) -> Path:
     """An archive of the packages that run in executors, made in `folder`."""
     archive = folder / "packages.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as zipped:
-        for package in map(_folder_of, SHIPPED):
-            for source in sorted(package.rglob("*.py")):
-                zipped.write(source, source.relative_to(package.parent))
+        for package in shipped():
+            for source in sorted((ROOT / package).rglob("*.py")):
+                zipped.write(source, source.relative_to(ROOT))
     return archive
 
 
-def _folder_of(package: str) -> Path:
-    found = find_spec(package)
-    assert found, "it stands beside this one"
-    assert found.submodule_search_locations, "it is a package"
-    return Path(found.submodule_search_locations[0])
+def shipped() -> list[str]:
+    """The packages that executors import: `analysis`, and those beside it that it may import."""
+    packages = {init.parent.name for init in ROOT.glob("*/__init__.py")}
+    return sorted(packages - NOT_SHIPPED)

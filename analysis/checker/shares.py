@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from analysis.arrow import map_groups
@@ -53,7 +53,7 @@ def shown(cases: DataFrame) -> DataFrame:
     return cases.withColumn("place", place).filter(F.col("place") <= limit)
 
 
-def _by_type(numbers: Mapping[str, int]) -> Any:
+def _by_type(numbers: Mapping[str, int]) -> Column:
     return F.create_map(*(F.lit(x) for pair in numbers.items() for x in pair))[F.col("type")]
 
 

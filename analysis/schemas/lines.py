@@ -6,6 +6,7 @@ ten times as long. A line that does not fit ends up whole in `CORRUPT`.
 """
 
 from pyspark.sql.types import (
+    DataType,
     LongType,
     StringType,
     StructField,
@@ -16,7 +17,7 @@ from pyspark.sql.types import (
 CORRUPT = "_corrupt"
 
 
-def _struct(**fields: object) -> StructType:
+def _struct(**fields: DataType) -> StructType:
     return StructType([StructField(name, type_) for name, type_ in fields.items()])
 
 

@@ -14,11 +14,11 @@ The last word is the type of the completion, ok by default. Every line takes a m
 """
 
 from collections.abc import Iterator
+from typing import Any, cast, get_args
 
-from runs.history import Op
+from runs.history import Op, OpType
 from runs.keyword import Keyword
 
-TYPES = ("ok", "fail", "info", "invoke")
 TICK_NS = 1_000_000
 
 
@@ -31,17 +31,20 @@ def history(text: str) -> list[Op]:
         for kind, process, f, args in _events(words, pending) if words else ():
             tells = kind == "ok" or (kind != "invoke" and any("@" in arg for arg in args))
             value = _value(f, args) if tells else _asked(f, args)
-            extra = {Keyword("seek-to-beginning?"): True} if "rewind" in args else {}
+            extra: dict[str, Any] = (
+                {Keyword("seek-to-beginning?"): True} if "rewind" in args else {}
+            )
             time_ns = (len(ops) + 1) * TICK_NS
             ops.append(Op(len(ops), time_ns, kind, process, Keyword(f), value, extra))
     return ops
 
 
-def _events(words: list[str], pending: set[int]) -> Iterator[tuple[str, int, str, list[str]]]:
+def _events(words: list[str], pending: set[int]) -> Iterator[tuple[OpType, int, str, list[str]]]:
     """The invocation, unless the process has one pending, and the completion, if there is one."""
     name, f, *args = words
     process = int(name)
-    kind = args.pop() if args and args[-1] in TYPES else "info" if f == "crash" else "ok"
+    ending = args.pop() if args and args[-1] in get_args(OpType) else None
+    kind = cast(OpType, ending or ("info" if f == "crash" else "ok"))
     if process not in pending:
         pending.add(process)
         yield "invoke", process, f, args
@@ -63,7 +66,7 @@ def _value(f: str, args: list[str]) -> object:
         return None
     if f == "assign":
         return [arg for arg in args if arg != "rewind"]
-    mops: list[list[object]] = []
+    mops: list[list[Any]] = []
     for arg in args:
         key, _, messages = arg.lstrip("<>").partition("=")
         pairs = [_pair(message) for message in messages.split(",") if message]

@@ -4,7 +4,7 @@ from random import Random
 
 from hypothesis import strategies as st
 
-from runs.history import Op
+from runs.history import Op, OpType
 from runs.keyword import Keyword
 
 TICK_NS = 1_000_000
@@ -41,7 +41,7 @@ class CorrectLog:
         key, log = self._log()
         message = len(log) + 1
         offset = (log[-1][0] + self.random.choice([1, 1, 5])) if log else 0
-        outcome = self.random.choice(["ok", "ok", "ok", "info", "fail"])
+        outcome: OpType = self.random.choice(["ok", "ok", "ok", "info", "fail"])
         if outcome == "ok" or (outcome == "info" and self.random.random() < 0.5):
             log.append((offset, message))
         value = [offset, message] if outcome == "ok" else message
@@ -80,8 +80,9 @@ class CorrectLog:
         key = self.random.choice(self.keys)
         return key, self.log[key]
 
-    def _op(self, worker: int, outcome: str, f: str, asked: object, value: object) -> None:
-        for kind, each in (("invoke", asked), (outcome, value)):
+    def _op(self, worker: int, outcome: OpType, f: str, asked: object, value: object) -> None:
+        lines: tuple[tuple[OpType, object], ...] = (("invoke", asked), (outcome, value))
+        for kind, each in lines:
             time_ns = len(self.ops) * TICK_NS
             process = self.processes[worker]
             self.ops.append(Op(len(self.ops), time_ns, kind, process, Keyword(f), each))
