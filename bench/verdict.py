@@ -1,6 +1,7 @@
-"""A verdict for people: each anomaly in a sentence, and the few operations that show it."""
+"""A verdict for people: what went wrong in a sentence, the few operations that show it, and a last line."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -8,12 +9,76 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from bench.checkers import Result
+from bench.circumstances import with_circumstances
+from bench.failure import RunFailure
+from bench.run import Outcome
 from runs import edn
 from runs.history import Op
-from workloads.interface import Finding
+from runs.keyword import Keyword
+from workloads.interface import Finding, Workload
 
+EXIT_VALID, EXIT_INVALID, EXIT_UNKNOWN, EXIT_CRASHED = 0, 1, 2, 255
 _VALUE_WIDTH = 160
 _NS = 1e9
+
+
+def print_verdict(
+    console: Console, run_dir: Path, results: Result, outcome: Outcome, workload: Workload
+) -> None:
+    """Print the verdict for a person, ending with one line that says it all and where the rest is."""
+    judged = results[Keyword("workload")]
+    # A checker that broke has an error to tell instead of findings.
+    explain = None if "error" in judged else workload.explain
+    findings = explain(judged, outcome.history) if explain else []
+    render(results, with_circumstances(findings, outcome.history), console)
+    if outcome.failure:
+        console.print()
+        print_failure(console, outcome.failure)
+    console.print(f"\n{_figures(results)}", highlight=False, soft_wrap=True)
+    console.print(_last_line(results, outcome.failure), highlight=False)
+    console.print(f"Results: {run_dir}", highlight=False, soft_wrap=True)
+
+
+def print_failure(console: Console, failure: RunFailure) -> None:
+    """Print why a run ended early."""
+    console.print(_headline(failure), style="bold red")
+    console.print(str(failure), markup=False, highlight=False, soft_wrap=True)
+
+
+def exit_status(results: Result, failure: RunFailure | None) -> int:
+    """As the real tool's: 0 valid, 1 invalid, 2 unknown, 255 when the run could not be finished."""
+    if failure and not failure.interrupted:
+        return EXIT_CRASHED
+    verdict = results[Keyword("valid?")]
+    return {True: EXIT_VALID, False: EXIT_INVALID}.get(verdict, EXIT_UNKNOWN)
+
+
+def _headline(failure: RunFailure) -> str:
+    return "Stopped early" if failure.interrupted else "The run could not be finished"
+
+
+def _figures(results: Result) -> str:
+    """What a run did and cost, in one line."""
+    stats, net = results[Keyword("stats")], results[Keyword("net")]
+    crashes = stats["by-f"].get("crash", {}).get("count", 0)
+    parts = [
+        f"{stats['count'] - crashes} operations",
+        f"{stats['fail-count']} failed",
+        f"{stats['info-count'] - crashes} of unknown outcome",
+        f"{crashes} client crashes" if crashes else "",
+        f"{net['servers'].get('msgs-per-op', 0.0):.2f} server messages an operation",
+    ]
+    return ", ".join(filter(None, parts))
+
+
+def _last_line(results: Result, failure: RunFailure | None) -> str:
+    verdict = results[Keyword("valid?")]
+    if verdict is False:
+        return "✘ INVALID: the history shows anomalies that this workload does not allow."
+    if failure or verdict is not True:
+        return "? UNKNOWN: nothing wrong was found, but not everything could be checked."
+    return "✔ VALID: no anomaly found."
 
 
 def render(

@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 
 import workloads
-from bench import engine, judge
+from bench import engine
 from bench.failure import RunFailure, unwritable
 from bench.options import EMBEDDED, JEPSEN
 from bench.sweep import axes, definition, machine, session, table, work
@@ -20,6 +20,7 @@ from bench.sweep.axes import Value
 from bench.sweep.definition import Sweep
 from bench.sweep.index import CRASHED, Index, Row
 from bench.sweep.runner import Job
+from bench.verdict import print_failure
 from commands.test import check_workload
 
 _FILE_WIDTH = 160
@@ -135,7 +136,7 @@ def _run(
         for line in table.findings(planned, rows):
             console.print(line, markup=False, highlight=False, soft_wrap=True)
     if stopped:
-        judge.tell_failure(console, stopped)
+        print_failure(console, stopped)
     console.print(f"Index: {index.path}", markup=False, highlight=False, soft_wrap=True)
     return EXIT_CRASHED if stopped else exit_status(rows.values())
 

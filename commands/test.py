@@ -14,17 +14,17 @@ import click
 from rich.console import Console
 
 import workloads
-from bench import engine, judge, options
+from bench import engine, options, run_files, verdict
+from bench.checkers import judge
 from bench.failure import RunFailure, unwritable
 from bench.hosts import OnFailure, OnLine
 from bench.loop import RealLoop
 from bench.options import TestOptions, test_flags
 from bench.processes import ProcessHosts
-from bench.progress import Progress
 from bench.run import Outcome, Run
 from bench.store import NODE_LOGS, create_run_dir, utc_now
 from bench.system import allow_open_files
-from commands.cpu import CpuMeter
+from bench.watchers import CpuMeter, Progress
 from runs.journal import FILE_NAME
 from runs.writing import LineFile
 
@@ -85,12 +85,12 @@ def check_workload(name: str) -> None:
 def run_test(chosen: TestOptions, console: Console) -> int:
     """One test with these options, from its folder to its verdict. Returns the exit status."""
     started = utc_now()
-    test_json = judge.describe_test(chosen, started)
+    test_json = run_files.describe_test(chosen, started)
     progress = Progress(console)
     try:
         allow_open_files(len(chosen.nodes))
         run_dir = create_run_dir(Path(chosen.store), chosen.workload, started)
-        judge.write_json(run_dir / "test.json", test_json)
+        run_files.write_json(run_dir / "test.json", test_json)
         run, outcome, node_cpu_s = _perform(chosen, run_dir, progress)
         test_json |= {"history_origin_ns": outcome.history_origin_ns, "node_cpu_s": node_cpu_s}
         with _interruptible():
@@ -104,11 +104,11 @@ def run_test(chosen: TestOptions, console: Console) -> int:
                 outcome=outcome,
             )
     except RunFailure as failure:
-        judge.tell_failure(console, failure)
-        return judge.EXIT_CRASHED
+        verdict.print_failure(console, failure)
+        return verdict.EXIT_CRASHED
     except OSError as error:
-        judge.tell_failure(console, unwritable("The run", error))
-        return judge.EXIT_CRASHED
+        verdict.print_failure(console, unwritable("The run", error))
+        return verdict.EXIT_CRASHED
     finally:
         progress.close()
 
@@ -127,10 +127,10 @@ def _judge(
     unkept: RunFailure | None = None
     progress.phase("judging the history")
     try:
-        results = judge.judge(outcome, chosen, run.workload)
+        results = judge(outcome, chosen, run.workload)
         try:
-            judge.write_json(run_dir / "test.json", test_json)
-            judge.write(run_dir, outcome, results)
+            run_files.write_json(run_dir / "test.json", test_json)
+            run_files.write_results(run_dir, outcome, results)
         except OSError as error:
             unkept = unwritable(f"What belongs to this verdict, in {run_dir},", error)
     except KeyboardInterrupt:
@@ -141,13 +141,13 @@ def _judge(
         ) from None
     if outcome.history and not unkept:
         progress.phase("drawing")
-        judge.draw(console, run_dir, outcome.history, test_json)
+        run_files.draw(console, run_dir, outcome.history, test_json)
     progress.close()
-    judge.tell(console, run_dir, results, outcome, run.workload)
+    verdict.print_verdict(console, run_dir, results, outcome, run.workload)
     if unkept:
-        judge.tell_failure(console, unkept)
-        return judge.EXIT_CRASHED
-    return judge.exit_status(results, outcome.failure)
+        verdict.print_failure(console, unkept)
+        return verdict.EXIT_CRASHED
+    return verdict.exit_status(results, outcome.failure)
 
 
 @contextmanager

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import judge
+from bench import run_files
+from bench.checkers import judge
 from bench.failure import RunFailure
 from bench.run import Outcome
 from bench.store import utc_now
@@ -23,7 +24,7 @@ def simulate_into(run_dir: Path, scenario: Scenario, console: Console) -> Report
     """As `simulate`, and leave history, journal, results and pictures in `run_dir`."""
     run_dir.mkdir(parents=True, exist_ok=True)
     options = replace(scenario.bench_options, store=str(run_dir.parent))
-    test = judge.describe_test(options, utc_now())
+    test = run_files.describe_test(options, utc_now())
     test |= {"engine": "simulation", "scenario": scenario.options()}
     with collected_quietly():
         world = World(
@@ -33,13 +34,13 @@ def simulate_into(run_dir: Path, scenario: Scenario, console: Console) -> Report
         )
         report = judged(world)
     test["history_origin_ns"] = world.recorder.origin_ns
-    judge.write_json(run_dir / "test.json", test)
+    run_files.write_json(run_dir / "test.json", test)
     broken = RunFailure("\n".join(f"{each.name}: {each.text}" for each in report.failures))
     failure = broken if report.failures else None
     outcome = Outcome(report.history, world.network, failure, world.recorder.origin_ns)
-    judge.write(run_dir, outcome, judge.judge(outcome, options, world.workload))
+    run_files.write_results(run_dir, outcome, judge(outcome, options, world.workload))
     if report.history:
-        judge.draw(console, run_dir, report.history, test)
+        run_files.draw(console, run_dir, report.history, test)
     return report
 
 

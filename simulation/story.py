@@ -14,7 +14,7 @@ import orjson
 from runs.history import NEMESIS, Op, completions
 from simulation.judge import Report
 from simulation.world import World
-from workloads.kafka.smaller import anomalies, smallest
+from workloads.kafka.shrink import anomalies, smallest
 
 Event = dict[str, Any]  # a line of the journal
 MESSAGES_SHOWN = 40

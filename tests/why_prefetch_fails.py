@@ -14,7 +14,7 @@ from plots.lamport import lamport_svg
 from runs.history import Op
 from simulation.nodes import StrategyMaker, new_session
 from tests.virtual import VirtualRun
-from workloads.kafka.smaller import smallest
+from workloads.kafka.shrink import smallest
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "why-prefetch-fails.md"
 PICTURE = DOCUMENT.parent / "images" / "why-prefetch-fails.svg"

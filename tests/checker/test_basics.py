@@ -8,9 +8,15 @@ from types import SimpleNamespace
 import orjson
 import pytest
 
-from bench.checkers import check_all, worst
-from bench.checkers.basics import availability, exceptions, single, stats
-from bench.checkers.net import net_statistics
+from bench.checkers import (
+    availability,
+    check_all,
+    exceptions,
+    net_statistics,
+    single,
+    stats,
+    worst,
+)
 from bench.net import Traffic
 from runs import edn
 from runs.history import Op, read_history

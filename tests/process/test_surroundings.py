@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from bench import judge, store
+from bench import checkers, store
 from bench.options import TestOptions
 from commands import check as check_command
 from commands import test as test_command
@@ -208,7 +208,7 @@ def test_stopped_while_judging_it_says_how_to_judge_later(bench, monkeypatch, ca
 
     chosen = options(bench, workload="kafka", bin=str(NODES / "kafka_lin_kv.py"))
     with monkeypatch.context() as patched:
-        patched.setattr(judge, "check_all", stopped)
+        patched.setattr(checkers, "check_all", stopped)
         status = test_command.run_test(chosen, Console(width=1000))
     said = capsys.readouterr().out
     assert status == 255

@@ -12,7 +12,7 @@ from runs.history import Op
 from tests.checker.history_language import history
 from tests.why_prefetch_fails import DOCUMENT, PICTURE, first_caught, picture, run_on_bench, told
 from workloads.kafka.checker import check
-from workloads.kafka.smaller import smallest
+from workloads.kafka.shrink import smallest
 
 
 @pytest.fixture(scope="module")

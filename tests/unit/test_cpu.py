@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from commands.cpu import CpuMeter
+from bench.watchers import CpuMeter
 
 pytestmark = pytest.mark.skipif(
     not sys.platform.startswith("linux"), reason="these clocks are Linux's"

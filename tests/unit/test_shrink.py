@@ -4,7 +4,7 @@ import pytest
 
 from tests.checker.history_language import history
 from workloads.kafka.checker import check
-from workloads.kafka.smaller import smallest
+from workloads.kafka.shrink import smallest
 from workloads.shrink import shrink
 
 

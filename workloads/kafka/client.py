@@ -3,15 +3,25 @@
 `assign` keeps the position of keys it already had, otherwise takes the committed offset, otherwise
 0. `poll` sends its positions, moves each behind the highest offset returned, and when it got
 anything commits the highest polled offset of each key. A definite error to the commit makes the
-whole poll fail after the positions have moved on, as in the original. [facts: Maelstrom's
-workload/kafka.clj]
+whole poll fail after the positions have moved on, as in the original. A reply that breaks the protocol
+(a missing, mistyped or unknown field) raises `MalformedReply`. [facts: Maelstrom's workload/kafka.clj]
 """
 
 from typing import Any
 
 from runs.history import Op
-from workloads.interface import Body, CrashClient, Rpc, Steps
-from workloads.kafka import replies
+from runs.keyword import Keyword
+from workloads.interface import Body, CrashClient, MalformedReply, Rpc, Steps
+
+SEND, POLL = Keyword("send"), Keyword("poll")
+
+_ENVELOPE = frozenset(("type", "in_reply_to", "msg_id"))
+_EXPECTED = {
+    "send_ok": '{"type": "send_ok", "offset": 3}',
+    "poll_ok": '{"type": "poll_ok", "msgs": {"k1": [[3, "a message"], [4, "the next"]]}}',
+    "commit_offsets_ok": '{"type": "commit_offsets_ok"}',
+    "list_committed_offsets_ok": '{"type": "list_committed_offsets_ok", "offsets": {"k1": 3}}',
+}
 
 
 class KafkaClient:
@@ -37,12 +47,12 @@ class KafkaClient:
         name, key, message = micro_op
         request = {"type": "send", "key": key, "msg": message}
         reply = yield self._rpc(request)
-        return [[name, key, [replies.send_ok(request, reply), message]]]
+        return [[name, key, [send_ok(request, reply), message]]]
 
     def _poll(self) -> Steps:
         request: Body = {"type": "poll", "offsets": self._positions}
         reply = yield self._rpc(request)
-        messages = replies.poll_ok(request, reply)
+        messages = poll_ok(request, reply)
         # What a request holds must not change while it is on its way: positions are replaced.
         polled: dict[str, int] = {}
         positions = dict(self._positions)
@@ -54,8 +64,8 @@ class KafkaClient:
         self._positions = positions
         if polled:
             request = {"type": "commit_offsets", "offsets": polled}
-            replies.commit_offsets_ok(request, (yield self._rpc(request)))
-        return [[replies.POLL, messages]]
+            commit_offsets_ok(request, (yield self._rpc(request)))
+        return [[POLL, messages]]
 
     def _assign(self, op: Op) -> Steps:
         keys: list[str] = op.value
@@ -64,7 +74,7 @@ class KafkaClient:
             return op.value
         request: Body = {"type": "list_committed_offsets", "keys": keys}
         reply = yield self._rpc(request)
-        committed = replies.list_committed_offsets_ok(request, reply)
+        committed = list_committed_offsets_ok(request, reply)
         known = self._positions
         self._positions = {key: known.get(key, committed.get(key, 0)) for key in keys}
         return op.value
@@ -76,3 +86,56 @@ class KafkaClient:
 def _crash() -> Steps:
     raise CrashClient
     yield  # makes this a generator, like the others
+
+
+def send_ok(request: Body, reply: Body) -> int:
+    """The offset of the message."""
+    _check_fields("send_ok", "offset", request, reply)
+    offset = reply["offset"]
+    if type(offset) is not int:
+        raise _malformed("send_ok", request, reply, f"`offset` must be an integer, not {offset!r}")
+    return offset
+
+
+def poll_ok(request: Body, reply: Body) -> dict[str, list[list[Any]]]:
+    """Key -> [[offset, message], ...]."""
+    _check_fields("poll_ok", "msgs", request, reply)
+    messages = reply["msgs"]
+    if type(messages) is not dict:
+        raise _malformed("poll_ok", request, reply, "`msgs` must be an object, key to pairs")
+    for key, pairs in messages.items():
+        if type(pairs) is not list:
+            raise _malformed("poll_ok", request, reply, f"the pairs of key {key!r} are no list")
+        for pair in pairs:
+            if type(pair) is not list or len(pair) != 2 or type(pair[0]) is not int:
+                why = f"key {key!r} has {pair!r:.200} where [offset, message] should be"
+                raise _malformed("poll_ok", request, reply, why)
+    return messages
+
+
+def commit_offsets_ok(request: Body, reply: Body) -> None:
+    """Nothing but the acknowledgement."""
+    _check_fields("commit_offsets_ok", None, request, reply)
+
+
+def list_committed_offsets_ok(request: Body, reply: Body) -> dict[str, int]:
+    """Key -> committed offset; keys without one are left out."""
+    _check_fields("list_committed_offsets_ok", "offsets", request, reply)
+    offsets = reply["offsets"]
+    if type(offsets) is not dict or any(type(each) is not int for each in offsets.values()):
+        why = "`offsets` must be an object, key to integer"
+        raise _malformed("list_committed_offsets_ok", request, reply, why)
+    return offsets
+
+
+def _check_fields(kind: str, field: str | None, request: Body, reply: Body) -> None:
+    if reply.get("type") != kind:
+        raise _malformed(kind, request, reply, f"`type` must be {kind}, not {reply.get('type')!r}")
+    if field is not None and field not in reply:
+        raise _malformed(kind, request, reply, f"the field `{field}` is missing")
+    if unknown := reply.keys() - _ENVELOPE - {field}:
+        raise _malformed(kind, request, reply, f"unknown fields: {', '.join(sorted(unknown))}")
+
+
+def _malformed(kind: str, request: Body, reply: Body, why: str) -> MalformedReply:
+    return MalformedReply(request, reply, _EXPECTED[kind], why)

@@ -19,7 +19,7 @@ from typing import Any
 from runs.history import Op
 from runs.keyword import Keyword, keywords
 from workloads.interface import Draft, Wait
-from workloads.kafka.replies import POLL, SEND
+from workloads.kafka.client import POLL, SEND
 
 ASSIGN_PROBABILITY = 1 / 64
 UNSEEN_PROBABILITY = 1 / 3

@@ -1,0 +1,80 @@
+"""The files that a run leaves beside its history: test.json, results, history.edn, plots and diagrams."""
+
+import json
+import platform
+import sys
+from collections.abc import Mapping
+from datetime import datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from bench.checkers import Result
+from bench.options import TestOptions
+from bench.run import Outcome
+from runs import edn
+from runs.history import Op, edn_line
+from runs.journal import FILE_NAME, compress_if_large
+from runs.writing import write_whole
+
+_VERSIONED = ("leaderless", "orjson", "click", "rich", "matplotlib")
+
+
+def describe_test(options: TestOptions, started: datetime) -> dict[str, Any]:
+    """The content of test.json: every option, the seed among them, versions, and the command line."""
+    versions = {name: _version(name) for name in _VERSIONED}
+    return options.as_dict() | {
+        "engine": "embedded",
+        "started": started.isoformat(timespec="milliseconds"),
+        "argv": sys.argv[1:],
+        "versions": {"python": platform.python_version(), **versions},
+    }
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def write_results(run_dir: Path, outcome: Outcome, results: Result) -> None:
+    """Write history.edn, results.edn and results.json (`OSError` when the disk is full)."""
+    write_json(run_dir / "results.json", results)
+    write_whole(run_dir / "results.edn", [edn.dumps(results, pretty=True), "\n"])
+    write_whole(run_dir / "history.edn", (edn_line(op) + "\n" for op in outcome.history))
+    compress_if_large(run_dir / FILE_NAME)
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write JSON for people: indented, anything foreign as text."""
+    write_whole(path, [json.dumps(content, indent=2, default=_plain), "\n"])
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, set | frozenset):
+        return sorted(value, key=str)
+    if isinstance(value, Op):
+        return {"index": value.index, "time": value.time, "type": value.type} | {
+            "process": value.process,
+            "f": value.f,
+            "value": value.value,
+            **value.extra,
+        }
+    return str(value)
+
+
+def draw(console: Console, run_dir: Path, history: list[Op], test: Mapping[str, Any]) -> None:
+    """Draw plots and diagrams. A failure is reported and changes nothing else. Ctrl-C skips them."""
+    from plots import draw_all
+
+    try:
+        drawn = draw_all(run_dir, history, test)
+    except KeyboardInterrupt:
+        console.print("Drawing was interrupted.", style="yellow")
+        return
+    for name, artefact in drawn.items():
+        if isinstance(artefact, Exception):
+            console.print(f"{name} could not be drawn: {artefact}", style="yellow")
