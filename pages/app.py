@@ -10,7 +10,7 @@ from typing import Any
 from flask import Flask, Response, request, send_file
 from werkzeug.exceptions import HTTPException
 
-from pages import compare, listing, plots, render
+from pages import compare, listing, pictures, render
 from pages.folders import Folder
 from pages.library import Library
 from pages.logs import read_page
@@ -147,14 +147,14 @@ def _run_at(library: Library, folder: Any) -> Folder | None:
 def _compared(library: Library, both: list[Folder]) -> dict[str, Any]:
     facts = library.facts(both[0]), library.facts(both[1])
     figures = library.figures(both[0]), library.figures(both[1])
-    frame = plots.frame(figures, width_inches=6)
+    frame = pictures.frame(figures, width_inches=6)
     return {
         "both": facts,
         "names": [each.name for each in facts],
         "options": compare.differing_options(facts[0].options, facts[1].options),
         "rows": compare.figure_rows(facts, figures),
         "types": compare.type_rows(figures),
-        "plots": [plots.latency_over_time(each, frame) for each in figures],
+        "plots": [pictures.latency_over_time(each, frame) for each in figures],
     }
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.errors import AnalysisError
-from pages import plots, render
+from pages import pictures, render
 from pages.cache import Cache
 from pages.figures import Figures
 from pages.folders import SWEEP_INDEX, Folder, Store, is_run
@@ -83,7 +83,7 @@ def _brief(library: Library, run: Folder) -> dict[str, Any]:
         "figures": figures,
         "findings": library.findings(run),
         "tiles": tiles(figures),
-        "latency": plots.latency_over_time(figures),
+        "latency": pictures.latency_over_time(figures),
     }
 
 

@@ -3,11 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-from pages import plots
+from pages import pictures
 from pages.facts import VERDICTS
 from pages.figures import Figures, disagreements
 from pages.folders import Folder
 from pages.library import Library
+from plots.style import LINKS
 
 TAIL_BYTES, TAIL_LINES = 8192, 15
 MAIN_OPERATIONS = ("send", "poll", "read", "write", "cas", "echo", "txn")
@@ -26,12 +27,12 @@ def run_values(library: Library, run: Folder, figures: Figures | None = None) ->
         "lamport": library.lamport(run),
         "disagreements": disagreements(facts.net, figures.network),
         "tiles": tiles(figures),
-        "links": plots.LINKS,
+        "links": LINKS,
         "plots": {
-            "latency": plots.latency_over_time(figures),
-            "throughput": plots.throughput(figures),
-            "types": plots.server_messages(figures),
-            "classes": plots.message_classes(figures),
+            "latency": pictures.latency_over_time(figures),
+            "throughput": pictures.throughput(figures),
+            "types": pictures.server_messages(figures),
+            "classes": pictures.message_classes(figures),
         },
         "logs": logs(run),
         "files": listing(run),

@@ -10,10 +10,11 @@ from typing import Any
 
 import orjson
 
-from pages import plots
+from pages import pictures
 from pages.facts import VERDICTS
 from pages.folders import SWEEP_INDEX
 from pages.render import NONE
+from plots.groups import dots
 
 # Column -> the figure of the index below it, and its decimals.
 FIGURES = {
@@ -148,7 +149,7 @@ def sweep_values(name: str, folder: Path) -> dict[str, Any]:
         "counts": [(verdict, counts[verdict]) for verdict in VERDICTS if verdict in counts],
         "run_count": len(entries),
         "pictures": {
-            picture: (unit, plots.dots(_dots(found, names, figure), unit))
+            picture: (unit, pictures.svg(dots(_dots(found, names, figure), unit)))
             for picture, (figure, unit) in _PICTURES.items()
         },
     }

@@ -11,14 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import click
-from matplotlib import rc_context
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from performance import records as of_sweep
 from performance.configurations import SLOPES, Slope
 from performance.records import Summaries, Summary, strategies_of, summarise
-from plots import style
+from plots.groups import Line, growth
 
 _PANELS = (
     (
@@ -68,49 +65,26 @@ def _number(value: Any) -> str:
 
 def draw(slope: Slope, strategies: Sequence[str], summaries: Summaries, path: Path) -> None:
     """Three panels over the same axis: messages, latency, CPU. A band shows lowest to highest."""
-    figure = Figure(figsize=(11, 3.4), layout="constrained")
-    figure.suptitle(slope.title, x=0.01, ha="left", fontsize=12, color=style.INK, weight="bold")
-    xs = sorted({x for strategy in strategies for x, _ in points(slope, strategy, summaries)})
-    panels: list[Axes] = list(figure.subplots(1, len(_PANELS)))
-    for axes, (title, lines) in zip(panels, _PANELS, strict=True):
-        colours = iter(style.SERIES_COLOURS * 2)
-        for strategy in strategies:
-            prefix = f"{strategy} " if len(strategies) > 1 else ""
-            measured = points(slope, strategy, summaries)
-            for name, figure_name in lines:
-                _line(axes, measured, figure_name, f"{prefix}{name}".strip(), next(colours))
-        _finish(axes, title, slope, xs)
-    # A fixed salt: the same figures give the same file.
-    with rc_context({"svg.hashsalt": slope.name}):
-        figure.savefig(path, metadata={"Date": None})
+    measured = {each: points(slope, each, summaries) for each in strategies}
+    panels = {
+        title: [
+            Line(_label(strategies, strategy, name), _values(measured[strategy], figure))
+            for strategy in strategies
+            for name, figure in lines
+        ]
+        for title, lines in _PANELS
+    }
+    xs = sorted({x for found in measured.values() for x, _ in found})
+    picture = growth(slope.title, panels, slope.label, None if slope.measured_x else xs)
+    path.write_text(picture.svg_document(), encoding="utf-8")
 
 
-def _line(axes: Axes, measured: Points, figure: str, label: str, colour: str) -> None:
-    shown = [(x, figures[figure]) for x, figures in measured if figure in figures]
-    if not shown:
-        return
-    xs = [x for x, _ in shown]
-    axes.plot(xs, [each.middle for _, each in shown], marker="o", ms=4, color=colour, label=label)
-    lows, highs = [each.low for _, each in shown], [each.high for _, each in shown]
-    axes.fill_between(xs, lows, highs, color=colour, alpha=0.15, lw=0)
+def _label(strategies: Sequence[str], strategy: str, name: str) -> str:
+    return f"{strategy} {name}".strip() if len(strategies) > 1 else name
 
 
-def _finish(axes: Axes, title: str, slope: Slope, xs: Sequence[float]) -> None:
-    axes.set_title(title, loc="left", fontsize=10, color=style.INK)
-    axes.set_xlabel(slope.label, color=style.INK)
-    axes.set_xscale("log")
-    if slope.measured_x is None:
-        axes.set_xticks(xs, [f"{x:,.0f}".replace(",", " ") for x in xs])
-        axes.minorticks_off()
-    axes.set_ylim(bottom=0)
-    axes.grid(color=style.GRID, lw=0.7)
-    axes.set_axisbelow(True)
-    axes.tick_params(colors=style.MUTED, labelsize=9, length=3)
-    for side, spine in axes.spines.items():
-        spine.set_visible(side in ("left", "bottom"))
-        spine.set_color(style.MUTED)
-    if len(axes.get_legend_handles_labels()[1]) > 1:
-        axes.legend(frameon=False, fontsize=9)
+def _values(measured: Points, figure: str) -> list[tuple[float, Summary]]:
+    return [(x, figures[figure]) for x, figures in measured if figure in figures]
 
 
 def rows(slope: Slope, strategies: Sequence[str], summaries: Summaries) -> list[list[str]]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from plots.template import render
+from plots.style import render
 
 Event = Mapping[str, Any]  # a line of the network journal
 
@@ -25,6 +25,11 @@ _NARROWEST = 760  # the legend must fit
 _LABEL_CHARACTERS, _FACT_CHARACTERS = 46, 18
 _FACTS = ("key", "msg", "offset", "offsets", "value", "from", "to", "code", "text", "msgs", "keys")
 _OMITTED = {"type", "msg_id", "in_reply_to"}
+_LINK_OF = {
+    "client": "client",
+    "node": "node-node",
+    "service": "node-store",
+}  # what a box is tinted as
 
 
 @dataclass(slots=True)
@@ -89,6 +94,7 @@ def lamport_svg(events: Sequence[Event], title: str, highlight: int | None = Non
             for name, x in positions.items()
         ],
         arrows=[_drawn(arrow, positions, start_ns, highlight) for arrow in arrows],
+        boxes=_LINK_OF,
         top=_TOP,
         width=max(width, _NARROWEST),
         height=height + 30,
@@ -165,7 +171,7 @@ def _kind(name: str) -> str:
 def _link(message: Mapping[str, Any]) -> str:
     """What a message's colour says: who talks to whom."""
     kinds = {_kind(message["src"]), _kind(message["dest"])}
-    return next((kind for kind in ("client", "service") if kind in kinds), "node")
+    return next((_LINK_OF[kind] for kind in ("client", "service") if kind in kinds), "node-node")
 
 
 def _drawn(

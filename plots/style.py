@@ -1,37 +1,144 @@
-"""One look for all pictures: colours that colour-blind readers can tell apart (Okabe & Ito)."""
+"""The one table of colours, and the templates that use it.
 
-INK = "#1f2933"
+What a colour means, it means in every picture: plots of a run, pages, notebooks, timelines, diagrams.
+Each colour of the table has a contrast of at least 3 on white and on the pages' dark ground [WCAG 1.4.11],
+so that one picture serves both. A surface that needs another strength asks `tint`. This is the only place
+of the project in which a colour of a fault, an outcome, a link, a strategy or a quantile is written.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+_BLUE, _RED, _AMBER, _ORANGE = "#2f83c5", "#d0452b", "#bd8500", "#d4772a"
+_GREEN, _PURPLE, _CYAN, _PINK = "#1d9a74", "#8a6fa8", "#2b98ba", "#d65b9d"
+_GREY, _BROWN, _INDIGO, _VIOLET = "#858b94", "#8f7452", "#5b78d6", "#b05bd6"
+
+INK = "#1f2933"  # text and axes; an inline SVG has the page's own colour instead
+PAPER = "#ffffff"
 MUTED = "#66727f"
 GRID = "#e4e8ec"
+EDGE = "#b8c1ca"  # of boxes, and of lifelines
+NEUTRAL = _GREY  # for what stands in the background
+ALARM = _RED
+MARKED = "#fff3b0"  # behind text that must not be overlooked
 
-TYPE_COLOURS = {"ok": "#0072b2", "fail": "#cc3311", "info": "#e69f00"}
-TYPE_MEANINGS = {"ok": "ok", "fail": "fail", "info": "info (outcome unknown)"}
-SERIES_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
-QUANTILE_COLOURS = ("#cc3311", "#e69f00", "#0072b2", "#0b3c5d")
-
-FAULT_COLOURS = {
-    "partition": "#e9dca0",
-    "kill": "#e9a4a0",
-    "pause": "#a0b1e9",
-    "loss": "#c9b8a4",
-    "duplicate": "#a9dcb9",
-    "slow": "#d8b4e6",
-    "store": "#9fdbe6",
-    "fence": "#f0bd8e",
+OUTCOMES = {"ok": _BLUE, "fail": _RED, "info": _AMBER, "open": _GREY}
+OUTCOME_MEANINGS = {
+    "ok": "ok",
+    "fail": "fail",
+    "info": "info (outcome unknown)",
+    "open": "open (never completed)",
 }
-OTHER_FAULT_COLOUR = "#d0d0d0"
-
-
-def fault_colour(name: str) -> str:
-    """The shade of a fault; the same in every picture (the first three as Jepsen's readers know them)."""
-    return FAULT_COLOURS.get(name, OTHER_FAULT_COLOUR)
-
-
-# Messages, by who talks to whom.
-LINK_COLOURS = {"client": "#0072b2", "node": "#b5651d", "service": "#009e73", "lost": "#cc3311"}
-LINK_MEANINGS = {
+FAULTS = {
+    "partition": _AMBER,
+    "kill": "#d0553f",
+    "pause": _INDIGO,
+    "loss": _VIOLET,
+    "duplicate": _PINK,
+    "slow": _CYAN,
+    "store": "#3f9a64",
+    "fence": _BROWN,
+}
+LINKS = {"node-store": _GREEN, "node-node": _ORANGE, "client": _BLUE}
+ARROWS = LINKS | {"lost": _RED}  # of a Lamport diagram
+ARROW_MEANINGS = {
     "client": "client and node",
-    "node": "node and node",
-    "service": "node and service",
+    "node-node": "node and node",
+    "node-store": "node and service",
     "lost": "lost",
 }
+CAUSES = {  # of server messages, in the order in which bars are stacked
+    "commit": _BLUE,
+    "conflict": _AMBER,
+    "refresh": _GREEN,
+    "hand-over": _PINK,
+    "retry": _CYAN,
+    "other": _GREY,
+}
+QUANTILES = {"p50": _BLUE, "p90": _GREEN, "p99": _ORANGE, "max": _GREY}
+STANDINGS = {"baseline": INK, "better": _BLUE, "worse": _ORANGE}  # of groups that are compared
+STRATEGIES = {
+    "leaderless": _BLUE,
+    "cas": _AMBER,
+    "prefetch-sealed": _GREEN,
+    "leader": _PURPLE,
+    "prefetch": _RED,
+}
+SERIES = (_BLUE, _AMBER, _GREEN, _PINK, _CYAN, _BROWN, _VIOLET, _GREY)  # of what has no meaning yet
+_OTHER_STRATEGIES = (_CYAN, _PINK, _GREY, _BROWN)
+
+# What no XML document may hold, not even escaped; nodes are free to send it.
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def fault_colour(kind: str) -> str:
+    """The colour of a kind of fault; grey for one that only Jepsen has."""
+    return FAULTS.get(kind, NEUTRAL)
+
+
+def tint(colour: str, strength: float) -> str:
+    """A colour of the table mixed with paper: 1 is the colour itself, 0 is white."""
+    pairs = zip(_channels(colour), _channels(PAPER), strict=True)
+    return "#" + "".join(f"{round(strength * a + (1 - strength) * b):02x}" for a, b in pairs)
+
+
+def _channels(colour: str) -> list[int]:
+    return [int(colour[at : at + 2], 16) for at in (1, 3, 5)]
+
+
+def strategies(names: Iterable[str]) -> list[str]:
+    """Names in the order in which they are shown: known strategies first, others after them."""
+    there = set(names)
+    known = [name for name in STRATEGIES if name in there]
+    return known + sorted(there - set(known), key=natural)
+
+
+def strategy_colours(names: Iterable[str]) -> dict[str, str]:
+    """A colour for each strategy; those of the table have theirs in every picture."""
+    others = [name for name in strategies(names) if name not in STRATEGIES]
+    return STRATEGIES | colours_of(others, palette=_OTHER_STRATEGIES)
+
+
+def colours_of(
+    names: Sequence[str],
+    known: Mapping[str, str] | None = None,
+    palette: Sequence[str] = SERIES,
+) -> dict[str, str]:
+    """A colour for each name: that of `known`, or the next of the palette; the same for the same names."""
+    free = [name for name in names if name not in (known or {})]
+    found = {name: palette[number % len(palette)] for number, name in enumerate(free)}
+    return {name: (known or {}).get(name) or found[name] for name in names}
+
+
+def natural(name: str) -> tuple[int, float, str]:
+    """A sort key: numbers by value, before words."""
+    try:
+        return 0, float(name), name
+    except ValueError:
+        return 1, 0.0, name
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def render(template: str, **values: Any) -> str:
+    """Fill in a template beside this module; everything that comes from a run is escaped.
+
+    The template sees this module's tables as `style`.
+    """
+    tables = {name: value for name, value in globals().items() if name.isupper() or name == "tint"}
+    text = _environment().get_template(template).render(style=tables, **values)
+    return _FORBIDDEN.sub("\ufffd", text)

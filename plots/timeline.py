@@ -12,13 +12,13 @@ from typing import Any
 
 from plots import style
 from plots.spans import Span, spans
-from plots.template import render
 from runs.faults.injections import injections
 from runs.history import NEMESIS, Op
 
 FIRST_OPERATIONS = 1000
 _TICK_ROWS = 25
 _LABEL_CHARACTERS = 60
+_BAND = 0.3  # strength of a fault's colour behind the bars
 _MARKS = {"ok": "✓", "fail": "✗", "info": "?"}
 
 
@@ -37,7 +37,7 @@ def timeline_html(
     shown = _beginning(history, limit)
     rows = {id(op): row for row, op in enumerate(shown)}
     columns = _columns(shown, concurrency)
-    return render(
+    return style.render(
         "timeline.html.j2",
         name=name,
         bars=[_bar(span, rows, columns, len(shown)) for span in spans(shown)],
@@ -49,7 +49,7 @@ def timeline_html(
         shown=min(limit, total),
         total=total,
         marks=_MARKS,
-        meanings=style.TYPE_MEANINGS,
+        meanings={type_: style.OUTCOME_MEANINGS[type_] for type_ in _MARKS},
     )
 
 
@@ -140,7 +140,7 @@ def _bands(shown: Sequence[Op]) -> Iterator[dict[str, Any]]:
         yield {
             "name": each.fault,
             "text": each.text,
-            "colour": style.fault_colour(each.fault),
+            "colour": style.tint(style.fault_colour(each.fault), _BAND),
             "row": inside[0],
             "rows": inside[-1] - inside[0] + 1,
         }

@@ -1,6 +1,6 @@
 """Notebooks, and the call that each begins with: `tables = analysis.notebooks.open_lake()`.
 
-A notebook holds no logic: figures come from `analysis.metrics`, pictures from `analysis.plots`,
+A notebook holds no logic: figures come from `analysis.metrics`, pictures from `plots`,
 sentences from `analysis.notebooks.answers`. Which lake it reads is its only parameter.
 """
 

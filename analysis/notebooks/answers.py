@@ -6,9 +6,9 @@ not hold is said, not left out.
 
 import pandas as pd
 
-from analysis.colours import strategies as strategies_of
 from analysis.metrics.comparison import LESS, MORE, TOO_FEW
 from analysis.metrics.windows import CALM
+from plots.style import strategies as strategies_of
 
 OWN = "leaderless"
 _NONE = "none"

@@ -5,7 +5,7 @@ import re
 import pandas as pd
 from IPython.display import display
 
-from analysis.plots import Picture
+from plots.picture import Picture
 
 _SECONDS = {"started", "ended", "watched", "recovery", "window_start", "sent", "first_polled"}
 _MOST_ROWS = 40

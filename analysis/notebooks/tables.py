@@ -6,14 +6,14 @@ from pyspark.sql import functions as F
 
 from analysis.metrics.availability import availability
 from analysis.metrics.causes import message_causes
-from analysis.metrics.comparison import comparison, means
+from analysis.metrics.comparison import LESS, MORE, TOO_FEW, comparison, means
 from analysis.metrics.curves import latency_curves
 from analysis.metrics.fairness import node_fairness
 from analysis.metrics.latency import latency_quantiles
 from analysis.metrics.network import messages_by_type
 from analysis.metrics.offsets import offset_order, offset_times, with_late
-from analysis.metrics.recovery import recovery_times
-from analysis.metrics.runs import run_figures
+from analysis.metrics.recovery import WINDOW_NS, recovery_times
+from analysis.metrics.runs import BETTER, run_figures
 from analysis.metrics.windows import MAIN, judged, with_fault, with_phase
 from analysis.notebooks.lake import Tables
 
@@ -101,6 +101,11 @@ def recoveries(tables: Tables) -> pd.DataFrame:
     return tables.named(recovered).orderBy(*_GROUP, "started_ns").toArrow().to_pandas()
 
 
+def watched(recoveries: pd.DataFrame) -> pd.DataFrame:
+    """The faults after which a run was watched for a window at least, so that there is something to draw."""
+    return recoveries[recoveries.watched_ns >= WINDOW_NS]
+
+
 def anomalies(tables: Tables) -> pd.DataFrame:
     """The anomalies that made runs invalid: how many of which, in how many runs."""
     bad = tables.anomalies.filter("invalidating").groupBy("run_id", "type")
@@ -133,6 +138,29 @@ def compared(figures: DataFrame, tables: Tables, baseline: str) -> pd.DataFrame:
 def mean_figures(figures: DataFrame, tables: Tables) -> pd.DataFrame:
     """The figures of each strategy, means over its runs with confidence intervals."""
     return means(figures, tables.runs, "strategy").toArrow().to_pandas()
+
+
+def standings(
+    figures: DataFrame, tables: Tables, compared: pd.DataFrame, baseline: str
+) -> pd.DataFrame:
+    """`mean_figures` with the standing of each strategy against the baseline, as `compared` has it.
+
+    `standing` is baseline, better or worse; None: no difference told. `enough_runs`: whether there were
+    enough of them to tell any.
+    """
+    of = {(row.figure, row.other): row.verdict for row in compared.itertuples()}
+    better = {"less": LESS, "more": MORE}
+    rows = mean_figures(figures, tables).to_dict("records")
+    for row in rows:
+        verdict = of.get((row["figure"], row["strategy"]))
+        row["enough_runs"] = verdict != TOO_FEW
+        row["standing"] = "baseline" if row["strategy"] == baseline else None
+        if verdict in (LESS, MORE):
+            is_better = verdict == better[BETTER[row["figure"]]]
+            row["standing"] = "better" if is_better else "worse"
+    places = {name: place for place, name in enumerate(BETTER)}
+    rows.sort(key=lambda row: places.get(row["figure"], len(places)))
+    return pd.DataFrame(rows)
 
 
 def order(tables: Tables) -> pd.DataFrame:

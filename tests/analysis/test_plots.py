@@ -1,73 +1,64 @@
-"""Pictures: each is drawn from a lake, says what it shows, and says so when there is nothing to show."""
+"""From a lake to a picture: tables and metrics have the columns that plots are fed by."""
+
+from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-from analysis import plots
 from analysis.lake import Lake
-from analysis.metrics.runs import run_figures
-from analysis.plots.groups import natural
-from analysis.plots.time import WINDOWS, window_width
+from analysis.metrics.availability import availability
+from analysis.metrics.causes import CAUSES
+from analysis.metrics.comparison import groups_of
+from analysis.metrics.latency import latency_over_time, latency_quantiles
+from analysis.notebooks import tables
+from analysis.notebooks.lake import tables_of
+from plots import groups, messages, run, style
+from tests.plots.test_pictures import words
 
 pytestmark = pytest.mark.spark
-PNG = b"\x89PNG\r\n\x1a\n"
 STORE = "duplicates-partition-5-nodes"
+WINDOW_NS = 10**9
 
 
-def words(picture: plots.Picture) -> set[str]:
-    """What is written in a picture."""
-    picture.canvas.draw()
-    texts = {text.get_text() for text in picture.findobj(lambda each: hasattr(each, "get_text"))}
-    return {text for text in texts if text}
+def rows(frame: DataFrame) -> list[dict[str, Any]]:
+    return [row.asDict() for row in frame.collect()]
+
+
+def test_every_cause_has_a_colour() -> None:
+    assert tuple(style.CAUSES) == CAUSES
 
 
 def test_pictures_of_a_run_over_time(spark: SparkSession, stores_lake: Lake) -> None:
     operations, faults = (
         stores_lake.table(spark, name, [STORE]) for name in ("operations", "faults")
     )
-    latency = plots.latency_over_time(operations, faults, titles={STORE: "the run"})
+    span, shades = run.Span(30 * WINDOW_NS, WINDOW_NS), rows(faults)
+    sends = rows(latency_over_time(operations.filter("f = 'send'"), WINDOW_NS))
+    panel = run.Panel("the run", sends, shades)
+    latency = run.latency_over_time([panel], span, "Latency of send over time")
     assert {"Latency of send over time", "the run", "p99", "partition"} <= words(latency)
-    assert latency._repr_png_().startswith(PNG)
-    assert (
-        latency.png()
-        == plots.latency_over_time(operations, faults, titles={STORE: "the run"}).png()
-    ), "the same tables give the same picture"
-    available = words(plots.availability_over_time(operations, faults))
-    assert {STORE, "acknowledged, %"} <= available
-    nothing = plots.latency_over_time(operations, faults, f="absent")
-    assert "No such operation in these runs." in words(nothing)
+    panel = run.Panel(STORE, rows(availability(operations, WINDOW_NS)), shades)
+    assert {STORE, "acknowledged, %"} <= words(run.availability_over_time([panel], span))
 
 
 @pytest.mark.slow
 def test_pictures_of_groups(spark: SparkSession, stores_lake: Lake) -> None:
-    names = ("operations", "messages", "faults", "runs")
-    operations, messages, faults, runs = (stores_lake.table(spark, name) for name in names)
-    by_engine = words(plots.latency_quantiles(operations, runs, by="engine"))
-    assert {"send", "poll", "jepsen", "median"} <= by_engine
-    expected = {"link": "node-store", "type": "cas_ok", "cause": "conflict"}
-    for stack, word in expected.items():
-        picture = plots.messages_per_operation(messages, operations, runs, by="run_id", stack=stack)
-        assert {word, STORE} <= words(picture)
-    with pytest.raises(ValueError, match="stack is one of link, type, cause"):
-        plots.messages_per_operation(messages, operations, runs, stack="colour")
-    figures = run_figures(operations, messages, runs)
-    compared = words(plots.compare(figures, runs, "valid-3-nodes", by="run_id"))
-    assert {"availability", "valid-3-nodes", STORE, "no difference told"} <= compared
-    # No store tells its time limit, and none its strategy.
-    assert any(
-        "No fault ended" in text for text in words(plots.recovery_times(operations, faults, runs))
+    lake = tables_of(spark, str(stores_lake.folder))
+    of_run = latency_quantiles(lake.operations.filter("outcome = 'ok'"), ["f"])
+    by_engine = of_run.join(groups_of(lake.runs, "engine"), "run_id")
+    shown = words(groups.latency_quantiles(rows(by_engine), by="group"))
+    assert {"send", "poll", "jepsen", "p50"} <= shown
+    for frame, word in ((tables.types(lake), "cas_ok"), (tables.causes(lake), "conflict")):
+        stack = "type" if word == "cas_ok" else "cause"
+        picture = messages.messages_per_operation(frame, stack)
+        assert {word, "another program"} <= words(picture)  # no store tells its strategy
+    figures = tables.figures(lake)
+    compared = tables.compared(figures, lake, "cas")
+    standings = tables.standings(figures, lake, compared, "another program")
+    assert {"baseline"} == set(standings.standing)
+    assert {"availability", "another program", "no difference told"} <= words(
+        groups.compare(standings, "another program")
     )
-    assert any(
-        "No run has a strategy" in text for text in words(plots.compare(figures, runs, "cas"))
-    )
-
-
-def test_windows_are_few_and_round() -> None:
-    assert window_width(0) == 1
-    assert window_width(WINDOWS * 10**9) == 10**9
-    assert window_width(WINDOWS * 10**9 + 1) == 2 * 10**9
-    assert window_width(WINDOWS * 6 * 10**9) == 10 * 10**9
-
-
-def test_groups_stand_in_natural_order() -> None:
-    assert sorted(["10", "cas", "9", "1.5"], key=natural) == ["1.5", "9", "10", "cas"]
+    # No store tells its time limit.
+    recoveries = tables.watched(tables.recoveries(lake))
+    assert any("No fault ended" in word for word in words(groups.recovery_times(recoveries)))

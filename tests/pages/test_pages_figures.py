@@ -14,8 +14,6 @@ from pages import reading
 from pages.figures import Figures
 from pages.folders import Folder
 from pages.measure import measure
-from pages.plots import FAULTS as SHADES
-from runs.faults.names import FAULTS
 from tests.analysis.conftest import STORES, as_bench_run, write_lines
 
 SPARSE_BYTES = 500 * 2**20
@@ -54,10 +52,6 @@ def test_the_journal_in_either_form_gives_the_same(tmp_path: Path, store: Path) 
     ours = measure(run_at(as_bench_run(store, tmp_path / "run")))
     theirs = measure(run_at(store))
     assert comparable(ours) == comparable(theirs)
-
-
-def test_every_fault_has_a_shade() -> None:
-    assert set(SHADES) == set(FAULTS)
 
 
 def line(time: int, type_: str, process: object, f: str, value: object = None) -> dict[str, object]:

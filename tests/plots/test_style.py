@@ -1,0 +1,102 @@
+"""One table of colours: complete, readable on white and on dark, and the only place that writes any."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from plots import style
+from runs.faults.names import FAULTS
+
+ROOT = Path(__file__).parents[2]
+ROOMS = (
+    "analysis",
+    "bench",
+    "commands",
+    "leaderless",
+    "pages",
+    "performance",
+    "plots",
+    "runs",
+    "simulation",
+)
+ROOMS += ("scripts", "specs", "workloads")
+COLOUR = re.compile(r"(?<!&)#(?:[0-9a-fA-F]{6}|[0-9a-fA-F]{3,4})\b")
+DARK = "#1d2024"  # the pages' darkest ground behind a picture
+TABLES = {
+    "outcomes": style.OUTCOMES,
+    "faults": style.FAULTS,
+    "arrows": style.ARROWS,
+    "causes": style.CAUSES,
+    "quantiles": style.QUANTILES,
+    "strategies": style.STRATEGIES,
+    "series": dict(enumerate(style.SERIES)),
+}
+
+
+def sources(*suffixes: str) -> list[Path]:
+    found = [file for room in ROOMS for file in (ROOT / room).rglob("*") if file.is_file()]
+    return [file for file in found if file.suffix in suffixes]
+
+
+def test_no_colour_is_written_outside_the_table() -> None:
+    there = {
+        str(file.relative_to(ROOT)): COLOUR.findall(file.read_text(encoding="utf-8"))
+        for file in sources(".py", ".j2", ".js", "")
+        if file != ROOT / "plots" / "style.py" and not file.name.endswith(".pyc")
+    }
+    assert {file: colours for file, colours in there.items() if colours} == {}
+
+
+def test_style_sheets_have_no_colour_of_the_table() -> None:
+    known = {colour for table in TABLES.values() for colour in table.values()}
+    (sheet,) = sources(".css")
+    assert known.isdisjoint(COLOUR.findall(sheet.read_text(encoding="utf-8")))
+
+
+def test_every_fault_has_a_colour_of_its_own() -> None:
+    assert set(style.FAULTS) == set(FAULTS)
+    assert len({*style.FAULTS.values(), style.fault_colour("of-jepsen")}) == len(FAULTS) + 1
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_colours_of_a_table_differ_and_read_on_white_and_on_dark(table: str) -> None:
+    colours = [*TABLES[table].values()]
+    assert len(set(colours)) == len(colours)
+    for colour in colours:
+        assert min(contrast(colour, style.PAPER), contrast(colour, DARK)) >= 3, colour
+
+
+def contrast(one: str, other: str) -> float:
+    """[WCAG 2.2, contrast ratio]"""
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def luminance(colour: str) -> float:
+    """[WCAG 2.2, relative luminance]"""
+    channels = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return sum(weight * c for weight, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def test_a_tint_lies_between_the_colour_and_white() -> None:
+    assert style.tint("#204060", 1) == "#204060"
+    assert style.tint("#204060", 0) == style.PAPER
+    assert style.tint("#000000", 0.5) == "#808080"
+
+
+def test_known_strategies_come_first_and_keep_their_colours() -> None:
+    assert style.strategies(["10", "mine", "9", "cas", "leaderless", "cas"]) == [
+        "leaderless",
+        "cas",
+        "9",
+        "10",
+        "mine",
+    ]
+    alone, together = style.strategy_colours(["cas"]), style.strategy_colours(["mine", "cas"])
+    assert alone["cas"] == together["cas"] != together["mine"]
+
+
+def test_groups_stand_in_natural_order() -> None:
+    assert sorted(["10", "cas", "9", "1.5"], key=style.natural) == ["1.5", "9", "10", "cas"]
