@@ -36,9 +36,7 @@ _DPI = 110
 _TITLE_INCHES, _LEGEND_INCHES = 0.35, 0.25  # of a row of entries
 _LEGEND_COLUMNS = 6
 _SHADE = {False: 0.25, True: 0.07}  # whether there is a panel that tells overlapping faults apart
-_RARE_TOO = (
-    Image.Quantize.MAXCOVERAGE
-)  # keeps the colour of what is small, such as a key of the legend
+_RARE_TOO = Image.Quantize.MAXCOVERAGE  # keeps the colours of what is small, as of a legend
 _LOCK = threading.RLock()  # matplotlib's settings are global
 _SETTINGS: Any = {
     "svg.hashsalt": "plots",  # the same figures give the same file
