@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from typing import Protocol
 
+from leaderless.core.headlog.view import InvariantBroken
 from leaderless.core.machine import Machine
+from leaderless.core.messages import Note
 from leaderless.core.strategies import STRATEGIES
 from leaderless.core.strategy import Clock, Context, Identity, Options, Strategy
 from leaderless.runtime.session import Session
@@ -51,4 +53,9 @@ def new_session(
         timeout_s = chosen.limits.store_timeout_s
         return Machine(made, timeout_s, clock, calls_from=CALLS_PER_START * incarnation)
 
-    return Session(start, f"i{incarnation}")
+    return Session(start, f"i{incarnation}", note=_raise_if_broken)
+
+
+def _raise_if_broken(note: Note) -> None:
+    if note.broken:
+        raise InvariantBroken(note.text)

@@ -19,7 +19,7 @@ from bench.net import Network, latency
 from bench.run import MakeHosts, Run
 from bench.services import default_services
 from bench.services.consistency import Consistency
-from leaderless.core.headlog.head import REGISTER as HEAD
+from leaderless.core.headlog.records import HEAD
 from leaderless.core.limits import Limits
 from simulation.convergence import Epilogue
 from simulation.files import Ledger

@@ -7,11 +7,18 @@ import orjson
 
 from leaderless.core.coordination import TOMBSTONE
 from leaderless.core.headlog.compaction import Compactor
-from leaderless.core.headlog.head import EMPTY, Entry, Head, decode, segment_of
+from leaderless.core.headlog.records import (
+    COMPACTED,
+    EMPTY,
+    Head,
+    Index,
+    Segment,
+    head_of,
+    segment_name,
+)
 from leaderless.core.headlog.replica import Replica
-from leaderless.core.headlog.runs import COMPACTED, EMPTY_INDEX
 from leaderless.core.limits import Limits
-from leaderless.core.messages import Outcome, Put, StoreOp
+from leaderless.core.messages import Block, Entry, Outcome, Put, StoreOp
 from leaderless.store.memory import MemoryStore
 from tests.driver import Driver
 
@@ -27,8 +34,8 @@ def entry_of(slot: int) -> Entry:
     """An entry with a message for two of the keys."""
     written = _keys_of(slot)
     firsts = {key: sum(key in _keys_of(lower) for lower in range(slot)) for key in written}
-    appends = {key: [firsts[key], [f"{slot}{key}"]] for key in written}
-    return [f"w{slot % 2}", slot, appends, {written[0]: slot}]
+    appends: dict[str, Block] = {key: (firsts[key], [f"{slot}{key}"]) for key in written}
+    return Entry(f"w{slot % 2}", slot, appends, {written[0]: slot})
 
 
 def _keys_of(slot: int) -> tuple[str, str]:
@@ -39,7 +46,7 @@ def messages_of(entries: int) -> dict[str, list[str]]:
     """What every key holds after so many entries."""
     messages: dict[str, list[str]] = {}
     for slot in range(entries):
-        for key, (_, msgs) in entry_of(slot)[2].items():
+        for key, (_, msgs) in entry_of(slot).appends.items():
             messages.setdefault(key, []).extend(msgs)
     return messages
 
@@ -63,11 +70,11 @@ class CheckedStore(MemoryStore):
     def grow_to(self, entries: int) -> None:
         """Append and seal as committers do."""
         value = self.registers.get("head")
-        log: Head = decode(value) if value else EMPTY
+        log: Head = head_of(value) if value else EMPTY
         for slot in range(self.entries, entries):
             if log.full(SMALL):
-                segment = {"base": log.base, "entries": log.tail}
-                super().apply(Put(segment_of(log.sealed), segment))
+                segment = Segment(log.base, log.tail)
+                super().apply(Put(segment_name(log.sealed), segment.value))
             log = log.with_entries([entry_of(slot)], 1, "n9", SMALL)
         super().apply(Put("head", log.value))
         self.entries = entries
@@ -88,12 +95,12 @@ class CheckedStore(MemoryStore):
                 assert after[register] == value, "SegmentsAreImmutable"
             if register.startswith("segment/"):
                 assert after[register] in (value, TOMBSTONE), "SegmentsAreImmutable"
-        index = after.get(COMPACTED, EMPTY_INDEX)
-        assert index["epoch"] >= before.get(COMPACTED, EMPTY_INDEX)["epoch"], "EpochNeverReturns"
+        index = after.get(COMPACTED, Index().value)
+        assert index["epoch"] >= before.get(COMPACTED, Index().value)["epoch"], "EpochNeverReturns"
         compacted = index["runs"][-1]["last"] + 1 if index["runs"] else 0
         assert index["cursor"] <= compacted, "CursorNeverPassesCompacted"
         for number in range(index["cursor"]):
-            assert after[segment_of(number)] == TOMBSTONE, "CursorNeverPassesCompacted"
+            assert after[segment_name(number)] == TOMBSTONE, "CursorNeverPassesCompacted"
 
     def _check_readable(self, state: tuple[tuple[str, bytes], ...]) -> None:
         if state not in SOUND:

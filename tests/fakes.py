@@ -6,9 +6,10 @@ from typing import Any
 import orjson
 
 from leaderless.core.machine import Machine
+from leaderless.core.messages import Note
 from leaderless.core.strategies import STRATEGIES
 from leaderless.core.strategy import Clock, Context, Identity, Options, Strategy
-from leaderless.runtime.session import Session
+from leaderless.runtime.session import Session, log_note
 
 Body = dict[str, Any]
 StrategyMaker = Callable[[Context], Strategy]
@@ -57,8 +58,13 @@ def new_session(
     strategy: str | StrategyMaker = "cas",
     incarnation: int = 1,
     options: Options = LINEARIZABLE,
+    *,
+    strict: bool = True,
 ) -> Session:
-    """A session that has not seen `init` yet; `strategy` is a name or makes one."""
+    """A session that has not seen `init` yet; `strategy` is a name or makes one.
+
+    A broken invariant raises if `strict`; otherwise it is logged, as in a real node.
+    """
     make = STRATEGIES[strategy] if isinstance(strategy, str) else strategy
 
     def start(identity: Identity) -> Machine:
@@ -66,4 +72,8 @@ def new_session(
         made = make(Context(identity, clock, options))
         return Machine(made, STORE_TIMEOUT_S, clock, calls_from=1_000_000 * incarnation)
 
-    return Session(start, f"i{incarnation}")
+    return Session(start, f"i{incarnation}", note=_raise_if_broken if strict else log_note)
+
+
+def _raise_if_broken(note: Note) -> None:
+    assert not note.broken, note.text

@@ -5,22 +5,27 @@ answer raises `StoreSilent`: whatever was under way may have happened.
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
-from leaderless.core.messages import Cas, Failure, Get, Mismatch, Missing, Ok, Outcome, Put
+from leaderless.core.messages import Cas, Failure, Get, Mismatch, Missing, Note, Ok, Outcome, Put
 from leaderless.core.process import Process, call
 
 TOMBSTONE = {"deleted": True}  # the stores have no delete
+T = TypeVar("T")
 ATTEMPTS = 3  # of a second each: with the call before them, inside a client's patience of five
 
 
 class StoreSilent(Exception):
-    """The store did not answer, however often it was asked; the outcome is unknown."""
+    """The store gave no answer that fits, however often it was asked; the outcome is unknown."""
+
+
+class Misfit(Exception):
+    """A value that no node can have written; the text says which."""
 
 
 def failure_of(error: Exception) -> Failure:
-    """What a client is told when a request could not be carried through: never that nothing happened."""
+    """The answer to a request that failed with `error`: never that nothing happened."""
     if isinstance(error, StoreSilent):
         return Failure("timeout", str(error))
     # such as a register that holds what no node ever wrote
@@ -29,11 +34,22 @@ def failure_of(error: Exception) -> Failure:
 
 def read(register: str) -> Process[Any]:
     """The value of a register, None when it is missing."""
+    return (yield from read_as(register, lambda value: value))
+
+
+def read_as(register: str, decode: Callable[[object], T]) -> Process[T | None]:
+    """The decoded value of a register, None when it is missing.
+
+    A value for which `decode` raises `Misfit` is logged, and counts as no answer.
+    """
     for _ in range(ATTEMPTS):
         outcome: Outcome = yield from call(Get(register))
         match outcome:
             case Ok(value):
-                return value
+                try:
+                    return decode(value)
+                except Misfit as misfit:
+                    yield Note(f"{register!r} holds {misfit}")
             case Missing():
                 return None
     raise StoreSilent(f"{register!r} could not be read: the store did not answer {ATTEMPTS} times")

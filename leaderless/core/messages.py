@@ -8,6 +8,43 @@ per key; `Request` says whom to answer. Times are seconds of a clock that never 
 from typing import Any, NamedTuple
 
 Fields = dict[str, Any]  # of a step in a trace, by name
+Block = tuple[int, list[Any]]  # the offset of the first message, and the messages
+Offsets = dict[str, int]
+
+
+# ---------------------------------------------------------------- the log
+
+
+class Entry(NamedTuple):
+    """One batch in the log: what `[writer, seq]` appended, at its offsets, and committed."""
+
+    writer: str
+    seq: int
+    appends: dict[str, Block]
+    commits: Offsets
+
+    @property
+    def value(self) -> list[Any]:
+        """As registers hold it."""
+        return [*self]
+
+
+class Heading(NamedTuple):
+    """The fields of a head without its tail, which a peer gets piece by piece.
+
+    `state`: "open" or "fenced". `epoch`: raised by every fence and unfence; a batch is committed in its own
+    epoch or never. `version`: counts the changes of the register, so no two of its values are ever equal.
+    `by`: the node that committed last, to which a batch may be handed over. `sealed`: number of sealed
+    segments. `base`: slot of the first entry of the tail. `size`: about the bytes of the tail.
+    """
+
+    state: str = "open"
+    epoch: int = 0
+    version: int = 0
+    by: str = ""
+    sealed: int = 0
+    base: int = 0
+    size: int = 0
 
 
 class Request(NamedTuple):
@@ -195,13 +232,13 @@ class FenceOk(NamedTuple):
 class HandedOver(NamedTuple):
     """To a peer: the entries from slot `slot` on, its batch among them if it is in the log.
 
-    `head` are the fields of the head register without its tail. `held_s` is how long the batch waited
+    `head` is the head without its tail. `held_s` is how long the batch waited
     before the store call that confirmed all this was made.
     """
 
     slot: int
-    entries: list[Any]
-    head: dict[str, Any]
+    entries: list[Entry]
+    head: Heading
     held_s: float
 
 
@@ -265,6 +302,16 @@ class Step(NamedTuple):
     fields: Fields
 
 
+class Note(NamedTuple):
+    """Something for the node's log.
+
+    `broken`: an invariant of the log does not hold, or the node has a bug.
+    """
+
+    text: str
+    broken: bool = False
+
+
 RequestEvent = Send | Poll | CommitOffsets | ListCommittedOffsets | Fence | Unfence | HandOver
 Event = RequestEvent | Share | StoreAnswer | PeerAnswer | TimePassed
-Effect = Reply | StoreCall | PeerCall | Tell | Step
+Effect = Reply | StoreCall | PeerCall | Tell | Step | Note

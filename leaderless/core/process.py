@@ -9,6 +9,7 @@ A process is a generator. It yields a trap, the scheduler handles it, and the pr
     yield Wait(signal)                          # resumed when another process yields Notify(signal)
     yield Spawn(process)                        # another process, on its own from now on
     yield Tell("n1", share)                     # a peer, one way: emitted, resumed at once
+    yield Note("it is slow")                    # a line for the node's log
     yield Reply(request, SendOk(7))             # an answer: emitted, resumed at once
 
 So a protocol reads top to bottom, races included, while everything stays a value machine: no await, no
@@ -22,6 +23,7 @@ from typing import Any, NamedTuple, TypeVar
 from leaderless.core.messages import (
     Cas,
     Get,
+    Note,
     Outcome,
     PeerReply,
     Put,
@@ -85,7 +87,7 @@ class Spawn(NamedTuple):
     process: "Process[Any]"
 
 
-Trap = Get | Put | Cas | Ask | Sleep | Gather | Wait | Notify | Spawn | Reply | Tell
+Trap = Get | Put | Cas | Ask | Sleep | Gather | Wait | Notify | Spawn | Reply | Tell | Note
 # What a process is resumed with depends on the trap, which a generator's type cannot say: so it is `Any`
 # here, and the functions below give it its type. `T` is what the process returns.
 Process = Generator[Trap, Any, T]

@@ -6,6 +6,7 @@ child ends its parent's wait with the same exception, once.
 """
 
 import heapq
+from traceback import format_exception
 from typing import Any, assert_never
 
 from leaderless.core.coordination import failure_of
@@ -13,6 +14,7 @@ from leaderless.core.messages import (
     Cas,
     Effect,
     Get,
+    Note,
     PeerAnswer,
     PeerCall,
     Put,
@@ -49,7 +51,7 @@ _UNKNOWN = Unknown()
 # Plain tuples, for these are made for every message.
 #
 # A process, to whom its result or its exception goes, and at which place there. An exception in the process
-# of a request answers the request; in one that nobody waits for it is a bug, and raised.
+# of a request answers the request; in one that nobody waits for it is a bug, and goes into the log.
 _Running = tuple[Process[Any], _Gathering | Request | None, int]
 # A process, the kind of event that may resume it (None: only time), and what it is resumed with when its
 # time has come.
@@ -157,7 +159,7 @@ class Scheduler:
             case Spawn(other):
                 self._ready.append((other, None, 0))
                 return True
-            case Tell():
+            case Tell() | Note():
                 self._effects.append(trap)
                 return True
             case Sleep(until):
@@ -205,4 +207,5 @@ class Scheduler:
                 if gathering.parent is not None:
                     self._run(gathering.take_parent(), error)
             case None:
-                raise error
+                text = "".join(format_exception(error))
+                self._effects.append(Note(f"a process that nobody waits for failed: {text}", True))

@@ -12,6 +12,8 @@ from typing import Any, assert_never
 from leaderless.core.machine import Machine
 from leaderless.core.messages import (
     Effect,
+    HandOver,
+    Note,
     PeerAnswer,
     PeerCall,
     Reply,
@@ -36,11 +38,17 @@ WriteStep = Callable[[Step], None]
 ENVELOPE_BYTES = 96  # what a line has around its payload, at least
 
 
+def log_note(note: Note) -> None:
+    """Write a note of the machine into the node's log."""
+    log.log(logging.ERROR if note.broken else logging.WARNING, "%s", note.text)
+
+
 class Session:
     """A node from its first line to its last.
 
     `start` makes the machine once `init` has said who the node is; `incarnation` is a string that no two
-    starts of a node share. `trace` makes, for a node, what takes the steps of its protocol.
+    starts of a node share. `trace` makes, for a node, what takes the steps of its protocol; `note`
+    takes what the machine says for the log.
     """
 
     def __init__(
@@ -48,7 +56,9 @@ class Session:
         start: Callable[[Identity], Machine],
         incarnation: str,
         trace: Callable[[Identity], WriteStep | None] | None = None,
+        note: Callable[[Note], None] = log_note,
     ) -> None:
+        self._note = note
         self._start = start
         self._trace = trace
         self._write_step: WriteStep | None = None
@@ -94,10 +104,15 @@ class Session:
             log.info("reply dropped: nobody here asked %s for %s", src, brief(call))
         elif src == lin_kv.SERVICE:
             self._carry_out(self._machine.step(StoreAnswer(call, lin_kv.outcome_of(body)), now))
-        else:
+        elif self._is_peer(src):
             self._carry_out(self._machine.step(PeerAnswer(call, bodies.answer_of(body)), now))
+        else:
+            log.warning("reply dropped: %s is neither the store nor a peer", brief(src))
 
     def _told(self, src: str, body: Body, now: float) -> None:
+        if not self._is_peer(src):
+            log.warning("share dropped: %s is no peer", brief(src))
+            return
         try:
             share = bodies.share_of(body)
         except bodies.MalformedRequest as malformed:
@@ -119,12 +134,23 @@ class Session:
             return
         try:
             event = bodies.parse(request, body, size)
+            if isinstance(event, HandOver):
+                self._require_own(src, event)
         except bodies.MalformedRequest as malformed:
             self._refuse(request, ErrorCode.MALFORMED_REQUEST, str(malformed))
         except bodies.NotSupported as unsupported:
             self._refuse(request, ErrorCode.NOT_SUPPORTED, str(unsupported))
         else:
             self._carry_out(self._machine.step(event, now))
+
+    def _is_peer(self, src: str) -> bool:
+        return self._identity is not None and src in self._identity.peers
+
+    def _require_own(self, src: str, event: HandOver) -> None:
+        """A batch is handed over by the node that made it, which is a peer. Raises `MalformedRequest`."""
+        if not self._is_peer(src) or not event.batch.writer.startswith(f"{src}."):
+            writer = brief(event.batch.writer)
+            raise bodies.MalformedRequest(f"{brief(src)} may not hand over a batch of {writer}")
 
     def _greet(self, request: Request, dest: str, body: Body) -> None:
         if self._identity is None:
@@ -176,12 +202,26 @@ class Session:
                     if self._write_step:
                         self._write_step(effect)
                     continue
+                case Note():
+                    self._note(effect)
+                    continue
                 case _:
                     assert_never(effect)
             self._send(dest, body)
 
     def _send(self, dest: str, body: Body) -> None:
-        self._lines.append(encode(self._node, dest, body))
+        try:
+            line = encode(self._node, dest, body)
+        except (
+            TypeError
+        ) as error:  # `orjson.JSONEncodeError`: such as a value that is nested too deep
+            log.error("a message to %s cannot be written: %s", brief(dest), error)
+            if "in_reply_to" not in body:
+                return  # nobody answers, as if it were lost
+            code, text = ErrorCode.CRASH, f"the answer cannot be written: {error}"
+            failed = {"type": "error", "code": code, "text": text}
+            line = encode(self._node, dest, failed | {"in_reply_to": body["in_reply_to"]})
+        self._lines.append(line)
 
 
 def _all_strings(values: list[Any]) -> bool:

@@ -4,11 +4,14 @@ A request that is not of the protocol's shape raises `MalformedRequest` with the
 is not the workload's raises `NotSupported`. [maelstrom src/maelstrom/workload/kafka.clj]
 """
 
+from contextlib import suppress
 from reprlib import repr as brief  # bounded in depth and length, as what clients send is not
 from typing import Any, assert_never
 
 import orjson
 
+from leaderless.core.coordination import Misfit
+from leaderless.core.headlog.records import entry_of, heading_of
 from leaderless.core.messages import (
     Answer,
     Batch,
@@ -63,7 +66,7 @@ def parse(request: Request, body: Body, size: int = 0) -> RequestEvent:
         case "unfence":
             return Unfence(request)
         case "hand_over":
-            return HandOver(request, _number(body, "slot"), _batch(body, size))
+            return HandOver(request, _count(body, "slot"), _batch(body, size))
         case other:
             raise NotSupported(f"this node does not know messages of type {brief(other)}")
 
@@ -82,7 +85,7 @@ def body_of(answer: Answer) -> Body:
         case FenceOk(epoch):
             return {"type": "fence_ok", "epoch": epoch}
         case HandedOver():
-            return {"type": "hand_over_ok", **answer._asdict()}
+            return _handed_over(answer)
         case Failure(error, text):
             return {"type": "error", "code": ErrorCode.named(error), "text": text}
         case _:
@@ -111,11 +114,18 @@ def answer_of(body: Body) -> HandedOver | SendOk | None:
             "type": "hand_over_ok",
             "slot": int(slot),
             "entries": [*entries],
-            "head": {"version": int(), "base": int()} as head,
+            "head": dict(head),
             "held_s": float() | int() as held_s,
-        } if all(map(_is_entry, entries)):
-            return HandedOver(slot, entries, head, held_s)
+        } if type(slot) is int and slot >= 0:
+            with suppress(Misfit):
+                return HandedOver(slot, [*map(entry_of, entries)], heading_of(head), held_s)
     return None
+
+
+def _handed_over(answer: HandedOver) -> Body:
+    entries = [entry.value for entry in answer.entries]
+    fields = answer._asdict() | {"entries": entries, "head": answer.head._asdict()}
+    return {"type": "hand_over_ok", **fields}
 
 
 def body_of_share(share: Share) -> Body:
@@ -138,33 +148,27 @@ def _are_pairs(pairs: Any) -> bool:
     )
 
 
-def _is_entry(entry: Any) -> bool:
-    match entry:
-        case [str(), int(), dict(), dict()]:
-            return True
-    return False
-
-
 def _batch(body: Body, size: int) -> Batch:
     appends = _field(body, "appends")
     if not isinstance(appends, dict) or not all(
         isinstance(msgs, list) and msgs for msgs in appends.values()
     ):
         raise MalformedRequest(f"'appends' must map keys to messages, not {brief(appends)}")
+    _check_storable("appends", appends)
     return Batch(
         writer=_string(body, "writer"),
-        seq=_number(body, "seq"),
-        epoch=_number(body, "epoch"),
+        seq=_count(body, "seq"),
+        epoch=_count(body, "epoch"),
         appends=appends,
         commits=_offsets(body, "commits"),
         size=size,
     )
 
 
-def _number(body: Body, name: str) -> int:
+def _count(body: Body, name: str) -> int:
     value = _field(body, name)
-    if type(value) is not int:  # a bool is an int to isinstance
-        raise MalformedRequest(f"{name!r} must be an integer, not {brief(value)}")
+    if type(value) is not int or value < 0:  # a bool is an int to isinstance
+        raise MalformedRequest(f"{name!r} must be an integer from 0 up, not {brief(value)}")
     return value
 
 

@@ -13,7 +13,7 @@ COMPACTOR = "core.headlog.compaction:Compactor"
 # A batch that is not in the log yet gets another name (its next number stays free).
 RENAME = """
                 if not self._is_in_log(batch):
-                    batch = batch._replace(seq=batch.seq + 0.001)"""
+                    batch = batch._replace(seq=batch.seq + 1)"""
 # Worlds in which something is frequent.
 BUSY = {"nodes": 4, "clients": 4, "rate": 300.0, "latency_ms": 20, "latency_dist": "exponential"}
 UNSURE = {"nemesis": ("loss", "store"), "nemesis_interval_s": 0.3}
@@ -136,8 +136,8 @@ MUTANTS = [
         f"{COMMITTER}._replace",
         (
             (
-                "cas = Cas(REGISTER, old.value, new.value, create=old.value is None)",
-                "from leaderless.core.messages import Put\n        cas = Put(REGISTER, new.value)",
+                "cas = Cas(HEAD, old.value, new.value, create=old.value is None)",
+                "from leaderless.core.messages import Put\n        cas = Put(HEAD, new.value)",
             ),
         ),
     ),
@@ -158,7 +158,7 @@ MUTANTS = [
         "entries-reversed",
         "entries are folded in the order of their slots",
         f"{VIEW}.fold",
-        (("for entry in entries[", "for entry in entries[::-1]["),),
+        (("self._require_next(new)", "new = new[::-1]"),),
     ),
     # ---------------------------------------------------------------- fencing
     Mutant(
@@ -177,7 +177,7 @@ MUTANTS = [
     Mutant(
         "epoch-kept",
         "every fence raises the epoch",
-        "core.headlog.head:Head.with_state",
+        "core.headlog.records:Head.with_state",
         (("epoch=self.epoch + 1", "epoch=self.epoch"),),
         BUSY | FENCED,
     ),
@@ -206,7 +206,7 @@ MUTANTS = [
         "seal-cut-short",
         "a segment holds the whole tail",
         f"{COMMITTER}._seal",
-        (('"entries": head.tail', '"entries": head.tail[:-1]'),),
+        (("Segment(head.base, head.tail)", "Segment(head.base, head.tail[:-1])"),),
     ),
     Mutant(
         "delete-before-listing",
@@ -217,7 +217,7 @@ MUTANTS = [
                 "run = merge(segments)",
                 "run = merge(segments)\n"
                 "        numbers = range(first, last + 1)\n"
-                "        yield gather([delete(segment_of(number)) for number in numbers])",
+                "        yield gather([delete(segment_name(number)) for number in numbers])",
             ),
         ),
     ),
@@ -231,14 +231,14 @@ MUTANTS = [
         "index-newer-than-head",
         "a run beyond the head that was read is not folded",
         f"{REPLICA}._load_sealed",
-        (('while not index["runs"] or index["runs"][-1]["end"] <= head.base:', "while True:"),),
+        (("while index.end <= head.base:", "while True:"),),
         COMPACTED | {"rate": 300.0},
     ),
     Mutant(
         "stale-worker-takes-over",
         "a worker whose claim is older than the index's leaves it alone",
         f"{COMPACTOR}._take_over",
-        (('if index["epoch"] >= self._claims.epoch:', "if False:"),),
+        (("if index.epoch >= self._claims.epoch:", "if False:"),),
         STALE,
     ),
     Mutant(
@@ -247,9 +247,9 @@ MUTANTS = [
         f"{COMPACTOR}._update",
         (
             (
-                "if not (yield from replace(COMPACTED, old, new)):",
+                "if not (yield from replace(COMPACTED, old and old.value, new.value)):",
                 "from leaderless.core.messages import Ok, Put\n"
-                "        if not isinstance((yield Put(COMPACTED, new)), Ok):",
+                "        if not isinstance((yield Put(COMPACTED, new.value)), Ok):",
             ),
         ),
         STALE,
@@ -272,7 +272,7 @@ MUTANTS = [
     Mutant(
         "confirmed-when-answered",
         "a view is as fresh as when the store was asked, not as when it answered",
-        f"{REPLICA}.refresh",
+        f"{REPLICA}._refresh",
         (("self._confirm(asked_at)", "self._confirm(self._clock.now)"),),
     ),
     Mutant(

@@ -50,9 +50,9 @@ def test_a_right_node_of_the_same_kind_survives() -> None:
 @pytest.mark.parametrize(
     ("place", "old"),
     [
-        ("core.headlog.head:Head.with_state", "words that are not there"),
-        ("core.headlog.head:Head.no_such_method", "epoch"),
-        ("core.headlog.head:NoSuchClass.with_state", "epoch"),
+        ("core.headlog.records:Head.with_state", "words that are not there"),
+        ("core.headlog.records:Head.no_such_method", "epoch"),
+        ("core.headlog.records:NoSuchClass.with_state", "epoch"),
     ],
 )
 def test_a_mutant_of_code_that_is_gone_says_so(place: str, old: str) -> None:

@@ -1,25 +1,33 @@
 """The head register: how it grows, when it is full, and what a fence changes."""
 
 from dataclasses import replace
+from typing import Any
 
+import orjson
 import pytest
 
-from leaderless.core.headlog.head import EMPTY, ENTRY_BYTES, Head, decode
+from leaderless.core.headlog.records import EMPTY, ENTRY_BYTES, Head, head_of
 from leaderless.core.limits import Limits
+from leaderless.core.messages import Entry
 
 LIMITS = Limits()
 SEAL_BYTES, SEAL_ENTRIES = LIMITS.seal_bytes, LIMITS.seal_entries
-ENTRY = ["n0/0", 1, {"k": [0, ["x"]]}, {}]
+ENTRY = Entry("n0/0", 1, {"k": (0, ["x"])}, {})
 
 
-def entries(count: int) -> list[list[object]]:
-    return [["n0/0", seq, {}, {}] for seq in range(count)]
+def json_of(value: Any) -> Any:
+    """What a store gives back of a value."""
+    return orjson.loads(orjson.dumps(value))
+
+
+def entries(count: int) -> list[Entry]:
+    return [Entry("n0/0", seq, {}, {}) for seq in range(count)]
 
 
 def test_an_entry_joins_the_tail() -> None:
     head = EMPTY.with_entries([ENTRY], size=10, by="n0", limits=LIMITS)
-    assert (head.base, head.end, head.tail, head.by) == (0, 1, [ENTRY], "n0")
-    assert head.size == 10 + ENTRY_BYTES
+    assert (head.base, head.end, head.tail, head.heading.by) == (0, 1, [ENTRY], "n0")
+    assert head.heading.size == 10 + ENTRY_BYTES
     assert EMPTY.tail == []
 
 
@@ -27,7 +35,7 @@ def test_an_entry_joins_the_tail() -> None:
 def test_the_value_is_the_head(size: int) -> None:
     head = EMPTY.with_entries([ENTRY], size, "n0", LIMITS).with_state("fenced", "n1")
     assert head.value is not None
-    assert decode(head.value) == head
+    assert head_of(json_of(head.value)) == head
 
 
 def test_no_two_values_are_equal() -> None:
@@ -55,7 +63,7 @@ def test_a_full_tail_makes_room() -> None:
     full = EMPTY.with_entries([ENTRY], 1_000_000, "n0", LIMITS)
     head = full.with_entries([ENTRY], 5, "n1", LIMITS)
     assert (head.sealed, head.base, head.tail) == (1, 1, [ENTRY])
-    assert head.size == 5 + ENTRY_BYTES
+    assert head.heading.size == 5 + ENTRY_BYTES
     assert not head.full(LIMITS)
 
 

@@ -4,27 +4,22 @@ from typing import Any
 
 import pytest
 
-from leaderless.core.coordination import TOMBSTONE
-from leaderless.core.headlog.head import EMPTY, Head
+from leaderless.core.coordination import TOMBSTONE, StoreSilent
+from leaderless.core.headlog.records import Head, Segment, merge, sealed_of
 from leaderless.core.headlog.replica import Replica
-from leaderless.core.headlog.runs import merge
-from leaderless.core.headlog.view import InvariantBroken
 from leaderless.core.limits import Limits
-from leaderless.core.messages import HandedOver, Put
+from leaderless.core.messages import Entry, HandedOver, Heading, Put
 from leaderless.store.memory import MemoryStore
 from tests.driver import Driver
 
 MEMORY_BYTES = 1 << 30
-LOG = [["n9/0", seq, {"k": [seq, [f"m{seq}"]]}, {}] for seq in range(6)]
+LOG = [Entry("n9/0", seq, {"k": (seq, [f"m{seq}"])}, {}) for seq in range(6)]
 
 
 def head_of(sealed: int, base: int, end: int) -> Head:
     """The head at `end`, `sealed` segments behind it up to `base`; versions grow with the log."""
-    tail = LOG[base:end]
-    value = EMPTY._asdict() | {"version": end, "by": "n9", "sealed": sealed, "base": base}
-    del value["value"]
-    value |= {"tail": tail, "size": len(tail)}
-    return Head(value, **value)
+    heading = Heading(version=end + 1, by="n9", sealed=sealed, base=base, size=end - base)
+    return Head(heading, LOG[base:end])
 
 
 class World:
@@ -42,13 +37,13 @@ class World:
         """The log reaches `end`, with `sealed` segments."""
         for number in range(sealed):
             entries = LOG[2 * number : 2 * number + 2]
-            self.put(f"segment/{number}", {"base": 2 * number, "entries": entries})
+            self.put(f"segment/{number}", Segment(2 * number, entries).value)
         self.put("head", head_of(sealed, 2 * sealed, end).value)
 
     def compact(self) -> None:
         """Segments 0 and 1 become a run."""
-        registers = self.store.registers
-        self.put("run/0-1", merge([registers["segment/0"], registers["segment/1"]]))
+        segments = [sealed_of(self.store.registers[f"segment/{number}"]) for number in (0, 1)]
+        self.put("run/0-1", merge([each for each in segments if isinstance(each, Segment)]).value)
         listed = {"register": "run/0-1", "first": 0, "last": 1, "base": 0, "end": 4}
         self.put("compacted", {"epoch": 1, "cursor": 2, "runs": [listed]})
         self.put("segment/0", TOMBSTONE)
@@ -117,7 +112,7 @@ def test_nothing_is_folded_while_a_segment_is_missing(world: World) -> None:
 
 def test_a_segment_that_never_was(world: World) -> None:
     world.put("head", head_of(2, 4, 5).value)
-    with pytest.raises(InvariantBroken, match=r"^CommittedReadable"):
+    with pytest.raises(StoreSilent, match=r"^CommittedReadable"):
         world.refresh()
 
 
@@ -140,15 +135,14 @@ def test_a_view_is_as_fresh_as_when_the_store_was_asked(world: World) -> None:
 
 
 def shared(slot: int, end: int, sealed: int = 0, base: int = 0) -> HandedOver:
-    fields = head_of(sealed, base, end)._asdict()
-    del fields["value"], fields["tail"]
-    return HandedOver(slot, LOG[slot:end], fields, held_s=0.25)
+    return HandedOver(slot, LOG[slot:end], head_of(sealed, base, end).heading, held_s=0.25)
 
 
 @pytest.mark.parametrize("slot", [1, 2])
 def test_a_peers_answer_brings_what_is_lacking(world: World, slot: int) -> None:
     world.grow(sealed=0, end=2)
     world.refresh()
+    world.driver.clock.now = max(9.5, world.driver.clock.now)
     world.driver.call(world.replica.learn(shared(slot, end=4), asked_at=9.0))
     world.require_in_step(4)
     assert world.replica.head.value == head_of(0, 0, 4).value  # a cas from it can succeed
@@ -158,6 +152,7 @@ def test_a_peers_answer_brings_what_is_lacking(world: World, slot: int) -> None:
 def test_an_answer_over_a_seal(world: World) -> None:
     world.grow(sealed=0, end=2)
     world.refresh()
+    world.driver.clock.now = max(9.5, world.driver.clock.now)
     world.driver.call(world.replica.learn(shared(2, end=5, sealed=1, base=2), asked_at=9.0))
     world.require_in_step(5)
     assert world.replica.head.value == head_of(1, 2, 5).value
@@ -166,6 +161,7 @@ def test_an_answer_over_a_seal(world: World) -> None:
 def test_an_older_answer_of_a_peer_confirms_no_more_than_it_saw(world: World) -> None:
     world.grow(sealed=0, end=5)
     world.refresh()
+    world.driver.clock.now = max(9.5, world.driver.clock.now)
     world.driver.call(world.replica.learn(shared(1, end=3), asked_at=9.0))
     world.require_in_step(5)
     assert world.replica.confirmed_at == 9.25
@@ -177,6 +173,7 @@ def test_who_is_too_far_behind_for_an_answer_reads_the_store(world: World) -> No
     world.refresh()
     world.grow(sealed=2, end=5)
     world.driver.clock.now = 11.0
+    world.driver.clock.now = max(9.5, world.driver.clock.now)
     world.driver.call(world.replica.learn(shared(5, end=5, sealed=2, base=4), asked_at=9.0))
     world.require_in_step(5)
     assert world.replica.confirmed_at == 11.0
@@ -191,3 +188,24 @@ def test_what_it_shares_is_what_a_peer_can_learn(world: World) -> None:
     other.driver.call(other.replica.learn(world.replica.share(1, 0.0), asked_at=9.0))
     other.require_in_step(4)
     assert other.replica.head.value == world.replica.head.value
+
+
+def test_a_peer_cannot_confirm_the_future(world: World) -> None:
+    world.grow(sealed=0, end=2)
+    world.refresh()
+    world.driver.clock.now = 9.5
+    answer = shared(2, end=4)._replace(held_s=1e300)
+    world.driver.call(world.replica.learn(answer, asked_at=9.0))
+    assert world.replica.confirmed_at == 9.5
+
+
+@pytest.mark.parametrize("slot", [0, 2])
+def test_what_a_peer_shows_must_continue_the_view(world: World, slot: int) -> None:
+    """Its head says more, or less, than its entries: nothing is taken, and it is no answer."""
+    world.grow(sealed=0, end=2)
+    world.refresh()
+    heading = Heading(version=99, by="n9", base=0, size=4)
+    for entries in ([LOG[3]], [LOG[2]._replace(seq=1)], [LOG[2]._replace(seq=1, appends={})]):
+        world.driver.call(world.replica.learn(HandedOver(slot, entries, heading, 0.0), 9.0))
+        world.require_in_step(2)
+        assert world.replica.head == head_of(0, 0, 2)

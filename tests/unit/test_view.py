@@ -1,21 +1,20 @@
 """A view is a prefix of the log, and says so when it is asked to be anything else."""
 
-from typing import Any
-
 import pytest
 
-from leaderless.core.headlog.runs import merge
+from leaderless.core.headlog.records import Segment, merge
 from leaderless.core.headlog.view import InvariantBroken, View
 from leaderless.core.limits import Limits
+from leaderless.core.messages import Entry
 
 LOG = [
-    ["n0/0", 1, {"k": [0, ["a", "b"]]}, {}],
-    ["n1/0", 1, {"k": [2, ["c"]], "j": [0, ["x"]]}, {"k": 1}],
-    ["n0/0", 2, {"j": [1, ["y"]]}, {"k": 0, "j": 0}],
+    Entry("n0/0", 1, {"k": (0, ["a", "b"])}, {}),
+    Entry("n1/0", 1, {"k": (2, ["c"]), "j": (0, ["x"])}, {"k": 1}),
+    Entry("n0/0", 2, {"j": (1, ["y"])}, {"k": 0, "j": 0}),
 ]
 
 
-def view_of(entries: list[Any], own: str = "n0/0") -> View:
+def view_of(entries: list[Entry], own: str = "n0/0") -> View:
     view = View([own], Limits())
     view.fold(0, entries)
     return view
@@ -47,19 +46,19 @@ def test_it_knows_which_batches_are_in_and_where_its_own_are() -> None:
     assert view.contains("n0/0", 1)
     assert not view.contains("n0/0", 3)
     assert not view.contains("n2/0", 0)
-    assert view.placed["n0/0"] == {"j": 1}
+    assert view.placed["n0/0"] == (2, {"j": 1})
 
 
 @pytest.mark.parametrize(
     ("slot", "entry", "name"),
     [
-        (4, ["n1/0", 2, {}, {}], "ViewIsPrefix"),
-        (3, ["n1/0", 1, {}, {}], "AckedExactlyOnce"),
-        (3, ["n1/0", 2, {"k": [4, ["z"]]}, {}], "OffsetsDense"),
-        (3, ["n1/0", 2, {"k": [2, ["z"]]}, {}], "OffsetsDense"),
+        (4, Entry("n1/0", 2, {}, {}), "ViewIsPrefix"),
+        (3, Entry("n1/0", 1, {}, {}), "AckedExactlyOnce"),
+        (3, Entry("n1/0", 2, {"k": (4, ["z"])}, {}), "OffsetsDense"),
+        (3, Entry("n1/0", 2, {"k": (2, ["z"])}, {}), "OffsetsDense"),
     ],
 )
-def test_what_cannot_be_is_named(slot: int, entry: list[Any], name: str) -> None:
+def test_what_cannot_be_is_named(slot: int, entry: Entry, name: str) -> None:
     with pytest.raises(InvariantBroken, match=rf"^{name}"):
         view_of(LOG).fold(slot, [entry])
 
@@ -73,7 +72,7 @@ def test_entries_for_a_peer() -> None:
 @pytest.mark.parametrize("known", range(4))
 def test_a_run_gives_the_same_view(known: int) -> None:
     """Whatever of it was known: messages, commits, writers, and where the own batch is."""
-    run = merge([{"base": 0, "entries": LOG[:2]}, {"base": 2, "entries": LOG[2:]}])
+    run = merge([Segment(0, LOG[:2]), Segment(2, LOG[2:])])
     view, whole = view_of(LOG[:known]), view_of(LOG)
     view.fold_run(run)
     for name in ("slot", "messages", "committed", "writers", "placed"):
@@ -82,11 +81,11 @@ def test_a_run_gives_the_same_view(known: int) -> None:
 
 def test_after_a_run_the_entries_are_not_at_hand() -> None:
     view = view_of([])
-    view.fold_run(merge([{"base": 0, "entries": LOG}]))
+    view.fold_run(merge([Segment(0, LOG)]))
     assert view.since(2) is None
     assert view.since(3) == []
 
 
 def test_a_run_beyond_the_view_is_refused() -> None:
     with pytest.raises(InvariantBroken, match=r"^ViewIsPrefix"):
-        view_of(LOG[:1]).fold_run(merge([{"base": 2, "entries": LOG[2:]}]))
+        view_of(LOG[:1]).fold_run(merge([Segment(2, LOG[2:])]))

@@ -14,9 +14,9 @@ from leaderless.core.coordination import StoreSilent, create
 from leaderless.core.headlog import trace as steps
 from leaderless.core.headlog.compaction import Compactor
 from leaderless.core.headlog.economics import Company, Rate, reading_ahead_pays
-from leaderless.core.headlog.head import REGISTER, Entry, Head, segment_of
+from leaderless.core.headlog.records import HEAD, Head, Segment, segment_name
 from leaderless.core.headlog.replica import Replica
-from leaderless.core.messages import Batch, Cas, Mismatch, Missing, Ok
+from leaderless.core.messages import Batch, Cas, Entry, Mismatch, Missing, Ok
 from leaderless.core.process import Notify, Process, Signal, Sleep, Spawn, Wait, call, gather
 from leaderless.core.strategy import Clock
 
@@ -68,12 +68,16 @@ class Committer:
             yield Spawn(self._run())
 
     def _run(self) -> Process[None]:
-        while self._jobs:
-            yield from self._linger(self._rest_s())
-            with suppress(StoreSilent):  # a job may be in the log, or get there still: ask again
-                yield from self._commit()
-            yield from self._settle()
-        self._running = False
+        try:
+            while self._jobs:
+                yield from self._linger(self._rest_s())
+                with suppress(
+                    StoreSilent
+                ):  # a job may be in the log, or get there still: ask again
+                    yield from self._commit()
+                yield from self._settle()
+        finally:
+            self._running = False
 
     def _rest_s(self) -> float:
         """Between commits without a pause, now and then a round trip of rest; often while others commit too.
@@ -121,7 +125,7 @@ class Committer:
     def _replace(self, new: Head, entries: list[Entry]) -> Process[None]:
         """One compare-and-set from the replica's head; on any other outcome than ok, look again."""
         replica, old, asked_at = self._replica, self._replica.head, self._clock.now
-        cas = Cas(REGISTER, old.value, new.value, create=old.value is None)
+        cas = Cas(HEAD, old.value, new.value, create=old.value is None)
         ahead = reading_ahead_pays(replica.contention, replica.store.mean_s, self._failures)
         calls = [call(cas), _if_heard(replica.refresh())] if ahead else [call(cas)]
         replica.trace("Try", steps.carried, entries)
@@ -209,8 +213,8 @@ class Committer:
             self._sealing = Signal()
             silent = None
             try:
-                segment = {"base": head.base, "entries": head.tail}
-                yield from create(segment_of(head.sealed), segment)
+                segment = Segment(head.base, head.tail)
+                yield from create(segment_name(head.sealed), segment.value)
                 self._sealed = head.sealed
                 if self._replica.head.base == head.base:  # or others have sealed it, and gone on
                     self._replica.trace("Seal", steps.sealed, head)
@@ -232,6 +236,6 @@ def _entry(batch: Batch, ends: dict[str, int]) -> Entry:
     """The entry of a batch at the ends of the log: this assigns its offsets. Moves `ends`."""
     appends = {}
     for key, msgs in batch.appends.items():
-        appends[key] = [ends[key], msgs]
+        appends[key] = ends[key], msgs
         ends[key] += len(msgs)
-    return [batch.writer, batch.seq, appends, batch.commits]
+    return Entry(batch.writer, batch.seq, appends, batch.commits)

@@ -14,16 +14,19 @@ taking a claim first raises `compacted.epoch`, so the update of a stale worker f
 """
 
 from leaderless.core.claims import Claims
-from leaderless.core.coordination import TOMBSTONE, StoreSilent, create, delete, read, replace
+from leaderless.core.coordination import StoreSilent, create, delete, read_as, replace
 from leaderless.core.headlog import trace as steps
-from leaderless.core.headlog.head import segment_of
-from leaderless.core.headlog.replica import Replica
-from leaderless.core.headlog.runs import (
+from leaderless.core.headlog.records import (
     COMPACTED,
-    EMPTY_INDEX,
     Index,
+    Listed,
+    Segment,
+    index_of,
     merge,
+    sealed_of,
+    segment_name,
 )
+from leaderless.core.headlog.replica import Replica
 from leaderless.core.lease import LeaseLost
 from leaderless.core.process import Process, Spawn, gather
 from leaderless.core.strategy import Clock
@@ -62,8 +65,8 @@ class Compactor:
     def _compact(self) -> Process[None]:
         """One task, from wherever its last worker stopped."""
         index = yield from self._take_over()
-        unfinished = index["runs"] and index["cursor"] <= index["runs"][-1]["last"]
-        if unfinished or self._replica.head.sealed - index["cursor"] >= self._segments:
+        unfinished = index.unfinished
+        if unfinished or self._replica.head.sealed - index.cursor >= self._segments:
             self._replica.trace("Claim", steps.claimed, index)
             try:
                 if not unfinished:  # or else a worker stopped between steps 1 and 3
@@ -73,49 +76,47 @@ class Compactor:
                 self._replica.trace("Release")
                 raise
             self._replica.trace("Release")
-        self._next = (yield from self._read_index())[1]["cursor"]
+        self._next = (yield from self._read_index())[1].cursor
 
     def _take_over(self) -> Process[Index]:
         """Raise the index's epoch to the claim's: from now on every older worker's update fails."""
         old, index = yield from self._read_index()
-        if index["epoch"] >= self._claims.epoch:
+        if index.epoch >= self._claims.epoch:
             raise LeaseLost(CLAIM)
-        return (yield from self._update(old, index | {"epoch": self._claims.epoch}))
+        return (yield from self._update(old, index._replace(epoch=self._claims.epoch)))
 
     def _write(self, index: Index) -> Process[Index]:
         """Step 1."""
-        first = index["cursor"]
+        first = index.cursor
         last = first + self._segments - 1
-        segments = yield from gather(
-            [read(segment_of(number)) for number in range(first, last + 1)]
-        )
-        if TOMBSTONE in segments:
+        names = [segment_name(number) for number in range(first, last + 1)]
+        found = yield from gather([read_as(name, sealed_of) for name in names])
+        segments = [each for each in found if isinstance(each, Segment)]
+        if len(segments) < len(names):
             raise LeaseLost(CLAIM)  # another worker is further on
         run = merge(segments)
-        register = f"run/{first}-{last}"
-        yield from create(register, run)
+        listed = Listed(f"run/{first}-{last}", first, last, run.base, run.end)
+        yield from create(listed.register, run.value)
         yield from self._claims.beat()
-        listed = {"register": register, "first": first, "last": last}
-        listed |= {"base": run["base"], "end": run["end"]}
-        return (yield from self._update(index, index | {"runs": [*index["runs"], listed]}))
+        return (yield from self._update(index, index._replace(runs=(*index.runs, listed))))
 
     def _finish(self, index: Index) -> Process[None]:
         """Steps 2 and 3 for the run that was listed last."""
-        trace, listed = self._replica.trace, index["runs"][-1]
+        trace, listed = self._replica.trace, index.runs[-1]
         trace("CompactWrite", steps.cursor, index)
-        numbers = range(index["cursor"], listed["last"] + 1)
-        yield from gather([delete(segment_of(number)) for number in numbers])
+        numbers = range(index.cursor, listed.last + 1)
+        yield from gather([delete(segment_name(number)) for number in numbers])
         trace("CompactDelete", steps.cursor, index)
         yield from self._claims.beat()
-        yield from self._update(index, index | {"cursor": listed["last"] + 1})
+        yield from self._update(index, index._replace(cursor=listed.last + 1))
         trace("CompactCursor", steps.cursor, index)
 
     def _read_index(self) -> Process[tuple[Index | None, Index]]:
-        old: Index | None = yield from read(COMPACTED)
-        return old, old or EMPTY_INDEX
+        old = yield from read_as(COMPACTED, index_of)
+        return old, old or Index()
 
     def _update(self, old: Index | None, new: Index) -> Process[Index]:
         """Replace the index; raises `LeaseLost` when another worker was there first."""
-        if not (yield from replace(COMPACTED, old, new)):
+        if not (yield from replace(COMPACTED, old and old.value, new.value)):
             raise LeaseLost(CLAIM)
         return new

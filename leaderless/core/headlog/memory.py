@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from leaderless.core.coordination import StoreSilent, read
-from leaderless.core.headlog.archive import messages_in
+from leaderless.core.coordination import StoreSilent, read_as
+from leaderless.core.headlog.records import COMPACTED, Index, Run, index_of, sealed_of
 from leaderless.core.headlog.replica import Replica
-from leaderless.core.headlog.runs import COMPACTED, EMPTY_INDEX, Index
+from leaderless.core.headlog.view import InvariantBroken
 from leaderless.core.process import Process
 
 
@@ -30,12 +30,12 @@ class Memory:
         view = self._replica.view
         self._evicting, self._looked_at = True, self._replica.head.sealed
         try:
-            index: Index = (yield from read(COMPACTED)) or EMPTY_INDEX
-            for listed in index["runs"]:
+            index = (yield from read_as(COMPACTED, index_of)) or Index()
+            for listed in index.runs:
                 if view.bytes <= self._bytes_max:
                     break
-                if listed["base"] == view.resident and listed["end"] <= view.slot:
-                    view.evict(listed["register"], (yield from read(listed["register"])))
+                if listed.base == view.resident and listed.end <= view.slot:
+                    view.evict(listed.register, (yield from _read_run(listed.register)))
         except StoreSilent:
             pass  # it stays in memory until the store answers
         finally:
@@ -49,4 +49,14 @@ class Memory:
             return run
         register = view.archive.register_of(key, max(0, offset))
         assert register is not None, "what is not in memory is archived"
-        return messages_in((yield from read(register)), key, offset)
+        archived = yield from _read_run(register)
+        first, msgs = archived.keys[key]
+        start = max(offset, first)
+        return [[at, msg] for at, msg in enumerate(msgs[start - first :], start)]
+
+
+def _read_run(register: str) -> Process[Run]:
+    run = yield from read_as(register, sealed_of)
+    if not isinstance(run, Run):
+        raise InvariantBroken(f"CommittedReadable: {register} holds no run")
+    return run

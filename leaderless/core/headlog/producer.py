@@ -13,6 +13,7 @@ from leaderless.core.headlog import trace as steps
 from leaderless.core.headlog.delivery import Delivery
 from leaderless.core.headlog.economics import BATCH_LINGER_S, Company, another_lane_pays
 from leaderless.core.headlog.replica import Replica
+from leaderless.core.headlog.view import InvariantBroken
 from leaderless.core.messages import Batch, CommitOffsets, Failure, Reply, Send, SendOk
 from leaderless.core.process import Process, Sleep, Spawn
 from leaderless.core.strategy import Clock
@@ -163,7 +164,10 @@ class Producer:
         for key, offset in batch.commits.items():
             if self.commits.get(key) == offset:
                 del self.commits[key]
-        offsets = dict(self._replica.view.placed[batch.writer])
+        seq, placed = self._replica.view.placed[batch.writer]
+        if seq != batch.seq or placed.keys() != batch.appends.keys():
+            raise InvariantBroken(f"AckedExactlyOnce: {batch.writer} has {seq}, not {batch.seq}")
+        offsets = dict(placed)
         self._replica.trace("Acked", steps.placed, batch, offsets)
         for send in sends:
             yield Reply(send.request, SendOk(offsets[send.key]))

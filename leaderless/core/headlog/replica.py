@@ -7,16 +7,26 @@ whatever it says about a batch (in the log or not) was true at that moment.
 
 from collections import deque
 from collections.abc import Iterable
-from typing import Any
 
-from leaderless.core.coordination import TOMBSTONE, read
+from leaderless.core.coordination import StoreSilent, read_as
 from leaderless.core.headlog import trace as steps
 from leaderless.core.headlog.economics import Contention, Rate, RoundTrip
-from leaderless.core.headlog.head import EMPTY, REGISTER, Entry, Head, decode, segment_of
-from leaderless.core.headlog.runs import COMPACTED, EMPTY_INDEX, Index, Run
+from leaderless.core.headlog.records import (
+    COMPACTED,
+    EMPTY,
+    HEAD,
+    Head,
+    Index,
+    Run,
+    Segment,
+    head_of,
+    index_of,
+    sealed_of,
+    segment_name,
+)
 from leaderless.core.headlog.view import InvariantBroken, View
 from leaderless.core.limits import Limits
-from leaderless.core.messages import HandedOver
+from leaderless.core.messages import Entry, HandedOver, Note
 from leaderless.core.process import Process, gather
 from leaderless.core.strategy import Clock, Trace
 
@@ -71,7 +81,17 @@ class Replica:
         return list(reversed(self._committers))
 
     def refresh(self) -> Process[None]:
-        """Read the head and everything below it that the view lacks. Raises `StoreSilent`."""
+        """Read the head and everything below it that the view lacks.
+
+        Raises `StoreSilent`, also when what was read does not continue the view: that goes into the log.
+        """
+        try:
+            yield from self._refresh()
+        except InvariantBroken as broken:
+            yield Note(f"what the store holds does not fit: {broken}", broken=True)
+            raise StoreSilent(str(broken)) from broken
+
+    def _refresh(self) -> Process[None]:
         asked_at = self._clock.now
         head = yield from self._read_head()
         while head.version > self.head.version and not (yield from self._load_sealed(head)):
@@ -100,7 +120,11 @@ class Replica:
         A view too far behind for the answer is read from the store: the peer would only ever say the same,
         and whether the asker's batch is in the log stay open for ever. Raises `StoreSilent`.
         """
-        self._follow_peer(answer)
+        try:
+            self._follow_peer(answer)
+        except InvariantBroken as broken:
+            yield Note(f"what a peer showed does not fit: {broken}", broken=True)
+            return
         if self.view.slot >= answer.slot + len(answer.entries):
             self._confirm(asked_at + answer.held_s)
         else:
@@ -108,57 +132,55 @@ class Replica:
 
     def share(self, slot: int, held_s: float) -> HandedOver:
         """The answer for a peer whose view reaches to `slot`."""
-        head = self.head._asdict()
-        del head["value"], head["tail"]
+        heading = self.head.heading
         entries = self.view.since(slot)
         if entries is None:  # too far behind: it must read the store
-            return HandedOver(self.view.slot, [], head, held_s)
-        return HandedOver(min(slot, self.view.slot), entries, head, held_s)
+            return HandedOver(self.view.slot, [], heading, held_s)
+        return HandedOver(min(slot, self.view.slot), entries, heading, held_s)
 
     def _follow_peer(self, answer: HandedOver) -> None:
-        slot, entries, fields, _ = answer
-        if slot > self.view.slot or fields["version"] <= self.head.version:
+        slot, entries, heading, _ = answer
+        if slot > self.view.slot or heading.version <= self.head.version:
             return
-        base = fields["base"]
+        base = heading.base
         known = self.view.since(base) if base < slot else []
         if known is None:
             return
         tail = [*known[: max(0, slot - base)], *entries[max(0, base - slot) :]]
-        value = fields | {"tail": tail}
-        self._follow(decode(value), slot, entries)
+        self._follow(Head(heading, tail), slot, entries)
         self.trace("Answered", steps.known, self.head)
 
     def _follow(self, head: Head, slot: int, entries: list[Entry]) -> None:
         if head.version <= self.head.version:
             return  # an older answer came later
-        self._notice(head)
+        if max(self.view.slot, slot + len(entries)) != head.end:
+            raise InvariantBroken(f"ViewIsPrefix: entries to {slot + len(entries)}, not {head.end}")
         self.view.fold(slot, entries)
+        self._notice(head)
         self._move_to(head)
-        if self.view.slot != head.end:
-            raise InvariantBroken(f"ViewIsPrefix: view at {self.view.slot}, head at {head.end}")
 
     def _move_to(self, head: Head) -> None:
         self.head = head
-        self._committers.pop(head.by, None)
-        self._committers[head.by] = None
+        self._committers.pop(head.heading.by, None)
+        self._committers[head.heading.by] = None
 
     def _notice(self, head: Head) -> None:
         if not self.loaded:  # what happened before says nothing of the rate
             self._foreign_commits.happened(0, self._clock.now)
             return
-        commits = head.version - self.head.version - (head.by == self._node)
+        commits = head.version - self.head.version - (head.heading.by == self._node)
         batches = head.end - self.head.end if commits else 0
         self._foreign_commits.happened(commits, self._clock.now)
         self._foreign_batches.happened(batches, self._clock.now)
 
     def _confirm(self, asked_at: float) -> None:
-        self.confirmed_at = max(self.confirmed_at, asked_at)
+        self.confirmed_at = max(self.confirmed_at, min(asked_at, self._clock.now))
 
     def _read_head(self) -> Process[Head]:
         asked_at = self._clock.now
-        value = yield from read(REGISTER)
+        head = yield from read_as(HEAD, head_of)
         self.store.took(self._clock.now - asked_at)
-        return decode(value) if value else EMPTY
+        return head or EMPTY
 
     def _load_sealed(self, head: Head) -> Process[bool]:
         """Fold what was sealed since this replica's head: runs and segments, all read side by side.
@@ -166,36 +188,45 @@ class Replica:
         False when `head` is too old for that: (1) it is read, (2) others seal more, and compact what it
         still has in its tail, (3) the index is read. Folding that run would put the view before the head.
         """
-        index: Index = EMPTY_INDEX
+        index = Index()
         if not self.loaded:
-            index = (yield from read(COMPACTED)) or EMPTY_INDEX
-        while not index["runs"] or index["runs"][-1]["end"] <= head.base:
+            index = yield from self._read_index()
+        while index.end <= head.base:
             if (yield from self._load(head, index)):
                 return True
             # A segment was compacted meanwhile. Its run was listed before it was deleted.
-            index = yield from read(COMPACTED)
+            index = yield from self._read_index()
         return False
+
+    def _read_index(self) -> Process[Index]:
+        return (yield from read_as(COMPACTED, index_of)) or Index()
 
     def _load(self, head: Head, index: Index) -> Process[bool]:
         """Fold runs and then segments; False, and nothing folded, when a segment was gone."""
         slot, sealed = self.view.slot, self.head.sealed
-        runs = [run for run in index["runs"] if run["end"] > slot]
-        if index["runs"]:
-            sealed = max(sealed, index["runs"][-1]["last"] + 1)
+        runs = [run for run in index.runs if run.end > slot]
+        if index.runs:
+            sealed = max(sealed, index.runs[-1].last + 1)
         numbers = range(sealed, head.sealed)
-        wanted = [run["register"] for run in runs] + [segment_of(number) for number in numbers]
-        values: list[Any] = yield from gather([read(register) for register in wanted])
-        if TOMBSTONE in values:
+        wanted = [run.register for run in runs] + [segment_name(number) for number in numbers]
+        values = yield from gather([_read_sealed(register) for register in wanted])
+        if None in values:
             return False
         in_memory: deque[tuple[str, Run]] = deque()
         for register, value in zip(wanted, values, strict=True):
-            if value is None:
-                raise InvariantBroken(f"CommittedReadable: {register} is missing")
-            if "keys" in value:
+            if isinstance(value, Run):
                 self.view.fold_run(value)
                 in_memory.append((register, value))
                 while self.view.bytes > self.limits.memory_bytes and in_memory:
                     self.view.evict(*in_memory.popleft())
-            elif value["base"] + len(value["entries"]) > self.view.slot:
-                self.view.fold(value["base"], value["entries"])
+            elif value and value.base + len(value.entries) > self.view.slot:
+                self.view.fold(value.base, value.entries)
         return True
+
+
+def _read_sealed(register: str) -> Process[Segment | Run | None]:
+    """What was sealed in a register, None when it was deleted. Raises `StoreSilent`, `InvariantBroken`."""
+    found = yield from read_as(register, lambda value: (sealed_of(value),))
+    if found is None:
+        raise InvariantBroken(f"CommittedReadable: {register} is missing")
+    return found[0]

@@ -7,9 +7,8 @@ traced node has one lane.
 
 from typing import Any
 
-from leaderless.core.headlog.head import Entry, Head
-from leaderless.core.headlog.runs import Index
-from leaderless.core.messages import Batch, Fields
+from leaderless.core.headlog.records import Head, Index
+from leaderless.core.messages import Batch, Entry, Fields
 
 
 def sent(batch: Batch) -> Fields:
@@ -75,13 +74,9 @@ def polled(key: str, offset: int, run: list[list[Any]]) -> Fields:
 
 def claimed(index: Index) -> Fields:
     """Of Claim, by whom took the index over."""
-    return {"epoch": index["epoch"], **cursor(index)}
+    return {"epoch": index.epoch, **cursor(index)}
 
 
 def cursor(index: Index) -> Fields:
     """Of the three steps of compaction: the slot at which the segments at the cursor begin."""
-    runs = index["runs"]
-    if not runs:
-        return {"base": 0}
-    newest = runs[-1]
-    return {"base": newest["base"] if index["cursor"] <= newest["last"] else newest["end"]}
+    return {"base": index.runs[-1].base if index.unfinished else index.end}

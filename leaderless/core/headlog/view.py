@@ -6,14 +6,35 @@ The fold asserts the invariants that it can see, by their names in `design.md` a
 from collections.abc import Iterable
 from typing import Any
 
-from leaderless.core.headlog.archive import Archive
-from leaderless.core.headlog.head import Entry
-from leaderless.core.headlog.runs import Run
+from leaderless.core.coordination import ceiling
+from leaderless.core.headlog.records import Run
 from leaderless.core.limits import Limits
+from leaderless.core.messages import Entry, Offsets
 
 
 class InvariantBroken(AssertionError):
     """The log is not what it must be; the text begins with the invariant's name."""
+
+
+class Archive:
+    """Which register holds the messages that are no longer in memory.
+
+    Per key a sparse index by end offset, looked up by ceiling, as in the Leaderless Log Protocol.
+    """
+
+    def __init__(self) -> None:
+        self._ends: dict[str, list[int]] = {}
+        self._registers: dict[str, list[str]] = {}
+
+    def add(self, key: str, last_offset: int, register: str) -> None:
+        """Note that `register` holds the messages of a key up to `last_offset`; in rising order."""
+        self._ends.setdefault(key, []).append(last_offset)
+        self._registers.setdefault(key, []).append(register)
+
+    def register_of(self, key: str, offset: int) -> str | None:
+        """The register with the first message at or after `offset`; None if it is not archived."""
+        place = ceiling(self._ends.get(key, ()), offset)
+        return None if place is None else self._registers[key][place]
 
 
 class View:
@@ -22,14 +43,14 @@ class View:
     `slot`: how many entries are folded; those below `resident` were moved out of memory (`evict`).
     `messages[key]` are the messages from offset `first[key]` on; `bytes` is about what they take.
     `committed[key]` is a committed offset, `writers[writer]` the highest seq of a writer in the log,
-    `placed[writer]` the first offset a key of the newest batch of each writer of this node's own.
+    `placed[writer]` is the newest batch of each writer of this node's own: its seq and its first offsets.
     """
 
     def __init__(self, own: Iterable[str], limits: Limits) -> None:
         self._limits = limits
         self.slot = 0
         self.resident = 0
-        self.placed: dict[str, dict[str, int]] = {writer: {} for writer in own}
+        self.placed: dict[str, tuple[int, Offsets]] = {writer: (-1, {}) for writer in own}
         self.messages: dict[str, list[Any]] = {}
         self.first: dict[str, int] = {}
         self.bytes = 0
@@ -39,25 +60,41 @@ class View:
         self._recent: list[Entry] = []
 
     def fold(self, slot: int, entries: list[Entry]) -> None:
-        """Take the entries of slots `slot` and on; those already known are passed over."""
+        """Take the entries of slots `slot` and on; those already known are passed over.
+
+        Raises `InvariantBroken`, and takes nothing, when they do not continue the view.
+        """
         if slot > self.slot:
             raise InvariantBroken(f"ViewIsPrefix: slot {slot} after {self.slot}")
-        for entry in entries[self.slot - slot :] if slot < self.slot else entries:
+        new = entries[self.slot - slot :]
+        self._require_next(new)
+        for entry in new:
             self._fold(entry)
         if len(self._recent) > 2 * (kept := self._limits.recent_entries):
             del self._recent[:-kept]
 
+    def _require_next(self, entries: list[Entry]) -> None:
+        """Each batch is new, and each block of messages begins where its key ended."""
+        ends: Offsets = {}
+        newest: dict[str, int] = {}
+        for slot, (writer, seq, appends, _) in enumerate(entries, self.slot):
+            if newest.get(writer, self.writers.get(writer, -1)) >= seq:
+                raise InvariantBroken(
+                    f"AckedExactlyOnce: batch {[writer, seq]} again in slot {slot}"
+                )
+            newest[writer] = seq
+            for key, (first, msgs) in appends.items():
+                if first != (end := ends.get(key) or self.end(key)):
+                    raise InvariantBroken(f"OffsetsDense: key {key!r} at {first} after {end}")
+                ends[key] = first + len(msgs)
+
     def _fold(self, entry: Entry) -> None:
         writer, seq, appends, commits = entry
-        if self.writers.get(writer, -1) >= seq:
-            raise InvariantBroken(
-                f"AckedExactlyOnce: batch {[writer, seq]} again in slot {self.slot}"
-            )
         self.writers[writer] = seq
         if writer in self.placed:
-            self.placed[writer] = {key: first for key, (first, _) in appends.items()}
-        for key, (first, msgs) in appends.items():
-            self._extend(key, first, msgs)
+            self.placed[writer] = seq, {key: first for key, (first, _) in appends.items()}
+        for key, (_, msgs) in appends.items():
+            self._extend(key, msgs)
         for key, offset in commits.items():
             if offset > self.committed.get(key, -1):
                 self.committed[key] = offset
@@ -66,21 +103,23 @@ class View:
 
     def fold_run(self, run: Run) -> None:
         """Take a compacted run that begins at or below the view's end."""
-        if run["base"] > self.slot:
-            raise InvariantBroken(f"ViewIsPrefix: run at slot {run['base']} after {self.slot}")
-        if run["end"] <= self.slot:
+        if run.base > self.slot:
+            raise InvariantBroken(f"ViewIsPrefix: run at slot {run.base} after {self.slot}")
+        if run.end <= self.slot:
             return
-        for key, (first, msgs) in run["keys"].items():
-            known = max(0, self.end(key) - first)
-            self._extend(key, first + known, msgs[known:])
-        for key, offset in run["commits"].items():
+        for key, (first, _) in run.keys.items():
+            if first > (end := self.end(key)):
+                raise InvariantBroken(f"OffsetsDense: key {key!r} at {first} after {end}")
+        for key, (first, msgs) in run.keys.items():
+            self._extend(key, msgs[self.end(key) - first :])
+        for key, offset in run.commits.items():
             self.committed[key] = max(offset, self.committed.get(key, offset))
-        for writer, (seq, placed) in run["writers"].items():
+        for writer, (seq, placed) in run.writers.items():
             if seq > self.writers.get(writer, -1):
                 self.writers[writer] = seq
                 if writer in self.placed:
-                    self.placed[writer] = placed
-        self.slot = run["end"]
+                    self.placed[writer] = seq, placed
+        self.slot = run.end
         self._recent.clear()  # they no longer end where the view does
 
     def contains(self, writer: str, seq: int) -> bool:
@@ -110,21 +149,19 @@ class View:
 
     def evict(self, register: str, run: Run) -> None:
         """Move out of memory what `register` holds, if it is the oldest run that is in memory."""
-        if run["base"] != self.resident or run["end"] > self.slot:
+        if run.base != self.resident or run.end > self.slot:
             return  # another process was faster
-        for key, (first, msgs) in run["keys"].items():
+        for key, (first, msgs) in run.keys.items():
             end = first + len(msgs)
             log, in_memory = self.messages.get(key, []), self.first.get(key, 0)
             self.bytes -= sum(_weight(msg) for msg in log[: end - in_memory])
             del log[: end - in_memory]
             self.first[key] = end
             self.archive.add(key, end - 1, register)
-        self.resident = run["end"]
+        self.resident = run.end
 
-    def _extend(self, key: str, first: int, msgs: list[Any]) -> None:
+    def _extend(self, key: str, msgs: list[Any]) -> None:
         log = self.messages.setdefault(key, [])
-        if first != (end := self.first.get(key, 0) + len(log)):
-            raise InvariantBroken(f"OffsetsDense: key {key!r} at {first} after {end}")
         log += msgs
         for msg in msgs:
             self.bytes += _weight(msg)

@@ -13,9 +13,9 @@ from leaderless.core.headlog.committer import Committer, Job
 from leaderless.core.headlog.compaction import Compactor
 from leaderless.core.headlog.consumer import Consumer
 from leaderless.core.headlog.delivery import Delivery
-from leaderless.core.headlog.head import REGISTER
 from leaderless.core.headlog.memory import Memory
 from leaderless.core.headlog.producer import Producer, lanes_of
+from leaderless.core.headlog.records import HEAD
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.messages import (
     Cas,
@@ -92,13 +92,11 @@ class LeaderlessLog:
         while True:
             yield from replica.refresh()
             head = replica.head
-            if head.state == state:
+            if head.heading.state == state:
                 break
             new, asked_at = head.with_state(state, self._node), self._clock.now
             replica.trace("TrySwitch", steps.switched, new)
-            outcome = yield from call(
-                Cas(REGISTER, head.value, new.value, create=head.value is None)
-            )
+            outcome = yield from call(Cas(HEAD, head.value, new.value, create=head.value is None))
             if isinstance(outcome, Ok):
                 replica.trace("Unfence" if state == "open" else "Fence", steps.switched, new)
                 # Done, and not to be looked at again: another node may have changed it back since.
