@@ -27,10 +27,10 @@ NEVER_OK = frozenset(("crash", "debug-topic-partitions"))
 def judge(outcome: Outcome, options: TestOptions, workload: Workload) -> Result:
     """Check the history; return the results."""
     results = check_all(outcome.history, options.as_dict(), outcome.network, workload.check)
-    if told := injections(outcome.history):
-        results[Keyword("faults")] = [_injected(each) for each in told]
+    if faults := injections(outcome.history):
+        results[Keyword("faults")] = [_injected(each) for each in faults]
     if outcome.failure:
-        # What happened before the failure can show an anomaly, but never that all is well.
+        # A history that ends early can show an anomaly. It cannot show that there is none.
         results[Keyword("error")] = str(outcome.failure)
         results[Keyword("valid?")] = worst([results[Keyword("valid?")], UNKNOWN])
     return results

@@ -61,20 +61,20 @@ def refuse_our_faults(flags: Mapping[str, Any]) -> None:
 
 
 def real_arguments(arguments: Sequence[str]) -> list[str]:
-    """The command line without our own flags; what follows `--` is left alone."""
+    """The command line without our own flags; arguments after `--` stay as they are."""
     ours = {word: flag for flag in FLAGS.values() if flag.ours for word in flag.words}
-    kept: list[str] = []
+    passed: list[str] = []
     rest = list(arguments)
     while rest:
         word = rest.pop(0)
         if word == "--":
-            return [*kept, word, *rest]
+            return [*passed, word, *rest]
         name, has_value = word.partition("=")[0], "=" in word
         if name not in ours:
-            kept.append(word)
+            passed.append(word)
         elif not (ours[name].is_switch or has_value) and rest:
             rest.pop(0)
-    return kept
+    return passed
 
 
 def run_real(script: Path, arguments: Sequence[str]) -> None:

@@ -23,7 +23,7 @@ class Host(Protocol):
         ...
 
     def kill(self) -> None:
-        """End the node this instant (SIGKILL): its memory, and what is on its way to or from it, is lost."""
+        """End the node at once (SIGKILL). Its memory is lost, and so are messages to and from it."""
         ...
 
     def restart(self) -> None:
@@ -31,15 +31,15 @@ class Host(Protocol):
         ...
 
     def pause(self) -> None:
-        """Let the node stand still (SIGSTOP). Messages to it are kept; a killed node is left alone."""
+        """Stop the node (SIGSTOP). Messages to it wait. Does nothing to a killed node."""
         ...
 
     def resume(self) -> None:
-        """Let a paused node go on (SIGCONT), with the messages that came meanwhile."""
+        """Continue a paused node (SIGCONT). It gets the messages that waited."""
         ...
 
     def postmortem(self) -> str:
-        """What is known about the node's end and its last output, for a report."""
+        """The node's exit status and its last output, for a report."""
         ...
 
 

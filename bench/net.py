@@ -177,7 +177,7 @@ class Network:
 
 
 def _malformed(node: str, line: bytes) -> RunFailure:
-    """The report on a line that is no message: what it is, what it should be, where to print else."""
+    """The report on a line that is no message: the reason, the right form, and where other output belongs."""
     try:
         message = orjson.loads(line)
     except ValueError as error:

@@ -1,8 +1,8 @@
 """When workers get their next operation: the paced main phase, and the final phase after the
 faults.
 
-Both ask the workload's generators for *what* to do. A phase is `done` when it gives out nothing
-more and every worker is free.
+Both ask the workload's generators for the next operation. A phase is `done` when there are no more
+operations and every worker is free.
 """
 
 from collections.abc import Sequence
@@ -84,7 +84,7 @@ class MainPhase(Phase):
         self._over = True
 
     def _tick(self, due_ns: int) -> None:
-        """Give out the operation that was due then, and arrange for the next one."""
+        """Invoke the operation that was due then, and schedule the next one."""
         now_ns = self._loop.now_ns()
         if self._over or now_ns >= self._end_ns:
             return

@@ -2,8 +2,8 @@
 
 The process leads its own process group, which is killed as a whole. When the bench itself is killed,
 the kernel kills the process too (Linux), and everywhere it meets the end of its stdin. So do
-processes that it started, if they read that stdin: one that does not, and that a node starts and
-leaves behind, can outlive a bench that was killed by SIGKILL, and nothing else.
+processes that it started, if they read that stdin. A process that a node started and that does not read
+stdin can outlive a bench that was killed by SIGKILL; no other process can.
 Messages of one turn leave in one write.
 """
 
@@ -121,7 +121,7 @@ class ProcessHost:
             )
 
     def kill(self) -> None:
-        """SIGKILL to the whole process group; what the pipes hold is lost."""
+        """Send SIGKILL to the whole process group. Messages in the pipes are lost."""
         if self._process is None:
             return
         if self.process.poll() is not None:
@@ -149,7 +149,7 @@ class ProcessHost:
         """SIGCONT to the whole process group."""
         if self._paused:
             self._paused = False
-            self._unread_bytes = 0  # what came while it could not read is not held against it
+            self._unread_bytes = 0  # messages that came while it could not read do not count
             self.signal(signal.SIGCONT)
 
     def postmortem(self) -> str:
@@ -218,7 +218,7 @@ class ProcessHost:
             )
 
     def _flush(self) -> None:
-        """Write what is queued; what the pipe does not take waits until it can."""
+        """Write the queued messages. What does not fit into the pipe waits for room."""
         if self._ended:
             return
         try:
@@ -232,14 +232,14 @@ class ProcessHost:
                 self._unread_bytes -= written
         except BlockingIOError:
             pass
-        except OSError:  # nobody reads any more: the exit is reported when stdout ends
+        except OSError:  # the node does not read any more; its exit is reported when stdout ends
             self._outbox, self._unsent = [], memoryview(b"")
         if self._awaits_room != bool(self._unsent):
             self._awaits_room = not self._awaits_room
             self._loop.watch(self._stdin, None, self._flush if self._awaits_room else None)
 
     def _await_exit(self, until_ns: int) -> None:
-        """Stdout has ended; give the process a moment to exit, so that its status can be told."""
+        """Stdout has ended. Wait a moment for the process to exit, so that the report has its status."""
         if self._ended:
             return
         if self.process.poll() is None and self._loop.now_ns() < until_ns:
@@ -317,7 +317,7 @@ class ProcessHosts:
         while time.monotonic() < deadline and any(h.process.poll() is None for h in started):
             time.sleep(_EXIT_POLL_S)
         for host in started:
-            host.signal(signal.SIGKILL)  # also for what a node that has exited left in its group
+            host.signal(signal.SIGKILL)  # also to processes that an exited node left in its group
             host.process.wait()
         if self._echo:
             self._copy_logs()

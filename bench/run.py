@@ -45,7 +45,7 @@ MakeHosts = Callable[[OnLine, OnFailure], Hosts]
 
 
 class Watcher(Protocol):
-    """Told how a run goes, for showing it."""
+    """Takes notice of how a run goes, to show or measure it."""
 
     def phase(self, name: str) -> None:
         """Another phase begins."""
@@ -58,7 +58,7 @@ class Watcher(Protocol):
 
 @dataclass(slots=True)
 class Outcome:
-    """What a run leaves in memory. `failure` is why it ended early, if it did."""
+    """The result of a run. `failure` says why it ended early, if it did."""
 
     history: list[Op]
     network: Network
@@ -158,7 +158,7 @@ class Run:
         return default_services(self._random)
 
     def _epilogue(self) -> None:
-        """What a subclass asks of the nodes before they are stopped; nothing here."""
+        """A subclass may talk to the nodes here before they are stopped."""
 
     def _start_nodes(self) -> None:
         self._watcher.phase("starting the nodes")

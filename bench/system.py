@@ -4,11 +4,11 @@ import ctypes
 import errno
 import os
 import resource
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
-from signal import Signals
 from typing import Any, TextIO, cast
 
 from bench.failure import RunFailure
@@ -38,16 +38,16 @@ def allow_open_files(nodes: int) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
-def die_with_parent(signal: Signals) -> Callable[[], None] | None:
-    """What a child runs between fork and exec: the kernel sends it this signal when its parent ends.
+def die_with_parent(number: signal.Signals) -> Callable[[], None] | None:
+    """A function for a child to run between fork and exec: the kernel then signals it when its parent ends.
 
     It holds for the child only, not for the child's children, and for a program that execs another.
-    None where the system has no such thing: there the end of stdin has to do.
+    None on other systems, where a child notices only the end of its stdin.
     """
     if not sys.platform.startswith("linux"):
         return None
     libc = ctypes.CDLL(None)  # loaded in the parent: after a fork only simple calls are safe
-    return lambda: libc.prctl(_PR_SET_PDEATHSIG, signal)
+    return lambda: libc.prctl(_PR_SET_PDEATHSIG, number)
 
 
 def cannot_start(node: str, program: str, error: OSError) -> RunFailure:
@@ -99,6 +99,16 @@ def lenient_stdout() -> Iterator[None]:
         lenient.flush()
 
 
+@contextmanager
+def sigterm_as_interrupt() -> Iterator[None]:
+    """SIGTERM raises `KeyboardInterrupt` inside, as Ctrl-C does."""
+    old = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, old)
+
+
 class _Lenient:
     """Passes everything on to a file. When it cannot be written (`| head`, a full disk), it leads to
     nowhere from then on.
@@ -123,7 +133,7 @@ class _Lenient:
             self._lead_nowhere()
 
     def _lead_nowhere(self) -> None:
-        # The descriptor itself: what is still in buffers goes the same way, also when Python ends.
+        # Redirect the descriptor itself, so that buffered text is lost too, even when Python ends.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self._file.fileno())
         os.close(nowhere)

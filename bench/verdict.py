@@ -28,7 +28,7 @@ def print_verdict(
 ) -> None:
     """Print the verdict for a person, ending with one line that says it all and where the rest is."""
     judged = results[Keyword("workload")]
-    # A checker that broke has an error to tell instead of findings.
+    # A checker that failed has an error instead of findings.
     explain = None if "error" in judged else workload.explain
     findings = explain(judged, outcome.history) if explain else []
     render(results, with_circumstances(findings, outcome.history), console)
@@ -59,7 +59,7 @@ def _headline(failure: RunFailure) -> str:
 
 
 def _figures(results: Result) -> str:
-    """What a run did and cost, in one line."""
+    """One line with the operations and messages of a run."""
     stats, net = results[Keyword("stats")], results[Keyword("net")]
     crashes = stats["by-f"].get("crash", {}).get("count", 0)
     parts = [

@@ -67,7 +67,7 @@ class Recorder:
         return op
 
     def flush(self) -> None:
-        """Write what was recorded since the last flush (`OSError` when the disk is full)."""
+        """Write the operations since the last flush (`OSError` when the disk is full)."""
         lines, self._lines = self._lines, []
         if lines:
             self._file.write(b"\n".join(lines) + b"\n")
@@ -81,7 +81,7 @@ class Recorder:
 
 
 class ClientIds:
-    """Hands out client names: c0, c1, ...; never the same one twice."""
+    """Makes client names: c0, c1, ...; each only once."""
 
     def __init__(self) -> None:
         self._numbers = count()

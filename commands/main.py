@@ -39,7 +39,7 @@ def _test() -> click.Command:
     return test
 
 
-# Sub-command -> what it does, and the function that imports it.
+# Sub-command -> its description, and the function that imports it.
 COMMANDS = {
     "check": ("judge histories, ours or the real tool's", _check),
     "serve": ("show the runs of a store in a browser", _serve),

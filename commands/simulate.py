@@ -67,7 +67,7 @@ def simulate(
 
 
 def run_one(seed: int, given: Mapping[str, Any], out: Path | None, as_json: bool) -> Report:
-    """Run one seed and tell of it."""
+    """Run one seed and print its report."""
     scenario = Scenario.draw(seed, given)
     console = Console(stderr=as_json, highlight=False, soft_wrap=True, emoji=False)
     if not as_json:

@@ -1,10 +1,8 @@
 """`./maelstrom sweep`: run a matrix of tests, resumable, and show the outcome of each cell."""
 
 import os
-import signal
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +18,7 @@ from bench.sweep.axes import Value
 from bench.sweep.definition import Sweep
 from bench.sweep.index import CRASHED, Index, Row
 from bench.sweep.runner import Job
+from bench.system import sigterm_as_interrupt
 from bench.verdict import print_failure
 from commands.test import check_workload
 
@@ -118,7 +117,7 @@ def _run(
 ) -> int:
     stopped: RunFailure | None = None
     try:
-        with index.locked(), _stopped_by_signals():
+        with index.locked(), sigterm_as_interrupt():
             machine.note(index.folder)
             session.run_all(planned, index, console, again=again, discard=discard)
     except RunFailure as failure:
@@ -149,13 +148,3 @@ def exit_status(rows: Iterable[Row]) -> int:
     if CRASHED in verdicts:
         return EXIT_CRASHED
     return EXIT_UNKNOWN if verdicts else EXIT_AS_EXPECTED
-
-
-@contextmanager
-def _stopped_by_signals() -> Iterator[None]:
-    """SIGTERM ends a sweep as Ctrl-C does."""
-    old = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, old)

@@ -23,7 +23,7 @@ from bench.options import TestOptions, test_flags
 from bench.processes import ProcessHosts
 from bench.run import Outcome, Run
 from bench.store import NODE_LOGS, create_run_dir, utc_now
-from bench.system import allow_open_files
+from bench.system import allow_open_files, sigterm_as_interrupt
 from bench.watchers import CpuMeter, Progress
 from runs.journal import FILE_NAME
 from runs.writing import LineFile
@@ -62,7 +62,7 @@ def test(**flags: Any) -> None:
         console.print("--leave-db-running: nodes live on the bench's pipes and stop with it")
     status = 0
     for number in range(1, chosen.test_count + 1):
-        # A series of the same test over and over would tell nothing new.
+        # The same seed again would give the same operations and faults.
         seed = chosen.seed if number == 1 else f"{chosen.seed}-{number}"
         status = run_test(replace(chosen, seed=seed), console)
         if status:
@@ -93,7 +93,7 @@ def run_test(chosen: TestOptions, console: Console) -> int:
         run_files.write_json(run_dir / "test.json", test_json)
         run, outcome, node_cpu_s = _perform(chosen, run_dir, progress)
         test_json |= {"history_origin_ns": outcome.history_origin_ns, "node_cpu_s": node_cpu_s}
-        with _interruptible():
+        with sigterm_as_interrupt():
             return _judge(
                 chosen,
                 console,
@@ -123,7 +123,7 @@ def _judge(
     run: Run,
     outcome: Outcome,
 ) -> int:
-    """From a finished run to its verdict, which is told even when there is no room to keep it."""
+    """Judge a finished run and print the verdict, even when the disk has no room for it."""
     unkept: RunFailure | None = None
     progress.phase("judging the history")
     try:
@@ -150,20 +150,10 @@ def _judge(
     return verdict.exit_status(results, outcome.failure)
 
 
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """SIGTERM ends what is done after a run as Ctrl-C does."""
-    old = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, old)
-
-
 def _perform(
     chosen: TestOptions, run_dir: Path, progress: Progress
 ) -> tuple[Run, Outcome, dict[str, float]]:
-    """Run it. The last of what is returned is the CPU of each node in seconds."""
+    """Run the test. Returns the run, its result, and the CPU of each node in seconds."""
     loop = RealLoop()
     started: list[ProcessHosts] = []
     meter = CpuMeter(progress, lambda: {} if not started else started[0].pids())

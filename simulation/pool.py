@@ -1,26 +1,31 @@
-"""Spreads work over processes: each takes one item at a time, and nothing is left behind.
+"""Spreads work over processes: each takes one item at a time, and no process outlives the parent.
 
-Processes are spawned, not forked, so they start alike on every system. Ctrl-C reaches the parent alone,
-which ends them; when the parent dies they find their pipe closed and end too.
+Processes are spawned, not forked, so they start alike on every system. Ctrl-C reaches the parent alone, which
+ends them. When the parent dies they find their pipe closed and end too.
+
+`concurrent.futures.ProcessPoolExecutor` does not serve here. Closing it waits for the items under way, and a
+seed may take a minute. When a process dies, it says neither with which status nor on which item.
 """
 
 import multiprocessing
 import signal
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import Any
+from typing import Any, TypeVar
 
 from bench.failure import RunFailure
 
-Task = Callable[[Any], Any]  # picklable, as are what it takes and returns
+Task = Callable[[Any], Any]
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 @dataclass(slots=True)
-class _Hand:
-    """A process, and the item it works on."""
+class _Worker:
+    """A process, and its present item."""
 
     process: BaseProcess
     pipe: Connection
@@ -28,69 +33,71 @@ class _Hand:
     busy: bool = False
 
 
-def spread(task: Task, items: Iterable[Any], jobs: int) -> Iterator[Any]:
-    """`task(item)` for each item, in the order in which they come to be done, in `jobs` processes.
+def spread(
+    task: Callable[[Item], Result], items: Iterable[Item], jobs: int
+) -> Generator[Result, None, None]:
+    """`task(item)` for each item, in the order in which they finish, in `jobs` processes.
 
-    The processes end when the iterator is closed or used up. An exception in `task` is raised here. Raises
-    `RunFailure` when a process dies.
+    `task`, its items and its results must be picklable. The processes end when the generator is closed or
+    used up. An exception in `task` is raised here. Raises `RunFailure` when a process dies.
     """
     todo = iter(items)
-    with _hands(task, jobs) as hands:
-        for hand in hands:
-            _give(hand, todo)
-        while busy := {hand.pipe: hand for hand in hands if hand.busy}:
+    with _workers(task, jobs) as workers:
+        for worker in workers:
+            _give(worker, todo)
+        while busy := {worker.pipe: worker for worker in workers if worker.busy}:
             for ready in wait(list(busy)):
-                hand = busy[ready]  # type: ignore[index]  # only pipes are waited for
-                result = _taken(hand)
-                _give(hand, todo)
+                worker = busy[ready]  # type: ignore[index]  # only pipes are waited for
+                result = _taken(worker)
+                _give(worker, todo)
                 yield result
 
 
-def _give(hand: _Hand, todo: Iterator[Any]) -> None:
+def _give(worker: _Worker, todo: Iterator[Any]) -> None:
     try:
-        hand.item = next(todo)
+        worker.item = next(todo)
     except StopIteration:
-        hand.busy = False
+        worker.busy = False
         return
-    hand.busy = True
-    hand.pipe.send(hand.item)
+    worker.busy = True
+    worker.pipe.send(worker.item)
 
 
-def _taken(hand: _Hand) -> Any:
+def _taken(worker: _Worker) -> Any:
     try:
-        result, error = hand.pipe.recv()
+        result, error = worker.pipe.recv()
     except (EOFError, OSError):
-        hand.process.join()
-        status = hand.process.exitcode
-        raise RunFailure(f"A process died (status {status}) working on {hand.item}.") from None
+        worker.process.join()
+        status = worker.process.exitcode
+        raise RunFailure(f"A process died (status {status}) working on {worker.item}.") from None
     if error is not None:
         raise error
     return result
 
 
 @contextmanager
-def _hands(task: Task, jobs: int) -> Iterator[list[_Hand]]:
-    hands: list[_Hand] = []
+def _workers(task: Task, jobs: int) -> Iterator[list[_Worker]]:
+    workers: list[_Worker] = []
     try:
         with _interrupts_ignored():  # which the processes inherit
             for _ in range(jobs):
-                hands.append(_start(task))  # noqa: PERF401 - what was started must be known
-        yield hands
+                workers.append(_start(task))  # noqa: PERF401 - each must be known before the next starts
+        yield workers
     finally:
-        for hand in hands:
-            hand.process.terminate()
-            hand.pipe.close()
-        for hand in hands:
-            hand.process.join()
+        for worker in workers:
+            worker.process.terminate()
+            worker.pipe.close()
+        for worker in workers:
+            worker.process.join()
 
 
-def _start(task: Task) -> _Hand:
+def _start(task: Task) -> _Worker:
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_work, args=(theirs, task), daemon=True)
     process.start()
     theirs.close()
-    return _Hand(process, ours)
+    return _Worker(process, ours)
 
 
 @contextmanager
@@ -103,7 +110,7 @@ def _interrupts_ignored() -> Iterator[None]:
 
 
 def _work(pipe: Connection, task: Task) -> None:
-    """What a process does."""
+    """The main function of a process."""
     while True:
         try:
             item = pipe.recv()

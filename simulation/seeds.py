@@ -1,4 +1,4 @@
-"""Many seeds over the cores, with a progress bar, and what came of them."""
+"""Runs many seeds over the cores, with a progress bar, and counts their results."""
 
 import time
 from collections import Counter
@@ -17,8 +17,8 @@ from simulation.scenario import Scenario
 PLAIN_EVERY_S = 10.0  # a line so often where there is no terminal
 
 
-class Short(NamedTuple):
-    """What is known of one seed afterwards; `text` is of the first thing wrong."""
+class SeedResult(NamedTuple):
+    """The result of one seed; `text` describes the first failure."""
 
     seed: int
     strategy: str
@@ -31,29 +31,29 @@ class Short(NamedTuple):
 
 @dataclass(slots=True)
 class Tally:
-    """What came of a range of seeds."""
+    """The results of a range of seeds."""
 
     wanted: int
     began_s: float = field(default_factory=time.monotonic)
     run: int = 0
-    failed: list[Short] = field(default_factory=list)
+    failed: list[SeedResult] = field(default_factory=list)
     virtual_s: float = 0.0
     cpu_s: float = 0.0
     operations: int = 0
     strategies: Counter[str] = field(default_factory=Counter)
     names: Counter[str] = field(default_factory=Counter)
 
-    def add(self, short: Short) -> None:
+    def add(self, result: SeedResult) -> None:
         """One more is done."""
         self.run += 1
-        self.virtual_s += short.virtual_s
-        self.cpu_s += short.cpu_s
-        self.operations += short.operations
-        self.strategies[short.strategy] += 1
-        if short.names:
-            self.failed.append(short)
+        self.virtual_s += result.virtual_s
+        self.cpu_s += result.cpu_s
+        self.operations += result.operations
+        self.strategies[result.strategy] += 1
+        if result.names:
+            self.failed.append(result)
             self.failed.sort()
-            self.names[short.names[0]] += 1
+            self.names[result.names[0]] += 1
 
     def summary(self) -> str:
         """One line."""
@@ -78,10 +78,10 @@ class Tally:
         }
 
 
-def run_seed(given: Mapping[str, Any], seed: int) -> Short:
+def run_seed(given: Mapping[str, Any], seed: int) -> SeedResult:
     """Run one seed, in whatever process."""
     report = simulate(Scenario.draw(seed, given))
-    return Short(
+    return SeedResult(
         seed=seed,
         strategy=report.scenario.strategy,
         names=tuple(report.names),
@@ -106,16 +106,16 @@ def run_seeds(
     results = spread(partial(run_seed, dict(given)), seeds, min(jobs, len(seeds)))
     with _progress(console) as progress:
         bar = progress.add_task(label, total=len(seeds), failed=0)
-        told_s = time.monotonic()
-        for short in results:
-            tally.add(short)
+        shown_s = time.monotonic()
+        for result in results:
+            tally.add(result)
             progress.update(bar, advance=1, failed=len(tally.failed))
-            if not console.is_terminal and time.monotonic() - told_s > PLAIN_EVERY_S:
-                told_s = time.monotonic()
+            if not console.is_terminal and time.monotonic() - shown_s > PLAIN_EVERY_S:
+                shown_s = time.monotonic()
                 console.print(f"{label}: {tally.run} of {tally.wanted}, {len(tally.failed)} failed")
             if tally.failed and not keep_going:
                 break
-    results.close()  # type: ignore[attr-defined]  # a generator
+    results.close()
     return tally
 
 

@@ -35,8 +35,7 @@ Body = dict[str, Any]
 
 @dataclass(slots=True)
 class Rpc:
-    """One request of a client: what it yields to the bench, and is resumed with the body of the
-    reply.
+    """One request of a client. The client yields it to the bench and resumes with the body of the reply.
 
     An error reply raises `RpcError` inside the client, silence for `timeout_ms` raises
     `RpcTimeout`. The bench adds `msg_id`.
@@ -156,7 +155,7 @@ class OpGenerator(Protocol):
 class Finding:
     """One type of anomaly in a history.
 
-    `count` says how often it was found, `sentence` tells of one instance, and `witness` is the
+    `count` says how often it was found, `sentence` describes one instance, and `witness` is the
     smallest set of operations that shows that instance, their values reduced to what matters.
     `circumstances` tells of the faults at that time (`bench.circumstances`).
     """

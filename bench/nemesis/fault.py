@@ -12,7 +12,7 @@ from runs.history import OpType
 
 # Appends an operation to the history: (type, process, f, value).
 Record = Callable[[OpType, str, str, Any], object]
-# Called once, with what was done, as the history is to hold it.
+# Called once, with the effect, in the form that the history has.
 Done = Callable[[Any], object]
 Act = Callable[[Done], object]
 Choose = Callable[[Sequence[str], Random], list[str]]

@@ -1,10 +1,10 @@
-"""`fence`: a node is told to fence the log, so that nothing is appended until it is unfenced.
+"""`fence`: a node fences the log on request, so that nothing is appended until it is unfenced.
 
 `fence` -> `fence_ok {epoch}` and `unfence` -> `fence_ok {epoch}` are RPCs of our own. A node that does not
-know them answers with error 10 (not-supported), as Maelstrom's protocol has it: that is recorded, and the
-fault is given up for this run. Whoever does not answer at all may have fenced the log or may do so yet:
-that is why a log is unfenced through one node after another until one has answered, and once more when
-nothing can be on its way any longer.
+know them answers with error 10 (not-supported), as Maelstrom's protocol has it. The history records that, and
+the fault does not come again in this run. A node that does not answer may have fenced the log, or may do so
+later. So the nemesis asks one node after another to unfence it until one answers, and once more when no earlier
+request can take effect any longer.
 """
 
 from collections.abc import Callable
@@ -23,11 +23,11 @@ from workloads.interface import error_of
 NOT_SUPPORTED = 10
 _PATIENCE_NS = 2_000_000_000
 _RETRY_NS = 250_000_000
-# A silent fence takes effect within this, or never: what a node and its store may take.
+# A fence that was not answered takes effect within this time (of a node and of its store), or never.
 _SETTLED_NS = LONGEST_NS + _PATIENCE_NS
 _ATTEMPTS = 40
 
-Told = Callable[[dict[str, Any] | None], object]  # with the reply, or None after the patience
+OnReply = Callable[[dict[str, Any] | None], object]  # takes the reply, or None after the patience
 
 
 class Fence:
@@ -41,7 +41,7 @@ class Fence:
         self._network = network
         self._loop = loop
         self._client: str | None = None
-        self._asked: dict[int, Told] = {}  # msg_id -> whom to tell of the reply
+        self._asked: dict[int, OnReply] = {}  # by msg_id
         self._count = 0
         self._known = False  # a node has answered as it should
         self._doubtful = False  # a fence was not answered: it may have happened, or may happen yet
@@ -67,12 +67,12 @@ class Fence:
             done([Keyword("not-serving"), node])
             return
 
-        def told(reply: dict[str, Any] | None) -> None:
+        def fenced(reply: dict[str, Any] | None) -> None:
             self._doubtful = reply is None
             self._learn(reply)
             done([_outcome(reply), node])
 
-        self._ask(node, "fence", told)
+        self._ask(node, "fence", fenced)
 
     def _unfence(self, done: Done, attempts: int) -> None:
         """Ask one node after another until one has answered well."""
@@ -105,27 +105,27 @@ class Fence:
     def _later(self, wait_ns: int, function: Callable[..., None], *arguments: Any) -> None:
         self._loop.call_at(self._loop.now_ns() + wait_ns, function, *arguments)
 
-    def _ask(self, node: str, request: str, told: Told) -> None:
+    def _ask(self, node: str, request: str, on_reply: OnReply) -> None:
         if self._client is None:
             self._client = self._cluster.new_client()
             self._network.add(self._client, self._deliver)
         self._count += 1
-        self._asked[self._count] = told
+        self._asked[self._count] = on_reply
         self._later(_PATIENCE_NS, self._give_up, self._count)
         self._network.send(self._client, node, {"type": request, "msg_id": self._count})
 
     def _give_up(self, msg_id: int) -> None:
-        if told := self._asked.pop(msg_id, None):
-            told(None)
+        if on_reply := self._asked.pop(msg_id, None):
+            on_reply(None)
 
     def _deliver(self, _src: str, body: dict[str, Any], _wire: bytes) -> None:
         msg_id = body.get("in_reply_to")
-        if type(msg_id) is int and (told := self._asked.pop(msg_id, None)):
-            told(body)
+        if type(msg_id) is int and (on_reply := self._asked.pop(msg_id, None)):
+            on_reply(body)
 
 
 def _outcome(reply: dict[str, Any] | None) -> Any:
-    """What a reply says, for the history: an epoch, or the name of an error."""
+    """The epoch of a reply, or the name of its error, for the history."""
     if reply is None:
         return Keyword("unknown")
     if reply.get("type") == "fence_ok":

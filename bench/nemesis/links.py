@@ -41,7 +41,7 @@ class LinkFault(NamedTuple):
 class LinkFaults:
     """The link faults in force, by name.
 
-    `nodes` are all nodes, which tells them from services; `has_latency`: whether the network has any.
+    `nodes` are all nodes; every other name is a service. `has_latency`: whether the network has any.
     """
 
     def __init__(self, nodes: Collection[str], has_latency: bool, random: Random) -> None:

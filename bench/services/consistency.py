@@ -38,7 +38,7 @@ class Sequential:
     newest.
 
     Each client moves forward only, so there is one order of all operations that every client
-    agrees with. States are kept as the oldest one of the window and the changes since.
+    agrees with. The window is stored as its oldest state and the changes since.
     """
 
     def __init__(self, service: Service, random: Random, window: int = SEQUENTIAL_WINDOW) -> None:

@@ -83,7 +83,7 @@ def respond_kv(read: Read, request: Body) -> tuple[Body, Changes]:
 
 
 def _change(key: str | bytes, cell: tuple[object] | None, value: object) -> Changes:
-    """Writing what is there already changes nothing, which seq-kv makes use of."""
+    """Writing the present value changes nothing; seq-kv relies on that."""
     return {} if cell is not None and same(cell[0], value) else {key: (value,)}
 
 

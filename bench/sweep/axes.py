@@ -83,7 +83,7 @@ def names() -> list[str]:
 
 
 def complaint(name: str, value: Any) -> str | None:
-    """What is wrong with this value of this axis, and what to write; None when nothing is."""
+    """What is wrong with a value of an axis, and what to write instead; None for a right value."""
     if name not in names():
         write_instead = f"there is no such name; write one of {', '.join(names())}"
         return _INSTEAD.get(name, write_instead)
@@ -106,7 +106,7 @@ def complaint(name: str, value: Any) -> str | None:
 
 
 def expand(name: str, value: Value) -> list[Value]:
-    """The values that one word in a sweep stands for: `each` and `all` are not kept as such."""
+    """The values that one word in a sweep stands for: `each` and `all` are replaced."""
     if name != "faults" or not isinstance(value, str):
         return [value]
     if value == "each":

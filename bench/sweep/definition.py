@@ -39,7 +39,7 @@ Table = Mapping[str, Any]
 class Cell:
     """One point of a matrix: what the file says, and the `options` that `test` makes of it.
 
-    `title` tells it from the other cells of its sweep.
+    `title` is different for each cell of a sweep.
     """
 
     axes: CellAxes
@@ -126,7 +126,7 @@ def parse(content: Table, file: Path, changes: CellAxes) -> Sweep:
 
 
 def value_of(text: str) -> Value:
-    """A value on a command line, as TOML has it; what TOML does not know is a string."""
+    """A value on a command line, read as TOML; as a string, when TOML cannot read it."""
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except ValueError:

@@ -41,6 +41,6 @@ def test_nothing_is_left_when_the_rest_is_not_wanted() -> None:
     before = set(psutil.Process().children())
     results = spread(square, range(100), 2)
     next(results)
-    results.close()  # type: ignore[attr-defined]  # a generator
+    results.close()
     left = set(psutil.Process().children()) - before
     assert [each for each in left if "spawn_main" in " ".join(each.cmdline())] == []

@@ -53,7 +53,7 @@ class KafkaClient:
         request: Body = {"type": "poll", "offsets": self._positions}
         reply = yield self._rpc(request)
         messages = poll_ok(request, reply)
-        # What a request holds must not change while it is on its way: positions are replaced.
+        # A request must not change while it is on its way: so a new dictionary replaces the positions.
         polled: dict[str, int] = {}
         positions = dict(self._positions)
         for key, pairs in messages.items():

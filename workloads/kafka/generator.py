@@ -190,7 +190,7 @@ class FinalPolls:
                 del missing[key]
 
     def _targets(self) -> list[dict[str, int]]:
-        """What is known when the phase begins is what everybody has to read."""
+        """Every worker has to read up to the offsets that are known when the phase begins."""
         if self._missing is None:
             self._keys = sorted(self._offsets.known, key=int)
             self._missing = [dict(self._offsets.known) for _ in range(self._concurrency)]

@@ -8,7 +8,7 @@ from runs.history import Op
 from workloads.kafka.checker import check
 from workloads.shrink import OPERATIONS, Cut, shrink
 
-# What tells one case of a type from another; indices and distances change while other messages go.
+# The fields that identify a case of a type; indices and distances change while other messages go.
 _NAMING = {"lost-write": ("key", "value")}
 _NAMING_OTHERS = ("key", "value", "values", "offset", "op", "ops")
 
@@ -70,11 +70,11 @@ def _without_in_op(op: Op, dropped: set[Hashable]) -> Op | None:
         sent = message[1] if op.type == "ok" else message
         return None if (key, repr(sent)) in dropped else op
     if op.f == "poll" and len(op.value[0]) > 1:
-        kept = {
+        left = {
             key: [pair for pair in pairs if (key, repr(pair[1])) not in dropped]
             for key, pairs in op.value[0][1].items()
         }
-        messages = {key: pairs for key, pairs in kept.items() if pairs}
+        messages = {key: pairs for key, pairs in left.items() if pairs}
         return replace(op, value=[[op.value[0][0], messages]])
     return op
 
