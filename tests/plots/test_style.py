@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from performance.configurations import SLOPES
 from plots import style
 from runs.faults.names import FAULTS
+from scripts import pictures
 
 ROOT = Path(__file__).parents[2]
 ROOMS = (
@@ -52,6 +54,20 @@ def test_style_sheets_have_no_colour_of_the_table() -> None:
     known = {colour for table in TABLES.values() for colour in table.values()}
     (sheet,) = sources(".css")
     assert known.isdisjoint(COLOUR.findall(sheet.read_text(encoding="utf-8")))
+
+
+def test_every_picture_of_the_documents_is_made_by_a_program() -> None:
+    documents = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    shown = {
+        name
+        for file in documents
+        for name in re.findall(r"\]\((?:\S*/)?images/([\w.-]+)\)", file.read_text(encoding="utf-8"))
+    }
+    drawn = {name for _, names in pictures.PICTURES.values() for name in names}
+    drawn |= {f"notebook-{file.stem}.png" for file in (ROOT / "analysis/notebooks").glob("*.ipynb")}
+    drawn |= {f"performance-{slope.name}.svg" for slope in SLOPES}
+    assert shown <= drawn
+    assert {file.name for file in (ROOT / "docs" / "images").iterdir()} == drawn
 
 
 def test_every_fault_has_a_colour_of_its_own() -> None:
