@@ -17,7 +17,7 @@ from bench.sweep.definition import Cell, read
 from bench.sweep.figures import latencies_ms, quantile
 from performance import ROOT, spread
 from simulation.garbage import collected_quietly
-from simulation.scenario import Scenario
+from simulation.scenario import OF_BENCH, Scenario
 from simulation.world import World
 from workloads.kafka import DEFAULT_KEY_COUNT
 
@@ -73,21 +73,16 @@ def row(name: str, runs: list[Figures]) -> str:
 def scenario(cell: Cell, strategy: str, seed: int, time_limit_s: float, think_us: int) -> Scenario:
     """The cell's run in the simulator."""
     options = cell.options
+    same = {name: getattr(options, name) for name in OF_BENCH - {"recovery_time_s", "strict"}}
+    same |= {"time_limit_s": time_limit_s, "key_count": options.key_count or DEFAULT_KEY_COUNT}
+    nodes = len(options.nodes)
     return Scenario(
         seed=seed,
         strategy=strategy,
-        nodes=len(options.nodes),
-        clients=options.concurrency // len(options.nodes),
-        rate=options.rate,
-        time_limit_s=time_limit_s,
-        latency_ms=int(options.latency_ms),
-        latency_dist=options.latency_dist,
+        nodes=nodes,
+        clients=options.concurrency // nodes,
         think_us=think_us,
-        key_count=options.key_count or DEFAULT_KEY_COUNT,
-        max_writes_per_key=options.max_writes_per_key,
-        nemesis=options.nemesis,
-        nemesis_interval_s=options.nemesis_interval_s,
-        partition_shapes=options.partition_shapes,
+        **same,
     )
 
 

@@ -203,14 +203,13 @@ class Scenario:
     @property
     def bench_options(self) -> TestOptions:
         """The options of the bench."""
-        both = {each.name for each in fields(TestOptions)} & FLAGS.keys() - {"nodes"}
         return TestOptions(
             workload="kafka",
             bin="simulated",
             nodes=self.node_names,
             concurrency=self.nodes * self.clients,
             seed=str(self.seed),
-            **{name: getattr(self, name) for name in both},
+            **{name: getattr(self, name) for name in OF_BENCH},
         )
 
     @property
@@ -248,6 +247,8 @@ class Scenario:
 FLAGS: dict[str, Flag] = flags_of(Scenario)
 DRAWS: dict[str, Draw] = declared(Scenario, Draw)
 REDUCTIONS: dict[str, Reduce] = declared(Scenario, Reduce)
+# The options that a scenario has from the bench, in the same form.
+OF_BENCH = {each.name for each in fields(TestOptions)} & FLAGS.keys() - {"nodes"}
 
 
 def given_options(flags: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,115 @@
+"""Options are declared once: the command line, records, scenarios and sweeps follow the declarations."""
+
+from dataclasses import MISSING, dataclass, fields
+from random import Random
+from typing import Annotated
+
+import click
+import pytest
+
+from bench.flags import COUNT, NUMBERS, Flag, click_options, flags_of, names_of, unit_of
+from bench.flags import optional_click_options as optional
+from bench.options import FLAGS, TestOptions
+from bench.sweep import axes
+from simulation.scenario import DRAWS, OF_BENCH, REDUCTIONS, Scenario, given_options
+from simulation.scenario import FLAGS as SCENARIO_FLAGS
+
+
+@dataclass
+class Record:
+    wait_ms: Annotated[int, Flag("How long.", COUNT)] = 3
+    loud: Annotated[bool, Flag("How.", ours=True)] = False
+    names: Annotated[tuple[str, ...], Flag("Which.", names_of(("a", "b")))] = ()
+    plain: str = "no option"
+
+
+def parse(decorate, *words):
+    command = click.command()(decorate(lambda **flags: flags))
+    return command.main(list(words), standalone_mode=False)
+
+
+def test_a_field_becomes_an_option_with_its_word_kind_and_default():
+    flags = flags_of(Record)
+    decorate = click_options(flags, {"wait_ms": 3, "loud": False, "names": ()})
+    assert [flag.words for flag in flags.values()] == [("--wait",), ("--loud",), ("--names",)]
+    assert parse(decorate) == {"wait_ms": 3, "loud": False, "names": ()}
+    assert parse(decorate, "--wait", "7", "--loud", "--names", "b, a,b") == {
+        "wait_ms": 7,
+        "loud": True,
+        "names": ("b", "a"),
+    }
+
+
+def test_an_optional_option_that_is_not_given_is_none():
+    decorate = optional(flags_of(Record))
+    assert parse(decorate) == {"wait_ms": None, "loud": None, "names": None}
+    assert parse(decorate, "--no-loud")["loud"] is False
+
+
+def test_the_help_shows_the_unit_and_whose_option_it_is():
+    command = click.command()(click_options(flags_of(Record), {})(lambda **_: None))
+    shown = command.get_help(click.Context(command))
+    assert "--wait MS" in shown
+    assert "How. (ours)" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [(["--wait", "0"], "range x>=1"), (["--names", "c"], "c: must be one of a, b, or all or none")],
+)
+def test_an_error_comes_from_the_declaration(words, error):
+    with pytest.raises(click.BadParameter, match=error):
+        parse(click_options(flags_of(Record), {}), *words)
+
+
+def test_known_names_come_before_words_for_all_and_none():
+    kind = names_of(("none", "all", "kill"))
+    assert kind.convert("none,all", None, None) == ("none", "all")
+
+
+@pytest.mark.parametrize(
+    ("name", "unit"), [("time_limit_s", "seconds"), ("think_us", "microseconds"), ("rate", None)]
+)
+def test_a_name_may_end_with_its_unit(name, unit):
+    assert unit_of(name) == unit
+
+
+def test_numbers_and_ranges():
+    assert NUMBERS.convert("3,5-7,6", None, None) == (3, 5, 6, 7)
+
+
+def test_every_field_is_declared():
+    assert {each.name for each in fields(TestOptions)} - FLAGS.keys() == {"args"}
+    assert {each.name for each in fields(Scenario)} - SCENARIO_FLAGS.keys() == {"seed"}
+    assert DRAWS.keys() | REDUCTIONS.keys() <= SCENARIO_FLAGS.keys()
+
+
+def test_a_scenario_takes_words_and_help_from_the_bench():
+    for name in OF_BENCH:
+        assert SCENARIO_FLAGS[name].words == FLAGS[name].words
+        assert SCENARIO_FLAGS[name].help == FLAGS[name].help
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_drawn_scenario_is_what_its_command_says(seed):
+    scenario = Scenario.draw(seed)
+    words = scenario.command().split()[4:]
+    assert Scenario(seed, **given_options(parse(optional(SCENARIO_FLAGS), *words))) == scenario
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_what_an_option_is_reduced_to_is_allowed(name):
+    default = next(each.default for each in fields(Scenario) if each.name == name)
+    assert default is not MISSING
+    for value in (*REDUCTIONS[name].values, default, DRAWS[name].draw(Random(1))):
+        assert SCENARIO_FLAGS[name].kind.convert(value, None, None) == value
+
+
+def test_a_sweep_knows_each_flag_by_one_name():
+    for name, flag in FLAGS.items():
+        word = flag.words[-1].removeprefix("--")
+        if flag.axis and name != "nodes":
+            assert flag.axis in axes.names()
+            assert axes.complaint(word, 1) == f"write `{flag.axis}`"
+        elif not flag.hidden and not flag.unswept:
+            assert word in axes.names()
