@@ -1,12 +1,12 @@
-"""Task claiming: tasks one after the other, each done by one worker at a time, whoever crashes.
+"""Task claiming: tasks one after the other, each done by one worker at a time, also when workers crash.
 
     REGISTER   {epoch, owner, beat, task, failures, dead}      a lease (`lease`) with these notes
 
 A worker claims the current task by taking the lease, works, and releases it: done, which makes the next task
 current, or failed. Taking over from a worker that crashed counts as a failure too. After FAILURES_MAX of
-them in a row the task is *dead*, and no worker tries it again before somebody has looked.
+them in a row the task is *dead*: no worker tries it again until an operator revives it.
 
-An operator who has removed the cause revives it by writing the register anew, with the same `epoch` and
+An operator removes the cause and revives the task by writing the register anew, with the same `epoch` and
 `task`: `owner` null, `failures` 0, `dead` false. It must keep `epoch`, or workers of old epochs count again.
 """
 

@@ -56,7 +56,7 @@ def read_as(register: str, decode: Callable[[object], T]) -> Process[T | None]:
 
 
 def create(register: str, value: Any) -> Process[None]:
-    """Make a register that never changes: it exists when this ends, whoever made it."""
+    """Make a register that never changes: it exists when this ends, whichever node made it."""
     for _ in range(ATTEMPTS):
         outcome: Outcome = yield from call(Cas(register, None, value, create=True))
         if isinstance(outcome, Ok | Mismatch):
@@ -96,7 +96,7 @@ def replace(register: str, old: Any, new: Any) -> Process[bool]:
 
 
 def increment(register: str, by: str) -> Process[int]:
-    """Count one up, atomically; returns the new count, from 1, which nobody else is given.
+    """Count one up, atomically; returns the new count, from 1, which no other caller gets.
 
     `by` names this very increment, or it would take another one's count for its own. One that got no
     answer and was overtaken cannot tell whether it counted, and counts again: gaps, but never the same

@@ -56,7 +56,7 @@ class Lease:
         return found
 
     def take(self, found: State, **notes: Any) -> Process[bool]:
-        """Take what `seek` found, in a new epoch; False when somebody else has moved it since."""
+        """Take what `seek` found, in a new epoch; False when another worker has moved it since."""
         claim = {"epoch": found["epoch"] + 1, "owner": self._owner, "beat": 0}
         return (yield from self._replace(found, found | notes | claim))
 

@@ -123,7 +123,7 @@ class HandOver(NamedTuple):
 
 
 class Share(NamedTuple):
-    """Messages of each key, `{key: [[offset, msg], ...]}`, that a peer shows unasked; nobody answers."""
+    """Messages of each key, `{key: [[offset, msg], ...]}`, that a peer shows unasked. There is no answer."""
 
     msgs: dict[str, list[list[Any]]]
 

@@ -82,7 +82,7 @@ class Notify(NamedTuple):
 
 
 class Spawn(NamedTuple):
-    """Run another process, which nobody waits for."""
+    """Run another process, without waiting for it."""
 
     process: "Process[Any]"
 

@@ -39,7 +39,7 @@ class _Gathering:
         self.results: list[Any] = [None] * size
 
     def take_parent(self) -> "_Running":
-        """Whom to resume; nobody will be a second time."""
+        """The process to resume; it is resumed only once."""
         parent, self.parent = self.parent, None
         assert parent is not None
         return parent
@@ -51,7 +51,7 @@ _UNKNOWN = Unknown()
 # Plain tuples, for these are made for every message.
 #
 # A process, to whom its result or its exception goes, and at which place there. An exception in the process
-# of a request answers the request; in one that nobody waits for it is a bug, and goes into the log.
+# of a request answers the request; in a process without a parent it is a bug, and goes into the log.
 _Running = tuple[Process[Any], _Gathering | Request | None, int]
 # A process, the kind of event that may resume it (None: only time), and what it is resumed with when its
 # time has come.
@@ -93,9 +93,7 @@ class Scheduler:
         """Run a new process until it waits; if it ever fails, that is the answer to `request`."""
         running = process, request, 0
         try:
-            for (
-                trap
-            ) in process:  # not `_run`: nobody wants a result, and its end costs no exception
+            for trap in process:  # not `_run`: no result is needed, and its end costs no exception
                 if not self._handle(running, trap):
                     break
         except Exception as error:
@@ -103,7 +101,7 @@ class Scheduler:
         self._run_ready()
 
     def answer(self, answer: StoreAnswer | PeerAnswer) -> None:
-        """Resume the process that waits for this answer; nobody waiting means that it came too late."""
+        """Resume the process that waits for this answer. If there is none, the answer came too late."""
         call, value = answer
         waiting = self._waiting.get(call)
         if waiting is not None and waiting[1] is type(answer):

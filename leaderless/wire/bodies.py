@@ -39,7 +39,7 @@ from leaderless.wire.errors import ErrorCode
 
 Body = dict[str, Any]
 
-SHARE = "share"  # the one type that nobody answers
+SHARE = "share"  # the one type without an answer
 
 
 class MalformedRequest(Exception):

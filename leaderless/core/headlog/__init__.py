@@ -9,5 +9,5 @@ at a time of all that waits. A batch is committed by this node's `committer`, or
 committed last, when the `economics` say that this is cheaper. A committer puts all batches it holds into
 one compare-and-set of the head, which at once assigns their offsets and publishes them. The `replica` folds
 the entries of the head and of the segments into a view, always a prefix of the log; the `consumer` answers
-polls from it. A batch is done when the view contains it: however it got there, whoever committed it.
+polls from it. A batch is done when the view contains it, whichever node committed it.
 """

@@ -29,8 +29,8 @@ CONTENDED = 0.5  # commits of others a second
 class Job:
     """A batch to be committed; `done` fires when it is in the log or can never get there.
 
-    It also fires after one attempt that failed, unless this node is the one that commits most: who loses a
-    conflict has learnt who won, and its batches, own and handed over, do better there than in the next race.
+    It also fires after one attempt that failed, unless this node is the one that commits most. The loser of a
+    conflict has learnt the winner; there its batches, own and handed over, do better than in the next race.
     """
 
     batch: Batch
@@ -82,7 +82,7 @@ class Committer:
     def _rest_s(self) -> float:
         """Between commits without a pause, now and then a round trip of rest; often while others commit too.
 
-        A node that reaches nobody must commit for itself: it reads the head, and one round trip later
+        A node that reaches no peer must commit for itself: it reads the head, and one round trip later
         replaces it. Against an endless row of commits it would lose for ever.
         """
         round_trip_s = self._replica.store.mean_s
@@ -199,7 +199,7 @@ class Committer:
         return self._own.per_second(now) > self._replica.contention.rate
 
     def _seal_ahead(self, head: Head) -> Process[None]:
-        """Seal beside other work; who needs the room and finds nothing sealed does it again."""
+        """Seal beside other work; a commit that needs the room and finds nothing sealed does it again."""
         with suppress(StoreSilent):
             yield from self._seal(head)
         yield from self._compactor.consider()

@@ -2,14 +2,14 @@
 
 The three steps of the Leaderless Log Protocol, each of which may be cut off and done again:
 
-1. write: the run is made from segments FIRST..LAST (whoever makes it makes the same), and then listed in
+1. write: the run is made from segments FIRST..LAST (every worker makes the same), and then listed in
    `compacted` by a compare-and-set that carries the worker's epoch;
 2. delete: the segments of the listed run get tombstones;
 3. cursor: `compacted.cursor` moves past them.
 
 Between any two steps every committed offset is readable (`CommittedReadable`): a reader that meets a
-tombstone reads `compacted` again, where the run has been listed since step 1. The cursor never passes what
-is compacted (`CursorNeverPassesCompacted`). Whichever node claims the task does it (`leaderless.core.claims`);
+tombstone reads `compacted` again, where the run has been listed since step 1. The cursor never passes the
+end of the runs (`CursorNeverPassesCompacted`). Whichever node claims the task does it (`leaderless.core.claims`);
 taking a claim first raises `compacted.epoch`, so the update of a stale worker fails.
 """
 
@@ -58,7 +58,7 @@ class Compactor:
                 yield from self._compact()
                 yield from self._claims.release(done=True)
         except (StoreSilent, LeaseLost):
-            pass  # whoever claims next goes on where this one stopped
+            pass  # the next worker goes on where this one stopped
         finally:
             self._running = False
 

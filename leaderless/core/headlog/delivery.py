@@ -1,7 +1,7 @@
 """Delivery: gets one batch into the log, by committing it here or handing it to the node that commits.
 
 Whoever loses a conflict decides again, and now knows the winner: so under contention all hand over to one
-node, and it alone finds that it committed last. That is no election: nobody waits for it, and when it does not
+node, and it alone finds that it committed last. That is no election: no node waits for it, and when it does not
 answer in time, a node commits for itself and becomes the one that committed last. A batch keeps its name
 whichever way it goes, so the copy that a silent peer may still hold cannot append it twice.
 

@@ -30,7 +30,7 @@ class Head:
     """A value of the head register: its heading, and the entries of slots `base`, `base + 1`, ...
 
     A tail whose `size` reached `seal_bytes` (or that has `seal_entries`) is *full*: it never changes any
-    more, so writing it to its segment is idempotent, whoever does it. A batch larger than that still fits:
+    more, so any node may write its segment, more than once. A batch larger than that still fits:
     it fills a tail alone.
     """
 
@@ -179,7 +179,7 @@ def segment_name(sealed: int) -> str:
 
 
 def merge(segments: Sequence[Segment]) -> Run:
-    """The run of consecutive segments: a function of them alone, so that all who make it make the same."""
+    """The run of consecutive segments: a function of them alone, so that every node makes the same."""
     keys: dict[str, Block] = {}
     commits: Offsets = {}
     writers: dict[str, tuple[int, Offsets]] = {}

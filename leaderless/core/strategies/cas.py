@@ -58,7 +58,7 @@ class CasLog(CommitsInStore):
             if isinstance(outcome, Ok):
                 self._seen[key] = new
                 return len(log)
-            # Mismatch: somebody was faster. Unknown: it may have happened, or happen later; reading
+            # Mismatch: another node was faster. Unknown: it may have happened, or happen later; reading
             # tells, because a later replacement of the same old log must then fail.
             log = yield from self._read(key)
             first = _find(log, entries[0])

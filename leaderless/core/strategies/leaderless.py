@@ -5,7 +5,7 @@ whatever crashes; a poll is a contiguous run of a prefix of the log no older tha
 node is needed but the store. Anomalies: none on one head.
 
 Weak where: all keys share the head register, so the log grows as fast as one register can be replaced,
-times the batch; and every node folds every entry, whoever polls it.
+times the batch; and every node folds every entry, even if no client polls it there.
 """
 
 from leaderless.core.headlog import trace as steps

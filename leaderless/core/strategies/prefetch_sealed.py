@@ -16,11 +16,11 @@ If 3 comes before 2, sealing fails instead, and the reader reads range 0 again, 
 
 Guarantees: a send is acknowledged when its message is in a register, exactly once, also when the store's
 answer was lost (it is looked for by `[owner, n]`); polls are no older than the freshness bound, linearizable
-at 0; offsets are unique, increasing and sparse; nothing is lost with a node, and a range whose owner died is
-closed by whoever reads past it. Who seals a range shows it to the others: it never changes, so they need not
-read it. That only saves reads: partitions between nodes do not matter. Anomalies: none.
+at 0; offsets are unique, increasing and sparse; nothing is lost with a node. A reader that passes a range
+whose owner died closes it. The node that seals a range shows it to the others: it never changes, so they need
+not read it. That only saves reads: partitions between nodes do not matter. Anomalies: none.
 
-Weak where: a poll reads two registers a key; readers seal the ranges of slow writers, who each time need
+Weak where: a poll reads two registers a key; readers seal the ranges of slow writers, which each time need
 another range (two or three more round trips); each node keeps what it read in memory; a restarted node that
 is asked for the end of a long key must read all of it.
 """
@@ -93,7 +93,7 @@ class SealedLog(CommitsInStore):
             outcome = yield from call(Cas(_register(key, number), old, new, create=old is None))
             if not isinstance(
                 outcome, Ok
-            ):  # sealed, somebody else's, or nobody knows: it says so itself
+            ):  # sealed, another node's, or unknown: the range itself says which
                 new = yield from read(_register(key, number))
             place = self._find(new, entries[0])
             self._places[key] = self._next_place(
