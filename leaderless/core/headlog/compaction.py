@@ -9,8 +9,8 @@ The three steps of the Leaderless Log Protocol, each of which may be cut off and
 
 Between any two steps every committed offset is readable (`CommittedReadable`): a reader that meets a
 tombstone reads `compacted` again, where the run has been listed since step 1. The cursor never passes the
-end of the runs (`CursorNeverPassesCompacted`). Whichever node claims the task does it (`leaderless.core.claims`);
-taking a claim first raises `compacted.epoch`, so the update of a stale worker fails.
+end of the runs (`CursorNeverPassesCompacted`). The node that claims the task does it (`core.claims`).
+A new claim first raises `compacted.epoch`, so the update of a stale worker fails.
 """
 
 from leaderless.core.claims import Claims
