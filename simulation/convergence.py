@@ -1,17 +1,19 @@
 """After the faults: does every node still serve, and do all of them hold the same log?
 
-One client asks all nodes side by side: to take a message (the probe), and then for the whole log, polling on
-from where the last answer ended until nothing comes.
+One client asks all nodes side by side. It sends each a message (the probe). Then it reads the whole log through
+each, and polls on from where the last answer ended until nothing comes.
 """
 
 from typing import Any
 
 from bench.net import Network
+from leaderless.core.limits import Limits
 from leaderless.wire.errors import ErrorCode
 from simulation.oracle import require
 
 Body = dict[str, Any]
 PROBE = "probe"
+SETTLE_S = 2 * Limits().commits_idle_s  # committed offsets that waited for a batch are in the log
 
 
 class Epilogue:
@@ -27,7 +29,7 @@ class Epilogue:
         self._keys: list[str] = []
         self._asked = 0
         self._questions: dict[str, Body] = {}  # the newest of each node
-        network.add(client, self._told)
+        network.add(client, self._answered)
 
     def probe(self) -> None:
         """Send a message through every node."""
@@ -46,7 +48,7 @@ class Epilogue:
             self._ask(node, {"type": "list_committed_offsets", "keys": keys})
 
     def judge(self) -> None:
-        """Raise `Breach` unless all nodes have shown the same log, with every probe in it."""
+        """Raise `Violation` unless all nodes have shown the same log, with every probe in it."""
         first, *others = self._nodes
         for node in others:
             for key in self._keys:
@@ -68,7 +70,7 @@ class Epilogue:
         offsets = {key: log[key][-1][0] + 1 if key in log else 0 for key in self._keys}
         self._ask(node, {"type": "poll", "offsets": offsets})
 
-    def _told(self, node: str, body: Body, _wire: bytes) -> None:
+    def _answered(self, node: str, body: Body, _wire: bytes) -> None:
         self.waiting.discard(node)
         match body:
             case {"type": "poll_ok", "msgs": msgs}:

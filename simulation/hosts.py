@@ -1,8 +1,8 @@
 """Hosts on a virtual clock: each runs one node as an object of this process.
 
-A node reads as the real one does: all lines that are there at once, then all its answers in one write. It
-thinks before that, for a time drawn for each line, and hears nothing new meanwhile. A killed node loses its
-memory and the lines on their way to it; a paused one does nothing, and its pipe keeps the lines.
+A node reads as the real one does: all lines that are there at once, then it writes all its answers at once.
+Before that it thinks, for a time drawn for each line, and reads nothing meanwhile. A killed node loses its
+memory and the lines on their way to it. A paused node does nothing, and its pipe keeps the lines.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,46 +10,57 @@ from math import ceil
 
 from bench.hosts import Host, OnLine
 from bench.loop import Loop
-from simulation.nodes import MakeSpeaker, Speaker
+from simulation.nodes import MakeNode, NodeSession
 
 NS = 1_000_000_000
 Think = Callable[[], int]  # draws nanoseconds
 
 
 class SimulatedHost:
-    """One node; `make(name, incarnation)` gives its session, a new one for each start."""
+    """One node; `make(name, incarnation)` gives its session, a new one for each start.
+
+    `on_line` is called with each line that the node writes, `on_kill` with the name of a node that is killed.
+    """
 
     def __init__(
-        self, name: str, loop: Loop, on_line: OnLine, make: MakeSpeaker, think_ns: Think
+        self,
+        name: str,
+        loop: Loop,
+        on_line: OnLine,
+        make: MakeNode,
+        think_ns: Think,
+        *,
+        on_kill: Callable[[str], object] = lambda _: None,
     ) -> None:
         self.name = name
         self._loop, self._on_line = loop, on_line
-        self._make, self._think_ns = make, think_ns
+        self._make, self._think_ns, self._on_kill = make, think_ns, on_kill
         self._starts = 0
         self._paused = False
         self._inbox: list[bytes] = []
         self._reading = False  # a reading is planned
         self._alarm_ns: int | None = None  # the earliest timer that is set
-        self._speaker: Speaker | None = None
+        self._session: NodeSession | None = None
 
     @property
     def alive(self) -> bool:
         """Whether the node runs (a paused one does)."""
-        return self._speaker is not None
+        return self._session is not None
 
     def start(self) -> None:
         """Begin with an empty memory."""
         self._starts += 1
-        self._speaker = self._make(self.name, self._starts)
+        self._session = self._make(self.name, self._starts)
         self._paused = False
 
     restart = start
 
     def kill(self) -> None:
         """Lose everything."""
-        self._speaker = None
+        self._session = None
         self._inbox = []
         self._reading, self._alarm_ns = False, None
+        self._on_kill(self.name)
 
     def pause(self) -> None:
         """Stop where it is."""
@@ -60,8 +71,8 @@ class SimulatedHost:
         self._paused = False
         if self._inbox and not self._reading:
             self._plan_reading()
-        if self._speaker:
-            self._set_alarm(self._speaker)
+        if self._session:
+            self._set_alarm(self._session)
 
     def postmortem(self) -> str:
         """For a report."""
@@ -69,7 +80,7 @@ class SimulatedHost:
 
     def deliver(self, message: bytes) -> None:
         """Put a line into the node's pipe."""
-        if self._speaker:
+        if self._session:
             self._inbox.append(message)
             if not (self._reading or self._paused):
                 self._plan_reading()
@@ -77,10 +88,10 @@ class SimulatedHost:
     def _plan_reading(self) -> None:
         self._reading = True
         think_ns = sum(self._think_ns() for _ in self._inbox)
-        self._loop.call_at(self._loop.now_ns() + think_ns, self._read, self._speaker)
+        self._loop.call_at(self._loop.now_ns() + think_ns, self._read, self._session)
 
-    def _read(self, speaker: Speaker) -> None:
-        if speaker is not self._speaker or not self._reading:
+    def _read(self, session: NodeSession) -> None:
+        if session is not self._session or not self._reading:
             return
         self._reading = False
         if self._paused:
@@ -88,31 +99,31 @@ class SimulatedHost:
         lines, self._inbox = self._inbox, []
         now_s = self._loop.now_ns() / NS
         for line in lines:
-            speaker.receive(line, now_s)
-        if (deadline := speaker.deadline) is not None and deadline <= now_s:
-            speaker.pass_time(now_s)
-        self._speak(speaker)
+            session.receive(line, now_s)
+        if (deadline := session.deadline) is not None and deadline <= now_s:
+            session.pass_time(now_s)
+        self._write(session)
 
-    def _speak(self, speaker: Speaker) -> None:
-        for line in speaker.take().splitlines():
+    def _write(self, session: NodeSession) -> None:
+        for line in session.take().splitlines():
             self._on_line(self.name, line)
-        self._set_alarm(speaker)
+        self._set_alarm(session)
 
-    def _set_alarm(self, speaker: Speaker) -> None:
-        if speaker is not self._speaker or (deadline := speaker.deadline) is None:
+    def _set_alarm(self, session: NodeSession) -> None:
+        if session is not self._session or (deadline := session.deadline) is None:
             return
         at_ns = max(ceil(deadline * NS), self._loop.now_ns() + 1)
         if self._alarm_ns is None or at_ns < self._alarm_ns:
             self._alarm_ns = at_ns
-            self._loop.call_at(at_ns, self._ring, speaker, at_ns)
+            self._loop.call_at(at_ns, self._ring, session, at_ns)
 
-    def _ring(self, speaker: Speaker, at_ns: int) -> None:
-        if speaker is not self._speaker or at_ns != self._alarm_ns:
+    def _ring(self, session: NodeSession, at_ns: int) -> None:
+        if session is not self._session or at_ns != self._alarm_ns:
             return
         self._alarm_ns = None
         if not self._paused:
-            speaker.pass_time(self._loop.now_ns() / NS)
-            self._speak(speaker)
+            session.pass_time(self._loop.now_ns() / NS)
+            self._write(session)
 
 
 class SimulatedHosts:

@@ -10,8 +10,8 @@ from bench.failure import RunFailure
 from leaderless.core.headlog.view import InvariantBroken
 from runs.history import Op
 from simulation.garbage import collected_quietly
-from simulation.nodes import MakeSpeaker, StrategyMaker
-from simulation.oracle import Breach
+from simulation.nodes import MakeNode, StrategyMaker
+from simulation.oracle import Violation
 from simulation.patience import Stuck, cpu_limited
 from simulation.scenario import Scenario
 from simulation.world import World
@@ -59,12 +59,12 @@ def simulate(
     scenario: Scenario,
     make: StrategyMaker | None = None,
     *,
-    speaker: MakeSpeaker | None = None,
+    node: MakeNode | None = None,
 ) -> Report:
     """Run a scenario and judge it; never raises for what a node does."""
     began_s = time.process_time()
     with collected_quietly():
-        return judged(World(scenario, make, speaker=speaker), began_s)
+        return judged(World(scenario, make, node=node), began_s)
 
 
 def judged(world: World, began_s: float | None = None) -> Report:
@@ -75,8 +75,8 @@ def judged(world: World, began_s: float | None = None) -> Report:
         with cpu_limited():
             outcome = world.execute()
         failures += _aborted(outcome.failure)
-    except Breach as breach:
-        failures.append(Failure(breach.name, str(breach).partition(": ")[2]))
+    except Violation as violation:
+        failures.append(Failure(violation.name, str(violation).partition(": ")[2]))
     except InvariantBroken as broken:
         name, _, text = str(broken).partition(": ")
         failures.append(Failure(name, text))

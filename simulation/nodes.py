@@ -1,4 +1,4 @@
-"""What runs on a simulated host: the real node's session, made by strategy."""
+"""What runs on a simulated host: a node without I/O, usually a session of the real node."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -8,13 +8,14 @@ from leaderless.core.machine import Machine
 from leaderless.core.messages import Note
 from leaderless.core.strategies import STRATEGIES
 from leaderless.core.strategy import Clock, Context, Identity, Options, Strategy
-from leaderless.runtime.session import Session
+from leaderless.runtime.session import Session, log_note
 
 StrategyMaker = Callable[[Context], Strategy]
-CALLS_PER_START = 1_000_000  # no two starts of a node number their calls alike
+CALLS_PER_START = 1_000_000  # no two starts of a node give their calls the same numbers
+LINEARIZABLE = Options(freshness_s=0.0)  # a poll shows what was acknowledged before it was asked
 
 
-class Speaker(Protocol):
+class NodeSession(Protocol):
     """A node without I/O: lines in, lines out; see `leaderless.runtime.session.Session`."""
 
     @property
@@ -35,16 +36,21 @@ class Speaker(Protocol):
         ...
 
 
-# (the node's name, which of its starts this is, from 1) -> a node that has seen no line yet.
-MakeSpeaker = Callable[[str, int], Speaker]
+# (the node's name, which of its starts this is, from 1) -> a node that has received no line yet.
+MakeNode = Callable[[str, int], NodeSession]
 
 
 def new_session(
     strategy: str | StrategyMaker,
     incarnation: int = 1,
     options: Options | None = None,
+    *,
+    strict: bool = True,
 ) -> Session:
-    """A session that has not seen `init` yet; `strategy` is a name or makes one."""
+    """A session that has not received `init` yet; `strategy` is a name, or makes the strategy.
+
+    An invariant that breaks raises `InvariantBroken` if `strict`; otherwise it is logged, as in a real node.
+    """
     make = STRATEGIES[strategy] if isinstance(strategy, str) else strategy
 
     def start(identity: Identity) -> Machine:
@@ -53,7 +59,7 @@ def new_session(
         timeout_s = chosen.limits.store_timeout_s
         return Machine(made, timeout_s, clock, calls_from=CALLS_PER_START * incarnation)
 
-    return Session(start, f"i{incarnation}", note=_raise_if_broken)
+    return Session(start, f"i{incarnation}", note=_raise_if_broken if strict else log_note)
 
 
 def _raise_if_broken(note: Note) -> None:

@@ -1,52 +1,30 @@
-"""Watches a simulated run: every message, and every change of the store, as it happens.
+"""Watches a simulated cluster: every message, and every change of the store, as it happens.
 
-Raises `Breach` in the very step in which something that no node may do is done. What is asked of every
-strategy is here; what the leaderless log promises beyond that is the oracle's (`simulation.oracle`).
+Raises `Violation` in the very step in which a node does what no node may do. What is asked of every node is
+here; what a strategy promises is judged by its oracle (`simulation.oracle`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from bench.services.requests import canonical_key, respond_kv
-from simulation.oracle import Asked, Breach, Oracle, require
+from leaderless.wire.errors import ErrorCode
+from simulation.oracle import Asked, Oracle, Violation, require
 
-CRASH = 13
 MESSAGES_MAX = 3_000_000
 NS = 1_000_000_000
 
 Body = dict[str, Any]
 
 
-class Store:
-    """`lin-kv` as a `bench.services.consistency.Consistency`, whose changes are told."""
-
-    def __init__(self, changed: Callable[[str, Any, Any], None]) -> None:
-        self.cells: dict[Any, tuple[Any]] = {}
-        self._changed = changed
-
-    def handle(self, client: str, request: Body) -> Body:  # noqa: ARG002 - all clients see the same
-        """The reply to a request, on the newest state."""
-        reply, changes = respond_kv(self.cells.get, request)
-        if changes:
-            old = self.cells.get(canonical_key(request.get("key")))
-            self.cells.update(changes)
-            for key, (value,) in changes.items():
-                self._changed(str(key), old and old[0], value)
-        return reply
-
-    def copy(self) -> "Store":
-        """A store of its own with the same content, of which nothing is told."""
-        copy = Store(lambda _key, _old, _new: None)
-        copy.cells = dict(self.cells)
-        return copy
-
-
 class Watch:
-    """`message` is a network's trace. `alive(node)` says whether a node runs; `now_ns` is the loop's."""
+    """`message` is the trace of a network, `changed` the listener of a store.
+
+    `alive(node)` says whether a node runs; `now_ns` is the loop's clock.
+    """
 
     def __init__(
         self,
-        nodes: tuple[str, ...],
+        nodes: Iterable[str],
         now_ns: Callable[[], int],
         alive: Callable[[str], bool],
         oracle: Oracle | None,
@@ -67,6 +45,11 @@ class Watch:
         if self.oracle:
             self.oracle.killed(node)
 
+    def changed(self, register: str, old: Any, new: Any) -> None:
+        """A register that held `old` (None: it was missing) holds `new`."""
+        if self.oracle:
+            self.oracle.changed(register, old, new, self._now_ns() / NS)
+
     def message(self, event: str, src: str, dest: str, body: Body, wire: bytes) -> None:
         """A message was sent or received."""
         if event == "recv":
@@ -76,7 +59,7 @@ class Watch:
             return
         self._count += 1
         if self._count > MESSAGES_MAX:
-            require(False, "Progress", f"{MESSAGES_MAX} messages, and no end")
+            raise Violation(f"Progress: {MESSAGES_MAX} messages, and no end")
         if src in self._nodes:
             if dest[0] == "c" and dest not in self._nodes:
                 self._answered(dest, body)
@@ -92,11 +75,11 @@ class Watch:
     def _answered(self, client: str, body: Body) -> None:
         asked = self.unanswered.pop((client, body.get("in_reply_to", -1)), None)
         if asked is None:
-            raise Breach(f"AnsweredOnce: {client} is told {body}")
+            raise Violation(f"AnsweredOnce: {client} is told {body}")
         if body["type"] == "error":
-            require(body["code"] != CRASH, "NeverCrashes", str(body.get("text")))
+            require(body["code"] != ErrorCode.CRASH, "NeverCrashes", str(body.get("text")))
         if self.oracle:
-            self.oracle.answered(asked, body)
+            self.oracle.answered(asked, body, self._now_ns() / NS)
 
 
 def _id_of(wire: bytes) -> int:

@@ -1,4 +1,4 @@
-"""One simulated run: the bench's own `Run`, its nodes objects on a virtual clock, watched all the way.
+"""One simulated run of a scenario, watched in every step.
 
 main phase with faults, healing, recovery, final polls      as on real processes
 epilogue: every node is sent a probe, and read whole         `Progress`, `Convergence`
@@ -11,24 +11,22 @@ from typing import Any
 
 import orjson
 
-import workloads
-from bench.hosts import OnFailure, OnLine
-from bench.loop import VirtualLoop
 from bench.nemesis.fault import Fault
 from bench.net import Network, latency
-from bench.run import MakeHosts, Run
 from bench.services import default_services
 from bench.services.consistency import Consistency
 from leaderless.core.headlog.records import HEAD
-from leaderless.core.limits import Limits
-from simulation.convergence import Epilogue
+from simulation.convergence import PROBE, SETTLE_S, Epilogue
 from simulation.files import Ledger
-from simulation.hosts import SimulatedHost, SimulatedHosts, Think
-from simulation.nodes import MakeSpeaker, StrategyMaker, new_session
+from simulation.headlog import HeadLogOracle, oracle_for
+from simulation.hosts import NS, Think
+from simulation.nodes import MakeNode, NodeSession, StrategyMaker, new_session
 from simulation.omit import Acts, OmittingFault, OmittingGenerator
 from simulation.oracle import Asked, Body, Oracle, require
+from simulation.run import SimulatedRun
 from simulation.scenario import Scenario
-from simulation.watch import NS, Store, Watch
+from simulation.store import Store
+from simulation.watch import Watch
 from workloads.interface import Setting, Workload
 
 STORE = "lin-kv"
@@ -38,20 +36,11 @@ FINAL_LIMIT_S = 120.0  # a node with little memory hands out the log in many sma
 EVICTS_BELOW_KIB = 65_536  # no simulated log is as large
 
 
-class Silent:
-    """A `bench.run.Watcher` that shows nothing."""
+class World(SimulatedRun):
+    """A run of a scenario.
 
-    def phase(self, name: str) -> None:
-        """Not shown."""
-
-    def trace(self, event: str, message: bytes) -> None:
-        """Not shown."""
-
-
-class World(Run):
-    """A run of a scenario. `make` gives the nodes, if they are not the scenario's strategy.
-
-    `execute` raises `Breach` as soon as an invariant does not hold.
+    `make` gives the strategy of the nodes, if it is not the scenario's; `node` gives whole nodes, which the
+    checker alone judges. `execute` raises `Violation` as soon as an invariant does not hold.
     """
 
     def __init__(
@@ -59,67 +48,47 @@ class World(Run):
         scenario: Scenario,
         make: StrategyMaker | None = None,
         *,
-        speaker: MakeSpeaker | None = None,
+        node: MakeNode | None = None,
         keep: bool = False,
         history_file: Ledger | None = None,
         journal_file: Ledger | None = None,
     ) -> None:
         self.scenario = scenario
-        self.loop = VirtualLoop()
-        self._make: str | StrategyMaker = make or scenario.strategy
-        self.history_file = history_file or Ledger(keep=keep)
-        self.journal_file = journal_file or Ledger(keep=keep)
-        has_oracle = scenario.strategy == "leaderless" and speaker is None
-        evicts = scenario.memory_kib < EVICTS_BELOW_KIB
-        oracle = (
-            Oracle(scenario.freshness_ms / 1000, evicts, scenario.node_options.limits.lease_s)
-            if has_oracle
-            else None
-        )
+        self._strategy: str | StrategyMaker = make or scenario.strategy
         self.acts, self.fault_acts = Acts(scenario.omit), Acts(scenario.omit_faults)
-        self.hosts: dict[str, SimulatedHost] = {}
-        self.watch = Watch(scenario.node_names, self.loop.now_ns, self._is_alive, oracle)
+        oracle = None if node else self._oracle()
+        self.watch = Watch(scenario.node_names, self._now_ns, self._is_alive, oracle)
         self.store = Store(self._store_changed)
         self._changes_unread = 0
         super().__init__(
             scenario.bench_options,
-            self._build_workload,
-            self.loop,
-            self._hosts_maker(speaker or self._new_session),
-            history_file=self.history_file,
-            journal_file=self.journal_file,
-            watcher=Silent(),
+            node or self._new_session,
+            keep=keep,
+            history_file=history_file,
+            journal_file=journal_file,
         )
-
-    @property
-    def digest(self) -> str:
-        """Of everything that happened: the journal, then the history."""
-        return (self.journal_file.digest() + self.history_file.digest()).hex()
-
-    @property
-    def virtual_s(self) -> float:
-        """How long the run has taken on its own clock."""
-        return self.loop.now_ns() / NS
 
     # ------------------------------------------------------------ what it is made of
 
     def _build_workload(self, setting: Setting) -> Workload:
-        workload = workloads.build(self.scenario.bench_options.workload, setting)
+        workload = super()._build_workload(setting)
         gap_s = 1 / self.scenario.rate
         generator = OmittingGenerator(workload.generator, self.acts, gap_s)
         return replace(workload, generator=generator, final_limit_s=FINAL_LIMIT_S)
 
-    def _new_session(self, _name: str, incarnation: int) -> Any:
-        return new_session(self._make, incarnation, self.scenario.node_options)
+    def _new_session(self, _name: str, incarnation: int) -> NodeSession:
+        return new_session(self._strategy, incarnation, self.scenario.node_options)
 
-    def _hosts_maker(self, make: MakeSpeaker) -> MakeHosts:
-        def make_hosts(on_line: OnLine, _on_failure: OnFailure) -> SimulatedHosts:
-            for name in self.scenario.node_names:
-                think = think_time(self.scenario, self._random(f"think/{name}"))
-                self.hosts[name] = WatchedHost(self.watch, name, self.loop, on_line, make, think)
-            return SimulatedHosts(list(self.hosts.values()))
+    def _oracle(self) -> Oracle | None:
+        scenario = self.scenario
+        evicts = scenario.memory_kib < EVICTS_BELOW_KIB
+        return oracle_for(scenario.strategy, scenario.node_options, evicts=evicts)
 
-        return make_hosts
+    def _think(self, random: Random) -> Think:
+        return think_time(self.scenario, random)
+
+    def _killed(self, node: str) -> None:
+        self.watch.killed(node)
 
     def _make_network(self) -> Network:
         options = self.options
@@ -135,27 +104,28 @@ class World(Run):
     def _is_alive(self, node: str) -> bool:
         return self.hosts[node].alive
 
+    def _now_ns(self) -> int:
+        return self.loop.now_ns()
+
     # ------------------------------------------------------------ the oracle's view of the store
 
     def _store_changed(self, register: str, old: Any, new: Any) -> None:
+        self.watch.changed(register, old, new)
         oracle = self.watch.oracle
-        if oracle:
-            now_s = self.loop.now_ns() / NS
-            oracle.changed(register, old, new, now_s)
-            if register != HEAD:
-                self._changes_unread += 1
-                # All of a long log for each change would be quadratic.
-                if self._changes_unread * FRESH_READS > len(oracle.entries):
-                    self._changes_unread = 0
-                    self._read_afresh(oracle, now_s)
+        if isinstance(oracle, HeadLogOracle) and register != HEAD:
+            self._changes_unread += 1
+            # All of a long log for each change would be quadratic.
+            if self._changes_unread * FRESH_READS > len(oracle.entries):
+                self._changes_unread = 0
+                self._read_afresh(oracle)
 
-    def _read_afresh(self, oracle: Oracle, now_s: float) -> None:
+    def _read_afresh(self, oracle: HeadLogOracle) -> None:
         """At this very moment a node that knows nothing can read everything."""
         polled: Body = {"type": "poll", "offsets": dict.fromkeys(oracle.messages, 0)}
-        reply = read_alone(self._make, self.store.copy(), {**polled, "msg_id": 1})
+        reply = read_alone(self._strategy, self.store.copy(), {**polled, "msg_id": 1})
         require(reply is not None, "CommittedReadable", "a fresh node gets no answer")
         assert reply
-        oracle.answered(Asked("fresh", polled, now_s), reply)
+        oracle.answered(Asked("fresh", polled, self.virtual_s), reply, self.virtual_s)
 
     # ------------------------------------------------------------ the end
 
@@ -173,10 +143,8 @@ class World(Run):
         patience_s = self.scenario.recovery_time_s
         epilogue.probe()
         self._wait_for(epilogue, patience_s, "a probe")
-        self._sleep(
-            2 * Limits().commits_idle_s
-        )  # committed offsets that waited for a batch are in the log
-        keys = sorted({"probe"} | {op.value[0][1] for op in self.recorder.ops if op.f == "send"})
+        self._sleep(SETTLE_S)
+        keys = sorted({PROBE} | {op.value[0][1] for op in self.recorder.ops if op.f == "send"})
         epilogue.read(keys)
         self._wait_for(epilogue, patience_s, "a poll")
         epilogue.judge()
@@ -193,18 +161,6 @@ class World(Run):
         silent = sorted(epilogue.waiting)
         text = f"{', '.join(silent)} did not answer {what} in {patience_s:g} s after all faults"
         require(not silent, "Progress", text)
-
-
-class WatchedHost(SimulatedHost):
-    """A host whose deaths are told."""
-
-    def __init__(self, watch: Watch, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        self._watch = watch
-
-    def kill(self) -> None:
-        super().kill()
-        self._watch.killed(self.name)
 
 
 def think_time(scenario: Scenario, random: Random) -> Think:

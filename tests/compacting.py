@@ -1,31 +1,32 @@
-"""A short log, a store that checks every change made to it, and nodes that compact or read it."""
+"""A short log, in a store that is judged at every change, and workers that compact it or read it."""
 
 from dataclasses import replace
 from typing import Any
 
 import orjson
 
-from leaderless.core.coordination import TOMBSTONE
 from leaderless.core.headlog.compaction import Compactor
 from leaderless.core.headlog.records import (
     COMPACTED,
     EMPTY,
+    HEAD,
     Head,
-    Index,
     Segment,
     head_of,
     segment_name,
 )
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.limits import Limits
-from leaderless.core.messages import Block, Entry, Outcome, Put, StoreOp
-from leaderless.store.memory import MemoryStore
-from tests.driver import Driver
+from leaderless.core.messages import Block, Entry, Put
+from simulation.driver import Driver
+from simulation.headlog import HeadLogOracle
+from simulation.oracle import Promises, require
+from simulation.store import Store
 
 ENTRIES = 11  # five segments and a tail of one: two runs and a segment
 RUNS, CURSOR = 2, 4
 KEYS = ("j", "k", "l")
-SOUND: set[object] = set()  # states of the store that were read already, in any test
+SOUND: set[bytes] = set()  # states of the store that were read already, in any test
 UNBOUNDED = 1 << 30
 SMALL = Limits(seal_entries=2, segments_per_run=2, memory_bytes=UNBOUNDED)
 
@@ -51,74 +52,65 @@ def messages_of(entries: int) -> dict[str, list[str]]:
     return messages
 
 
-def reader_of(store: MemoryStore, bytes_max: int = UNBOUNDED) -> tuple[Driver, Replica]:
+def reader_of(store: Store, bytes_max: int = UNBOUNDED) -> tuple[Driver, Replica]:
     """A node that only reads, and has read nothing yet."""
     driver = Driver(store.apply)
     return driver, Replica(driver.clock, "reader", [], replace(SMALL, memory_bytes=bytes_max))
 
 
-class CheckedStore(MemoryStore):
-    """Raises at the very operation that breaks an invariant."""
+class JudgedStore(Store):
+    """A store whose oracle judges every change; after each, a fresh reader must find the whole log."""
 
     def __init__(self, entries: int = ENTRIES) -> None:
-        super().__init__()
+        super().__init__(self._judge)
+        self.oracle = HeadLogOracle(Promises())
         self.entries = 0
-        self._checked = False
+        self._grows = False
+        self._changes = 0
         self.grow_to(entries)
-        self._checked = True
 
     def grow_to(self, entries: int) -> None:
         """Append and seal as committers do."""
-        value = self.registers.get("head")
+        self._grows = True
+        value = self.registers.get(HEAD)
         log: Head = head_of(value) if value else EMPTY
         for slot in range(self.entries, entries):
             if log.full(SMALL):
                 segment = Segment(log.base, log.tail)
-                super().apply(Put(segment_name(log.sealed), segment.value))
-            log = log.with_entries([entry_of(slot)], 1, "n9", SMALL)
-        super().apply(Put("head", log.value))
+                self.apply(Put(segment_name(log.sealed), segment.value))
+            log = log.with_entries([self._sent(entry_of(slot))], 1, "n9", SMALL)
+            self.apply(Put(HEAD, log.value))
         self.entries = entries
-
-    def apply(self, op: StoreOp) -> Outcome:
-        """Carry out one operation; everything must be as it should afterwards."""
-        texts = dict(self._texts)
-        outcome = super().apply(op)
-        if self._checked and self._texts != texts:
-            before = {key: orjson.loads(text) for key, text in texts.items()}
-            self._check(before, self.registers)
-            self._check_readable(tuple(self._texts.items()))
-        return outcome
-
-    def _check(self, before: dict[str, Any], after: dict[str, Any]) -> None:
-        for register, value in before.items():
-            if register.startswith("run/"):
-                assert after[register] == value, "SegmentsAreImmutable"
-            if register.startswith("segment/"):
-                assert after[register] in (value, TOMBSTONE), "SegmentsAreImmutable"
-        index = after.get(COMPACTED, Index().value)
-        assert index["epoch"] >= before.get(COMPACTED, Index().value)["epoch"], "EpochNeverReturns"
-        compacted = index["runs"][-1]["last"] + 1 if index["runs"] else 0
-        assert index["cursor"] <= compacted, "CursorNeverPassesCompacted"
-        for number in range(index["cursor"]):
-            assert after[segment_name(number)] == TOMBSTONE, "CursorNeverPassesCompacted"
-
-    def _check_readable(self, state: tuple[tuple[str, bytes], ...]) -> None:
-        if state not in SOUND:
-            driver, replica = reader_of(self)
-            driver.call(replica.refresh())
-            assert replica.view.messages == messages_of(self.entries), "CommittedReadable"
-            SOUND.add(state)
+        self._grows = False
 
     def require_compacted(self) -> None:
         """All that can be is in runs, and nothing else is left."""
         index = self.registers[COMPACTED]
         assert (len(index["runs"]), index["cursor"]) == (RUNS, CURSOR)
 
+    def _sent(self, entry: Entry) -> Entry:
+        for key, (_, msgs) in entry.appends.items():
+            for msg in msgs:
+                self.oracle.asked({"type": "send", "key": key, "msg": msg})
+        self.oracle.asked({"type": "commit_offsets", "offsets": entry.commits})
+        return entry
+
+    def _judge(self, register: str, old: Any, new: Any) -> None:
+        # Each worker has a clock of its own, so the time for which a claim stood cannot be judged here.
+        self._changes += 1
+        self.oracle.changed(register, old, new, self._changes * SMALL.lease_s)
+        if not self._grows and (state := orjson.dumps(self.registers)) not in SOUND:
+            driver, replica = reader_of(self.copy())
+            driver.call(replica.refresh())
+            whole = replica.view.messages == messages_of(self.entries)
+            require(whole, "CommittedReadable", f"after {register} became {new}")
+            SOUND.add(state)
+
 
 class Worker(Driver):
-    """A node that compacts whatever it can; `calls_made` counts the calls that were carried out."""
+    """A node that compacts whatever it can."""
 
-    def __init__(self, store: CheckedStore, name: str) -> None:
+    def __init__(self, store: JudgedStore, name: str) -> None:
         super().__init__(store.apply)
         replica = Replica(self.clock, name, [], SMALL)
         self.call(replica.refresh())
@@ -135,6 +127,6 @@ class Worker(Driver):
         return not count
 
     def forget(self) -> None:
-        """Crash: what it asked may arrive, and nobody hears the answers."""
+        """Crash: what it asked may arrive, and nobody waits for the answers."""
         self.late += [op for _, op in self.calls]
         self.calls.clear()

@@ -1,20 +1,14 @@
-"""Stand-ins for what surrounds a node: the `lin-kv` service, and how tests make a session."""
+"""`lin-kv`, written a second time from its description, independent of the bench.
 
-from collections.abc import Callable
+`tests/contract` holds the bench's service and this one to the same cases. A mistake that both the bench and
+the node's port had made alike would show there. So nothing here is shared with `bench.services`.
+"""
+
 from typing import Any
 
 import orjson
 
-from leaderless.core.machine import Machine
-from leaderless.core.messages import Note
-from leaderless.core.strategies import STRATEGIES
-from leaderless.core.strategy import Clock, Context, Identity, Options, Strategy
-from leaderless.runtime.session import Session, log_note
-
 Body = dict[str, Any]
-StrategyMaker = Callable[[Context], Strategy]
-STORE_TIMEOUT_S = 1.0
-LINEARIZABLE = Options(freshness_s=0.0)
 
 
 class LinKv:
@@ -52,28 +46,3 @@ def _same(left: Any, right: Any) -> bool:
     """Whether two JSON values are equal; Python alone takes 1, 1.0 and true for the same."""
     texts = (orjson.dumps(value, option=orjson.OPT_SORT_KEYS) for value in (left, right))
     return left == right and next(texts) == next(texts)
-
-
-def new_session(
-    strategy: str | StrategyMaker = "cas",
-    incarnation: int = 1,
-    options: Options = LINEARIZABLE,
-    *,
-    strict: bool = True,
-) -> Session:
-    """A session that has not seen `init` yet; `strategy` is a name or makes one.
-
-    A broken invariant raises if `strict`; otherwise it is logged, as in a real node.
-    """
-    make = STRATEGIES[strategy] if isinstance(strategy, str) else strategy
-
-    def start(identity: Identity) -> Machine:
-        clock = Clock()
-        made = make(Context(identity, clock, options))
-        return Machine(made, STORE_TIMEOUT_S, clock, calls_from=1_000_000 * incarnation)
-
-    return Session(start, f"i{incarnation}", note=_raise_if_broken if strict else log_note)
-
-
-def _raise_if_broken(note: Note) -> None:
-    assert not note.broken, note.text

@@ -1,7 +1,8 @@
 """One contract for every implementation of the coordination store, and for the recipes on top of it.
 
-Each implementation is a function from a store operation to its outcome: the store in memory, and the port to
-`lin-kv` over the bench's service and over the tests' fake, bodies crossing as JSON text as they do on a wire.
+Each implementation is a function from a store operation to its outcome: the node's port on the bench's
+service, on the store of the simulator, and on `tests.fakes.LinKv`, which is written a second time on purpose.
+Bodies cross as JSON text, as they do on a wire.
 Outcomes and values are compared as they print: to Python, `Missing()` equals `Mismatch()`, and 1 equals true.
 """
 
@@ -40,8 +41,8 @@ from leaderless.core.messages import (
 )
 from leaderless.core.process import Process
 from leaderless.store.lin_kv import body_of, outcome_of
-from leaderless.store.memory import MemoryStore
-from tests.driver import FATES, Apply, Driver
+from simulation.driver import FATES, Apply, Driver
+from simulation.store import Store
 from tests.fakes import LinKv
 
 
@@ -61,8 +62,8 @@ def bench_service() -> Apply:
 
 
 STORES: dict[str, Callable[[], Apply]] = {
-    "memory": lambda: MemoryStore().apply,
     "bench": bench_service,
+    "simulation": lambda: Store().apply,
     "fake": lambda: over_the_wire(LinKv().handle),
 }
 
@@ -150,8 +151,8 @@ OPS = st.one_of(
 def test_all_stores_are_one(ops: list[StoreOp]) -> None:
     stores = [make() for make in STORES.values()]
     for op in ops:
-        memory, *others = (store(op) for store in stores)
-        assert all(agree(other, memory) for other in others), op
+        first, *others = (store(op) for store in stores)
+        assert all(agree(other, first) for other in others), op
 
 
 # ---------------------------------------------------------------- recipes, undisturbed
@@ -188,7 +189,7 @@ def test_recipes(apply: Apply) -> None:
     ],
 )
 def test_a_silent_store_is_told_not_waited_for(recipe: Callable[[], Process]) -> None:
-    driver = Driver(MemoryStore().apply)
+    driver = Driver(Store().apply)
     driver.start(recipe())
     asked = 0
     while driver.running:
@@ -220,9 +221,9 @@ class Race:
     """
 
     def __init__(self) -> None:
-        self._store = MemoryStore()
         self.changes: list[Any] = []
-        self.workers = [Driver(self._applied) for _ in range(WORKERS)]
+        store = Store(lambda _register, _old, new: self.changes.append(new))
+        self.workers = [Driver(store.apply) for _ in range(WORKERS)]
 
     def run(self, schedule: list[tuple[int, Any]]) -> None:
         """Play the schedule, then let everything that is late arrive, and everybody finish."""
@@ -241,13 +242,6 @@ class Race:
         """What recipes returned; one that met too much silence returned nothing."""
         for worker in self.workers:
             yield from (one for one in worker.results if not isinstance(one, StoreSilent))
-
-    def _applied(self, op: StoreOp) -> Outcome:
-        outcome = self._store.apply(op)
-        now = self._store.registers.get(op.key)
-        if now is not None and (not self.changes or now != self.changes[-1]):
-            self.changes.append(now)
-        return outcome
 
 
 @given(SCHEDULES)

@@ -22,18 +22,20 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from leaderless.core.limits import Limits
-from tests.cluster import Cluster, Flying
+from simulation.nodes import LINEARIZABLE
+from simulation.stepped import STORE, Flying, SteppedCluster
 from tests.compacting import SMALL
-from tests.fakes import LINEARIZABLE
 
 INDENT = "  "
+# The service's own texts name the values, which the transcript shows anyway.
+TEXTS = {20: "no such key", 22: "it holds something else"}
 
 
 class Transcript:
     """Carries commands out on one cluster."""
 
     def __init__(self) -> None:
-        self._cluster: Cluster
+        self._cluster: SteppedCluster
         self._commands: dict[str, Callable[[list[str]], list[str]]] = {
             "nodes": self._nodes,
             "deliver": self._deliver,
@@ -72,17 +74,15 @@ class Transcript:
         return effects or ["nothing"]
 
     def _nodes(self, words: list[str]) -> list[str]:
-        limits = Limits()
         chosen = dict(word.split("=") for word in words if "=" in word)
-        if chosen.pop("limits", "") == "small":
-            limits = SMALL
+        small = chosen.pop("limits", "") == "small"
         options = LINEARIZABLE._replace(
-            limits=limits,
+            limits=SMALL if small else Limits(),
             combine=chosen.pop("combine", "on") == "on",
             freshness_s=float(chosen.pop("freshness", 0)) / 1000,
         )
         names = [word for word in words if "=" not in word]
-        self._cluster = Cluster(names, **chosen, options=options)
+        self._cluster = SteppedCluster(names, **chosen, options=options)
         return [f"{', '.join(self._cluster.names)} serve"]
 
     def _request(self, command: str) -> list[str]:
@@ -107,6 +107,8 @@ def _shown(messages: Iterable[Flying]) -> list[str]:
 def _line(message: Flying) -> str:
     hidden = ("type", "msg_id", "in_reply_to")
     fields = {name: value for name, value in message.body.items() if name not in hidden}
+    if message.src == STORE and "text" in fields:
+        fields["text"] = TEXTS[fields["code"]]
     number = f"#{message.number} " if message.number else ""
     shown = f" {_json(fields)}" if fields else ""
     return f"{number}{message.src} -> {message.dest} {message.body['type']}{shown}"

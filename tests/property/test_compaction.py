@@ -9,19 +9,19 @@ from collections.abc import Callable
 import pytest
 
 from leaderless.core.claims import FAILURES_MAX
+from simulation.driver import Driver
 from tests.compacting import (
     ENTRIES,
-    CheckedStore,
+    JudgedStore,
     Worker,
     messages_of,
     reader_of,
 )
-from tests.driver import Driver
 
 
 def calls_of_a_worker() -> int:
     """How many calls one worker makes undisturbed."""
-    store, count = CheckedStore(), 0
+    store, count = JudgedStore(), 0
     worker = Worker(store, "alone")
     while worker.make_calls(1):
         count += 1
@@ -29,7 +29,7 @@ def calls_of_a_worker() -> int:
     return count
 
 
-def finish(store: CheckedStore) -> None:
+def finish(store: JudgedStore) -> None:
     Worker(store, "last").finish()
     store.require_compacted()
 
@@ -44,7 +44,7 @@ def test_one_worker_is_enough() -> None:
 @pytest.mark.parametrize("which", ORDERS.values(), ids=ORDERS)
 def test_a_worker_may_crash_after_every_call(which: int) -> None:
     for made in range(calls_of_a_worker()):
-        store = CheckedStore()
+        store = JudgedStore()
         Worker(store, "crashes").make_calls(made, which)
         finish(store)
 
@@ -52,7 +52,7 @@ def test_a_worker_may_crash_after_every_call(which: int) -> None:
 def test_crash_after_crash() -> None:
     """Each worker gets a little further than the one before, and the task is never given up."""
     for made in range(1, calls_of_a_worker()):
-        store = CheckedStore()
+        store = JudgedStore()
         for name in range(FAILURES_MAX - 1):
             Worker(store, f"crashes {name}").make_calls(made)
         finish(store)
@@ -63,7 +63,7 @@ def test_calls_of_the_dead_arrive_at_every_later_moment(which: int) -> None:
     steps = calls_of_a_worker()
     for made in range(steps):
         for later in range(made % 2, steps + 4, 2):
-            store = CheckedStore()
+            store = JudgedStore()
             dead = Worker(store, "dead")
             dead.make_calls(made, which)
             dead.forget()
@@ -79,7 +79,7 @@ def test_a_slow_worker_wakes_up_at_every_later_moment() -> None:
     steps = calls_of_a_worker()
     for made in range(steps):
         for later in range(made % 2, steps + 4, 2):
-            store = CheckedStore()
+            store = JudgedStore()
             slow = Worker(store, "slow")
             slow.make_calls(made)
             other = Worker(store, "other")
@@ -91,7 +91,7 @@ def test_a_slow_worker_wakes_up_at_every_later_moment() -> None:
 
 def test_two_workers_in_turns() -> None:
     for turn in range(1, 12):
-        store = CheckedStore()
+        store = JudgedStore()
         workers = [Worker(store, name) for name in ("one", "two")]
         while any(worker.running for worker in workers):
             for worker in workers:
@@ -102,7 +102,7 @@ def test_two_workers_in_turns() -> None:
 # ---------------------------------------------------------------- readers meanwhile
 
 
-def grown(store: CheckedStore) -> None:
+def grown(store: JudgedStore) -> None:
     """Others append and compact again: what the reader has read is older than the index."""
     store.grow_to(ENTRIES + 8)
     Worker(store, "again").finish()
@@ -111,14 +111,14 @@ def grown(store: CheckedStore) -> None:
 @pytest.mark.parametrize("known", [None, 1, 4, 9])
 @pytest.mark.parametrize("then", [lambda _: None, grown], ids=["still", "grown"])
 def test_a_reader_may_be_overtaken_after_every_call(
-    known: int | None, then: Callable[[CheckedStore], None]
+    known: int | None, then: Callable[[JudgedStore], None]
 ) -> None:
     steps = calls_of_a_worker()
     paused = 0
     more = True
     while more:
         for made in range(paused % 2, steps + 2, 2):
-            store = CheckedStore(known or 0)
+            store = JudgedStore(known or 0)
             reader, replica = reader_of(store)
             if known is not None:
                 reader.call(replica.refresh())
@@ -145,7 +145,7 @@ def test_a_reader_may_be_overtaken_after_every_call(
 def test_two_reads_of_one_node_may_cross() -> None:
     paused, more = 0, True
     while more:
-        store = CheckedStore()
+        store = JudgedStore()
         Worker(store, "worker").finish()
         reader, replica = reader_of(store)
         reader.start(replica.refresh())

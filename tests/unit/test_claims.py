@@ -14,8 +14,8 @@ from leaderless.core.lease import LeaseLost
 from leaderless.core.limits import Limits
 from leaderless.core.messages import Put
 from leaderless.core.process import Process
-from leaderless.store.memory import MemoryStore
-from tests.driver import FATES, Driver
+from simulation.driver import FATES, Driver
+from simulation.store import Store
 
 REGISTER = "claim/work"
 LEASE_S = Limits().lease_s
@@ -24,31 +24,31 @@ LEASE_S = Limits().lease_s
 class Worker(Driver):
     """One start of a node, with its claims."""
 
-    def __init__(self, store: MemoryStore, name: str) -> None:
+    def __init__(self, store: Store, name: str) -> None:
         super().__init__(store.apply)
         self.claims = Claims(self.clock, REGISTER, name, LEASE_S)
 
 
 @pytest.fixture
-def store() -> MemoryStore:
-    return MemoryStore()
+def store() -> Store:
+    return Store()
 
 
 @pytest.fixture
-def one(store: MemoryStore) -> Worker:
+def one(store: Store) -> Worker:
     return Worker(store, "one")
 
 
 @pytest.fixture
-def two(store: MemoryStore) -> Worker:
+def two(store: Store) -> Worker:
     return Worker(store, "two")
 
 
-def held(store: MemoryStore) -> Any:
+def held(store: Store) -> Any:
     return store.registers[REGISTER]
 
 
-def test_claim_work_release(store: MemoryStore, one: Worker) -> None:
+def test_claim_work_release(store: Store, one: Worker) -> None:
     assert one.call(one.claims.claim()) == 0
     assert one.claims.epoch == 1
     one.call(one.claims.beat())
@@ -65,7 +65,7 @@ def test_nothing_is_done_without_a_claim(one: Worker) -> None:
             one.call(step())
 
 
-def test_a_task_that_failed_is_tried_again(store: MemoryStore, one: Worker, two: Worker) -> None:
+def test_a_task_that_failed_is_tried_again(store: Store, one: Worker, two: Worker) -> None:
     assert one.call(one.claims.claim()) == 0
     one.call(one.claims.release(done=False))
     assert held(store)["failures"] == 1
@@ -84,7 +84,7 @@ def test_a_live_worker_keeps_its_task(one: Worker, two: Worker) -> None:
     assert two.clock.now == LEASE_S
 
 
-def test_a_crashed_worker_is_replaced(store: MemoryStore, one: Worker, two: Worker) -> None:
+def test_a_crashed_worker_is_replaced(store: Store, one: Worker, two: Worker) -> None:
     one.call(one.claims.claim())
     one.call(one.claims.beat())
     assert two.call(two.claims.claim()) == 0
@@ -94,7 +94,7 @@ def test_a_crashed_worker_is_replaced(store: MemoryStore, one: Worker, two: Work
     }  # fmt: skip
 
 
-def test_a_worker_taken_for_dead_is_told(store: MemoryStore, one: Worker, two: Worker) -> None:
+def test_a_worker_taken_for_dead_is_told(store: Store, one: Worker, two: Worker) -> None:
     one.call(one.claims.claim())
     two.call(two.claims.claim())
     with pytest.raises(LeaseLost):
@@ -103,9 +103,7 @@ def test_a_worker_taken_for_dead_is_told(store: MemoryStore, one: Worker, two: W
     assert held(store)["owner"] == "two"
 
 
-def test_a_worker_taken_for_dead_releases_nothing(
-    store: MemoryStore, one: Worker, two: Worker
-) -> None:
+def test_a_worker_taken_for_dead_releases_nothing(store: Store, one: Worker, two: Worker) -> None:
     one.call(one.claims.claim())
     two.call(two.claims.claim())
     taken = held(store)
@@ -123,7 +121,7 @@ def test_who_saw_the_task_free_but_came_second_gets_nothing(one: Worker, two: Wo
 
 
 @pytest.mark.parametrize("crashes", [True, False])
-def test_a_task_that_fails_too_often_is_dead(store: MemoryStore, crashes: bool) -> None:
+def test_a_task_that_fails_too_often_is_dead(store: Store, crashes: bool) -> None:
     for attempt in range(FAILURES_MAX):
         worker = Worker(store, f"w{attempt}")
         assert worker.call(worker.claims.claim()) == 0
@@ -139,7 +137,7 @@ def test_a_task_that_fails_too_often_is_dead(store: MemoryStore, crashes: bool) 
     assert held(store) == before
 
 
-def test_an_operator_revives_a_dead_task(store: MemoryStore) -> None:
+def test_an_operator_revives_a_dead_task(store: Store) -> None:
     for attempt in range(FAILURES_MAX + 1):
         worker = Worker(store, f"w{attempt}")
         worker.call(worker.claims.claim())
@@ -152,9 +150,7 @@ def test_an_operator_revives_a_dead_task(store: MemoryStore) -> None:
 
 @pytest.mark.parametrize("fate", ["answer lost", "call lost"])
 @pytest.mark.parametrize("step", ["claim", "beat", "release"])
-def test_a_lost_message_changes_nothing(
-    store: MemoryStore, one: Worker, step: str, fate: Any
-) -> None:
+def test_a_lost_message_changes_nothing(store: Store, one: Worker, step: str, fate: Any) -> None:
     if step == "claim":
         one.start(one.claims.claim())
         one.carry_out()
@@ -181,7 +177,7 @@ class Factory:
     """
 
     def __init__(self) -> None:
-        self.store = MemoryStore()
+        self.store = Store()
         self.workers = [Worker(self.store, f"w{number}") for number in range(3)]
         self.claimed: list[tuple[int, int, int]] = []
         self.rounds = 40

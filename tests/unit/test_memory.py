@@ -4,23 +4,23 @@ import pytest
 
 from leaderless.core.headlog.memory import Memory
 from leaderless.core.headlog.replica import Replica
+from simulation.driver import Driver
 from tests.compacting import (
     ENTRIES,
-    CheckedStore,
+    JudgedStore,
     Worker,
     messages_of,
     reader_of,
 )
-from tests.driver import Driver
 
 SIZES = [0, 200, 800, 1 << 20]  # of the memory, in bytes
 RESIDENT = {0: 8, 200: 8, 800: 4, 1 << 20: 0}  # a run has eight messages of about 66 bytes each
 
 
 @pytest.fixture
-def store() -> CheckedStore:
+def store() -> JudgedStore:
     """A log of which the first eight entries are in two runs."""
-    store = CheckedStore()
+    store = JudgedStore()
     Worker(store, "worker").finish()
     return store
 
@@ -40,7 +40,7 @@ def resident_bytes(replica: Replica) -> int:
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_a_start_with_a_log_larger_than_memory(store: CheckedStore, size: int) -> None:
+def test_a_start_with_a_log_larger_than_memory(store: JudgedStore, size: int) -> None:
     driver, replica = reader_of(store, size)
     driver.call(replica.refresh())
     assert replica.view.bytes == resident_bytes(replica)
@@ -50,7 +50,7 @@ def test_a_start_with_a_log_larger_than_memory(store: CheckedStore, size: int) -
 
 @pytest.mark.parametrize("size", SIZES)
 def test_eviction_while_serving(size: int) -> None:
-    store = CheckedStore()
+    store = JudgedStore()
     driver, replica = reader_of(store, size)
     memory = Memory(replica, size)
     driver.call(replica.refresh())
@@ -68,8 +68,8 @@ def test_eviction_while_serving(size: int) -> None:
     read_everything(driver, memory, store.entries)
 
 
-def test_it_is_overfull_once_for_each_segment(store: CheckedStore) -> None:
-    driver, replica = reader_of(CheckedStore(), 1 << 20)
+def test_it_is_overfull_once_for_each_segment(store: JudgedStore) -> None:
+    driver, replica = reader_of(JudgedStore(), 1 << 20)
     memory = Memory(replica, bytes_max=200)
     driver.call(replica.refresh())
     assert memory.overfull
@@ -79,7 +79,7 @@ def test_it_is_overfull_once_for_each_segment(store: CheckedStore) -> None:
     assert not memory.overfull  # the index had nothing; no need to look before another seal
 
 
-def test_a_silent_store_leaves_the_log_in_memory(store: CheckedStore) -> None:
+def test_a_silent_store_leaves_the_log_in_memory(store: JudgedStore) -> None:
     driver, replica = reader_of(store)
     memory = Memory(replica, bytes_max=0)
     driver.call(replica.refresh())
@@ -92,7 +92,7 @@ def test_a_silent_store_leaves_the_log_in_memory(store: CheckedStore) -> None:
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_two_reads_of_a_node_that_starts(store: CheckedStore, size: int) -> None:
+def test_two_reads_of_a_node_that_starts(store: JudgedStore, size: int) -> None:
     """A poll and a send that come together both load the log; its runs leave memory once."""
     driver, replica = reader_of(store, size)
     for _ in range(2):
@@ -107,7 +107,7 @@ def test_two_reads_of_a_node_that_starts(store: CheckedStore, size: int) -> None
 def test_evictions_and_loads_may_cross(order: int) -> None:
     """A node that lags behind loads runs, and moves them out, beside an eviction that is under way."""
     for paused in range(8):
-        store = CheckedStore(7)
+        store = JudgedStore(7)
         driver, replica = reader_of(store, 0)
         memory = Memory(replica, 0)
         driver.call(replica.refresh())

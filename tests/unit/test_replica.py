@@ -9,8 +9,8 @@ from leaderless.core.headlog.records import Head, Segment, merge, sealed_of
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.limits import Limits
 from leaderless.core.messages import Entry, HandedOver, Heading, Put
-from leaderless.store.memory import MemoryStore
-from tests.driver import Driver
+from simulation.driver import Driver
+from simulation.store import Store
 
 MEMORY_BYTES = 1 << 30
 LOG = [Entry("n9/0", seq, {"k": (seq, [f"m{seq}"])}, {}) for seq in range(6)]
@@ -26,7 +26,7 @@ class World:
     """One replica and its store. Segments hold two entries, runs two segments."""
 
     def __init__(self) -> None:
-        self.store = MemoryStore()
+        self.store = Store()
         self.driver = Driver(self.store.apply)
         self.replica = Replica(self.driver.clock, "n0", ["n0/0"], Limits(memory_bytes=MEMORY_BYTES))
 

@@ -1,30 +1,36 @@
-"""Runs processes of the core against a store in the test's hand, one store call at a time.
+"""Runs processes of the core without a node around them, one store call at a time.
 
-Each call is carried out, or loses its answer, or is lost itself, or arrives only later (see `Fate`): whatever
-a network may do to it. Time stands still until a test lets it pass.
+A recipe, a read of the log or a compaction needs no messages, only a store. A test decides what becomes of
+each call: it is carried out, or its answer is lost, or the call itself is lost, or it arrives only later (see
+`Fate`). That is whatever a network may do to it. Time stands still until a test lets it pass.
 """
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from leaderless.core.messages import Outcome, StoreAnswer, StoreCall, StoreOp, Unknown
 from leaderless.core.process import Process
 from leaderless.core.scheduler import Scheduler
 from leaderless.core.strategy import Clock
 
+T = TypeVar("T")
 Apply = Callable[[StoreOp], Outcome]
 Fate = Literal["ok", "answer lost", "call lost", "late"]
 FATES: tuple[Fate, ...] = ("ok", "answer lost", "call lost", "late")
 
 
 class Driver:
-    """One worker. `results` are what its processes returned, or the exceptions that ended them."""
+    """The processes of one worker, on a clock of their own.
+
+    `apply` carries out a store call. `results` are what the processes returned, or the exceptions that
+    ended them.
+    """
 
     def __init__(self, apply: Apply) -> None:
         self.clock = Clock()
         self.results: list[Any] = []
         self.calls: list[StoreCall] = []  # under way, oldest first
-        self.late: list[StoreOp] = []  # whose callers gave up, and which may arrive yet
+        self.late: list[StoreOp] = []  # calls that were given up, and may still arrive
         self._apply = apply
         self._processes = Scheduler(timeout_s=1.0)
 
@@ -33,22 +39,23 @@ class Driver:
         """Whether a process waits for something that can come: an answer or a time."""
         return self._processes.deadline is not None
 
-    def start(self, process: Process) -> None:
+    def start(self, process: Process[Any]) -> None:
         """Run a process until it waits."""
         self._processes.start(self._watched(process))
         self._collect()
 
-    def call(self, process: Process) -> Any:
+    def call(self, process: Process[T]) -> T:
         """Run a process to its end undisturbed; returns or raises as it does."""
         self.start(process)
         self.finish()
-        result = self.results.pop()
+        result: Any = self.results.pop()
         if isinstance(result, Exception):
             raise result
-        return result
+        returned: T = result
+        return returned
 
     def carry_out(self, fate: Fate = "ok", which: int = 0) -> None:
-        """Let something become of a call under way."""
+        """Let one of the calls under way, counted from the oldest, meet its fate."""
         number, op = self.calls.pop(which % len(self.calls))
         outcome = self._apply(op) if fate in ("ok", "answer lost") else None
         if fate == "late":
@@ -58,7 +65,7 @@ class Driver:
         self._collect()
 
     def arrive(self) -> None:
-        """Let the oldest call arrive that is late; nobody waits for its answer."""
+        """Let the oldest late call arrive; nothing waits for its answer."""
         self._apply(self.late.pop(0))
 
     def pass_time(self) -> None:
@@ -80,7 +87,7 @@ class Driver:
         while self.running:
             self.step()
 
-    def _watched(self, process: Process) -> Process:
+    def _watched(self, process: Process[Any]) -> Process[None]:
         try:
             self.results.append((yield from process))
         except Exception as error:

@@ -1,0 +1,189 @@
+"""The oracle of the leaderless log: a list of entries as the store accepted them.
+
+It sees every change of a register beside all requests and answers. It knows the shape of the registers, and
+nothing of the code that fills them.
+"""
+
+from bisect import bisect_right
+from typing import Any
+
+from leaderless.core.coordination import TOMBSTONE
+from leaderless.core.headlog.compaction import CLAIM
+from leaderless.core.headlog.records import COMPACTED, HEAD
+from leaderless.core.lease import NEVER_TAKEN
+from leaderless.core.limits import Limits
+from leaderless.core.strategy import Options
+from simulation.oracle import (
+    Asked,
+    Body,
+    Oracle,
+    Pairs,
+    Promises,
+    Violation,
+    raise_to,
+    require,
+    require_kept,
+)
+
+EMPTY_INDEX: Body = {"epoch": 0, "cursor": 0, "runs": []}
+EMPTY_HEAD = {"state": "open", "epoch": 0, "version": 0, "base": 0, "tail": []}
+RECENT, WHOLE_TAIL_EVERY = 8, 16
+
+Entry = list[Any]  # [writer, seq, {key: [first_offset, [msg, ...]]}, {key: committed_offset}]
+
+
+class HeadLogOracle(Oracle):
+    """What is in the log, since when, and what each node acknowledged.
+
+    Each rule of `Oracle` for sends and polls is replaced by a stronger one, since the log itself is known.
+    A commit is acknowledged before it is in the log: only the node that did so has to list it, while it lives.
+    `lease_s`: how long a claim of compaction stands still before it may be taken over.
+    """
+
+    def __init__(self, promises: Promises, lease_s: float = Limits().lease_s) -> None:
+        super().__init__(promises._replace(commits_kept=False))
+        self._lease_s = lease_s
+        self.entries: list[Entry] = []
+        self.messages: dict[str, list[Any]] = {}
+        self._since: dict[
+            str, list[float]
+        ] = {}  # key -> when each of its messages got into the log
+        self._batches: set[tuple[str, int]] = set()
+        self._logged: set[tuple[str, Any]] = set()  # (key, msg)
+        self._dead_segments: set[str] = set()
+        self._claim_moved_s = 0.0  # when the claim of compaction was last changed
+        self._commits_of: dict[str, dict[str, int]] = {}  # node -> what it acknowledged, alive
+
+    # ------------------------------------------------------------ the store
+
+    def changed(self, register: str, old: Any, new: Any, now_s: float) -> None:
+        """A register that held `old` (None: it was missing) holds `new`."""
+        if register == HEAD:
+            self._head_changed(old or EMPTY_HEAD, new, now_s)
+        elif register.startswith(("segment/", "run/")):
+            dead = new == TOMBSTONE and register.startswith("segment/")
+            require(old in (None, new) or dead, "SegmentsImmutable", f"{register} changed")
+            if dead:
+                self._dead_segments.add(register)
+        elif register == CLAIM:
+            self._claim_changed(old or NEVER_TAKEN, new, now_s)
+        elif register == COMPACTED:
+            self._index_changed(old or EMPTY_INDEX, new)
+
+    def _index_changed(self, old: Any, new: Any) -> None:
+        for name in ("cursor", "epoch"):
+            require(new[name] >= old[name], "CursorNeverMovesBack", f"{name}: {old} -> {new}")
+        compacted = new["runs"][-1]["last"] + 1 if new["runs"] else 0
+        text = f"cursor {new['cursor']}, compacted {compacted}"
+        require(new["cursor"] <= compacted, "CursorNeverPassesCompacted", text)
+        passed = {f"segment/{number}" for number in range(old["cursor"], new["cursor"])}
+        require(passed <= self._dead_segments, "CursorNeverPassesCompacted", f"alive: {passed}")
+
+    def _claim_changed(self, old: Any, new: Any, now_s: float) -> None:
+        stood_s, self._claim_moved_s = now_s - self._claim_moved_s, now_s
+        if new["owner"] in (None, old["owner"]):
+            return
+        text = f"{old} became {new} after {stood_s:.3f} s"
+        require(new["epoch"] > old["epoch"], "OneLiveClaim", f"no epoch of its own: {text}")
+        free = old["owner"] is None or stood_s >= self._lease_s
+        require(free, "OneLiveClaim", f"taken from the living: {text}")
+
+    def _head_changed(self, old: Any, new: Any, now_s: float) -> None:
+        known = len(self.entries) - new["base"]
+        kept, added = new["tail"][: max(known, 0)], new["tail"][max(known, 0) :]
+        grown = known >= 0 and len(kept) == known and new["version"] > old["version"]
+        require(grown, "HeadNeverReturns", f"slots from {new['base']} after {len(self.entries)}")
+        # All of a long tail for every change would be quadratic; what is sealed is read whole again.
+        recent = 0 if new["version"] % WHOLE_TAIL_EVERY == 0 else max(0, len(kept) - RECENT)
+        same = kept[recent:] == self.entries[new["base"] + recent :]
+        require(same, "HeadNeverReturns", "an entry changed")
+        require(new["epoch"] >= old["epoch"], "NoAppendWhileFenced", "an epoch came back")
+        closed = old["state"] == "fenced" or new["epoch"] != old["epoch"]
+        require(not (added and closed), "NoAppendWhileFenced", f"{added} in epoch {old['epoch']}")
+        for entry in added:
+            self._append(entry, now_s)
+
+    def _append(self, entry: Entry, now_s: float) -> None:
+        writer, seq, appends, commits = entry
+        once = (writer, seq) not in self._batches
+        require(once, "AckedExactlyOnce", f"batch {writer}, {seq} twice")
+        self._batches.add((writer, seq))
+        self.entries.append(entry)
+        for key, (first, msgs) in appends.items():
+            log = self.messages.setdefault(key, [])
+            require(first == len(log), "OffsetsDense", f"{key} at {first} after {len(log)}")
+            log.extend(msgs)
+            self._since.setdefault(key, []).extend([now_s] * len(msgs))
+            for msg in msgs:
+                self._add(key, msg)
+        for key, offset in commits.items():
+            self._require_not_ahead(key, offset)
+
+    def _add(self, key: str, msg: Any) -> None:
+        where = f"{msg!r} of key {key}"
+        require((key, msg) in self._sent, "AppendedWasSent", where)
+        require((key, msg) not in self._logged, "AckedExactlyOnce", f"{where} is in the log twice")
+        require((key, msg) not in self._refused, "RejectedNeverAppended", where)
+        self._logged.add((key, msg))
+
+    # ------------------------------------------------------------ requests and answers
+
+    def killed(self, node: str) -> None:
+        """A node lost its memory, committed offsets on their way to the log included."""
+        self._commits_of.pop(node, None)
+
+    def handed_over(self, body: Body) -> None:
+        """A node tells a peer what it knows of the log."""
+        slot, entries = body["slot"], body["entries"]
+        known = self.entries[slot : slot + len(entries)]
+        require(entries == known, "ViewIsPrefix", f"slots from {slot}: {entries}")
+
+    def listed_at_last(self, offsets: dict[str, int]) -> None:
+        """In the end, a node knows whatever any node has acknowledged and not lost in a crash."""
+        for known in self._commits_of.values():
+            for key, offset in known.items():
+                require_kept(key, offsets.get(key, -1), offset)
+
+    def _send_answered(self, key: str, msg: Any, offset: int, now_s: float) -> None:  # noqa: ARG002 - the log knows since when
+        log = self.messages.get(key, [])
+        placed = 0 <= offset < len(log) and log[offset] == msg
+        require(placed, "AckedExactlyOnce", f"{msg!r} of key {key} is not at {offset}")
+
+    def _poll_answered(self, key: str, start: int, pairs: Pairs, asked_s: float) -> None:
+        if pairs:
+            offsets = [offset for offset, _ in pairs]
+            if offsets != list(range(start, start + len(pairs))):
+                raise Violation(f"PollContiguous: {key} from {start}: {offsets}")
+            known = self.messages.get(key, [])[start : start + len(pairs)]
+            if [msg for _, msg in pairs] != known:
+                raise Violation(f"ViewIsPrefix: {key} from {start}: {pairs}")
+        due = bisect_right(self._since.get(key, []), asked_s - self._promises.freshness_s)
+        self._require_fresh(key, start, pairs, due)
+
+    def _is_in_log(self, key: str, msg: Any) -> bool:
+        return (key, msg) in self._logged
+
+    def _commit_answered(self, node: str, offsets: dict[str, int], now_s: float) -> None:  # noqa: ARG002 - kept by one node
+        raise_to(self._commits_of.setdefault(node, {}), offsets)
+
+    def _listed(self, asked: Asked, key: str, offset: int, now_s: float) -> None:
+        super()._listed(asked, key, offset, now_s)
+        require_kept(key, offset, self._commits_of.get(asked.node, {}).get(key, -1))
+
+
+# Strategy -> what it promises. What is not here promises nothing, and the checker alone finds its anomalies.
+PROMISES = {
+    "leaderless": Promises(),
+    "cas": Promises(),
+    "prefetch-sealed": Promises(dense=False),
+}
+
+
+def oracle_for(strategy: str, options: Options, *, evicts: bool = False) -> Oracle | None:
+    """Who judges the answers of a strategy with these options; None if it promises nothing."""
+    if strategy not in PROMISES:
+        return None
+    promises = PROMISES[strategy]._replace(freshness_s=options.freshness_s, evicts=evicts)
+    if strategy == "leaderless":
+        return HeadLogOracle(promises, options.limits.lease_s)
+    return Oracle(promises)

@@ -1,0 +1,91 @@
+"""The bench's own `Run` on a virtual clock, its nodes objects of this process.
+
+A run is the same every time, to the byte, and takes as long as its callbacks do.
+"""
+
+from random import Random
+from typing import Any
+
+import workloads
+from bench.hosts import OnFailure, OnLine
+from bench.loop import VirtualLoop
+from bench.options import TestOptions
+from bench.run import Run
+from simulation.files import Ledger
+from simulation.hosts import NS, SimulatedHost, SimulatedHosts, Think
+from simulation.nodes import MakeNode
+from workloads.interface import Setting, Workload
+
+THINK_NS = 100_000  # what a node takes for a line, if nothing else is said
+
+
+class Silent:
+    """A `bench.run.Watcher` that shows nothing."""
+
+    def phase(self, name: str) -> None:
+        """Not shown."""
+
+    def trace(self, event: str, message: bytes) -> None:
+        """Not shown."""
+
+
+class SimulatedRun(Run):
+    """A run of the bench; `make` gives its nodes.
+
+    `keep`: history and journal stay in memory (`Ledger.content`), unless they are given files.
+    """
+
+    def __init__(
+        self,
+        options: TestOptions,
+        make: MakeNode,
+        *,
+        keep: bool = False,
+        history_file: Ledger | None = None,
+        journal_file: Ledger | None = None,
+    ) -> None:
+        self.loop = VirtualLoop()
+        self.history_file = history_file or Ledger(keep=keep)
+        self.journal_file = journal_file or Ledger(keep=keep)
+        self.hosts: dict[str, SimulatedHost] = {}
+        self._make = make
+        super().__init__(
+            options,
+            self._build_workload,
+            self.loop,
+            self._make_hosts,
+            history_file=self.history_file,
+            journal_file=self.journal_file,
+            watcher=Silent(),
+        )
+
+    @property
+    def digest(self) -> str:
+        """Of everything that happened: the journal, then the history."""
+        return (self.journal_file.digest() + self.history_file.digest()).hex()
+
+    @property
+    def virtual_s(self) -> float:
+        """How long the run has taken on its own clock."""
+        return self.loop.now_ns() / NS
+
+    def check(self) -> dict[Any, Any]:
+        """What the workload's checker says of the history."""
+        return self.workload.check(self.recorder.ops, self.options.as_dict())
+
+    def _build_workload(self, setting: Setting) -> Workload:
+        return workloads.build(self.options.workload, setting)
+
+    def _make_hosts(self, on_line: OnLine, _on_failure: OnFailure) -> SimulatedHosts:
+        for name in self.options.nodes:
+            think = self._think(self._random(f"think/{name}"))
+            self.hosts[name] = SimulatedHost(
+                name, self.loop, on_line, self._make, think, on_kill=self._killed
+            )
+        return SimulatedHosts(list(self.hosts.values()))
+
+    def _think(self, random: Random) -> Think:  # noqa: ARG002 - a subclass may draw
+        return lambda: THINK_NS
+
+    def _killed(self, node: str) -> None:
+        """A node lost its memory; a subclass may want to know."""

@@ -1,0 +1,353 @@
+"""A cluster whose schedule is chosen step by step: by a test, by hypothesis, or by a search of all schedules.
+
+It is made of what a simulated run is made of: the same hosts, network, store, watch and oracle. Only the
+network differs in one thing: a message between nodes and the store stays in flight, under a number, until
+a step delivers, loses or copies it. Messages of clients arrive at once. Time stands still until a step lets it
+pass, but for a microsecond a line.
+
+    cluster = SteppedCluster(["n0", "n1"], "cas")
+    cluster.request("c1", "n0", {"type": "send", "key": "k", "msg": 1})
+    while events := cluster.enabled():
+        cluster.step(events[0])
+"""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import count
+from typing import Any, NamedTuple, assert_never
+
+import orjson
+
+from bench.hosts import OnLine
+from bench.loop import VirtualLoop
+from bench.net import Network
+from bench.services import connect
+from leaderless.core.strategy import Options
+from runs.journal import Journal
+from simulation.convergence import PROBE, SETTLE_S, Epilogue
+from simulation.files import Ledger
+from simulation.hosts import NS, SimulatedHost
+from simulation.nodes import LINEARIZABLE, MakeNode, NodeSession, StrategyMaker, new_session
+from simulation.oracle import Body, Oracle, require
+from simulation.store import Store
+from simulation.watch import Watch
+
+STORE = "lin-kv"
+CLIENTS = [f"c{number}" for number in range(10)]
+EPILOGUE_CLIENT = "c-epilogue"
+TICK_S = 1e-6  # between any two lines: a node may tell before from after by its clock
+STEPS_MAX = 100_000
+
+
+class Flying(NamedTuple):
+    """A message that was sent; `number` names it, 0 if it never was in flight."""
+
+    number: int
+    src: str
+    dest: str
+    body: Body
+
+
+class Deliver(NamedTuple):
+    """A message in flight arrives."""
+
+    number: int
+
+
+class Lose(NamedTuple):
+    """A message in flight never arrives."""
+
+    number: int
+
+
+class PassTime(NamedTuple):
+    """Time passes for every node; None: until the next timer fires."""
+
+    seconds: float | None = None
+
+
+class Restart(NamedTuple):
+    """A node is killed and started again; what is in flight to it stays so."""
+
+    node: str
+
+
+Step = Deliver | Lose | PassTime | Restart
+
+
+class SteppedLoop(VirtualLoop):
+    """The loop of a network and of hosts: nothing happens by itself, and time is set by hand.
+
+    What a network would let arrive later is in flight until it is taken. `sent` collects it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now_s = 0.0
+        self.flying: dict[int, Flying] = {}
+        self.sent: list[Flying] = []
+        self._arrivals: dict[int, Callable[[], object]] = {}
+        self._numbers = count(1)
+
+    def now_ns(self) -> int:
+        """As `Loop.now_ns`."""
+        return round(self.now_s * NS)
+
+    def call_at(self, time_ns: int, function: Callable[..., object], *args: Any) -> None:  # noqa: ARG002 - a step says when
+        """A network lets `function(src, dest, body, line)` be called later."""
+        src, dest, body, _ = args
+        self._add(Flying(next(self._numbers), src, dest, body), partial(function, *args))
+
+    def copy(self, number: int) -> None:
+        """Put a second one of a message into flight."""
+        copy = self.flying[number]._replace(number=next(self._numbers))
+        self._add(copy, self._arrivals[number])
+
+    def take(self, number: int) -> Callable[[], object]:
+        """Take a message out of flight; what is returned lets it arrive."""
+        del self.flying[number]
+        return self._arrivals.pop(number)
+
+    def _add(self, message: Flying, arrive: Callable[[], object]) -> None:
+        self.flying[message.number] = message
+        self._arrivals[message.number] = arrive
+        self.sent.append(message)
+
+
+class SteppedHost(SimulatedHost):
+    """A host that reads each line at once, and whose timers fire only in `pass_time`."""
+
+    def __init__(
+        self,
+        name: str,
+        loop: SteppedLoop,
+        on_line: OnLine,
+        make: MakeNode,
+        on_kill: Callable[[str], object],
+    ) -> None:
+        super().__init__(name, loop, on_line, make, lambda: 0, on_kill=on_kill)
+        self._clock = loop
+
+    @property
+    def deadline(self) -> float | None:
+        """When `pass_time` is next needed, in seconds, or None."""
+        return self._session.deadline if self._session else None
+
+    def deliver(self, message: bytes) -> None:
+        """Let the node read a line."""
+        if self._session:
+            self._session.receive(message, self._clock.now_s)
+            self._write(self._session)
+
+    def pass_time(self) -> None:
+        """Fire the timers that are due."""
+        if self._session:
+            self._session.pass_time(self._clock.now_s)
+            self._write(self._session)
+
+    def _set_alarm(self, session: NodeSession) -> None:
+        """No timer fires by itself."""
+
+
+class SteppedCluster:
+    """Started nodes. Every method returns the messages that it made leave a node or the store.
+
+    `oracle` judges every change of the store and every answer to a client. Raises `Violation` in the step in
+    which an invariant breaks.
+    """
+
+    def __init__(
+        self,
+        nodes: Iterable[str],
+        strategy: str | StrategyMaker = "cas",
+        options: Options = LINEARIZABLE,
+        oracle: Oracle | None = None,
+    ) -> None:
+        self.names = list(nodes)
+        self.to_clients: list[Flying] = []
+        self._strategy, self._options = strategy, options
+        self._starts = count(1)
+        self._msg_ids = 0
+        self._loop = SteppedLoop()
+        self.watch = Watch(self.names, self._loop.now_ns, self._is_alive, oracle)
+        self.store = Store(self.watch.changed)
+        self.network = Network(self._loop, Journal(Ledger()), lambda: 1, self.watch.message)
+        connect(self.network, {STORE: self.store})
+        for client in CLIENTS:
+            self.network.add(client, partial(self._client_receives, client))
+        self._hosts = {name: self._add_host(name) for name in self.names}
+        for name in self.names:
+            self.start(name)
+
+    # ------------------------------------------------------------ steps
+
+    def enabled(self) -> list[Step]:
+        """What may happen next when nothing goes wrong: each message may arrive, the next timer may fire."""
+        due: list[Step] = [] if self._deadline is None else [PassTime()]
+        return [*map(Deliver, self.flying), *due]
+
+    def step(self, step: Step) -> list[Flying]:
+        """Let one thing happen."""
+        match step:
+            case Deliver(number):
+                return self.deliver(number)
+            case Lose(number):
+                self.drop(number)
+                return []
+            case PassTime(seconds):
+                return self.pass_time(seconds)
+            case Restart(node):
+                return self.start(node)
+            case _:
+                assert_never(step)
+
+    @property
+    def flying(self) -> dict[int, Flying]:
+        """What is in flight, the oldest first."""
+        return self._loop.flying
+
+    @property
+    def now(self) -> float:
+        """The time of all nodes, in seconds."""
+        return self._loop.now_s
+
+    @property
+    def last_msg_id(self) -> int:
+        """The `msg_id` of the newest request."""
+        return self._msg_ids
+
+    def start(self, node: str) -> list[Flying]:
+        """Start a node, or kill it and start it again; what is in flight to it stays so."""
+        self._hosts[node].kill()
+        self._hosts[node].start()
+        return self.request("c0", node, {"type": "init", "node_id": node, "node_ids": self.names})
+
+    def request(self, client: str, node: str, body: Body) -> list[Flying]:
+        """A request, which arrives at once; it gets the next `msg_id`, see `last_msg_id`."""
+        self._msg_ids += 1
+        body = {**body, "msg_id": self._msg_ids}
+        if client in self.names:  # a peer, without a message in flight
+            return self.raw(node, orjson.dumps({"src": client, "dest": node, "body": body}))
+        return self._after(partial(self.network.send, client, node, body))
+
+    def raw(self, node: str, line: bytes) -> list[Flying]:
+        """A line to a node, as it is."""
+        return self._after(partial(self._give, self._hosts[node], line))
+
+    def deliver(self, number: int) -> list[Flying]:
+        """Let a message arrive."""
+        return self._after(self._loop.take(number))
+
+    def copy(self, number: int) -> Flying:
+        """Let the network make a second one of a message."""
+        [copy] = self._after(partial(self._loop.copy, number))
+        return copy
+
+    def drop(self, number: int) -> None:
+        """Lose a message."""
+        self._loop.take(number)
+
+    def pass_time(self, seconds: float | None = None) -> list[Flying]:
+        """Let time pass for every node, deadline by deadline; None: until the next timer fires."""
+        loop = self._loop
+        end = self._deadline if seconds is None else loop.now_s + seconds
+        assert end is not None, "no timer is set"
+        while (deadline := self._deadline) is not None and deadline <= end:
+            loop.now_s = max(loop.now_s, deadline)
+            for host in self._hosts.values():
+                host.pass_time()
+            left = self._deadline
+            assert left is None or left > loop.now_s, f"passing {loop.now_s} s changed nothing"
+        loop.now_s = end
+        return self._take_sent()
+
+    # ------------------------------------------------------------ many steps
+
+    def settle(self) -> list[Flying]:
+        """Deliver everything, oldest first, until nothing is in flight."""
+        sent: list[Flying] = []
+        for _ in range(STEPS_MAX):
+            if not self.flying:
+                return sent
+            sent += self.deliver(next(iter(self.flying)))
+        raise AssertionError(f"messages still in flight after {STEPS_MAX} deliveries")
+
+    def run(self, seconds: float, every_s: float) -> None:
+        """Deliver everything, and again after each `every_s`, for so many seconds."""
+        for _ in range(round(seconds / every_s)):
+            self.settle()
+            self.pass_time(every_s)
+        self.settle()
+
+    def finish(self, every_s: float = 0.2, rounds: int = 200) -> None:
+        """Deliver everything and let time pass until every request is answered whose node still runs."""
+        for _ in range(rounds):
+            self.settle()
+            if not self.watch.unanswered:
+                return
+            self.pass_time(every_s)
+        require(False, "Progress", f"unanswered: {[*self.watch.unanswered.values()]}")
+
+    def converge(self, keys: Iterable[str], every_s: float = 0.2) -> Epilogue:
+        """Nothing is lost any more: every node serves, and all of them show the same log.
+
+        Returns what the nodes showed. Raises `Violation` named `Progress` or `Convergence` otherwise.
+        """
+        self.finish(every_s)
+        epilogue = Epilogue(self.network, EPILOGUE_CLIENT, tuple(self.names))
+        self._after(epilogue.probe)
+        self.finish(every_s)
+        self.run(SETTLE_S, every_s)
+        self._after(partial(epilogue.read, [PROBE, *keys]))
+        self.finish(every_s)
+        epilogue.judge()
+        self._after(partial(epilogue.list_committed, [*keys]))
+        self.finish(every_s)
+        if self.watch.oracle:
+            for offsets in epilogue.committed.values():
+                self.watch.oracle.listed_at_last(offsets)
+        return epilogue
+
+    # ------------------------------------------------------------ inside
+
+    @property
+    def _deadline(self) -> float | None:
+        """When the next timer fires, or None."""
+        deadlines = (host.deadline for host in self._hosts.values())
+        return min((each for each in deadlines if each is not None), default=None)
+
+    def _add_host(self, name: str) -> SteppedHost:
+        host = SteppedHost(
+            name, self._loop, self.network.send_line, self._new_node, self.watch.killed
+        )
+        self.network.add(name, lambda _src, _body, line: self._give(host, _unnumbered(line)))
+        return host
+
+    def _give(self, host: SteppedHost, line: bytes) -> None:
+        """A line reaches a node, a moment later than the one before."""
+        self._loop.now_s += TICK_S
+        host.deliver(line)
+
+    def _is_alive(self, node: str) -> bool:
+        return self._hosts[node].alive
+
+    def _new_node(self, _name: str, _start: int) -> NodeSession:
+        return new_session(self._strategy, next(self._starts), self._options)
+
+    def _client_receives(self, client: str, node: str, body: Body, _wire: bytes) -> None:
+        self.to_clients.append(Flying(0, node, client, body))
+        self._loop.sent.append(self.to_clients[-1])
+
+    def _after(self, happens: Callable[[], object]) -> list[Flying]:
+        """Let something happen."""
+        happens()
+        return self._take_sent()
+
+    def _take_sent(self) -> list[Flying]:
+        sent, self._loop.sent = self._loop.sent, []
+        return sent
+
+
+def _unnumbered(line: bytes) -> bytes:
+    """A message without the network's number: what a node does must not depend on what others sent."""
+    return b"{" + line[line.index(b",") + 1 :]

@@ -1,0 +1,51 @@
+"""The store of a simulated cluster: the bench's own `lin-kv`, with every change of a register reported."""
+
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from bench.services.requests import canonical_key, respond_kv
+from leaderless.core.messages import Outcome, StoreCall, StoreOp
+from leaderless.store.lin_kv import body_of, outcome_of
+
+Body = dict[str, Any]
+Changed = Callable[[str, Any, Any], object]  # register, old value (None: it was missing), new value
+
+
+class Store:
+    """A `bench.services.consistency.Consistency`, linearizable; `changed` is called after each change.
+
+    Nodes reach it through the network (`handle`). A process that runs without a node reaches it through
+    the node's own port (`apply`).
+    """
+
+    def __init__(self, changed: Changed = lambda _register, _old, _new: None) -> None:
+        self.cells: dict[Any, tuple[Any]] = {}
+        self._changed = changed
+
+    @property
+    def registers(self) -> dict[str, Any]:
+        """What the registers hold, by name."""
+        return {key: value for key, (value,) in self.cells.items()}
+
+    def handle(self, client: str, request: Body) -> Body:  # noqa: ARG002 - all clients see the same
+        """The reply to a request, on the newest state."""
+        reply, changes = respond_kv(self.cells.get, request)
+        if changes:
+            old = self.cells.get(canonical_key(request.get("key")))
+            self.cells.update(changes)
+            for key, (value,) in changes.items():
+                self._changed(str(key), old and old[0], value)
+        return reply
+
+    def apply(self, op: StoreOp) -> Outcome:
+        """Carry out an operation of the node's port; values cross as text, as on a wire."""
+        request = orjson.loads(orjson.dumps(body_of(StoreCall(1, op))))
+        return outcome_of(orjson.loads(orjson.dumps(self.handle("", request))))
+
+    def copy(self) -> "Store":
+        """A store of its own with the same content, whose changes are not reported."""
+        copy = Store()
+        copy.cells = dict(self.cells)
+        return copy
