@@ -165,6 +165,7 @@ class SteppedCluster:
     ) -> None:
         self.names = list(nodes)
         self.to_clients: list[Flying] = []
+        self.answers: dict[int, Body] = {}  # by the `msg_id` of the request
         self._strategy, self._options = strategy, options
         self._starts = count(1)
         self._msg_ids = 0
@@ -221,6 +222,13 @@ class SteppedCluster:
         self._hosts[node].kill()
         self._hosts[node].start()
         return self.request("c0", node, {"type": "init", "node_id": node, "node_ids": self.names})
+
+    def ask(self, node: str, body: Body, every_s: float = 0.2) -> Body:
+        """The answer to a client's request, everything delivered."""
+        self.request("c1", node, body)
+        msg_id = self._msg_ids
+        self.finish(every_s)
+        return self.answers[msg_id]
 
     def request(self, client: str, node: str, body: Body) -> list[Flying]:
         """A request, which arrives at once; it gets the next `msg_id`, see `last_msg_id`."""
@@ -335,6 +343,7 @@ class SteppedCluster:
         return new_session(self._strategy, next(self._starts), self._options)
 
     def _client_receives(self, client: str, node: str, body: Body, _wire: bytes) -> None:
+        self.answers[body["in_reply_to"]] = body
         self.to_clients.append(Flying(0, node, client, body))
         self._loop.sent.append(self.to_clients[-1])
 

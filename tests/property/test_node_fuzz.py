@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from leaderless.core import strategies
 from leaderless.runtime.session import Session
 from leaderless.runtime.stdio import LineSplitter
-from tests.fakes import LinKv, new_session
+from simulation.nodes import LINEARIZABLE, new_session
+from tests.fakes import LinKv
 
 KINDS = ["send", "poll", "commit_offsets", "list_committed_offsets"]
 STRATEGIES = pytest.mark.parametrize("strategy", sorted(strategies.STRATEGIES))
@@ -86,7 +87,7 @@ def written(session: Session) -> list[dict[str, Any]]:
 
 
 def initialised(strategy: str, strict: bool = True) -> Session:
-    session = new_session(strategy, strict=strict)
+    session = new_session(strategy, options=LINEARIZABLE, strict=strict)
     body = {"type": "init", "msg_id": 1, "node_id": "n0", "node_ids": ["n0", "n1"]}
     [reply] = feed(session, "c0", body)
     assert reply["body"] == {"type": "init_ok", "in_reply_to": 1}

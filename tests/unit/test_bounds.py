@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from leaderless.core.limits import Limits
 from leaderless.core.strategy import Options
-from tests.cluster import Cluster
+from simulation.stepped import SteppedCluster
 
 # As the real limits to each other, only smaller.
 SEAL_BYTES, COMMIT_BYTES, BATCH_BYTES = 512, 4_096, 2_048
@@ -39,7 +39,7 @@ def longest(value: Any, seen: int = 0) -> int:
     return max((longest(part) for part in parts), default=0)
 
 
-def require_bounded(cluster: Cluster, message_bytes: int) -> None:
+def require_bounded(cluster: SteppedCluster, message_bytes: int) -> None:
     for register, value in cluster.store.registers.items():
         size = len(orjson.dumps(value))
         bound = TAIL_BYTES + message_bytes + NAMES_BYTES
@@ -48,10 +48,10 @@ def require_bounded(cluster: Cluster, message_bytes: int) -> None:
         assert size <= bound, f"{register}: {size} bytes"
 
 
-def finish(cluster: Cluster) -> None:
+def finish(cluster: SteppedCluster) -> None:
     """Go on until every request is answered."""
     for _ in range(1_000):
-        cluster.settle(100_000)
+        cluster.settle()
         if len(cluster.to_clients) == cluster.last_msg_id:
             return
         cluster.pass_time(0.02)
@@ -79,7 +79,7 @@ SENDS = st.lists(
 @settings(max_examples=40)
 @given(SENDS)
 def test_no_register_outgrows_its_bound(sends: list[tuple[str, Any, int]]) -> None:
-    cluster = Cluster(["n0", "n1"], "leaderless", SMALL)
+    cluster = SteppedCluster(["n0", "n1"], "leaderless", SMALL)
     sent: dict[str, int] = {}
     for place, (key, msg, times) in enumerate(sends):
         for _ in range(times):
@@ -87,7 +87,7 @@ def test_no_register_outgrows_its_bound(sends: list[tuple[str, Any, int]]) -> No
             cluster.request("c1", f"n{place % 2}", body)
             sent[key] = sent.get(key, 0) + 1
         if place % 3 == 0:
-            cluster.settle(100_000)
+            cluster.settle()
     finish(cluster)
     require_bounded(cluster, max(longest(msg) for _, msg, _ in sends))
     acked = [reply for reply in cluster.to_clients if reply.body["type"] == "send_ok"]
@@ -96,7 +96,7 @@ def test_no_register_outgrows_its_bound(sends: list[tuple[str, Any, int]]) -> No
 
 @pytest.mark.parametrize("size", [SEAL_BYTES, BATCH_BYTES, COMMIT_BYTES, 1 << 20])
 def test_a_message_larger_than_the_bound(size: int) -> None:
-    cluster = Cluster(["n0", "n1"], "leaderless", SMALL)
+    cluster = SteppedCluster(["n0", "n1"], "leaderless", SMALL)
     msgs = ["before", "x" * size, "between", "y" * size, "after"]
     for msg in msgs:
         cluster.request("c1", "n0", {"type": "send", "key": "k", "msg": msg})
@@ -109,7 +109,7 @@ def test_a_message_larger_than_the_bound(size: int) -> None:
 
 
 def test_committed_offsets_of_many_keys_count_too() -> None:
-    cluster = Cluster(["n0"], "leaderless", SMALL)
+    cluster = SteppedCluster(["n0"], "leaderless", SMALL)
     for round_ in range(20):
         offsets = {f"a rather long key {at}": round_ for at in range(1_000)}
         cluster.request("c1", "n0", {"type": "commit_offsets", "offsets": offsets})
@@ -120,7 +120,7 @@ def test_committed_offsets_of_many_keys_count_too() -> None:
 
 def test_what_cannot_wait_is_refused() -> None:
     limits = replace(SMALL.limits, waiting_bytes=1_000)
-    cluster = Cluster(["n0"], "leaderless", SMALL._replace(limits=limits))
+    cluster = SteppedCluster(["n0"], "leaderless", SMALL._replace(limits=limits))
     for _ in range(4):
         cluster.request("c1", "n0", {"type": "send", "key": "k", "msg": "x" * 600})
     refused = [reply.body for reply in cluster.to_clients if reply.body["type"] == "error"]

@@ -6,36 +6,36 @@ from typing import Any
 import pytest
 
 from leaderless.core.limits import Limits
-from tests.cluster import Cluster, Flying
-from tests.fakes import LINEARIZABLE
+from simulation.nodes import LINEARIZABLE
+from simulation.stepped import Flying, SteppedCluster
 
 SEALED_AT = 2
 
 
 @pytest.fixture
-def cluster() -> Cluster:
+def cluster() -> SteppedCluster:
     """A tail is full with two entries."""
     return cluster_of(SEALED_AT)
 
 
-def cluster_of(seal_entries: int) -> Cluster:
+def cluster_of(seal_entries: int) -> SteppedCluster:
     options = LINEARIZABLE._replace(limits=Limits(seal_entries=seal_entries))
-    return Cluster(["n0", "n1"], "leaderless", options)
+    return SteppedCluster(["n0", "n1"], "leaderless", options)
 
 
-def send(cluster: Cluster, node: str, msg: Any) -> None:
+def send(cluster: SteppedCluster, node: str, msg: Any) -> None:
     """Ask a node to append to k, and let it ask the store; nothing is delivered."""
     cluster.request("c1", node, {"type": "send", "key": "k", "msg": msg})
     cluster.pass_time(0.02)
 
 
-def send_and_settle(cluster: Cluster, node: str, *msgs: Any) -> None:
+def send_and_settle(cluster: SteppedCluster, node: str, *msgs: Any) -> None:
     for msg in msgs:
         send(cluster, node, msg)
         run(cluster)
 
 
-def run(cluster: Cluster, seconds: float = 0.2) -> None:
+def run(cluster: SteppedCluster, seconds: float = 0.2) -> None:
     """Deliver everything, and let time pass in between."""
     for _ in range(20):
         cluster.settle()
@@ -43,12 +43,12 @@ def run(cluster: Cluster, seconds: float = 0.2) -> None:
     cluster.settle()
 
 
-def flying(cluster: Cluster, key: str) -> Iterator[Flying]:
+def flying(cluster: SteppedCluster, key: str) -> Iterator[Flying]:
     """Calls under way for a register."""
     return (message for message in cluster.flying.values() if message.body.get("key") == key)
 
 
-def polled(cluster: Cluster, node: str) -> list[Any]:
+def polled(cluster: SteppedCluster, node: str) -> list[Any]:
     """What a node answers to a poll of k from 0."""
     cluster.request("c1", node, {"type": "poll", "offsets": {"k": 0}})
     run(cluster)
@@ -57,7 +57,7 @@ def polled(cluster: Cluster, node: str) -> list[Any]:
     return [msg for _, msg in pairs]
 
 
-def test_the_filler_seals(cluster: Cluster) -> None:
+def test_the_filler_seals(cluster: SteppedCluster) -> None:
     send_and_settle(cluster, "n0", 1)
     full = cluster.store.registers["head"]["tail"]
     send_and_settle(cluster, "n0", 2)
@@ -71,7 +71,7 @@ def test_the_filler_seals(cluster: Cluster) -> None:
     assert (register["base"], register["sealed"], len(register["tail"])) == (2, 1, 1)
 
 
-def test_another_seals_when_the_filler_died(cluster: Cluster) -> None:
+def test_another_seals_when_the_filler_died(cluster: SteppedCluster) -> None:
     """1. n0 fills the tail. 2. It dies before its segment is written. 3. n1 needs room, and writes it."""
     send_and_settle(cluster, "n0", 1)
     send(cluster, "n0", 2)
@@ -83,7 +83,7 @@ def test_another_seals_when_the_filler_died(cluster: Cluster) -> None:
     assert polled(cluster, "n0") == polled(cluster, "n1") == [1, 2, 3]
 
 
-def test_a_lost_segment_is_written_before_the_base_moves(cluster: Cluster) -> None:
+def test_a_lost_segment_is_written_before_the_base_moves(cluster: SteppedCluster) -> None:
     """1. The tail is full. 2. Its segment's write is lost. 3. The next append must not pass it."""
     send_and_settle(cluster, "n0", 1)
     send(cluster, "n0", 2)
@@ -99,7 +99,7 @@ def test_a_lost_segment_is_written_before_the_base_moves(cluster: Cluster) -> No
     assert polled(cluster, "n1") == [1, 2, 3]
 
 
-def test_a_late_write_of_a_segment_changes_nothing(cluster: Cluster) -> None:
+def test_a_late_write_of_a_segment_changes_nothing(cluster: SteppedCluster) -> None:
     """1. n0's write of the segment is slow. 2. n1 writes it. 3. The slow one arrives."""
     send_and_settle(cluster, "n0", 1)
     send(cluster, "n0", 2)
@@ -114,7 +114,7 @@ def test_a_late_write_of_a_segment_changes_nothing(cluster: Cluster) -> None:
     assert cluster.store.registers["segment/0"] == before
 
 
-def test_a_message_larger_than_every_bound(cluster: Cluster) -> None:
+def test_a_message_larger_than_every_bound(cluster: SteppedCluster) -> None:
     """It fills a tail alone, and what comes after it does not carry it along."""
     huge = "x" * (3 * Limits().batch_bytes)
     send_and_settle(cluster, "n0", "small", huge, "after")
@@ -130,7 +130,7 @@ def test_the_register_stays_small() -> None:
     assert cluster.store.registers["head"]["sealed"] >= 3
 
 
-def test_what_waits_shares_a_commit(cluster: Cluster) -> None:
+def test_what_waits_shares_a_commit(cluster: SteppedCluster) -> None:
     """What waits while a compare-and-set is under way goes into the next one together."""
     send_and_settle(cluster, "n0", 1)
     version = cluster.store.registers["head"]["version"]

@@ -4,20 +4,20 @@ from typing import Any
 
 import pytest
 
-from tests.cluster import Cluster, Flying
+from simulation.stepped import Flying, SteppedCluster
 
 PEER = "n1"
 
 
-def contended() -> Cluster:
+def contended() -> SteppedCluster:
     """n0 knows that n1 commits often, and its own view is old: it hands its next batch over."""
-    cluster = Cluster(["n0", "n1", "n2"], "leaderless")
+    cluster = SteppedCluster(["n0", "n1", "n2"], "leaderless")
     ask(cluster, "n0", {"type": "poll", "offsets": {}})
     contend(cluster)
     return cluster
 
 
-def contend(cluster: Cluster) -> None:
+def contend(cluster: SteppedCluster) -> None:
     for number in range(4):
         ask(cluster, PEER, {"type": "send", "key": "other", "msg": number})
         cluster.pass_time(0.05)
@@ -25,24 +25,24 @@ def contend(cluster: Cluster) -> None:
     cluster.pass_time(0.3)
 
 
-def ask(cluster: Cluster, node: str, body: dict[str, Any]) -> None:
+def ask(cluster: SteppedCluster, node: str, body: dict[str, Any]) -> None:
     cluster.request("c1", node, body)
     for _ in range(8):
         cluster.settle()
         cluster.pass_time(0.002)
 
 
-def handed_over(cluster: Cluster) -> list[Flying]:
+def handed_over(cluster: SteppedCluster) -> list[Flying]:
     """Messages under way that hand a batch over."""
     return [m for m in cluster.flying.values() if m.body["type"] == "hand_over"]
 
 
-def drop(cluster: Cluster, messages: list[Flying]) -> None:
+def drop(cluster: SteppedCluster, messages: list[Flying]) -> None:
     for message in messages:
         cluster.drop(message.number)
 
 
-def send(cluster: Cluster, msg: Any) -> None:
+def send(cluster: SteppedCluster, msg: Any) -> None:
     cluster.request("c1", "n0", {"type": "send", "key": "k", "msg": msg})
     cluster.pass_time(0.005)
 

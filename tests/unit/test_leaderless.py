@@ -9,7 +9,7 @@ from leaderless.core.limits import Limits
 from leaderless.core.strategy import Options
 from simulation.nodes import new_session
 from simulation.scenario import Scenario
-from tests.cluster import Cluster
+from simulation.stepped import SteppedCluster
 from tests.simulation.counting import counted
 from tests.virtual import VirtualRun
 
@@ -35,7 +35,7 @@ def test_combining_saves_calls_of_the_store_under_contention() -> None:
 def test_silent_peers_hold_nobody_up() -> None:
     """Nodes never hear from each other: every send still commits through the store."""
 
-    cluster = Cluster(["n0", "n1", "n2"], "leaderless")
+    cluster = SteppedCluster(["n0", "n1", "n2"], "leaderless")
     for number in range(30):
         cluster.request("c1", f"n{number % 3}", {"type": "send", "key": "k", "msg": number})
     for _ in range(400):
@@ -47,7 +47,7 @@ def test_silent_peers_hold_nobody_up() -> None:
     assert sorted(offsets) == list(range(30))
 
 
-def answers(cluster: Cluster, node: str, body: dict[str, Any]) -> dict[str, Any]:
+def answers(cluster: SteppedCluster, node: str, body: dict[str, Any]) -> dict[str, Any]:
     """What a node answers, everything delivered."""
     cluster.request("c1", node, body)
     for _ in range(10):
@@ -57,7 +57,7 @@ def answers(cluster: Cluster, node: str, body: dict[str, Any]) -> dict[str, Any]
 
 
 def test_a_key_nobody_wrote_is_left_out() -> None:
-    cluster = Cluster(["n0"], "leaderless")
+    cluster = SteppedCluster(["n0"], "leaderless")
     assert answers(cluster, "n0", {"type": "poll", "offsets": {"k": 0}})["msgs"] == {}
     listed = answers(cluster, "n0", {"type": "list_committed_offsets", "keys": ["k"]})
     assert listed["offsets"] == {}
@@ -65,7 +65,7 @@ def test_a_key_nobody_wrote_is_left_out() -> None:
 
 def test_the_highest_committed_offset_is_listed_wherever_it_is_known_from() -> None:
     """n1 asks for 3 and has not written it yet, when it learns of n0's 7."""
-    cluster = Cluster(["n0", "n1"], "leaderless", Options(freshness_s=0.0, combine=False))
+    cluster = SteppedCluster(["n0", "n1"], "leaderless", Options(freshness_s=0.0, combine=False))
     answers(cluster, "n1", {"type": "poll", "offsets": {"k": 0}})
     answers(cluster, "n0", {"type": "commit_offsets", "offsets": {"k": 7}})
     answers(cluster, "n0", {"type": "send", "key": "k", "msg": 1})
@@ -75,7 +75,7 @@ def test_the_highest_committed_offset_is_listed_wherever_it_is_known_from() -> N
 
 
 def test_a_repeated_commit_costs_nothing() -> None:
-    cluster = Cluster(["n0"], "leaderless")
+    cluster = SteppedCluster(["n0"], "leaderless")
     answers(cluster, "n0", {"type": "poll", "offsets": {}})
     for _ in range(3):
         answers(cluster, "n0", {"type": "commit_offsets", "offsets": {"k": 7}})
@@ -87,7 +87,7 @@ def test_a_repeated_commit_costs_nothing() -> None:
 @pytest.mark.parametrize("meanwhile", ["fenced", "silent"])
 def test_committed_offsets_outlive_what_keeps_them_from_the_log(meanwhile: str) -> None:
     """No send follows that they could ride with: they are tried again on their own."""
-    cluster = Cluster(["n0", "n1"], "leaderless")
+    cluster = SteppedCluster(["n0", "n1"], "leaderless")
     answers(cluster, "n0", {"type": "send", "key": "k", "msg": 1})
     answers(cluster, "n0", {"type": "commit_offsets", "offsets": {"k": 0}})
     if meanwhile == "fenced":
@@ -132,7 +132,7 @@ def test_two_groups_that_cannot_hand_over_take_turns_at_the_store() -> None:
 
 @pytest.mark.parametrize(("first", "then", "epochs"), [("fence", "unfence", [1, 2, 2, 3])])
 def test_fencing_twice_is_fencing_once(first: str, then: str, epochs: list[int]) -> None:
-    cluster = Cluster(["n0", "n1"], "leaderless")
+    cluster = SteppedCluster(["n0", "n1"], "leaderless")
     told = [answers(cluster, "n0", {"type": first})["epoch"]]
     told += [answers(cluster, node, {"type": then})["epoch"] for node in ("n1", "n0")]
     told += [answers(cluster, "n1", {"type": first})["epoch"]]
@@ -142,7 +142,7 @@ def test_fencing_twice_is_fencing_once(first: str, then: str, epochs: list[int])
 def test_too_much_that_waits_is_refused_for_certain() -> None:
     """The store is silent; memory is bounded. What is refused is in no batch."""
     options = Options(freshness_s=0.0, limits=Limits(waiting_bytes=1_000))
-    cluster = Cluster(["n0"], "leaderless", options)
+    cluster = SteppedCluster(["n0"], "leaderless", options)
     for number in range(40):
         body = {"type": "send", "key": "k", "msg": f"{number}" + "x" * 100}
         cluster.request("c1", "n0", body)
@@ -152,7 +152,7 @@ def test_too_much_that_waits_is_refused_for_certain() -> None:
 
 
 def test_a_silent_store_is_no_certain_failure() -> None:
-    cluster = Cluster(["n0"], "leaderless")
+    cluster = SteppedCluster(["n0"], "leaderless")
     cluster.request("c1", "n0", {"type": "send", "key": "k", "msg": 1})
     for _ in range(6):
         cluster.pass_time(1.0)

@@ -6,9 +6,10 @@ from typing import Any
 import orjson
 import pytest
 
+from leaderless.core.limits import Limits
 from leaderless.runtime.session import Session
 from leaderless.wire.errors import ErrorCode
-from tests.fakes import STORE_TIMEOUT_S, new_session
+from simulation.nodes import new_session
 
 INIT = {"type": "init", "msg_id": 1, "node_id": "n0", "node_ids": ["n0", "n1"]}
 
@@ -32,20 +33,20 @@ def error_of(messages: list[dict[str, Any]]) -> tuple[int, str]:
 
 
 def test_init() -> None:
-    assert tell(new_session(), INIT, src="c0") == [
+    assert tell(new_session("cas"), INIT, src="c0") == [
         {"src": "n0", "dest": "c0", "body": {"type": "init_ok", "in_reply_to": 1}}
     ]
 
 
 @pytest.mark.parametrize("kind", ["poll", "nonsense"])
 def test_before_init(kind: str) -> None:
-    [message] = tell(new_session(), {"type": kind, "msg_id": 1, "offsets": {}})
+    [message] = tell(new_session("cas"), {"type": kind, "msg_id": 1, "offsets": {}})
     assert error_of([message]) == (11, "not initialised: send init first")
     assert (message["src"], message["dest"]) == ("n0", "c1")
 
 
 def test_a_broken_init_is_refused_and_a_good_one_still_works() -> None:
-    session = new_session()
+    session = new_session("cas")
     code, text = error_of(tell(session, {**INIT, "node_ids": ["n0", 1]}))
     assert code == ErrorCode.MALFORMED_REQUEST
     assert "'node_ids'" in text
@@ -133,7 +134,7 @@ def test_without_a_msg_id_nobody_can_be_answered(session: Session, msg_id: Any) 
 @pytest.mark.parametrize("src", ["lin-kv", "n1", "c1"])
 def test_reply_to_nobody(session: Session, src: str, in_reply_to: Any) -> None:
     assert tell(session, {"type": "cas_ok", "in_reply_to": in_reply_to}, src=src) == []
-    assert tell(new_session(), {"type": "cas_ok", "in_reply_to": in_reply_to}, src=src) == []
+    assert tell(new_session("cas"), {"type": "cas_ok", "in_reply_to": in_reply_to}, src=src) == []
 
 
 def test_only_the_store_answers_for_the_store(session: Session) -> None:
@@ -159,7 +160,7 @@ def test_a_silent_store_is_indefinite(session: Session) -> None:
     code, text = error_of(messages)
     assert not ErrorCode(code).definite
     assert "did not answer" in text
-    assert deadline == 4 * STORE_TIMEOUT_S
+    assert deadline == 4 * Limits().store_timeout_s
     assert session.deadline is None
 
 

@@ -17,7 +17,7 @@ from leaderless.core.strategy import Context
 from leaderless.runtime import stdio
 from leaderless.runtime.session import Session
 from leaderless.runtime.stdio import LineSplitter, serve
-from tests.fakes import new_session
+from simulation.nodes import new_session
 
 INIT = {"type": "init", "msg_id": 1, "node_id": "n0", "node_ids": ["n0"]}
 SEND = {"type": "send", "msg_id": 2, "key": "k", "msg": 1}
@@ -65,7 +65,7 @@ async def test_one_chunk_one_write(pipes: Pipes, monkeypatch: pytest.MonkeyPatch
     chunks = iter([chunk, b""])
     monkeypatch.setattr(stdio.os, "read", lambda fd, size: next(chunks))
     os.close(pipes.to_node)  # readable: at its end
-    await serve(new_session(), pipes.stdin, pipes.stdout)
+    await serve(new_session("cas"), pipes.stdin, pipes.stdout)
     [everything] = writes
     assert len(written(everything)) == 52
 
@@ -75,7 +75,7 @@ async def test_nothing_to_say_is_no_write(pipes: Pipes, monkeypatch: pytest.Monk
     os.write(pipes.to_node, b"no message\n" * 3)
     os.close(pipes.to_node)
     monkeypatch.setattr(stdio.os, "write", lambda *_: pytest.fail("an empty write"))
-    await serve(new_session(), pipes.stdin, pipes.stdout)
+    await serve(new_session("cas"), pipes.stdin, pipes.stdout)
 
 
 @pytest.mark.anyio
@@ -83,7 +83,7 @@ async def test_lines_of_many_chunks(pipes: Pipes, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(stdio, "CHUNK_BYTES", 7)
     os.write(pipes.to_node, lines(INIT, INIT))
     os.close(pipes.to_node)
-    await serve(new_session(), pipes.stdin, pipes.stdout)
+    await serve(new_session("cas"), pipes.stdin, pipes.stdout)
     answers = written(os.read(pipes.from_node, 1 << 16))
     assert answers == [{"type": "init_ok", "in_reply_to": 1}] * 2
 
@@ -93,7 +93,7 @@ async def test_a_full_pipe_holds_the_node_until_it_is_read(pipes: Pipes) -> None
     asked = 3_000
     said = b""
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(serve, new_session(), pipes.stdin, pipes.stdout)
+        tasks.start_soon(serve, new_session("cas"), pipes.stdin, pipes.stdout)
         os.write(pipes.to_node, lines(INIT))
         os.set_blocking(pipes.to_node, False)
         left = lines(*[{"type": "nonsense", "msg_id": n} for n in range(asked)])
@@ -113,7 +113,7 @@ async def test_a_full_pipe_holds_the_node_until_it_is_read(pipes: Pipes) -> None
 @pytest.mark.anyio
 async def test_stdin_and_stdout_are_left_as_they_were(pipes: Pipes) -> None:
     os.close(pipes.to_node)
-    await serve(new_session(), pipes.stdin, pipes.stdout)
+    await serve(new_session("cas"), pipes.stdin, pipes.stdout)
     assert os.get_blocking(pipes.stdin)
     assert os.get_blocking(pipes.stdout)
 
@@ -122,7 +122,7 @@ async def test_stdin_and_stdout_are_left_as_they_were(pipes: Pipes) -> None:
 async def test_a_file_is_served_to_its_end(pipes: Pipes, tmp_path: Path) -> None:
     (tmp_path / "input").write_bytes(lines(INIT))
     with (tmp_path / "input").open("rb") as file:
-        await serve(new_session(), file.fileno(), pipes.stdout)
+        await serve(new_session("cas"), file.fileno(), pipes.stdout)
     assert written(os.read(pipes.from_node, 1 << 16)) == [{"type": "init_ok", "in_reply_to": 1}]
 
 
@@ -133,7 +133,7 @@ async def test_a_node_that_always_has_something_to_read_can_be_cancelled(
     monkeypatch.setattr(stdio.os, "read", lambda fd, size: b"no message\n")
     with anyio.CancelScope() as scope:
         scope.cancel()
-        await serve(new_session(), pipes.stdin, pipes.stdout)
+        await serve(new_session("cas"), pipes.stdin, pipes.stdout)
     assert scope.cancelled_caught
 
 
@@ -141,7 +141,7 @@ async def test_a_node_that_always_has_something_to_read_can_be_cancelled(
 async def test_a_reader_who_went_away_ends_the_node(pipes: Pipes) -> None:
     os.close(pipes.from_node)
     os.write(pipes.to_node, lines(INIT))
-    await serve(new_session(), pipes.stdin, pipes.stdout)
+    await serve(new_session("cas"), pipes.stdin, pipes.stdout)
 
 
 def conversation(pipes: Pipes, session: Session, last: str) -> tuple[list[dict], float]:
@@ -168,7 +168,7 @@ def conversation(pipes: Pipes, session: Session, last: str) -> tuple[list[dict],
 
 def test_a_silent_store_is_given_up_when_its_time_has_come(pipes: Pipes) -> None:
     """Four calls of a second each, in no time."""
-    said, took_s = conversation(pipes, new_session(), last="error")
+    said, took_s = conversation(pipes, new_session("cas"), last="error")
     assert [body["type"] for body in said] == ["init_ok", "cas", *["read"] * 3, "error"]
     assert said[-1]["code"] == 0
     assert took_s == pytest.approx(4.0, abs=0.01)
