@@ -12,8 +12,7 @@ import orjson
 
 from plots.lamport import lamport_svg
 from runs.history import Op
-from simulation.nodes import StrategyMaker, new_session
-from tests.virtual import VirtualRun
+from tests.toy_log import VirtualRun, run_of
 from workloads.kafka.shrink import smallest
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "why-prefetch-fails.md"
@@ -21,15 +20,10 @@ PICTURE = DOCUMENT.parent / "images" / "why-prefetch-fails.svg"
 Event = dict[str, Any]
 
 
-def run_on_bench(strategy: str | StrategyMaker, **options: Any) -> VirtualRun:
-    """Two nodes on the embedded bench, without any fault; see `VirtualRun` for the options."""
-    return VirtualRun(make=lambda _name, start: new_session(strategy, start), **options)
-
-
 def first_caught(anomaly: str) -> VirtualRun:
     """The run of `prefetch` with the lowest seed in which the checker finds `anomaly`."""
     for seed in count(1):
-        run = run_on_bench("prefetch", seed=str(seed), key_count=1, rate=300, time_limit_s=2)
+        run = run_of("prefetch", seed=str(seed), key_count=1, rate=300, time_limit_s=2)
         if anomaly in run.check()["bad-error-types"]:
             return run
     raise AssertionError("count never ends")
@@ -52,7 +46,7 @@ def _told(value: Any) -> str:
 
 def picture(run: VirtualRun, history: list[Op]) -> str:
     """The messages behind a shrunk history, as a Lamport diagram."""
-    events = list(_Story(history).events(map(orjson.loads, run.journal.splitlines())))
+    events = list(_Story(history).events(map(orjson.loads, run.journal_file.content.splitlines())))
     title = "prefetch: a message appears behind a reader (one key of a run)"
     behind = [op.value[0][2][1] for op in history if op.f == "send" and op.type == "ok"][-1]
     ids = [e["message"]["id"] for e in events if e["message"]["body"].get("msg") == behind]

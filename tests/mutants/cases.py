@@ -5,8 +5,8 @@ from contextlib import AbstractContextManager, nullcontext
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from simulation.nodes import MakeSpeaker
-from tests.mutants.faulty import FAULTY, speaker_of, world_of
+from simulation.nodes import MakeNode
+from tests.mutants.faulty import FAULTY, node_of, world_of
 from tests.mutants.kill import Kill, kill
 from tests.mutants.mutant import Mutant
 from tests.mutants.mutants import MUTANTS
@@ -19,12 +19,12 @@ class Case(NamedTuple):
     rule: str
     world: Mapping[str, Any]
     mutant: Mutant | None = None
-    speaker: MakeSpeaker | None = None
+    node: MakeNode | None = None
 
     def kill(self, seeds: range) -> Kill | None:
         """Look for it in these seeds."""
         alive: AbstractContextManager[None] = self.mutant.alive() if self.mutant else nullcontext()
-        return kill(alive, self.world, seeds, self.speaker)
+        return kill(alive, self.world, seeds, self.node)
 
 
 WEAK = [
@@ -48,7 +48,7 @@ def _of(mutant: Mutant) -> Case:
 
 
 def _of_script(script: str, wrong: str) -> Case:
-    return Case(script, wrong, world_of(script), speaker=speaker_of(script))
+    return Case(script, wrong, world_of(script), node=node_of(script))
 
 
 SECTIONS: dict[str, list[Case]] = {

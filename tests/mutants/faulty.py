@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import orjson
 
-from simulation.nodes import Speaker
+from simulation.nodes import NodeSession
 
 FOLDER = Path(__file__).parents[1] / "nodes"
 # script -> what is wrong with it. They keep their log in memory, so they are right, if at all, on one node.
@@ -32,7 +32,7 @@ def world_of(script: str) -> dict[str, Any]:
 
 
 class Script:
-    """A `Speaker`: the node that a script makes."""
+    """A `NodeSession`: the node that a script makes."""
 
     deadline: float | None = None
 
@@ -56,10 +56,10 @@ class Script:
         self._lines.append(line + b"\n")
 
 
-def speaker_of(script: str) -> Callable[[str, int], Speaker]:
+def node_of(script: str) -> Callable[[str, int], NodeSession]:
     """Makes nodes of a script, as the simulator asks for them."""
 
-    def make(_name: str, _start: int) -> Speaker:
+    def make(_name: str, _start: int) -> NodeSession:
         made: list[Any] = []
         with patch.object(sys, "path", [str(FOLDER), *sys.path]):
             import maelstrom_node  # type: ignore[import-not-found]

@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 from simulation import patience
 from simulation.judge import simulate
-from simulation.nodes import MakeSpeaker
+from simulation.nodes import MakeNode
 from simulation.scenario import Scenario
 
 SEEDS_MAX = 500
@@ -25,13 +25,13 @@ def kill(
     alive: AbstractContextManager[None],
     world: Mapping[str, Any],
     seeds: Iterable[int] = range(SEEDS_MAX),
-    speaker: MakeSpeaker | None = None,
+    node: MakeNode | None = None,
 ) -> Kill | None:
     """The first seed that shows what is broken inside `alive`; None when it survives them all."""
     # A mutant that loops for ever is found as soon as no run of the real core takes as long.
     with alive, patch.object(patience, "CPU_S_MAX", CPU_S_MAX):
         for tried, seed in enumerate(seeds, 1):
-            report = simulate(Scenario.draw(seed, world), speaker=speaker)
+            report = simulate(Scenario.draw(seed, world), node=node)
             if report.failures:
                 return Kill(tried, report.names[0])
     return None

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutants.cases import CASES
-from tests.mutants.faulty import speaker_of, world_of
+from tests.mutants.faulty import node_of, world_of
 from tests.mutants.kill import SEEDS_MAX, kill
 from tests.mutants.mutant import Mutant, StaleMutant
 from tests.mutants.mutants import MUTANTS
@@ -44,7 +44,7 @@ def test_the_table_names_every_case() -> None:
 def test_a_right_node_of_the_same_kind_survives() -> None:
     """The scripts are told apart by what is wrong with them, not by being scripts."""
     right = "kafka_node.py"
-    assert kill(nullcontext(), world_of(right), range(5), speaker_of(right)) is None
+    assert kill(nullcontext(), world_of(right), range(5), node_of(right)) is None
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ from leaderless.core.strategies.prefetch import PrefetchLog
 from leaderless.core.strategies.prefetch_sealed import SealedLog
 from runs.history import Op
 from tests.checker.history_language import history
-from tests.why_prefetch_fails import DOCUMENT, PICTURE, first_caught, picture, run_on_bench, told
+from tests.toy_log import run_of
+from tests.why_prefetch_fails import DOCUMENT, PICTURE, first_caught, picture, told
 from workloads.kafka.checker import check
 from workloads.kafka.shrink import smallest
 
@@ -79,9 +80,7 @@ FOUR_WAYS: list[Any] = [
 
 @pytest.mark.parametrize(("strategy", "with_holes", "found"), FOUR_WAYS)
 def test_it_is_the_order_and_not_the_holes(strategy, with_holes, found):
-    run = run_on_bench(
-        strategy, seed="1", rate=200, time_limit_s=5, latency_ms=5, latency_dist="uniform"
-    )
+    run = run_of(strategy, seed="1", rate=200, time_limit_s=5, latency_ms=5, latency_dist="uniform")
     assert (holes(run.history) > 0) is with_holes
     assert anomalies(run.history) == found
 

@@ -7,11 +7,10 @@ import pytest
 
 from leaderless.core.limits import Limits
 from leaderless.core.strategy import Options
-from simulation.nodes import new_session
 from simulation.scenario import Scenario
 from simulation.stepped import SteppedCluster
 from tests.simulation.counting import counted
-from tests.virtual import VirtualRun
+from tests.toy_log import run_of
 
 COMMITS_IDLE_S = Limits().commits_idle_s
 pytestmark = pytest.mark.usefixtures("garbage_collected")
@@ -109,8 +108,8 @@ def test_two_groups_that_cannot_hand_over_take_turns_at_the_store() -> None:
     """One node is cut off from four. Its commits in a row, each with a look at the head beside it, went
     uncounted, so it never rested: all the others waited for the partition to end, 3.3 s with this seed.
     """
-    cut_off = VirtualRun(
-        make=lambda _name, start: new_session("leaderless", start),
+    cut_off = run_of(
+        "leaderless",
         nodes=tuple(f"n{number}" for number in range(5)),
         concurrency=10,
         rate=1000.0,

@@ -3,7 +3,7 @@
 import orjson
 import pytest
 
-from tests.virtual import MemoryLog, VirtualRun
+from tests.toy_log import MemoryLog, VirtualRun
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +18,7 @@ def ops(run, **wanted):
 def test_a_right_node_is_valid(good):
     assert good.outcome.failure is None
     assert good.check()["valid?"] is True
-    assert not any(host.alive for host in good.hosts)
+    assert not any(host.alive for host in good.hosts.values())
 
 
 def test_the_rate_is_kept(good):
@@ -28,13 +28,13 @@ def test_the_rate_is_kept(good):
 
 def test_the_same_seed_gives_the_same_files(good):
     again = VirtualRun(nemesis=("partition",), nemesis_interval_s=1.0, latency_ms=5)
-    assert again.history_jsonl == good.history_jsonl
-    assert again.journal == good.journal
+    assert again.history_file.content == good.history_file.content
+    assert again.journal_file.content == good.journal_file.content
 
 
 def test_another_seed_gives_another_history(good):
     other = VirtualRun(nemesis=("partition",), nemesis_interval_s=1.0, latency_ms=5, seed="2")
-    assert other.history_jsonl != good.history_jsonl
+    assert other.history_file.content != good.history_file.content
 
 
 def test_operations_do_not_shift_when_faults_are_added():
@@ -68,11 +68,11 @@ def test_recovery_comes_between_the_last_fault_and_the_final_phase(good):
 
 
 def test_the_journal_has_each_message_sent_and_received(good):
-    events = [orjson.loads(line) for line in good.journal.splitlines()]
+    events = [orjson.loads(line) for line in good.journal_file.content.splitlines()]
     assert [event["id"] for event in events] == list(range(len(events)))
     sent = [event["message"]["id"] for event in events if event["type"] == "send"]
     assert sent == list(range(len(sent)))
-    clients = good.outcome.network.clients
+    clients = good.network.clients
     assert len(events) == clients.sent + clients.received
 
 
@@ -103,7 +103,7 @@ def test_an_answer_that_comes_too_late_is_lost_and_harmless():
     run = VirtualRun(Late, time_limit_s=20, rate=5.0)
     assert run.outcome.failure is None
     assert {op.type for op in ops(run, f="send")} == {"invoke", "info"}
-    network = run.outcome.network
+    network = run.network
     assert network.clients.sent > network.clients.received
     assert run.check()["valid?"] is True
 
@@ -138,8 +138,8 @@ def test_a_malformed_reply_aborts_the_run_with_a_report():
     report = str(run.outcome.failure)
     assert "`offset` must be an integer, not 'three'" in report
     assert '{"type": "send_ok", "offset": 3}' in report
-    assert run.seconds < 10
-    assert not any(host.alive for host in run.hosts)
+    assert run.virtual_s < 10
+    assert not any(host.alive for host in run.hosts.values())
 
 
 class NoInit(MemoryLog):
@@ -150,7 +150,7 @@ class NoInit(MemoryLog):
 def test_a_node_that_does_not_answer_init_is_named_after_ten_seconds():
     run = VirtualRun(NoInit)
     assert "Node n1 did not answer its init message within 10 s" in str(run.outcome.failure)
-    assert run.seconds == pytest.approx(10)
+    assert run.virtual_s == pytest.approx(10)
     assert run.history == []
 
 

@@ -1,4 +1,7 @@
-"""The bench's `Run` with toy nodes on a virtual clock, to test the bench itself; nothing waits."""
+"""A kafka node in a few lines, right or broken by a subclass, and runs of the bench with such nodes.
+
+The bench itself is tested with them, so they share nothing with the real node.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -6,16 +9,10 @@ from typing import Any
 
 import orjson
 
-import workloads
-from bench.loop import VirtualLoop
 from bench.options import TestOptions
-from bench.run import Outcome, Run
-from simulation.files import Ledger
-from simulation.hosts import SimulatedHost, SimulatedHosts
-from simulation.nodes import MakeSpeaker, Speaker
-from simulation.world import Silent
-
-THINK_NS = 100_000  # what a node takes for a message
+from bench.run import Outcome
+from simulation.nodes import MakeNode, NodeSession, StrategyMaker, new_session
+from simulation.run import SimulatedRun
 
 OPTIONS = TestOptions(
     workload="kafka",
@@ -30,13 +27,14 @@ OPTIONS = TestOptions(
 
 
 class MemoryLog:
-    """A right kafka node (a `Speaker`); nodes that are given the same `shared` behave as one."""
+    """A right kafka node (a `NodeSession`); nodes that are given the same `shared` behave as one."""
 
     def __init__(self, name: str, shared: dict[str, Any]) -> None:
         self.name = name
         self.logs = shared.setdefault("logs", {})
         self.committed = shared.setdefault("committed", {})
-        self._answers: list[tuple[float, bytes]] = []  # when it may be said, what
+        self._answers: list[tuple[float, bytes]] = []  # when it may be written, what
+        self._now = 0.0
 
     def delay_s(self, body: dict[str, Any]) -> float:
         """How long an answer is held back."""
@@ -88,42 +86,22 @@ class MemoryLog:
         return {key: pairs for key, pairs in found.items() if pairs}
 
 
-class VirtualRun:
-    """One finished run and what it wrote. `make` gives the nodes, if not `node_class`."""
+class VirtualRun(SimulatedRun):
+    """A finished run, its history and journal. `make` gives the nodes, if not `node_class`."""
 
     def __init__(
         self,
-        node_class: Callable[[str, dict[str, Any]], Speaker] = MemoryLog,
-        make: MakeSpeaker | None = None,
+        node_class: Callable[[str, dict[str, Any]], NodeSession] = MemoryLog,
+        make: MakeNode | None = None,
         **options: Any,
     ) -> None:
-        chosen = replace(OPTIONS, **options)
-        loop = VirtualLoop()
         shared: dict[str, Any] = {}
         make = make or (lambda name, _start: node_class(name, shared))
-
-        def make_hosts(on_line, on_failure):
-            self.hosts = [
-                SimulatedHost(name, loop, on_line, make, lambda: THINK_NS) for name in chosen.nodes
-            ]
-            return SimulatedHosts(self.hosts)
-
-        history_file, journal_file = Ledger(keep=True), Ledger(keep=True)
-        self.run = Run(
-            chosen,
-            lambda setting: workloads.build(chosen.workload, setting),
-            loop,
-            make_hosts,
-            history_file=history_file,
-            journal_file=journal_file,
-            watcher=Silent(),
-        )
-        self.outcome: Outcome = self.run.execute()
+        super().__init__(replace(OPTIONS, **options), make, keep=True)
+        self.outcome: Outcome = self.execute()
         self.history = self.outcome.history
-        self.history_jsonl = history_file.content
-        self.journal = journal_file.content
-        self.seconds = loop.now_ns() / 1e9
 
-    def check(self) -> dict[str, Any]:
-        """The workload's result."""
-        return self.run.workload.check(self.history, self.run.options.as_dict())
+
+def run_of(strategy: str | StrategyMaker, **options: Any) -> VirtualRun:
+    """A run of the real node; see `VirtualRun` for the options."""
+    return VirtualRun(make=lambda _name, start: new_session(strategy, start), **options)
