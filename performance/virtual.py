@@ -87,7 +87,7 @@ def scenario(cell: Cell, strategy: str, seed: int, time_limit_s: float, think_us
 
 
 def measure(scenario: Scenario) -> Figures:
-    """Run it. Raises `Breach` as the run does, because the figures of a wrong node mean nothing."""
+    """Run it. Raises `Violation` as the run does, because the figures of a wrong node mean nothing."""
     world = World(scenario)
     with collected_quietly():
         outcome = world.execute()
