@@ -233,10 +233,15 @@ class SteppedCluster:
     def request(self, client: str, node: str, body: Body) -> list[Flying]:
         """A request, which arrives at once; it gets the next `msg_id`, see `last_msg_id`."""
         self._msg_ids += 1
-        body = {**body, "msg_id": self._msg_ids}
-        if client in self.names:  # a peer, without a message in flight
-            return self.raw(node, orjson.dumps({"src": client, "dest": node, "body": body}))
-        return self._after(partial(self.network.send, client, node, body))
+        return self.forge(client, node, {**body, "msg_id": self._msg_ids})
+
+    def forge(self, src: str, node: str, body: Body) -> list[Flying]:
+        """A message in anybody's name, which arrives at once; a stranger's answers are lost."""
+        if src in CLIENTS:
+            return self._after(partial(self.network.send, src, node, body))
+        if src not in self.names:
+            self.network.add(src, lambda _src, _body, _line: None)
+        return self.raw(node, orjson.dumps({"src": src, "dest": node, "body": body}))
 
     def raw(self, node: str, line: bytes) -> list[Flying]:
         """A line to a node, as it is."""

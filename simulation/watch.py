@@ -54,7 +54,7 @@ class Watch:
         """A message was sent or received."""
         if event == "recv":
             self.message_id = _id_of(wire)
-            if dest in self._nodes and src[0] == "c" and self._alive(dest):
+            if dest in self._nodes and src[0] == "c" and "msg_id" in body and self._alive(dest):
                 self._asked(src, dest, body)
             return
         self._count += 1

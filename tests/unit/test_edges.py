@@ -20,8 +20,9 @@ from leaderless.core.headlog.records import (
 )
 from leaderless.core.messages import Entry, Heading
 from leaderless.runtime.session import Session
-from tests.cluster import Cluster
-from tests.fakes import LinKv, new_session
+from simulation.nodes import LINEARIZABLE, new_session
+from simulation.stepped import SteppedCluster
+from tests.fakes import LinKv
 
 ENTRIES = [
     Entry("n0.i/0", 1, {"k": (0, ["a", None])}, {}),
@@ -89,9 +90,8 @@ BATCH = {
 @pytest.mark.parametrize("src", ["c9", "n1", "n7"])
 def test_a_forged_batch_is_refused(src: str) -> None:
     """It took the name of n0's next batch, and killed that send with a KeyError, or hid it."""
-    cluster = Cluster(["n0", "n1"], "leaderless")
-    cluster.names.append("n7")  # replies to it are in flight, as to any node
-    cluster._hand_over(src, "n0", {**BATCH, "msg_id": 77})
+    cluster = SteppedCluster(["n0", "n1"], "leaderless")
+    cluster.forge(src, "n0", {**BATCH, "msg_id": 77})
     cluster.settle()
     cluster.request("c1", "n0", {"type": "send", "key": "j", "msg": 1})
     cluster.settle()
@@ -102,24 +102,24 @@ def test_a_forged_batch_is_refused(src: str) -> None:
 
 
 def test_a_stranger_is_told_why() -> None:
-    cluster = Cluster(["n0", "n1"], "leaderless")
-    cluster._hand_over("c9", "n0", {**BATCH, "msg_id": 77})
+    cluster = SteppedCluster(["n0", "n1"], "leaderless")
+    cluster.forge("c9", "n0", {**BATCH, "msg_id": 77})
     assert cluster.to_clients[-1].body["code"] == 12
     assert "may not hand over" in cluster.to_clients[-1].body["text"]
 
 
 def test_a_share_of_a_stranger_is_dropped() -> None:
-    cluster = Cluster(["n0", "n1"], "prefetch")
+    cluster = SteppedCluster(["n0", "n1"], "prefetch")
     share = {"type": "share", "msgs": {"k": [[0, "forged"]]}}
     for src in ("c9", "n1"):
-        cluster._hand_over(src, "n0", share)
+        cluster.forge(src, "n0", share)
         cluster.request("c1", "n0", {"type": "poll", "offsets": {"k": 0}})
         shown = cluster.to_clients[-1].body["msgs"]
         assert shown == ({"k": [[0, "forged"]]} if src == "n1" else {})
 
 
 def test_what_is_nested_too_deep_is_refused_from_a_peer_too() -> None:
-    cluster = Cluster(["n0", "n1"], "leaderless")
+    cluster = SteppedCluster(["n0", "n1"], "leaderless")
     deep = b"[" * 240 + b"]" * 240
     body = orjson.dumps({**BATCH, "writer": "n1.i2/0", "msg_id": 7}).replace(b'"forged"', deep)
     sent = cluster.raw("n0", b'{"src":"n1","dest":"n0","body":%s}' % body)
@@ -175,7 +175,7 @@ def feed(session: Session, src: str, body: Any, now: float) -> list[Any]:
 @given(st.lists(st.tuples(st.sampled_from(["c1", "n1"]), ASKED, ANSWERS), max_size=14))
 def test_nothing_raises_whatever_is_answered(acts: list[tuple[str, Any, Any]]) -> None:
     """Each call is answered by anything; afterwards a sound store is served as if nothing had been."""
-    session = new_session("leaderless", strict=False)
+    session = new_session("leaderless", options=LINEARIZABLE, strict=False)
     waiting = feed(
         session, "c0", {"type": "init", "msg_id": 1, "node_id": "n0", "node_ids": ["n0", "n1"]}, 0
     )
