@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import click
 
+import workloads
 from bench.flags import (
     COUNT,
     NOT_NEGATIVE,
@@ -63,7 +64,8 @@ class TestOptions:
     __test__ = False  # pytest takes a class of this name for a test case
 
     workload: Annotated[
-        str, Flag("What clients do: echo, kafka or lin-kv.", words=("-w", "--workload"))
+        str,
+        Flag(f"What clients do: {', '.join(workloads.BUILDERS)}.", words=("-w", "--workload")),
     ] = "lin-kv"
     bin: Annotated[str, Flag("The program that runs one node.", required=True)]
     args: tuple[str, ...] = ()

@@ -1,10 +1,9 @@
 """Shrinks a history to the few operations that show an anomaly. [Zeller & Hildebrandt, delta debugging]
 
-What can be left out is said by cuts: operations, each with its completion, or, for a workload that knows
-more, things like a message, wherever it was sent and seen. But a smaller history may be wrong where the
-whole one was right: leave out the poll that got a message, and the message looks lost. So anomalies have
-names that stay the same while other things go, and a step is taken only if what is then found is
-something, and nothing that was not found in the whole history.
+A cut says which parts can be left out: operations, each with its completion; or parts that the workload knows,
+such as a message, wherever it was sent and seen. But a smaller history may be wrong where the whole one was
+right: without the poll that got a message, the message looks lost. So anomalies have names that stay the same
+in every part of a history. A step is taken only if it leaves an anomaly, and adds none.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
