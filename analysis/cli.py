@@ -11,7 +11,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from analysis.errors import AnalysisError
+from runs.files import RunsError
 
 DEFAULT_LAKE = "results/lake"
 
@@ -31,7 +31,7 @@ def _readable_errors(command: Callable[..., None]) -> Callable[..., None]:
     def run(*args: Any, **kwargs: Any) -> None:
         try:
             command(*args, **kwargs)
-        except AnalysisError as error:
+        except RunsError as error:
             raise click.ClickException(str(error)) from error
 
     return run
@@ -91,8 +91,8 @@ def summary(run_dir: Path, output: Path | None, lake: str, master: str) -> None:
     from analysis.summary import summarise
     from analysis.tables import show
     from pages.facts import read_facts
-    from pages.library import keep_figures
     from pages.report import folder_of, write_report
+    from runs.figures import keep_figures
 
     console = Console()
     run = find_run(run_dir)

@@ -25,10 +25,10 @@ from pyspark.sql.types import StringType, StructField, StructType
 from analysis.errors import AnalysisError
 from analysis.files import Files, location
 from analysis.schemas.tables import TABLES
+from runs.files import LAKE_COMMITS
 
 # Part of the fingerprint: raise it when the same files would now give other tables.
-TABLES_VERSION = 2
-COMMITS = "_commits"  # Spark skips names that start with an underscore
+TABLES_VERSION = 3
 LEFTOVER_AGE_MS = 24 * 3600 * 1000  # what is younger may belong to an ingest that is under way
 _PARTITIONS = ("version", "run_id")
 
@@ -90,7 +90,7 @@ class Lake:
         replaced = self._current(spark)
         yield write
         commit = {"version": version, "runs": [asdict(held) for held in runs]}
-        file = self._at(COMMITS, f"{time.time_ns():019d}-{version}.json")
+        file = self._at(LAKE_COMMITS, f"{time.time_ns():019d}-{version}.json")
         Files(spark).write_text(file, json.dumps(commit, indent=1) + "\n")
         for held in runs:
             if held.run_id in replaced:
@@ -109,9 +109,9 @@ class Lake:
         """By name, each run with the version of its latest commit."""
         files = Files(spark)
         current: dict[str, tuple[Held, str]] = {}
-        for file in files.names(self._at(COMMITS)):
+        for file in files.names(self._at(LAKE_COMMITS)):
             if file.endswith(".json") and not file.startswith("."):
-                commit = json.loads(files.read_text(self._at(COMMITS, file)))
+                commit = json.loads(files.read_text(self._at(LAKE_COMMITS, file)))
                 held = [Held(**run) for run in commit["runs"]]
                 current |= {run.run_id: (run, commit["version"]) for run in held}
         return current

@@ -1,14 +1,9 @@
-"""Finding the runs under a path, and the files of a run.
-
-The path is a local folder or a URI that the Spark session reaches (`s3a://...`, `hdfs://...`).
-"""
+"""Finding the runs under a path: a local folder, or a URI that Spark reaches (`s3a://...`, `hdfs://...`)."""
 
 import hashlib
-import json
-import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,25 +12,11 @@ from pyspark.sql import SparkSession
 
 from analysis.errors import AnalysisError
 from analysis.files import Files, is_local, location
+from runs import sweeps
+from runs.files import LATEST, STRIPES, SWEEP_INDEX, File, RunFiles, is_read
+from runs.store import Store, time_named
 
-HISTORIES = ("history.jsonl", "history.jsonl.gz", "history.edn", "history.edn.gz")
-RESULTS = ("results.edn", "results.json")
-JOURNALS = ("net-journal.jsonl", "net-journal.jsonl.gz")
-STRIPES = "net-journal"
-OPTIONS = "test.json"
-INDEX = "index.jsonl"
-LINK = "latest"  # what the benches link their newest run to; a copied store may hold it as a folder
-_TIMESTAMP = re.compile(r"\d{8}T\d{6}")
 _SWEEP_DEPTH = 4  # a run's folder is at most so deep in its sweep's: cell/store/kafka/time
-
-
-@dataclass(frozen=True)
-class File:
-    """A file of a run; `name` is relative to the run's folder."""
-
-    name: str
-    size_bytes: int
-    modified: str
 
 
 @dataclass(frozen=True)
@@ -49,59 +30,47 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Run:
-    """The files of one run. Where a run has a file in two forms, the one that Spark reads itself."""
+    """One run with a history: where it is (an absolute local path, or a URI) and its files."""
 
     run_id: str
-    folder: str  # an absolute local path, or a URI
-    history: File
-    results: File | None
-    journal: tuple[File, ...]  # one file of JSON lines, or the Fressian stripes, or nothing
-    options: File | None
+    folder: str
+    files: RunFiles
     sweep: Sweep | None = field(default=None, hash=False)
 
     @property
-    def engine(self) -> str:
-        """Which tool left it, if its options do not say: only the embedded bench writes them as JSON."""
-        return "embedded" if self.options else "jepsen"
-
-    @property
-    def files(self) -> list[File]:
-        """All files that are read, in a fixed order."""
-        single = [self.history, self.results, self.options]
-        return [file for file in (*single, *self.journal) if file]
+    def history(self) -> File:
+        assert self.files.history, "found by its history"
+        return self.files.history
 
     @property
     def location(self) -> str:
         """The folder as Spark must be told it."""
         return location(self.folder)
 
-    @property
-    def size_bytes(self) -> int:
-        """Of its history and its journal."""
-        return sum(file.size_bytes for file in (self.history, *self.journal))
-
     def fingerprint(self) -> str:
-        """Changes when a file that is read changes in name, size or time of change."""
-        facts = repr((self.files, self.sweep))
+        """Changes when a file that is read changes, or what the sweep says of the run."""
+        facts = f"{self.files.fingerprint()} {self.sweep!r}"
         return hashlib.sha256(facts.encode()).hexdigest()[:16]
 
 
 def find_runs(path: str | Path) -> list[Run]:
-    """The runs at or below `path`, sorted by name; symbolic links (`latest`) count once.
+    """The runs with a history at or below `path`, sorted by folder; links (`latest`) count once.
 
     For a URI there must be an active Spark session.
 
     Raises:
         AnalysisError: there is nothing, or no run, at `path`.
     """
-    folders = _listed_here(path) if is_local(path) else _listed_by_spark(str(path))
-    found = {folder: files for folder, files in folders.items() if _first(files, HISTORIES)}
-    if not found:
+    runs, indices = _found_here(Path(path)) if is_local(path) else _found_by_spark(str(path))
+    if not runs:
         raise AnalysisError(
             f"{path} holds no run: there is no history.jsonl or history.edn in it or below it"
         )
-    sweeps = _sweeps(folders, found)
-    return [_run(folder, files, folders, sweeps.get(folder)) for folder, files in found.items()]
+    of_sweep = dict(_sweep_entries(indices))
+    return [
+        Run(run_id_of(folder), folder, files, of_sweep.get(folder))
+        for folder, files in sorted(runs.items())
+    ]
 
 
 def find_run(folder: str | Path) -> Run:
@@ -117,97 +86,47 @@ def find_run(folder: str | Path) -> Run:
     return runs[0]
 
 
-Folders = dict[str, dict[str, File]]  # by folder and name, what is in it
+_Found = tuple[dict[str, RunFiles], Iterable[str]]  # runs by folder, and folders with an index
 
 
-def _listed_here(path: str | Path) -> Folders:
-    root = Path(path).resolve()
-    if not root.exists():
+def _found_here(path: Path) -> _Found:
+    if not path.exists():
         raise AnalysisError(f"{path} does not exist")
-    folders: Folders = {}
-    for folder, names, files in os.walk(root):
-        names.sort()
-        stats = {name: Path(folder, name).stat() for name in files if _is_read(name)}
-        folders[folder] = {
-            name: File(name, stat.st_size, str(stat.st_mtime_ns)) for name, stat in stats.items()
-        }
-    return folders
+    read = {str(run.path): run.files for run in Store(path).runs()}
+    runs = {folder: files for folder, files in read.items() if files.history}
+    above = {up for folder in runs for up in list(Path(folder).parents)[:_SWEEP_DEPTH]}
+    return runs, sorted(str(up) for up in above if (up / SWEEP_INDEX).is_file())
 
 
-def _is_read(name: str) -> bool:
-    known = (*HISTORIES, *RESULTS, *JOURNALS, OPTIONS, INDEX)
-    return name in known or name.endswith(".fressian")
-
-
-def _listed_by_spark(uri: str) -> Folders:
-    """As `_listed_here`; Spark lists large trees in parallel, and opens no file for it."""
+def _found_by_spark(uri: str) -> _Found:
+    """As `_found_here`; Spark lists large trees in parallel, and opens no file for it."""
     files = SparkSession.active().read.format("binaryFile").option("recursiveFileLookup", "true")
     try:
         rows = files.load(uri).select("path", "length", "modificationTime").collect()
     except Exception as error:  # whatever its file system raises, as a Java exception
         raise AnalysisError(f"{uri} cannot be listed: {error}") from error
-    folders: Folders = defaultdict(dict)
-    for row in sorted(rows):
+    folders: dict[str, dict[str, File]] = defaultdict(dict)
+    for row in rows:
         folder, _, name = row.path.rpartition("/")
-        if _is_read(name) and LINK not in folder.split("/"):
+        if is_read(name) and LATEST not in folder.split("/"):
+            owner, _, last = folder.rpartition("/")
+            if last == STRIPES:
+                folder, name = owner, f"{STRIPES}/{name}"
             folders[folder][name] = File(name, row.length, str(row.modificationTime))
-    return folders
+    runs = {folder: RunFiles.among(found) for folder, found in folders.items()}
+    indices = sorted(folder for folder, found in folders.items() if SWEEP_INDEX in found)
+    return {folder: files for folder, files in runs.items() if files.history}, indices
 
 
-def _run(folder: str, files: Mapping[str, File], folders: Folders, sweep: Sweep | None) -> Run:
-    history = _first(files, HISTORIES)
-    assert history is not None, "found by its history"
-    journal = _first(files, JOURNALS)
-    stripes = folders.get(f"{folder}/{STRIPES}", {}).values()
-    return Run(
-        run_id=run_id_of(folder),
-        folder=folder,
-        history=history,
-        results=_first(files, RESULTS),
-        journal=(journal,) if journal else tuple(map(_stripe, stripes)),
-        options=_first(files, (OPTIONS,)),
-        sweep=sweep,
-    )
-
-
-def _stripe(file: File) -> File:
-    return File(f"{STRIPES}/{file.name}", file.size_bytes, file.modified)
-
-
-def _first(files: Mapping[str, File], names: tuple[str, ...]) -> File | None:
-    return next((files[name] for name in names if name in files), None)
-
-
-def _sweeps(folders: Folders, found: Iterable[str]) -> dict[str, Sweep]:
-    """What the indices in these folders, or above a local one, say of runs by folder."""
-    with_index = {folder for folder, files in folders.items() if INDEX in files}
-    for folder in found:
-        if is_local(folder):
-            above = list(Path(folder).parents)[:_SWEEP_DEPTH]
-            with_index |= {str(parent) for parent in above if (parent / INDEX).is_file()}
-    sweeps: dict[str, Sweep] = {}
-    for folder in sorted(with_index):
-        for entry in _index_entries(folder):
-            name = str(entry.get("sweep") or Path(folder).name)
-            cell, repetition = entry.get("cell"), entry.get("repetition")
-            known = cell if isinstance(cell, dict) else {}
-            number = repetition if isinstance(repetition, int) else None
-            sweeps[f"{folder}/{entry.get('run')}"] = Sweep(name, known, number)
-    return sweeps
-
-
-def _index_entries(folder: str) -> Iterable[Mapping[str, Any]]:
-    """The entries of an index. A killed sweep may leave half a line: that run has no entry yet."""
-    file = f"{folder}/{INDEX}"
-    local = is_local(folder)
-    text = Path(file).read_text() if local else Files(SparkSession.active()).read_text(file)
-    for line in text.splitlines():
-        try:
-            entry = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(entry, dict):
-            yield entry
+def _sweep_entries(folders: Iterable[str]) -> Iterator[tuple[str, Sweep]]:
+    """The folder of each run that an index in these folders names, and what it says of the run."""
+    for folder in folders:
+        file = f"{folder}/{SWEEP_INDEX}"
+        local = is_local(folder)
+        text = Path(file).read_text() if local else Files(SparkSession.active()).read_text(file)
+        for row in sweeps.parse(text):
+            name = row.sweep or Path(folder).name
+            yield f"{folder}/{row.run}", Sweep(name, row.cell, row.repetition)
 
 
 def run_id_of(folder: str | Path) -> str:
@@ -216,5 +135,5 @@ def run_id_of(folder: str | Path) -> str:
     A folder whose name is no time stands for itself, as stores with a given name do.
     """
     parent, _, own = str(folder).rpartition("/")
-    name = f"{parent.rpartition('/')[2]}-{own}" if _TIMESTAMP.match(own) else own
+    name = f"{parent.rpartition('/')[2]}-{own}" if time_named(own) else own
     return re.sub(r"[^\w.-]", "_", name)

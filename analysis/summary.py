@@ -6,7 +6,8 @@ from pyspark.sql import functions as F
 from analysis.lake import Lake
 from analysis.metrics.latency import latency_over_time, latency_quantiles, throughput
 from analysis.metrics.network import messages_by_type, network_statistics
-from pages.figures import Figures, Row, window_width
+from runs.figures import Figures
+from runs.operations import Row, window_width
 
 
 def summarise(spark: SparkSession, lake: Lake, run_id: str) -> Figures:

@@ -6,8 +6,10 @@ from rich.console import Console
 from rich.table import Table
 
 from pages.facts import Facts
-from pages.figures import Figures, Row, disagreements
 from pages.render import count, milliseconds, ratio
+from runs.figures import Figures
+from runs.messages import disagreements
+from runs.operations import Row
 
 
 def show(facts: Facts, figures: Figures, console: Console) -> None:

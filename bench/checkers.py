@@ -13,7 +13,7 @@ from typing import Any
 from bench.net import Network, Traffic
 from bench.options import TestOptions
 from bench.run import Outcome
-from runs.faults.injections import Injection, injections
+from runs.faults import Injection, injections
 from runs.history import NEMESIS, Op
 from runs.keyword import Keyword, keywords
 from workloads.interface import Checker, Workload

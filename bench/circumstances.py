@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from runs.faults.injections import Injection, injections
+from runs.faults import Injection, injections
 from runs.history import Op
 from workloads.interface import Finding
 

@@ -29,7 +29,7 @@ from bench.flags import (
 )
 from bench.nemesis.fault import MIXED, TARGET_WORDS
 from bench.nemesis.partition import REAL_SHAPES, SHAPES
-from runs.faults.names import FAULTS
+from runs.faults import FAULTS
 
 EMBEDDED, JEPSEN = "embedded", "jepsen"  # engines
 DISTRIBUTIONS = ("constant", "uniform", "exponential")

@@ -32,7 +32,7 @@ from bench.services import connect, default_services
 from bench.services.consistency import Consistency
 from bench.worker import ClientIds, Recorder, Worker
 from runs.collection import collection_paused
-from runs.faults.names import FAULTS
+from runs.faults import FAULTS
 from runs.history import Op
 from runs.journal import Journal
 from runs.writing import Lines

@@ -15,8 +15,9 @@ from bench.checkers import Result
 from bench.options import TestOptions
 from bench.run import Outcome
 from runs import edn
+from runs.files import HISTORY_EDN, JOURNAL, RESULTS_EDN, RESULTS_JSON
 from runs.history import Op, edn_line
-from runs.journal import FILE_NAME, compress_if_large
+from runs.journal import compress_if_large
 from runs.writing import write_whole
 
 _VERSIONED = ("leaderless", "orjson", "click", "rich", "matplotlib")
@@ -42,10 +43,10 @@ def _version(name: str) -> str | None:
 
 def write_results(run_dir: Path, outcome: Outcome, results: Result) -> None:
     """Write history.edn, results.edn and results.json (`OSError` when the disk is full)."""
-    write_json(run_dir / "results.json", results)
-    write_whole(run_dir / "results.edn", [edn.dumps(results, pretty=True), "\n"])
-    write_whole(run_dir / "history.edn", (edn_line(op) + "\n" for op in outcome.history))
-    compress_if_large(run_dir / FILE_NAME)
+    write_json(run_dir / RESULTS_JSON, results)
+    write_whole(run_dir / RESULTS_EDN, [edn.dumps(results, pretty=True), "\n"])
+    write_whole(run_dir / HISTORY_EDN, (edn_line(op) + "\n" for op in outcome.history))
+    compress_if_large(run_dir / JOURNAL)
 
 
 def write_json(path: Path, content: Any) -> None:

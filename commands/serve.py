@@ -52,8 +52,8 @@ def make_server(store: Path, port: int) -> Any:
 
     from pages.app import create_app
     from pages.cache import Cache
-    from pages.folders import Store
     from pages.library import Library
+    from runs.store import Store
 
     class Quiet(WSGIRequestHandler):
         """Says nothing of requests that went well."""

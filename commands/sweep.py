@@ -16,11 +16,12 @@ from bench.options import EMBEDDED, JEPSEN
 from bench.sweep import axes, definition, machine, session, table, work
 from bench.sweep.axes import Value
 from bench.sweep.definition import Sweep
-from bench.sweep.index import CRASHED, Index, Row
+from bench.sweep.index import Index
 from bench.sweep.runner import Job
 from bench.system import sigterm_as_interrupt
 from bench.verdict import print_failure
 from commands.test import check_workload
+from runs.sweeps import CRASHED, Row
 
 _FILE_WIDTH = 160
 EXIT_AS_EXPECTED, EXIT_NOT, EXIT_UNKNOWN, EXIT_CRASHED = 0, 1, 2, 255

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,10 @@ from bench.loop import RealLoop
 from bench.options import TestOptions, test_flags
 from bench.processes import ProcessHosts
 from bench.run import Outcome, Run
-from bench.store import NODE_LOGS, create_run_dir, utc_now
 from bench.system import allow_open_files, sigterm_as_interrupt
 from bench.watchers import CpuMeter, Progress
-from runs.journal import FILE_NAME
+from runs.files import HISTORY, JOURNAL, NODE_LOGS, OPTIONS
+from runs.store import create_run_dir, utc_now
 from runs.writing import LineFile
 
 # Workloads of the real tool that the embedded bench does not have.
@@ -82,6 +83,14 @@ def check_workload(name: str) -> None:
         raise click.UsageError(f"--workload {name}: must be one of {here}.")
 
 
+def _make_folder(store: Path, workload: str, started: datetime) -> Path:
+    """A new folder for a run (`RunFailure` when the store cannot be written)."""
+    try:
+        return create_run_dir(store, workload, started)
+    except OSError as error:
+        raise unwritable(f"The store {store}", error) from None
+
+
 def run_test(chosen: TestOptions, console: Console) -> int:
     """One test with these options, from its folder to its verdict. Returns the exit status."""
     started = utc_now()
@@ -89,8 +98,8 @@ def run_test(chosen: TestOptions, console: Console) -> int:
     progress = Progress(console)
     try:
         allow_open_files(len(chosen.nodes))
-        run_dir = create_run_dir(Path(chosen.store), chosen.workload, started)
-        run_files.write_json(run_dir / "test.json", test_json)
+        run_dir = _make_folder(Path(chosen.store), chosen.workload, started)
+        run_files.write_json(run_dir / OPTIONS, test_json)
         run, outcome, node_cpu_s = _perform(chosen, run_dir, progress)
         test_json |= {"history_origin_ns": outcome.history_origin_ns, "node_cpu_s": node_cpu_s}
         with sigterm_as_interrupt():
@@ -129,7 +138,7 @@ def _judge(
     try:
         results = judge(outcome, chosen, run.workload)
         try:
-            run_files.write_json(run_dir / "test.json", test_json)
+            run_files.write_json(run_dir / OPTIONS, test_json)
             run_files.write_results(run_dir, outcome, results)
         except OSError as error:
             unkept = unwritable(f"What belongs to this verdict, in {run_dir},", error)
@@ -176,8 +185,8 @@ def _perform(
         lambda setting: workloads.build(chosen.workload, setting),
         loop,
         make_hosts,
-        history_file=LineFile(run_dir / "history.jsonl"),
-        journal_file=LineFile(run_dir / FILE_NAME),
+        history_file=LineFile(run_dir / HISTORY),
+        journal_file=LineFile(run_dir / JOURNAL),
         watcher=meter,
     )
     progress.attach(loop, run)

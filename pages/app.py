@@ -11,11 +11,12 @@ from flask import Flask, Response, request, send_file
 from werkzeug.exceptions import HTTPException
 
 from pages import compare, listing, pictures, render
-from pages.folders import Folder
 from pages.library import Library
 from pages.logs import read_page
 from pages.run_page import run_values
 from pages.sweep import sweep_values
+from runs.files import TIMELINE
+from runs.store import Folder
 
 _PAGE_POLICY = (
     "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self';"
@@ -87,7 +88,7 @@ def create_app(library: Library) -> Flask:
     @app.get("/timeline/<path:name>")
     def timeline(name: str) -> str:
         found = run_of(name)
-        drawn = (found.path / "timeline.html").is_file() or library.timeline(found)
+        drawn = (found.path / TIMELINE).is_file() or library.timeline(found)
         source = f"/timeline-page/{render.path(found.name)}" if drawn else ""
         problem = "The history is missing, damaged, or too large to draw its operations one by one."
         return render.page("timeline.html.j2", name=found.name, source=source, problem=problem)
@@ -95,7 +96,7 @@ def create_app(library: Library) -> Flask:
     @app.get("/timeline-page/<path:name>")
     def timeline_page(name: str) -> Response:
         found = run_of(name)
-        file = library.store.file(f"{found.name}/timeline.html")
+        file = library.store.file(f"{found.name}/{TIMELINE}")
         if file:
             return _sandboxed(send_file(file, mimetype="text/html"))
         if drawn := library.timeline(found):

@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from pages.folders import Folder
+from runs.store import Folder
 
 VERSION = 1  # raise it when the same files would now give something else
 _IN_MEMORY = 1000
@@ -84,5 +84,5 @@ class Cache:
 
 
 def _fingerprint(run: Folder) -> str:
-    facts = f"{VERSION};{run.fingerprint()}"
+    facts = f"{VERSION};{run.files.fingerprint()}"
     return hashlib.sha256(facts.encode()).hexdigest()[:16]

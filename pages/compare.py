@@ -5,7 +5,7 @@ from typing import Any
 
 from pages import render
 from pages.facts import Facts
-from pages.figures import Figures
+from runs.figures import Figures
 
 # What differs between any two runs and explains nothing.
 _NOISE = ("started", "argv", "history_origin_ns", "node_cpu_s", "store")

@@ -11,10 +11,10 @@ from typing import Any
 import orjson
 
 from pages.facts import Facts
-from pages.folders import Folder
-from pages.reading import MIB
 from runs.edn import dumps
 from runs.history import HistoryError, Op, read_history
+from runs.reading import MIB
+from runs.store import Folder
 from workloads.kafka.checker import check, explain
 
 LIMIT_BYTES = 24 * MIB  # some 150 000 operations, ten seconds of checking

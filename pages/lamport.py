@@ -9,9 +9,10 @@ from itertools import chain
 from typing import Any
 
 from pages.findings import Finding
-from pages.folders import Folder
-from pages.reading import Bad, Record, TooLarge, journal
 from plots.lamport import lamport_svg
+from runs.messages import Event as Record
+from runs.reading import Bad, TooLarge, journal
+from runs.store import Folder
 
 REQUESTS = 6  # shown at most
 MESSAGES = 70

@@ -4,19 +4,14 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import orjson
-
 from pages import facts as small_files
-from pages import findings, measure
+from pages import findings
 from pages.cache import Cache
 from pages.facts import Facts
-from pages.figures import Figures
-from pages.folders import Folder, Store
-
-FIGURES = "figures.json"  # in a run's folder; what Spark computed, for runs of any size
+from runs.figures import Figures, kept_figures, measure
+from runs.store import Folder, Store
 
 
 @dataclass(frozen=True)
@@ -42,7 +37,7 @@ class Library:
         self._working = threading.Lock()  # one page computes at a time; others find its results
 
     def facts(self, run: Folder) -> Facts:
-        fingerprint = run.fingerprint()
+        fingerprint = run.files.fingerprint()
         known = self._facts.get(run.name)
         if known and known[0] == fingerprint and known[1].verdict != "running":
             return known[1]
@@ -52,10 +47,10 @@ class Library:
 
     def figures(self, run: Folder) -> Figures:
         """Those that Spark left, or those that can be computed for a page."""
-        left = _left_by_spark(run)
+        left = kept_figures(run)
         if left is not None:
             return left
-        return Figures(**self._get(run, "figures", lambda: measure.measure(run).as_json()))
+        return Figures(**self._get(run, "figures", lambda: measure(run).as_json()))
 
     def headline(self, run: Folder, compute: bool = True) -> Headline | None:
         """None if it is not known yet and must not be computed."""
@@ -113,22 +108,3 @@ class Library:
             return self._cache.get_or(run, what, compute)
         with self._working:
             return self._cache.get_or(run, what, compute)
-
-
-def keep_figures(run: Folder, figures: Figures) -> Path:
-    """Leave figures in the run's folder, for pages to show. Raises `OSError`."""
-    file = run.path / FIGURES
-    content = {"fingerprint": run.fingerprint(), "figures": figures.as_json()}
-    draft = file.with_suffix(".draft")
-    draft.write_bytes(orjson.dumps(content))
-    draft.replace(file)
-    return file
-
-
-def _left_by_spark(run: Folder) -> Figures | None:
-    try:
-        kept = orjson.loads((run.path / FIGURES).read_bytes())
-        fresh = kept["fingerprint"] == run.fingerprint()
-        return Figures(**kept["figures"]) if fresh else None
-    except (OSError, ValueError, TypeError, KeyError):
-        return None

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pages.figures import Figures
 from plots import messages, run
 from plots.picture import SHORTEST_MS, WIDTH_INCHES, Picture
+from runs.figures import Figures
 
 
 @dataclass(frozen=True)

@@ -4,14 +4,14 @@ import base64
 from pathlib import Path
 from typing import Any
 
-from analysis.errors import AnalysisError
 from pages import pictures, render
 from pages.cache import Cache
-from pages.figures import Figures
-from pages.folders import SWEEP_INDEX, Folder, Store, is_run
 from pages.library import Library
 from pages.run_page import run_values, tiles
 from pages.sweep import sweep_values
+from runs.figures import Figures
+from runs.files import SWEEP_INDEX, RunsError
+from runs.store import Folder, Store, is_run
 
 DETAILS = 24  # runs of a sweep that are shown one by one, those that are not valid first
 
@@ -24,14 +24,14 @@ def write_report(path: Path, file: Path | None = None, figures: Figures | None =
         file: where to; by default `report.html` in the folder.
         figures: of the run, if they are known already.
     Raises:
-        AnalysisError: there is neither run nor sweep, or the file cannot be written.
+        RunsError: there is neither run nor sweep, or the file cannot be written.
     """
     page = make_report(path, figures)
     target = file or path / "report.html"
     try:
         target.write_text(page, encoding="utf-8")
     except OSError as error:
-        raise AnalysisError(
+        raise RunsError(
             f"cannot write the page: {error}; name another place with --output"
         ) from error
     return target
@@ -49,8 +49,8 @@ def make_report(path: Path, figures: Figures | None = None) -> str:
     if (folder / SWEEP_INDEX).is_file():
         return _of_sweep(folder)
     if not path.exists():
-        raise AnalysisError(f"{path} does not exist")
-    raise AnalysisError(
+        raise RunsError(f"{path} does not exist")
+    raise RunsError(
         f"{path} holds no run: there is no history.jsonl, history.edn or test.json in it.\n"
         f"Give the folder of a run, such as results/latest, or that of a sweep ({SWEEP_INDEX})."
     )

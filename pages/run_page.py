@@ -5,10 +5,11 @@ from typing import Any
 
 from pages import pictures
 from pages.facts import VERDICTS
-from pages.figures import Figures, disagreements
-from pages.folders import Folder
 from pages.library import Library
 from plots.style import LINKS
+from runs.figures import Figures
+from runs.messages import disagreements
+from runs.store import Folder
 
 TAIL_BYTES, TAIL_LINES = 8192, 15
 MAIN_OPERATIONS = ("send", "poll", "read", "write", "cas", "echo", "txn")

@@ -12,9 +12,9 @@ import orjson
 
 from pages import pictures
 from pages.facts import VERDICTS
-from pages.folders import SWEEP_INDEX
 from pages.render import NONE
 from plots.groups import dots
+from runs.files import SWEEP_INDEX
 
 # Column -> the figure of the index below it, and its decimals.
 FIGURES = {

@@ -24,9 +24,10 @@ from bench.loop import RealLoop
 from bench.options import TestOptions
 from bench.processes import ProcessHosts
 from bench.run import Outcome, Run
-from bench.sweep.figures import quantile
 from performance import ROOT
+from runs.files import HISTORY, JOURNAL
 from runs.history import completions
+from runs.operations import quantile
 
 RATES = (1_000, 5_000, 10_000, 15_000, 20_000, 30_000, 40_000)
 
@@ -56,8 +57,8 @@ def run(options: TestOptions, folder: Path) -> tuple[Outcome, float]:
             on_line=on_line,
             on_failure=on_failure,
         ),
-        history_file=(folder / "history.jsonl").open("wb"),
-        journal_file=(folder / "net-journal.jsonl").open("wb"),
+        history_file=(folder / HISTORY).open("wb"),
+        journal_file=(folder / JOURNAL).open("wb"),
         watcher=Unwatched(),
     )
     began = time.process_time()

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import click
 
 from bench.flags import names_of
-from runs.faults.names import FAULTS
+from runs.faults import FAULTS
 from simulation.scenario import SURVIVORS, command_of
 from simulation.seeds import Tally, run_seeds
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import click
 
 from bench.sweep import machine
-from bench.sweep.index import CRASHED, Index
+from runs import sweeps
 
 
 class Summary(NamedTuple):
@@ -55,7 +55,7 @@ WORST = (
 
 def records(folder: Path, case: Callable[[Mapping[str, Any]], str | None]) -> list[Record]:
     """The runs of a sweep as the tables want them: `case` names the row of a cell, or leaves it out."""
-    rows = Index(folder).rows().values()
+    rows = sweeps.read(folder).values()
     if not rows:
         raise click.UsageError(f"{folder} is no folder of a sweep: run ./maelstrom sweep first.")
     return [
@@ -64,7 +64,7 @@ def records(folder: Path, case: Callable[[Mapping[str, Any]], str | None]) -> li
             "strategy": row.cell["strategy"],
             "figures": row.figures,
             "anomalies": row.anomalies,
-            "error": f"exit status {row.exit_status}" if row.verdict == CRASHED else None,
+            "error": f"exit status {row.exit_status}" if row.verdict == sweeps.CRASHED else None,
         }
         for row in rows
         if (name := case(row.cell)) is not None

@@ -19,10 +19,9 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from bench.sweep.figures import quantile
-from plots.spans import Span, spans
-from runs.faults.injections import Injection, injections
+from runs.faults import Injection, injections
 from runs.history import Op, find_history, read_history
+from runs.operations import Operation, operations, quantile
 from workloads.interface import CLIENT_TIMEOUT_MS
 
 MS = 1_000_000
@@ -56,8 +55,8 @@ def recoveries(history: Sequence[Op]) -> Iterator[tuple[str, float | None]]:
     final phase. Raises `ValueError` when a history has no calm times.
     """
     injected = injections(history)
-    done = [span for span in spans(history) if span.invoked.f in ASKED]
-    calm = [span for span in done if not any(_disturbs(each, span) for each in injected)]
+    done = [each for each in operations(history) if each.f in ASKED]
+    calm = [each for each in done if not any(_disturbs(fault, each) for fault in injected)]
     usual_ns = _asked(calm).p99_ns(0, history[-1].time + 1)
     if usual_ns is None:
         raise ValueError("too few operations far from any fault to know what is usual")
@@ -72,10 +71,9 @@ def recoveries(history: Sequence[Op]) -> Iterator[tuple[str, float | None]]:
             yield each.fault, None if start_ns is None else (start_ns - each.end_ns) / MS
 
 
-def _asked(done: Sequence[Span]) -> Asked:
-    done = sorted(done, key=lambda span: span.invoked.time)
-    latency_ns = [span.last.time - span.invoked.time if span.type == "ok" else inf for span in done]
-    return Asked([span.invoked.time for span in done], latency_ns)
+def _asked(done: Sequence[Operation]) -> Asked:
+    latency_ns = [each.latency_ns if each.outcome == "ok" else inf for each in done]
+    return Asked([each.invoked.time for each in done], latency_ns)
 
 
 def _windows(asked: Asked, start_ns: int, end_ns: int) -> list[tuple[int, float]]:
@@ -85,9 +83,9 @@ def _windows(asked: Asked, start_ns: int, end_ns: int) -> list[tuple[int, float]
     return [(start, p99) for start, p99 in p99s if p99 is not None]
 
 
-def _disturbs(injection: Injection, span: Span) -> bool:
+def _disturbs(injection: Injection, asked: Operation) -> bool:
     ended_ns = injection.end_ns + CALM_AFTER_NS
-    return injection.start_ns <= span.last.time and span.invoked.time <= ended_ns
+    return injection.start_ns <= asked.last.time and asked.invoked.time <= ended_ns
 
 
 @click.command()

@@ -15,7 +15,7 @@ from statistics import median
 import click
 
 from performance import ROOT, spread
-from runs.faults.names import FAULTS
+from runs.faults import FAULTS
 from simulation.garbage import collected_quietly
 from simulation.scenario import Scenario
 from simulation.world import World

@@ -14,8 +14,9 @@ from typing import NamedTuple
 import click
 
 from bench.sweep.definition import Cell, read
-from bench.sweep.figures import latencies_ms, quantile
 from performance import ROOT, spread
+from runs.key_figures import latencies_ms
+from runs.operations import quantile
 from simulation.garbage import collected_quietly
 from simulation.scenario import OF_BENCH, Scenario
 from simulation.world import World

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from runs.faults.injections import injections
+from runs.faults import injections
 from runs.history import NEMESIS, Op, completions
 
 _WINDOWS = 100  # at most so many points in time are drawn, however long the run

@@ -12,7 +12,7 @@ from typing import Any
 
 from plots import style
 from plots.spans import Span, spans
-from runs.faults.injections import injections
+from runs.faults import injections
 from runs.history import NEMESIS, Op
 
 FIRST_OPERATIONS = 1000

@@ -6,6 +6,10 @@ and M are dropped. A map with a tag (`#jepsen.history.Op{...}`) becomes a `Tagge
 tag is dropped, and what it stands before is kept. Collections inside sets and map keys become
 tuples, so that they hash.
 
+`loads_json` gives what JSON can hold instead. What JSON has no word for loses its kind and never its
+content: keywords, symbols and characters are strings, lists are lists, sets are lists in the order of their
+text, ratios are floats, and a map key that is no string is written as one (`1` becomes "1").
+
 The reader is one regular expression and a stack. Its one shortcut is the token `pairs`: a vector of
 pairs of numbers, which fills most of a history, is one comma away from JSON and is read as such
 (see docs/adr/0002-own-edn-reader.md for why there is a reader here at all).
@@ -14,7 +18,7 @@ pairs of numbers, which fills most of a history, is one comma away from JSON and
 import json
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -97,16 +101,33 @@ class _Prefix:
 
 def loads(text: str) -> Any:
     """Read the one value in `text`. Raises `EdnError` if there is none, or more than one."""
-    values = loads_all(text)
-    if len(values) != 1:
-        raise EdnError(f"expected one value and found {len(values)}", 1)
-    return values[0]
+    return _only(loads_all(text))
+
+
+def loads_json(text: str) -> Any:
+    """Read the one value in `text` as JSON has it: dicts with string keys, lists, strings, numbers.
+
+    Raises `EdnError` if there is no value, or more than one.
+    """
+    return _only(_read(text, _JSON_SCALARS, _json_collection))
 
 
 def loads_all(text: str) -> list[Any]:
     """Read every value in `text`, one after the other. Raises `EdnError` at the first that is
     broken.
     """
+    return _read(text, _SCALARS, _collection)
+
+
+def _only(values: list[Any]) -> Any:
+    if len(values) != 1:
+        raise EdnError(f"expected one value and found {len(values)}", 1)
+    return values[0]
+
+
+def _read(
+    text: str, scalars: Mapping[str, Callable[[str], Any]], collection: "_Collection"
+) -> list[Any]:
     values: list[Any] = []
     stack: list[tuple[str, int, list[Any]]] = []
     items = values
@@ -123,12 +144,13 @@ def loads_all(text: str) -> list[Any]:
             stack.append((word, token.start(kind), items))
             items = []
         elif kind == "close":
-            value = _closed(text, stack, items, token)
-            items = stack.pop()[2]
-            _add(items, value)
+            _check_closed(text, stack, items, token)
+            opener, _, outside = stack.pop()
+            _add(outside, collection(opener, items))
+            items = outside
         else:
             try:
-                _add(items, _SCALARS[kind](word))
+                _add(items, scalars[kind](word))
             except ValueError as error:
                 raise EdnError(str(error), _line(text, token.start(kind))) from None
     if stack:
@@ -148,25 +170,40 @@ def _add(items: list[Any], value: Any) -> None:
     items.append(value)
 
 
-def _closed(
+def _check_closed(
     text: str, stack: list[tuple[str, int, list[Any]]], items: list[Any], token: re.Match[str]
-) -> Any:
-    """The collection that `token` closes, made of `items`."""
+) -> None:
+    """Raise `EdnError` unless `token` closes the collection that is open, whose members are `items`."""
     opener = stack[-1][0] if stack else "nothing"
     closer, position = token["close"], token.start("close")
     if _CLOSER.get(opener) != closer:
         raise EdnError(f"{closer} closes {opener}", _line(text, position))
     if items and type(items[-1]) is _Prefix:
         raise EdnError(f"nothing follows a tag or #_ before {closer}", _line(text, position))
+    if opener == "{" and len(items) % 2:
+        raise EdnError("a map has a key without a value", _line(text, stack[-1][1]))
+
+
+_Collection = Callable[[str, list[Any]], Any]
+
+
+def _collection(opener: str, items: list[Any]) -> Any:
     if opener == "[":
         return items
     if opener == "(":
         return tuple(items)
     if opener == "#{":
         return {hashable(item) for item in items}
-    if len(items) % 2:
-        raise EdnError("a map has a key without a value", _line(text, stack[-1][1]))
     return {hashable(key): value for key, value in zip(items[::2], items[1::2], strict=True)}
+
+
+def _json_collection(opener: str, items: list[Any]) -> Any:
+    if opener == "#{":
+        return sorted(items, key=str)
+    if opener != "{":
+        return items
+    keys = (key if isinstance(key, str) else json.dumps(key) for key in items[::2])
+    return dict(zip(keys, items[1::2], strict=True))
 
 
 def hashable(value: Any) -> Any:
@@ -207,8 +244,21 @@ def _pairs(word: str) -> Any:
     return json.loads(word.replace(" ", ","))
 
 
+@lru_cache(maxsize=4096)
+def _json_atom(word: str) -> Any:
+    value = _atom(word)
+    if isinstance(value, str):
+        return str(value)  # a keyword or a symbol
+    return float(value) if isinstance(value, Fraction) else value
+
+
 def _string(word: str) -> str:
-    return _ESCAPE.sub(_unescape, word[1:-1]) if "\\" in word else word[1:-1]
+    if "\\" not in word:
+        return word[1:-1]
+    text = _ESCAPE.sub(_unescape, word[1:-1])
+    if "\\u" in word:  # Java writes a character beyond 16 bits as two halves
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+    return text
 
 
 def _unescape(match: re.Match[str]) -> str:
@@ -243,6 +293,7 @@ _SCALARS: dict[str, Callable[[str], Any]] = {
     "char": _char,
     "bad": _bad,
 }
+_JSON_SCALARS = _SCALARS | {"atom": _json_atom}
 
 _ESCAPES = str.maketrans(
     {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\b": "\\b", "\f": "\\f"}

@@ -8,7 +8,7 @@ Codes and caches are those of the format's public reference implementation, Dato
 - *priority cache*: code PUT reads a value and remembers it; later codes name it by its index;
 - *struct cache*: the first use of a tag gives its name and number of fields, later ones its index.
 
-As in `edn`, keywords and symbols become strings, sets lists, and map keys strings.
+As in `edn.loads_json`, keywords and symbols become strings, sets lists, and map keys strings.
 """
 
 import struct

@@ -22,11 +22,11 @@ import orjson
 
 from runs import edn
 from runs.collection import collection_paused
+from runs.files import HISTORIES, HISTORY, HISTORY_EDN
 from runs.keyword import Keyword
 
 OpType = Literal["invoke", "ok", "fail", "info"]
 NEMESIS = "nemesis"
-HISTORIES = ("history.edn", "history.jsonl", "history.edn.gz", "history.jsonl.gz")
 Process = int | str  # a client's process number, or NEMESIS
 
 
@@ -146,7 +146,7 @@ def _text(path: Path) -> str:
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise HistoryError(path, None, f"broken gzip data ({error}); compress it again") from None
     except UnicodeDecodeError:
-        problem = "neither text nor gzip; give a history.edn or history.jsonl"
+        problem = f"neither text nor gzip; give a {HISTORY_EDN} or {HISTORY}"
         raise HistoryError(path, None, problem) from None
     except OSError as error:
         raise HistoryError(path, None, f"cannot be read: {error.strerror}") from None

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from runs.writing import Lines
 
-FILE_NAME = "net-journal.jsonl"
 _BUFFER_LINES = 4096
 _COMPRESS_ABOVE_BYTES = 16 * 2**20
 

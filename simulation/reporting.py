@@ -9,8 +9,8 @@ from bench import run_files
 from bench.checkers import judge
 from bench.failure import RunFailure
 from bench.run import Outcome
-from bench.store import utc_now
-from runs.journal import FILE_NAME
+from runs.files import HISTORY, JOURNAL, OPTIONS
+from runs.store import utc_now
 from simulation.files import Ledger
 from simulation.garbage import collected_quietly
 from simulation.judge import Report, judged, simulate
@@ -29,12 +29,12 @@ def simulate_into(run_dir: Path, scenario: Scenario, console: Console) -> Report
     with collected_quietly():
         world = World(
             scenario,
-            history_file=Ledger((run_dir / "history.jsonl").open("wb")),
-            journal_file=Ledger((run_dir / FILE_NAME).open("wb")),
+            history_file=Ledger((run_dir / HISTORY).open("wb")),
+            journal_file=Ledger((run_dir / JOURNAL).open("wb")),
         )
         report = judged(world)
     test["history_origin_ns"] = world.recorder.origin_ns
-    run_files.write_json(run_dir / "test.json", test)
+    run_files.write_json(run_dir / OPTIONS, test)
     broken = RunFailure("\n".join(f"{each.name}: {each.text}" for each in report.failures))
     failure = broken if report.failures else None
     outcome = Outcome(report.history, world.network, failure, world.recorder.origin_ns)

@@ -27,7 +27,7 @@ from bench.options import DISTRIBUTIONS, TestOptions
 from leaderless.core.limits import Limits
 from leaderless.core.strategies import STRATEGIES
 from leaderless.core.strategy import Options
-from runs.faults.names import FAULTS
+from runs.faults import FAULTS
 
 NODE = Options()  # the node's own defaults
 SURVIVORS = ("leaderless", "leaderless", "cas", "prefetch-sealed")  # leaderless twice as often

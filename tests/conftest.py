@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 
 from simulation.garbage import collected_quietly
+from tests.stores import STORES
 
 settings.register_profile("ci", derandomize=True, deadline=None, database=None)
 settings.register_profile("dev", deadline=None)
@@ -41,3 +42,9 @@ def garbage_collected() -> Iterator[None]:
     """The nodes that die in a test are gone when it ends (see `simulation.garbage`)."""
     with collected_quietly():
         yield
+
+
+@pytest.fixture(params=sorted(folder.name for folder in STORES.iterdir()))
+def store(request: pytest.FixtureRequest) -> Path:
+    """Each store of the real tool in turn."""
+    return STORES / request.param

@@ -14,8 +14,9 @@ from analysis.errors import AnalysisError
 from analysis.ingest.facts import anomalies
 from analysis.lake import Lake
 from analysis.schemas.tables import ANOMALIES
-from analysis.sources import HISTORIES
 from runs import edn
+from runs import facts as small_files
+from runs.files import HISTORIES
 from runs.keyword import Keyword, keywords
 from workloads.kafka.checker import error_count
 
@@ -101,7 +102,7 @@ def write_anomalies(spark: SparkSession, results: Results, folder: Path) -> None
     rows = [
         {"run_id": name, **row}
         for name, result in results.items()
-        for row in anomalies(result, edn.dumps)
+        for row in anomalies(small_files.Results({"workload": dict(result)}), edn.dumps)
     ]
     schema = StructType([StructField("run_id", StringType()), *ANOMALIES])
     frame = spark.createDataFrame(rows, schema)

@@ -21,10 +21,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from analysis.files import Files, shown_uri
-from analysis.formats import edn
 from analysis.schemas.lines import CORRUPT
-from analysis.sources import STRIPES, File, Run
-from runs import fressian
+from analysis.sources import Run
+from runs import edn, fressian
+from runs.files import STRIPE_ENDING, STRIPES, File
 
 TEXT_KEPT = 200  # characters of a bad line that the quarantine keeps: enough to recognise it
 LINES = StructType(
@@ -75,7 +75,7 @@ def read_lines(
             of a large file are read by different tasks; so it is for files that have bad lines.
         containing: only lines with this text in them (Fressian: all).
     """
-    stripes = [source for source in sources if source.file.name.endswith(".fressian")]
+    stripes = [source for source in sources if source.file.name.endswith(STRIPE_ENDING)]
     text = [source for source in sources if source not in set(stripes)]
     edn_text = [source for source in text if ".edn" in source.file.name]
     json_text = [source for source in text if source not in set(edn_text)]
@@ -155,8 +155,8 @@ def _edn_as_json(lines: DataFrame) -> DataFrame:
 
 def _translate(text: str) -> tuple[str | None, str | None]:
     try:
-        return json.dumps(edn.loads(text)), None
-    except edn.EdnError as error:
+        return json.dumps(edn.loads_json(text)), None
+    except (edn.EdnError, RecursionError) as error:
         return None, f"not EDN: {error}"
 
 

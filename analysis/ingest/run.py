@@ -104,7 +104,7 @@ def batches(runs: Sequence[Run]) -> Iterator[list[Run]]:
 
 def _text_bytes(run: Run) -> int:
     """About how much text its history and journal are."""
-    files = (run.history, *run.journal)
+    files = (run.history, *run.files.journal)
     return sum(
         file.size_bytes * (_GZIP_RATIO if file.name.endswith(".gz") else 1) for file in files
     )
@@ -167,7 +167,7 @@ def _write_history(
 def _write_messages(spark: SparkSession, runs: Sequence[Run], write: Write) -> list[DataFrame]:
     """Writes messages; returns the lines for the quarantine, if there are any."""
     bad = Observation()
-    sources = [Source(run, file) for run in runs for file in run.journal]
+    sources = [Source(run, file) for run in runs for file in run.files.journal]
     if not sources:
         write("messages", spark.createDataFrame([], StructType([RUN_ID, *MESSAGES])))
         return []

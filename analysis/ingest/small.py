@@ -1,6 +1,6 @@
 """The small files of many runs, read in one go: options and results."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
@@ -11,6 +11,8 @@ from analysis.ingest import facts
 from analysis.ingest.lines import Source
 from analysis.schemas.tables import ANOMALIES, QUARANTINE, RUN_ID, RUNS
 from analysis.sources import Run
+from runs.facts import UNKNOWN
+from runs.files import File
 
 _FROM_RESULTS = ("valid", "bad_error_types", "error_types", "network_json")
 _IN_DRIVER_BYTES = 4 << 20  # as much is read sooner than Python workers start
@@ -24,16 +26,13 @@ RESULTS = StructType(
         StructField("problems", ArrayType(QUARANTINE)),
     ]
 )
-_NO_RESULTS = "unknown"
 
 
 def options(spark: SparkSession, runs: Sequence[Run]) -> tuple[DataFrame, DataFrame]:
     """What the runs' test.json say: columns of the runs table, and rows of the quarantine table."""
-    sources = [Source(run, run.options) for run in runs if run.options and run.options.size_bytes]
-    texts = {
-        row.run_id: bytes(row.content).decode(errors="replace") for row in _read(spark, sources)
-    }
-    read = [facts.of_options(run, texts.get(run.run_id)) for run in runs]
+    sources = _sources((run, run.files.options) for run in runs)
+    contents = {row.run_id: bytes(row.content) for row in _read(spark, sources)}
+    read = [facts.of_options(run, contents.get(run.run_id)) for run in runs]
     problems = [problem for _, each in read for problem in each]
     problems += [problem for run in runs for problem in facts.of_empty_files(run)]
     return (
@@ -44,16 +43,21 @@ def options(spark: SparkSession, runs: Sequence[Run]) -> tuple[DataFrame, DataFr
 
 def results(spark: SparkSession, runs: Sequence[Run]) -> DataFrame:
     """A row of `RESULTS` for each run that has results; large ones are read by the executors."""
-    sources = [Source(run, run.results) for run in runs if run.results and run.results.size_bytes]
+    sources = _sources((run, run.files.results) for run in runs)
     if sum(source.file.size_bytes for source in sources) <= _IN_DRIVER_BYTES:
         return spark.createDataFrame([*map(_of_results, _read(spark, sources))], RESULTS)
     return spark.createDataFrame(_contents(spark, sources).rdd.map(_of_results), RESULTS).persist()
 
 
+def _sources(files: Iterable[tuple[Run, File | None]]) -> list[Source]:
+    """Those that are there and not empty."""
+    return [Source(run, file) for run, file in files if file and file.size_bytes]
+
+
 def runs_table(options: DataFrame, results: DataFrame) -> DataFrame:
     """Rows of the runs table from both."""
     joined = options.join(results.select("run_id", "run.*"), "run_id", "left")
-    return joined.withColumn("valid", F.coalesce("valid", F.lit(_NO_RESULTS)))
+    return joined.withColumn("valid", F.coalesce("valid", F.lit(UNKNOWN)))
 
 
 def _read(spark: SparkSession, sources: Sequence[Source]) -> list[Row]:

@@ -118,7 +118,7 @@ ANOMALIES = _table(
     },
     optional={
         "key": TEXT,
-        "instance": TEXT,  # EDN, as in results.edn; JSON where the run has only results.json
+        "instance": TEXT,  # as the results have it: JSON of our runs, EDN of the real tool's
     },
 )
 

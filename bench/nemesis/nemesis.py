@@ -12,7 +12,7 @@ from typing import Any
 
 from bench.loop import Loop
 from bench.nemesis.fault import Fault, Record
-from runs.faults.names import OPERATIONS
+from runs.faults import OPERATIONS
 from runs.history import NEMESIS
 
 

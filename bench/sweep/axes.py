@@ -14,7 +14,7 @@ import click
 
 from bench.flags import Flag, unit_of
 from bench.options import FLAGS, TestOptions, from_flags, test_flags
-from runs.faults.names import FAULTS
+from runs.faults import FAULTS
 
 Value = str | int | float | bool
 CellAxes = Mapping[str, Value]

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from bench.store import utc_now
+from runs.store import utc_now
 
 FILE_NAME = "machine.json"
 

@@ -18,11 +18,12 @@ from pathlib import Path
 
 from bench.failure import unwritable
 from bench.options import EMBEDDED, JEPSEN
-from bench.store import utc_now
-from bench.sweep import axes, figures
+from bench.sweep import axes
 from bench.sweep.definition import Cell
-from bench.sweep.index import CRASHED, VERDICTS, Row
 from bench.system import die_with_parent
+from runs import key_figures
+from runs.store import utc_now
+from runs.sweeps import CRASHED, VERDICTS, Row
 
 MAELSTROM = Path(__file__).parents[2] / "maelstrom"
 OUTPUT = "output.log"
@@ -93,11 +94,11 @@ def perform(job: Job, parent: Path, tick: Tick) -> Row:
     except OSError as error:
         raise unwritable(str(place), error) from None
     run_dir = _newest(place, job.engine)
-    found: figures.Figures = {}
+    found: key_figures.Figures = {}
     anomalies: list[str] = []
     if run_dir is not None and run_dir != before:
         with contextlib.suppress(OSError, ValueError, KeyError):  # it did not come so far
-            found, anomalies = figures.of_run(
+            found, anomalies = key_figures.of_run(
                 run_dir,
                 time_limit_s=job.cell.options.time_limit_s,
                 strict=job.cell.options.strict,
@@ -108,7 +109,7 @@ def perform(job: Job, parent: Path, tick: Tick) -> Row:
         repetition=job.repetition,
         engine=job.engine,
         run=None if run_dir in (None, before) else os.path.relpath(run_dir, parent.resolve()),
-        verdict=VERDICTS.get(status, CRASHED),
+        verdict=VERDICTS[status] if status in range(3) else CRASHED,
         exit_status=status,
         seconds=round(time.monotonic() - began, 2),
         started=started.isoformat(timespec="milliseconds"),

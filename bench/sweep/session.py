@@ -10,9 +10,10 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn
 
 from bench.sweep import table
-from bench.sweep.index import CRASHED, Index, Row
+from bench.sweep.index import Index
 from bench.sweep.runner import Job, last_words, perform
 from bench.sweep.work import finished, missing, seconds_left
+from runs.sweeps import CRASHED, Row
 
 
 def run_all(

@@ -8,13 +8,12 @@ from statistics import fmean
 from bench.options import EMBEDDED, JEPSEN
 from bench.sweep.axes import CellAxes
 from bench.sweep.definition import Cell, Sweep
-from bench.sweep.index import Row
 from bench.sweep.runner import Job
+from runs.sweeps import Key, Row
 
 # Starting, final polls, judging and drawing, as long as nothing is known: corrected by what runs
 # of this sweep really take.
 _OVERHEAD_S = {EMBEDDED: 4.0, JEPSEN: 60.0}
-Key = tuple[str, int, str]
 
 
 def jobs(sweep: Sweep, engine: str) -> list[Job]:

@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 from analysis.lake import Lake
 from analysis.metrics.lag import poll_lags, realtime_lag
 from analysis.session import pack
-from tests.analysis.conftest import STORES
 from tests.analysis.standalone import WORKERS, cluster
+from tests.stores import STORES
 
 pytestmark = pytest.mark.spark
 # Imports every module of the archive's `analysis`, and prints where each module of the project came from.

@@ -13,13 +13,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from analysis.ingest import ingest, run
-from analysis.ingest.facts import DEFAULT_STRATEGY, of_results, strategy
+from analysis.ingest.facts import of_results
 from analysis.ingest.history import CLOSING, OPENING
 from analysis.lake import Lake
-from analysis.sources import File, Run, find_run, find_runs
+from analysis.sources import Run, find_run, find_runs
 from leaderless.core.strategies import DEFAULT
-from runs.faults.names import FAULTS, OPERATIONS
-from tests.analysis.conftest import write_lines
+from runs.facts import DEFAULT_STRATEGY, Settings
+from runs.faults import FAULTS, OPERATIONS
+from runs.files import File, RunFiles
+from tests.stores import write_lines
 
 pytestmark = pytest.mark.spark
 
@@ -94,11 +96,14 @@ def test_the_names_of_faults_are_those_of_the_bench() -> None:
         ({"bin": "other", "args": ["--strategy=cas"]}, "cas"),
         ({"bin": "./run.sh", "args": []}, DEFAULT_STRATEGY),
         ({"bin": "other", "args": ["--strategy"]}, None),
+        ({"bin": "simulated", "args": [], "scenario": {"strategy": "cas"}}, "cas"),
+        ({"bin": "other", "args": "--strategy=cas"}, "cas"),
+        ({"bin": None, "args": None}, None),
         ({}, None),
     ],
 )
 def test_the_strategy_is_read_from_the_arguments(options: dict[str, Any], name: str | None) -> None:
-    assert strategy(options) == name
+    assert Settings.of(options).strategy == name
 
 
 def test_the_default_strategy_is_that_of_the_node() -> None:
@@ -173,7 +178,7 @@ def test_uris_are_read_and_written_as_paths_are(spark: SparkSession, tmp_path: P
 
 def sized(name: str, size_bytes: int) -> Run:
     history = File("history.jsonl", size_bytes, "")
-    return Run(name, f"/{name}", history, results=None, journal=(), options=None)
+    return Run(name, f"/{name}", RunFiles(history))
 
 
 def test_batches_are_bounded_and_large_runs_stand_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from analysis.formats import edn
 from analysis.lake import Lake
 from analysis.metrics.latency import latency_over_time, latency_quantiles, throughput
 from analysis.metrics.network import messages_by_type, network_statistics
-from pages.figures import disagreements, window_width
+from runs import edn
+from runs.messages import disagreements
+from runs.operations import window_width
 
 pytestmark = pytest.mark.spark
 
@@ -118,7 +119,7 @@ def test_counts_equal_those_of_the_real_tool(
 ) -> None:
     tables = [stores_lake.table(spark, name, [store.name]) for name in ("messages", "operations")]
     found = {row.scope: row for row in network_statistics(*tables).collect()}
-    reported = edn.loads((store / "results.edn").read_text())["net"]
+    reported = edn.loads_json((store / "results.edn").read_text())["net"]
     for scope in ("all", "clients", "servers"):
         row, theirs = found[scope], reported[scope]
         assert (row.send_count, row.recv_count, row.message_count) == (
@@ -139,7 +140,7 @@ def test_operations_equal_those_of_the_real_tool(
     found = {
         tuple(row)[:2]: row["count"] for row in table.groupBy("f", "outcome").count().collect()
     }
-    stats = edn.loads((store / "results.edn").read_text())["stats"]["by-f"]
+    stats = edn.loads_json((store / "results.edn").read_text())["stats"]["by-f"]
     for f, counts in stats.items():
         for outcome in ("ok", "fail", "info"):
             assert found.get((f, outcome), 0) == counts[f"{outcome}-count"]

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from analysis.formats import edn
 from analysis.lake import Lake
 from analysis.metrics.availability import availability
 from analysis.metrics.fairness import node_fairness
@@ -14,6 +13,7 @@ from analysis.metrics.lag import poll_lags, realtime_lag
 from analysis.metrics.latency import latency_quantiles
 from analysis.metrics.recovery import recovery_times
 from analysis.metrics.windows import with_fault, with_phase
+from runs import edn
 
 pytestmark = pytest.mark.spark
 MS = 1_000_000
@@ -206,5 +206,5 @@ def test_the_worst_lag_is_that_of_the_real_tool(spark: SparkSession, stores_lake
     found = {row.run_id: row.lag_ns_max for row in lags.collect()}
     stores = Path(__file__).parents[1] / "fixtures" / "maelstrom-stores"
     for store in stores.iterdir():
-        workload = edn.loads((store / "results.edn").read_text())["workload"]
+        workload = edn.loads_json((store / "results.edn").read_text())["workload"]
         assert found[store.name] == round(workload["worst-realtime-lag"]["lag"] * 1e9)

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from analysis import cli
 from analysis.session import start
-from tests.analysis.conftest import STORES, as_bench_run
+from tests.stores import STORES, as_bench_run
 
 pytestmark = pytest.mark.spark
 

@@ -14,8 +14,8 @@ from analysis.checker.schemas import OPERATION
 from analysis.lake import Lake
 from analysis.synthesise import Synthetic, write
 from runs.history import Op, read_history
-from tests.analysis.conftest import STORES
 from tests.analysis.test_spark_checker import worst_lag
+from tests.stores import STORES
 from workloads.kafka.checker import check
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]  # the first test waits for the job

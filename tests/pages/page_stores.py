@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from tests.analysis.conftest import STORES, as_bench_run, write_lines
+from tests.stores import STORES, as_bench_run, write_lines
 
 DUPLICATES = "duplicates-partition-5-nodes"
 VALID = "valid-3-nodes"

@@ -14,9 +14,10 @@ from flask.testing import FlaskClient
 from pages import listing
 from pages.app import create_app
 from pages.cache import Cache
-from pages.folders import Store
-from pages.library import Library, keep_figures
+from pages.library import Library
 from pages.logs import PAGE_BYTES
+from runs.figures import keep_figures
+from runs.store import Store
 from tests.pages.page_stores import FIRST, REAL, SECOND, THIRD, age, make_store
 
 NOW_S = 2e9

@@ -6,15 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
-from analysis.lake import Lake
-from analysis.summary import summarise
-from pages import reading
-from pages.figures import Figures
-from pages.folders import Folder
-from pages.measure import measure
-from tests.analysis.conftest import STORES, as_bench_run, write_lines
+from runs.figures import Figures, measure
+from runs.reading import PAGE_LIMITS
+from runs.store import Folder
+from tests.stores import STORES, as_bench_run, write_lines
 
 SPARSE_BYTES = 500 * 2**20
 
@@ -28,24 +24,6 @@ def comparable(figures: Figures) -> dict[str, object]:
     fields = dataclasses.asdict(figures)
     rows = {name: value for name, value in fields.items() if isinstance(value, list)}
     return fields | {name: sorted(map(repr, value)) for name, value in rows.items()}
-
-
-@pytest.mark.spark
-def test_plain_figures_are_those_of_spark(
-    spark: SparkSession, stores_lake: Lake, store: Path
-) -> None:
-    """The store of the real tool, so that EDN and Fressian are read too."""
-    plain = measure(run_at(store))
-    by_spark = summarise(spark, stores_lake, store.name)
-    for faults in (plain.faults, by_spark.faults):
-        for row in faults:
-            row["target_json"], row["effect_json"] = "", ""  # blanks in JSON differ
-            row.pop("targets", None)
-    shared = plain.faults[0].keys() if plain.faults else ()
-    by_spark = dataclasses.replace(
-        by_spark, faults=[{name: row[name] for name in shared} for row in by_spark.faults]
-    )
-    assert comparable(plain) == comparable(by_spark)
 
 
 def test_the_journal_in_either_form_gives_the_same(tmp_path: Path, store: Path) -> None:
@@ -109,12 +87,10 @@ def test_a_huge_file_is_not_read(tmp_path: Path, name: str) -> None:
     assert any(name in note and "python -m analysis summary" in note for note in notes)
 
 
-def test_an_archive_that_unpacks_to_too_much_is_not_read_to_its_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(reading.LIMIT_BYTES, ".jsonl", 10_000)
+def test_an_archive_that_unpacks_to_too_much_is_not_read_to_its_end(tmp_path: Path) -> None:
+    limits = {**PAGE_LIMITS, ".jsonl": 10_000}
     (tmp_path / "history.jsonl.gz").write_bytes(gzip.compress(b"\n" * 20_000))
-    assert "history.jsonl.gz is larger" in measure(run_at(tmp_path)).notes[0]
+    assert "history.jsonl.gz is larger" in measure(run_at(tmp_path), limits).notes[0]
 
 
 def test_a_store_without_history_has_figures_of_its_journal(tmp_path: Path) -> None:

@@ -16,13 +16,13 @@ import pytest
 from click.testing import CliRunner
 
 from analysis import cli
-from analysis.errors import AnalysisError
 from pages.report import DETAILS, make_report, write_report
-from tests.analysis.conftest import write_lines
+from runs.files import RunsError
 from tests.pages.page_stores import FIRST, REAL, SECOND, THIRD, make_store
+from tests.stores import write_lines
 
 ROOT = Path(__file__).parents[2]
-COMMAND = [sys.executable, "-m", "bench", "serve"]
+COMMAND = [str(ROOT / "maelstrom"), "serve"]
 
 
 class References(HTMLParser):
@@ -81,9 +81,9 @@ def test_the_report_of_a_large_sweep_says_what_it_leaves_out(tmp_path: Path) -> 
 
 
 def test_what_is_no_run_is_told(tmp_path: Path) -> None:
-    with pytest.raises(AnalysisError, match=r"holds no run.*\n.*results/latest"):
+    with pytest.raises(RunsError, match=r"holds no run.*\n.*results/latest"):
         make_report(tmp_path)
-    with pytest.raises(AnalysisError, match="does not exist"):
+    with pytest.raises(RunsError, match="does not exist"):
         make_report(tmp_path / "nothing")
 
 
@@ -94,7 +94,7 @@ def test_the_report_command(store: Path, tmp_path: Path) -> None:
     assert file.stat().st_size > 10_000
     denied = CliRunner().invoke(cli.main, ["report", str(store / THIRD), "-o", str(tmp_path)])
     assert denied.exit_code == 2
-    with pytest.raises(AnalysisError, match="--output"):
+    with pytest.raises(RunsError, match="--output"):
         write_report(store / THIRD, tmp_path / "no" / "folder" / "page.html")
 
 

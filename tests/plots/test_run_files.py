@@ -10,7 +10,7 @@ from plots import draw_all
 from plots.lamport import first_messages, lamport_svg
 from plots.spans import spans
 from plots.timeline import timeline_html
-from runs.faults.injections import Injection, injections
+from runs.faults import Injection, injections
 from runs.history import NEMESIS, Op
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -7,7 +7,7 @@ import pytest
 
 from performance.configurations import SLOPES
 from plots import style
-from runs.faults.names import FAULTS
+from runs.faults import FAULTS
 from scripts import pictures
 
 ROOT = Path(__file__).parents[2]

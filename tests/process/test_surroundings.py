@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from bench import checkers, store
+from bench import checkers
 from bench.options import TestOptions
 from commands import check as check_command
 from commands import test as test_command
+from runs import store
 from runs.history import read_history
 from tests.process.test_bench import NODES, Bench, leftovers, wait_until
 

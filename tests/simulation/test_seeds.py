@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from runs.faults.names import FAULTS, OPERATIONS
+from runs.faults import FAULTS, OPERATIONS
 from simulation.judge import simulate
 from simulation.scenario import SURVIVORS, Regression, Scenario, command_of, regressions
 from tests.simulation.counting import counted

@@ -7,8 +7,7 @@ from rich.console import Console
 
 from bench.circumstances import with_circumstances
 from bench.verdict import render
-from runs.faults.injections import Injection, injections
-from runs.faults.texts import describe
+from runs.faults import Injection, describe, injections
 from runs.history import NEMESIS, Op
 from runs.keyword import Keyword, keywords
 from workloads.interface import Finding

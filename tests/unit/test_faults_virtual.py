@@ -4,8 +4,7 @@ import itertools
 
 import pytest
 
-from runs.faults.injections import injections
-from runs.faults.names import DEEDS, FAULTS, OPERATIONS
+from runs.faults import FAULTS, OPERATIONS, action_of, injections
 from tests.toy_log import MemoryLog, VirtualRun, run_of
 
 NODES = ("n0", "n1", "n2")
@@ -29,7 +28,7 @@ def deeds(done, fault=None):
     return [
         (op.time, op.f, op.value)
         for op in done.history
-        if op.process == "nemesis" and (fault is None or DEEDS[op.f].fault == fault)
+        if op.process == "nemesis" and (fault is None or action_of(op.f).fault == fault)
     ]
 
 
@@ -80,7 +79,7 @@ def test_everything_has_ended_before_the_final_phase(one_fault):
 def test_all_faults_together_are_survived(strategy):
     done = run(*FAULTS, strategy=strategy)
     sane(done)
-    assert {DEEDS[f].fault for _, f, _ in deeds(done)} == set(FAULTS)
+    assert {action_of(f).fault for _, f, _ in deeds(done)} == set(FAULTS)
 
 
 def test_killing_every_node_at_once_loses_nothing_acknowledged():

@@ -9,7 +9,7 @@ from bench.loop import VirtualLoop
 from bench.nemesis.fault import TARGETS, choose_targets
 from bench.nemesis.nemesis import Nemesis
 from bench.nemesis.partition import REAL_SHAPES, SHAPES, Partition
-from runs.faults.names import DEEDS, FAULTS
+from runs.faults import FAULTS, OPERATIONS, action_of
 
 SIZES = [1, 2, 3, 4, 5, 7, 9, 25]
 SECOND = 1_000_000_000
@@ -165,8 +165,9 @@ def test_stopping_ends_what_is_active_and_is_recorded_when_nothing_was():
 
 
 def test_each_fault_has_operations_that_begin_and_end_it():
-    assert {deed.fault for deed in DEEDS.values()} == set(FAULTS)
-    assert DEEDS["kill"] == ("kill", True)
-    assert DEEDS["start"] == ("kill", False)
-    assert DEEDS["stop-slow"] == ("slow", False)
-    assert len(DEEDS) == 2 * len(FAULTS)
+    actions = {f: action_of(f) for pair in OPERATIONS.values() for f in pair}
+    assert {action.fault for action in actions.values() if action} == set(FAULTS)
+    assert actions["kill"] == ("kill", True)
+    assert actions["start"] == ("kill", False)
+    assert actions["stop-slow"] == ("slow", False)
+    assert len(actions) == 2 * len(FAULTS)

@@ -8,7 +8,7 @@ from bench import engine
 from bench.options import DEFAULT_NODES
 from commands import main as cli
 from commands import test as test_command
-from runs.faults.names import FAULTS
+from runs.faults import FAULTS
 
 
 @pytest.fixture

@@ -7,10 +7,11 @@ import click
 import pytest
 
 from bench.sweep import definition, machine
-from bench.sweep.index import Index, Row
+from bench.sweep.index import Index
 from performance import records, scaling
 from performance.configurations import CONFIGURATIONS, SLOPES, SUBJECT
 from performance.records import summarise
+from runs.sweeps import Row
 
 ROOT = Path(__file__).parents[2]
 

@@ -8,7 +8,7 @@ import pytest
 
 from bench.sweep import axes
 from bench.sweep.definition import KEYS, parse, read, restrict, value_of
-from runs.faults.names import FAULTS
+from runs.faults import FAULTS
 
 FILE = Path("sweeps/night.toml")
 SHIPPED = sorted((Path(__file__).parents[2] / "sweeps").glob("*.toml"))

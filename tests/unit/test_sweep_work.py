@@ -10,9 +10,9 @@ from rich.console import Console
 
 from bench.sweep import runner, table, work
 from bench.sweep.definition import parse
-from bench.sweep.index import Row
 from bench.sweep.session import duration
 from commands.sweep import exit_status
+from runs.sweeps import Row
 
 TEXT = """
 about = "[odd] markup"

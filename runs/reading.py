@@ -1,26 +1,27 @@
-"""Reading a run's large files for a page: never more than a limit, and never failing on a bad line."""
+"""Reading a run's large files in parts: never more than a limit, and never failing on a bad line."""
 
 import gzip
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from analysis.formats import edn
+from runs.files import STRIPE_ENDING
 from runs.fressian import FressianError, journal_events
+from runs.history import HistoryError, Op, line_ops
+from runs.messages import Event
 
 MIB = 2**20
+Limits = Mapping[str, int]  # bytes, by form
 # About two seconds of reading each.
-LIMIT_BYTES = {".jsonl": 64 * MIB, ".edn": 16 * MIB, ".fressian": 8 * MIB}
-
-Record = dict[str, Any]
+PAGE_LIMITS: Limits = {".jsonl": 64 * MIB, ".edn": 16 * MIB, STRIPE_ENDING: 8 * MIB}
 
 
 class TooLarge(Exception):
-    """A file is larger than what is read for a page."""
+    """A file is larger than its limit."""
 
     def __init__(self, file: Path, limit_bytes: int) -> None:
         super().__init__(
@@ -48,57 +49,33 @@ class Bad:
         ]
 
 
-def history(file: Path, bad: Bad) -> Iterator[Record]:
-    """The operations of a history, as JSON-like maps (`index`, `time`, `type`, `process`, `f`, ...).
+def history(file: Path, bad: Bad, limits: Limits = PAGE_LIMITS) -> Iterator[Op]:
+    """The operations of a history. Raises `TooLarge`, before anything is read if the file's size says so."""
+    for number, line in _lines(file, bad, limits):
+        try:
+            yield from line_ops(file, number, line.decode())
+        except (HistoryError, UnicodeDecodeError, RecursionError):
+            bad.note(file, "not an operation", number)
 
-    Raises:
-        TooLarge: before anything is read, where the size of the file tells.
+
+def journal(files: Sequence[Path], bad: Bad, limits: Limits = PAGE_LIMITS) -> Iterator[Event]:
+    """The events of a network journal, as its JSON lines have them. Raises `TooLarge`, as `history`.
+
+    `files` is one file of JSON lines, or the Fressian stripes, or empty.
     """
-    read = _read_edn if ".edn" in file.suffixes else orjson.loads
-    for number, line in _lines(file, bad):
-        try:
-            record = read(line)
-        except ValueError:
-            bad.note(file, "not an operation", number)
-            continue
-        if is_operation(record):
-            yield record
-        else:
-            bad.note(file, "not an operation", number)
-
-
-def journal(files: list[Path], bad: Bad) -> Iterator[Record]:
-    """The events of a network journal, as its JSON lines have them. Raises `TooLarge`, as `history`."""
-    if not files:
+    if files and files[0].suffix == STRIPE_ENDING:
+        yield from _stripes(files, bad, limits)
         return
-    if files[0].suffix == ".fressian":
-        yield from _stripes(files, bad)
-        return
-    for number, line in _lines(files[0], bad):
-        try:
-            event = orjson.loads(line)
-        except ValueError:
-            bad.note(files[0], "not an event", number)
-            continue
-        if is_event(event):
-            yield event
-        else:
-            bad.note(files[0], "not an event", number)
-
-
-def _read_edn(line: bytes) -> Any:
-    return edn.loads(line.decode())
-
-
-def is_operation(record: Any) -> bool:
-    """Whether it has what every line of a history has."""
-    return (
-        isinstance(record, dict)
-        and isinstance(record.get("time"), int)
-        and isinstance(record.get("f"), str)
-        and isinstance(record.get("type"), str)
-        and isinstance(record.get("process"), int | str)
-    )
+    for file in files:
+        for number, line in _lines(file, bad, limits):
+            try:
+                event = orjson.loads(line)
+            except ValueError:
+                event = None
+            if is_event(event):
+                yield event
+            else:
+                bad.note(file, "not an event", number)
 
 
 def is_event(event: Any) -> bool:
@@ -115,29 +92,27 @@ def is_event(event: Any) -> bool:
     )
 
 
-def _stripes(files: list[Path], bad: Bad) -> Iterator[Record]:
+def _stripes(files: Sequence[Path], bad: Bad, limits: Limits) -> Iterator[Event]:
     """The events of the stripes in the order of time."""
-    limit = LIMIT_BYTES[".fressian"]
-    if sum(file.stat().st_size for file in files) > limit:
-        raise TooLarge(files[0].parent, limit)
-    events = []
+    if sum(file.stat().st_size for file in files) > limits[STRIPE_ENDING]:
+        raise TooLarge(files[0].parent, limits[STRIPE_ENDING])
+    events: list[Event] = []
     for file in files:
         try:
-            events += [each for each in journal_events(file.read_bytes()) if is_event(each)]
+            events.extend(filter(is_event, journal_events(file.read_bytes())))
         except FressianError as error:
             bad.note(file, "cut or unreadable", error.offset)
     yield from sorted(events, key=lambda event: (event["time"], event.get("id", 0)))
 
 
-def _lines(file: Path, bad: Bad) -> Iterator[tuple[int, bytes]]:
+def _lines(file: Path, bad: Bad, limits: Limits) -> Iterator[tuple[int, bytes]]:
     """Lines with their numbers, without empty ones and without a last one that is still being written."""
-    limit = LIMIT_BYTES[".edn" if ".edn" in file.suffixes else ".jsonl"]
-    packed = file.suffix == ".gz"
+    limit = limits[".edn" if ".edn" in file.suffixes else ".jsonl"]
     if file.stat().st_size > limit:
         raise TooLarge(file, limit)
     taken = 0
     try:
-        with gzip.open(file) if packed else file.open("rb") as stream:
+        with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream:
             for number, line in enumerate(stream, 1):
                 taken += len(line)
                 if taken > limit:

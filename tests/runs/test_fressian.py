@@ -1,95 +1,16 @@
-"""The readers of EDN and Fressian, against other readers and against cut and broken input."""
+"""The reader of Fressian, against expected events and against cut and broken input."""
 
 import gzip
 import json
-import math
 from contextlib import suppress
 from pathlib import Path
 
-import edn_format
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.formats import edn
 from runs import fressian
-
-STORES = Path(__file__).parents[1] / "fixtures" / "maelstrom-stores"
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("{:a 1, :b/c [nil true false]}", {"a": 1, "b/c": [None, True, False]}),
-        ('#{"n1" :x sym}', ["n1", "x", "sym"]),
-        ('[[:poll {"5" [[0 1] [2 3]]}]]', [["poll", {"5": [[0, 1], [2, 3]]}]]),
-        ("(-1 +2 3N 1.5 2M 1e3 -0.5E-1 1/4)", [-1, 2, 3, 1.5, 2.0, 1000.0, -0.05, 0.25]),
-        (r'"a\"b\\c\nd\u00e9 {;"', 'a"b\\c\ndé {;'),
-        (r"[\a \newline \u0041 \space]", ["a", "\n", "A", " "]),
-        ("{1 :one, nil 2, [3] 4}", {"1": "one", "null": 2, "[3]": 4}),
-        ("[1 #_ 2 #_ #_ 3 4 5 ; six\n 7]", [1, 5, 7]),
-        ('#jepsen.history.Op{:f :send, :at #inst "2026"}', {"f": "send", "at": "2026"}),
-        ("  ; only a comment\n :k ; another", "k"),
-        ("[##Inf ##-Inf]", [math.inf, -math.inf]),
-        ("{}", {}),
-    ],
-)
-def test_edn_values(text: str, value: object) -> None:
-    assert edn.loads(text) == value
-
-
-@pytest.mark.parametrize(
-    "text", ["", "[1", "{:a}", "[1}", "]", '"open', "1 2", '"\\q"', "#_ 1", "[" * 100_000]
-)
-def test_edn_refuses_what_is_no_value(text: str) -> None:
-    with pytest.raises(edn.EdnError):
-        edn.loads(text)
-
-
-JSON_VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-)
-
-
-def as_edn(value: object) -> str:
-    match value:
-        case None:
-            return "nil"
-        case dict():
-            return "{" + ", ".join(f"{as_edn(k)} {as_edn(v)}" for k, v in value.items()) + "}"
-        case list():
-            return "(" + " ".join(map(as_edn, value)) + ")"
-    return json.dumps(value)
-
-
-@given(JSON_VALUES)
-def test_edn_reads_back_what_was_written(value: object) -> None:
-    assert edn.loads(as_edn(value)) == value
-
-
-@given(st.text(alphabet='[](){}#"\\:_;, a1\n'))
-def test_edn_reads_or_refuses_anything(text: str) -> None:
-    with suppress(edn.EdnError):
-        json.dumps(edn.loads(text))
-
-
-def test_edn_agrees_with_another_reader(store: Path) -> None:
-    lines = [line for line in (store / "history.edn").read_text().splitlines() if "#{" not in line]
-    for line in lines[::20]:
-        assert edn.loads(line) == plain(edn_format.loads(line))
-
-
-def plain(value: object) -> object:
-    """As `edn.loads` would have it. (Sets have no order to compare.)"""
-    match value:
-        case edn_format.Keyword():
-            return value.name
-        case edn_format.ImmutableDict():
-            return {str(plain(key)): plain(item) for key, item in value.items()}
-        case edn_format.ImmutableList() | tuple():
-            return [plain(item) for item in value]
-    return value
+from tests.stores import STORES
 
 
 def expected_events(store: Path) -> list[dict]:

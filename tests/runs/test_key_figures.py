@@ -1,12 +1,13 @@
 """Key figures of a run, from what the bench leaves of it."""
 
 import json
-from pathlib import Path
 
 import pytest
 
-from bench.sweep import figures
+from runs import key_figures as figures
 from runs.history import Op, write_jsonl
+from runs.operations import quantile
+from tests.stores import STORES
 
 RESULTS = {
     "stats": {
@@ -110,11 +111,11 @@ def test_without_cpu_clocks_there_is_no_figure(run_dir):
     [(0, 0.5, None), (1, 0.99, 1), (2, 0.5, 1), (3, 0.5, 2), (100, 0.99, 99), (101, 0.99, 100)],
 )
 def test_quantiles_are_values_that_were_seen(count, q, expected):
-    assert figures.quantile(list(range(1, count + 1)), q) == expected
+    assert quantile(list(range(1, count + 1)), q) == expected
 
 
 def test_figures_of_a_run_of_the_real_tool():
-    store = Path(__file__).parents[1] / "fixtures/maelstrom-stores/prefetch-skips-2-nodes"
+    store = STORES / "prefetch-skips-2-nodes"
     found, anomalies = figures.of_run(store, time_limit_s=10, strict=False)
     assert anomalies == ["int-poll-skip", "poll-skip"]
     assert found["valid"] == 0.0

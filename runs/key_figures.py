@@ -1,18 +1,19 @@
-"""The key figures of one run, from the files of the bench or the real tool. Only `of_run` reads
-files.
+"""The key figures of one run: one number each, to compare runs and cells of sweeps by.
+
+Only `of_run` reads files.
 
 Latency and throughput are of the main phase: of what was invoked before the time limit (and, for throughput,
 completed). Messages, CPU, verdicts, fractions are of the whole run with its final polls, as in the real tool.
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from runs import edn
-from runs.history import Op, completions, find_history, read_history
+from runs.facts import Results, read_options
+from runs.files import OPTIONS
+from runs.history import Op, find_history, read_history
+from runs.operations import operations, quantile
 
 Figures = dict[str, float | None]
 JUDGED = ("send", "poll")
@@ -24,9 +25,9 @@ def of_run(run_dir: Path, *, time_limit_s: float, strict: bool) -> tuple[Figures
 
     Raises `OSError` or `ValueError` when it left none.
     """
-    results = _results(run_dir)
-    test = run_dir / "test.json"
-    node_cpu_s = json.loads(test.read_text()).get("node_cpu_s", {}) if test.exists() else {}
+    results = Results.of_run(run_dir)
+    test = run_dir / OPTIONS
+    node_cpu_s = read_options(test.read_bytes()).get("node_cpu_s", {}) if test.exists() else {}
     history = read_history(find_history(run_dir))
     figures = {
         **_of_operations(history, time_limit_s),
@@ -34,39 +35,22 @@ def of_run(run_dir: Path, *, time_limit_s: float, strict: bool) -> tuple[Figures
         **_of_cpu(history, node_cpu_s),
         "longest_key_messages": _longest_key(history),
     }
-    return figures, [str(each) for each in _bad(results)]
-
-
-def _results(run_dir: Path) -> Mapping[str, Any]:
-    """What the checkers said: ours as JSON, the real tool's as EDN."""
-    ours = run_dir / "results.json"
-    if ours.exists():
-        found: Mapping[str, Any] = json.loads(ours.read_text())
-    else:
-        found = edn.loads((run_dir / "results.edn").read_text())
-    return found
-
-
-def _bad(results: Mapping[str, Any]) -> Sequence[str]:
-    return results["workload"].get("bad-error-types") or ()
-
-
-def quantile(ordered: Sequence[float], q: float) -> float | None:
-    """The smallest value that at least the fraction `q` does not exceed: always one that was seen."""
-    if not ordered:
-        return None
-    return ordered[max(0, -int(-q * len(ordered) // 1) - 1)]
+    return figures, list(results.bad_error_types or ())
 
 
 def latencies_ms(history: Sequence[Op], limit_s: float) -> tuple[dict[str, list[float]], int]:
-    """In ascending order, by `f`, of what was asked within the limit and succeeded; how much did within it."""
+    """Of the sends and polls that were invoked within the limit and succeeded: their latencies.
+
+    Returns:
+        the latencies by `f`, ascending, and how many were also completed within the limit.
+    """
     latency_ms: dict[str, list[float]] = {f: [] for f in JUDGED}
     done = 0
-    for invoked, completed in completions(history).items():
-        start, end = history[invoked], history[completed]
-        if start.f in JUDGED and end.type == "ok" and start.time <= limit_s * 1e9:
-            latency_ms[start.f].append((end.time - start.time) / 1e6)
-            done += end.time <= limit_s * 1e9
+    for each in operations(history):
+        asked = each.f in JUDGED and each.invoked.time <= limit_s * 1e9
+        if asked and each.outcome == "ok":
+            latency_ms[each.f].append(each.latency_ns / 1e6)
+            done += each.last.time <= limit_s * 1e9
     return {f: sorted(measured) for f, measured in latency_ms.items()}, done
 
 
@@ -78,17 +62,18 @@ def _of_operations(history: Sequence[Op], limit_s: float) -> Figures:
     return figures
 
 
-def _of_results(results: Mapping[str, Any], *, strict: bool) -> Figures:
-    net, workload, by_f = results["net"], results["workload"], results["stats"]["by-f"]
-    bad = set(_bad(results))
-    finished = "error" not in results
+def _of_results(results: Results, *, strict: bool) -> Figures:
+    content, net, workload = results.content, results.net, results.workload
+    by_f = content["stats"]["by-f"]
+    bad = set(results.bad_error_types or ())
+    finished = "error" not in content
     lag = workload.get("worst-realtime-lag") or {}
     return {
         "server_messages_per_op": net["servers"].get("msgs-per-op"),
         "all_messages_per_op": net["all"].get("msgs-per-op"),
         "worst_lag_s": lag.get("lag"),
         "ok_fraction": _ok_fraction(by_f.get(f, {}) for f in JUDGED),
-        "ok_fraction_of_all": results["availability"]["ok-fraction"],
+        "ok_fraction_of_all": content["availability"]["ok-fraction"],
         "valid": float(finished and not bad - BEYOND_THE_REAL_TOOL),
         "strict_valid": float(finished and workload["valid?"] is True) if strict else None,
     }

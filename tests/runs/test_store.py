@@ -9,9 +9,10 @@ import orjson
 import pytest
 
 from bench.failure import RunFailure
-from bench.store import create_run_dir
+from commands.test import _make_folder
 from runs import journal
 from runs.journal import Journal, compress_if_large
+from runs.store import create_run_dir
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 999_500, tzinfo=UTC)
 
@@ -35,7 +36,7 @@ def test_runs_of_the_same_moment_do_not_meet(tmp_path):
 def test_a_store_that_is_a_file_is_told(tmp_path):
     (tmp_path / "store").touch()
     with pytest.raises(RunFailure, match="--store"):
-        create_run_dir(tmp_path / "store", "echo", NOW)
+        _make_folder(tmp_path / "store", "echo", NOW)
 
 
 def test_the_journal_numbers_its_lines():

@@ -1,0 +1,210 @@
+"""What the small files of a run say: `Settings` from test.json, `Results` from results.json or results.edn.
+
+What is missing or of another kind than it should be is None: a run may have been killed at any moment,
+and files may come from another tool or from an older bench.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from runs import edn
+from runs.files import RESULTS
+
+OWN_NODES = ("run.sh", "node.py")
+DEFAULT_STRATEGY = "leaderless"  # of our node, when nothing names one
+EMBEDDED, JEPSEN = "embedded", "jepsen"  # engines
+TRUE, FALSE, UNKNOWN = "true", "false", "unknown"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a run was asked for.
+
+    `history_origin_ns` is the start of the run on the journal's clock.
+    """
+
+    engine: str
+    workload: str | None = None
+    started: str | None = None
+    strategy: str | None = None
+    faults: tuple[str, ...] | None = None  # the kinds that were asked for
+    nodes: tuple[str, ...] | None = None
+    concurrency: int | None = None
+    rate_hz: float | None = None
+    time_limit_s: float | None = None
+    recovery_time_s: float | None = None
+    latency_ms: float | None = None
+    history_origin_ns: int | None = None
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> "Settings":
+        """From the content of test.json; empty for a run of the real tool, which writes none."""
+        return cls(
+            engine=text(options.get("engine")) or (EMBEDDED if options else JEPSEN),
+            workload=text(options.get("workload")),
+            started=text(options.get("started")),
+            strategy=strategy(options),
+            faults=words(options.get("nemesis")),
+            nodes=words(options.get("nodes")),
+            concurrency=integer(options.get("concurrency")),
+            rate_hz=number(options.get("rate")),
+            time_limit_s=number(options.get("time_limit_s")),
+            recovery_time_s=number(options.get("recovery_time_s")),
+            latency_ms=number(options.get("latency_ms")),
+            history_origin_ns=integer(options.get("history_origin_ns")),
+        )
+
+
+def strategy(options: Mapping[str, Any]) -> str | None:
+    """The strategy of our node in a run: None for other nodes, and where nothing says it.
+
+    The node's arguments name it, or (in a simulation) the scenario; else our node has its default.
+    """
+    arguments = words(options.get("args")) or ()
+    for word, following in pairwise([*arguments, ""]):
+        if word == "--strategy":
+            return following or None
+        if word.startswith("--strategy="):
+            return word.partition("=")[2]
+    is_ours = str(options.get("bin") or "").rpartition("/")[2] in OWN_NODES
+    simulated = text(mapping(options.get("scenario")).get("strategy"))
+    return simulated or (DEFAULT_STRATEGY if is_ours else None)
+
+
+def read_options(data: bytes) -> dict[str, Any]:
+    """The content of test.json; empty if it holds no JSON object. Raises `ValueError` for what is no JSON."""
+    content = orjson.loads(data)
+    return content if isinstance(content, dict) else {}
+
+
+@dataclass(frozen=True)
+class Anomaly:
+    """A type of anomaly that the checker found.
+
+    `count` is None where the results do not say it. `instances` are those that were written, each with its
+    key; there may be fewer than were counted.
+    """
+
+    type: str
+    invalidating: bool
+    count: int | None
+    instances: list[tuple[str | None, Any]]
+
+
+@dataclass(frozen=True)
+class Results:
+    """What the checkers said; `content` is all of it."""
+
+    content: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, name: str, data: bytes) -> "Results":
+        """From a file's name, which tells its form, and its content. Raises `ValueError`."""
+        try:
+            content = orjson.loads(data) if name.endswith(".json") else edn.loads(data.decode())
+        except RecursionError:
+            raise ValueError("nested too deeply") from None
+        return cls(content if isinstance(content, dict) else {})
+
+    @classmethod
+    def of_run(cls, folder: Path) -> "Results":
+        """Those in a run's folder. Raises `OSError` without any, `ValueError` if they cannot be read."""
+        file = next(
+            (folder / name for name in RESULTS if (folder / name).exists()), folder / RESULTS[0]
+        )
+        return cls.read(file.name, file.read_bytes())
+
+    @property
+    def valid(self) -> str:
+        """`:valid?` as a word: true, false, or unknown for anything else."""
+        valid = self.content.get("valid?")
+        return {True: TRUE, False: FALSE}[valid] if isinstance(valid, bool) else UNKNOWN
+
+    @property
+    def error(self) -> str | None:
+        """Why the run could not be finished, or why it could not be judged."""
+        return text(self.content.get("error")) or text(self.workload.get("error"))
+
+    @property
+    def workload(self) -> Mapping[str, Any]:
+        return mapping(self.content.get("workload"))
+
+    @property
+    def net(self) -> Mapping[str, Any]:
+        return mapping(self.content.get("net"))
+
+    @property
+    def error_types(self) -> tuple[str, ...] | None:
+        return words(self.workload.get("error-types"))
+
+    @property
+    def bad_error_types(self) -> tuple[str, ...] | None:
+        """The types of anomaly that make the run invalid."""
+        return words(self.workload.get("bad-error-types"))
+
+    def anomalies(self) -> Iterator[Anomaly]:
+        """The anomalies in the order of the results.
+
+        An error is `{:count n, :errs (instance ...)}`, of which the checker may have kept fewer instances
+        than it counted; `unseen` is one map, with its messages by key.
+        """
+        invalidating = self.bad_error_types or ()
+        for name in self.error_types or ():
+            count, instances = _instances(self.workload.get(name))
+            yield Anomaly(name, name in invalidating, count, instances)
+
+
+def _instances(error: Any) -> tuple[int | None, list[tuple[str | None, Any]]]:
+    """How many were counted, and those that the error names, each with its key."""
+    if isinstance(error, dict) and isinstance(error.get("unseen"), dict):
+        by_key = error["unseen"]
+        count = sum(each for each in by_key.values() if isinstance(each, int))
+        return count, [(str(key), _of_key(error, key)) for key in by_key]
+    if isinstance(error, dict) and isinstance(error.get("errs"), list | tuple):
+        return integer(error.get("count")), [(_key(each), each) for each in error["errs"]]
+    return integer(mapping(error).get("count")), [(None, error)]
+
+
+def _of_key(error: Mapping[Any, Any], key: Any) -> dict[Any, Any]:
+    """The part of an error about one key: of each map by key in it, that entry."""
+    return {
+        name: {key: value[key]} if isinstance(value, dict) and key in value else value
+        for name, value in error.items()
+    }
+
+
+def _key(instance: Any) -> str | None:
+    key = mapping(instance).get("key")
+    return None if key is None else str(key)
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """The value if it is a map, or an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def words(value: Any) -> tuple[str, ...] | None:
+    """The members of a list as text, or of a text with commas; None for anything else."""
+    if isinstance(value, str):
+        value = value.split(",") if value else ()
+    return tuple(map(str, value)) if isinstance(value, list | tuple) else None
+
+
+def text(value: Any) -> str | None:
+    """The value if it is a text that says something."""
+    return value if isinstance(value, str) and value else None
+
+
+def number(value: Any) -> float | None:
+    """The value if it is a number."""
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def integer(value: Any) -> int | None:
+    """The value if it is a whole number."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

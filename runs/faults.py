@@ -1,0 +1,203 @@
+"""Faults: what they are called, when each was in force in a history, and in a sentence what it did.
+
+Everything that names, shades or joins faults uses these tables and this definition. The nemesis writes two
+operations for each thing it does: what it means to do, then what it has done. A fault begins with the first
+operation of its beginning. It ends with the last operation of the next end of its kind, which ends all of
+its kind that are in force (`start` starts every killed node). So this is the widest time in which it can
+have been in force.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import orjson
+
+from runs import edn
+from runs.history import NEMESIS, Op
+
+FAULTS = ("partition", "kill", "pause", "loss", "duplicate", "slow", "store", "fence")
+
+
+class Action(NamedTuple):
+    """What an operation of the nemesis does: a fault begins, or it ends."""
+
+    fault: str
+    begins: bool
+
+
+# Operations (`f`) that begin and end a fault, where they are not start-X and stop-X
+# [jepsen.nemesis.combined]. Only Jepsen's nemeses have `clock`.
+NAMED = {
+    "kill": ("kill", "start"),
+    "pause": ("pause", "resume"),
+    "clock": ("bump-clock", "reset-clock"),
+}
+# fault -> the operation that begins it, and the one that ends it.
+OPERATIONS = {fault: NAMED.get(fault, (f"start-{fault}", f"stop-{fault}")) for fault in FAULTS}
+_ACTIONS = {
+    f: Action(fault, begins)
+    for fault, pair in NAMED.items()
+    for f, begins in zip(pair, (True, False), strict=True)
+}
+
+
+def action_of(f: str) -> Action | None:
+    """What an operation of a nemesis does, ours or Jepsen's; None where nothing is known of it."""
+    action, _, fault = f.partition("-")
+    other = Action(fault, action == "start") if fault and action in ("start", "stop") else None
+    return _ACTIONS.get(f, other)
+
+
+@dataclass(slots=True)
+class Injection:
+    """A fault in force from `start_ns` to `end_ns` of the history's time; `text` says what it did.
+
+    One that never ended (`ended` is False) lasts to the end of the history. `intent` and `effect` are the
+    values of the two operations that began it.
+    """
+
+    fault: str
+    start_ns: int
+    end_ns: int
+    text: str = ""
+    ended: bool = field(default=False, compare=False)
+    intent: Any = field(default=None, compare=False)
+    effect: Any = field(default=None, compare=False)
+
+    def row(self) -> dict[str, Any]:
+        """A row of the table `faults` of the lake."""
+        return {
+            "kind": self.fault,
+            "started_ns": self.start_ns,
+            "ended_ns": self.end_ns if self.ended else None,
+            "target_json": _json(self.intent),
+            "effect_json": _json(self.effect),
+        }
+
+
+def injections(history: Iterable[Op]) -> list[Injection]:
+    """The faults of a history, in order of their beginnings."""
+    found: list[Injection] = []
+    latest: dict[str, Injection] = {}  # by fault
+    in_force: dict[str, list[Injection]] = {}  # by fault
+    ending: dict[str, list[Injection]] = {}  # by fault: ended by the first operation of a pair
+    seen: dict[str, int] = {}
+    last_ns = 0
+    for op in history:
+        last_ns = op.time
+        action = action_of(op.f) if op.process == NEMESIS else None
+        if not action:
+            continue
+        fault, is_second = action.fault, seen.get(op.f, 0) % 2 == 1
+        seen[op.f] = seen.get(op.f, 0) + 1
+        if action.begins and is_second:
+            latest[fault].effect = op.value
+        elif action.begins:
+            began = Injection(fault, op.time, op.time, intent=op.value, effect=op.value)
+            latest[fault] = began
+            in_force.setdefault(fault, []).append(began)
+            found.append(began)
+        else:
+            if not is_second:
+                ending[fault] = in_force.pop(fault, [])
+            for each in ending.get(fault, ()):
+                each.end_ns, each.ended = op.time, True
+    for each in found:
+        each.text = describe(each.fault, each.intent, each.effect)
+        each.end_ns = each.end_ns if each.ended else last_ns
+    return found
+
+
+def _json(value: Any) -> str | None:
+    if value is None:
+        return None
+    options = orjson.OPT_NON_STR_KEYS
+    try:
+        return orjson.dumps(value, default=_sorted, option=options).decode()
+    except TypeError:  # JSON has no notation for a part of it
+        return orjson.dumps(edn.dumps(value)).decode()
+
+
+def _sorted(value: Any) -> list[Any]:
+    """A set as `edn.loads_json` has it."""
+    if isinstance(value, set | frozenset):
+        return sorted(value, key=str)
+    raise TypeError(value)
+
+
+_NAMED_MAX = 6  # so many nodes are named, more are counted
+_VALUE_WIDTH = 60
+_STORE_FAULTS = {
+    "late": "was late with",
+    "abandoned": "answered too late to",
+    "lost": "executed and did not answer",
+}
+
+
+def describe(fault: str, intent: Any, effect: Any) -> str:
+    """As in "n2 was killed". `intent` and `effect` are what the nemesis meant to do and did.
+
+    What is of an unknown form, as another tool may write it, is quoted.
+    """
+    try:
+        return _TEXTS[fault](intent, effect)
+    except (LookupError, TypeError, ValueError):
+        text = edn.dumps(effect)
+        return f"{fault}: {text[:_VALUE_WIDTH]}{'…' * (len(text) > _VALUE_WIDTH)}"
+
+
+def _partition(intent: Any, _effect: Any) -> str:
+    if type(intent) is dict or intent is None:
+        raise ValueError(intent)
+    return f"the network was cut: {intent}"
+
+
+def _hit(verb: str) -> Callable[[Any, Any], str]:
+    def text(_intent: Any, effect: Any) -> str:
+        nodes = [effect] if isinstance(effect, str) else list(effect)
+        return f"{_names(nodes)} {'was' if len(nodes) < 2 else 'were'} {verb}"
+
+    return text
+
+
+def _links(verb: str) -> Callable[[Any, Any], str]:
+    def text(_intent: Any, effect: Any) -> str:
+        return f"{effect['share']:.0%} of the messages of {_names(effect['nodes'])} {verb}"
+
+    return text
+
+
+def _slow(_intent: Any, effect: Any) -> str:
+    return f"messages of {_names(effect['nodes'])} took {effect['factor']:g} times as long"
+
+
+def _store(_intent: Any, effect: Any) -> str:
+    done, share = _STORE_FAULTS[effect["mode"]], effect["share"]
+    return f"lin-kv {done} {share:.0%} of the requests of {_names(effect['nodes'])}"
+
+
+def _fence(_intent: Any, effect: Any) -> str:
+    outcome, _node = effect
+    if isinstance(outcome, Mapping):
+        return "the log was fenced"
+    return "the log may have been fenced" if outcome == "unknown" else f"fencing failed: {outcome}"
+
+
+_TEXTS: dict[str, Callable[[Any, Any], str]] = {
+    "partition": _partition,
+    "kill": _hit("killed"),
+    "pause": _hit("paused"),
+    "loss": _links("were lost"),
+    "duplicate": _links("came twice"),
+    "slow": _slow,
+    "store": _store,
+    "fence": _fence,
+}
+
+
+def _names(nodes: Sequence[Any]) -> str:
+    if len(nodes) > _NAMED_MAX:
+        return f"{len(nodes)} nodes"
+    *others, last = map(str, nodes) if nodes else ["nobody"]
+    return f"{', '.join(others)} and {last}" if others else last

@@ -1,1 +1,0 @@
-"""Faults as a run records them."""

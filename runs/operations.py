@@ -1,0 +1,137 @@
+"""Operations of a history: each invocation with its completion, how long they took, how many there were.
+
+These definitions are the project's; `analysis.metrics` expresses them a second time, for runs of any size.
+
+- The *latency* of an operation is the time from its invocation to its completion, as its client saw it. An
+  operation that was never completed has none.
+- A *quantile* q is the smallest value that a share q of the values do not exceed: always one that occurred.
+- *Windows* of time start at multiples of their width. Latency counts where an operation was invoked, so that
+  those which a fault made slow are seen at the fault and not after it. Throughput counts where it ended.
+"""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from runs.history import NEMESIS, Op, Process
+
+Row = dict[str, Any]
+Value = TypeVar("Value", int, float)
+
+SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
+WINDOWS = 100  # at most so many points in time are drawn, however long the run
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An operation of a client; `completed` is None when the history ends before it."""
+
+    invoked: Op
+    completed: Op | None = None
+
+    @property
+    def f(self) -> str:
+        return self.invoked.f
+
+    @property
+    def outcome(self) -> str:
+        """ok, fail or info; open where it never completed."""
+        return self.completed.type if self.completed else "open"
+
+    @property
+    def last(self) -> Op:
+        """Its completion, or else its invocation."""
+        return self.completed or self.invoked
+
+    @property
+    def latency_ns(self) -> int:
+        return self.last.time - self.invoked.time
+
+
+def operations(history: Iterable[Op]) -> list[Operation]:
+    """The operations of clients, in order of invocation.
+
+    A process has one operation at a time [jepsen.history]: what follows an invocation in the order of its
+    process completes it, if it is no invocation.
+    """
+    found: list[Operation] = []
+    open_at: dict[Process, int] = {}
+    for op in history:
+        if op.process == NEMESIS:
+            continue
+        if op.type == "invoke":
+            open_at[op.process] = len(found)
+            found.append(Operation(op))
+        elif (place := open_at.pop(op.process, None)) is not None:
+            found[place] = Operation(found[place].invoked, op)
+    return found
+
+
+def completed(done: Iterable[Operation]) -> Iterator[Operation]:
+    """Those that were completed."""
+    return (each for each in done if each.completed)
+
+
+def duration_ns(done: Iterable[Operation]) -> int:
+    """The time of the last invocation or completion; 0 without any."""
+    return max((each.last.time for each in done), default=0)
+
+
+def quantile(ordered: Sequence[Value], q: float) -> Value | None:
+    """The smallest of these ascending values that a share `q` of them do not exceed; None without any."""
+    return ordered[max(0, math.ceil(q * len(ordered)) - 1)] if ordered else None
+
+
+def window_width(duration_ns: int) -> int:
+    """The smallest of 1, 2 or 5 times a power of ten ns that cuts `duration_ns` into few windows."""
+    least = max(duration_ns / WINDOWS, 1)
+    power = int(10 ** math.floor(math.log10(least)))
+    return next(nice * power for nice in (1, 2, 5, 10) if nice * power >= least)
+
+
+def window_start(time_ns: int, window_ns: int) -> int:
+    """The start of the window in which a time lies."""
+    return time_ns - time_ns % window_ns
+
+
+def latency_quantiles(done: Iterable[Operation]) -> list[Row]:
+    """By kind of operation and outcome: operation_count, latency_ns_p50, _p90, _p99 and _max."""
+    groups: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for each in completed(done):
+        groups[each.f, each.outcome].append(each.latency_ns)
+    return [{"f": f, "outcome": how, **_quantiles(groups[f, how])} for f, how in sorted(groups)]
+
+
+def latency_over_time(done: Iterable[Operation], window_ns: int) -> list[Row]:
+    """The same by kind of operation, in windows of the time of invocation."""
+    groups: dict[tuple[str, int], list[int]] = defaultdict(list)
+    for each in completed(done):
+        groups[each.f, window_start(each.invoked.time, window_ns)].append(each.latency_ns)
+    return [
+        {"f": f, "window_start_ns": start_ns, **_quantiles(groups[f, start_ns])}
+        for f, start_ns in sorted(groups)
+    ]
+
+
+def throughput(done: Iterable[Operation], window_ns: int) -> list[Row]:
+    """Completed operations by outcome, in windows of the time of completion: operation_count, rate_hz."""
+    counts = Counter(
+        (each.outcome, window_start(each.last.time, window_ns)) for each in completed(done)
+    )
+    return [
+        {
+            "outcome": outcome,
+            "window_start_ns": start_ns,
+            "operation_count": counts[outcome, start_ns],
+            "rate_hz": counts[outcome, start_ns] / (window_ns / 1e9),
+        }
+        for outcome, start_ns in sorted(counts)
+    ]
+
+
+def _quantiles(latencies_ns: list[int]) -> Row:
+    ranked = sorted(latencies_ns)
+    at = {f"latency_ns_{name}": quantile(ranked, share) for name, share in SHARES.items()}
+    return {"operation_count": len(ranked), **at, "latency_ns_max": ranked[-1]}

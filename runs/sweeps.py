@@ -1,0 +1,190 @@
+"""What a sweep leaves: `index.jsonl`, one JSON object a finished run, and what its cells come to.
+
+    {"sweep", "cell": {axis: value}, "repetition", "engine", "run", "verdict", "exit_status",
+     "seconds", "started", "expect", "figures", "anomalies"}
+
+`run` is the run's folder seen from the sweep's, or null when none was left. Of several rows of the same
+run the last counts. A line is written at once or, at worst, torn at the end of the file. Lines that are
+torn, or that are no rows, are passed over.
+"""
+
+import errno
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from statistics import median
+from typing import Any, BinaryIO, NamedTuple
+
+from runs.files import SWEEP_INDEX
+
+VALID, INVALID, UNKNOWN, CRASHED = "valid", "invalid", "unknown", "crashed"
+VERDICTS = (VALID, INVALID, UNKNOWN, CRASHED)
+ANY = "any"  # expected: a verdict, whichever
+Key = tuple[str, int, str]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One finished run. `seconds` is how long it took, `started` an ISO time, `exit_status` the bench's."""
+
+    sweep: str
+    cell: dict[str, Any]
+    repetition: int = 1
+    engine: str = "embedded"
+    run: str | None = None
+    verdict: str = UNKNOWN
+    exit_status: int = 0
+    seconds: float = 0.0
+    started: str = ""
+    expect: str = VALID
+    figures: dict[str, float | None] = field(default_factory=dict)
+    anomalies: list[str] = field(default_factory=list)
+
+    @property
+    def cell_key(self) -> tuple[str, str]:
+        """The same for all repetitions of a cell on the same engine."""
+        return json.dumps(self.cell, sort_keys=True), self.engine
+
+    @property
+    def key(self) -> Key:
+        """Another for each run of a sweep."""
+        cell, engine = self.cell_key
+        return cell, self.repetition, engine
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether the run ended in a verdict, and in the one that was asked for."""
+        return self.verdict == self.expect or (
+            self.expect == ANY and self.verdict in (VALID, INVALID)
+        )
+
+
+def read(folder: Path) -> dict[Key, Row]:
+    """The newest row of each run in the index of a sweep's folder; none where there is no index."""
+    try:
+        content = (folder / SWEEP_INDEX).read_bytes()
+    except FileNotFoundError:
+        return {}
+    return {row.key: row for row in parse(content)}
+
+
+def parse(content: bytes | str) -> Iterator[Row]:
+    """The rows of an index, in order."""
+    for line in content.splitlines():
+        try:
+            found = json.loads(line)
+            known = {each.name: found[each.name] for each in fields(Row) if each.name in found}
+            row = Row(**known)
+        except (ValueError, TypeError):
+            continue
+        if (
+            isinstance(row.cell, dict)
+            and isinstance(row.repetition, int)
+            and row.verdict in VERDICTS
+        ):
+            yield row
+
+
+def append(folder: Path, row: Row) -> None:
+    """Add a row to the index in one write. Raises `OSError`, also when the disk has room for half of it."""
+    line = json.dumps(asdict(row)).encode() + b"\n"
+    with (folder / SWEEP_INDEX).open("ab+") as file:
+        if file.tell() and not _ends_whole(file):
+            line = b"\n" + line
+        if os.write(file.fileno(), line) < len(line):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def _ends_whole(file: BinaryIO) -> bool:
+    file.seek(-1, os.SEEK_END)
+    return file.read(1) == b"\n"
+
+
+class Summary(NamedTuple):
+    """A figure over the repetitions of one cell: median, lowest and highest."""
+
+    middle: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Iterable[float | None]) -> "Summary | None":
+        """Of the values that are known; None if there are none."""
+        known = [value for value in values if value is not None]
+        return cls(median(known), min(known), max(known)) if known else None
+
+    def text(self, decimals: int) -> tuple[str, str, str]:
+        """The three numbers with so many decimals."""
+        middle, low, high = (f"{value:.{decimals}f}" for value in self)
+        return middle, low, high
+
+
+class Column(NamedTuple):
+    """A figure of `runs.key_figures` as tables show it."""
+
+    title: str
+    decimals: int
+
+
+FIGURES: Mapping[str, Column] = {
+    "server_messages_per_op": Column("server messages/op", 2),
+    "all_messages_per_op": Column("all messages/op", 2),
+    "throughput_ops_per_s": Column("ops/s", 0),
+    "send_p50_ms": Column("send p50, ms", 1),
+    "send_p99_ms": Column("send p99, ms", 1),
+    "poll_p50_ms": Column("poll p50, ms", 1),
+    "poll_p99_ms": Column("poll p99, ms", 1),
+    "worst_lag_s": Column("worst lag, s", 3),
+    "ok_fraction": Column("ok, of sends and polls", 6),
+    "ok_fraction_of_all": Column("ok, of all", 4),
+    "node_cpu_us_per_op": Column("node CPU, µs/op", 0),
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The repetitions of one cell on one engine: at least one."""
+
+    rows: Sequence[Row]
+
+    @property
+    def axes(self) -> dict[str, Any]:
+        return self.rows[0].cell
+
+    @property
+    def engine(self) -> str:
+        return self.rows[0].engine
+
+    @property
+    def verdicts(self) -> Counter[str]:
+        return Counter(row.verdict for row in self.rows)
+
+    @property
+    def anomalies(self) -> list[str]:
+        """The types of anomaly that its runs showed, sorted."""
+        return sorted({name for row in self.rows for name in row.anomalies})
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether every run ended as was asked for."""
+        return all(row.as_expected for row in self.rows)
+
+    def values(self, figure: str) -> list[float]:
+        """A figure of each run that has it."""
+        found = (row.figures.get(figure) for row in self.rows)
+        return [value for value in found if value is not None]
+
+    def summary(self, figure: str) -> Summary | None:
+        """A figure over the runs that have it; None if none has."""
+        return Summary.of(self.values(figure))
+
+
+def cells(rows: Iterable[Row]) -> list[Cell]:
+    """Rows by cell and engine, in the order in which the cells first came."""
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(row.cell_key, []).append(row)
+    return [Cell(group) for group in groups.values()]
