@@ -146,7 +146,8 @@ def verdict(base_runs: int, other_runs: int, low: float, high: float, p_value: f
 
 
 def _difference(other: np.ndarray, base: np.ndarray, axis: int = -1) -> np.ndarray:
-    return other.mean(axis=axis) - base.mean(axis=axis)
+    difference: np.ndarray = other.mean(axis=axis) - base.mean(axis=axis)
+    return difference
 
 
 def _settings() -> dict[str, Any]:

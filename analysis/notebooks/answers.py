@@ -88,10 +88,8 @@ def strategies(compared: pd.DataFrame, better: dict[str, str]) -> str:
             f"**This lake has too few runs to tell strategies apart (of `{baseline}`: {runs}).**"
             " Four runs of each without faults are the fewest with which a difference can be told."
         )
-    wins, losses = ([], [])
-    for row in told.itertuples():
-        other_is_better = row.verdict == better[row.figure]
-        (losses if other_is_better else wins).append(row)
+    other_is_better = told.verdict == told.figure.map(better)
+    wins, losses = told[~other_is_better], told[other_is_better]
     return (
         f"**`{baseline}` is better {_against(wins)}, and worse {_against(losses)}.** "
         f"Of {len(compared)} differences {len(compared) - len(told)} cannot be told from noise"
@@ -99,15 +97,10 @@ def strategies(compared: pd.DataFrame, better: dict[str, str]) -> str:
     )
 
 
-def _against(rows: list) -> str:
-    if not rows:
-        return "in nothing that can be told"
-    by_other: dict[str, list[str]] = {}
-    for row in rows:
-        by_other.setdefault(row.other, []).append(row.figure)
-    return "; ".join(
-        f"than `{other}` in {', '.join(figures)}" for other, figures in by_other.items()
-    )
+def _against(rows: pd.DataFrame) -> str:
+    figures = rows.groupby("other", sort=False).figure.agg(", ".join)
+    named = "; ".join(f"than `{other}` in {names}" for other, names in figures.items())
+    return named or "in nothing that can be told"
 
 
 def prefetch(order: pd.DataFrame) -> str:

@@ -1,6 +1,7 @@
 """How a notebook shows sentences, pictures and tables."""
 
 import re
+from collections.abc import Mapping
 
 import pandas as pd
 from IPython.display import display
@@ -19,16 +20,20 @@ def show(*things: str | Picture | pd.DataFrame) -> None:
     """
     for thing in things:
         if isinstance(thing, str):
-            display({"text/markdown": thing, "text/plain": thing}, raw=True)
+            _display({"text/markdown": thing, "text/plain": thing})
         elif isinstance(thing, Picture):
-            display({"image/png": thing.png(), "text/plain": thing.get_suptitle()}, raw=True)
+            _display({"image/png": thing.png(), "text/plain": thing.get_suptitle()})
         else:
             shown = readable(thing)
             texts = {"text/html": shown.head(_MOST_ROWS).to_html(index=False, border=0, na_rep="–")}
             texts["text/plain"] = shown.head(_MOST_ROWS).to_string(index=False, na_rep="–")
-            display(texts, raw=True)
+            _display(texts)
             if len(shown) > _MOST_ROWS:
                 show(f"({len(shown) - _MOST_ROWS} more rows)")
+
+
+def _display(texts: Mapping[str, str | bytes]) -> None:
+    display(texts, raw=True)  # type: ignore[no-untyped-call]
 
 
 def readable(table: pd.DataFrame) -> pd.DataFrame:
