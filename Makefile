@@ -34,7 +34,7 @@ java: ## check that Java 17 or newer is there (Spark and TLC need it)
 run: java $(READY) ## one Kafka test on the embedded bench, its verdict, then the Spark summary of that run
 	@scripts/run
 
-PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadgroup
+PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder
 test: java lint types contracts quick ## what to run after a change (5 min): lint, types, contracts, quick tests
 
 check: test thorough ## all that CI runs (15 min): `make test`, then `make thorough`

@@ -4,11 +4,12 @@
 """
 
 import os
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling
 
 from simulation.garbage import collected_quietly
 from tests.stores import STORES
@@ -18,23 +19,43 @@ settings.register_profile("dev", deadline=None)
 settings.register_profile("nightly", deadline=None, max_examples=5_000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
-TESTS = Path(__file__).parent
 FOLDER_MARKS = ("process", "simulation")  # a folder of this name holds tests of this mark
-# Tests of such a mark run one after the other where pytest-xdist runs several at once: they share one
-# Spark session or one browser, or start processes that measure time.
-GROUPS = ("spark", "browser", "process")
+# pytest-xdist runs all tests of such a folder in one process, and begins with them: the first share one
+# Spark session, and the others start processes that measure time.
+TOGETHER = ("analysis", "process")
+APART = ("test_many_seeds", "test_it_is_found")  # cases of seconds each, which share nothing
+
+
+def folder_of(nodeid: str) -> str:
+    """The folder within `tests` of a test, given its name or file from the root of the project."""
+    return nodeid.partition("tests/")[2].partition("/")[0]
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
-    """Mark tests by their folder, and put those that cannot share a machine into one group."""
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests by their folder, and begin with those that take longest together."""
     for item in items:
-        folder = item.path.relative_to(TESTS).parts[0]
+        folder = folder_of(item.nodeid)
         if folder in FOLDER_MARKS:
             item.add_marker(folder)
-        group = next((name for name in GROUPS if item.get_closest_marker(name)), None)
-        if group:
-            item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=lambda item: folder_of(item.nodeid) not in TOGETHER)
+
+
+class ByFolder(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist has no types
+    """A process gets the tests of a file, of a folder in `TOGETHER`, or one case of a test in `APART`."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        folder = folder_of(nodeid)
+        file, _, test = nodeid.partition("::")
+        if test.startswith(APART):
+            return nodeid
+        return folder if folder in TOGETHER else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    """Where pytest-xdist runs tests side by side, it goes by folder."""
+    return ByFolder(config, log)
 
 
 @pytest.fixture
