@@ -12,7 +12,7 @@ from typing import Any
 
 from bench.net import Network, Traffic
 from bench.options import TestOptions
-from bench.run import Outcome
+from bench.run import RunResult
 from runs.faults import Injection, injections
 from runs.history import NEMESIS, Op
 from runs.keyword import Keyword, keywords
@@ -24,7 +24,7 @@ Result = dict[Keyword, Any]
 NEVER_OK = frozenset(("crash", "debug-topic-partitions"))
 
 
-def judge(outcome: Outcome, options: TestOptions, workload: Workload) -> Result:
+def judge(outcome: RunResult, options: TestOptions, workload: Workload) -> Result:
     """Check the history; return the results."""
     results = check_all(outcome.history, options.as_dict(), outcome.network, workload.check)
     if faults := injections(outcome.history):

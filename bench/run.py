@@ -57,7 +57,7 @@ class Watcher(Protocol):
 
 
 @dataclass(slots=True)
-class Outcome:
+class RunResult:
     """The result of a run. `failure` says why it ended early, if it did."""
 
     history: list[Op]
@@ -71,7 +71,7 @@ def random_streams(seed: str) -> Callable[[str], Random]:
     return lambda name: Random(f"{seed}/{name}")
 
 
-class Run:
+class BenchRun:
     """Everything of one run, wired together."""
 
     def __init__(
@@ -117,7 +117,7 @@ class Run:
         active = self.nemesis.active()
         return f"under {', '.join(active)}" if active else ""
 
-    def execute(self) -> Outcome:
+    def execute(self) -> RunResult:
         """Do it all. A failure is in the outcome, not raised; no node is left behind."""
         try:
             # The history grows by objects that live on, and nothing in the bench makes garbage in
@@ -132,7 +132,7 @@ class Run:
             self._watcher.phase("stopping the nodes")
             self._hosts.stop()
             self._close_files()
-        return Outcome(self.recorder.ops, self.network, self.failure, self.recorder.origin_ns)
+        return RunResult(self.recorder.ops, self.network, self.failure, self.recorder.origin_ns)
 
     def _perform(self) -> None:
         self._start_nodes()

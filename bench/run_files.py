@@ -13,7 +13,7 @@ from rich.console import Console
 
 from bench.checkers import Result
 from bench.options import TestOptions
-from bench.run import Outcome
+from bench.run import RunResult
 from runs import edn
 from runs.files import HISTORY_EDN, JOURNAL, RESULTS_EDN, RESULTS_JSON
 from runs.history import Op, edn_line
@@ -41,7 +41,7 @@ def _version(name: str) -> str | None:
         return None
 
 
-def write_results(run_dir: Path, outcome: Outcome, results: Result) -> None:
+def write_results(run_dir: Path, outcome: RunResult, results: Result) -> None:
     """Write history.edn, results.edn and results.json (`OSError` when the disk is full)."""
     write_json(run_dir / RESULTS_JSON, results)
     write_whole(run_dir / RESULTS_EDN, [edn.dumps(results, pretty=True), "\n"])

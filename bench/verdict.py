@@ -12,7 +12,7 @@ from rich.text import Text
 from bench.checkers import Result
 from bench.circumstances import with_circumstances
 from bench.failure import RunFailure
-from bench.run import Outcome
+from bench.run import RunResult
 from runs import edn
 from runs.history import Op
 from runs.keyword import Keyword
@@ -24,7 +24,7 @@ _NS = 1e9
 
 
 def print_verdict(
-    console: Console, run_dir: Path, results: Result, outcome: Outcome, workload: Workload
+    console: Console, run_dir: Path, results: Result, outcome: RunResult, workload: Workload
 ) -> None:
     """Print the verdict for a person, ending with one line that says it all and where the rest is."""
     judged = results[Keyword("workload")]

@@ -22,7 +22,7 @@ from bench.hosts import OnFailure, OnLine
 from bench.loop import RealLoop
 from bench.options import TestOptions, test_flags
 from bench.processes import ProcessHosts
-from bench.run import Outcome, Run
+from bench.run import BenchRun, RunResult
 from bench.system import allow_open_files, sigterm_as_interrupt
 from bench.watchers import CpuMeter, Progress
 from runs.files import HISTORY, JOURNAL, NODE_LOGS, OPTIONS
@@ -129,8 +129,8 @@ def _judge(
     *,
     run_dir: Path,
     test_json: dict[str, Any],
-    run: Run,
-    outcome: Outcome,
+    run: BenchRun,
+    outcome: RunResult,
 ) -> int:
     """Judge a finished run and print the verdict, even when the disk has no room for it."""
     unkept: RunFailure | None = None
@@ -161,7 +161,7 @@ def _judge(
 
 def _perform(
     chosen: TestOptions, run_dir: Path, progress: Progress
-) -> tuple[Run, Outcome, dict[str, float]]:
+) -> tuple[BenchRun, RunResult, dict[str, float]]:
     """Run the test. Returns the run, its result, and the CPU of each node in seconds."""
     loop = RealLoop()
     started: list[ProcessHosts] = []
@@ -180,7 +180,7 @@ def _perform(
         started.append(hosts)
         return hosts
 
-    run = Run(
+    run = BenchRun(
         chosen,
         lambda setting: workloads.build(chosen.workload, setting),
         loop,
@@ -199,7 +199,7 @@ def _perform(
 
 
 @contextmanager
-def _stop_on_signal(loop: RealLoop, run: Run) -> Iterator[None]:
+def _stop_on_signal(loop: RealLoop, run: BenchRun) -> Iterator[None]:
     """Ctrl-C and SIGTERM end the run in order: nodes are stopped, what there is is kept and
     judged.
     """

@@ -23,7 +23,7 @@ import workloads
 from bench.loop import RealLoop
 from bench.options import TestOptions
 from bench.processes import ProcessHosts
-from bench.run import Outcome, Run
+from bench.run import BenchRun, RunResult
 from performance import ROOT
 from runs.files import HISTORY, JOURNAL
 from runs.history import completions
@@ -42,10 +42,10 @@ class Unwatched:
         pass
 
 
-def run(options: TestOptions, folder: Path) -> tuple[Outcome, float]:
+def run(options: TestOptions, folder: Path) -> tuple[RunResult, float]:
     """One run; returns also the bench's CPU seconds."""
     loop = RealLoop()
-    whole = Run(
+    whole = BenchRun(
         options,
         lambda setting: workloads.build(options.workload, setting),
         loop,
@@ -70,7 +70,7 @@ def run(options: TestOptions, folder: Path) -> tuple[Outcome, float]:
     return outcome, cpu_s
 
 
-def latencies_ms(outcome: Outcome) -> list[float]:
+def latencies_ms(outcome: RunResult) -> list[float]:
     """The latency of every echo, in ascending order."""
     history = outcome.history
     pairs = ((history[start], history[end]) for start, end in completions(history).items())

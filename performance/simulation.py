@@ -15,8 +15,8 @@ from statistics import median
 import click
 
 from performance import ROOT, spread
+from runs.collection import collected_quietly
 from runs.faults import FAULTS
-from simulation.garbage import collected_quietly
 from simulation.scenario import Scenario
 from simulation.world import World
 

@@ -15,9 +15,9 @@ import click
 
 from bench.sweep.definition import Cell, read
 from performance import ROOT, spread
+from runs.collection import collected_quietly
 from runs.key_figures import latencies_ms
 from runs.operations import quantile
-from simulation.garbage import collected_quietly
 from simulation.scenario import OF_BENCH, Scenario
 from simulation.world import World
 from workloads.kafka import DEFAULT_KEY_COUNT

@@ -1,21 +1,25 @@
 """Runs a scenario and says what was wrong with it, by name."""
 
+import signal
+import threading
 import time
 import traceback
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any
 
 from bench.failure import RunFailure
 from leaderless.core.headlog.view import InvariantBroken
+from runs.collection import collected_quietly
 from runs.history import Op
-from simulation.garbage import collected_quietly
 from simulation.nodes import MakeNode, StrategyMaker
 from simulation.oracle import Violation
-from simulation.patience import Stuck, cpu_limited
 from simulation.scenario import Scenario
 from simulation.world import World
 
+CPU_S_MAX = 60.0  # of one run: no virtual clock ends a loop in which no time passes
 # What the checker says of a run too short for a single send, which a simulation may be.
 HARMLESS = frozenset(("empty-transaction-graph",))
 # What it says of every run that ended before its final polls.
@@ -55,24 +59,29 @@ class Report:
         return [failure.name for failure in self.failures]
 
 
+class Stuck(BaseException):
+    """A step does not end. Not an `Exception`, because the code that loops might catch it."""
+
+
 def simulate(
     scenario: Scenario,
     make: StrategyMaker | None = None,
     *,
     node: MakeNode | None = None,
+    cpu_s_max: float = CPU_S_MAX,
 ) -> Report:
     """Run a scenario and judge it; never raises for what a node does."""
     began_s = time.process_time()
     with collected_quietly():
-        return judged(World(scenario, make, node=node), began_s)
+        return judged(World(scenario, make, node=node), began_s, cpu_s_max)
 
 
-def judged(world: World, began_s: float | None = None) -> Report:
-    """Execute a world and judge it."""
+def judged(world: World, began_s: float | None = None, cpu_s_max: float = CPU_S_MAX) -> Report:
+    """Execute a world, for at most so many seconds of CPU, and judge it."""
     began_s = time.process_time() if began_s is None else began_s
     failures: list[Failure] = []
     try:
-        with cpu_limited():
+        with _cpu_limited(cpu_s_max):
             outcome = world.execute()
         failures += _aborted(outcome.failure)
     except Violation as violation:
@@ -116,3 +125,22 @@ def _anomalies(world: World, harmless: frozenset[str]) -> Iterator[Failure]:
     for finding in workload.explain(result, history):
         if finding.invalidating and finding.type not in harmless:
             yield Failure(finding.type, finding.sentence)
+
+
+@contextmanager
+def _cpu_limited(limit_s: float) -> Iterator[None]:
+    """Raise `Stuck` inside the block after so many seconds of CPU; in the main thread only."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        raise Stuck(f"no end after {limit_s:g} s of CPU")
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, limit_s)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)

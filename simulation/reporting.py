@@ -8,11 +8,11 @@ from rich.console import Console
 from bench import run_files
 from bench.checkers import judge
 from bench.failure import RunFailure
-from bench.run import Outcome
+from bench.run import RunResult
+from runs.collection import collected_quietly
 from runs.files import HISTORY, JOURNAL, OPTIONS
 from runs.store import utc_now
-from simulation.files import Ledger
-from simulation.garbage import collected_quietly
+from simulation.digest import DigestFile
 from simulation.judge import Report, judged, simulate
 from simulation.scenario import Scenario
 from simulation.shrink import Effort, smallest
@@ -29,15 +29,15 @@ def simulate_into(run_dir: Path, scenario: Scenario, console: Console) -> Report
     with collected_quietly():
         world = World(
             scenario,
-            history_file=Ledger((run_dir / HISTORY).open("wb")),
-            journal_file=Ledger((run_dir / JOURNAL).open("wb")),
+            history_file=DigestFile((run_dir / HISTORY).open("wb")),
+            journal_file=DigestFile((run_dir / JOURNAL).open("wb")),
         )
         report = judged(world)
     test["history_origin_ns"] = world.recorder.origin_ns
     run_files.write_json(run_dir / OPTIONS, test)
     broken = RunFailure("\n".join(f"{each.name}: {each.text}" for each in report.failures))
     failure = broken if report.failures else None
-    outcome = Outcome(report.history, world.network, failure, world.recorder.origin_ns)
+    outcome = RunResult(report.history, world.network, failure, world.recorder.origin_ns)
     run_files.write_results(run_dir, outcome, judge(outcome, options, world.workload))
     if report.history:
         run_files.draw(console, run_dir, report.history, test)

@@ -1,4 +1,4 @@
-"""The bench's own `Run` on a virtual clock, its nodes objects of this process.
+"""The bench's own run on a virtual clock, its nodes objects of this process.
 
 A run is the same every time, to the byte, and takes as long as its callbacks do.
 """
@@ -10,8 +10,8 @@ import workloads
 from bench.hosts import OnFailure, OnLine
 from bench.loop import VirtualLoop
 from bench.options import TestOptions
-from bench.run import Run
-from simulation.files import Ledger
+from bench.run import BenchRun
+from simulation.digest import DigestFile
 from simulation.hosts import NS, SimulatedHost, SimulatedHosts, Think
 from simulation.nodes import MakeNode
 from workloads.interface import Setting, Workload
@@ -29,10 +29,10 @@ class Silent:
         """Not shown."""
 
 
-class SimulatedRun(Run):
+class SimulatedRun(BenchRun):
     """A run of the bench; `make` gives its nodes.
 
-    `keep`: history and journal stay in memory (`Ledger.content`), unless they are given files.
+    `keep`: history and journal stay in memory (`DigestFile.content`), unless they are given files.
     """
 
     def __init__(
@@ -41,12 +41,12 @@ class SimulatedRun(Run):
         make: MakeNode,
         *,
         keep: bool = False,
-        history_file: Ledger | None = None,
-        journal_file: Ledger | None = None,
+        history_file: DigestFile | None = None,
+        journal_file: DigestFile | None = None,
     ) -> None:
         self.loop = VirtualLoop()
-        self.history_file = history_file or Ledger(keep=keep)
-        self.journal_file = journal_file or Ledger(keep=keep)
+        self.history_file = history_file or DigestFile(keep=keep)
+        self.journal_file = journal_file or DigestFile(keep=keep)
         self.hosts: dict[str, SimulatedHost] = {}
         self._make = make
         super().__init__(

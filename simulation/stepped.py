@@ -25,7 +25,7 @@ from bench.services import connect
 from leaderless.core.strategy import Options
 from runs.journal import Journal
 from simulation.convergence import PROBE, SETTLE_S, Epilogue
-from simulation.files import Ledger
+from simulation.digest import DigestFile
 from simulation.hosts import NS, SimulatedHost
 from simulation.nodes import LINEARIZABLE, MakeNode, NodeSession, StrategyMaker, new_session
 from simulation.oracle import Body, Oracle, require
@@ -172,7 +172,7 @@ class SteppedCluster:
         self._loop = SteppedLoop()
         self.watch = Watch(self.names, self._loop.now_ns, self._is_alive, oracle)
         self.store = Store(self.watch.changed)
-        self.network = Network(self._loop, Journal(Ledger()), lambda: 1, self.watch.message)
+        self.network = Network(self._loop, Journal(DigestFile()), lambda: 1, self.watch.message)
         connect(self.network, {STORE: self.store})
         for client in CLIENTS:
             self.network.add(client, partial(self._client_receives, client))

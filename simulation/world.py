@@ -17,7 +17,7 @@ from bench.services import default_services
 from bench.services.consistency import Consistency
 from leaderless.core.headlog.records import HEAD
 from simulation.convergence import PROBE, SETTLE_S, Epilogue
-from simulation.files import Ledger
+from simulation.digest import DigestFile
 from simulation.headlog import HeadLogOracle, oracle_for
 from simulation.hosts import NS, Think
 from simulation.nodes import MakeNode, NodeSession, StrategyMaker, new_session
@@ -50,8 +50,8 @@ class World(SimulatedRun):
         *,
         node: MakeNode | None = None,
         keep: bool = False,
-        history_file: Ledger | None = None,
-        journal_file: Ledger | None = None,
+        history_file: DigestFile | None = None,
+        journal_file: DigestFile | None = None,
     ) -> None:
         self.scenario = scenario
         self._strategy: str | StrategyMaker = make or scenario.strategy

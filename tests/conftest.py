@@ -12,7 +12,7 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
-from simulation.garbage import collected_quietly
+from runs.collection import collected_quietly
 from tests.stores import STORES
 
 settings.register_profile("ci", derandomize=True, deadline=None, database=None)
@@ -61,7 +61,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
 
 @pytest.fixture
 def garbage_collected() -> Iterator[None]:
-    """The nodes that die in a test are gone when it ends (see `simulation.garbage`)."""
+    """The nodes that die in a test are gone when it ends (see `runs.collection`)."""
     with collected_quietly():
         yield
 

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from bench.options import TestOptions
-from bench.run import Outcome
+from bench.run import RunResult
 from simulation.nodes import MakeNode, NodeSession, StrategyMaker, new_session
 from simulation.run import SimulatedRun
 
@@ -98,7 +98,7 @@ class VirtualRun(SimulatedRun):
         shared: dict[str, Any] = {}
         make = make or (lambda name, _start: node_class(name, shared))
         super().__init__(replace(OPTIONS, **options), make, keep=True)
-        self.outcome: Outcome = self.execute()
+        self.outcome: RunResult = self.execute()
         self.history = self.outcome.history
 
 

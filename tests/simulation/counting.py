@@ -4,7 +4,7 @@ from collections import Counter
 
 import orjson
 
-from simulation.garbage import collected_quietly
+from runs.collection import collected_quietly
 from simulation.judge import Report, judged
 from simulation.nodes import StrategyMaker
 from simulation.scenario import Scenario

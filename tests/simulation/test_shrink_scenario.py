@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from simulation.garbage import collected_quietly
+from runs.collection import collected_quietly
 from simulation.judge import Failure, Report, judged, simulate
 from simulation.reporting import report_smallest
 from simulation.scenario import Scenario

@@ -1,12 +1,12 @@
-"""Where a simulated run writes: a digest always, a file or memory when what is written is wanted."""
+"""A file that digests what is written to it, and copies it to another file or to memory on request."""
 
 import hashlib
 import io
 from typing import BinaryIO
 
 
-class Ledger(io.RawIOBase):
-    """A file that is written once; `digest` is of all that was written."""
+class DigestFile(io.RawIOBase):
+    """A file for writing only. `copy` gets the same bytes; `keep` holds them in memory."""
 
     def __init__(self, copy: BinaryIO | None = None, keep: bool = False) -> None:
         super().__init__()
@@ -15,7 +15,7 @@ class Ledger(io.RawIOBase):
         self._kept: list[bytes] | None = [] if keep else None
 
     def write(self, data: bytes) -> int:  # type: ignore[override]  # only bytes are written here
-        """Take some more."""
+        """Write bytes; returns how many."""
         self._hash.update(data)
         if self._copy:
             self._copy.write(data)
@@ -30,10 +30,10 @@ class Ledger(io.RawIOBase):
         super().close()
 
     def digest(self) -> bytes:
-        """Of everything so far."""
+        """The digest of everything so far."""
         return self._hash.digest()
 
     @property
     def content(self) -> bytes:
-        """Everything that was written, if it was to be kept."""
+        """Everything so far, with `keep`; otherwise nothing."""
         return b"".join(self._kept or ())
