@@ -12,7 +12,6 @@ import pytest
 from commands.main import COMMANDS
 
 ROOT = Path(__file__).parents[2]
-UNREAD = {"docs/spark-checker.md"}
 COLUMNS = 100  # of a line of code
 LINE = 120  # of a line of prose
 LINES = 200
@@ -72,15 +71,14 @@ def test_links_lead_somewhere(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_lines_fit_a_terminal(page):
-    if name(page) not in UNREAD:
-        wide = [line for line in code_lines(page) if len(line) > COLUMNS]
-        assert not wide, "code lines beyond 100 columns"
-        prose = [
-            line
-            for line in page.read_text().splitlines()
-            if len(line) > LINE and not line.startswith("|") and not LINK.search(line)
-        ]
-        assert not prose, "lines beyond 120 columns"
+    wide = [line for line in code_lines(page) if len(line) > COLUMNS]
+    assert not wide, "code lines beyond 100 columns"
+    prose = [
+        line
+        for line in page.read_text().splitlines()
+        if len(line) > LINE and not line.startswith("|") and not LINK.search(line)
+    ]
+    assert not prose, "lines beyond 120 columns"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
