@@ -36,20 +36,17 @@ class Graph:
 
     def of(self, kinds: Iterable[str]) -> "Digraph":
         """The graph with the edges of these kinds only."""
-        chosen = [edge for kind in kinds for edge in self.edges.get(kind, ())]
-        graph: rx.PyDiGraph[int, float] = rx.PyDiGraph()
-        last = max((max(edge) for edge in chosen), default=-1)
-        graph.add_nodes_from(range(last + 1))
-        # A cycle is as long as the number of its transactions: an edge to a moment costs nothing.
-        graph.add_edges_from([(a, b, float(b < self.transactions)) for a, b in chosen])
+        graph: rx.PyDiGraph[None, None] = rx.PyDiGraph()
+        for kind in kinds:
+            graph.extend_from_edge_list(self.edges[kind])
         return Digraph(graph, self.transactions)
 
 
 @dataclass(frozen=True)
 class Digraph:
-    """A graph of transactions and moments, whose edges cost 1 where they lead to a transaction."""
+    """A graph of transactions and moments."""
 
-    graph: "rx.PyDiGraph[int, float]"
+    graph: "rx.PyDiGraph[None, None]"
     transactions: int
 
     def components(self) -> list[list[int]]:
@@ -66,13 +63,22 @@ class Digraph:
 
         It is the shortest cycle through any of the component's first transactions.
         """
-        inside = self.graph.subgraph(component)
-        starts = range(min(_STARTS, len(self.transactions_in(component))))
-        cycles = ([inside[each] for each in _shortest_cycle(inside, start)] for start in starts)
+        members = set(component)
+        # A cycle is as long as the number of its transactions: an edge to a moment costs nothing.
+        costs = [
+            (vertex, after, float(after < self.transactions))
+            for vertex in component
+            for after in self.graph.successor_indices(vertex)
+            if after in members
+        ]
+        inside: rx.PyDiGraph[None, float] = rx.PyDiGraph()
+        inside.extend_from_weighted_edge_list(costs)
+        starts = self.transactions_in(component)[:_STARTS]
+        cycles = (_shortest_cycle(inside, start) for start in starts)
         return min(map(self.transactions_in, cycles), key=len)
 
 
-def _shortest_cycle(graph: "rx.PyDiGraph[int, float]", start: int) -> list[int]:
+def _shortest_cycle(graph: "rx.PyDiGraph[None, float]", start: int) -> list[int]:
     """A cheapest path from `start` back to it, both ends included; `start` is on a cycle.
 
     The library's own paths would need memory quadratic in their length, so this walks back along its
