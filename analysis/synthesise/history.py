@@ -1,10 +1,8 @@
 """The tables of a synthetic history: sends, polls and assignments, as the lake's operations."""
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
@@ -12,12 +10,11 @@ from pyspark.sql import functions as F
 from analysis.errors import AnalysisError
 from analysis.schemas.tables import OPERATIONS
 from analysis.synthesise.layout import DRAIN_PAIRS, PLACE_NS, READERS, Layout
-from analysis.synthesise.planting import ANOMALIES, LEAST_MESSAGES
-from analysis.synthesise.victims import Send, Victim
+from analysis.synthesise.planting import ANOMALIES, LEAST_MESSAGES, KeyHistory, Send, compact
 
 RUN_ID = "synthetic"
 _FAILED, _SEEN, _UNSEEN = 0, 1, 2  # of a hundred sends: the fate of those that are not acknowledged
-_TOLD = "operation long, f string, outcome string, invoked string, completed string"
+_CONTENT = "operation long, f string, outcome string, invoked string, completed string"
 
 
 @dataclass(frozen=True)
@@ -38,13 +35,23 @@ def synthesise(spark: SparkSession, layout: Layout, anomalies: Mapping[str, int]
     if unknown:
         raise AnalysisError(f"no anomaly {unknown[0]}; there are {', '.join(ANOMALIES)}")
     sends = _sends(spark, layout)
-    victims = dict(_victims(sends, layout, anomalies)) if any(anomalies.values()) else {}
-    planted = [{"type": each, "key": victim.key} for victim, each in victims.values()]
-    log = _log(sends.filter(~F.col("key").isin(list(victims))), layout)
-    rewritten = spark.createDataFrame(list(_told(victims)), _TOLD)
-    readings = _readings(log, layout).union(_victims_readings(spark, victims, layout))
-    parts = (_sent(log), rewritten, _polls(spark, readings, layout), _assigns(spark, layout))
-    return Synthetic(_as_operations(reduce(DataFrame.unionByName, parts), layout), planted)
+    planted = list(_broken_keys(sends, layout, anomalies))
+    broken = {key: history for key, _, history in planted}
+    rewritten = [
+        (operation, *content)
+        for history in broken.values()
+        for operation, content in history.contents.items()
+    ]
+    log = _log(sends.filter(~F.col("key").isin(list(broken))), layout)
+    readings = _readings(log, layout).union(_broken_readings(spark, broken, layout))
+    parts = (
+        _sent(log),
+        spark.createDataFrame(rewritten, _CONTENT),
+        _polls(spark, readings, layout),
+        _assigns(spark, layout),
+    )
+    operations = _as_operations(reduce(DataFrame.unionByName, parts), layout)
+    return Synthetic(operations, [{"type": name, "key": str(key)} for key, name, _ in planted])
 
 
 def _sends(spark: SparkSession, layout: Layout) -> DataFrame:
@@ -122,16 +129,16 @@ def _readings(log: DataFrame, layout: Layout) -> DataFrame:
 
 
 def _polls(spark: SparkSession, readings: DataFrame, layout: Layout) -> DataFrame:
-    """All polls, also those that return nothing, and those that workers make in place of sends."""
+    """All polls, with those that return nothing, and those that workers make in place of sends."""
     polls = _slots(spark, layout, polls=True)
     spare = _slots(spark, layout, polls=False).filter(_is_drain(layout))
-    told = F.concat(F.lit('"'), "key", F.lit('":'), "pairs")
-    in_order = F.array_sort(F.collect_list(F.struct("place", told.alias("told"))))
+    entry = F.concat(F.lit('"'), "key", F.lit('":'), "pairs")
+    in_order = F.array_sort(F.collect_list(F.struct("place", entry.alias("entry"))))
     answers = readings.groupBy("operation").agg(
-        F.array_join(F.transform(in_order, lambda each: each["told"]), ",").alias("told")
+        F.array_join(F.transform(in_order, lambda each: each["entry"]), ",").alias("entries")
     )
     all_polls = polls.union(spare).select("operation").join(answers, "operation", "left")
-    answer = F.concat(F.lit('[["poll",{'), F.coalesce("told", F.lit("")), F.lit("}]]"))
+    answer = F.concat(F.lit('[["poll",{'), F.coalesce("entries", F.lit("")), F.lit("}]]"))
     return all_polls.select(
         "operation",
         F.lit("poll").alias("f"),
@@ -164,7 +171,7 @@ def _assigns(spark: SparkSession, layout: Layout) -> DataFrame:
     )
 
 
-def _as_operations(told: DataFrame, layout: Layout) -> DataFrame:
+def _as_operations(contents: DataFrame, layout: Layout) -> DataFrame:
     invoked, completed = (
         place(F.col("operation")) for place in (layout.invoked_at, layout.completed_at)
     )
@@ -184,20 +191,21 @@ def _as_operations(told: DataFrame, layout: Layout) -> DataFrame:
         columns.get(field.name, F.lit(None)).cast(field.dataType).alias(field.name)
         for field in OPERATIONS
     ]
-    return told.select(F.lit(RUN_ID).alias("run_id"), *fields)
+    return contents.select(F.lit(RUN_ID).alias("run_id"), *fields)
 
 
-def _victims(
+def _broken_keys(
     sends: DataFrame, layout: Layout, anomalies: Mapping[str, int]
-) -> Iterator[tuple[int, tuple[Victim, str]]]:
+) -> Iterator[tuple[int, str, KeyHistory]]:
+    """A key for each anomaly, its type, and the key's history with the anomaly planted in it."""
     wanted = [name for name in ANOMALIES for _ in range(anomalies.get(name, 0))]
-    candidates = _candidates(sends, layout, 4 * len(wanted) + 8)
+    candidates = _candidates(sends, layout, 4 * len(wanted) + 8) if wanted else {}
     for name in wanted:
-        for key, slots in list(candidates.items()):
-            victim = Victim(str(key), slots)
-            if ANOMALIES[name](victim) is not False and victim.pairs[-1] < layout.pairs:
+        for key, its_sends in list(candidates.items()):
+            history = KeyHistory(str(key), its_sends)
+            if ANOMALIES[name](history) is not False and history.pairs[-1] < layout.pairs:
                 del candidates[key]
-                yield key, (victim, name)
+                yield key, name, history
                 break
         else:
             raise AnalysisError(
@@ -207,38 +215,33 @@ def _victims(
 
 
 def _candidates(sends: DataFrame, layout: Layout, count: int) -> dict[int, list[Send]]:
-    """The sends of some keys that have enough of them, chosen by lot."""
+    """The sends of some keys that have enough of them, drawn by lot."""
     enough = sends.groupBy("key").count().filter(F.col("count") >= LEAST_MESSAGES)
     chosen = enough.orderBy(layout.lot(1 << 62, "victim", F.col("key"))).limit(count).select("key")
     rows = sends.join(F.broadcast(chosen), "key").orderBy("operation").collect()
-    in_order = [row.key for row in chosen.collect()]
-    found: dict[int, list[Send]] = {key: [] for key in in_order}
+    found: dict[int, list[Send]] = {row.key: [] for row in chosen.collect()}
     for row in rows:
         found[row.key].append(Send(row.operation, row.worker, row.pair))
     return found
 
 
-def _told(victims: Mapping[int, tuple[Victim, str]]) -> Iterator[tuple[Any, ...]]:
-    for victim, _ in victims.values():
-        for operation, told in victim.told.items():
-            yield operation, told.f, told.outcome, told.invoked, told.completed
-
-
-def _victims_readings(
-    spark: SparkSession, victims: Mapping[int, tuple[Victim, str]], layout: Layout
+def _broken_readings(
+    spark: SparkSession, broken: Mapping[int, KeyHistory], layout: Layout
 ) -> DataFrame:
+    """What each poll returns of the broken keys, as `_readings` has it of the others."""
     rows = [
-        (key, reader, pair, json.dumps(run, separators=(",", ":")))
-        for key, (victim, _) in victims.items()
-        for reader, runs in enumerate(victim.runs)
-        for pair, run in zip(victim.pairs, runs, strict=True)
+        (key, reader, pair, compact(run))
+        for key, history in broken.items()
+        for reader, runs in enumerate(history.runs)
+        for pair, run in zip(history.pairs, runs, strict=True)
         if run
     ]
     runs = spark.createDataFrame(rows, "key long, reader int, pair long, pairs string")
-    readers = [layout.reader(number, F.col("key")) for number in range(READERS)]
-    worker = F.when(F.col("reader") == 0, readers[0]).otherwise(readers[1])
-    operation = layout.operation(F.col("pair"), worker, polls=True)
-    place = F.col("key").alias("place")
+    readers = F.array(*(layout.reader(number, F.col("key")) for number in range(READERS)))
+    operation = layout.operation(F.col("pair"), F.get(readers, F.col("reader")), polls=True)
     return runs.select(
-        operation.alias("operation"), F.col("key").cast("string").alias("key"), place, "pairs"
+        operation.alias("operation"),
+        F.col("key").cast("string").alias("key"),
+        F.col("key").alias("place"),
+        "pairs",
     )

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from analysis.errors import AnalysisError
 from analysis.synthesise import ANOMALIES, Layout, Synthetic, synthesise, write
-from analysis.synthesise.victims import Send, Victim
+from analysis.synthesise.planting import KeyHistory, Send
 from runs.history import completions, read_history
 from tests.analysis.conftest import SYNTHETIC_LAYOUT as LAYOUT
 from workloads.kafka.checker import check
@@ -81,8 +81,8 @@ def test_sizes_that_make_no_sense_are_refused() -> None:
 
 
 @pytest.mark.parametrize("anomaly", ANOMALIES)
-def test_every_anomaly_changes_its_victim(anomaly: str) -> None:
+def test_every_anomaly_changes_its_key(anomaly: str) -> None:
     sends = [Send(number, number % 3, number) for number in range(64)]
-    before, after = Victim("k", sends), Victim("k", sends)
+    before, after = KeyHistory("k", sends), KeyHistory("k", sends)
     assert ANOMALIES[anomaly](after) is not False
-    assert (before.runs, before.told) != (after.runs, after.told)
+    assert (before.runs, before.contents) != (after.runs, after.contents)
