@@ -4,18 +4,16 @@ Time runs down. Each sending and each receiving has a row of its own, so that or
 close events lie; the margin tells how long after the first event each was sent.
 """
 
-import gzip
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from plots.style import render
+from runs.messages import SERVICES, is_client, link_of
 
 Event = Mapping[str, Any]  # a line of the network journal
 
-SERVICES = {"lin-kv", "seq-kv", "lww-kv", "lin-tso"}
 _FIRST_MESSAGES = 100
 _PATIENCE_EVENTS = 100_000  # how far to look for the arrival of the first messages
 _SEND_ROW, _RECEIVE_ROW = 22, 12
@@ -40,20 +38,6 @@ class _Arrow:
     time_ns: int
     start_y: int
     end_y: int | None = None
-
-
-def read_journal(run_dir: Path) -> Iterator[Event]:
-    """The events of a run's journal, plain or gzipped, one by one.
-
-    Raises `FileNotFoundError` when the run left none.
-    """
-    packed = run_dir / "net-journal.jsonl.gz"
-    if packed.exists():
-        with gzip.open(packed, "rb") as file:
-            yield from map(json.loads, file)
-    else:
-        with (run_dir / "net-journal.jsonl").open("rb") as file:
-            yield from map(json.loads, file)
 
 
 def first_messages(events: Iterable[Event], limit: int = _FIRST_MESSAGES) -> list[Event]:
@@ -165,13 +149,7 @@ def _positions(columns: Sequence[str]) -> tuple[dict[str, int], int]:
 def _kind(name: str) -> str:
     if name in SERVICES:
         return "service"
-    return "client" if name[:1] == "c" and name[1:].isdigit() else "node"
-
-
-def _link(message: Mapping[str, Any]) -> str:
-    """What a message's colour says: who talks to whom."""
-    kinds = {_kind(message["src"]), _kind(message["dest"])}
-    return next((_LINK_OF[kind] for kind in ("client", "service") if kind in kinds), "node-node")
+    return "client" if is_client(name) else "node"
 
 
 def _drawn(
@@ -184,7 +162,7 @@ def _drawn(
     side = 1 if end_x >= start_x else -1
     return {
         "id": message["id"],
-        "link": "lost" if lost else _link(message),
+        "link": "lost" if lost else link_of(message["src"], message["dest"]),
         "highlight": message["id"] == highlight,
         "x1": start_x,
         "y1": arrow.start_y,

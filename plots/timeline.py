@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from plots import style
-from plots.spans import Span, spans
 from runs.faults import injections
 from runs.history import NEMESIS, Op
+from runs.operations import Operation, operations
 
 FIRST_OPERATIONS = 1000
 _TICK_ROWS = 25
@@ -40,7 +40,7 @@ def timeline_html(
     return style.render(
         "timeline.html.j2",
         name=name,
-        bars=[_bar(span, rows, columns, len(shown)) for span in spans(shown)],
+        bars=[_bar(each, rows, columns, len(shown)) for each in operations(shown)],
         processes=_headings(columns),
         column_count=max(columns.values(), default=-1) + 1,
         faults=list(_bands(shown)),
@@ -94,23 +94,28 @@ def _headings(columns: Mapping[Any, int]) -> list[str]:
 
 
 def _bar(
-    span: Span, rows: Mapping[int, int], columns: Mapping[Any, int], end: int
+    operation: Operation, rows: Mapping[int, int], columns: Mapping[Any, int], end: int
 ) -> dict[str, Any]:
-    first = rows[id(span.invoked)]
-    last = rows[id(span.completed)] if span.completed else end - 1
+    first = rows[id(operation.invoked)]
+    last = rows[id(operation.completed)] if operation.completed else end - 1
     return {
-        "type": span.type,
+        "type": _type(operation),
         "row": first,
         "rows": max(last - first, 1),
-        "column": columns[span.invoked.process],
-        "label": _label(span),
-        "text": _text(span),
+        "column": columns[operation.invoked.process],
+        "label": _label(operation),
+        "text": _text(operation),
     }
 
 
-def _label(span: Span) -> str:
+def _type(operation: Operation) -> str:
+    """ok, fail or info; nobody knows what became of an operation that never completed."""
+    return operation.outcome if operation.completed else "info"
+
+
+def _label(operation: Operation) -> str:
     """The function and its value; a single micro-operation need not repeat its name."""
-    f, value = span.invoked.f, span.last.value
+    f, value = operation.invoked.f, operation.last.value
     match value:
         case [[name, *arguments]] if name == f:
             value = " ".join(map(_compact, arguments))
@@ -119,15 +124,18 @@ def _label(span: Span) -> str:
     return _shorten(f"{f} {value}")
 
 
-def _text(span: Span) -> str:
+def _text(operation: Operation) -> str:
     """Everything about the operation, for the tooltip and for screen readers."""
-    invoked = span.invoked
-    parts = [f"process {invoked.process}: {invoked.f}, {span.type}", f"index {invoked.index}"]
+    invoked = operation.invoked
+    parts = [
+        f"process {invoked.process}: {invoked.f}, {_type(operation)}",
+        f"index {invoked.index}",
+    ]
     parts.append(f"invoked at {invoked.time / 1e9:.6f} s: {_compact(invoked.value)}")
-    if span.completed:
-        latency_ms = (span.completed.time - invoked.time) / 1e6
-        parts.append(f"completed after {latency_ms:.3f} ms: {_compact(span.completed.value)}")
-        parts += [f"{key}: {_compact(value)}" for key, value in span.completed.extra.items()]
+    if operation.completed:
+        latency_ms = (operation.completed.time - invoked.time) / 1e6
+        parts.append(f"completed after {latency_ms:.3f} ms: {_compact(operation.completed.value)}")
+        parts += [f"{key}: {_compact(value)}" for key, value in operation.completed.extra.items()]
     else:
         parts.append("not completed")
     return "\n".join(parts)

@@ -6,12 +6,12 @@ import re
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
-from plots import draw_all
+from plots.files import draw_all
 from plots.lamport import first_messages, lamport_svg
-from plots.spans import spans
 from plots.timeline import timeline_html
 from runs.faults import Injection, injections
 from runs.history import NEMESIS, Op
+from runs.operations import operations
 
 SVG = "{http://www.w3.org/2000/svg}"
 SECOND = 1_000_000_000
@@ -58,9 +58,9 @@ JOURNAL = [
 ]
 
 
-def test_spans_pair_invocations_with_completions():
-    kinds = [(span.invoked.index, span.type) for span in spans(RUN)]
-    assert kinds == [(1, "ok"), (2, "fail"), (6, "info"), (8, "info")]
+def test_operations_pair_invocations_with_completions():
+    kinds = [(each.invoked.index, each.outcome) for each in operations(RUN)]
+    assert kinds == [(1, "ok"), (2, "fail"), (6, "info"), (8, "open")]
 
 
 def test_faults_are_intervals_by_kind_and_open_ones_last_to_the_end():
