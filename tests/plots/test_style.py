@@ -8,6 +8,8 @@ import pytest
 from performance.configurations import SLOPES
 from plots import style
 from runs.faults import FAULTS
+from runs.messages import LINKS
+from runs.operations import SHARES
 from scripts import pictures
 
 ROOT = Path(__file__).parents[2]
@@ -73,6 +75,12 @@ def test_every_picture_of_the_documents_is_made_by_a_program() -> None:
 def test_every_fault_has_a_colour_of_its_own() -> None:
     assert set(style.FAULTS) == set(FAULTS)
     assert len({*style.FAULTS.values(), style.fault_colour("of-jepsen")}) == len(FAULTS) + 1
+
+
+def test_links_and_quantiles_of_runs_have_colours() -> None:
+    assert set(style.LINKS) == set(LINKS)
+    assert [*style.QUANTILES] == [*SHARES, "max"]
+    assert set(style.ARROW_MEANINGS) == set(style.ARROWS)
 
 
 @pytest.mark.parametrize("table", TABLES)
