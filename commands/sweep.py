@@ -13,11 +13,11 @@ import workloads
 from bench import engine
 from bench.failure import RunFailure, unwritable
 from bench.options import EMBEDDED, JEPSEN
-from bench.sweep import axes, definition, machine, session, table, work
+from bench.sweep import axes, definition, session, table, work
 from bench.sweep.axes import Value
 from bench.sweep.definition import Sweep
-from bench.sweep.index import Index
-from bench.sweep.runner import Job
+from bench.sweep.folder import Index, write_machine
+from bench.sweep.work import Job
 from bench.system import sigterm_as_interrupt
 from bench.verdict import print_failure
 from commands.test import check_workload
@@ -119,7 +119,7 @@ def _run(
     stopped: RunFailure | None = None
     try:
         with index.locked(), sigterm_as_interrupt():
-            machine.note(index.folder)
+            write_machine(index.folder)
             session.run_all(planned, index, console, again=again, discard=discard)
     except RunFailure as failure:
         stopped = failure

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from bench.sweep import machine
+from bench.sweep.folder import MACHINE_FILE
 from runs import sweeps
 
 
@@ -123,7 +123,7 @@ def markdown_table(titles: Sequence[str], lines: Iterable[Sequence[str]]) -> str
 
 def provenance(folder: Path) -> str:
     """How the figures were made: the command, the code, the machine and its load, as Markdown."""
-    made = json.loads((folder / machine.FILE_NAME).read_text())
+    made = json.loads((folder / MACHINE_FILE).read_text())
     command = textwrap.wrap(made["command"], 88, break_long_words=False, break_on_hyphens=False)
     text = (
         f"On {made['started'][:10]}, commit {made['commit']}; {made['cores']} cores of {made['cpu']},"

@@ -1,25 +1,22 @@
 """One run of a sweep: `./maelstrom test` as a process of its own, watched until its end.
 
-The run gets a folder `<cell>.<repetition>/` in the sweep's own. There it makes its store, the
-embedded bench under the workload's name and the real tool (which stores where it is started)
-under `store/`; what it printed is in `output.log` beside.
+The run has a folder `<cell>.<repetition>/` in the sweep's own. It makes its store there: the embedded bench
+under the workload's name, the real tool (which stores where it is started) under `store/`. Its output is in
+`output.log` beside.
 """
 
 import contextlib
-import hashlib
 import os
-import re
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from bench.failure import unwritable
-from bench.options import EMBEDDED, JEPSEN
+from bench.options import EMBEDDED
 from bench.sweep import axes
-from bench.sweep.definition import Cell
+from bench.sweep.work import Job
 from bench.system import die_with_parent
 from runs import key_figures
 from runs.store import utc_now
@@ -29,43 +26,7 @@ MAELSTROM = Path(__file__).parents[2] / "maelstrom"
 OUTPUT = "output.log"
 _TICK_S = 0.25
 _STOP_GRACE_S = 10.0
-# After so many seconds beyond its own a run is given up; the real tool plots for minutes.
-_JUDGING_LIMIT_S = {EMBEDDED: 120.0, JEPSEN: 900.0}
-_NAME_LIMIT = 120
 Tick = Callable[[float], None]
-
-
-@dataclass(frozen=True)
-class Job:
-    """A run to make: a cell of a sweep, with its repetition (from 1) and its engine."""
-
-    sweep: str
-    cell: Cell
-    repetition: int
-    engine: str
-
-    @property
-    def key(self) -> tuple[str, int, str]:
-        """As `Row.key`."""
-        return self.cell.key, self.repetition, self.engine
-
-    @property
-    def duration_s(self) -> float:
-        """How long the run lasts for sure: its main phase and its recovery."""
-        return self.cell.options.time_limit_s + self.cell.options.recovery_time_s
-
-    @property
-    def limit_s(self) -> float:
-        """When it is given up."""
-        return 3 * self.duration_s + _JUDGING_LIMIT_S[self.engine]
-
-    def folder(self, parent: Path) -> Path:
-        """Where the run is kept; the name is made of the axes that differ between cells."""
-        name = re.sub(r"[^\w.,=+-]+", "_", self.cell.title)
-        if len(name) > _NAME_LIMIT:
-            digest = hashlib.sha256(self.cell.key.encode()).hexdigest()[:8]
-            name = f"{name[:_NAME_LIMIT]}-{digest}"
-        return parent / f"{name}.{self.repetition}"
 
 
 def command(job: Job, store: Path) -> list[str]:
@@ -79,7 +40,7 @@ def command(job: Job, store: Path) -> list[str]:
 
 
 def perform(job: Job, parent: Path, tick: Tick) -> Row:
-    """Make the run; `tick` is told the seconds since its start, a few times a second.
+    """Make the run; `tick` gets the seconds since its start, a few times a second.
 
     A run that crashes or hangs is a row like any other. `KeyboardInterrupt` stops it and is passed
     on; `RunFailure` when nothing can be written.
@@ -152,14 +113,14 @@ def _watch(line: Sequence[str], place: Path, output: int, limit_s: float, tick: 
                 return process.wait(_TICK_S)
         os.write(output, f"\nGiven up after {limit_s:.0f} s.\n".encode())
         return _stop(process)
-    except BaseException:  # Ctrl-C: the run, in a session of its own, has to be told
+    except BaseException:  # Ctrl-C does not reach the run, which has a session of its own
         _stop(process)
         raise
 
 
 def _stop(process: "subprocess.Popen[bytes]") -> int:
-    """SIGTERM, on which a bench stops its nodes and judges what it has; again, on which it leaves
-    that; in the end SIGKILL.
+    """End the run: at the first SIGTERM a bench stops its nodes and judges the history so far; at the second it
+    stops judging; SIGKILL comes last.
     """
     for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):

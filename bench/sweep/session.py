@@ -10,9 +10,9 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn
 
 from bench.sweep import table
-from bench.sweep.index import Index
-from bench.sweep.runner import Job, last_words, perform
-from bench.sweep.work import finished, missing, seconds_left
+from bench.sweep.folder import Index
+from bench.sweep.runner import last_words, perform
+from bench.sweep.work import Job, finished, missing, seconds_left
 from runs.sweeps import CRASHED, Row
 
 

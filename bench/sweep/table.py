@@ -10,7 +10,7 @@ from rich.table import Table
 
 from bench.sweep.axes import shown
 from bench.sweep.definition import Sweep
-from bench.sweep.runner import Job
+from bench.sweep.work import Job
 from runs.sweeps import Key, Row
 
 # Heading -> the figures below it, and their decimals.

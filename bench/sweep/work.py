@@ -1,19 +1,56 @@
-"""The runs that a sweep still has to make, their order, and their duration. Pure."""
+"""The runs of a sweep: their order, the ones that are still to be made, and their duration. Pure."""
 
+import hashlib
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby
+from pathlib import Path
 from statistics import fmean
 
 from bench.options import EMBEDDED, JEPSEN
 from bench.sweep.axes import CellAxes
 from bench.sweep.definition import Cell, Sweep
-from bench.sweep.runner import Job
 from runs.sweeps import Key, Row
 
-# Starting, final polls, judging and drawing, as long as nothing is known: corrected by what runs
-# of this sweep really take.
+# A guess of the time for starting, final polls, judging and drawing, until runs of this sweep have shown it.
 _OVERHEAD_S = {EMBEDDED: 4.0, JEPSEN: 60.0}
+# A run is stopped so many seconds after its own time; the real tool draws plots for minutes.
+_JUDGING_LIMIT_S = {EMBEDDED: 120.0, JEPSEN: 900.0}
+_NAME_LIMIT = 120
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run to make: a cell of a sweep, with its repetition (from 1) and its engine."""
+
+    sweep: str
+    cell: Cell
+    repetition: int
+    engine: str
+
+    @property
+    def key(self) -> tuple[str, int, str]:
+        """As `Row.key`."""
+        return self.cell.key, self.repetition, self.engine
+
+    @property
+    def duration_s(self) -> float:
+        """How long the run lasts for sure: its main phase and its recovery."""
+        return self.cell.options.time_limit_s + self.cell.options.recovery_time_s
+
+    @property
+    def limit_s(self) -> float:
+        """After how long it is stopped."""
+        return 3 * self.duration_s + _JUDGING_LIMIT_S[self.engine]
+
+    def folder(self, parent: Path) -> Path:
+        """The folder of the run; its name is made of the axes that differ between cells."""
+        name = re.sub(r"[^\w.,=+-]+", "_", self.cell.title)
+        if len(name) > _NAME_LIMIT:
+            digest = hashlib.sha256(self.cell.key.encode()).hexdigest()[:8]
+            name = f"{name[:_NAME_LIMIT]}-{digest}"
+        return parent / f"{name}.{self.repetition}"
 
 
 def jobs(sweep: Sweep, engine: str) -> list[Job]:

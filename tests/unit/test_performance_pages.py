@@ -6,8 +6,8 @@ from pathlib import Path
 import click
 import pytest
 
-from bench.sweep import definition, machine
-from bench.sweep.index import Index
+from bench.sweep import definition
+from bench.sweep.folder import MACHINE_FILE, Index, write_machine
 from performance import records, scaling
 from performance.configurations import CONFIGURATIONS, SLOPES, SUBJECT
 from performance.records import summarise
@@ -56,10 +56,10 @@ def test_records_come_from_the_index_also_of_what_crashed(tmp_path):
 
 
 def test_a_table_says_where_its_figures_come_from(tmp_path):
-    machine.note(tmp_path)
-    before = (tmp_path / machine.FILE_NAME).read_text()
-    machine.note(tmp_path)  # a sweep that goes on began when it began
-    assert (tmp_path / machine.FILE_NAME).read_text() == before
+    write_machine(tmp_path)
+    before = (tmp_path / MACHINE_FILE).read_text()
+    write_machine(tmp_path)  # a sweep that goes on began when it began
+    assert (tmp_path / MACHINE_FILE).read_text() == before
     assert records.provenance(tmp_path).startswith("    ./maelstrom ")
 
 
@@ -74,7 +74,7 @@ def test_a_long_command_is_shown_in_lines_that_can_be_copied(tmp_path):
         "python": "3.11",
         "load": 0.04,
     }
-    (tmp_path / machine.FILE_NAME).write_text(json.dumps(made))
+    (tmp_path / MACHINE_FILE).write_text(json.dumps(made))
     text = records.provenance(tmp_path)
     assert all(len(line) <= 100 for line in text.splitlines())
     command = [line for line in text.splitlines() if line.startswith("    ")]

@@ -1,17 +1,26 @@
-"""The index in the folder of a sweep, as the sweep that writes it sees it: see `runs.sweeps`."""
+"""The folder of a sweep: its index of finished runs (`runs.sweeps`), and the machine on which it began."""
 
 import fcntl
+import json
+import os
+import platform
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import click
 
 from bench.failure import unwritable
 from runs import sweeps
 from runs.files import SWEEP_INDEX
+from runs.store import utc_now
 from runs.sweeps import Key, Row
+
+MACHINE_FILE = "machine.json"
 
 
 class Index:
@@ -56,3 +65,47 @@ class Index:
                     " --name."
                 ) from None
             yield
+
+
+def write_machine(folder: Path) -> None:
+    """Write `machine.json` once; a sweep that goes on leaves it as it is."""
+    file = folder / MACHINE_FILE
+    if not file.exists():
+        file.write_text(json.dumps(describe_machine(), indent=2) + "\n")
+
+
+def describe_machine() -> dict[str, Any]:
+    """The command, the time, the machine and its load, the commit of the code."""
+    return {
+        "command": " ".join(["./maelstrom", *sys.argv[1:]]),
+        "started": utc_now().isoformat(timespec="seconds"),
+        "cpu": _cpu_model(),
+        "cores": os.cpu_count(),
+        "kernel": platform.release().split("-")[0],
+        "python": platform.python_version(),
+        "load": os.getloadavg()[0],
+        "commit": _commit(),
+    }
+
+
+def _cpu_model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    models = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.machine()
+
+
+def _commit() -> str:
+    try:
+        described = subprocess.run(
+            ["git", "describe", "--always", "--dirty"],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except OSError:  # no git
+        return "unknown"
+    return described.stdout.strip() or "unknown"

@@ -7,7 +7,7 @@ import click
 import pytest
 
 from bench.failure import RunFailure
-from bench.sweep.index import Index
+from bench.sweep.folder import Index
 from runs.sweeps import Row
 
 ROW = Row("night", {"nodes": 3}, 1, "embedded", "a/kafka/1", "valid", 0, 1.5, "2026-01-02T03:04:05")
