@@ -4,7 +4,7 @@
 
 Of messages it keeps who sent what to whom, in answer to what: not when, and of their bodies only the
 code of an error. Of runs it keeps their settings, but not the options as they were written, and of where
-they lay only the last folder: paths of the machine at hand are nobody else's business. All else is as it
+they lay only the last folder: paths of the machine stay private. All else is as it
 was in the lake.
 """
 

@@ -34,8 +34,8 @@ def line(src: str, body: Body) -> bytes:
 class Child:
     """A program under test and its traffic.
 
-    `store` is the name of the service that is played (a name that nobody has: none), `registers` its state.
-    `messages` counts lines in and out; `written` has all lines that were sent, until somebody clears it.
+    `store` is the name of the simulated service (an unused name: none), `registers` its state.
+    `messages` counts lines in and out; `written` has all lines that were sent, until it is cleared.
     """
 
     def __init__(

@@ -210,7 +210,7 @@ def filling(times: Table, strategies: Sequence[str]) -> Picture:
         axes.set_title(f"{name}, key {mine[0]['key']}")
     panels[0].set_ylabel("offset")
     dots = [dot_key(*look) for look in _SENT.values()]
-    legend(picture, [*dots, line_key("somebody has read so far", color=style.NEUTRAL)])
+    legend(picture, [*dots, line_key("highest offset that a client has read", color=style.NEUTRAL)])
     return picture
 
 

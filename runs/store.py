@@ -2,7 +2,7 @@
 
 A store is any folder with runs somewhere below it: our `results`, a sweep, a store of the real tool.
 
-We make `<workload>/<time>/`, and links `latest` to the newest run. A folder gets a name that nobody else
+We make `<workload>/<time>/`, and links `latest` to the newest run. A folder gets a name that no other bench
 has, and with the links it is made by one bench at a time, so that several benches can share a store:
 `latest` is the run that began last, whatever the clock of the day said.
 """

@@ -5,7 +5,7 @@
 
     index      the message's index in its log; null when that is unknown
     suspect    whether the key could show an anomaly of content (a superset; see below)
-    unseen     whether this is an acknowledged send of a message that nobody polled
+    unseen     whether this is an acknowledged send of a message that was never polled
     edge       of a poll: the writer, when it is another transaction that was completed
     backward   whether that edge leads back in phi: it might be on a cycle
     expired    when the row's offset was first known not to be the highest of its key (ns)

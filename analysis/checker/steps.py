@@ -124,9 +124,9 @@ def key_facts(stepped: DataFrame) -> DataFrame:
     """One row for each run and key, from which all verdicts follow.
 
     suspicious       its share must be looked at by the Python functions
-    unseen           the acknowledged messages that nobody polled; is_sent: any was acknowledged
+    unseen           the acknowledged messages that were never polled; is_sent: any was acknowledged
     first_polled_at  place of the first successful poll of the key, null if there is none
-    worst            the worst lag: lag (ns), minus_at, process, now; null if nobody polled
+    worst            the worst lag: lag (ns), minus_at, process, now; null without polls
     has_edge         some transaction polled what another sent
     backward         edges that lead back in phi, as (low, high): phi of the reader, of the writer
     resent           messages sent more than once, with the place of their last writer

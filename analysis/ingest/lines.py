@@ -231,7 +231,7 @@ def good(rows: DataFrame, bad: Observation | None = None) -> DataFrame:
 
     Args:
         rows: parsed lines.
-        bad: is told which files have rows that cannot be used (see `bad_files`).
+        bad: receives the files with rows that cannot be used (see `bad_files`).
     """
     # Observing is also a fence: without it Spark moves the filter below the parsing, and parses each
     # line again for every condition.

@@ -1,6 +1,6 @@
 """The order in which offsets were filled: whether messages appeared behind readers.
 
-An offset may be assigned late, but never *shown* late: who polled a message of a key reads on behind
+An offset may be assigned late, but never *shown* late: a reader that polled a message goes on behind
 it, and does not come back. docs/why-prefetch-fails.md tells the story.
 """
 

@@ -29,7 +29,7 @@ class Lease:
 
     `owner` is unique to this start of the node, so it can recognise its own lease after an unknown outcome.
     Every method may raise `StoreSilent`: then the lease may be held or not, and is found by `seek` like
-    anybody else's.
+    another worker's.
     """
 
     def __init__(self, clock: Clock, register: str, owner: str, lease_s: float) -> None:

@@ -16,7 +16,7 @@ effect: it, and whatever has to precede it. Five facts keep the number of config
 - of running calls that do the same, the one that returns first may as well be the first to take
   effect (exchange the two in any linearization), and any of them before a lost one;
 - lost calls that do the same are interchangeable, so only how many were used counts;
-- whoever used fewer lost calls, all else equal, can do everything the other can (dominance).
+- of two states that differ in lost calls used, the one with fewer allows all that the other does (dominance).
 
 The worst case stays exponential (the problem is NP-complete), so `search` gives up after a number
 of configurations that the caller names, which bounds time and memory alike, and says so.

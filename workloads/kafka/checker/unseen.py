@@ -14,7 +14,7 @@ def unseen(facts: Facts, final: Transaction | None) -> dict[Key, set[Message]]:
 
     The real checker subtracts the polled from the sent after each operation, and a key that was polled
     before any acknowledged send of it stands there with what was polled until the next operation. So if
-    the history ends with such a poll, these messages count as unseen (if anybody sent them at all).
+    the history ends with such a poll, these messages count as unseen (if they were sent at all).
     """
     sent: dict[Key, set[Message]] = {}
     for transaction in facts.transactions:
