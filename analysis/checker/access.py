@@ -1,6 +1,6 @@
 """Operations by process, then by key: what each operation says of each key, and where it stands.
 
-`placed` adds to each operation what the operations of its process tell:
+`placed` adds to each operation what follows from the operations of its process:
 
     phi          a place in the history. What is read from a writer, and what is invoked after an
                  acknowledgement, has a greater one, unless something impossible happened (see `cycles`)
@@ -99,10 +99,10 @@ def _columns(parts: DataFrame) -> DataFrame:
 
 
 def _is_doubtful() -> Column:
-    """Whether one key does not tell if a send of unknown outcome took effect: another key may show it."""
+    """Whether a poll of another key, too, may show that a send of unknown outcome took effect."""
     unanswered = (F.col("kind") == "send") & F.col("type").isin("info", "open")
-    tells_offset = F.exists("offsets", lambda offset: offset.isNotNull())
-    return unanswered & (F.col("many") | tells_offset)
+    states_offset = F.exists("offsets", lambda offset: offset.isNotNull())
+    return unanswered & (F.col("many") | states_offset)
 
 
 def _with_seen(rows: DataFrame) -> DataFrame:

@@ -1,14 +1,14 @@
 """Cycles of dependencies, among the few transactions that can be on one.
 
-Every transaction has a place `phi` in the history: a send where it was invoked, any other where it was
-completed. Realtime order leads forward in phi, and so does reading, as nobody reads what has yet to be sent.
-So every cycle has an edge that leads back, and lies, as its whole component does, between the two ends of
-such edges, where they overlap taken together: in a *stretch*. Histories of Maelstrom's workload that are
-valid have none. The transactions of all stretches go to the graph functions of the bench.
+Every transaction has a place `phi` in the history: that of its invocation for a send, and that of its
+completion for any other. Realtime order leads forward in phi. So does reading, because no transaction reads
+a message before its send begins. So every cycle has an edge that leads back. A *stretch* is the union of
+such edges that overlap, and every component lies within one. A valid history of Maelstrom's workload has
+no stretch. The transactions of all stretches go to the graph functions of the bench.
 
-A stretch can be as long as the history. Above `LIMIT` transactions only the ends of edges that lead back
-are judged, with all transactions that both send and poll: a shortest cycle between operations that do only
-one of these needs no others. Then `scc-size` counts those.
+A stretch can be as long as the history. If there are more than `LIMIT` transactions, only the ends of edges
+that lead back are judged, with all transactions that both send and poll. A shortest cycle between
+operations that do only one of these needs no others. Then `scc-size` counts only what is judged.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ Stretch = tuple[int, int, int]  # run, first and last place
 
 @dataclass(frozen=True)
 class Remainder(Facts):
-    """The transactions of all stretches of a run, and who last wrote the messages that were sent repeatedly."""
+    """The transactions of all stretches of a run, and the last writers of messages with several writers."""
 
     last_writers: Mapping[tuple[Key, Message], int] | None = None  # its place in `history`
 

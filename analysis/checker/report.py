@@ -1,4 +1,4 @@
-"""`python -m analysis check`: which histories, and what is said of them."""
+"""`python -m analysis check`: the histories to judge, and the lines that report on them."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence

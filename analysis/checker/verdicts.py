@@ -1,4 +1,4 @@
-"""All of it together: from a source to a verdict for each of its runs."""
+"""The whole job: from a source to a verdict for each of its runs."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -40,7 +40,7 @@ class RunFacts:
 
     Attributes:
         final: the last successful transaction: `at` and `at_ns`.
-        first_acknowledged, last_invoked: places that tell whether any transaction precedes another.
+        first_acknowledged, last_invoked: places that show whether any transaction precedes another.
         has_edge: whether some transaction polled what another sent.
         backward: how many such edges lead back in phi.
         worst: the worst lag that a poll had: `lag` (ns), `process`, `now` and `key`.

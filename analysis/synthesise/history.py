@@ -215,7 +215,7 @@ def _broken_keys(
 
 
 def _candidates(sends: DataFrame, layout: Layout, count: int) -> dict[int, list[Send]]:
-    """The sends of some keys that have enough of them, drawn by lot."""
+    """The sends of some keys that have enough of them, chosen by a hash."""
     enough = sends.groupBy("key").count().filter(F.col("count") >= LEAST_MESSAGES)
     chosen = enough.orderBy(layout.lot(1 << 62, "victim", F.col("key"))).limit(count).select("key")
     rows = sends.join(F.broadcast(chosen), "key").orderBy("operation").collect()

@@ -1,11 +1,11 @@
-"""Who does what when: all of it by arithmetic on the number of an operation.
+"""The worker, kind and time of each operation, by arithmetic on its number.
 
-Worker `w` of P performs operation `r * P + w` in round r. Rounds come in pairs: in each pair a worker polls
-once and sends once, in an order drawn by lot. What is sent in a pair is polled in the next or the one after
-by each of its key's readers. Pairs form eras: an era has keys of its own, and begins with every worker being
-assigned the keys it reads, of that era and the one before. In the last pairs there are no sends (`drain`).
+Worker `w` of P performs operation `r * P + w` in round r. Rounds come in pairs. In each pair a worker polls
+once and sends once, in random order. Each reader of a key polls what was sent in a pair in the next pair, or
+in the one after. Pairs form eras. An era has keys of its own. At its start every worker is assigned the keys
+that it reads, of this era and of the one before. In the last pairs there are no sends (`drain`).
 
-Places: operation i is invoked at `i * (P + 1)`, and completed up to P - 2 operations later, at a place that
+Operation i is invoked at place `i * (P + 1)`, and completed up to P - 2 operations later, at a place that
 no other has. So operations overlap, and no process has two at once.
 """
 
@@ -31,7 +31,7 @@ class Layout:
         operations: at least so many (rounded up to whole pairs).
         keys: how many are sent to.
         processes: at least 3.
-        seed: of all that is drawn by lot.
+        seed: of all random choices.
     """
 
     operations: int
@@ -65,7 +65,7 @@ class Layout:
         return -(-self.keys // self.eras)
 
     def lot(self, of: int, what: str, *columns: Column) -> Column:
-        """A number below `of`, drawn for `columns`."""
+        """A number below `of`, chosen by a hash of `columns`."""
         drawn = F.xxhash64(F.lit(self.seed), F.lit(what), *columns)
         return F.pmod(drawn, F.lit(of)).cast("long")
 

@@ -63,7 +63,7 @@ SHOWN: Mapping[str, Shown] = {
 
 
 def condensed(anomaly: str, cases: list[Case]) -> dict[Keyword, Any]:
-    """`{:count n, :errs (...)}` as it stands in results.edn, with the most telling cases."""
+    """`{:count n, :errs (...)}` as it stands in results.edn, with the cases that are shown."""
     if anomaly == EMPTY_GRAPH:
         return keywords(count=1, errs=True)
     chosen = SHOWN[anomaly].of(cases) if anomaly in SHOWN else cases

@@ -2,7 +2,7 @@
 
 Within one transaction, and from one transaction of a process to its next, messages of a key should come
 one index after the other. Each function here looks at one transaction, or at the operations of one
-process, given the logs; none keeps anything between calls. [jepsen.tests.kafka]
+process, and at the logs. [jepsen.tests.kafka]
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -65,7 +65,7 @@ def poll_cases(
     last: dict[Key, Transaction] = {}
     for each in operations:
         if isinstance(each, Op):
-            last = _kept(last, each)
+            last = _still_assigned(last, each)
             continue
         for key in each.polls:
             if key in last:
@@ -97,7 +97,7 @@ def send_cases(
     last: dict[Key, Transaction] = {}
     for each in operations:
         if isinstance(each, Op):
-            last = _kept(last, each)
+            last = _still_assigned(last, each)
             continue
         for key, run in each.sends.items() if each.type != "fail" else ():
             if key in last:
@@ -110,7 +110,7 @@ def send_cases(
             last[key] = each
 
 
-def _kept(last: dict[Key, Transaction], assignment: Op) -> dict[Key, Transaction]:
+def _still_assigned(last: dict[Key, Transaction], assignment: Op) -> dict[Key, Transaction]:
     """What of `last` outlives `assignment`, if that may have taken effect."""
     if assignment.type == "fail":
         return last

@@ -1,16 +1,16 @@
 """Anomalies that are cycles of dependencies, after Adya. [elle.txn, restricted to what logs can show]
 
-There are no read-write edges here: a poll that misses a message promises nothing about it. What is left
-of elle's hierarchy is four levels, each a set of edges that must have no cycle:
+There are no read-write edges here: a poll that misses a message promises nothing about it. Four levels of
+elle's hierarchy remain. Each is a set of edges that must have no cycle:
 
     G0             ww                  PL-1
     G1c            ww, wr              PL-2
     G0-realtime    ww, realtime        strong-PL-1
     G1c-realtime   ww, wr, realtime    strong-PL-2
 
-Process order never shows, since it is part of realtime order. For each strongly connected component of
-the whole graph, and each level that no lower one implies, there is one cycle (the shortest found) and one
-statement that the level's model does not hold (`strong-PL-2-cycle-exists`).
+Process order is part of realtime order, so it never has a level of its own. Each strongly connected
+component of the whole graph has, for each level that no lower one implies, one cycle (the shortest found)
+and one statement that the level's model does not hold (`strong-PL-2-cycle-exists`).
 """
 
 from collections.abc import Iterator, Mapping

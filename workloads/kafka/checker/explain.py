@@ -1,4 +1,4 @@
-"""What the checker found, told to a person: for each anomaly type one instance, and what shows it."""
+"""The checker's findings for a person: for each anomaly type one case, and the operations that show it."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -30,7 +30,7 @@ def explain(result: Mapping[Any, Any], history: Sequence[Op]) -> list[Finding]:
 
 
 def _instance(anomaly: str, error: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The instance that is told of: the first of those that results.edn shows."""
+    """The first case that results.edn shows."""
     if anomaly == "unseen":
         return error
     return error["errs"][0] if isinstance(error["errs"], tuple) else {}

@@ -1,8 +1,8 @@
 """A history, arranged for the checks: transactions, writers of messages, and reads.
 
-A *transaction* is a `send`, `poll` or `txn` operation; Maelstrom's have one micro-operation each, but
-nothing here depends on it. Everything is tolerant: a micro-operation, pair or offset of the wrong shape
-is as good as absent, so that the history of a misbehaving node can be judged, and not only crashed on.
+A *transaction* is a `send`, `poll` or `txn` operation. Maelstrom's have one micro-operation each, but the
+checks accept any number. A micro-operation, pair or offset of the wrong shape counts as absent, so the
+history of a misbehaving node gets a verdict and not an exception.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,8 +1,8 @@
 """Realtime lag: how far behind the present the polls were. [jepsen.tests.kafka realtime-lag]
 
-An offset *expires* when a higher one is first known to exist, by a send or a poll that told of it. The
-lag of a key at a poll is how long ago, when the poll was invoked, the highest offset that its process
-knows of the key had expired: a lower bound, since the poll may have happened right then.
+An offset *expires* when a higher one is first known to exist, by a send or a poll that states it. The
+lag of a key at a poll is the time from the expiry of the highest offset that the poll's process knows to
+the poll's invocation. It is a lower bound, since the poll may have happened right at its invocation.
 """
 
 from bisect import bisect_left
@@ -38,7 +38,7 @@ class Expiry:
 
 
 def known_offsets(transaction: Transaction) -> dict[Key, int]:
-    """The highest offset of each key that a transaction which may have happened tells of; -1 for none."""
+    """The highest offset of each key that a transaction states, unless it failed; -1 for none."""
     if transaction.type == "fail":
         return {}
     highest = {key: run.highest for key, run in transaction.polls.items()}

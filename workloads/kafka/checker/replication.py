@@ -1,8 +1,8 @@
 """Anomaly `unreplicated`, beyond the real checker: a node that cannot serve an acknowledged message.
 
-At the end of a run every worker assigns all keys from the beginning and polls. What the workers of one
-node read from there on must include every acknowledged message of every key. The real checker asks only
-that *someone* read it, so it passes nodes that answer each client from a log of their own.
+At the end of a run every worker is assigned all keys from the beginning, and polls. From there on the
+workers of each node must read every acknowledged message of every key. The real checker demands only that
+*some* worker reads it, so it passes nodes that answer each client from a log of their own.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""A sentence for each type of anomaly: what went wrong, in the words of someone who uses a log."""
+"""A sentence for each type of anomaly: what went wrong, in the words of a log's user."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -129,7 +129,7 @@ def _precommitted_read(case: Mapping[str, Any]) -> str:
 
 
 def _no_writer(case: Mapping[str, Any]) -> str:
-    return f"A poll returned {_value(case)}, which nobody ever sent to that key."
+    return f"A poll returned {_value(case)}, which no operation sent to that key."
 
 
 def _unreplicated(case: Mapping[str, Any]) -> str:

@@ -1,8 +1,8 @@
-"""The order of each log's messages, as far as the history tells [jepsen.tests.kafka version-orders].
+"""The order of each log's messages, as far as the history shows it [jepsen.tests.kafka version-orders].
 
-Every poll tells which message is at which offset, even one that failed: what a poll shows is safe to
-show. A send tells it only if it must have taken effect. Offsets need not be dense (transaction markers
-and abandoned blocks take some), so order is kept in *indices*: offsets without their gaps.
+Every poll shows which message is at which offset, even a poll that failed. A send shows it only if it must
+have taken effect. Offsets need not be dense (transaction markers and abandoned blocks take some), so the
+order is one of *indices*: offsets without their gaps.
 """
 
 from collections.abc import Mapping
