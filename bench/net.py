@@ -6,7 +6,7 @@ clients.
 - A partition drops at the receiver, when the message arrives, and only between nodes.
 - A message to a client or a node that has gone is lost. One to or from a name that never was breaks
   the protocol.
-- Link faults (`bench.nemesis.links`) lose, double or delay messages between nodes and services.
+- Link faults (`bench.nemesis.link_faults`) lose, double or delay messages between nodes and services.
 
 Every message gets a number (`id`) and is journaled when sent and each time it is received.
 [facts: Maelstrom's net.clj and doc/protocol.md]

@@ -20,11 +20,11 @@ from bench.hosts import Hosts, OnFailure, OnLine
 from bench.loop import Loop
 from bench.nemesis.fault import Fault
 from bench.nemesis.fence import Fence
-from bench.nemesis.links import LEVELS, LinkFaults, Links
+from bench.nemesis.kill_and_pause import Kill, Pause
+from bench.nemesis.link_faults import LEVELS, LinkFaults, Links
 from bench.nemesis.nemesis import Nemesis
 from bench.nemesis.partition import Partition
-from bench.nemesis.processes import Kill, Pause
-from bench.nemesis.store import Store, StoreFaults
+from bench.nemesis.store_faults import Store, StoreFaults
 from bench.net import Network, latency
 from bench.options import TestOptions
 from bench.phases import FinalPhase, MainPhase, Phase

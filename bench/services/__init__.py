@@ -12,7 +12,7 @@ from bench.net import Deliver, Network
 from bench.services.consistency import Consistency, Eventual, Linearizable, Sequential
 from bench.services.requests import Body, newest, respond_kv, respond_lww_kv, respond_tso
 
-# (client, executes the request, sends the answer): does both, perhaps late (`bench.nemesis.store`).
+# (client, executes the request, sends the answer): does both, perhaps late (`bench.nemesis.store_faults`).
 Serve = Callable[[str, Callable[[], Body], Callable[[Body], object]], object]
 
 

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from bench.loop import VirtualLoop
-from bench.nemesis.links import LinkFault, LinkFaults
+from bench.nemesis.link_faults import LinkFault, LinkFaults
 from bench.net import Network
 from runs.journal import Journal
 

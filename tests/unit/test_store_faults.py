@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from bench.loop import VirtualLoop
-from bench.nemesis.store import MODES, WAITS_NS, StoreFault, StoreFaults
+from bench.nemesis.store_faults import MODES, WAITS_NS, StoreFault, StoreFaults
 
 MS = 1_000_000
 
