@@ -4,12 +4,13 @@ One client asks all nodes side by side. It sends each a message (the probe). The
 each, and polls on from where the last answer ended until nothing comes.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from bench.net import Network
 from leaderless.core.limits import Limits
 from leaderless.wire.errors import ErrorCode
-from simulation.oracle import require
+from simulation.oracle import Oracle, require
 
 Body = dict[str, Any]
 PROBE = "probe"
@@ -30,6 +31,29 @@ class Epilogue:
         self._asked = 0
         self._questions: dict[str, Body] = {}  # the newest of each node
         network.add(client, self._answered)
+
+    def run(
+        self,
+        keys: list[str],
+        wait: Callable[[str], object],
+        rest: Callable[[float], object],
+        oracle: Oracle | None,
+    ) -> None:
+        """Ask everything, and judge it; raises `Violation` if something is wrong.
+
+        `wait(what)` returns when no answer is missing, `rest(seconds)` when so much time has passed.
+        """
+        self.probe()
+        wait("a probe")
+        rest(SETTLE_S)
+        self.read(keys)
+        wait("a poll")
+        self.judge()
+        self.list_committed(keys)
+        wait("list_committed_offsets")
+        if oracle:
+            for offsets in self.committed.values():
+                oracle.listed_at_last(offsets)
 
     def probe(self) -> None:
         """Send a message through every node."""

@@ -14,7 +14,7 @@ pass, but for a microsecond a line.
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import count
-from typing import Any, NamedTuple, assert_never
+from typing import Any, Literal, NamedTuple
 
 import orjson
 
@@ -24,11 +24,11 @@ from bench.net import Network
 from bench.services import connect
 from leaderless.core.strategy import Options
 from runs.journal import Journal
-from simulation.convergence import PROBE, SETTLE_S, Epilogue
+from simulation.convergence import PROBE, Epilogue
 from simulation.digest import DigestFile
 from simulation.hosts import NS, SimulatedHost
 from simulation.nodes import LINEARIZABLE, MakeNode, NodeSession, StrategyMaker, new_session
-from simulation.oracle import Body, Oracle, require
+from simulation.oracle import Body, Oracle, Violation, require
 from simulation.store import Store
 from simulation.watch import Watch
 
@@ -36,7 +36,7 @@ STORE = "lin-kv"
 CLIENTS = [f"c{number}" for number in range(10)]
 EPILOGUE_CLIENT = "c-epilogue"
 TICK_S = 1e-6  # between any two lines: a node may tell before from after by its clock
-STEPS_MAX = 100_000
+STEPS_MAX = 10_000
 
 
 class Flying(NamedTuple):
@@ -48,31 +48,14 @@ class Flying(NamedTuple):
     body: Body
 
 
-class Deliver(NamedTuple):
-    """A message in flight arrives."""
+class Step(NamedTuple):
+    """One thing that may happen, named as the method of `SteppedCluster` that lets it happen.
 
-    number: int
+    `what`: the number of a message in flight, the name of a node, or seconds (None: until the next timer).
+    """
 
-
-class Lose(NamedTuple):
-    """A message in flight never arrives."""
-
-    number: int
-
-
-class PassTime(NamedTuple):
-    """Time passes for every node; None: until the next timer fires."""
-
-    seconds: float | None = None
-
-
-class Restart(NamedTuple):
-    """A node is killed and started again; what is in flight to it stays so."""
-
-    node: str
-
-
-Step = Deliver | Lose | PassTime | Restart
+    kind: Literal["deliver", "drop", "copy", "pass_time", "start"]
+    what: int | str | float | None
 
 
 class SteppedLoop(VirtualLoop):
@@ -152,8 +135,8 @@ class SteppedHost(SimulatedHost):
 class SteppedCluster:
     """Started nodes. Every method returns the messages that it made leave a node or the store.
 
-    `oracle` judges every change of the store and every answer to a client. Raises `Violation` in the step in
-    which an invariant breaks.
+    `oracle` judges every change of the store and every answer to a client. `store`: one that was filled before;
+    its changes are not judged. Raises `Violation` in the step in which an invariant breaks.
     """
 
     def __init__(
@@ -162,6 +145,7 @@ class SteppedCluster:
         strategy: str | StrategyMaker = "cas",
         options: Options = LINEARIZABLE,
         oracle: Oracle | None = None,
+        store: Store | None = None,
     ) -> None:
         self.names = list(nodes)
         self.to_clients: list[Flying] = []
@@ -171,7 +155,7 @@ class SteppedCluster:
         self._msg_ids = 0
         self._loop = SteppedLoop()
         self.watch = Watch(self.names, self._loop.now_ns, self._is_alive, oracle)
-        self.store = Store(self.watch.changed)
+        self.store = store or Store(self.watch.changed)
         self.network = Network(self._loop, Journal(DigestFile()), lambda: 1, self.watch.message)
         connect(self.network, {STORE: self.store})
         for client in CLIENTS:
@@ -184,23 +168,12 @@ class SteppedCluster:
 
     def enabled(self) -> list[Step]:
         """What may happen next when nothing goes wrong: each message may arrive, the next timer may fire."""
-        due: list[Step] = [] if self._deadline is None else [PassTime()]
-        return [*map(Deliver, self.flying), *due]
+        due = [] if self._deadline is None else [Step("pass_time", None)]
+        return [*(Step("deliver", number) for number in self.flying), *due]
 
-    def step(self, step: Step) -> list[Flying]:
+    def step(self, step: Step) -> None:
         """Let one thing happen."""
-        match step:
-            case Deliver(number):
-                return self.deliver(number)
-            case Lose(number):
-                self.drop(number)
-                return []
-            case PassTime(seconds):
-                return self.pass_time(seconds)
-            case Restart(node):
-                return self.start(node)
-            case _:
-                assert_never(step)
+        getattr(self, step.kind)(step.what)
 
     @property
     def flying(self) -> dict[int, Flying]:
@@ -283,7 +256,7 @@ class SteppedCluster:
             if not self.flying:
                 return sent
             sent += self.deliver(next(iter(self.flying)))
-        raise AssertionError(f"messages still in flight after {STEPS_MAX} deliveries")
+        raise Violation(f"Progress: messages still in flight after {STEPS_MAX} deliveries")
 
     def run(self, seconds: float, every_s: float) -> None:
         """Deliver everything, and again after each `every_s`, for so many seconds."""
@@ -301,25 +274,19 @@ class SteppedCluster:
             self.pass_time(every_s)
         require(False, "Progress", f"unanswered: {[*self.watch.unanswered.values()]}")
 
-    def converge(self, keys: Iterable[str], every_s: float = 0.2) -> Epilogue:
+    def converge(self, keys: Iterable[str], every_s: float = 0.2) -> None:
         """Nothing is lost any more: every node serves, and all of them show the same log.
 
-        Returns what the nodes showed. Raises `Violation` named `Progress` or `Convergence` otherwise.
+        Raises `Violation` named `Progress` or `Convergence` otherwise.
         """
         self.finish(every_s)
         epilogue = Epilogue(self.network, EPILOGUE_CLIENT, tuple(self.names))
-        self._after(epilogue.probe)
-        self.finish(every_s)
-        self.run(SETTLE_S, every_s)
-        self._after(partial(epilogue.read, [PROBE, *keys]))
-        self.finish(every_s)
-        epilogue.judge()
-        self._after(partial(epilogue.list_committed, [*keys]))
-        self.finish(every_s)
-        if self.watch.oracle:
-            for offsets in epilogue.committed.values():
-                self.watch.oracle.listed_at_last(offsets)
-        return epilogue
+        epilogue.run(
+            [PROBE, *keys],
+            lambda _what: self.finish(every_s),
+            lambda seconds: self.run(seconds, every_s),
+            self.watch.oracle,
+        )
 
     # ------------------------------------------------------------ inside
 

@@ -9,14 +9,13 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-import orjson
-
 from bench.nemesis.fault import Fault
 from bench.net import Network, latency
 from bench.services import default_services
 from bench.services.consistency import Consistency
 from leaderless.core.headlog.records import HEAD
-from simulation.convergence import PROBE, SETTLE_S, Epilogue
+from leaderless.core.strategy import Options
+from simulation.convergence import PROBE, Epilogue
 from simulation.digest import DigestFile
 from simulation.headlog import HeadLogOracle, oracle_for
 from simulation.hosts import NS, Think
@@ -25,12 +24,11 @@ from simulation.omit import Acts, OmittingFault, OmittingGenerator
 from simulation.oracle import Asked, Body, Oracle, require
 from simulation.run import SimulatedRun
 from simulation.scenario import Scenario
+from simulation.stepped import STORE, SteppedCluster
 from simulation.store import Store
 from simulation.watch import Watch
 from workloads.interface import Setting, Workload
 
-STORE = "lin-kv"
-FRESH_STEPS_MAX = 10_000
 FRESH_READS = 30  # reads of the whole log while it doubles; all of them while it is short
 FINAL_LIMIT_S = 120.0  # a node with little memory hands out the log in many small pieces
 EVICTS_BELOW_KIB = 65_536  # no simulated log is as large
@@ -122,7 +120,10 @@ class World(SimulatedRun):
     def _read_afresh(self, oracle: HeadLogOracle) -> None:
         """At this very moment a node that knows nothing can read everything."""
         polled: Body = {"type": "poll", "offsets": dict.fromkeys(oracle.messages, 0)}
-        reply = read_alone(self._strategy, self.store.copy(), {**polled, "msg_id": 1})
+        alone = SteppedCluster(["fresh"], self._strategy, Options(), store=self.store.copy())
+        alone.request("c1", "fresh", polled)
+        alone.settle()
+        reply = alone.answers.get(alone.last_msg_id)
         require(reply is not None, "CommittedReadable", "a fresh node gets no answer")
         assert reply
         oracle.answered(Asked("fresh", polled, self.virtual_s), reply, self.virtual_s)
@@ -132,29 +133,18 @@ class World(SimulatedRun):
     def _epilogue(self) -> None:
         self._watcher.phase("epilogue")
         epilogue = Epilogue(self.network, self._client_ids.next(), self.scenario.node_names)
-        self._converge(epilogue)
+        keys = sorted({PROBE} | {op.value[0][1] for op in self.recorder.ops if op.f == "send"})
+        epilogue.run(
+            keys, lambda what: self._wait_for(epilogue, what), self._sleep, self.watch.oracle
+        )
         self.network.remove(epilogue.client)
         left = list(self.watch.unanswered.values())
         require(
             not left, "Progress", f"unanswered: {[(each.node, each.body) for each in left[:3]]}"
         )
 
-    def _converge(self, epilogue: Epilogue) -> None:
+    def _wait_for(self, epilogue: Epilogue, what: str) -> None:
         patience_s = self.scenario.recovery_time_s
-        epilogue.probe()
-        self._wait_for(epilogue, patience_s, "a probe")
-        self._sleep(SETTLE_S)
-        keys = sorted({PROBE} | {op.value[0][1] for op in self.recorder.ops if op.f == "send"})
-        epilogue.read(keys)
-        self._wait_for(epilogue, patience_s, "a poll")
-        epilogue.judge()
-        epilogue.list_committed(keys)
-        self._wait_for(epilogue, patience_s, "list_committed_offsets")
-        if self.watch.oracle:
-            for offsets in epilogue.committed.values():
-                self.watch.oracle.listed_at_last(offsets)
-
-    def _wait_for(self, epilogue: Epilogue, patience_s: float, what: str) -> None:
         end_ns = self.loop.now_ns() + int(patience_s * NS)
         self.loop.call_at(end_ns, int)  # something to wait for
         self._wait(lambda: not epilogue.waiting or self.loop.now_ns() >= end_ns)
@@ -172,23 +162,3 @@ def think_time(scenario: Scenario, random: Random) -> Think:
         "exponential": lambda: int(random.expovariate(1 / mean_ns)) + 1,
     }
     return draws[scenario.think_dist]
-
-
-def read_alone(make: str | StrategyMaker, store: Store, body: Body) -> Body | None:
-    """What a fresh node answers that is alone with the store; None if it asks for too much or dies."""
-    session = new_session(make)
-    init: Body = {"type": "init", "msg_id": 0, "node_id": "fresh", "node_ids": ["fresh"]}
-    todo: list[tuple[str, Body]] = [(STORE, body), ("c", init)]
-    for _ in range(FRESH_STEPS_MAX):
-        if not todo:
-            return None
-        src, received = todo.pop()
-        session.receive(orjson.dumps({"src": src, "dest": "fresh", "body": received}), 0.0)
-        for message in map(orjson.loads, session.take().splitlines()):
-            answer: Body = message["body"]
-            if message["dest"] == STORE and "key" in answer:
-                reply = store.handle("fresh", answer) | {"in_reply_to": answer["msg_id"]}
-                todo.append((STORE, reply))
-            elif answer["type"] != "init_ok":
-                return answer
-    return None
