@@ -15,7 +15,7 @@ from tests.mutants.mutants import MUTANTS
 TABLE = Path(__file__).parents[2] / "docs" / "mutants.md"
 ROW = re.compile(r"^\| `([a-z_., -]+)` \|.*\| (\d+) \|$", re.MULTILINE)
 FAST = 5  # seeds; what takes more is looked for by the slow tests
-pytestmark = pytest.mark.usefixtures("garbage_collected")
+pytestmark = pytest.mark.simulation
 
 
 def seeds_needed() -> dict[str, int]:

@@ -18,6 +18,8 @@ from tests.compacting import (
     reader_of,
 )
 
+pytestmark = pytest.mark.simulation
+
 
 def calls_of_a_worker() -> int:
     """How many calls one worker makes undisturbed."""

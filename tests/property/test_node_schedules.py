@@ -35,6 +35,7 @@ from simulation.stepped import SteppedCluster
 PHASES = [
     phase for phase in Phase if os.environ.get("HYPOTHESIS_SHRINK") or phase is not Phase.shrink
 ]
+pytestmark = pytest.mark.simulation
 NODES = ["n0", "n1", "n2"]
 KEYS = ["j", "k"]
 

@@ -25,6 +25,7 @@ from tests.property.test_node_schedules import (
     violation,
 )
 
+pytestmark = pytest.mark.simulation
 OF_CLIENTS = st.builds(
     Act, st.sampled_from(["send", "send", "poll"]), st.integers(0, 2), st.integers(0, 3)
 )

@@ -48,16 +48,6 @@ def require_bounded(cluster: SteppedCluster, message_bytes: int) -> None:
         assert size <= bound, f"{register}: {size} bytes"
 
 
-def finish(cluster: SteppedCluster) -> None:
-    """Go on until every request is answered."""
-    for _ in range(1_000):
-        cluster.settle()
-        if len(cluster.to_clients) == cluster.last_msg_id:
-            return
-        cluster.pass_time(0.02)
-    raise AssertionError("requests stay unanswered")
-
-
 SENDS = st.lists(
     st.tuples(
         st.one_of(
@@ -88,7 +78,7 @@ def test_no_register_outgrows_its_bound(sends: list[tuple[str, Any, int]]) -> No
             sent[key] = sent.get(key, 0) + 1
         if place % 3 == 0:
             cluster.settle()
-    finish(cluster)
+    cluster.finish(every_s=0.02)
     require_bounded(cluster, max(longest(msg) for _, msg, _ in sends))
     acked = [reply for reply in cluster.to_clients if reply.body["type"] == "send_ok"]
     assert len(acked) == sum(sent.values())
@@ -100,11 +90,11 @@ def test_a_message_larger_than_the_bound(size: int) -> None:
     msgs = ["before", "x" * size, "between", "y" * size, "after"]
     for msg in msgs:
         cluster.request("c1", "n0", {"type": "send", "key": "k", "msg": msg})
-    finish(cluster)
+    cluster.finish(every_s=0.02)
     require_bounded(cluster, size)
     cluster.start("n1")
     cluster.request("c2", "n1", {"type": "poll", "offsets": {"k": 0}})
-    finish(cluster)
+    cluster.finish(every_s=0.02)
     assert [msg for _, msg in cluster.to_clients[-1].body["msgs"]["k"]] == msgs
 
 
@@ -114,7 +104,7 @@ def test_committed_offsets_of_many_keys_count_too() -> None:
         offsets = {f"a rather long key {at}": round_ for at in range(1_000)}
         cluster.request("c1", "n0", {"type": "commit_offsets", "offsets": offsets})
         cluster.request("c1", "n0", {"type": "send", "key": "k", "msg": round_})
-        finish(cluster)
+        cluster.finish(every_s=0.02)
     require_bounded(cluster, message_bytes=2 * len(orjson.dumps(offsets)))
 
 
@@ -125,7 +115,7 @@ def test_what_cannot_wait_is_refused() -> None:
         cluster.request("c1", "n0", {"type": "send", "key": "k", "msg": "x" * 600})
     refused = [reply.body for reply in cluster.to_clients if reply.body["type"] == "error"]
     assert {body["code"] for body in refused} == {11}
-    finish(cluster)
+    cluster.finish(every_s=0.02)
     acked = [reply for reply in cluster.to_clients if reply.body["type"] == "send_ok"]
     assert len(acked) + len(refused) == 4
     assert acked

@@ -32,15 +32,7 @@ def send(cluster: SteppedCluster, node: str, msg: Any) -> None:
 def send_and_settle(cluster: SteppedCluster, node: str, *msgs: Any) -> None:
     for msg in msgs:
         send(cluster, node, msg)
-        run(cluster)
-
-
-def run(cluster: SteppedCluster, seconds: float = 0.2) -> None:
-    """Deliver everything, and let time pass in between."""
-    for _ in range(20):
-        cluster.settle()
-        cluster.pass_time(seconds / 20)
-    cluster.settle()
+        cluster.run(0.2, every_s=0.01)
 
 
 def flying(cluster: SteppedCluster, key: str) -> Iterator[Flying]:
@@ -51,7 +43,7 @@ def flying(cluster: SteppedCluster, key: str) -> Iterator[Flying]:
 def polled(cluster: SteppedCluster, node: str) -> list[Any]:
     """What a node answers to a poll of k from 0."""
     cluster.request("c1", node, {"type": "poll", "offsets": {"k": 0}})
-    run(cluster)
+    cluster.run(0.2, every_s=0.01)
     pairs = cluster.to_clients[-1].body["msgs"].get("k", [])
     assert [offset for offset, _ in pairs] == list(range(len(pairs)))
     return [msg for _, msg in pairs]
@@ -94,7 +86,7 @@ def test_a_lost_segment_is_written_before_the_base_moves(cluster: SteppedCluster
     send(cluster, "n0", 3)
     cluster.pass_time(0.5)
     assert cluster.store.registers["head"]["base"] == 0
-    run(cluster, seconds=4.0)
+    cluster.run(4.0, every_s=0.2)
     assert len(cluster.store.registers["segment/0"]["entries"]) == SEALED_AT
     assert polled(cluster, "n1") == [1, 2, 3]
 
@@ -110,7 +102,7 @@ def test_a_late_write_of_a_segment_changes_nothing(cluster: SteppedCluster) -> N
     send_and_settle(cluster, "n1", 3)
     before = cluster.store.registers["segment/0"]
     cluster.flying[slow] = held
-    run(cluster)
+    cluster.run(0.2, every_s=0.01)
     assert cluster.store.registers["segment/0"] == before
 
 
@@ -137,6 +129,6 @@ def test_what_waits_shares_a_commit(cluster: SteppedCluster) -> None:
     send(cluster, "n0", 2)
     for msg in range(3, 9):
         cluster.request("c1", "n0", {"type": "send", "key": "k", "msg": msg})
-    run(cluster)
+    cluster.run(0.2, every_s=0.01)
     assert polled(cluster, "n1") == [1, 2, 3, 4, 5, 6, 7, 8]
     assert cluster.store.registers["head"]["version"] <= version + 3

@@ -27,9 +27,7 @@ def contend(cluster: SteppedCluster) -> None:
 
 def ask(cluster: SteppedCluster, node: str, body: dict[str, Any]) -> None:
     cluster.request("c1", node, body)
-    for _ in range(8):
-        cluster.settle()
-        cluster.pass_time(0.002)
+    cluster.run(0.016, every_s=0.002)
 
 
 def handed_over(cluster: SteppedCluster) -> list[Flying]:

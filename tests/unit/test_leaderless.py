@@ -49,9 +49,7 @@ def test_silent_peers_hold_nobody_up() -> None:
 def answers(cluster: SteppedCluster, node: str, body: dict[str, Any]) -> dict[str, Any]:
     """What a node answers, everything delivered."""
     cluster.request("c1", node, body)
-    for _ in range(10):
-        cluster.settle()
-        cluster.pass_time(0.005)
+    cluster.run(0.05, every_s=0.005)
     return cluster.to_clients[-1].body
 
 
