@@ -19,7 +19,8 @@ Think = Callable[[], int]  # draws nanoseconds
 class SimulatedHost:
     """One node; `make(name, incarnation)` gives its session, a new one for each start.
 
-    `on_line` is called with each line that the node writes, `on_kill` with the name of a node that is killed.
+    `on_line` is called with each line that the node writes, `on_kill` with the name of a node that is killed,
+    `on_resume` with that of a node that goes on after it stood still, and whether it has a line to read since.
     """
 
     def __init__(
@@ -31,12 +32,15 @@ class SimulatedHost:
         think_ns: Think,
         *,
         on_kill: Callable[[str], object] = lambda _: None,
+        on_resume: Callable[[str, bool], object] = lambda _name, _now: None,
     ) -> None:
         self.name = name
         self._loop, self._on_line = loop, on_line
         self._make, self._think_ns, self._on_kill = make, think_ns, on_kill
+        self._on_resume = on_resume
         self._starts = 0
         self._paused = False
+        self._stopped_ns: int | None = None  # of a stop after which nothing was read yet
         self._inbox: list[bytes] = []
         self._reading = False  # a reading is planned
         self._alarm_ns: int | None = None  # the earliest timer that is set
@@ -58,21 +62,26 @@ class SimulatedHost:
     def kill(self) -> None:
         """Lose everything."""
         self._session = None
-        self._inbox = []
+        self._inbox, self._stopped_ns = [], None
         self._reading, self._alarm_ns = False, None
         self._on_kill(self.name)
 
     def pause(self) -> None:
         """Stop where it is."""
+        if not self._paused:
+            self._stopped_ns = self._loop.now_ns()
         self._paused = True
 
     def resume(self) -> None:
         """Go on with whatever came meanwhile."""
         self._paused = False
+        if not self._inbox:
+            self._stopped_ns = None
         if self._inbox and not self._reading:
             self._plan_reading()
         if self._session:
             self._set_alarm(self._session)
+        self._on_resume(self.name, False)
 
     def postmortem(self) -> str:
         """For a report."""
@@ -84,6 +93,8 @@ class SimulatedHost:
             self._inbox.append(message)
             if not (self._reading or self._paused):
                 self._plan_reading()
+            if self._stopped_ns is not None and not self._paused:
+                self._on_resume(self.name, True)
 
     def _plan_reading(self) -> None:
         self._reading = True
@@ -98,8 +109,12 @@ class SimulatedHost:
             return
         lines, self._inbox = self._inbox, []
         now_s = self._loop.now_ns() / NS
+        stopped_ns, self._stopped_ns = self._stopped_ns, None
         for line in lines:
-            session.receive(line, now_s)
+            if stopped_ns is None:
+                session.receive(line, now_s)
+            else:  # the real node's loop notices that it stood still
+                session.receive(line, now_s, stopped_ns / NS)
         if (deadline := session.deadline) is not None and deadline <= now_s:
             session.pass_time(now_s)
         self._write(session)

@@ -23,8 +23,8 @@ class NodeSession(Protocol):
         """When `pass_time` is next needed, in seconds, or None."""
         ...
 
-    def receive(self, line: bytes, now: float) -> None:
-        """Take one line at time `now` in seconds."""
+    def receive(self, line: bytes, now: float, arrived_at: float | None = None) -> None:
+        """Take one line at time `now` in seconds; it may have lain in the pipe since `arrived_at`."""
         ...
 
     def pass_time(self, now: float) -> None:
@@ -56,8 +56,7 @@ def new_session(
     def start(identity: Identity) -> Machine:
         clock, chosen = Clock(), options or Options()
         made = make(Context(identity, clock, chosen))
-        timeout_s = chosen.limits.store_timeout_s
-        return Machine(made, timeout_s, clock, calls_from=CALLS_PER_START * incarnation)
+        return Machine(made, chosen.limits, clock, calls_from=CALLS_PER_START * incarnation)
 
     return Session(start, f"i{incarnation}", note=_raise_if_broken if strict else log_note)
 

@@ -80,7 +80,13 @@ class SimulatedRun(BenchRun):
         for name in self.options.nodes:
             think = self._think(self._random(f"think/{name}"))
             self.hosts[name] = SimulatedHost(
-                name, self.loop, on_line, self._make, think, on_kill=self._killed
+                name,
+                self.loop,
+                on_line,
+                self._make,
+                think,
+                on_kill=self._killed,
+                on_resume=self._resumed,
             )
         return SimulatedHosts(list(self.hosts.values()))
 
@@ -89,3 +95,6 @@ class SimulatedRun(BenchRun):
 
     def _killed(self, node: str) -> None:
         """A node lost its memory; a subclass may want to know."""
+
+    def _resumed(self, node: str, reads_first: bool) -> None:
+        """A node goes on after it stood still; see `SimulatedHost`."""

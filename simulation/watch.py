@@ -10,6 +10,8 @@ from typing import Any
 from leaderless.wire.errors import ErrorCode
 from simulation.oracle import Asked, Oracle, Violation, require
 
+MARGIN_S = 0.5
+CLIENT_PATIENCE_S = 5.0  # the real tool cuts off a node that answers a client which is gone
 MESSAGES_MAX = 3_000_000
 NS = 1_000_000_000
 
@@ -31,6 +33,7 @@ class Watch:
     ) -> None:
         self.message_id = -1  # of the message in whose step everything happens now
         self.unanswered: dict[tuple[str, int], Asked] = {}
+        self._excused: dict[tuple[str, int], Asked] = {}
         self.oracle = oracle
         self._nodes = frozenset(nodes)
         self._now_ns = now_ns
@@ -49,6 +52,17 @@ class Watch:
         """A register that held `old` (None: it was missing) holds `new`."""
         if self.oracle:
             self.oracle.changed(register, old, new, self._now_ns() / NS)
+
+    def resumed(self, node: str, reads_first: bool) -> None:
+        """A node goes on after it stood still: it need not answer clients that are gone, or nearly so.
+
+        `reads_first`: nor what it reads first, because it cannot tell how old that is.
+        """
+        since_s = 0.0 if reads_first else CLIENT_PATIENCE_S - MARGIN_S
+        gone_s = self._now_ns() / NS - since_s
+        for call, asked in [*self.unanswered.items()]:
+            if asked.node == node and asked.at_s <= gone_s:
+                self._excused[call] = self.unanswered.pop(call)
 
     def message(self, event: str, src: str, dest: str, body: Body, wire: bytes) -> None:
         """A message was sent or received."""
@@ -73,9 +87,13 @@ class Watch:
         self.unanswered[client, body["msg_id"]] = asked
 
     def _answered(self, client: str, body: Body) -> None:
-        asked = self.unanswered.pop((client, body.get("in_reply_to", -1)), None)
+        call = client, body.get("in_reply_to", -1)
+        asked = self.unanswered.pop(call, None) or self._excused.pop(call, None)
         if asked is None:
             raise Violation(f"AnsweredOnce: {client} is told {body}")
+        waited_s = self._now_ns() / NS - asked.at_s
+        text = f"{asked.node} answers {client} after {waited_s:.3f} s: {body}"
+        require(waited_s < CLIENT_PATIENCE_S, "AnsweredInTime", text)
         if body["type"] == "error":
             require(body["code"] != ErrorCode.CRASH, "NeverCrashes", str(body.get("text")))
         if self.oracle:

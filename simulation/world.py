@@ -88,6 +88,9 @@ class World(SimulatedRun):
     def _killed(self, node: str) -> None:
         self.watch.killed(node)
 
+    def _resumed(self, node: str, reads_first: bool) -> None:
+        self.watch.resumed(node, reads_first)
+
     def _make_network(self) -> Network:
         options = self.options
         draw = latency(options.latency_dist, options.latency_ms, self._random("net"))

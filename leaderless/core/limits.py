@@ -29,6 +29,10 @@ class Limits:
     `memory_bytes`: of messages in memory, about; older ones are read back from the store when polled.
     `commits_idle_s`: how long committed offsets wait for a batch to ride in, in seconds. A crash of the node
         loses what waits.
+    `client_patience_s`: how long a client waits for an answer before it is gone, in seconds. Nothing is sent
+        to it later: on the real tool one message to a client that is gone cuts the node off for ever.
+    `answer_margin_s`: so long before that a request without an answer gets an indefinite error. It covers
+        the way of the request and of the answer, and the time of one step.
     `store_timeout_s`: how long a store call may take before its outcome counts as unknown, in seconds.
     """
 
@@ -43,6 +47,8 @@ class Limits:
     poll_messages: int = 4_096
     memory_bytes: int = 256 << 20
     commits_idle_s: float = 3.0
+    client_patience_s: float = 5.0
+    answer_margin_s: float = 0.5
     store_timeout_s: float = 1.0
 
     def __post_init__(self) -> None:
@@ -54,7 +60,24 @@ class Limits:
             self.seal_entries <= self.recent_entries,
             "a peer that lacks part of the tail must get it from the recent entries",
         )
+        _require(
+            0 <= self.answer_margin_s < self.client_patience_s,
+            "an error after the margin must still find its client",
+        )
         _require(min(self.commits_idle_s, self.store_timeout_s) > 0, "times must be positive")
+
+    @property
+    def answer_s(self) -> float:
+        """How long after its arrival a request is answered at the latest, in seconds."""
+        return self.client_patience_s - self.answer_margin_s
+
+    @property
+    def gone_s(self) -> float:
+        """How long after the arrival of a request nothing is sent to its client any more, in seconds.
+
+        The second half of the margin is left for the way: the client began to wait before the arrival.
+        """
+        return self.client_patience_s - self.answer_margin_s / 2
 
     @property
     def lease_s(self) -> float:

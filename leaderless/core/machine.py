@@ -1,15 +1,24 @@
 """The node's protocol as one value machine: `step(event, now) -> effects`.
 
 Laws: `step` never waits, never reads a clock, never raises for any event; `now` never runs backwards; the
-same events at the same times give the same effects. Every request is answered at most once. Whoever drives
-the machine carries out the effects in order and calls `step(TimePassed(), now)` when `deadline` has come.
+same events at the same times give the same effects. Every request is answered at most once, and a client's
+request in time or never: an indefinite error shortly before the client's patience ends, nothing after it.
+The driver of the machine carries out the effects in order and calls `step(TimePassed(), now)` when
+`deadline` has come.
 """
+
+from collections import Counter, deque
 
 from leaderless.core.limits import Limits
 from leaderless.core.messages import (
     Effect,
     Event,
+    Failure,
+    HandOver,
     PeerAnswer,
+    Reply,
+    Request,
+    RequestEvent,
     Share,
     StoreAnswer,
     TimePassed,
@@ -22,7 +31,7 @@ class Machine:
     """Dispatches events to the strategy's processes.
 
     `trace`: the one that the strategy writes;
-    `store_timeout_s`: how long a store call may take before its outcome is `Unknown`; `clock`: the one
+    `limits`: for how long a store call and a client wait; `clock`: the one
     that the strategy reads; `calls_from`: calls are numbered from here, far from the numbers of any other
     start of this node, or an answer meant for a dead start would answer a call of this one.
     """
@@ -30,7 +39,7 @@ class Machine:
     def __init__(
         self,
         strategy: Strategy,
-        store_timeout_s: float = Limits().store_timeout_s,
+        limits: Limits | None = None,
         clock: Clock | None = None,
         calls_from: int = 0,
         trace: Trace | None = None,
@@ -38,15 +47,36 @@ class Machine:
         self._strategy = strategy
         self._clock = clock or Clock()
         self._trace = trace or Trace()
-        self._scheduler = Scheduler(store_timeout_s, calls_from)
+        limits = limits or Limits()
+        self._scheduler = Scheduler(limits.store_timeout_s, calls_from)
+        self._answers = Answers(limits)
 
     @property
     def deadline(self) -> float | None:
         """The time at which `TimePassed` is next needed, in seconds, or None."""
-        return self._scheduler.deadline
+        times = [at for at in (self._scheduler.deadline, self._answers.deadline) if at is not None]
+        return min(times, default=None)
 
-    def step(self, event: Event, now: float) -> list[Effect]:
-        """Take one event at time `now` (seconds) and return what is to be done, in order."""
+    def step(self, event: Event, now: float, arrived_at: float | None = None) -> list[Effect]:
+        """Take one event at time `now` (seconds) and return what is to be done, in order.
+
+        `arrived_at` is when a request may have arrived at the earliest, if that is before `now`.
+        """
+        effects: list[Effect] = [*self._answers.expire(now)]
+        if isinstance(event, RequestEvent):
+            is_client = not isinstance(event, HandOver)
+            arrived_at = now if arrived_at is None else arrived_at
+            self._answers.expect(event.request, arrived_at, is_client)
+            effects += self._answers.expire(now)
+            if not self._answers.is_open(event.request):
+                return effects
+        effects += self._trace.take()
+        for effect in self._step(event, now):
+            if not isinstance(effect, Reply) or self._answers.allow(effect.request):
+                effects.append(effect)
+        return effects
+
+    def _step(self, event: Event, now: float) -> list[Effect]:
         scheduler = self._scheduler
         scheduler.now = self._clock.now = now
         match event:
@@ -61,3 +91,53 @@ class Machine:
                 scheduler.start(self._strategy.serve(event), event.request)
         steps = self._trace.take()
         return [*steps, *scheduler.take()] if steps else scheduler.take()
+
+
+class Answers:
+    """Which requests may be answered yet, and until when."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._open: Counter[Request] = Counter()  # the network may double a request
+        self._arrived: deque[tuple[float, Request]] = deque()  # of clients, in the order of arrival
+
+    def expect(self, request: Request, arrived_at: float, is_client: bool) -> None:
+        """Take a request; a client's times out, a peer's never does."""
+        if is_client:
+            self._arrived.append((arrived_at, request))
+        self._open[request] += 1
+
+    def is_open(self, request: Request) -> bool:
+        """Whether a request may be answered yet."""
+        return request in self._open
+
+    def allow(self, request: Request) -> bool:
+        """Whether a request may be answered now; from then on it may not."""
+        may = self.is_open(request)
+        if may:
+            self._close(request)
+        return may
+
+    @property
+    def deadline(self) -> float | None:
+        """When `expire` is next needed, in seconds, or None."""
+        arrived = self._arrived
+        while arrived and arrived[0][1] not in self._open:
+            arrived.popleft()
+        return arrived[0][0] + self._limits.answer_s if arrived else None
+
+    def expire(self, now: float) -> list[Reply]:
+        """Errors for the requests whose time is over at `now`; none for a client that is gone."""
+        replies: list[Reply] = []
+        while (deadline := self.deadline) is not None and deadline <= now:
+            arrived_at, request = self._arrived.popleft()
+            self._close(request)
+            if now < arrived_at + self._limits.gone_s:
+                text = f"no outcome within {self._limits.answer_s:g} s; it may have happened, or may still"
+                replies.append(Reply(request, Failure("timeout", text)))
+        return replies
+
+    def _close(self, request: Request) -> None:
+        self._open[request] -= 1
+        if not self._open[request]:
+            del self._open[request]

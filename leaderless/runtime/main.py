@@ -53,7 +53,7 @@ def _machine(settings: Settings, identity: Identity) -> Machine:
     options = settings.options
     strategy = STRATEGIES[settings.strategy](Context(identity, clock, options, trace))
     calls_from = secrets.randbits(CALL_BITS)
-    return Machine(strategy, options.limits.store_timeout_s, clock, calls_from, trace)
+    return Machine(strategy, options.limits, clock, calls_from, trace)
 
 
 def _writer(settings: Settings, identity: Identity) -> Callable[[Step], None] | None:

@@ -7,7 +7,7 @@ is answered at most once; nothing but messages goes out. Before `init` the only 
 import logging
 from collections.abc import Callable
 from reprlib import repr as brief
-from typing import Any, assert_never
+from typing import Any, NamedTuple, assert_never
 
 from leaderless.core.machine import Machine
 from leaderless.core.messages import (
@@ -41,6 +41,13 @@ ENVELOPE_BYTES = 96  # what a line has around its payload, at least
 def log_note(note: Note) -> None:
     """Write a note of the machine into the node's log."""
     log.log(logging.ERROR if note.broken else logging.WARNING, "%s", note.text)
+
+
+class _Moment(NamedTuple):
+    """When a line is taken, and when it may have arrived at the earliest, if that is before."""
+
+    now: float
+    arrived_at: float | None
 
 
 class Session:
@@ -78,8 +85,11 @@ class Session:
         lines, self._lines = self._lines, []
         return b"".join(lines)
 
-    def receive(self, line: bytes, now: float) -> None:
-        """Take one line, without its newline, at time `now` in seconds."""
+    def receive(self, line: bytes, now: float, arrived_at: float | None = None) -> None:
+        """Take one line, without its newline, at time `now` in seconds.
+
+        It may have lain in the pipe since `arrived_at`, if that is given.
+        """
         try:
             src, dest, body = decode(line)
         except BadLine as bad:
@@ -91,7 +101,8 @@ class Session:
         elif body["type"] == bodies.SHARE:
             self._told(src, body, now)
         else:
-            self._asked(src, dest, body, now, max(8, len(line) - ENVELOPE_BYTES))
+            size = max(8, len(line) - ENVELOPE_BYTES)
+            self._asked(src, dest, body, size, _Moment(now, arrived_at))
 
     def pass_time(self, now: float) -> None:
         """Tell the machine that its deadline came."""
@@ -121,7 +132,7 @@ class Session:
         if self._machine:
             self._carry_out(self._machine.step(share, now))
 
-    def _asked(self, src: str, dest: str, body: Body, now: float, size: int) -> None:
+    def _asked(self, src: str, dest: str, body: Body, size: int, moment: "_Moment") -> None:
         msg_id = body.get("msg_id")
         if type(msg_id) is not int:
             log.warning(
@@ -141,7 +152,7 @@ class Session:
         except bodies.NotSupported as unsupported:
             self._refuse(request, ErrorCode.NOT_SUPPORTED, str(unsupported))
         else:
-            self._carry_out(self._machine.step(event, now))
+            self._carry_out(self._machine.step(event, *moment))
 
     def _is_peer(self, src: str) -> bool:
         return self._identity is not None and src in self._identity.peers

@@ -40,6 +40,8 @@ def parse(arguments: Sequence[str], program: str = "run.sh") -> Settings:
                 memory_bytes=int(options.memory_mib * (1 << 20)),
                 lanes=1 if options.trace else Limits().lanes,
                 store_timeout_s=options.store_timeout_ms / 1000,
+                client_patience_s=options.client_patience_s,
+                answer_margin_s=options.client_patience_s / 10,
             ),
         ),
         log_level=options.log_level,
@@ -87,6 +89,15 @@ def _parser(program: str) -> argparse.ArgumentParser:
         metavar="MS",
         default=Limits().store_timeout_s * 1000,
         help="how long a store call may take before its outcome counts as unknown",
+    )
+    parser.add_argument(
+        "--client-patience",
+        dest="client_patience_s",
+        type=_positive,
+        metavar="S",
+        default=Limits().client_patience_s,
+        help="how long a client waits for an answer; a request without an outcome gets an indefinite error "
+        "a tenth of that before, and nothing after it",
     )
     parser.add_argument(
         "--log-level",

@@ -15,7 +15,6 @@ import select
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
-from math import inf
 
 import anyio
 import anyio.lowlevel
@@ -28,6 +27,8 @@ CHUNK_BYTES = 1 << 20
 TURNS_PER_CHECKPOINT = (
     16  # how long Ctrl-C and other tasks wait when there is always something to read
 )
+BEAT_S = 0.5  # an idle node wakes up so often, to notice that it was stopped
+STANDSTILL_S = 0.5  # a wake-up that is late by more: the process was stopped
 SHORT_WAIT_S = 0.01  # how long the event loop stands still at most
 LINE_BYTES_MAX = 1 << 26  # a longer line is no message; it must not fill the memory
 
@@ -75,12 +76,14 @@ async def serve(session: Session, stdin: int = 0, stdout: int = 1) -> None:
         for turn in count(1):
             if turn % TURNS_PER_CHECKPOINT == 0:
                 await anyio.lowlevel.checkpoint()
-            chunk = await _read(stdin, session.deadline)
+            before = anyio.current_time()
+            chunk = await _read(stdin, _next_beat(before, session.deadline))
             if chunk == b"":
                 return
             now = anyio.current_time()
+            stood_still = now - before > BEAT_S + STANDSTILL_S
             for line in splitter.feed(chunk) if chunk else ():
-                session.receive(line, now)
+                session.receive(line, now, before if stood_still else None)
             if (deadline := session.deadline) is not None and deadline <= now:
                 session.pass_time(now)
             try:
@@ -90,14 +93,20 @@ async def serve(session: Session, stdin: int = 0, stdout: int = 1) -> None:
                 return
 
 
-async def _read(fd: int, deadline: float | None) -> bytes | None:
+def _next_beat(now: float, deadline: float | None) -> float:
+    """When to wake up at the latest. A wait that takes much longer shows that the process stood still: then
+    what is read may be as old as the wait."""
+    return now + BEAT_S if deadline is None else min(deadline, now + BEAT_S)
+
+
+async def _read(fd: int, deadline: float) -> bytes | None:
     """What is there to read, b"" at its end, if need be after a wait; None when `deadline` came first.
 
     Under load there is something more often than not, and to ask for it costs a tenth of a wait.
     """
     chunk = _read_now(fd)
     if chunk is None:
-        await _wait(fd, inf if deadline is None else deadline)
+        await _wait(fd, deadline)
         chunk = _read_now(fd)
     return chunk
 

@@ -301,6 +301,14 @@ MUTANTS = [
         f"{VIEW}.read",
         (("start = max(0, offset) - first", "start = max(0, offset) - first + 1"),),
     ),
+    # ---------------------------------------------------------------- deadlines
+    Mutant(
+        "answered-late",
+        "nothing is sent to a client whose patience is over",
+        "core.machine:Answers.allow",
+        (("return may", "return True"),),
+        {"nemesis": ("store",), "nemesis_targets": "all", "nemesis_interval_s": 3.0},
+    ),
     # ---------------------------------------------------------------- committed offsets
     Mutant(
         "commit-of-a-key-lost",

@@ -2,11 +2,14 @@
 
 import pytest
 
+from leaderless.core.limits import Limits
 from leaderless.core.machine import Machine
 from leaderless.core.messages import (
+    Batch,
     Cas,
     Failure,
     Get,
+    HandOver,
     Mismatch,
     Missing,
     Ok,
@@ -18,7 +21,7 @@ from leaderless.core.messages import (
     StoreCall,
     TimePassed,
 )
-from leaderless.core.process import Process
+from leaderless.core.process import Process, Sleep
 from leaderless.core.strategies.cas import CasLog
 from leaderless.core.strategy import Clock, Identity
 
@@ -29,7 +32,7 @@ IDENTITY = Identity("n0", ("n0",), "n0.a")
 
 @pytest.fixture
 def machine() -> Machine:
-    return Machine(CasLog(IDENTITY), store_timeout_s=1.0)
+    return Machine(CasLog(IDENTITY), Limits(store_timeout_s=1.0))
 
 
 def test_a_send(machine: Machine) -> None:
@@ -94,3 +97,68 @@ def test_a_strategys_clock_is_set_before_each_step() -> None:
 
     Machine(Reading(), clock=clock).step(SEND, 7.0)
     assert seen == [7.0]
+
+
+# ---------------------------------------------------------------- deadlines
+
+LIMITS = Limits(client_patience_s=5.0, answer_margin_s=0.5, store_timeout_s=60.0)
+LATE = Failure("timeout", "no outcome within 4.5 s; it may have happened, or may still")
+
+
+@pytest.fixture
+def patient() -> Machine:
+    """Its store call takes longer than any client waits."""
+    return Machine(CasLog(IDENTITY), LIMITS)
+
+
+def test_an_indefinite_error_comes_before_the_client_is_gone(patient: Machine) -> None:
+    patient.step(SEND, 10.0)
+    assert patient.deadline == 14.5
+    assert patient.step(TimePassed(), 14.4) == []
+    assert patient.step(TimePassed(), 14.5) == [Reply(REQUEST, LATE)]
+
+
+@pytest.mark.parametrize("now", [14.6, 15.1, 99.0])
+def test_nothing_is_sent_after_it(patient: Machine, now: float) -> None:
+    """One message to a client that is gone cuts a node off for ever on the real tool."""
+    patient.step(SEND, 10.0)
+    patient.step(TimePassed(), 14.5)
+    assert patient.step(StoreAnswer(1, Ok()), now) == []
+
+
+@pytest.mark.parametrize(("now", "said"), [(14.7, [Reply(REQUEST, LATE)]), (14.8, []), (15.1, [])])
+def test_a_process_that_stood_still_may_say_nothing(
+    patient: Machine, now: float, said: list[Reply]
+) -> None:
+    """The store's answer and the end of the client's patience are found together."""
+    patient.step(SEND, 10.0)
+    assert patient.step(StoreAnswer(1, Ok()), now) == said
+
+
+def test_a_request_that_lay_in_the_pipe_is_old_when_it_is_read(patient: Machine) -> None:
+    assert patient.step(SEND, 20.0, arrived_at=10.0) == []
+    assert patient.step(SEND, 20.0, arrived_at=15.4) == [Reply(REQUEST, LATE)]
+    assert patient.step(SEND, 20.0, arrived_at=16.0) == [
+        StoreCall(1, Cas("log/k", [], [["n0.a", 0, "x"]], create=True))
+    ]
+    assert patient.deadline == 20.5
+
+
+def test_a_doubled_request_has_two_answers(patient: Machine) -> None:
+    for _ in range(2):
+        patient.step(SEND, 0.0)
+    answers = [patient.step(StoreAnswer(call, Ok()), 0.1) for call in (1, 2, 3)]
+    assert answers == [[*answers[0]], [Reply(REQUEST, SendOk(1))], []]
+
+
+def test_a_peer_may_be_answered_late() -> None:
+    class Slow:
+        def serve(self, event: HandOver) -> Process[None]:
+            yield Sleep(100.0)
+            yield Reply(event.request, Failure("abort", "too late"))
+
+    machine = Machine(Slow(), LIMITS)
+    batch = Batch("n1.a/0", 1, 0, {}, {}, 0)
+    machine.step(HandOver(Request("n1", 1), 0, batch), 0.0)
+    assert machine.deadline == 100.0
+    assert len(machine.step(TimePassed(), 100.0)) == 1

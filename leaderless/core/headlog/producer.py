@@ -6,7 +6,7 @@ writer in the log tells which of its batches are in it. A second lane starts whi
 only when waiting for it would cost more than the messages.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from leaderless.core.coordination import StoreSilent
 from leaderless.core.headlog import trace as steps
@@ -26,6 +26,13 @@ def lanes_of(writer: str, lanes: int) -> list[str]:
     return [f"{writer}/{lane}" for lane in range(lanes)]
 
 
+class _Waiting(NamedTuple):
+    """A send that is in no batch yet; at `until` its client gets an error and is gone."""
+
+    send: Send
+    until: float
+
+
 class Producer:
     """Collects sends and committed offsets of one node, whose lanes are `writers`.
 
@@ -39,7 +46,7 @@ class Producer:
         self._replica = replica
         self._limits = replica.limits
         self._delivery = delivery
-        self._waiting: list[Send] = []
+        self._waiting: list[_Waiting] = []
         self._waiting_bytes = 0
         self.commits: dict[str, int] = {}
         self._flush_planned = self._flush_due = False
@@ -54,7 +61,7 @@ class Producer:
             text = f"{self._limits.waiting_bytes} bytes of messages wait for the store already"
             yield Reply(event.request, Failure("temporarily-unavailable", text))
             return
-        self._waiting.append(event)
+        self._waiting.append(_Waiting(event, self._clock.now + self._limits.answer_s))
         self._waiting_bytes += event.size
         self._company.arrived(self._clock.now)
         if self._needs_lane:
@@ -121,7 +128,8 @@ class Producer:
             self._company.came(len(self._waiting) - waiting)
 
     def _produce(self, lane: str) -> Process[None]:
-        sends = self._take_waiting()
+        waiting = self._take_waiting()
+        sends = [each.send for each in waiting]
         if not sends and not self._flush_due:
             return  # another lane took it all meanwhile
         self._flush_due = False
@@ -131,20 +139,29 @@ class Producer:
             yield from self._acknowledge(batch, sends)
         else:  # no copy of the batch can get into the log any more: its sends go into a new one
             self._replica.trace("Reject", steps.named, batch)
-            self._waiting[:0] = sends
+            self._waiting[:0] = waiting
             self._waiting_bytes += _bytes_of(sends)
             yield from self._plan_flush()
 
-    def _take_waiting(self) -> list[Send]:
-        """What waits longest, up to `batch_bytes`."""
+    def _take_waiting(self) -> list[_Waiting]:
+        """What waits longest and has a client, up to `batch_bytes`."""
+        self._drop_those_gone()
         size = count = 0
-        for send in self._waiting:
+        for send, _ in self._waiting:
             if count and size + send.size > self._limits.batch_bytes:
                 break
             size, count = size + send.size, count + 1
-        sends, self._waiting = self._waiting[:count], self._waiting[count:]
+        taken, self._waiting = self._waiting[:count], self._waiting[count:]
         self._waiting_bytes -= size
-        return sends
+        return taken
+
+    def _drop_those_gone(self) -> None:
+        """Their clients got an error already: nobody waits for these messages."""
+        now = self._clock.now
+        if self._waiting and self._waiting[0].until <= now:
+            gone = [each.send for each in self._waiting if each.until <= now]
+            self._waiting = [each for each in self._waiting if each.until > now]
+            self._waiting_bytes -= _bytes_of(gone)
 
     def _batch(self, lane: str, sends: list[Send]) -> Batch:
         appends: dict[str, list[Any]] = {}
@@ -178,7 +195,7 @@ class Producer:
         self._flush_due = False
         yield from self._plan_flush()
         refused, self._waiting, self._waiting_bytes = self._waiting, [], 0
-        for send in refused:
+        for send, _ in refused:
             yield Reply(send.request, Failure(error, text))
 
 
