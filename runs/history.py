@@ -128,7 +128,11 @@ def find_history(path: Path) -> Path:
 
 
 def completions(history: Sequence[Op]) -> dict[int, int]:
-    """For each invocation that was completed: its position in `history` to that of its completion."""
+    """For each invocation that was completed: its position in `history` to that of its completion.
+
+    A process has one operation at a time [jepsen.history]: what follows an invocation in the order of its
+    process completes it, if it is no invocation.
+    """
     open_at: dict[Process, int] = {}
     pairs: dict[int, int] = {}
     for position, op in enumerate(history):

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from runs.history import NEMESIS, Op, Process
+from runs.history import NEMESIS, Op, OpType, completions
 
 Row = dict[str, Any]
 Value = TypeVar("Value", int, float)
@@ -41,6 +41,11 @@ class Operation:
         return self.completed.type if self.completed else "open"
 
     @property
+    def type(self) -> OpType:
+        """ok, fail or info: nobody knows what became of an operation that never completed."""
+        return self.completed.type if self.completed else "info"
+
+    @property
     def last(self) -> Op:
         """Its completion, or else its invocation."""
         return self.completed or self.invoked
@@ -50,23 +55,14 @@ class Operation:
         return self.last.time - self.invoked.time
 
 
-def operations(history: Iterable[Op]) -> list[Operation]:
-    """The operations of clients, in order of invocation.
-
-    A process has one operation at a time [jepsen.history]: what follows an invocation in the order of its
-    process completes it, if it is no invocation.
-    """
-    found: list[Operation] = []
-    open_at: dict[Process, int] = {}
-    for op in history:
-        if op.process == NEMESIS:
-            continue
-        if op.type == "invoke":
-            open_at[op.process] = len(found)
-            found.append(Operation(op))
-        elif (place := open_at.pop(op.process, None)) is not None:
-            found[place] = Operation(found[place].invoked, op)
-    return found
+def operations(history: Sequence[Op]) -> list[Operation]:
+    """The operations of clients, in order of invocation."""
+    pairs = completions(history)
+    return [
+        Operation(op, history[pairs[at]] if at in pairs else None)
+        for at, op in enumerate(history)
+        if op.type == "invoke" and op.process != NEMESIS
+    ]
 
 
 def completed(done: Iterable[Operation]) -> Iterator[Operation]:

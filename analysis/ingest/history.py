@@ -9,12 +9,12 @@ from pyspark.sql import functions as F
 
 from analysis.ingest.lines import parse
 from analysis.schemas.lines import HISTORY_LINE, HISTORY_REQUIRED
+from runs.faults import NAMED
+from runs.history import NEMESIS
 
-NEMESIS = "nemesis"
-# What begins a fault and what ends it [jepsen.nemesis.combined; maelstrom.nemesis]; the others are
-# start-X and stop-X.
-OPENING = {"kill": "kill", "pause": "pause"}
-CLOSING = {"start": "kill", "resume": "pause"}
+# By operation: the fault that it begins, or ends; the others are start-X and stop-X (see `runs.faults`).
+OPENING = {begin: fault for fault, (begin, _) in NAMED.items()}
+CLOSING = {end: fault for fault, (_, end) in NAMED.items()}
 STARTING, STOPPING = r"^start-(.+)$", r"^stop-(.+)$"
 
 

@@ -5,9 +5,7 @@ from pyspark.sql import functions as F
 
 from analysis.ingest.lines import parse
 from analysis.schemas.lines import BODY, JOURNAL_LINE, JOURNAL_REQUIRED
-
-SERVICES = ("lin-kv", "seq-kv", "lww-kv", "lin-tso")  # [maelstrom service.clj]
-CLIENT_INITIAL = "c"  # a client is what is named c... [maelstrom util.clj]
+from runs.messages import CLIENT, CLIENT_INITIAL, NODE, SERVICES, STORE
 
 
 def parse_journal(lines: DataFrame) -> DataFrame:
@@ -50,7 +48,7 @@ def link() -> Column:
     clients = [end.startswith(CLIENT_INITIAL) for end in ends]
     services = [end.isin(*SERVICES) for end in ends]
     return (
-        F.when(clients[0] | clients[1], "client")
-        .when(services[0] | services[1], "node-store")
-        .otherwise("node-node")
+        F.when(clients[0] | clients[1], CLIENT)
+        .when(services[0] | services[1], STORE)
+        .otherwise(NODE)
     )

@@ -29,6 +29,7 @@ from analysis.ingest.lines import (
 from analysis.lake import TABLES_VERSION, Held, Lake, Write
 from analysis.schemas.tables import MESSAGES, RUN_ID
 from analysis.sources import Run
+from runs.history import NEMESIS
 
 LARGE_BYTES = 128 << 20  # a run from this size on is a batch of its own
 BATCH_BYTES, BATCH_RUNS = 512 << 20, 250
@@ -154,7 +155,7 @@ def _write_history(
         "operations",
         history.operations(observe_bad(pairs, history.orphan_reason(), orphans), placement),
     )
-    about_faults = read_lines(spark, sources, containing=history.NEMESIS)
+    about_faults = read_lines(spark, sources, containing=NEMESIS)
     write("faults", history.faults(good(history.parse_history(about_faults))))
     again = bad_files(sources, bad, orphans)
     if not again:

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
+from runs.operations import SHARES
+
 _ACCURACY = 10_000  # rank error at most 1 in 10 000; exact for fewer values than that
 
 
@@ -65,7 +66,7 @@ def quantiles(column: str) -> list[Column]:
     """Aggregates `{column}_p50`, `_p90`, `_p99` and `_max`, each a value that occurred."""
     shares = [
         F.percentile_approx(column, share, _ACCURACY).alias(f"{column}_{name}")
-        for name, share in QUANTILES.items()
+        for name, share in SHARES.items()
     ]
     return [*shares, F.max(column).alias(f"{column}_max")]
 

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from analysis.lake import Lake
 from analysis.summary import summarise
 from runs.figures import measure
-from tests.pages.test_pages_figures import comparable, run_at
+from tests.runs.test_figures import comparable, run_at
 
 
 @pytest.mark.spark

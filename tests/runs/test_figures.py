@@ -1,4 +1,4 @@
-"""The figures of pages: the same as Spark's, and never stopped by a file that is cut or large."""
+"""The figures of a run in plain Python; a file that is cut or large stops nothing."""
 
 import dataclasses
 import gzip
