@@ -4,48 +4,17 @@ import json
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
 from bench.sweep.folder import MACHINE_FILE
 from runs import sweeps
-
-
-class Summary(NamedTuple):
-    """A figure over the repetitions of one configuration and strategy."""
-
-    middle: float
-    low: float
-    high: float
-
-
-class Column(NamedTuple):
-    """The title of a figure and its decimals."""
-
-    figure: str
-    title: str
-    decimals: int
-
+from runs.sweeps import Column, Summary
 
 Record = Mapping[str, Any]
 Summaries = dict[tuple[str, str], dict[str, Summary]]  # (case, strategy) -> figure -> summary
 Records = Sequence[Record]
-COLUMNS = (
-    Column("server_messages_per_op", "server messages/op", 2),
-    Column("all_messages_per_op", "all messages/op", 2),
-    Column("throughput_ops_per_s", "ops/s", 0),
-    Column("send_p50_ms", "send p50, ms", 1),
-    Column("send_p99_ms", "send p99, ms", 1),
-    Column("poll_p50_ms", "poll p50, ms", 1),
-    Column("poll_p99_ms", "poll p99, ms", 1),
-    Column("worst_lag_s", "worst lag, s", 3),
-    Column("ok_fraction", "ok, of sends and polls", 6),
-    Column("ok_fraction_of_all", "ok, of all", 4),
-    Column("node_cpu_us_per_op", "node CPU, µs/op", 0),
-)
-TITLES = {column.figure: column for column in COLUMNS}
 WORST = (
     "valid",
     "strict_valid",
@@ -96,15 +65,16 @@ def summarise(records: Iterable[Record]) -> Summaries:
 
 
 def _summary(name: str, values: Sequence[float]) -> Summary:
-    middle = min(values) if name in WORST else median(values)
-    return Summary(middle, min(values), max(values))
+    summary = Summary.of(values)
+    assert summary, "only figures with values are collected"
+    return summary._replace(middle=summary.low) if name in WORST else summary
 
 
 def cell(summary: Summary | None, column: Column) -> str:
     """The median, with lowest and highest where they differ."""
     if summary is None:
         return "–"
-    middle, low, high = (f"{value:.{column.decimals}f}" for value in summary)
+    middle, low, high = summary.text(column.decimals)
     return middle if low == high else f"{middle} ({low}–{high})"
 
 

@@ -16,6 +16,7 @@ from performance import records as of_sweep
 from performance.configurations import SLOPES, Slope
 from performance.records import Summaries, Summary, strategies_of, summarise
 from plots.groups import Line, growth
+from runs.sweeps import FIGURES
 
 _PANELS = (
     (
@@ -92,7 +93,7 @@ def rows(slope: Slope, strategies: Sequence[str], summaries: Summaries) -> list[
     lines = []
     for strategy in strategies:
         for at, figures in points(slope, strategy, summaries):
-            numbers = [of_sweep.cell(figures.get(name), of_sweep.TITLES[name]) for name in _SHOWN]
+            numbers = [of_sweep.cell(figures.get(name), FIGURES[name]) for name in _SHOWN]
             verdict = of_sweep.verdict_words(figures, "valid")
             first = f"{at:.0f}" if len(strategies) == 1 else f"{at:.0f}, `{strategy}`"
             lines.append([first, *numbers, verdict])
@@ -101,7 +102,7 @@ def rows(slope: Slope, strategies: Sequence[str], summaries: Summaries) -> list[
 
 def section(slope: Slope, strategies: Sequence[str], summaries: Summaries) -> str:
     """The part of the page about one slope."""
-    titles = [slope.label, *(of_sweep.TITLES[name].title for name in _SHOWN), "verdict"]
+    titles = [slope.label, *(FIGURES[name].title for name in _SHOWN), "verdict"]
     lines = of_sweep.markdown_table(titles, rows(slope, strategies, summaries))
     picture = f"![{slope.title}](../images/performance-{slope.name}.svg)"
     return f"## {slope.name.capitalize()}\n\n{picture}\n\n{lines}"

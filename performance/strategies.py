@@ -19,8 +19,6 @@ from rich.table import Table
 from performance import records as of_sweep
 from performance.configurations import CONFIGURATIONS, SUBJECT, Bound, Configuration
 from performance.records import (
-    COLUMNS,
-    TITLES,
     Records,
     Summaries,
     cell,
@@ -29,6 +27,7 @@ from performance.records import (
     summarise,
     verdict_words,
 )
+from runs.sweeps import FIGURES
 
 
 class Verdict(NamedTuple):
@@ -74,7 +73,7 @@ def _other(bound: Bound, case: str, summaries: Summaries) -> float | None:
 def _sentence(bound: Bound, limit: float | None) -> str:
     if bound.figure in _VERDICTS:
         return _VERDICTS[bound.figure]
-    title = TITLES[bound.figure].title
+    title = FIGURES[bound.figure].title
     if bound.than is None:
         return f"{title} {bound.relation} {bound.limit:g}"
     times = "" if bound.limit == 1 else f"{bound.limit:g} x "
@@ -85,13 +84,16 @@ def _sentence(bound: Bound, limit: float | None) -> str:
 def _number(value: float, figure: str) -> str:
     if figure in _VERDICTS:
         return "yes" if value else "no"
-    return f"{value:.{TITLES[figure].decimals}f}"
+    return f"{value:.{FIGURES[figure].decimals}f}"
 
 
 def rows(strategies: Sequence[str], case: str, summaries: Summaries) -> list[list[str]]:
     """One row a figure, one column a strategy; a strict verdict only where it was asked for."""
     found = [summaries.get((case, name), {}) for name in strategies]
-    numbers = [[c.title, *(cell(each.get(c.figure), c) for each in found)] for c in COLUMNS]
+    numbers = [
+        [column.title, *(cell(each.get(figure), column) for each in found)]
+        for figure, column in FIGURES.items()
+    ]
     verdicts = [
         [title, *(verdict_words(each, verdict) for each in found)]
         for verdict, title in (("valid", "verdict"), ("strict_valid", "verdict by `--strict`"))

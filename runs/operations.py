@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from runs.history import NEMESIS, Op, OpType, completions
+from runs.history import NEMESIS, Op, completions
 
 Row = dict[str, Any]
 Value = TypeVar("Value", int, float)
@@ -33,17 +33,13 @@ class Operation:
 
     @property
     def f(self) -> str:
-        return self.invoked.f
+        """What was asked for, as a plain string: figures go into JSON and tables."""
+        return str(self.invoked.f)
 
     @property
     def outcome(self) -> str:
         """ok, fail or info; open where it never completed."""
         return self.completed.type if self.completed else "open"
-
-    @property
-    def type(self) -> OpType:
-        """ok, fail or info: nobody knows what became of an operation that never completed."""
-        return self.completed.type if self.completed else "info"
 
     @property
     def last(self) -> Op:

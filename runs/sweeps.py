@@ -175,7 +175,7 @@ class Cell:
     def values(self, figure: str) -> list[float]:
         """A figure of each run that has it."""
         found = (row.figures.get(figure) for row in self.rows)
-        return [value for value in found if value is not None]
+        return [value for value in found if isinstance(value, int | float)]
 
     def summary(self, figure: str) -> Summary | None:
         """A figure over the runs that have it; None if none has."""

@@ -1,8 +1,6 @@
 """The table of a sweep: a row for each cell, medians over its repetitions. Pure."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from statistics import median
 
 from rich.box import SIMPLE_HEAD
 from rich.markup import escape
@@ -11,14 +9,14 @@ from rich.table import Table
 from bench.sweep.axes import shown
 from bench.sweep.definition import Sweep
 from bench.sweep.work import Job
-from runs.sweeps import Key, Row
+from runs.sweeps import FIGURES, Cell, Key, Row
 
-# Heading -> the figures below it, and their decimals.
-FIGURES = {
-    "msgs/op": (("server_messages_per_op",), 2),
-    "ops/s": (("throughput_ops_per_s",), 0),
-    "send ms": (("send_p50_ms", "send_p99_ms"), 1),
-    "poll ms": (("poll_p99_ms",), 1),
+# Heading -> the figures below it.
+HEADINGS = {
+    "msgs/op": ("server_messages_per_op",),
+    "ops/s": ("throughput_ops_per_s",),
+    "send ms": ("send_p50_ms", "send_p99_ms"),
+    "poll ms": ("poll_p99_ms",),
 }
 CAPTION = "medians; msgs/op: between servers; send ms: p50 / p99; poll ms: p99"
 _STYLES = {True: "green", False: "bold red"}
@@ -37,12 +35,12 @@ def outcome(sweep: Sweep, jobs: Sequence[Job], rows: Mapping[Key, Row]) -> Table
     """Verdicts and figures of each cell that has run at least once."""
     several_engines = len({job.engine for job in jobs}) > 1
     words = ("engine", "verdict") if several_engines else ("verdict",)
-    table = _begin(sweep, words, FIGURES)
+    table = _begin(sweep, words, HEADINGS)
     table.caption, table.caption_justify = CAPTION, "left"
     for (_, engine), alike in _by_cell(jobs).items():
         found = [rows[job.key] for job in alike if job.key in rows]
         if found:
-            figures = [_middle(found, names, decimals) for names, decimals in FIGURES.values()]
+            figures = [_middles(Cell(found), names) for names in HEADINGS.values()]
             which = [engine] if several_engines else []
             table.add_row(*_axes(sweep, alike[0]), *which, verdict(found), *figures)
     return table
@@ -53,18 +51,18 @@ def findings(jobs: Sequence[Job], rows: Mapping[Key, Row]) -> list[str]:
     lines = []
     for alike in _by_cell(jobs).values():
         found = [rows[job.key] for job in alike if job.key in rows]
-        if names := sorted({name for row in found for name in row.anomalies}):
+        if found and (names := Cell(found).anomalies):
             lines.append(f"{alike[0].cell.title}: {', '.join(names)}")
     return lines
 
 
 def verdict(rows: Sequence[Row]) -> str:
     """The verdicts of the runs of a cell, as marked-up text; green when they were expected."""
-    counts = Counter(row.verdict for row in rows)
+    cell = Cell(rows)
     words = ", ".join(
-        word if len(rows) == 1 else f"{count} {word}" for word, count in counts.items()
+        word if len(rows) == 1 else f"{count} {word}" for word, count in cell.verdicts.items()
     )
-    fine = all(row.as_expected for row in rows)
+    fine = cell.as_expected
     hint = "" if fine or rows[0].expect == "valid" else f", expected {rows[0].expect}"
     return f"[{_STYLES[fine]}]{words}[/]{hint}"
 
@@ -93,10 +91,10 @@ def _by_cell(jobs: Sequence[Job]) -> dict[tuple[str, str], list[Job]]:
     return found
 
 
-def _middle(rows: Sequence[Row], names: Sequence[str], decimals: int) -> str:
-    return " / ".join(_median([row.figures.get(name) for row in rows], decimals) for name in names)
+def _middles(cell: Cell, names: Sequence[str]) -> str:
+    return " / ".join(_middle(cell, name) for name in names)
 
 
-def _median(values: Iterable[float | None], decimals: int) -> str:
-    known = [value for value in values if value is not None]
-    return f"{median(known):.{decimals}f}" if known else "–"
+def _middle(cell: Cell, figure: str) -> str:
+    summary = cell.summary(figure)
+    return summary.text(FIGURES[figure].decimals)[0] if summary else "–"
