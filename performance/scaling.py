@@ -14,9 +14,9 @@ import click
 
 from performance import records as of_sweep
 from performance.configurations import SLOPES, Slope
-from performance.records import Summaries, Summary, strategies_of, summarise
+from performance.records import Summaries, strategies_of, summarise
 from plots.groups import Line, growth
-from runs.sweeps import FIGURES
+from runs.sweeps import FIGURES, Summary
 
 _PANELS = (
     (
