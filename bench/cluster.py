@@ -37,7 +37,7 @@ class Cluster:
         self._killed: set[str] = set()
         self._paused: set[str] = set()
         self._waiting: dict[str, str] = {}  # node -> the client that waits for its init_ok
-        self._patience_ns: dict[str, int] = {}  # until when a node may take for that
+        self._patience_ns: dict[str, int] = {}  # until when a node may take to answer init
 
     def connect(self, hosts: Sequence[Host]) -> None:
         """Attach nodes that were just started to the network, and initialise them."""
@@ -68,7 +68,7 @@ class Cluster:
         return self._client_ids.next()
 
     def kill(self, name: str) -> None:
-        """Let a living node die at once, with all that it knows."""
+        """Kill a living node at once; its memory is lost."""
         self._hosts[name].kill()
         self._network.remove(name)
         self._killed.add(name)
@@ -84,12 +84,12 @@ class Cluster:
         self._initialise(host)
 
     def pause(self, name: str) -> None:
-        """Let a living node stand still."""
+        """Pause a living node."""
         self._hosts[name].pause()
         self._paused.add(name)
 
     def resume(self, name: str) -> None:
-        """Let a paused node go on."""
+        """Resume a paused node."""
         self._hosts[name].resume()
         self._paused.discard(name)
         self._patience_ns[name] = self._loop.now_ns() + _INIT_LIMIT_NS

@@ -29,7 +29,7 @@ _MAX_WAIT_NS = 1_000_000_000
 
 
 class Loop(Protocol):
-    """What the pure parts of the bench know about time."""
+    """The clock and the timers, as the pure parts of the bench see them."""
 
     def now_ns(self) -> int:
         """Nanoseconds since the loop was made."""

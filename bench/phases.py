@@ -1,5 +1,4 @@
-"""When workers get their next operation: the paced main phase, and the final phase after the
-faults.
+"""When workers get their next operation: the main phase at a rate, and the final phase after the faults.
 
 Both ask the workload's generators for the next operation. A phase is `done` when there are no more
 operations and every worker is free.

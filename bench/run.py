@@ -248,7 +248,7 @@ class BenchRun:
         return Nemesis(self._faults(), self._loop, interval_s, self._random, record)
 
     def _faults(self) -> list[Fault]:
-        """The faults that were asked for, in the order of `FAULTS`, in which they are ended together.
+        """The requested faults in the order of `FAULTS`; at the end of a run they end in this order.
 
         A subclass may leave some of their acts out.
         """

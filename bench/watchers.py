@@ -1,4 +1,4 @@
-"""Watch a run: `Progress` shows how it goes, `CpuMeter` measures the CPU of its nodes.
+"""Watchers of a run: `Progress` shows how it goes, `CpuMeter` measures the CPU of its nodes.
 
 Progress is a live line on a terminal, a plain line every few seconds elsewhere.
 
@@ -110,7 +110,7 @@ class CpuMeter:
         self._watcher.trace(event, message)
 
     def _read(self) -> dict[tuple[str, int], float]:
-        """What can be read: nothing where there are no such clocks, and nothing of a node that has gone."""
+        """The clocks that can be read: none on other systems than Linux, and none of a node that has ended."""
         if not sys.platform.startswith("linux"):
             return {}
         clocks = {}

@@ -146,7 +146,7 @@ class Worker:
         return self._client
 
     def _advance(self, resume: Callable[[Any], Rpc], argument: Any) -> None:
-        """Let the client go on to its next request or its end, and act on which it is."""
+        """Resume the client until its next request or its end, and send or complete."""
         try:
             rpc = resume(argument)
         except StopIteration as finished:
@@ -169,7 +169,7 @@ class Worker:
             self._send(rpc)
 
     def _unknown_outcome(self) -> OpType:
-        """An operation without effects did not happen, whatever became of its messages."""
+        """`fail` for an operation without effects, which never happened; otherwise `info`."""
         assert self._op
         return "fail" if self._op.f in self._workload.idempotent else "info"
 

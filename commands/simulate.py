@@ -26,7 +26,9 @@ EXIT_SOUND, EXIT_FAILED = 0, 1
 @click.option("--keep-going", is_flag=True, help="Do not stop at the first seed that fails.")
 @click.option("--shrink", is_flag=True, help="Make the first failing seed as small as can be.")
 @click.option(
-    "--out", type=click.Path(path_type=Path), help="Keep the files of a single seed in this folder."
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Write the files of a single seed into this folder.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for tools.")
 @optional_click_options(FLAGS)
@@ -52,7 +54,7 @@ def simulate(
         raise click.UsageError("--out keeps the files of one seed; leave --seeds out.")
     if seeds:
         tally = run_seeds(range(seed, seed + seeds), given, jobs or os.cpu_count() or 1, keep_going)
-        tell_tally(tally, as_json, given)
+        print_tally(tally, as_json, given)
         failing = tally.failed[0].seed if tally.failed else None
     else:
         report = run_one(seed, given, out, as_json)
@@ -77,11 +79,11 @@ def run_one(seed: int, given: Mapping[str, Any], out: Path | None, as_json: bool
     if as_json:
         click.echo(json.dumps(as_object(report, given)))
     else:
-        tell_report(console, report)
+        print_report(console, report)
     return report
 
 
-def tell_report(console: Console, report: Report) -> None:
+def print_report(console: Console, report: Report) -> None:
     """Print the anomalies, the time, and the digest."""
     for failure in report.failures:
         console.print(f"✘ {failure.name}", style="bold red", markup=False)
@@ -96,8 +98,8 @@ def tell_report(console: Console, report: Report) -> None:
     console.print(f"digest: {report.digest}")
 
 
-def tell_tally(tally: Tally, as_json: bool, given: Mapping[str, Any]) -> None:
-    """Say how a range of seeds went, with the command that replays each that failed."""
+def print_tally(tally: Tally, as_json: bool, given: Mapping[str, Any]) -> None:
+    """Print the result of a range of seeds, and for each that failed the command that replays it."""
     if as_json:
         click.echo(json.dumps(tally.as_object()))
         return

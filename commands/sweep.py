@@ -50,7 +50,9 @@ def _pairs(
 @click.option("--only", multiple=True, callback=_pairs, help="KEY=VALUE: these cells only.")
 @click.option("--set", "changes", multiple=True, callback=_pairs, help="KEY=VALUE in every cell.")
 @click.option("--repetitions", type=click.IntRange(1), help="In place of the number in the file.")
-@click.option("--store", default="results", show_default=True, help="Where sweeps are kept.")
+@click.option(
+    "--store", default="results", show_default=True, help="The folder in which sweeps are stored."
+)
 @click.option("--name", help="The folder in the store.  [default: the file's name]")
 @click.option(
     "--engine",
@@ -127,7 +129,7 @@ def _run(
         stopped = unwritable(f"The folder {index.folder}", error)
     except KeyboardInterrupt:
         stopped = RunFailure(
-            "The run under way is not in the index. Give the same command again: it goes on there.",
+            "The run under way is not in the index. Give the same command again; it continues there.",
             interrupted=True,
         )
     rows = work.finished(planned, index.rows())

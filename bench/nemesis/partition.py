@@ -31,7 +31,7 @@ def one(nodes: Sequence[str], random: Random) -> Cut:
 
 
 def minority_third(nodes: Sequence[str], random: Random) -> Cut:
-    """As many nodes as are fewer than a third of all, against the rest."""
+    """The most nodes that are fewer than a third, against the rest."""
     return _split(nodes, (len(nodes) - 1) // 3, random)
 
 
@@ -77,7 +77,7 @@ def _connect_evenly(nodes: Sequence[str], random: Random) -> dict[str, set[str]]
 
 
 def bridge(nodes: Sequence[str], random: Random) -> Cut:
-    """One node hears and is heard by all; the others are two halves without a word between them."""
+    """One node hears all and all hear it; the others are two halves that do not hear each other."""
     _, *others = shuffled = random.sample(nodes, len(nodes))
     cut = _halves(others)
     return cut | {shuffled[0]: set()}

@@ -1,7 +1,7 @@
 """The axes of a sweep: every flag of `test`, and the node's usual options.
 
-A flag whose declaration names an `axis` is known in a sweep by that name alone: each thing is written in one
-way, so that cells of different sweeps can be compared.
+A sweep knows a flag by the `axis` of its declaration, if there is one, and only by that name. So every option is
+written in one way, and cells of different sweeps can be compared.
 """
 
 import shlex
@@ -85,8 +85,7 @@ def names() -> list[str]:
 def complaint(name: str, value: Any) -> str | None:
     """What is wrong with a value of an axis, and what to write instead; None for a right value."""
     if name not in names():
-        write_instead = f"there is no such name; write one of {', '.join(names())}"
-        return _INSTEAD.get(name, write_instead)
+        return _INSTEAD.get(name, f"there is no such name; write one of {', '.join(names())}")
     if not isinstance(value, str | int | float):
         return f"{value!r} is no single value: write a string, a number, true or false"
     if name == EXPECT:

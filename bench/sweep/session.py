@@ -21,8 +21,8 @@ def run_all(
 ) -> None:
     """Make every run that the index lacks, and with `again` those that failed.
 
-    With `discard` the folder of a run that ended as expected goes once its figures are known.
-    `KeyboardInterrupt` stops it: what is finished is in the index, the run under way is not.
+    With `discard` the folder of a run that ended as expected is deleted once its figures are known.
+    `KeyboardInterrupt` stops the sweep: finished runs are in the index, the run under way is not.
     """
     rows = finished(planned, index.rows())
     todo = missing(planned, rows, again=again)
@@ -44,7 +44,7 @@ def run_all(
                 row = replace(row, run=None)
             index.add(row)
             rows[row.key] = row
-            _tell(console, job, row, index.folder, count)
+            _print_row(console, job, row, index.folder, count)
 
 
 def duration(seconds: float) -> str:
@@ -98,7 +98,7 @@ class _Bar:
         return tick
 
 
-def _tell(console: Console, job: Job, row: Row, folder: Path, count: str) -> None:
+def _print_row(console: Console, job: Job, row: Row, folder: Path, count: str) -> None:
     messages = row.figures.get("server_messages_per_op")
     cost = f", {messages:.2f} server messages an operation" if messages is not None else ""
     found = f" ({', '.join(row.anomalies)})" if row.anomalies else ""
