@@ -1,7 +1,7 @@
 """The axes of a sweep: every flag of `test`, and the node's usual options.
 
-A sweep knows a flag by the `axis` of its declaration, if there is one, and only by that name. So every option is
-written in one way, and cells of different sweeps can be compared.
+A sweep knows a flag by the `axis` of its declaration, if there is one, and only by that name. So every option
+is written in one way, and cells of different sweeps can be compared.
 """
 
 import shlex
