@@ -4,12 +4,14 @@ No network: addresses elsewhere are not followed.
 """
 
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
-from commands.main import COMMANDS
+from commands.main import COMMANDS, LazyGroup
 
 ROOT = Path(__file__).parents[2]
 COLUMNS = 100  # of a line of code
@@ -21,6 +23,7 @@ PAGES = sorted(
     if path.is_file()
 ) + sorted(ROOT.glob("specs/**/README.md"))
 DOCS = [page for page in PAGES if page.is_relative_to(ROOT / "docs")]
+CONTEXT = click.Context(LazyGroup())
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 MAELSTROM = re.compile(r"\./maelstrom ([a-z]+)\b(?= |`|$)")
 MAKE = re.compile(r"(?<![\w-])make ([a-z][a-z-]*)(?=`|\s{2,}|$| [A-Z]+=)")
@@ -59,7 +62,7 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
-def test_links_lead_somewhere(page):
+def test_links_lead_somewhere(page: Path) -> None:
     for link in LINK.findall(page.read_text()):
         if "://" in link:
             continue
@@ -70,7 +73,7 @@ def test_links_lead_somewhere(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
-def test_lines_fit_a_terminal(page):
+def test_lines_fit_a_terminal(page: Path) -> None:
     wide = [line for line in code_lines(page) if len(line) > COLUMNS]
     assert not wide, "code lines beyond 100 columns"
     prose = [
@@ -82,11 +85,11 @@ def test_lines_fit_a_terminal(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
-def test_pages_are_at_most_200_lines(page):
+def test_pages_are_at_most_200_lines(page: Path) -> None:
     assert len(page.read_text().splitlines()) <= LINES
 
 
-def test_the_index_lists_every_page():
+def test_the_index_lists_every_page() -> None:
     index = (ROOT / "docs" / "README.md").read_text()
     listed = {(ROOT / "docs" / link).resolve() for link in LINK.findall(index)}
     missing = [
@@ -98,7 +101,7 @@ def test_the_index_lists_every_page():
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
-def test_commands_and_targets_exist(page):
+def test_commands_and_targets_exist(page: Path) -> None:
     makefile = (ROOT / "Makefile").read_text()
     targets = set(re.findall(r"^([a-z][a-z-]*):", makefile, flags=re.MULTILINE))
     for text in commands(page):
@@ -113,12 +116,26 @@ def test_commands_and_targets_exist(page):
             assert (ROOT / script).exists(), text
 
 
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_commands_take_the_options_that_are_printed(page: Path) -> None:
+    code = "\n".join(line.strip() for line in code_lines(page)).replace("\\\n", "")
+    for line in code.splitlines():
+        if line.startswith("./maelstrom ") and not re.search(r"[$<]| \.\.\.", line):
+            command, *arguments = shlex.split(line, comments=True)[1:]
+            found = LazyGroup().get_command(CONTEXT, command)
+            assert found, line
+            try:
+                found.make_context(command, arguments)
+            except click.BadParameter as error:
+                assert "does not exist" in error.message, line  # a run that a reader has made
+
+
 ROOMS = [path.name for path in ROOT.iterdir() if path.is_dir() and path.name != "results"]
 PATH = re.compile(rf"(?:{'|'.join(ROOMS)})/[\w./-]*")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
-def test_files_that_are_named_exist(page):
+def test_files_that_are_named_exist(page: Path) -> None:
     for text in re.findall(r"`([^`\n]+)`", page.read_text()):
         if PATH.fullmatch(text):
             assert (ROOT / text).exists(), text
@@ -134,7 +151,7 @@ def rows(text: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
-def test_the_first_page_shows_the_figures_of_the_series():
+def test_the_first_page_shows_the_figures_of_the_series() -> None:
     """Messages, send p50, throughput and verdict: the medians of docs/performance/strategies.md."""
     first = (ROOT / "README.md").read_text().partition("## What it costs")[2].partition("\n## ")[0]
     series = (ROOT / "docs/performance/strategies.md").read_text().split("\n## ")[1:]
