@@ -127,7 +127,8 @@ def test_commands_take_the_options_that_are_printed(page: Path) -> None:
             try:
                 found.make_context(command, arguments)
             except click.BadParameter as error:
-                assert "does not exist" in error.message, line  # a run that a reader has made
+                if "does not exist" not in error.message:  # a run that the reader has made
+                    raise
 
 
 ROOMS = [path.name for path in ROOT.iterdir() if path.is_dir() and path.name != "results"]
