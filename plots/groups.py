@@ -1,4 +1,4 @@
-"""Groups of runs side by side: strategies against a baseline, latencies, recovery, how cost grows."""
+"""Groups of runs side by side: strategies against a baseline, latency curves, recovery, how cost grows."""
 
 from collections.abc import Mapping, Sequence
 from statistics import median
@@ -20,7 +20,6 @@ from plots.picture import (
     logarithmic,
     nothing,
     panels_of,
-    patch_key,
     records,
     write_above,
 )
@@ -75,41 +74,6 @@ def _mean(axes: Axes, place: int, row: Row) -> None:
     axes.plot(row["mean"], place, marker="o", color=colour, markersize=6)
     text = f"{row['mean']:.3g}" if row["enough_runs"] else f"({row['mean']:.3g})"
     write_above(axes, text, (row["mean"], place), 6)
-
-
-@drawn
-def latency_quantiles(quantiles: Table, by: str = "strategy") -> Picture:
-    """Bars: the median over a group's runs of their p50, p90 and p99, for sends and for polls.
-
-    Dots are the single runs. `quantiles` has the column `by`, f, latency_ns_p50, _p90 and _p99 of each run.
-    """
-    title, rows = f"Latency by {by}", records(quantiles)
-    rows = [row for row in rows if row[by] is not None and row["f"] in _KINDS]
-    if not rows:
-        return nothing(title, f"No run has a {by} and a successful send or poll.")
-    groups = style.strategies(row[by] for row in rows)
-    shares = {name: style.QUANTILES[name] for name in ("p50", "p90", "p99")}
-    picture, panels = panels_of(title, 2, Layout(columns=2, panel_inches=2.8, sharey=True))
-    for axes, f in zip(panels, _KINDS, strict=True):
-        for offset, (share, colour) in zip((-0.27, 0, 0.27), shares.items(), strict=True):
-            for place, group in enumerate(groups):
-                mine = [row for row in rows if row[by] == group and row["f"] == f]
-                _quantile_bar(
-                    axes, place + offset, [row[f"latency_ns_{share}"] for row in mine], colour
-                )
-        axes.set_xticks(range(len(groups)), groups)
-        axes.set_title(f)
-        logarithmic(axes)
-    panels[0].set_ylabel("latency, ms")
-    legend(picture, [patch_key(colour, name) for name, colour in shares.items()])
-    return picture
-
-
-def _quantile_bar(axes: Axes, at: float, values_ns: Sequence[float], colour: str) -> None:
-    values_ms = [value / 1e6 for value in values_ns]
-    if values_ms:
-        axes.bar(at, median(values_ms), width=0.25, color=colour)
-        axes.plot([at] * len(values_ms), values_ms, "o", color=style.INK, markersize=3, alpha=0.7)
 
 
 @drawn

@@ -1,4 +1,4 @@
-"""What a run was like over time: latencies, throughput, availability and lag, with its faults shaded.
+"""What a run was like over time: latencies and throughput, with its faults shaded.
 
 All are fed by rows, with the columns that the metrics of a run have: `window_start_ns`, `latency_ns_p50` and
 so on for lines; `invoked_ns`, `latency_ns`, `outcome` for dots; `kind`, `started_ns`, `ended_ns` for faults.
@@ -36,7 +36,6 @@ from plots.picture import (
     shade,
 )
 
-MOST_PANELS = 8
 _FAULT_ROW_INCHES = 0.24
 _LINE: Look = {"linewidth": 1.4, "marker": ".", "markersize": 3.5}
 _LOOKS: dict[str, Look] = {
@@ -127,8 +126,7 @@ def latency_over_time(
 
     def draw(axes: Axes, panel: Panel) -> None:
         for name, look in _QUANTILES.items():
-            times_s, latency_ms = _series(panel.rows, f"latency_ns_{name}", span)
-            axes.plot(times_s, np.maximum(latency_ms, SHORTEST_MS), **look)
+            axes.plot(*_series(panel.rows, f"latency_ns_{name}", span), **look)
         _latency_axis(axes)
         if limits_ms:
             axes.set_ylim(limits_ms)
@@ -161,43 +159,6 @@ def throughput(panels: Sequence[Panel], span: Span, title: str = "") -> Picture:
 
     keys = [patch_key(shown[name], style.OUTCOME_MEANINGS[name], alpha=0.85) for name in shown]
     return _over_time(panels, span, draw, keys, title=title, when="completion", sharey=False)
-
-
-@drawn
-def availability_over_time(panels: Sequence[Panel], span: Span, title: str = "") -> Picture:
-    """The share of the operations invoked in a window that were acknowledged.
-
-    `panels` have rows with window_start_ns and availability (0 to 1).
-    """
-
-    def draw(axes: Axes, panel: Panel) -> None:
-        line = _series(panel.rows, "availability", span, unit=0.01)
-        axes.plot(*line, color=style.OUTCOMES["ok"], **_LINE)
-        axes.set_ylabel("acknowledged, %")
-        axes.set_ylim(-4, 104)
-
-    return _over_time(panels, span, draw, [], title=title)
-
-
-@drawn
-def lag_over_time(panels: Sequence[Panel], span: Span, title: str = "") -> Picture:
-    """p99 and maximum realtime lag of polls, by the time of invocation.
-
-    `panels` have rows with window_start_ns, lag_ns_p99 and lag_ns_max.
-    """
-    looks: dict[str, Look] = {
-        name: _LINE | {"color": style.QUANTILES[name]} for name in ("p99", "max")
-    }
-
-    def draw(axes: Axes, panel: Panel) -> None:
-        for name, look in looks.items():
-            axes.plot(*_series(panel.rows, f"lag_ns_{name}", span), **look)
-        axes.set_yscale("symlog", linthresh=1, linscale=0.5)  # most polls lag by nothing at all
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        axes.set_ylabel("lag, ms")
-
-    keys = [line_key(name, **look) for name, look in looks.items()]
-    return _over_time(panels, span, draw, keys, title=title)
 
 
 def under_faults(operations: Table, faults: Table) -> Picture:
@@ -244,18 +205,17 @@ def _over_time(
     sharey: bool = True,
 ) -> Picture:
     """Panels over the same time; several kinds of faults get a panel of their own where all share them."""
-    shown = panels if columns > 1 else panels[:MOST_PANELS]
-    if not shown:
+    if not panels:
         return nothing(title, "No such operation in these runs.")
-    faults = [fault for panel in shown for fault in panel.faults]
+    faults = [fault for panel in panels for fault in panel.faults]
     kinds = len(kinds_of(faults))
-    apart = kinds > 1 and columns == 1 and all(each.faults == shown[0].faults for each in shown)
-    heights = [_FAULT_ROW_INCHES * kinds + 0.25] * apart + [1.9] * -(-len(shown) // columns)
+    apart = kinds > 1 and columns == 1 and all(each.faults == panels[0].faults for each in panels)
+    heights = [_FAULT_ROW_INCHES * kinds + 0.25] * apart + [1.9] * -(-len(panels) // columns)
     layout = Layout(columns, heights_inches=heights, width_inches=width_inches, sharex=True)
-    picture, all_axes = panels_of(title, len(shown) + apart, layout)
+    picture, all_axes = panels_of(title, len(panels) + apart, layout)
     if apart:
-        draw_faults(all_axes.pop(0), shown[0].faults, span.end_s)
-    for axes, panel in zip(all_axes, shown, strict=True):
+        draw_faults(all_axes.pop(0), panels[0].faults, span.end_s)
+    for axes, panel in zip(all_axes, panels, strict=True):
         if sharey and axes is not all_axes[0]:
             axes.sharey(all_axes[0])
         draw(axes, panel)
@@ -271,10 +231,8 @@ def _over_time(
     return picture
 
 
-def _series(
-    rows: Sequence[Row], column: str, span: Span, unit: float = 1e6
-) -> tuple[list[float], list[float]]:
-    """Times in s and values in their unit: NaN where windows are missing, so that lines have gaps there."""
+def _series(rows: Sequence[Row], column: str, span: Span) -> tuple[list[float], list[float]]:
+    """Times in s and values in ms: NaN where windows are missing, so that lines have gaps there."""
     times_s: list[float] = []
     values: list[float] = []
     due_ns = None
@@ -284,7 +242,7 @@ def _series(
             times_s.append(due_ns / 1e9)
             values.append(math.nan)
         times_s.append(start_ns / 1e9)
-        values.append(math.nan if row[column] is None else row[column] / unit)
+        values.append(max(row[column] / 1e6, SHORTEST_MS))
         due_ns = start_ns + span.window_ns
     return times_s, values
 

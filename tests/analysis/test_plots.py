@@ -6,10 +6,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from analysis.lake import Lake
-from analysis.metrics.availability import availability
 from analysis.metrics.causes import CAUSES
-from analysis.metrics.comparison import groups_of
-from analysis.metrics.latency import latency_over_time, latency_quantiles
+from analysis.metrics.latency import latency_over_time
 from analysis.notebooks import tables
 from analysis.notebooks.lake import tables_of
 from plots import groups, messages, run, style
@@ -37,17 +35,11 @@ def test_pictures_of_a_run_over_time(spark: SparkSession, stores_lake: Lake) -> 
     panel = run.Panel("the run", sends, shades)
     latency = run.latency_over_time([panel], span, "Latency of send over time")
     assert {"Latency of send over time", "the run", "p99", "partition"} <= words(latency)
-    panel = run.Panel(STORE, rows(availability(operations, WINDOW_NS)), shades)
-    assert {STORE, "acknowledged, %"} <= words(run.availability_over_time([panel], span))
 
 
 @pytest.mark.slow
 def test_pictures_of_groups(spark: SparkSession, stores_lake: Lake) -> None:
     lake = tables_of(spark, str(stores_lake.folder))
-    of_run = latency_quantiles(lake.operations.filter("outcome = 'ok'"), ["f"])
-    by_engine = of_run.join(groups_of(lake.runs, "engine"), "run_id")
-    shown = words(groups.latency_quantiles(rows(by_engine), by="group"))
-    assert {"send", "poll", "jepsen", "p50"} <= shown
     for frame, word in ((tables.types(lake), "cas_ok"), (tables.causes(lake), "conflict")):
         stack = "type" if word == "cas_ok" else "cause"
         picture = messages.messages_per_operation(frame, stack)
