@@ -100,7 +100,7 @@ class Picture(Figure):
         out = io.BytesIO()
         with _drawing():
             self.savefig(out, format="png", dpi=_DPI, metadata={"Software": None})
-        return _with_palette(out)
+        return with_palette(out.getvalue())
 
     def svg(self) -> str:
         """As an element of a page, as wide as its column, in the page's own colour (`currentColor`).
@@ -124,10 +124,10 @@ class Picture(Figure):
         return self.png()
 
 
-def _with_palette(png: io.BytesIO) -> bytes:
-    """The picture in 256 colours of its own: a third of the size, and no difference to the eye."""
+def with_palette(png: bytes) -> bytes:
+    """A picture in 256 colours of its own: a third of the size, and no difference to the eye."""
     out = io.BytesIO()
-    with Image.open(png) as image:
+    with Image.open(io.BytesIO(png)) as image:
         small = image.convert("RGB").quantize(256, _RARE_TOO, dither=Image.Dither.NONE)
     small.save(out, format="png", optimize=True)
     return out.getvalue()

@@ -17,17 +17,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import click
-from PIL import Image
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.text import Text
+
+from plots.picture import with_palette
 
 ROOT = Path(__file__).resolve().parents[1]
 IMAGES = ROOT / "docs" / "images"
 RECORDED = "tests/fixtures/maelstrom-stores/duplicates-partition-5-nodes"
 COLUMNS = 100  # of the terminal
 WIDTH = 1100  # of the browser
-COLOURS = 200  # makes the files half as large
 TEST = "./maelstrom test -w kafka --bin ./run.sh"
 # The command of docs/faults.md.
 FAULTS = (
@@ -96,7 +96,7 @@ def pages() -> None:
                 bottom = f"return document.querySelector('{last}').getBoundingClientRect().bottom"
                 height = browser.execute_script(bottom) + 16
                 shoot(browser, IMAGES / name, width=WIDTH, height=height)
-                Image.open(IMAGES / name).quantize(COLOURS).save(IMAGES / name, optimize=True)
+                (IMAGES / name).write_bytes(with_palette((IMAGES / name).read_bytes()))
         server.shutdown()
 
 
