@@ -31,6 +31,7 @@ def collected_quietly() -> Iterator[None]:
     nothing here: the generators of a node that dies need not end.
     """
     with collection_paused():
+        gc.freeze()  # what is older need not be walked
         try:
             yield
         finally:
@@ -39,6 +40,7 @@ def collected_quietly() -> Iterator[None]:
             try:
                 gc.collect()
             finally:
+                gc.unfreeze()
                 sys.unraisablehook = report
 
 

@@ -69,4 +69,5 @@ def garbage_collected() -> Iterator[None]:
 @pytest.fixture(params=sorted(folder.name for folder in STORES.iterdir()))
 def store(request: pytest.FixtureRequest) -> Path:
     """Each store of the real tool in turn."""
-    return STORES / request.param
+    name: str = request.param
+    return STORES / name

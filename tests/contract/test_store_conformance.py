@@ -68,7 +68,7 @@ STORES: dict[str, Callable[[], Apply]] = {
 }
 
 
-@pytest.fixture(params=STORES.values(), ids=STORES)
+@pytest.fixture(params=[*STORES.values()], ids=[*STORES])
 def apply(request: pytest.FixtureRequest) -> Apply:
     store: Apply = request.param()
     return store
@@ -77,7 +77,7 @@ def apply(request: pytest.FixtureRequest) -> Apply:
 # ---------------------------------------------------------------- operations
 
 # Every kind of JSON value, with the neighbours that Python takes for equal.
-VALUES = [
+VALUES: list[Any] = [
     None, True, False, 0, 1, -1, 0.0, 1.0, 2**53, "", "1", "ü\n\0", [], [[]], {}, {"a": None},
     {"a": [1, {"b": True}]}, {"a": [1, {"b": 1}]}, [1], [1.0], [True], {"deleted": True},
 ]  # fmt: skip
@@ -188,7 +188,7 @@ def test_recipes(apply: Apply) -> None:
         lambda: increment("a", "x"),
     ],
 )
-def test_a_silent_store_is_told_not_waited_for(recipe: Callable[[], Process]) -> None:
+def test_a_silent_store_is_told_not_waited_for(recipe: Callable[[], Process[Any]]) -> None:
     driver = Driver(Store().apply)
     driver.start(recipe())
     asked = 0

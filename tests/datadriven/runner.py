@@ -68,7 +68,8 @@ class Transcript:
     def _command(self, command: str) -> list[str]:
         name, *words = command.split()
         try:
-            effects = self._commands.get(name, lambda _: self._request(command))(words)
+            known = self._commands.get(name)
+            effects = known(words) if known else self._request(command)
         except KeyError as number:
             return [f"#{number} is not in flight"]
         return effects or ["nothing"]
@@ -82,7 +83,8 @@ class Transcript:
             freshness_s=float(chosen.pop("freshness", 0)) / 1000,
         )
         names = [word for word in words if "=" not in word]
-        self._cluster = SteppedCluster(names, **chosen, options=options)
+        self._cluster = SteppedCluster(names, chosen.pop("strategy", "cas"), options)
+        assert not chosen, f"unknown: {chosen}"
         return [f"{', '.join(self._cluster.names)} serve"]
 
     def _request(self, command: str) -> list[str]:

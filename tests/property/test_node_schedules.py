@@ -125,7 +125,7 @@ def test_clients_notice_nothing(strategy: str) -> None:
 class SendsBlindly(CasLog):
     """Broken: takes silence for failure and appends again under a new identity."""
 
-    def _send(self, event: Any) -> Process:
+    def _send(self, event: Any) -> Process[Any]:
         while True:
             entry = [self._writer, next(self._numbers), event.msg]
             log = yield from self._read(event.key)
@@ -138,7 +138,7 @@ class SendsBlindly(CasLog):
 class SendsHopefully(CasLog):
     """Broken: takes silence for success."""
 
-    def _send(self, event: Any) -> Process:
+    def _send(self, event: Any) -> Process[Any]:
         while True:
             entry = [self._writer, next(self._numbers), event.msg]
             log = yield from self._read(event.key)
@@ -151,7 +151,7 @@ class SendsHopefully(CasLog):
 class PollsFromMemory(CasLog):
     """Broken: answers a poll without asking the store."""
 
-    def _poll(self, event: Any) -> Process:
+    def _poll(self, event: Any) -> Process[Any]:
         msgs = {
             key: [[offset, log[offset][2]] for offset in range(start, len(log))]
             for key, start in event.offsets.items()
@@ -163,7 +163,7 @@ class PollsFromMemory(CasLog):
 class CommitsBackwards(CasLog):
     """Broken: the last commit wins, also over a higher one."""
 
-    def _commit_offsets(self, event: Any) -> Process:
+    def _commit_offsets(self, event: Any) -> Process[Any]:
         for key, offset in event.offsets.items():
             yield Put(f"committed/{key}", offset)
         yield Reply(event.request, CommitOffsetsOk())
@@ -172,7 +172,7 @@ class CommitsBackwards(CasLog):
 class RefusesTooSoon(CasLog):
     """Broken: says that nothing happened when it does not know."""
 
-    def _send(self, event: Any) -> Process:
+    def _send(self, event: Any) -> Process[Any]:
         log = yield from self._read(event.key)
         entry = [self._writer, next(self._numbers), event.msg]
         outcome = yield Cas(f"log/{event.key}", log, [*log, entry], create=not log)

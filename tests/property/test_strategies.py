@@ -102,7 +102,7 @@ def test_a_leader_that_is_restarted_numbers_from_0_again(name: str) -> None:
 class ShowsAtOnce(SealedLog):
     """Broken: does not close the ranges below what it shows."""
 
-    def _close(self, key: str, number: int, content: Any) -> Process:
+    def _close(self, key: str, number: int, content: Any) -> Process[Any]:
         return content
         yield
 
@@ -110,7 +110,7 @@ class ShowsAtOnce(SealedLog):
 class SealsForItself(SealedLog):
     """Broken: closes a range without telling its owner."""
 
-    def _close(self, key: str, number: int, content: Any) -> Process:
+    def _close(self, key: str, number: int, content: Any) -> Process[Any]:
         return {**content, "sealed": True}
         yield
 
@@ -125,7 +125,7 @@ class IgnoresTheSeal(SealedLog):
 class Hopeful(SealedLog):
     """Broken: takes silence for success."""
 
-    def _publish(self, key: str, entries: list[Any]) -> Process:
+    def _publish(self, key: str, entries: list[Any]) -> Process[Any]:
         publishing = super()._publish(key, entries)
         trap = next(publishing)
         try:
@@ -140,7 +140,7 @@ class Hopeful(SealedLog):
 class SendsAgain(SealedLog):
     """Broken: takes silence for failure, and appends again under another number."""
 
-    def _publish(self, key: str, entries: list[Any]) -> Process:
+    def _publish(self, key: str, entries: list[Any]) -> Process[Any]:
         publishing = super()._publish(key, entries)
         trap = next(publishing)
         try:

@@ -184,7 +184,7 @@ class Factory:
         for number, worker in enumerate(self.workers):
             worker.start(self._work(number, worker.claims))
 
-    def _work(self, number: int, claims: Claims) -> Process:
+    def _work(self, number: int, claims: Claims) -> Process[Any]:
         while self.rounds:
             self.rounds -= 1
             with suppress(StoreSilent, LeaseLost):

@@ -6,7 +6,6 @@ import pytest
 
 from leaderless.core.messages import Cas, Get, Mismatch, Missing, Ok, Put, StoreCall, Unknown
 from leaderless.store.lin_kv import body_of, outcome_of
-from tests.fakes import LinKv
 
 
 @pytest.mark.parametrize(
@@ -45,18 +44,3 @@ def test_body_of(op: Any, body: dict[str, Any]) -> None:
 )
 def test_outcome_of(body: dict[str, Any], outcome: Any) -> None:
     assert repr(outcome_of(body)) == repr(outcome)  # to Python, `Missing()` equals `Mismatch()`
-
-
-def test_against_a_register() -> None:
-    store = LinKv()
-    ops = [
-        Get("a"),
-        Cas("a", 0, 1),
-        Cas("a", 0, 1, create=True),
-        Cas("a", 0, 2),
-        Get("a"),
-        Put("a", 5),
-    ]
-    outcomes = [outcome_of(store.handle(body_of(StoreCall(1, op)))) for op in ops]
-    assert repr(outcomes) == repr([Missing(), Missing(), Ok(), Mismatch(), Ok(1), Ok()])
-    assert store.registers == {"a": 5}

@@ -54,7 +54,7 @@ class World:
 
     @property
     def messages(self) -> list[Any]:
-        return [msg for _, msg in self.replica.view.read("k", 0)]
+        return [msg for _, msg in self.replica.view.read("k", 0) or ()]
 
     def require_in_step(self, end: int) -> None:
         assert self.replica.view.slot == self.replica.head.end == end

@@ -155,6 +155,7 @@ def test_a_silent_store_is_indefinite(session: Session) -> None:
     messages = tell(session, {"type": "send", "msg_id": 2, "key": "k", "msg": 1})
     while messages[0]["dest"] == "lin-kv":
         deadline = session.deadline
+        assert deadline
         session.pass_time(deadline)
         messages = [orjson.loads(line) for line in session.take().splitlines()]
     code, text = error_of(messages)
