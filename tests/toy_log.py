@@ -40,7 +40,7 @@ class MemoryLog:
         """How long an answer is held back."""
         return 0.0
 
-    def receive(self, line: bytes, now: float) -> None:
+    def receive(self, line: bytes, now: float, arrived_at: float | None = None) -> None:
         message = orjson.loads(line)
         body = message["body"]
         reply = self.answer(body)

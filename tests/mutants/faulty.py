@@ -41,7 +41,7 @@ class Script:
         self._lines: list[bytes] = []
         node.send = self._send
 
-    def receive(self, line: bytes, now: float) -> None:
+    def receive(self, line: bytes, now: float, arrived_at: float | None = None) -> None:
         self._node.receive(orjson.loads(line))
 
     def pass_time(self, now: float) -> None:
