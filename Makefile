@@ -85,7 +85,7 @@ sweep: $(READY) ## run a matrix of tests: SWEEP=smoke (1 min), faults, scaling, 
 notebooks: setup java ## the notebooks on a fresh smoke sweep, in a temporary folder; a broken cell fails
 	@scripts/notebooks
 
-reference: setup java ## results/reference, the notebooks' outputs and the README's pictures, made anew (8 min quiet)
+reference: setup java ## results/reference, the notebooks' outputs, all pictures of README and docs (10 min quiet)
 	@scripts/reference
 
 LOCK := $(BIN)/pip-compile --quiet --no-header --no-annotate --strip-extras --no-emit-index-url \

@@ -1,7 +1,7 @@
 """The messages behind an anomaly, as a Lamport diagram: those of the requests that show it.
 
-A history names operations and a journal names messages; nothing joins the two but what was said. So the
-requests are found by their content: the `send` of the message, and the polls that returned it.
+A history names operations and a journal names messages; only their content joins the two. So the
+requests are found by it: the `send` of the message, and the polls that returned it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,6 +11,7 @@ from typing import Any
 from pages.findings import Finding
 from plots.lamport import lamport_svg
 from runs.messages import Event as Record
+from runs.messages import is_client
 from runs.reading import Bad, TooLarge, journal
 from runs.store import Folder
 
@@ -66,9 +67,9 @@ def _requests(events: list[Record], wanted: Wanted) -> list[tuple[int, int]]:
     told: set[tuple[str, Any, Any]] = set()
     for at, event in enumerate(events):
         message, body = event["message"], event["message"]["body"]
-        if event["type"] == "send" and message["src"].startswith("c"):
+        if event["type"] == "send" and is_client(message["src"]):
             open_at[message["src"], body.get("msg_id")] = at
-        elif event["type"] == "recv" and message["dest"].startswith("c"):
+        elif event["type"] == "recv" and is_client(message["dest"]):
             start = open_at.pop((message["dest"], body.get("in_reply_to")), None)
             if start is None:
                 continue
@@ -93,7 +94,7 @@ def _said(request: Record, reply: Record, wanted: Wanted) -> Iterator[tuple[str,
 def _concerns(event: Record, request: Record) -> bool:
     """Whether an event is of the request's node, and of no other client."""
     ends = {event["message"]["src"], event["message"]["dest"]}
-    others = {end for end in ends if end.startswith("c")} - {request["src"]}
+    others = {end for end in ends if is_client(end)} - {request["src"]}
     return request["dest"] in ends and not others
 
 

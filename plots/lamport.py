@@ -1,7 +1,7 @@
 """Lamport diagrams: a lifeline for each node, service and client, an arrow for each message.
 
 Time runs down. Each sending and each receiving has a row of its own, so that order is plain however
-close events lie; the margin tells how long after the first event each was sent.
+close events lie; the margin shows how long after the first event each was sent.
 """
 
 import json

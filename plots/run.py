@@ -161,6 +161,7 @@ def throughput(panels: Sequence[Panel], span: Span, title: str = "") -> Picture:
     return _over_time(panels, span, draw, keys, title=title, when="completion", sharey=False)
 
 
+@drawn
 def under_faults(operations: Table, faults: Table) -> Picture:
     """What faults do to each operation: a row for each strategy, a column for each weather.
 
@@ -170,7 +171,7 @@ def under_faults(operations: Table, faults: Table) -> Picture:
     """
     title, rows, shades = "Sends and polls under faults", records(operations), records(faults)
     if not rows:
-        return nothing_of(title, "No run in this lake has faults.")
+        return nothing(title, "No run in this lake has faults.")
     weathers = sorted({row["weather"] for row in rows})
     cells = [
         (strategy, weather)
@@ -187,9 +188,6 @@ def under_faults(operations: Table, faults: Table) -> Picture:
 
 def _cell(row: Row) -> tuple[str, str]:
     return row["strategy"], row["weather"]
-
-
-nothing_of = drawn(nothing)
 
 
 def _over_time(

@@ -1,8 +1,8 @@
 """The timeline: one page on which every operation is a bar, in the column of its process.
 
 Each invocation and each completion has a row of its own, whatever time lies between them, so that
-short operations stay readable beside long ones; the margin tells the time. Bars beside each other
-were concurrent. The page holds the first operations only: a browser is no place for 100 000 bars.
+short operations stay readable beside long ones; the margin shows the time. Bars beside each other
+were concurrent. The page holds the first operations only: a browser cannot show 100 000 bars.
 """
 
 import json
