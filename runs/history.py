@@ -61,6 +61,7 @@ _FIELDS = ("index", "time", "type", "process", "f", "value")
 _TYPES = get_args(OpType)
 _JSON_HEAD = re.compile(r'\s*\{\s*"')
 _MICRO_OPS = ("send", "poll")
+_NAME = re.compile(r"[a-z][a-z0-9-]*")
 # The five fields every line of a real history begins with; what follows is read as any other EDN.
 _EDN_HEAD = re.compile(
     r"\{:index (\d+), :time (\d+), :type :(invoke|ok|fail|info), "
@@ -170,6 +171,8 @@ def _json_line_ops(path: Path, number: int, line: str) -> Iterator[Op]:
             raise HistoryError(path, number, problem) from None
         op = _op(path, number, fields)
         op.value = _with_keywords(op.value)
+        if "error" in op.extra:
+            op.extra["error"] = _error(op.extra["error"])
         yield op
 
 
@@ -223,6 +226,13 @@ def _with_keywords(value: Any) -> Any:
             if mop[0] in _MICRO_OPS:
                 mop[0] = Keyword(mop[0])
     return value
+
+
+def _error(value: Any) -> Any:
+    """The name of an error is a keyword in EDN: a word that stands alone, or first in a list."""
+    if isinstance(value, list):
+        return [_error(each) for each in value[:1]] + value[1:]
+    return Keyword(value) if isinstance(value, str) and _NAME.fullmatch(value) else value
 
 
 def _plain(value: Any) -> Any:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import nbformat
 from jupyter_client.manager import AsyncKernelManager
@@ -18,11 +19,11 @@ from jupyter_core.utils import run_sync
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
-from nbformat.v4 import new_code_cell
 
 from analysis.errors import AnalysisError
 from analysis.notebooks.lake import LAKE, MASTER
 
+_notebooks: Any = nbformat  # its functions have no types
 FOLDER = Path(__file__).parent
 _ROOT = FOLDER.parents[1]  # the project is not installed: notebooks import it from here
 _CELL_LIMIT_S = 1800
@@ -78,8 +79,8 @@ def execute(
     Raises:
         AnalysisError: a cell failed. What there was until then is in `target`, unless that is `source`.
     """
-    notebook = nbformat.read(source, as_version=4)
-    notebook.cells.insert(0, new_code_cell("%reset -f"))
+    notebook = _notebooks.read(source, as_version=4)
+    notebook.cells.insert(0, _notebooks.v4.new_code_cell("%reset -f"))
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     begun: list[NotebookNode] = []
 
@@ -109,7 +110,7 @@ def execute(
 
 def keep_picture(notebook: Path, target: Path) -> None:
     """Write the first picture of an executed notebook to a file."""
-    cells = nbformat.read(notebook, as_version=4).cells
+    cells = _notebooks.read(notebook, as_version=4).cells
     outputs = [output for cell in cells for output in cell.get("outputs", [])]
     pictures = [
         output.data["image/png"] for output in outputs if "image/png" in output.get("data", {})
@@ -145,7 +146,7 @@ def _write(notebook: NotebookNode, target: Path) -> None:
     nbformat.validate(notebook)
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = target.with_suffix(".draft")
-    draft.write_text(nbformat.writes(notebook) + "\n")
+    draft.write_text(_notebooks.writes(notebook) + "\n")
     draft.replace(target)
 
 

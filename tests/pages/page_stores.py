@@ -30,9 +30,10 @@ def make_store(root: Path) -> Path:
     (store / REAL / "node-logs" / "n1.log").write_text("hello from n1\n")
     (store / "latest").symlink_to(FIRST)
     (store / "kafka" / "latest").symlink_to(Path(SECOND).name)
+    cell = {"strategy": "cas", "faults": "partition", "nodes": 5}
     entry = {
         "sweep": "small",
-        "cell": {"strategy": "cas", "faults": "partition", "nodes": 5},
+        "cell": cell,
         "repetition": 1,
         "engine": "embedded",
         "run": THIRD.removeprefix("sweeps/small/"),
@@ -43,7 +44,7 @@ def make_store(root: Path) -> Path:
         "figures": {"server_messages_per_op": 3.6, "send_p50_ms": 180.0, "send_p99_ms": 1600.0},
         "anomalies": ["duplicate"],
     }
-    other = entry | {"cell": entry["cell"] | {"strategy": "leaderless"}, "run": None}
+    other = entry | {"cell": cell | {"strategy": "leaderless"}, "run": None}
     write_lines(store / "sweeps" / "small" / "index.jsonl", [entry, other | {"verdict": "crashed"}])
     return store
 

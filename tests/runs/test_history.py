@@ -6,17 +6,20 @@ from pathlib import Path
 
 import pytest
 
+from runs.files import HISTORIES
 from runs.history import (
     HistoryError,
     Op,
     completions,
     edn_line,
+    find_history,
     json_line,
     read_history,
     write_edn,
     write_jsonl,
 )
 from runs.keyword import Keyword
+from runs.store import Folder
 
 STORES = Path(__file__).parent.parent / "fixtures" / "maelstrom-stores"
 LINE = (
@@ -135,3 +138,28 @@ def test_completions_pairs_what_one_process_invoked_and_completed():
         Op(5, 5, "ok", 9, "poll"),
     ]
     assert completions(ops) == {1: 2, 0: 3}
+
+
+ENDED_BADLY = [
+    Op(0, 1, "invoke", 0, Keyword("poll"), [[Keyword("poll")]]),
+    Op(1, 2, "info", 0, Keyword("poll"), [[Keyword("poll")]], {"error": Keyword("net-timeout")}),
+    Op(2, 3, "fail", 1, Keyword("send"), [], {"error": [Keyword("abort"), "no: why not"]}),
+    Op(3, 4, "info", 1, Keyword("send"), [], {"error": "indeterminate: it broke"}),
+]
+
+
+def test_both_forms_of_a_history_say_the_same(tmp_path):
+    with (tmp_path / "history.jsonl").open("wb") as file:
+        write_jsonl(ENDED_BADLY, file)
+    with (tmp_path / "history.edn").open("w") as file:
+        write_edn(ENDED_BADLY, file)
+    read = [[edn_line(op) for op in read_history(tmp_path / name)] for name in HISTORIES[::2]]
+    assert read[0] == read[1] == [edn_line(op) for op in ENDED_BADLY]
+
+
+@pytest.mark.parametrize("count", range(1, len(HISTORIES) + 1))
+def test_of_several_forms_the_one_that_is_read_fastest_is_chosen(tmp_path, count):
+    for name in HISTORIES[-count:]:
+        (tmp_path / name).touch()
+    assert find_history(tmp_path).name == HISTORIES[-count]
+    assert Folder(tmp_path, "run").history == find_history(tmp_path)
