@@ -1,13 +1,13 @@
 """Runs as web pages: served from a store (`./maelstrom serve`), or one file (`analysis report`).
 
-    folders   which folders of a store are runs or sweeps, and which files may be shown
-    facts     what a run's small files say: options, verdict, counts
-    figures   what takes reading its history and journal: latencies, messages, faults
-    findings  its anomalies in sentences; lamport, timeline: pictures of them
-    cache     keeps all of that, until the run's files change
-    render    the templates; plots: inline SVG
+    facts     what a run's small files say, as rows of the list and the head of a page
+    findings  its anomalies in sentences; lamport: a picture of the first
+    library   a store as pages see it: facts, figures (`runs.figures`) and findings of each run
+    cache     holds what was computed, until the run's files change
+    listing   the list of runs; run_page, compare, sweep, logs: the other pages
+    render    the templates; pictures: plots as inline SVG
     app       the server; report: the same pages as one file
 
-Pages never need Spark: what is too large to be read for a page is computed by
+Pages never need Spark. A run that is too large to be read for a page is read by
 `python -m analysis summary`, which leaves its figures in the run's folder.
 """

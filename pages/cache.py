@@ -16,7 +16,7 @@ import orjson
 
 from runs.store import Folder
 
-VERSION = 1  # raise it when the same files would now give something else
+VERSION = 2  # raise it when the same files would now give something else
 _IN_MEMORY = 1000
 
 

@@ -1,1 +1,17 @@
-"""What a run leaves on disk, ours and the real tool's: names of files, their forms, how to read them."""
+"""What a run leaves on disk, ours and the real tool's, and the figures of one run in plain Python.
+
+    files       the names of a run's files, which of two forms is read, when they change
+    store       making the folder of a run, finding runs
+    facts       options, results and verdicts
+    sweeps      the index of a sweep, its cells and their medians
+    history     operations of clients, EDN or JSON; edn, keyword: the notation; reading: within limits
+    journal     messages, JSON lines; fressian: the real tool's
+    writing     whole lines and whole documents on a full disk
+    faults      their names, when each was in force, what it did
+    operations  pairing, latency, quantiles, windows, throughput
+    messages    links, services, messages per operation
+    figures     all figures of a run; key_figures: one number each, to compare runs by
+
+Nothing here imports any other room. Spark's metrics (`analysis.metrics`) express the same definitions a
+second time, for runs of any size.
+"""

@@ -1,4 +1,4 @@
-"""How long operations took, and how many there were."""
+"""How long operations took, and how many there were: what `runs.operations` defines, for Spark."""
 
 from collections.abc import Sequence
 
@@ -12,10 +12,6 @@ _ACCURACY = 10_000  # rank error at most 1 in 10 000; exact for fewer values tha
 
 def latency_quantiles(operations: DataFrame, by: Sequence[str] = ("f", "outcome")) -> DataFrame:
     """Latency quantiles of each kind of operation and each outcome, or of other groups.
-
-    The latency of an operation is the time from its invocation to its completion, as its client saw
-    it. A quantile q is the smallest latency such that a share q of them are not above it: always
-    one that occurred. Operations without completion (outcome `open`) have none and are left out.
 
     Args:
         operations: the table.

@@ -1,15 +1,4 @@
-"""How many messages a run took, in all and for each operation.
-
-The definitions are those of the real tool's network checker [maelstrom net/checker.clj], so that the
-figures can be compared with its results and with published ones:
-
-- a message counts once, whether or not it arrived;
-- *client messages* have a client at either end; all others are *server messages*, so that a call to
-  the coordination store is two of them;
-- messages per operation are divided by what clients invoked, whatever became of it (`assign` and
-  `crash` too), not by what succeeded;
-- the handshake (`init`, `init_ok`) counts among the client messages, as in the real tool's results.
-"""
+"""How many messages a run took, in all and for each operation: what `runs.messages` defines, for Spark."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
