@@ -1,4 +1,4 @@
-"""The clients' oracle: what clients of any log may be told, said naively, and checked at every answer.
+"""The clients' oracle: the answers that a client of any log may get, said naively and checked one by one.
 
 The oracle sees every request and every answer. It raises `Violation`, whose text begins with the name that
 the invariant has in the design, in the models and in the code. `simulation.headlog` adds what the registers of
@@ -74,7 +74,7 @@ class Rising:
 
 
 class Oracle:
-    """What clients have sent, and what they were told.
+    """What clients have sent, and the answers that they got.
 
     No two sends carry the same message for the same key. A send that was answered with an indefinite error,
     or never, may have happened; one that was answered with a definite error must not have.

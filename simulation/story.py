@@ -1,9 +1,9 @@
 """Tells a failure: the message that decided it, and the messages that led there.
 
-*The decisive message* is the last one that was received before the failure was certain. Where a run ends in
-the step in which an invariant breaks, it is the message received in that step. Where the checker finds an
-anomaly, it is the reply that completed the first operation with which the anomaly can be told for good: with
-the history up to there the checker says it of the same messages as at the end, without it does not.
+*The decisive message* is the last message that was received before the failure was certain. When a run ends in
+the step in which an invariant breaks, it is the message received in that step. When the checker finds an anomaly,
+it is the reply that completed a certain operation: from this operation on, every longer history shows the anomaly
+of the same messages as the whole history does, and the history before it does not.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -81,7 +81,7 @@ def _short(value: Any) -> str:
 
 
 def _certain_at(history: Sequence[Op], name: str) -> int | None:
-    """The first position from which on every longer history shows all that the whole one shows."""
+    """The first position after which every longer history shows all that the whole one shows."""
     wanted = {each for each in anomalies(history) if isinstance(each, tuple) and each[0] == name}
     if not wanted:
         return None
@@ -92,7 +92,7 @@ def _certain_at(history: Sequence[Op], name: str) -> int | None:
 
 
 def _reply_to(events: Sequence[Event], history: Sequence[Op], at: int, world: World) -> int | None:
-    """The answer that a client got with which it completed the operation at that position."""
+    """The answer with which a client completed the operation at that position."""
     op, origin_ns = history[at], world.recorder.origin_ns
     began = next((first for first, second in completions(history).items() if second == at), at)
     node = _node_of(op, world)
@@ -118,7 +118,7 @@ def _node_of(op: Op, world: World) -> str:
 
 
 def _before(events: Sequence[Event], message_id: int) -> list[Event]:
-    """The last messages up to the receipt of one: all that could lead to it was before."""
+    """The last messages up to the receipt of one: whatever led to it was before it."""
     ends = [i for i, each in enumerate(events) if each["message"]["id"] == message_id]
     upto = events[: ends[-1] + 1] if ends else events
     return _newest([each for each in upto if not _is_init(each)], message_id)
@@ -145,7 +145,7 @@ def _sent(op: Op) -> Iterator[Message]:
 def _conversations(
     events: Sequence[Event], witness: Sequence[Op], world: World
 ) -> set[tuple[str, int]]:
-    """Who asked what in the polls of the witness: client and msg_id."""
+    """The requests behind the polls of the witness: client and msg_id."""
     spans = []
     for first, second in completions(witness).items():
         if witness[first].f == "poll":

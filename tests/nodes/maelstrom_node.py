@@ -1,5 +1,8 @@
 """A node in a few lines, for the nodes in this folder: JSON lines in, JSON lines out.
 
+These nodes are programs of their own and import nothing of the project: the bench meets them as it meets a
+stranger's node.
+
     node = Node()
 
     @node.on("echo")
