@@ -1,7 +1,7 @@
 """Leaves single operations and acts of faults out of a run, by their number.
 
 Operations of clients are numbered from 0 in the order in which they are drawn, and so are the acts of faults.
-An operation that is left out is drawn all the same. So the others stay as they were, unless they follow from it.
+An operation that is left out is drawn all the same, so the others stay as they were unless they follow from it.
 """
 
 from collections.abc import Collection

@@ -1,9 +1,9 @@
 """Tells a failure: the message that decided it, and the messages that led there.
 
-*The decisive message* is the last message that was received before the failure was certain. When a run ends in
-the step in which an invariant breaks, it is the message received in that step. When the checker finds an anomaly,
-it is the reply that completed a certain operation: from this operation on, every longer history shows the anomaly
-of the same messages as the whole history does, and the history before it does not.
+*The decisive message* is the last message that was received before the failure was certain. When a run ends
+in the step in which an invariant breaks, it is the message received in that step. When the checker finds an
+anomaly, it is the reply that completed a certain operation: from this operation on, every longer history shows
+the anomaly of the same messages as the whole history does, and the history before it does not.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
