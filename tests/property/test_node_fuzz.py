@@ -160,38 +160,34 @@ def test_deep_values(strategy: str, name: str, depth: int) -> None:
         still_serves(session, 10.0)
 
 
-@STRATEGIES
-def test_near_messages(strategy: str) -> None:
-    @given(st.lists(st.tuples(SOURCES, BODIES), max_size=12))
-    def check(messages: list[tuple[str, dict[str, Any]]]) -> None:
+# All strategies share what is drawn: drawing takes longer than the nodes do.
+@given(st.lists(st.tuples(SOURCES, BODIES), max_size=12))
+def test_near_messages(messages: list[tuple[str, dict[str, Any]]]) -> None:
+    asked = [
+        (src, body["msg_id"])
+        for src, body in messages
+        if type(body.get("msg_id")) is int and body["type"] != "share"
+    ]
+    for strategy in strategies.STRATEGIES:
         session = initialised(strategy)
         said = [message for src, body in messages for message in feed(session, src, body)]
         replies = serve_store(session, said)
-        asked = [
-            (src, body["msg_id"])
-            for src, body in messages
-            if type(body.get("msg_id")) is int and body["type"] != "share"
-        ]
         answered = [
             (message["dest"], message["body"]["in_reply_to"])
             for message in replies
             if "in_reply_to" in message["body"]
         ]
-        assert sorted(answered) == sorted(asked)
-
-    check()
+        assert sorted(answered) == sorted(asked), strategy
 
 
-@pytest.mark.parametrize("strategy", ["leaderless", "cas", "prefetch", "prefetch-sealed"])
-def test_a_lying_store(strategy: str) -> None:
+@settings(max_examples=200)
+@given(
+    st.lists(st.sampled_from(KINDS), min_size=1, max_size=4),
+    st.lists(st.tuples(st.sampled_from(["lin-kv", "lin-kv", "n1"]), ANSWERS), max_size=12),
+)
+def test_a_lying_store(kinds: list[str], answers: list[tuple[str, dict[str, Any]]]) -> None:
     """Answers of any shape to calls that were made: the node lives and says nothing definite."""
-
-    @settings(max_examples=200)
-    @given(
-        st.lists(st.sampled_from(KINDS), min_size=1, max_size=4),
-        st.lists(st.tuples(st.sampled_from(["lin-kv", "lin-kv", "n1"]), ANSWERS), max_size=12),
-    )
-    def check(kinds: list[str], answers: list[tuple[str, dict[str, Any]]]) -> None:
+    for strategy in ("leaderless", "cas", "prefetch", "prefetch-sealed"):
         session, waiting = initialised(strategy, strict=False), []
         valid = {"key": "k", "msg": 1, "offsets": {"k": 0}, "keys": ["k"]}
         for number, kind in enumerate(kinds):
@@ -207,12 +203,9 @@ def test_a_lying_store(strategy: str) -> None:
                 waiting += written(session)
         said = [message["body"] for message in waiting if message["dest"] == "c1"]
         answered = [body["in_reply_to"] for body in said]
-        assert len(set(answered)) == len(answered)
-        assert not [
-            body for body in said if body["type"] == "error" and body["code"] not in (0, 13)
-        ]
-
-    check()
+        assert len(set(answered)) == len(answered), strategy
+        errors = [body["code"] for body in said if body["type"] == "error"]
+        assert set(errors) <= {0, 13}, strategy
 
 
 @given(
