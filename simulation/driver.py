@@ -63,6 +63,8 @@ class Driver:
         answer = outcome if outcome is not None and fate == "ok" else Unknown()
         self._processes.answer(StoreAnswer(number, answer))
         self._collect()
+        if isinstance(answer, Unknown) and self.running:
+            self.pass_time()  # to the end of the pause after an error
 
     def arrive(self) -> None:
         """Let the oldest late call arrive; nothing waits for its answer."""

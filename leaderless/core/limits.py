@@ -33,7 +33,8 @@ class Limits:
         to it later: on the real tool one message to a client that is gone cuts the node off for ever.
     `answer_margin_s`: so long before that a request without an answer gets an indefinite error. It covers
         the way of the request and of the answer, and the time of one step.
-    `store_timeout_s`: how long a store call may take before its outcome counts as unknown, in seconds.
+    `store_timeout_s`: how long a store call may take before its outcome counts as unknown, in seconds,
+        while no round trip was measured; later it follows the measured ones (`leaderless.core.timeouts`).
     """
 
     lanes: int = 4

@@ -1,8 +1,11 @@
 """The scheduler: runs processes (`leaderless.core.process`) and collects the effects they ask for.
 
-Laws: a call is answered once, by its answer or, after `timeout_s`, by `Unknown()`, whichever comes first;
-what comes later is dropped. Processes resume in the order in which their answers arrive. An exception of a
-child ends its parent's wait with the same exception, once.
+Laws: a call is answered once, by its answer or, after a time, by `Unknown()`, whichever comes first; what
+comes later is dropped. `leaderless.core.timeouts` says how long a store call may take. An error of the
+store that does not say what the register holds, whatever its code, resumes the call with `Unknown()` after
+a pause that grows with each: so no process asks a store in trouble as fast as it answers. Processes resume
+in the order in which their answers arrive. An exception of a child ends its parent's wait with the same
+exception, once.
 """
 
 import heapq
@@ -22,10 +25,12 @@ from leaderless.core.messages import (
     Request,
     StoreAnswer,
     StoreCall,
+    StoreOp,
     Tell,
     Unknown,
 )
 from leaderless.core.process import Ask, Gather, Notify, Process, Signal, Sleep, Spawn, Trap, Wait
+from leaderless.core.timeouts import StoreTimeouts
 
 
 class _Gathering:
@@ -46,6 +51,7 @@ class _Gathering:
 
 
 _UNKNOWN = Unknown()
+CALLS_REMEMBERED = 256  # of the store, without an answer
 
 
 # Plain tuples, for these are made for every message.
@@ -61,12 +67,15 @@ _Waiting = tuple[_Running, type | None, Any]
 class Scheduler:
     """Runs processes; `take` hands over the effects they asked for.
 
-    `timeout_s`: how long a store call may take before its outcome is `Unknown`; `calls_from`: calls get
-    the numbers above it.
+    `timeout_s`: how long a store call may take while nothing was measured; `calls_from`: calls get the
+    numbers above it.
     """
 
     def __init__(self, timeout_s: float, calls_from: int = 0) -> None:
-        self._timeout_s = timeout_s
+        self._timeouts = StoreTimeouts(timeout_s)
+        self._asked: dict[
+            int, tuple[type[StoreOp], float]
+        ] = {}  # calls of the store without an answer
         self.now = 0.0
         self._effects: list[Effect] = []
         self._waiting: dict[int, _Waiting] = {}
@@ -103,14 +112,29 @@ class Scheduler:
     def answer(self, answer: StoreAnswer | PeerAnswer) -> None:
         """Resume the process that waits for this answer. If there is none, the answer came too late."""
         call, value = answer
+        if isinstance(answer, StoreAnswer) and call in self._asked and not self._heard(answer):
+            return
         waiting = self._waiting.get(call)
         if waiting is not None and waiting[1] is type(answer):
             self._resume(call, value)
+
+    def _heard(self, answer: StoreAnswer) -> bool:
+        """Learn from an answer of the store; False if its call has to wait yet."""
+        call, outcome = answer
+        op, asked_at = self._asked.pop(call)
+        if not isinstance(outcome, Unknown):
+            self._timeouts.answered(op, self.now - asked_at)
+            return True
+        if call in self._waiting:
+            heapq.heappush(self._alarms, (self.now + self._timeouts.pause_s(op), call))
+        return False
 
     def expire(self) -> None:
         """Resume every process whose time has come: sleepers, and callers left without an answer."""
         while (deadline := self.deadline) is not None and deadline <= self.now:
             call = heapq.heappop(self._alarms)[1]
+            if call in self._asked:
+                self._timeouts.timed_out()
             self._resume(call, self._waiting[call][2])
 
     def _resume(self, call: int, value: Any) -> None:
@@ -142,7 +166,9 @@ class Scheduler:
                 self._effects.append(trap)
                 return True
             case Cas() | Get() | Put():
-                call = self._wait(running, self.now + self._timeout_s, StoreAnswer, _UNKNOWN)
+                timeout_s = self._timeouts.timeout_s
+                call = self._wait(running, self.now + timeout_s, StoreAnswer, _UNKNOWN)
+                self._remember(call, type(trap))
                 self._effects.append(StoreCall(call, trap))
             case Ask(dest, question, patience_s):
                 call = self._wait(running, self.now + patience_s, PeerAnswer)
@@ -181,6 +207,12 @@ class Scheduler:
         self._waiting[self._calls] = running, answer, late
         heapq.heappush(self._alarms, (until, self._calls))
         return self._calls
+
+    def _remember(self, call: int, op: type[StoreOp]) -> None:
+        """When a call was made: a late answer still shows how long it took."""
+        self._asked[call] = op, self.now
+        if len(self._asked) > CALLS_REMEMBERED:
+            del self._asked[next(iter(self._asked))]
 
     def _fork(self, parent: _Running, children: list[Process[Any]]) -> None:
         gathering = _Gathering(parent, len(children))

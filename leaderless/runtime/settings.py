@@ -88,7 +88,8 @@ def _parser(program: str) -> argparse.ArgumentParser:
         type=_positive,
         metavar="MS",
         default=Limits().store_timeout_s * 1000,
-        help="how long a store call may take before its outcome counts as unknown",
+        help="how long a store call may take before its outcome counts as unknown, until round trips were "
+        "measured",
     )
     parser.add_argument(
         "--client-patience",

@@ -169,7 +169,10 @@ def test_a_silent_store_is_indefinite(session: Session) -> None:
 def test_no_error_of_the_store_reaches_a_client(session: Session, code: Any) -> None:
     [call] = tell(session, {"type": "send", "msg_id": 2, "key": "k", "msg": 1})
     reply = {"type": "error", "code": code, "in_reply_to": call["body"]["msg_id"]}
-    [next_call] = tell(session, reply, src="lin-kv")
+    assert tell(session, reply, src="lin-kv") == []  # it pauses first
+    assert session.deadline == pytest.approx(0.01)
+    session.pass_time(session.deadline)
+    [next_call] = [orjson.loads(line) for line in session.take().splitlines()]
     assert (next_call["dest"], next_call["body"]["type"]) == ("lin-kv", "read")
 
 

@@ -16,12 +16,13 @@ from leaderless.core.headlog.compaction import Compactor
 from leaderless.core.headlog.economics import Company, Rate, reading_ahead_pays
 from leaderless.core.headlog.records import HEAD, Head, Segment, segment_name
 from leaderless.core.headlog.replica import Replica
-from leaderless.core.messages import Batch, Cas, Entry, Mismatch, Missing, Ok
+from leaderless.core.messages import Batch, Cas, Entry, Mismatch, Missing, Ok, Outcome, Unknown
 from leaderless.core.process import Notify, Process, Signal, Sleep, Spawn, Wait, call, gather
 from leaderless.core.strategy import Clock
 
 REST_EVERY = 8
 REST_EVERY_CONTENDED = 2
+ISOLATED_AFTER = 2  # attempts in a row without an outcome
 CONTENDED = 0.5  # commits of others a second
 
 
@@ -35,6 +36,7 @@ class Job:
 
     batch: Batch
     arrived_at: float
+    until: float  # nobody waits for it after that
     tried: bool = False
     done: Signal = field(default_factory=Signal)
 
@@ -51,6 +53,8 @@ class Committer:
         self._jobs: list[Job] = []
         self._running = False
         self._failures = 0  # in a row
+        self._unknowns = 0  # attempts without an outcome, since batches last went together
+        self._passed = 0  # batches that went alone since the last of them
         self._refuted: Head | None = None  # the head that failed, until it was read anew
         self._in_a_row = 0  # commits without a pause
         self._committed_at = float("-inf")
@@ -133,6 +137,7 @@ class Committer:
         if isinstance(outcome, Ok | Mismatch | Missing):
             replica.store.took(self._clock.now - asked_at)
         self._count(isinstance(outcome, Ok))
+        self._learn_of_refusals(outcome, entries)
         if replica.head is not old:
             return  # another process learnt of a newer head, which includes ours if ours came about
         if isinstance(outcome, Ok):
@@ -152,6 +157,16 @@ class Committer:
         yield from self._replica.refresh()
         self._refuted = None
 
+    def _learn_of_refusals(self, outcome: Outcome | None, entries: list[Entry]) -> None:
+        """Batches go alone after a few unknown outcomes, until the whole row of them got through."""
+        if isinstance(outcome, Unknown):
+            self._unknowns += 1
+            self._passed = 0
+        elif isinstance(outcome, Ok) and self._isolates:
+            self._passed += len(entries)
+            if self._passed >= len(self._jobs):
+                self._unknowns = 0
+
     def _count(self, committed: bool) -> None:
         """Learn how an attempt ended."""
         if committed:
@@ -165,20 +180,32 @@ class Committer:
 
     def _eligible(self, head: Head) -> list[Batch]:
         """The batches that belong into the log now, each once, up to `commit_bytes`."""
-        batches: dict[tuple[str, int], Batch] = {}
+        batches: dict[str, Batch] = {}
         size = 0
-        for job in self._jobs:
+        for job in self._in_turn():
             batch = job.batch
             if head.fenced or batch.epoch != head.epoch:
                 continue
             if self._replica.view.contains(batch.writer, batch.seq):
                 continue
+            if batch.writer in batches:
+                continue  # its copy, or an older one: a writer's batches enter the log in their order
             size += batch.size
-            if batches and size > self._limits.commit_bytes:
+            if batches and (self._isolates or size > self._limits.commit_bytes):
                 break
-            batches[batch.writer, batch.seq] = batch
+            batches[batch.writer] = batch
             job.tried = True
         return list(batches.values())
+
+    @property
+    def _isolates(self) -> bool:
+        """Whether batches go alone: the store may refuse one of them, and would refuse all with it."""
+        return self._unknowns >= ISOLATED_AFTER
+
+    def _in_turn(self) -> list[Job]:
+        """The jobs, those first that wait longest; while they go alone, each is the first one in turn."""
+        turn = self._unknowns % max(1, len(self._jobs)) if self._isolates else 0
+        return self._jobs[turn:] + self._jobs[:turn]
 
     def _settle(self) -> Process[None]:
         """Let go of the jobs that are in the log, or can never get there."""
@@ -189,7 +216,12 @@ class Committer:
 
     def _is_settled(self, job: Job) -> bool:
         head, batch = self._replica.head, job.batch
-        over = head.fenced or batch.epoch != head.epoch or (job.tried and not self._leads)
+        over = (
+            self._clock.now >= job.until
+            or head.fenced
+            or batch.epoch != head.epoch
+            or (job.tried and not self._leads)
+        )
         return over or self._replica.view.contains(batch.writer, batch.seq)
 
     @property

@@ -45,16 +45,21 @@ class Delivery:
         self._helper = ""  # the peer that committed this node's last batch
         self._peer = RoundTrip(guess_s=0.0)
 
-    def deliver(self, batch: Batch) -> Process[bool]:
-        """Returns whether the batch is in the log; if not, a new epoch keeps it out for ever."""
+    def deliver(self, batch: Batch, until: float) -> Process[bool]:
+        """Returns whether the batch is in the log; if not, `is_dead` says whether it never will be.
+
+        After `until` nobody waits for it. Then it is left alone, wherever it is on its way: it may get into
+        the log later, before the next batch of its writer or never, because of two of a writer the older
+        one cannot enter after the newer (`View.contains`).
+        """
         was_silent = False
-        while self._is_alive(batch) and not self._is_in_log(batch):
+        while self._is_alive(batch) and not self._is_in_log(batch) and self._clock.now < until:
             yield from self._probe(batch)
             peer = None if was_silent else self._target()
             if peer:
                 was_silent = not (yield from self._hand_to(peer, batch))
             else:
-                job = Job(batch, self._clock.now)
+                job = Job(batch, self._clock.now, until)
                 yield from self._committer.submit(job)
                 yield Wait(job.done)
         return self._is_in_log(batch)
@@ -63,6 +68,10 @@ class Delivery:
     def round_trip_s(self) -> float:
         """How long the next batch is going to take."""
         return self._hand_over_s if self._target() else self._replica.store.mean_s
+
+    def is_dead(self, batch: Batch) -> bool:
+        """Whether a batch that is not in the log never will be: a new epoch keeps it out."""
+        return not self._is_alive(batch)
 
     def _is_alive(self, batch: Batch) -> bool:
         head = self._replica.head

@@ -18,6 +18,7 @@ from leaderless.core.messages import Batch, CommitOffsets, Failure, Reply, Send,
 from leaderless.core.process import Process, Sleep, Spawn
 from leaderless.core.strategy import Clock
 
+LANE_OVERDUE_S = 0.1  # a send that waited so long gets another lane
 OFFSET_BYTES = 16  # about what a committed offset takes, beside its key
 
 
@@ -49,6 +50,7 @@ class Producer:
         self._waiting: list[_Waiting] = []
         self._waiting_bytes = 0
         self.commits: dict[str, int] = {}
+        self._watching = False
         self._flush_planned = self._flush_due = False
         self._idle = writers[::-1]
         self._seqs = dict.fromkeys(self._idle, 0)
@@ -66,6 +68,17 @@ class Producer:
         self._company.arrived(self._clock.now)
         if self._needs_lane:
             yield Spawn(self._run(self._idle.pop()))
+        elif not self._watching:
+            self._watching = True
+            yield Spawn(self._watch())
+
+    def _watch(self) -> Process[None]:
+        """Start a lane for what waits although none pays: a batch may be stuck, and must not hold it up."""
+        while self._waiting and self._idle:
+            yield Sleep(self._clock.now + LANE_OVERDUE_S)
+            if self._waiting and self._idle:
+                yield Spawn(self._run(self._idle.pop()))
+        self._watching = False
 
     def commit_offsets(self, event: CommitOffsets) -> Process[None]:
         """Take committed offsets; they ride in the next batch."""
@@ -135,8 +148,13 @@ class Producer:
         self._flush_due = False
         batch = self._batch(lane, sends)
         self._replica.trace("Send", steps.sent, batch)
-        if (yield from self._delivery.deliver(batch)):
+        until = max(
+            (each.until for each in waiting), default=self._clock.now + self._limits.answer_s
+        )
+        if (yield from self._delivery.deliver(batch, until)):
             yield from self._acknowledge(batch, sends)
+        elif not self._delivery.is_dead(batch):
+            yield from self._plan_flush()  # its clients are gone; its committed offsets ride on
         else:  # no copy of the batch can get into the log any more: its sends go into a new one
             self._replica.trace("Reject", steps.named, batch)
             self._waiting[:0] = waiting

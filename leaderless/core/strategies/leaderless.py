@@ -42,6 +42,7 @@ class LeaderlessLog:
     def __init__(self, context: Context) -> None:
         identity, self._clock, options, trace = context
         self._node = identity.node
+        self._limits = options.limits
         limits = options.limits
         writers = lanes_of(identity.writer, limits.lanes)
         self._replica = Replica(self._clock, identity.node, writers, limits, trace)
@@ -80,7 +81,7 @@ class LeaderlessLog:
     def _commit_for(self, event: HandOver) -> Process[None]:
         """Commit a peer's batch and tell it what it lacks of the log."""
         request, slot, batch = event
-        job = Job(batch, self._clock.now)
+        job = Job(batch, self._clock.now, self._clock.now + self._limits.answer_s)
         yield from self._committer.submit(job)
         yield Wait(job.done)
         held_s = self._replica.confirmed_at - job.arrived_at
@@ -88,8 +89,8 @@ class LeaderlessLog:
 
     def _set_state(self, request: Request, state: str) -> Process[None]:
         """Change the state of the head in a new epoch; already there is fine."""
-        replica = self._replica
-        while True:
+        replica, until = self._replica, self._clock.now + self._limits.answer_s
+        while self._clock.now < until:  # nobody waits for it any longer
             yield from replica.refresh()
             head = replica.head
             if head.heading.state == state:
@@ -104,4 +105,6 @@ class LeaderlessLog:
                     replica.changed(new, asked_at)
                 head = new
                 break
+        else:
+            return
         yield Reply(request, FenceOk(head.epoch))

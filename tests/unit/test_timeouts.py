@@ -1,0 +1,101 @@
+"""How long a store call may take: as long as round trips take, and less and less often while it errs."""
+
+import orjson
+import pytest
+
+from leaderless.core.messages import Cas, Get
+from leaderless.core.strategy import Options
+from leaderless.core.timeouts import StoreTimeouts
+from simulation.judge import simulate
+from simulation.scenario import Scenario
+from simulation.stepped import SteppedCluster
+
+
+def test_it_follows_what_was_measured_and_is_never_less_than_the_first() -> None:
+    timeouts = StoreTimeouts(first_s=1.0)
+    for _ in range(100):
+        timeouts.answered(Get, 0.001)
+    assert timeouts.timeout_s == 1.0
+    for _ in range(100):
+        timeouts.answered(Get, 3.0)
+    assert 3.0 < timeouts.timeout_s < 3.5
+
+
+def test_it_doubles_once_while_the_store_is_silent() -> None:
+    timeouts = StoreTimeouts(first_s=0.1)
+    timeouts.answered(Get, 1.0)
+    measured_s = timeouts.timeout_s
+    for _ in range(5):
+        timeouts.timed_out()
+        assert timeouts.timeout_s == 2 * measured_s
+    timeouts.answered(Get, 1.0)
+    assert timeouts.timeout_s < measured_s
+
+
+def test_pauses_after_errors_grow_until_the_same_operation_succeeds() -> None:
+    timeouts = StoreTimeouts(first_s=1.0)
+    pauses = [timeouts.pause_s(Cas) for _ in range(9)]
+    assert pauses == [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.0, 1.0]
+    timeouts.answered(Get, 0.1)  # reads go on, which says nothing of writes
+    assert timeouts.pause_s(Cas) == 1.0
+    timeouts.answered(Cas, 0.1)
+    assert timeouts.pause_s(Cas) == 0.01
+
+
+def test_a_round_trip_above_the_store_timeout_is_no_obstacle() -> None:
+    """Every call timed out, and no late answer counted: no operation of any seed came through."""
+    given = {"nodes": 3, "latency_ms": 50, "latency_dist": "constant", "nemesis": ()}
+    given |= {"strategy": "leaderless", "store_timeout_ms": 20.0}
+    report = simulate(Scenario.draw(3, given))
+    assert report.failures == []
+
+
+@pytest.mark.parametrize("code", [11, 21])
+@pytest.mark.parametrize("asked", [{"type": "send", "key": "k", "msg": 1}, {"type": "fence"}])
+def test_a_store_that_refuses_is_not_asked_as_fast_as_it_answers(
+    code: int, asked: dict[str, object]
+) -> None:
+    """It was 30 000 messages for one send within 6 s, and 190 000 for one fence."""
+    cluster = SteppedCluster(["n0"], "leaderless", Options(freshness_s=0.0))
+    asked_of_the_store = 0
+    cluster.request("c1", "n0", asked)
+    for _ in range(600):
+        for number in [*cluster.flying]:
+            message = cluster.flying[number]
+            if message.body.get("type") == "cas":
+                asked_of_the_store += 1
+                cluster.drop(number)
+                body = {"type": "error", "code": code, "in_reply_to": message.body["msg_id"]}
+                cluster.raw("n0", _line(body))
+            else:
+                cluster.deliver(number)
+        cluster.pass_time(0.01)
+    assert 5 <= asked_of_the_store <= 20
+    assert [message.body["code"] for message in cluster.to_clients[-1:]] == [0]
+
+
+def test_a_batch_that_the_store_refuses_holds_up_no_other() -> None:
+    """A store may refuse a large value, as etcd does. 20 small sends behind one got no answer in 20 s."""
+    cluster = SteppedCluster(["n0"], "leaderless", Options(freshness_s=0.0))
+    for msg in ("x" * 60_000, *range(20)):
+        cluster.request("c1", "n0", {"type": "send", "key": "k", "msg": msg})
+    for _ in range(400):
+        for number in [*cluster.flying]:
+            message = cluster.flying[number]
+            if len(str(message.body)) > 50_000:
+                cluster.drop(number)
+                body = {"type": "error", "code": 12, "in_reply_to": message.body["msg_id"]}
+                cluster.raw("n0", _line(body))
+            elif number in cluster.flying:
+                cluster.deliver(number)
+        cluster.pass_time(0.01)
+        if len(cluster.to_clients) > 20:
+            break
+    kinds = [message.body["type"] for message in cluster.to_clients]
+    assert kinds.count("send_ok") == 20
+    cluster.pass_time(5.0)
+    assert kinds.count("send_ok") == 20, "the large one is answered by an indefinite error only"
+
+
+def _line(body: dict[str, object]) -> bytes:
+    return orjson.dumps({"src": "lin-kv", "dest": "n0", "body": body})
