@@ -84,7 +84,7 @@ MUTANTS = [
         f"{DELIVERY}.deliver",
         (
             (
-                "while self._is_alive(batch) and not self._is_in_log(batch):",
+                "while self._is_alive(batch) and not self._is_in_log(batch) and self._clock.now < until:",
                 "if not self._is_in_log(batch):",
             ),
         ),

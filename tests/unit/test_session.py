@@ -171,6 +171,7 @@ def test_no_error_of_the_store_reaches_a_client(session: Session, code: Any) -> 
     reply = {"type": "error", "code": code, "in_reply_to": call["body"]["msg_id"]}
     assert tell(session, reply, src="lin-kv") == []  # it pauses first
     assert session.deadline == pytest.approx(0.01)
+    assert session.deadline is not None
     session.pass_time(session.deadline)
     [next_call] = [orjson.loads(line) for line in session.take().splitlines()]
     assert (next_call["dest"], next_call["body"]["type"]) == ("lin-kv", "read")
