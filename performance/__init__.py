@@ -15,8 +15,11 @@
 """
 
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
+
+import click
 
 ROOT = Path(__file__).parents[1]
 
@@ -25,3 +28,19 @@ def spread(values: Iterable[float], form: str) -> str:
     """Write the median of some figures, and in brackets the least and the greatest."""
     found = sorted(values)
     return f"{statistics.median(found):{form}} ({found[0]:{form}} to {found[-1]:{form}})"
+
+
+def table_lines(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """The lines of a Markdown table, in which all columns but the first are aligned right."""
+    ruler = ["---", *["---:"] * (len(titles) - 1)]
+    for cells in chain((titles, ruler), rows):
+        yield f"| {' | '.join(cells)} |"
+
+
+def show_table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Print a Markdown table, each row as soon as it is measured, and return its lines."""
+    lines = []
+    for line in table_lines(titles, rows):
+        click.echo(line)
+        lines.append(line)
+    return lines

@@ -13,22 +13,21 @@ through a service.
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.table import Table
 
 import workloads
 from bench.loop import RealLoop
 from bench.options import TestOptions
 from bench.processes import ProcessHosts
 from bench.run import BenchRun, RunResult
-from performance import ROOT
+from performance import ROOT, show_table
 from runs.files import HISTORY, JOURNAL
-from runs.history import completions
-from runs.operations import quantile
+from runs.operations import operations, quantile
 
+TITLES = ("asked /s", "reached /s", "messages /s", "p50 ms", "p99 ms", "CPU µs/message", "core")
 RATES = (1_000, 5_000, 10_000, 15_000, 20_000, 30_000, 40_000)
 
 
@@ -70,13 +69,6 @@ def run(options: TestOptions, folder: Path) -> tuple[RunResult, float]:
     return outcome, cpu_s
 
 
-def latencies_ms(outcome: RunResult) -> list[float]:
-    """The latency of every echo, in ascending order."""
-    history = outcome.history
-    pairs = ((history[start], history[end]) for start, end in completions(history).items())
-    return sorted((ok.time - asked.time) / 1e6 for asked, ok in pairs if ok.type == "ok")
-
-
 @click.command()
 @click.argument("rates", nargs=-1, type=int)
 @click.option("--ask-lin-kv", is_flag=True)
@@ -84,34 +76,34 @@ def latencies_ms(outcome: RunResult) -> list[float]:
 @click.option("--clients", default=100)
 @click.option("--seconds", default=5)
 def main(rates: tuple[int, ...], ask_lin_kv: bool, nodes: int, clients: int, seconds: int) -> None:
-    table = Table(
-        "asked /s", "reached /s", "messages /s", "p50 ms", "p99 ms", "CPU µs/message", "core"
+    options = TestOptions(
+        workload="echo",
+        bin=str(ROOT / "performance/nodes/bare_echo.py"),
+        args=("--ask-lin-kv",) if ask_lin_kv else (),
+        nodes=tuple(f"n{number}" for number in range(nodes)),
+        concurrency=clients,
+        time_limit_s=seconds,
+        seed="capacity",
     )
-    for rate in rates or RATES:
-        options = TestOptions(
-            workload="echo",
-            bin=str(ROOT / "performance/nodes/bare_echo.py"),
-            args=("--ask-lin-kv",) if ask_lin_kv else (),
-            nodes=tuple(f"n{number}" for number in range(nodes)),
-            concurrency=clients,
-            rate=rate,
-            time_limit_s=seconds,
-            seed="capacity",
-        )
-        with tempfile.TemporaryDirectory() as folder:
-            outcome, cpu_s = run(options, Path(folder))
-        taken = latencies_ms(outcome)
-        messages = outcome.network.clients.sent + outcome.network.servers.sent
-        table.add_row(
-            f"{rate:,}",
-            f"{len(taken) / seconds:,.0f}",
-            f"{messages / seconds:,.0f}",
-            f"{quantile(taken, 0.5) or 0:.2f}",
-            f"{quantile(taken, 0.99) or 0:.2f}",
-            f"{cpu_s / messages * 1e6:.1f}",
-            f"{cpu_s / seconds:.0%}",
-        )
-    Console().print(table)
+    show_table(TITLES, (row(replace(options, rate=rate)) for rate in rates or RATES))
+
+
+def row(options: TestOptions) -> list[str]:
+    """The figures of one run, as cells of the table."""
+    with tempfile.TemporaryDirectory() as folder:
+        outcome, cpu_s = run(options, Path(folder))
+    done = operations(outcome.history)
+    taken_ms = sorted(each.latency_ns / 1e6 for each in done if each.outcome == "ok")
+    messages = outcome.network.clients.sent + outcome.network.servers.sent
+    return [
+        f"{options.rate:,.0f}",
+        f"{len(taken_ms) / options.time_limit_s:,.0f}",
+        f"{messages / options.time_limit_s:,.0f}",
+        f"{quantile(taken_ms, 0.5) or 0:.2f}",
+        f"{quantile(taken_ms, 0.99) or 0:.2f}",
+        f"{cpu_s / messages * 1e6:.1f}",
+        f"{cpu_s / options.time_limit_s:.0%}",
+    ]
 
 
 if __name__ == "__main__":

@@ -6,13 +6,15 @@ that replays each failing seed. The exit status is 1 if there is one.
 
 import os
 from collections.abc import Iterator
+from itertools import product
 
 import click
 
 from bench.flags import names_of
+from performance import show_table
 from runs.faults import FAULTS
 from simulation.scenario import SURVIVORS, command_of
-from simulation.seeds import Tally, run_seeds
+from simulation.seeds import run_seeds
 
 STORMS: dict[str, tuple[str, ...]] = {
     "none": (),
@@ -39,28 +41,23 @@ def main(
 ) -> None:
     """Run a campaign and print its table."""
     failing: list[str] = []
-    click.echo("| strategy | fault | seeds | with an anomaly | virtual hours |")
-    click.echo("|---|---|---:|---:|---:|")
-    for strategy in strategies:
-        for storm in storms or tuple(STORMS):
+
+    def cells() -> Iterator[list[str]]:
+        for strategy, storm in product(strategies, storms or STORMS):
             given: dict[str, object] = {"strategy": strategy, "nemesis": STORMS[storm]}
-            label = f"{strategy}, {storm}"
-            span = range(seed, seed + seeds)
+            label, span = f"{strategy}, {storm}", range(seed, seed + seeds)
             tally = run_seeds(span, given, jobs or os.cpu_count() or 1, True, label=label)
-            hours, failed = tally.virtual_s / 3600, len(tally.failed)
-            click.echo(f"| `{strategy}` | {storm} | {tally.run} | {failed} | {hours:.1f} |")
-            failing += replays(tally, given)
+            failing.extend(
+                f"- {', '.join(short.names)}: `{command_of(short.seed, given)}`"
+                for short in tally.failed
+            )
+            figures = (tally.run, len(tally.failed), f"{tally.virtual_s / 3600:.1f}")
+            yield [f"`{strategy}`", storm, *map(str, figures)]
+
+    show_table(("strategy", "fault", "seeds", "with an anomaly", "virtual hours"), cells())
     if failing:
-        click.echo("\nFailing:\n")
-    for line in failing:
-        click.echo(f"- {line}")
+        click.echo("\n".join(["\nFailing:\n", *failing]))
     raise SystemExit(bool(failing))
-
-
-def replays(tally: Tally, given: dict[str, object]) -> Iterator[str]:
-    """What failed, and how to see it again."""
-    for short in tally.failed:
-        yield f"{', '.join(short.names)}: `{command_of(short.seed, given)}`"
 
 
 if __name__ == "__main__":

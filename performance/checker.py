@@ -23,7 +23,7 @@ import click
 import edn_format
 import psutil
 
-from performance import ROOT, spread
+from performance import ROOT, show_table, spread
 from runs import edn
 from runs.history import read_history
 from runs.keyword import Keyword
@@ -39,7 +39,6 @@ _COLUMNS = (
     *("operations", "seconds", "operations/s", "JVM peak, MiB", "Python peak, MiB"),
     *("planted found", "one process, seconds", "one process, MiB"),
 )
-_HEADER = f"| {' | '.join(_COLUMNS)} |\n|{'---:|' * len(_COLUMNS)}"
 
 
 class Memory(threading.Thread):
@@ -153,10 +152,10 @@ def measured(judge: str, path: Path) -> dict[str, Any]:
     return {**json.loads(output.splitlines()[-1]), **memory.peak_mib}
 
 
-def row(spark: Mapping[str, Any], alone: Mapping[str, Any] | None) -> str:
-    """A row of the table."""
+def row(spark: Mapping[str, Any], alone: Mapping[str, Any] | None) -> list[str]:
+    """The figures of one size, as cells of the table."""
     rate = spark["operations"] / spark["seconds"]
-    cells = [
+    return [
         f"{spark['operations']:,}",
         f"{spark['seconds']:.0f}",
         f"{rate:,.0f}",
@@ -166,7 +165,12 @@ def row(spark: Mapping[str, Any], alone: Mapping[str, Any] | None) -> str:
         f"{alone['total_s']:.0f}" if alone else "",
         f"{alone['peak_mib']:,.0f}" if alone else "",
     ]
-    return f"| {' | '.join(cells)} |"
+
+
+def judged(size: int, most_alone: int, folder: Path) -> list[str]:
+    """Judge a history of this size, up to `most_alone` operations also in one process."""
+    alone = measured("alone", make(size, folder, ".jsonl")) if size <= most_alone else None
+    return row(measured("spark", make(size, folder, "")), alone)
 
 
 def readers() -> Iterator[str]:
@@ -208,12 +212,8 @@ def main(
     elif only_readers:
         click.echo("\n".join(readers()))
     else:
-        lines = [_HEADER]
-        click.echo(_HEADER)
-        for size in map(int, sizes.split(",")):
-            alone = measured("alone", make(size, folder, ".jsonl")) if size <= most_alone else None
-            lines.append(row(measured("spark", make(size, folder, "")), alone))
-            click.echo(lines[-1])
+        counts = map(int, sizes.split(","))
+        lines = show_table(_COLUMNS, (judged(count, most_alone, folder) for count in counts))
         if docs:
             before, _, rest = docs.read_text().partition(BEGIN)
             after = rest.partition(END)[2]

@@ -11,14 +11,11 @@ from typing import Any
 import orjson
 
 from bench.services.requests import respond_kv
+from bench.watchers import process_cpu_s
 from performance import ROOT
 
 NODE = [sys.executable, str(ROOT / "node.py")]
-KEYS, SENDS_PER_KEY = (
-    10,
-    16,
-)  # keys at a time; a full key is left for a fresh one, as the workload does
-_CPUCLOCK_SCHED = 2  # as clock_getcpuclockid(3) of glibc makes it
+KEYS, SENDS_PER_KEY = 10, 16  # a full key is left for a fresh one, as the workload does
 
 Body = dict[str, Any]
 Registers = dict[str | bytes, tuple[Any]]  # cells as `bench.services.requests` has them
@@ -52,8 +49,7 @@ class Child:
         self.written: list[bytes] = []
 
     def cpu_s(self) -> float:
-        """CPU that the child has used, to the nanosecond: Linux gives each process a clock of its own."""
-        return time.clock_gettime((~self._process.pid << 3) | _CPUCLOCK_SCHED)
+        return process_cpu_s(self._process.pid)
 
     def ask(self, body: Body) -> Body:
         """One request, and its answer."""

@@ -18,10 +18,9 @@ from statistics import median
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.table import Table
 
-from performance import spread
+from performance import show_table, spread
+from runs.history import Op, write_jsonl
 
 MESSAGES_PER_OPERATION = 5
 PROCESSES = 10
@@ -31,8 +30,8 @@ def write_run(folder: Path, operations: int, seed: int) -> None:
     """A run whose history and journal have the shape of a kafka run's."""
     folder.mkdir(parents=True)
     random = Random(seed)
-    with (folder / "history.jsonl").open("w") as history:
-        history.writelines(json.dumps(row) + "\n" for row in _history(operations, random))
+    with (folder / "history.jsonl").open("wb") as history:
+        write_jsonl(_history(operations, random), history)
     journal = gzip.open(folder / "net-journal.jsonl.gz", "wt", compresslevel=1)  # noqa: SIM115
     with journal:
         journal.writelines(json.dumps(row) + "\n" for row in _journal(operations, random))
@@ -42,22 +41,18 @@ def write_run(folder: Path, operations: int, seed: int) -> None:
     (folder / "results.edn").write_text(results)
 
 
-def _history(operations: int, random: Random) -> Iterator[dict[str, Any]]:
+def _history(operations: int, random: Random) -> Iterator[Op]:
     for number in range(operations):
-        process, at = number % PROCESSES, number * 1_000_000
+        process, at_ns = number % PROCESSES, number * 1_000_000
         key, offset = str(random.randrange(20)), number // 20
-        poll = {"f": "poll", "process": process}
-        send = {"f": "send", "process": process}
-        asked: list[list[Any]] = [["poll"]]
-        answer: list[list[Any]] = [["poll", {key: [[offset, number], [offset + 1, number]]}]]
-        if number % 2:
-            asked, answer = [["send", key, number]], [["send", key, [offset, number]]]
-        op: dict[str, Any] = send if number % 2 else poll
-        invoke = {"index": 2 * number, "time": at, "type": "invoke", "value": asked}
+        f, asked = "send", ["send", key, number]
+        answer: list[Any] = ["send", key, [offset, number]]
+        if number % 2 == 0:
+            f, asked = "poll", ["poll"]
+            answer = ["poll", {key: [[offset, number], [offset + 1, number]]}]
         latency_ns = random.randrange(100_000, 9_000_000)
-        ok = {"index": 2 * number + 1, "time": at + latency_ns, "type": "ok", "value": answer}
-        yield invoke | op
-        yield ok | op
+        yield Op(2 * number, at_ns, "invoke", process, f, [asked])
+        yield Op(2 * number + 1, at_ns + latency_ns, "ok", process, f, [answer])
 
 
 def _journal(operations: int, random: Random) -> Iterator[dict[str, Any]]:
@@ -102,26 +97,23 @@ def measure(master: str, source: Path, repetitions: int) -> list[float]:
 @click.option("--master", default="local[*]", show_default=True, help="Spark master.")
 def main(runs: int, run_operations: int, operations: int, repetitions: int, master: str) -> None:
     """Measure the rate of `analysis ingest`."""
-    console = Console()
-    table = Table("", "seconds", "operations/s", "messages/s", "runs/s", title="analysis ingest")
     cases = {
         f"{runs} runs of {run_operations} operations": (runs, run_operations),
         f"1 run of {operations} operations": (1, operations),
     }
-    for name, (count, size) in cases.items():
-        with tempfile.TemporaryDirectory(prefix="ingest-") as folder:
-            for number in range(count):
-                write_run(Path(folder) / "runs" / f"run-{number:05}", size, seed=number)
-            seconds = measure(master, Path(folder) / "runs", repetitions)
-        middle = median(seconds)
-        table.add_row(
-            name,
-            spread(seconds, ".1f"),
-            f"{count * size / middle:,.0f}",
-            f"{count * size * MESSAGES_PER_OPERATION / middle:,.0f}",
-            f"{count / middle:.2f}",
-        )
-    console.print(table)
+    titles = ("", "seconds", "operations/s", "messages/s", "runs/s")
+    show_table(titles, ([name, *cells(master, repetitions, *case)] for name, case in cases.items()))
+
+
+def cells(master: str, repetitions: int, count: int, size: int) -> list[str]:
+    """The figures of ingesting `count` runs of `size` operations, as cells of the table."""
+    with tempfile.TemporaryDirectory(prefix="ingest-") as folder:
+        for number in range(count):
+            write_run(Path(folder) / "runs" / f"run-{number:05}", size, seed=number)
+        seconds = measure(master, Path(folder) / "runs", repetitions)
+    rate = count * size / median(seconds)
+    rates = (f"{rate:,.0f}", f"{rate * MESSAGES_PER_OPERATION:,.0f}", f"{rate / size:.2f}")
+    return [spread(seconds, ".1f"), *rates]
 
 
 if __name__ == "__main__":

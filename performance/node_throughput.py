@@ -15,14 +15,12 @@ request comes after a pause, as with many nodes; its CPU is mostly that of sleep
 import random
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import click
-from rich.console import Console
-from rich.table import Table
 
-from performance import spread
+from performance import show_table, spread
 from performance.child import INIT, KEYS, NODE, SENDS_PER_KEY, Body, Child, line
 
 PING_PONGS = 500
@@ -47,12 +45,15 @@ while chunk := os.read(0, 1 << 20):
 
 
 class Measured(NamedTuple):
-    """One round: messages a second; in microseconds CPU a message, ping-pong, CPU of a lone request."""
+    """One round: a figure for each of `LABELS`."""
 
     messages_per_s: float
     cpu_us: float
     ping_pong_us: float
     lone_cpu_us: float
+
+
+LABELS = ("messages/s", "CPU µs/message", "ping-pong µs", "CPU µs/lone request")
 
 
 @click.command(help=(__doc__ or "").partition("\n")[0])
@@ -68,15 +69,8 @@ def main(rounds: int, requests: int, clients: int, strategy: str) -> None:
         measured, written = measure(node, list(_requests(requests)), clients)
         limit = Child([sys.executable, "-c", LIMIT], store="nobody")
         pairs.append((measured, measure(limit, written, clients)[0]))
-    table = Table(
-        title=f"{requests} requests, {clients} in flight, {rounds} rounds: median (least to most)"
-    )
-    table.add_column("")
-    for name in (f"node ({strategy})", "limit", "ratio of a pair"):
-        table.add_column(name, justify="right")
-    for row in _rows(pairs):
-        table.add_row(*row)
-    Console().print(table)
+    click.echo(f"{requests} requests, {clients} in flight, {rounds} rounds: median (least to most)")
+    show_table(("", f"node ({strategy})", "limit", "ratio of a pair"), _rows(pairs))
 
 
 def measure(child: Child, lines: list[bytes], clients: int) -> tuple[Measured, list[bytes]]:
@@ -121,14 +115,9 @@ def _requests(count: int) -> Iterator[bytes]:
 
 
 def _rows(pairs: list[tuple[Measured, Measured]]) -> Iterator[tuple[str, ...]]:
-    figures: list[tuple[str, Callable[[Measured], float], bool]] = [
-        ("messages/s", lambda one: one.messages_per_s, True),
-        ("CPU µs/message", lambda one: one.cpu_us, False),
-        ("ping-pong µs", lambda one: one.ping_pong_us, False),
-        ("CPU µs/lone request", lambda one: one.lone_cpu_us, False),
-    ]
-    for label, figure, more_is_better in figures:
-        node, limit = ([figure(one) for one in side] for side in zip(*pairs, strict=True))
+    sides = [zip(*side, strict=True) for side in zip(*pairs, strict=True)]
+    for label, node, limit in zip(LABELS, *sides, strict=True):
+        more_is_better = label == "messages/s"
         ratios = [b / a if more_is_better else a / b for a, b in zip(node, limit, strict=True)]
         yield label, spread(node, ",.1f"), spread(limit, ",.1f"), spread(ratios, ".2f")
 

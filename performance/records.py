@@ -15,11 +15,7 @@ from runs.sweeps import Column, Summary
 Record = Mapping[str, Any]
 Summaries = dict[tuple[str, str], dict[str, Summary]]  # (case, strategy) -> figure -> summary
 Records = Sequence[Record]
-WORST = (
-    "valid",
-    "strict_valid",
-    "ok_fraction",
-)  # figures of which the worst run counts, not the median
+WORST = ("valid", "strict_valid", "ok_fraction")  # the worst run counts, not the median
 
 
 def records(folder: Path, case: Callable[[Mapping[str, Any]], str | None]) -> list[Record]:
@@ -83,12 +79,6 @@ def verdict_words(figures: Mapping[str, Summary], verdict: str) -> str:
     if verdict not in figures:
         return "–"
     return "valid" if figures[verdict].middle else "**invalid**"
-
-
-def markdown_table(titles: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """A table of text, all but the first column to the right."""
-    ruler = ["---", *["---:"] * (len(titles) - 1)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in (titles, ruler, *lines)) + "\n"
 
 
 def provenance(folder: Path) -> str:

@@ -16,9 +16,8 @@ from pathlib import Path
 from statistics import median
 
 import click
-from rich.console import Console
-from rich.table import Table
 
+from performance import show_table
 from runs.faults import Injection, injections
 from runs.history import Op, find_history, read_history
 from runs.operations import Operation, operations, quantile
@@ -99,13 +98,15 @@ def main(runs: tuple[Path, ...]) -> None:
                 times.setdefault(fault, []).append(took_ms)
         except ValueError as error:
             raise click.ClickException(f"{run}: {error}") from None
-    table = Table("fault", "measured", "median ms", "least", "greatest", "not recovered")
-    for fault, all_ms in times.items():
-        seen = sorted(ms for ms in all_ms if ms is not None)
-        figures = (median(seen), seen[0], seen[-1]) if seen else ()
-        cells = [f"{figure:.0f}" for figure in figures] or ["-"] * 3
-        table.add_row(fault, str(len(all_ms)), *cells, str(len(all_ms) - len(seen)))
-    Console().print(table)
+    titles = ("fault", "measured", "median ms", "least", "greatest", "not recovered")
+    show_table(titles, (row(fault, all_ms) for fault, all_ms in times.items()))
+
+
+def row(fault: str, all_ms: Sequence[float | None]) -> list[str]:
+    """The times of one kind of fault, as cells of the table."""
+    seen = [ms for ms in all_ms if ms is not None]
+    figures = [f"{each(seen):.0f}" if seen else "-" for each in (median, min, max)]
+    return [fault, str(len(all_ms)), *figures, str(len(all_ms) - len(seen))]
 
 
 if __name__ == "__main__":

@@ -10,14 +10,13 @@ is read back and compared with the acknowledged messages.
 """
 
 import time
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import click
 import orjson
-from rich.console import Console
-from rich.table import Table
 
-from performance import spread
+from performance import show_table, spread
 from performance.child import INIT, KEYS, NODE, SENDS_PER_KEY, Body, Child, Registers, line
 
 IN_FLIGHT = 64
@@ -89,30 +88,24 @@ def restart(registers: Registers, expected: Log) -> Restart:
 @click.option("--rounds", default=5, show_default=True)
 def main(messages: int, width: int, rounds: int) -> None:
     """Measure both logs in alternating rounds."""
-    logs = {
-        "compacted": fill(messages, width, Child),
-        "segments": fill(messages, width, Node),
-    }
+    kinds = {"compacted": Child, "segments": Node}
+    logs = {name: fill(messages, width, kind) for name, kind in kinds.items()}
     results: dict[str, list[Restart]] = {name: [] for name in logs}
     for _ in range(rounds):
         for name, (registers, log) in logs.items():
             results[name].append(restart(registers, log))
-    table = Table(title=f"{messages} messages, {rounds} rounds: median (least to most)")
-    for column in ("log", "registers", "MiB", "start to answer, s", "poll to answer, s", "calls"):
-        table.add_column(column)
-    for name, (registers, _) in logs.items():
-        live = [cell for cell in registers.values() if cell != DELETED]
-        starts, polls, calls = zip(*results[name], strict=True)
-        mib = len(orjson.dumps(live)) / (1 << 20)
-        table.add_row(
-            name,
-            str(len(live)),
-            f"{mib:.1f}",
-            spread(starts, ".3f"),
-            spread(polls, ".3f"),
-            str(calls[0]),
-        )
-    Console().print(table)
+    click.echo(f"{messages} messages, {rounds} rounds: median (least to most)\n")
+    titles = ("log", "registers", "MiB", "start to answer, s", "poll to answer, s", "calls")
+    show_table(titles, ([name, *cells(logs[name][0], each)] for name, each in results.items()))
+
+
+def cells(registers: Registers, restarts: Sequence[Restart]) -> list[str]:
+    """The figures of the restarts on one log, as cells of the table."""
+    live = [cell for cell in registers.values() if cell != DELETED]
+    starts, polls, calls = zip(*restarts, strict=True)
+    mib = len(orjson.dumps(live)) / (1 << 20)
+    times = (spread(starts, ".3f"), spread(polls, ".3f"))
+    return [str(len(live)), f"{mib:.1f}", *times, str(calls[0])]
 
 
 if __name__ == "__main__":

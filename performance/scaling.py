@@ -13,27 +13,21 @@ from typing import Any
 import click
 
 from performance import records as of_sweep
+from performance import table_lines
 from performance.configurations import SLOPES, Slope
 from performance.records import Summaries, strategies_of, summarise
 from plots.groups import Line, growth
 from runs.sweeps import FIGURES, Summary
 
+_SERVERS = "server_messages_per_op"
 _PANELS = (
-    (
-        "messages an operation",
-        (("servers", "server_messages_per_op"), ("all", "all_messages_per_op")),
-    ),
+    ("messages an operation", (("servers", _SERVERS), ("all", "all_messages_per_op"))),
     ("send latency (ms)", (("p50", "send_p50_ms"), ("p99", "send_p99_ms"))),
     ("CPU of all nodes (µs an operation)", (("", "node_cpu_us_per_op"),)),
 )
 _SHOWN = (
-    "throughput_ops_per_s",
-    "server_messages_per_op",
-    "all_messages_per_op",
-    "send_p50_ms",
-    "send_p99_ms",
-    "poll_p99_ms",
-    "node_cpu_us_per_op",
+    *("throughput_ops_per_s", _SERVERS, "all_messages_per_op"),
+    *("send_p50_ms", "send_p99_ms", "poll_p99_ms", "node_cpu_us_per_op"),
 )
 
 
@@ -53,7 +47,7 @@ def points(slope: Slope, strategy: str, summaries: Summaries) -> Points:
     found = []
     for (name, of), figures in summaries.items():
         which, _, value = name.partition("=")
-        if (which, of) == (slope.name, strategy) and "server_messages_per_op" in figures:
+        if (which, of) == (slope.name, strategy) and _SERVERS in figures:
             at = figures[slope.measured_x].middle if slope.measured_x else float(value)
             found.append((at, figures))
     return sorted(found, key=lambda point: point[0])
@@ -103,9 +97,9 @@ def rows(slope: Slope, strategies: Sequence[str], summaries: Summaries) -> list[
 def section(slope: Slope, strategies: Sequence[str], summaries: Summaries) -> str:
     """The part of the page about one slope."""
     titles = [slope.label, *(FIGURES[name].title for name in _SHOWN), "verdict"]
-    lines = of_sweep.markdown_table(titles, rows(slope, strategies, summaries))
+    lines = "\n".join(table_lines(titles, rows(slope, strategies, summaries)))
     picture = f"![{slope.title}](../images/performance-{slope.name}.svg)"
-    return f"## {slope.name.capitalize()}\n\n{picture}\n\n{lines}"
+    return f"## {slope.name.capitalize()}\n\n{picture}\n\n{lines}\n"
 
 
 @click.command(help=__doc__)

@@ -14,7 +14,7 @@ from statistics import median
 
 import click
 
-from performance import ROOT, spread
+from performance import ROOT, show_table, spread
 from runs.collection import collected_quietly
 from runs.faults import FAULTS
 from simulation.scenario import Scenario
@@ -39,15 +39,18 @@ PARTS = ("leaderless", "simulation", "bench", "workloads")
 @click.option("--profile", is_flag=True, help="Tell where the time of the first row goes.")
 def main(repetitions: int, profile: bool) -> None:
     """Print a markdown table of the simulator's speed."""
-    click.echo("| scenario | virtual s a second: median (lowest to highest) | messages a second |")
-    click.echo("|---|---:|---:|")
-    for name, scenario in ROWS.items():
-        speeds, messages = zip(*(measure(scenario) for _ in range(repetitions)), strict=True)
-        click.echo(f"| {name} | {spread(speeds, '.0f')} | {median(messages):.0f} |")
+    titles = ("scenario", "virtual s a second: median (lowest to highest)", "messages a second")
+    show_table(titles, (row(name, scenario, repetitions) for name, scenario in ROWS.items()))
     if profile:
         click.echo()
         for part, share in shares(BASE).most_common():
             click.echo(f"- {part}: {share:.0f} %")
+
+
+def row(name: str, scenario: Scenario, repetitions: int) -> list[str]:
+    """The speeds of one scenario, as cells of the table."""
+    speeds, messages = zip(*(measure(scenario) for _ in range(repetitions)), strict=True)
+    return [name, spread(speeds, ".0f"), f"{median(messages):.0f}"]
 
 
 def measure(scenario: Scenario) -> tuple[float, float]:

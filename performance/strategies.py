@@ -13,16 +13,15 @@ from typing import NamedTuple
 
 import click
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+from rich.markdown import Markdown
 
 from performance import records as of_sweep
+from performance import table_lines
 from performance.configurations import CONFIGURATIONS, SUBJECT, Bound, Configuration
 from performance.records import (
     Records,
     Summaries,
     cell,
-    markdown_table,
     strategies_of,
     summarise,
     verdict_words,
@@ -111,7 +110,8 @@ def markdown(
     for configuration in measured(configurations, summaries):
         parts.append(f"## {configuration.title}\n")
         titles = ["", *(f"`{name}`" for name in strategies)]
-        parts.append(markdown_table(titles, rows(strategies, configuration.name, summaries)))
+        figures = rows(strategies, configuration.name, summaries)
+        parts.append("\n".join(table_lines(titles, figures)) + "\n")
         parts.append("\n".join(_notes(configuration, summaries, records)) + "\n")
     return "\n".join(parts)
 
@@ -149,25 +149,6 @@ def troubles(case: str, records: Records) -> list[str]:
     ]
 
 
-def rich_table(configuration: Configuration, strategies: Sequence[str], records: Records) -> Table:
-    """The same for a terminal."""
-    summaries = summarise(records)
-    marks = {True: "[green]✔[/]", False: "[red]✘[/]", None: "?"}
-    aims = [f"{marks[v.met]} {v.sentence}: {v.measured}" for v in judge(configuration, summaries)]
-    table = Table(
-        title=configuration.title,
-        title_justify="left",
-        caption="\n".join([*aims, *map(escape, troubles(configuration.name, records))]),
-        caption_justify="left",
-    )
-    table.add_column()
-    for name in strategies:
-        table.add_column(name, justify="right")
-    for row in rows(strategies, configuration.name, summaries):
-        table.add_row(*(text.replace("`", "").replace("**", "") for text in row))
-    return table
-
-
 def section(folder: Path, records: Records) -> str:
     """The text of the page."""
     how = (
@@ -185,8 +166,7 @@ def main(folder: Path, docs: Path | None) -> None:
     console = Console()
     records = of_sweep.records(folder, lambda cell: cell.get("name"))
     shown = measured(CONFIGURATIONS, summarise(records))
-    for configuration in shown:
-        console.print(rich_table(configuration, strategies_of(records), records))
+    console.print(Markdown(markdown(CONFIGURATIONS, strategies_of(records), records)))
     if docs and len(shown) < len(CONFIGURATIONS):
         console.print(f"{docs} stays as it is: it shows all configurations or none")
     elif docs:

@@ -7,6 +7,7 @@ figure is the median over the seeds, p99 with its lowest and highest. Server mes
 sends and polls that succeeded.
 """
 
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from statistics import median
 from typing import NamedTuple
@@ -14,7 +15,7 @@ from typing import NamedTuple
 import click
 
 from bench.sweep.definition import Cell, read
-from performance import ROOT, spread
+from performance import ROOT, show_table, spread
 from runs.collection import collected_quietly
 from runs.key_figures import latencies_ms
 from runs.operations import quantile
@@ -22,6 +23,10 @@ from simulation.scenario import OF_BENCH, Scenario
 from simulation.world import World
 from workloads.kafka import DEFAULT_KEY_COUNT
 
+TITLES = (
+    *("configuration", "send p50, ms", "p99 (lowest to highest)", "longest"),
+    *("server messages/op", "ops/s"),
+)
 SWEEP = ROOT / "sweeps" / "comparison.toml"
 CELLS = {str(cell.axes["name"]): cell for cell in read(SWEEP).cells}  # whatever their strategy
 
@@ -48,27 +53,26 @@ def main(
     names: tuple[str, ...], strategy: str, seeds: int, time_limit: float, think_time: int
 ) -> None:
     """Print a markdown table; NAMES are configurations, all by default."""
-    click.echo(
-        "| configuration | send p50, ms | p99 (lowest to highest) | longest | server messages/op | ops/s |"
-    )
-    click.echo("|---|---:|---:|---:|---:|---:|")
-    with ProcessPoolExecutor() as pool:
+
+    def rows(pool: ProcessPoolExecutor) -> Iterator[list[str]]:
         for name in names or CELLS:
             scenarios = [
                 scenario(CELLS[name], strategy, seed, time_limit, think_time)
                 for seed in range(1, 1 + seeds)
             ]
-            click.echo(row(name, list(pool.map(measure, scenarios))))
+            yield [name, *cells(list(pool.map(measure, scenarios)))]
+
+    with ProcessPoolExecutor() as pool:
+        show_table(TITLES, rows(pool))
 
 
-def row(name: str, runs: list[Figures]) -> str:
-    """A configuration's line of the table."""
+def cells(runs: list[Figures]) -> list[str]:
+    """The figures of a configuration's runs, as cells of the table."""
     p99 = spread((each.p99 for each in runs), ".0f")
+    longest = max(each.longest for each in runs)
     middle = Figures(*map(median, zip(*runs, strict=True)))
-    return (
-        f"| {name} | {middle.p50:.1f} | {p99} "
-        f"| {max(each.longest for each in runs):.0f} | {middle.messages:.2f} | {middle.per_second:.0f} |"
-    )
+    rest = (f"{longest:.0f}", f"{middle.messages:.2f}", f"{middle.per_second:.0f}")
+    return [f"{middle.p50:.1f}", p99, *rest]
 
 
 def scenario(cell: Cell, strategy: str, seed: int, time_limit_s: float, think_us: int) -> Scenario:

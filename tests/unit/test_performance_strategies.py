@@ -3,6 +3,7 @@
 from io import StringIO
 
 from rich.console import Console
+from rich.markdown import Markdown
 
 from performance import strategies
 from performance.configurations import CONFIGURATIONS, Bound, Configuration
@@ -88,10 +89,10 @@ def test_what_was_not_run_has_no_table():
 def test_the_table_on_a_terminal_says_the_same():
     console = Console(width=100, record=True, file=StringIO())
     records = [record("rough", "leaderless", error="[gone]", server_messages_per_op=2.0)]
-    console.print(strategies.rich_table(ROUGH, ["leaderless"], records))
+    console.print(Markdown(strategies.markdown([ROUGH], ["leaderless"], records)))
     text = console.export_text()
     assert "server messages/op" in text
-    assert "✘ server messages/op at most 1: 2.00" in text
+    assert "server messages/op at most 1. 2.00: ✘ missed" in text
     assert "1 of 1 runs: [gone]" in text
 
 
