@@ -1,28 +1,25 @@
-"""Why the server messages were sent."""
+"""Why the server messages were sent: what `runs.messages.message_causes` defines, for Spark."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from analysis.metrics.network import per_operation
-
-COMMIT, CONFLICT, REFRESH = "commit", "conflict", "refresh"
-HAND_OVER, RETRY, OTHER = "hand-over", "retry", "other"
-CAUSES = (COMMIT, CONFLICT, REFRESH, HAND_OVER, RETRY, OTHER)
-PRECONDITION_FAILED = 22  # [maelstrom errors.edn]
-_WRITES, _HAND_OVERS = ("cas", "write"), ("hand_over", "send")
+from runs.messages import (
+    COMMIT,
+    CONFLICT,
+    HAND_OVER,
+    HAND_OVERS,
+    OTHER,
+    PRECONDITION_FAILED,
+    REFRESH,
+    RETRY,
+    STORE,
+    WRITES,
+)
 
 
 def message_causes(messages: DataFrame, operations: DataFrame) -> DataFrame:
-    """Server messages by what made them necessary. Each counts once; an answer counts with its request.
-
-    - commit: a store write (`cas`, `write`) that succeeded: what moves the log on;
-    - conflict: a `cas` answered with error 22: another node was first;
-    - refresh: a store `read`: a view was too old, or a conflict made a node look again;
-    - hand-over: a batch or message given to another node to be appended (`hand_over`, and the `send`
-      that follower nodes pass on to a leader);
-    - retry: a request that no answer came to, within the run: it was lost, or its answer was, or the node
-      gave up on it, and what it was for had to be asked again;
-    - other: the rest (pushes to other nodes, answers to requests that were not recorded).
+    """Server messages by what made them necessary.
 
     Args:
         messages, operations: the tables.
@@ -31,7 +28,7 @@ def message_causes(messages: DataFrame, operations: DataFrame) -> DataFrame:
         cause; a cause without messages has no row.
     """
     servers = messages.filter("link <> 'client'")
-    requests = servers.filter("rpc_id is not null").select(
+    requests = servers.filter("rpc_id is not null and in_reply_to is null").select(
         "run_id",
         F.col("src").alias("asker"),
         F.col("dest").alias("asked"),
@@ -72,13 +69,13 @@ def message_causes(messages: DataFrame, operations: DataFrame) -> DataFrame:
 
 
 def _cause() -> Column:
-    at_store = F.col("request_link") == "node-store"
+    at_store = F.col("request_link") == STORE
     return (
         F.when(F.col("request").isNull(), OTHER)
         .when(F.col("arrived").isNull(), RETRY)
         .when(at_store & (F.col("code") == PRECONDITION_FAILED), CONFLICT)
         .when(at_store & (F.col("request") == "read"), REFRESH)
-        .when(at_store & F.col("request").isin(*_WRITES) & F.col("code").isNull(), COMMIT)
-        .when(~at_store & F.col("request").isin(*_HAND_OVERS), HAND_OVER)
+        .when(at_store & F.col("request").isin(*WRITES) & F.col("code").isNull(), COMMIT)
+        .when(~at_store & F.col("request").isin(*HAND_OVERS), HAND_OVER)
         .otherwise(OTHER)
     )

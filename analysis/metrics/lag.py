@@ -1,13 +1,4 @@
-"""Realtime lag: how far behind the present polls were. [jepsen.tests.kafka realtime-lag]
-
-An offset of a key *expires* when a higher one is first known to exist: by the completion of a send or
-poll that tells of it. The lag of a poll is how long ago, when it was invoked, the highest offset that its
-process knows of a key had expired, after the poll; the largest over the keys that its process holds. It is
-a lower bound: the poll itself may have happened as early as it was invoked.
-
-A process holds the keys of its last `assign` (those it had keep their place, new ones start before the
-first offset) and those that it polled since.
-"""
+"""How far behind the present polls were: what `runs.lag` defines, for Spark."""
 
 from collections.abc import Iterable, Iterator
 
@@ -17,6 +8,7 @@ from pyspark.sql import functions as F
 
 from analysis.arrow import map_parts
 from analysis.metrics.latency import quantiles
+from runs.lag import BEFORE_ALL, NEVER, Place, Position
 
 LAGS = "run_id string, process long, node string, invoked_ns long, lag_ns long"
 _LAGS_ARROW = pa.schema(
@@ -28,7 +20,6 @@ _LAGS_ARROW = pa.schema(
         ("lag_ns", pa.int64()),
     ]
 )
-_BEFORE_ALL = -1
 
 
 def poll_lags(operations: DataFrame) -> DataFrame:
@@ -55,11 +46,13 @@ def poll_lags(operations: DataFrame) -> DataFrame:
         ),
     )
     expiries = _expiries(told)
-    steps = told.filter("outcome = 'ok' and f in ('poll', 'txn', 'assign')")
+    steps = told.filter("outcome = 'ok' and f in ('poll', 'txn', 'assign', 'subscribe')")
     touches = steps.select("*", F.explode_outer(_held_offsets()).alias("key", "offset"))
     with_expiry = touches.join(expiries, ["run_id", "key", "offset"], "left")
     step = ["run_id", "process", "completed_index", "invoked_ns", "node", "f"]
-    moves = F.collect_list(F.struct("key", "offset", "expires_ns"))
+    moves = F.collect_list(
+        F.struct("key", "offset", F.coalesce("expires_ns", F.lit(NEVER)).alias("expires_ns"))
+    )
     by_process = (
         with_expiry.groupBy(step)
         .agg(F.filter(moves, lambda move: move["key"].isNotNull()).alias("moves"))
@@ -100,13 +93,13 @@ def _polled_offsets(op: Column) -> Column:
     by_key = F.from_json(op[1], "map<string, array<array<string>>>")
     return F.transform(
         F.map_entries(by_key),
-        lambda entry: F.struct(
-            entry["key"].alias("key"),
-            F.array_max(F.transform(entry["value"], lambda pair: pair[0].cast("long"))).alias(
-                "offset"
-            ),
-        ),
+        lambda entry: F.struct(entry["key"].alias("key"), _highest(entry["value"]).alias("offset")),
     )
+
+
+def _highest(pairs: Column) -> Column:
+    offsets = F.transform(pairs, lambda pair: pair[0].cast("long"))
+    return F.coalesce(F.array_max(offsets), F.lit(BEFORE_ALL).cast("long"))
 
 
 def _sent_offset(op: Column) -> Column:
@@ -116,7 +109,7 @@ def _sent_offset(op: Column) -> Column:
 
 def _held_offsets() -> Column:
     """What a step does to the positions of its process: {key: offset}; an assign names keys only."""
-    start = F.lit(_BEFORE_ALL).cast("long")
+    start = F.lit(BEFORE_ALL).cast("long")
     assigned = F.transform(
         "assigned", lambda key: F.struct(key.alias("key"), start.alias("offset"))
     )
@@ -134,9 +127,13 @@ def _held_offsets() -> Column:
 def _expiries(told: DataFrame) -> DataFrame:
     """run_id, key, offset, expires_ns: when a higher offset of the key was first known; null: never."""
     known = told.select("run_id", "completed_ns", F.inline("offsets").alias("key", "offset"))
-    first = known.groupBy("run_id", "key", "offset").agg(F.min("completed_ns").alias("known_ns"))
+    first = (
+        known.filter(F.col("offset") > BEFORE_ALL)
+        .groupBy("run_id", "key", "offset")
+        .agg(F.min("completed_ns").alias("known_ns"))
+    )
     start = first.groupBy("run_id", "key").agg(
-        F.lit(_BEFORE_ALL).cast("long").alias("offset"), F.lit(None).cast("long").alias("known_ns")
+        F.lit(BEFORE_ALL).cast("long").alias("offset"), F.lit(None).cast("long").alias("known_ns")
     )
     higher = Window.partitionBy("run_id", "key").orderBy(F.desc("offset"))
     before = higher.rowsBetween(Window.unboundedPreceding, -1)
@@ -153,33 +150,13 @@ def _lags(parts: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for row in part.to_pylist():
             if (row["run_id"], row["process"]) != owner:
                 owner, position = (row["run_id"], row["process"]), Position()
-            moves = {move["key"]: (move["offset"], move["expires_ns"]) for move in row["moves"]}
-            if row["f"] == "assign":
+            moves = {
+                move["key"]: Place(move["offset"], move["expires_ns"]) for move in row["moves"]
+            }
+            if row["f"] in ("assign", "subscribe"):
                 position.assign(moves)
             else:
                 position.advance(moves)
                 kept = {name: row[name] for name in ("run_id", "process", "node", "invoked_ns")}
                 lags.append({**kept, "lag_ns": position.lag(row["invoked_ns"])})
         yield pa.RecordBatch.from_pylist(lags, schema=_LAGS_ARROW)
-
-
-class Position:
-    """What one process knows: of each of its keys the highest offset, and when that expired (or None)."""
-
-    def __init__(self) -> None:
-        self._held: dict[str, tuple[int, int | None]] = {}
-
-    def assign(self, keys: dict[str, tuple[int, int | None]]) -> None:
-        """Hold these keys only; those that were held before keep their place."""
-        self._held = {key: self._held.get(key, start) for key, start in keys.items()}
-
-    def advance(self, moves: dict[str, tuple[int, int | None]]) -> None:
-        """Learn of these offsets."""
-        for key, move in moves.items():
-            if key not in self._held or move[0] > self._held[key][0]:
-                self._held[key] = move
-
-    def lag(self, now_ns: int) -> int:
-        """How long ago the first of them expired; 0 if none has."""
-        expired = (expires for _, expires in self._held.values() if expires is not None)
-        return max(0, now_ns - min(expired, default=now_ns))

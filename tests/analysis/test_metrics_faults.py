@@ -1,5 +1,7 @@
 """Metrics about faults, nodes and lag: small tables worked out by hand, and the real tool's figures."""
 
+import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,9 @@ from analysis.metrics.latency import latency_quantiles
 from analysis.metrics.recovery import recovery_times
 from analysis.metrics.windows import with_fault, with_phase
 from runs import edn
+from runs.history import Op
+from workloads.kafka.checker.facts import Facts
+from workloads.kafka.checker.lag import polls
 
 pytestmark = pytest.mark.spark
 MS = 1_000_000
@@ -180,8 +185,7 @@ def history(spark: SparkSession, *rows: tuple[Any, ...]) -> DataFrame:
 
 
 def test_the_lag_of_a_poll_is_that_of_its_processes_oldest_position(spark: SparkSession) -> None:
-    table = history(
-        spark,
+    rows = (
         (0, "send", "ok", 0, 10, '[["send","a",[0,7]]]'),
         (0, "send", "ok", 11, 20, '[["send","a",[1,8]]]'),
         (0, "send", "info", 12, 21, '[["send","b",1]]'),
@@ -194,11 +198,39 @@ def test_the_lag_of_a_poll_is_that_of_its_processes_oldest_position(spark: Spark
         (1, "poll", "ok", 60, 61, '[["poll",{}]]'),
         (2, "poll", "ok", 60, 62, '[["poll",{"a":[[0,7]],"c":[[6,1]]}]]'),
         (2, "poll", "info", 70, 71, '[["poll"]]'),
+        (
+            3,
+            "poll",
+            "ok",
+            80,
+            81,
+            '[["poll",{"a":[]}]]',
+        ),  # of a it knows that it has polled nothing
+        (3, "subscribe", "ok", 82, 83, "[]"),  # what it has is unknown
+        (3, "poll", "ok", 84, 85, '[["poll",{}]]'),
     )
-    lags = poll_lags(table)
+    lags = poll_lags(history(spark, *rows))
     found = values(lags.orderBy("invoked_ns", "process"), "process", "invoked_ns", "lag_ns")
-    assert found == [(1, 30, 20), (1, 40, 20), (1, 50, 0), (1, 60, 0), (2, 60, 40)]
-    assert values(realtime_lag(lags), "poll_count", "lag_ns_p50", "lag_ns_max") == [(5, 20, 40)]
+    assert found == [
+        (1, 30, 20),
+        (1, 40, 20),
+        (1, 50, 0),
+        (1, 60, 0),
+        (2, 60, 40),
+        (3, 80, 70),
+        (3, 84, 0),
+    ]
+    assert values(realtime_lag(lags), "poll_count", "lag_ns_p50", "lag_ns_max") == [(7, 20, 70)]
+    assert sorted(found) == sorted(plain_lags(rows))
+
+
+def plain_lags(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """The same history in plain Python."""
+    ordered = sorted(rows, key=lambda row: row[4])
+    ops = [Op(0, row[3], "invoke", row[0], row[1], None) for row in ordered]
+    ops += [Op(0, row[4], row[2], row[0], row[1], json.loads(row[5])) for row in ordered]
+    facts = Facts(ops, pairs={len(ordered) + at: at for at in range(len(ordered))})
+    return [(op.process, now_ns, position.lag(now_ns)) for op, now_ns, position in polls(facts)]
 
 
 def test_the_worst_lag_is_that_of_the_real_tool(spark: SparkSession, stores_lake: Lake) -> None:

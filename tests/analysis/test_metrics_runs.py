@@ -1,5 +1,6 @@
 """Causes of messages, and runs compared."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,9 @@ from analysis.metrics import comparison
 from analysis.metrics.causes import message_causes
 from analysis.metrics.network import network_statistics
 from analysis.metrics.runs import BETTER, run_figures
+from runs.messages import Message
+from runs.messages import message_causes as plain_causes
+from runs.messages import messages as plain_messages
 
 pytestmark = pytest.mark.spark
 
@@ -29,8 +33,7 @@ def messages(spark: SparkSession, *rows: tuple[Any, ...]) -> DataFrame:
 
 
 def test_each_server_message_has_one_cause(spark: SparkSession) -> None:
-    sent = messages(
-        spark,
+    rows = (
         ("c1", "n0", "send", 1, None, None, 1),
         ("n0", "lin-kv", "cas", 1, None, None, 1),
         ("lin-kv", "n0", "error", None, 1, 22, 1),
@@ -46,18 +49,33 @@ def test_each_server_message_has_one_cause(spark: SparkSession) -> None:
         ("n1", "n0", "share", None, None, None, 1),
         ("n1", "lin-kv", "cas", 9, None, None, 1),
         ("lin-kv", "n1", "error", None, 9, 20, 1),
+        ("n1", "n0", "send", 10, None, None, 1),
+        ("n0", "n1", "send_ok", 4, 10, None, 1),  # an answer with an id of its own
     )
+    sent = messages(spark, *rows)
     invoked = spark.createDataFrame([("r",), ("r",)], "run_id string")
     found = {row.cause: row for row in message_causes(sent, invoked).collect()}
     assert {cause: row.message_count for cause, row in found.items()} == {
         "commit": 2,
         "conflict": 2,
-        "hand-over": 2,
+        "hand-over": 4,
         "other": 3,
         "refresh": 2,
         "retry": 3,
     }
     assert found["retry"].messages_per_operation == 1.5
+    plain = plain_causes(journal(rows), 2)
+    assert plain == [row.asDict() for row in message_causes(sent, invoked).drop("run_id").collect()]
+
+
+def journal(rows: Iterable[tuple[Any, ...]]) -> list[Message]:
+    """The same rows as the events of a journal, read in plain Python."""
+    events = []
+    for number, (src, dest, type_, rpc_id, in_reply_to, code, arrived) in enumerate(rows):
+        body = {"type": type_, "msg_id": rpc_id, "in_reply_to": in_reply_to, "code": code}
+        message = {"id": number, "src": src, "dest": dest, "body": body}
+        events += [{"type": kind, "message": message} for kind in ("send", "recv")[: 1 + arrived]]
+    return plain_messages(events)
 
 
 def test_causes_add_up_to_the_server_messages(spark: SparkSession, stores_lake: Lake) -> None:

@@ -1,0 +1,100 @@
+"""Realtime lag: how far behind the present the polls were. [jepsen.tests.kafka realtime-lag]
+
+An offset *expires* when a higher one is first known to exist, by a send or a poll that states it. A process
+holds the keys of its last assignment, new ones from the start, and those that it polled since. The *lag* of
+a key at a poll is the time from the expiry of the highest offset that the poll's process knows of the key to
+the poll's invocation. The lag of the poll is the largest over the keys that its process holds. It is a lower
+bound, since the poll may have happened right at its invocation.
+
+Keys are of any type that can be hashed. `analysis.metrics.lag` finds expiries a second time, with Spark.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+NEVER = 1 << 62  # ns: later than any run ends
+BEFORE_ALL = -1  # the offset that a process knows of a key of which it has polled nothing
+
+
+class Place(NamedTuple):
+    """An offset, and when it expires (ns, or `NEVER`)."""
+
+    offset: int
+    expires_ns: int
+
+
+class Expiry:
+    """When the end of one log was first known to be at or past each offset."""
+
+    def __init__(self) -> None:
+        self._offsets: list[int] = []  # ascending
+        self._times_ns: list[int] = []
+
+    def extend(self, offset: int, time_ns: int) -> None:
+        """Note that `offset` exists at `time_ns`, and with it all lower ones."""
+        if not self._offsets or offset > self._offsets[-1]:
+            self._offsets.append(offset)
+            self._times_ns.append(time_ns)
+
+    def of(self, offset: int) -> int:
+        """When `offset` was no longer the highest, in ns; `NEVER` if it still is."""
+        place = bisect_left(self._offsets, offset + 1)
+        return self._times_ns[place] if place < len(self._times_ns) else NEVER
+
+
+class Expiries:
+    """The expiries of a run's offsets, from the times (ns) at which offsets of keys became known."""
+
+    def __init__(self, known: Iterable[tuple[int, Mapping[Any, int]]]) -> None:
+        self._of_keys: dict[Any, Expiry] = {}
+        for time_ns, offsets in known:
+            for key, offset in offsets.items():
+                if offset > BEFORE_ALL:
+                    self._of_keys.setdefault(key, Expiry()).extend(offset, time_ns)
+
+    def places(self, offsets: Mapping[Any, int]) -> dict[Any, Place]:
+        """The offsets of these keys, each with its expiry."""
+        never = Expiry()
+        return {
+            key: Place(offset, self._of_keys.get(key, never).of(offset))
+            for key, offset in offsets.items()
+        }
+
+
+class Position:
+    """What one process knows: the highest offset of each of its keys, and when that expires.
+
+    Of the keys at one poll only the one that expired first matters, so a poll costs as much as the keys
+    it moves, unless it moves the key that was furthest behind.
+    """
+
+    def __init__(self) -> None:
+        self.places: dict[Any, Place] = {}
+        self._earliest_ns: int | None = None  # None: to be found again
+
+    def assign(self, keys: Mapping[Any, Place]) -> None:
+        """Hold these keys only; those that were held before stay where they were."""
+        self.places = {key: self.places.get(key, start) for key, start in keys.items()}
+        self._earliest_ns = None
+
+    def advance(self, known: Mapping[Any, Place]) -> None:
+        """Raise the highest known offset of each key in `known`."""
+        for key, place in known.items():
+            before = self.places.get(key)
+            if before is None or place.offset > before.offset:
+                self.places[key] = place
+                before_ns = before.expires_ns if before else NEVER
+                if before_ns == self._earliest_ns or place.expires_ns < before_ns:
+                    self._earliest_ns = None
+
+    def lag(self, now_ns: int) -> int:
+        """The largest lag over all keys, in ns, at least 0."""
+        if self._earliest_ns is None:
+            times = (place.expires_ns for place in self.places.values())
+            self._earliest_ns = min(times, default=NEVER)
+        return max(0, now_ns - self._earliest_ns)
+
+    def worst_key(self) -> Any:
+        """The key furthest behind; of several the one that the process came to know first."""
+        return min(self.places, key=lambda key: self.places[key].expires_ns)
