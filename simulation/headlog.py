@@ -36,12 +36,13 @@ class HeadLogOracle(Oracle):
     """What is in the log, since when, and what each node acknowledged.
 
     Each rule of `Oracle` for sends and polls is replaced by a stronger one, since the log itself is known.
-    A commit is acknowledged before it is in the log: only the node that did so has to list it, while it lives.
+    A deferred commit (not `promises.commits_kept`) is acknowledged before it is in the log: only the node that
+    did so has to list it, while it lives.
     `lease_s`: how long a claim of compaction stands still before it may be taken over.
     """
 
     def __init__(self, promises: Promises, lease_s: float = Limits().lease_s) -> None:
-        super().__init__(promises._replace(commits_kept=False))
+        super().__init__(promises)
         self._lease_s = lease_s
         self.entries: list[Entry] = []
         self.messages: dict[str, list[Any]] = {}
@@ -163,7 +164,8 @@ class HeadLogOracle(Oracle):
     def _is_in_log(self, key: str, msg: Any) -> bool:
         return (key, msg) in self._logged
 
-    def _commit_answered(self, node: str, offsets: dict[str, int], now_s: float) -> None:  # noqa: ARG002 - kept by one node
+    def _commit_answered(self, node: str, offsets: dict[str, int], now_s: float) -> None:
+        super()._commit_answered(node, offsets, now_s)
         raise_to(self._commits_of.setdefault(node, {}), offsets)
 
     def _listed(self, asked: Asked, key: str, offset: int, now_s: float) -> None:
@@ -184,6 +186,8 @@ def oracle_for(strategy: str, options: Options, *, evicts: bool = False) -> Orac
     if strategy not in PROMISES:
         return None
     promises = PROMISES[strategy]._replace(freshness_s=options.freshness_s, evicts=evicts)
+    kept = strategy != "leaderless" or options.durable_commits
+    promises = promises._replace(commits_kept=kept)
     if strategy == "leaderless":
         return HeadLogOracle(promises, options.limits.lease_s)
     return Oracle(promises)

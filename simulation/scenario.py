@@ -148,6 +148,15 @@ class Scenario:
         Draw(lambda random: random.random() < 0.8),
         Reduce(),
     ] = NODE.combine
+    commits: Annotated[
+        str,
+        Flag(
+            "Whether the store has a committed offset before it is acknowledged.",
+            click.Choice(["durable", "deferred"]),
+        ),
+        one_of("durable", "deferred"),
+        Reduce(),
+    ] = "durable"
     lanes: Annotated[
         int, Flag("Batches that a node has under way at most.", COUNT), one_of(1, 2, 4), Reduce()
     ] = NODE.limits.lanes
@@ -218,6 +227,7 @@ class Scenario:
         return Options(
             freshness_s=self.freshness_ms / 1000,
             combine=self.combine,
+            durable_commits=self.commits == "durable",
             limits=Limits(
                 lanes=self.lanes,
                 seal_entries=self.seal_entries,

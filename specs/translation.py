@@ -27,6 +27,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "Answered": ("length", "epoch"),
     "Acked": ("id", "offsets"),
     "Reject": ("id",),
+    "Abandon": ("id",),
     "Restart": ("incarnation",),
     "TrySwitch": ("epoch",),
     "Fence": ("epoch",),
@@ -223,6 +224,7 @@ def config_text(trace: Trace) -> str:
         "IsFull": "<- FullInTrace",
         "TailLimit": "= 1",  # not looked at: IsFull is replaced
         "RunSegments": f"= {trace.segments_per_run}",
+        "MayAbandon": "= TRUE",
         "MaxIncarnation": f"= {_Translator(trace).last_incarnation + 1}",
     } | dict.fromkeys(
         ("MaxSlots", "MaxSeq", "MaxEpoch", "MaxInFlight", "MaxHandOvers", "MaxClaims"),

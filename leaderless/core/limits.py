@@ -8,11 +8,18 @@ from dataclasses import dataclass
 
 from leaderless.core.coordination import ATTEMPTS
 
+NAMES_BYTES = 65_536  # around the messages of a segment: names, brackets, numbers
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Bounds of one node. All nodes of a log may differ in them. Raises `ValueError` for a bad relation.
 
+    `line_bytes`: of one line that any node can read; a longer one is no message.
+    `message_bytes`: of one request of a client; a larger one is refused. Whatever is acknowledged must be
+        readable by any node, so every register and every answer is bounded by what follows from this.
+    `answer_bytes`: of the messages in an answer to a poll or a peer, unless a single message is larger. More
+        of it saves requests of a reader that is behind; the node serves nothing else while it writes.
     `lanes`: batches that a node has under way at most. More lanes hide the round trip when it is long, and
         make more, smaller commits.
     `batch_bytes`: of one batch, unless a single message is larger. Larger batches save messages, and delay
@@ -37,6 +44,9 @@ class Limits:
         while no round trip was measured; later it follows the measured ones (`leaderless.core.timeouts`).
     """
 
+    line_bytes: int = 1 << 26
+    message_bytes: int = 1 << 20
+    answer_bytes: int = 1 << 20
     lanes: int = 4
     batch_bytes: int = 32_768
     commit_bytes: int = 65_536
@@ -58,6 +68,10 @@ class Limits:
         _require(self.segments_per_run >= 2, "a run of one segment saves nothing")
         _require(0 < self.batch_bytes <= self.commit_bytes, "a commit must have room for a batch")
         _require(
+            self.segments_per_run * self.segment_bytes <= self.line_bytes,
+            "any node must be able to read a run of segments, each with a message as large as can be",
+        )
+        _require(
             self.seal_entries <= self.recent_entries,
             "a peer that lacks part of the tail must get it from the recent entries",
         )
@@ -66,6 +80,12 @@ class Limits:
             "an error after the margin must still find its client",
         )
         _require(min(self.commits_idle_s, self.store_timeout_s) > 0, "times must be positive")
+
+    @property
+    def segment_bytes(self) -> int:
+        """What a segment may take: a tail that was not full yet, and the last commit, of a single batch."""
+        last = max(self.commit_bytes, self.batch_bytes + self.message_bytes)
+        return self.seal_bytes + last + self.batch_bytes + NAMES_BYTES
 
     @property
     def answer_s(self) -> float:

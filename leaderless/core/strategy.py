@@ -34,10 +34,13 @@ class Options(NamedTuple):
 
     `freshness_s`: a view older than this is renewed before it answers a poll (0: polls are
     linearizable). `combine`: whether batches may be handed over to another node. `limits`: its bounds.
+    `durable_commits`: whether a committed offset is in the store before it is acknowledged; otherwise it waits
+    in memory for a batch to ride in, which costs no message, and a crash of the node loses it.
     """
 
     freshness_s: float = 0.09
     combine: bool = True
+    durable_commits: bool = True
     limits: Limits = Limits()
 
 

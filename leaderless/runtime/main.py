@@ -37,7 +37,10 @@ def main(arguments: Sequence[str] | None = None, program: str = "run.sh") -> int
         log.error("stdin or stdout is closed; a node speaks through both")
         return UNUSABLE
     session = Session(
-        partial(_machine, settings), secrets.token_urlsafe(6), partial(_writer, settings)
+        partial(_machine, settings),
+        secrets.token_urlsafe(6),
+        partial(_writer, settings),
+        message_bytes=settings.options.limits.message_bytes,
     )
     gc.freeze()  # what was imported lives as long as the node
     gc.set_threshold(20_000, 20, 50)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from reprlib import repr as brief
 from typing import Any, NamedTuple, assert_never
 
+from leaderless.core.limits import Limits
 from leaderless.core.machine import Machine
 from leaderless.core.messages import (
     Effect,
@@ -27,7 +28,7 @@ from leaderless.core.messages import (
 from leaderless.core.strategy import Identity
 from leaderless.store import lin_kv
 from leaderless.wire import bodies
-from leaderless.wire.codec import BadLine, decode, encode
+from leaderless.wire.codec import BadLine, Unkept, decode, encode, keeps
 from leaderless.wire.errors import ErrorCode
 
 log = logging.getLogger("leaderless")
@@ -55,7 +56,7 @@ class Session:
 
     `start` makes the machine once `init` has said who the node is; `incarnation` is a string that no two
     starts of a node share. `trace` makes, for a node, what takes the steps of its protocol; `note`
-    takes what the machine says for the log.
+    takes what the machine says for the log. Requests above `message_bytes` are refused.
     """
 
     def __init__(
@@ -64,7 +65,10 @@ class Session:
         incarnation: str,
         trace: Callable[[Identity], WriteStep | None] | None = None,
         note: Callable[[Note], None] = log_note,
+        *,
+        message_bytes: int = Limits().message_bytes,
     ) -> None:
+        self._message_bytes = message_bytes
         self._note = note
         self._start = start
         self._trace = trace
@@ -92,6 +96,9 @@ class Session:
         """
         try:
             src, dest, body = decode(line)
+        except Unkept as unkept:
+            self._refuse_unkept(unkept)
+            return
         except BadLine as bad:
             if line.strip():
                 log.warning("line dropped: %s", bad)
@@ -102,7 +109,8 @@ class Session:
             self._told(src, body, now)
         else:
             size = max(8, len(line) - ENVELOPE_BYTES)
-            self._asked(src, dest, body, size, _Moment(now, arrived_at))
+            if self._may_ask(src, body, line):
+                self._asked(src, dest, body, size, _Moment(now, arrived_at))
 
     def pass_time(self, now: float) -> None:
         """Tell the machine that its deadline came."""
@@ -162,6 +170,27 @@ class Session:
         if not self._is_peer(src) or not event.batch.writer.startswith(f"{src}."):
             writer = brief(event.batch.writer)
             raise bodies.MalformedRequest(f"{brief(src)} may not hand over a batch of {writer}")
+
+    def _may_ask(self, src: str, body: Body, line: bytes) -> bool:
+        """Whether what a request carries can be kept; if not, it is refused here."""
+        msg_id = body.get("msg_id")
+        room = ENVELOPE_BYTES if body["type"] != "hand_over" else 2 * self._message_bytes
+        if len(line) > self._message_bytes + room:
+            text = (
+                f"a request may have {self._message_bytes} bytes, not {len(line)} (--message-max)"
+            )
+        elif body["type"] == "send" and not keeps(line, body.get("msg")):
+            text = "'msg' cannot be kept as it was sent: it has an integer beyond 64 bits"
+        else:
+            return True
+        if type(msg_id) is int:
+            self._refuse(Request(src, msg_id), ErrorCode.MALFORMED_REQUEST, text)
+        return False
+
+    def _refuse_unkept(self, unkept: Unkept) -> None:
+        src, dest, msg_id = unkept.reply
+        self._node = self._node or dest
+        self._refuse(Request(src, msg_id), ErrorCode.MALFORMED_REQUEST, str(unkept))
 
     def _greet(self, request: Request, dest: str, body: Body) -> None:
         if self._identity is None:

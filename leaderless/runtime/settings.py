@@ -36,7 +36,9 @@ def parse(arguments: Sequence[str], program: str = "run.sh") -> Settings:
         options=Options(
             freshness_s=options.freshness_ms / 1000,
             combine=options.combine == "on",
+            durable_commits=options.commits == "durable",
             limits=Limits(
+                message_bytes=int(options.message_max_mib * (1 << 20)),
                 memory_bytes=int(options.memory_mib * (1 << 20)),
                 lanes=1 if options.trace else Limits().lanes,
                 store_timeout_s=options.store_timeout_ms / 1000,
@@ -77,11 +79,27 @@ def _parser(program: str) -> argparse.ArgumentParser:
         help="whether batches may be handed over to another node under contention",
     )
     parser.add_argument(
+        "--commits",
+        choices=["durable", "deferred"],
+        default="durable",
+        help="strategy leaderless: a committed offset is in the store before it is acknowledged, or it waits "
+        "in memory for a batch to ride in, which saves messages: then a crash of the node loses the last "
+        "seconds of them, other nodes do not know them yet, and their messages are delivered again",
+    )
+    parser.add_argument(
         "--memory-mib",
         type=_positive,
         metavar="MIB",
         default=Limits().memory_bytes / (1 << 20),
         help="about how much of the log is kept in memory; the rest is read back when it is polled",
+    )
+    parser.add_argument(
+        "--message-max",
+        dest="message_max_mib",
+        type=_message_max,
+        metavar="MIB",
+        default=Limits().message_bytes / (1 << 20),
+        help="larger requests are refused; every node must have the same, and every line have room for it",
     )
     parser.add_argument(
         "--store-timeout-ms",
@@ -129,6 +147,15 @@ def _not_negative(text: str) -> float:
         value = inf
     if not 0 <= value < inf:
         raise argparse.ArgumentTypeError(f"must be a number from 0 up, not {text!r}")
+    return value
+
+
+def _message_max(text: str) -> float:
+    value = _positive(text)
+    try:
+        Limits(message_bytes=int(value * (1 << 20)))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
     return value
 
 

@@ -19,6 +19,7 @@ from itertools import count
 import anyio
 import anyio.lowlevel
 
+from leaderless.core.limits import Limits
 from leaderless.runtime.session import Session
 
 log = logging.getLogger("leaderless")
@@ -30,7 +31,7 @@ TURNS_PER_CHECKPOINT = (
 BEAT_S = 0.5  # an idle node wakes up so often, to notice that it was stopped
 STANDSTILL_S = 0.5  # a wake-up that is late by more: the process was stopped
 SHORT_WAIT_S = 0.01  # how long the event loop stands still at most
-LINE_BYTES_MAX = 1 << 26  # a longer line is no message; it must not fill the memory
+LINE_BYTES_MAX = Limits().line_bytes  # a longer line is no message; it must not fill the memory
 
 
 class LineSplitter:

@@ -54,7 +54,7 @@ def parse(request: Request, body: Body, size: int = 0) -> RequestEvent:
     """The event that a request's body asks for; `size` is its length in bytes."""
     match body["type"]:
         case "send":
-            return Send(request, _string(body, "key"), _message(body), size)
+            return _send(request, body, size)
         case "poll":
             return Poll(request, _offsets(body))
         case "commit_offsets":
@@ -190,19 +190,20 @@ def _string(body: Body, name: str) -> str:
 _ROOM_FOR_NESTING = 32
 
 
-def _message(body: Body) -> Any:
-    value = _field(body, "msg")
-    if type(value) in (list, dict):
-        _check_storable("msg", value)
-    return value
+def _send(request: Request, body: Body, size: int) -> Send:
+    key, msg = _string(body, "key"), _field(body, "msg")
+    if type(msg) in (list, dict):
+        size = max(size, _check_storable("msg", msg))  # numbers may be longer than they were sent
+    return Send(request, key, msg, size)
 
 
-def _check_storable(name: str, value: Any) -> None:
+def _check_storable(name: str, value: Any) -> int:
+    """The bytes that a value takes in a register. Raises `MalformedRequest` if it cannot be written."""
     probe = value
     for _ in range(_ROOM_FOR_NESTING):
         probe = [probe]
     try:
-        orjson.dumps(probe)
+        return len(orjson.dumps(probe)) - 2 * _ROOM_FOR_NESTING
     except orjson.JSONEncodeError as error:
         raise MalformedRequest(f"{name!r} cannot be stored: {error}") from None
 

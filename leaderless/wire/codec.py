@@ -3,6 +3,8 @@
 [maelstrom doc/protocol.md]
 """
 
+import json
+from collections.abc import Iterator
 from typing import Any
 
 import orjson
@@ -14,14 +16,26 @@ class BadLine(Exception):
     """A line that is no message; the text says why."""
 
 
+class Unkept(Exception):
+    """A message with a value that cannot be kept as it was sent; `reply` says whom to tell, if anybody."""
+
+    def __init__(self, text: str, reply: tuple[str, str, int]) -> None:
+        super().__init__(text)
+        self.reply = reply
+
+
 def decode(line: bytes) -> Message:
-    """The message in one line; raises `BadLine` for anything else."""
+    """The message in one line; raises `BadLine` for anything else.
+
+    Raises `Unkept` for a request that is JSON, but with a value that this node cannot keep.
+    """
     try:
         message = orjson.loads(line)
         src, dest, body = message["src"], message["dest"], message["body"]
         if type(src) is type(dest) is type(body["type"]) is str:
             return src, dest, body
     except orjson.JSONDecodeError as error:
+        _require_bad(line, str(error))
         raise BadLine(f"not JSON ({error}): {line[:200]!r}") from None
     except (TypeError, KeyError, IndexError):
         pass
@@ -33,3 +47,43 @@ def decode(line: bytes) -> Message:
 def encode(src: str, dest: str, body: dict[str, Any]) -> bytes:
     """One line, its newline included."""
     return orjson.dumps({"src": src, "dest": dest, "body": body}, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def keeps(line: bytes, value: Any) -> bool:
+    """Whether no integer in `value`, which was decoded from `line`, became a float: beyond 64 bits it does."""
+    return not any(map(_may_have_been_huge, _leaves(value))) or not any(
+        map(_is_huge, _leaves(json.loads(line)))
+    )
+
+
+def _may_have_been_huge(value: Any) -> bool:
+    return type(value) is float and not -(2.0**63) < value < 2.0**64
+
+
+def _is_huge(value: Any) -> bool:
+    return type(value) is int and not -(2**63) <= value < 2**64
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    """What stands in a JSON value that is neither a list nor an object, however deep."""
+    todo = [value]
+    while todo:
+        part = todo.pop()
+        if isinstance(part, dict):
+            todo += part.values()
+        elif isinstance(part, list):
+            todo += part
+        else:
+            yield part
+
+
+def _require_bad(line: bytes, text: str) -> None:
+    """Raises `Unkept` for a request that only orjson cannot read: `1e400`, or a lone surrogate."""
+    try:
+        message = json.loads(line)
+        src, dest, msg_id = message["src"], message["dest"], message["body"]["msg_id"]
+        src.encode(), dest.encode()
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
+        return
+    if type(msg_id) is int:
+        raise Unkept(f"a value cannot be kept as it was sent: {text}", (src, dest, msg_id))

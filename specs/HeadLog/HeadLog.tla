@@ -25,7 +25,8 @@ CONSTANTS
     MaxEpoch,     \* fences and unfences
     MaxInFlight,  \* cas requests of unknown outcome at one time
     MaxHandOvers, \* hand-over messages in the network at one time
-    MaxClaims     \* claims of the compaction task
+    MaxClaims,    \* claims of the compaction task
+    MayAbandon    \* whether a node may leave a batch alone whose clients are gone
 
 VARIABLES
     \* the store
@@ -129,6 +130,9 @@ IsGroup(n, group) ==
     /\ group # <<>>
     /\ \A i \in 1..Len(group) : group[i] \in Waiting(n) /\ InEpoch(group[i], known[n].epoch)
     /\ \A i, j \in 1..Len(group) : i # j => group[i] # group[j]
+    \* A writer's batches enter in their order: one that was abandoned may wait beside the next.
+    /\ \A i, j \in 1..Len(group) :
+          i < j /\ Writer(group[i].id) = Writer(group[j].id) => group[i].id.seq < group[j].id.seq
 
 \* The entries of a group, each with the offsets after everything before it.
 RECURSIVE Entries(_, _, _)
@@ -305,6 +309,14 @@ Reject(n) ==
     /\ batch' = [batch EXCEPT ![n] = None]
     /\ UNCHANGED <<store, network, acked, incarnation, seq, known, view, worker>>
 
+\* The clients of a batch are gone: its node leaves it alone, wherever it is on its way. It may still get
+\* into the log, before the next batch of its writer or never: of two, the older is in the log
+\* as soon as the newer is (InLog compares numbers), and so it is added by nobody any more.
+Abandon(n) ==
+    /\ batch[n] # None
+    /\ batch' = [batch EXCEPT ![n] = None]
+    /\ UNCHANGED <<store, network, told, incarnation, seq, known, view, worker>>
+
 \* All memory is gone. Requests and hand-overs of the former life stay in the network; the
 \* fresh incarnation (from a register or the clock, never from the log) keeps their ids apart.
 RestartAs(n, i) ==
@@ -401,6 +413,7 @@ Next ==
     \/ \E n \in Nodes : Commit(n) \/ Conflict(n) \/ Unknown(n) \/ Seal(n) \/ Refresh(n)
     \/ \E n, m \in Nodes : HandOver(n, m)
     \/ \E n \in Nodes : Answered(n) \/ Acked(n) \/ Reject(n) \/ Restart(n)
+    \/ MayAbandon /\ \E n \in Nodes : Abandon(n)
     \/ \E n \in Nodes : Claim(n) \/ Compact(n)
     \/ LateCommit \/ Fence \/ Unfence
 

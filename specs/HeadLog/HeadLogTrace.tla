@@ -152,6 +152,7 @@ Problem ==
       [] e.step = "Answered" -> AnsweredProblem
       [] e.step = "Acked" -> AckedProblem
       [] e.step = "Reject" -> RejectProblem
+      [] e.step = "Abandon" -> BatchProblem(e.id)
       [] e.step = "Restart" -> IF e.incarnation > incarnation[n] THEN "" ELSE "not a fresh incarnation"
       [] e.step = "Fence" -> SwitchProblem("open")
       [] e.step = "Unfence" -> SwitchProblem("fenced")
@@ -176,6 +177,7 @@ Do ==
             IF Answers = {} THEN Refresh(n) ELSE \E a \in Answers : AnsweredWith(n, a)
       [] e.step = "Acked" -> Acked(n)
       [] e.step = "Reject" -> Reject(n)
+      [] e.step = "Abandon" -> Abandon(n)
       [] e.step = "Restart" -> RestartAs(n, e.incarnation)
       [] e.step = "Fence" -> Fence
       [] e.step = "Unfence" -> Unfence

@@ -14,6 +14,8 @@ COMPACTOR = "core.headlog.compaction:Compactor"
 RENAME = """
                 if not self._is_in_log(batch):
                     batch = batch._replace(seq=batch.seq + 1)"""
+DEFERRED = {"commits": "deferred"}
+DURABLE = {"commits": "durable", "nodes": 3, "nemesis": ("kill",), "nemesis_interval_s": 0.3}
 # Worlds in which something is frequent.
 BUSY = {"nodes": 4, "clients": 4, "rate": 300.0, "latency_ms": 20, "latency_dist": "exponential"}
 UNSURE = {"nemesis": ("loss", "store"), "nemesis_interval_s": 0.3}
@@ -315,11 +317,42 @@ MUTANTS = [
         "an entry carries the committed offset of every key",
         f"{VIEW}._fold",
         (("for key, offset in commits.items():", "for key, offset in [*commits.items()][1:]:"),),
+        DEFERRED,
     ),
     Mutant(
         "commit-goes-back",
         "a committed offset is only ever raised",
         f"{VIEW}._fold",
         (("if offset > self.committed.get(key, -1):", "if key:"),),
+        DEFERRED,
+    ),
+    Mutant(
+        "acknowledged-before-written",
+        "a committed offset is in the store before it is acknowledged",
+        "core.headlog.commits:DurableCommits.commit",
+        (("yield Wait(group.done)", "pass"),),
+        DURABLE,
+    ),
+    Mutant(
+        "committed-register-replaced",
+        "a committed offset goes into what the register held, also of a former life",
+        "core.headlog.commits:DurableCommits._write",
+        (
+            ("(yield from read_as(register, offsets_of)) or {}", "{}"),
+            ("Cas(register, self._held or None, new, create=not self._held)", "Put(register, new)"),
+            (
+                "register = _register(self._node)",
+                "from leaderless.core.messages import Put\n"
+                "        register = _register(self._node)",
+            ),
+        ),
+        DURABLE,
+    ),
+    Mutant(
+        "commits-of-one-node",
+        "the committed offset of a key is the highest through any node",
+        "core.headlog.commits:DurableCommits.read",
+        (("for peer in self._peers", "for peer in [self._node]"),),
+        DURABLE,
     ),
 ]

@@ -12,6 +12,7 @@ from simulation.stepped import SteppedCluster
 from tests.simulation.counting import counted
 from tests.toy_log import run_of
 
+DEFERRED = Options(freshness_s=0.0, durable_commits=False)
 COMMITS_IDLE_S = Limits().commits_idle_s
 pytestmark = pytest.mark.usefixtures("garbage_collected")
 BUSY = Scenario(
@@ -62,7 +63,7 @@ def test_a_key_nobody_wrote_is_left_out() -> None:
 
 def test_the_highest_committed_offset_is_listed_wherever_it_is_known_from() -> None:
     """n1 asks for 3 and has not written it yet, when it learns of n0's 7."""
-    cluster = SteppedCluster(["n0", "n1"], "leaderless", Options(freshness_s=0.0, combine=False))
+    cluster = SteppedCluster(["n0", "n1"], "leaderless", DEFERRED._replace(combine=False))
     answers(cluster, "n1", {"type": "poll", "offsets": {"k": 0}})
     answers(cluster, "n0", {"type": "commit_offsets", "offsets": {"k": 7}})
     answers(cluster, "n0", {"type": "send", "key": "k", "msg": 1})
@@ -72,7 +73,7 @@ def test_the_highest_committed_offset_is_listed_wherever_it_is_known_from() -> N
 
 
 def test_a_repeated_commit_costs_nothing() -> None:
-    cluster = SteppedCluster(["n0"], "leaderless")
+    cluster = SteppedCluster(["n0"], "leaderless", DEFERRED)
     answers(cluster, "n0", {"type": "poll", "offsets": {}})
     for _ in range(3):
         answers(cluster, "n0", {"type": "commit_offsets", "offsets": {"k": 7}})
@@ -84,7 +85,7 @@ def test_a_repeated_commit_costs_nothing() -> None:
 @pytest.mark.parametrize("meanwhile", ["fenced", "silent"])
 def test_committed_offsets_outlive_what_keeps_them_from_the_log(meanwhile: str) -> None:
     """No send follows that they could ride with: they are tried again on their own."""
-    cluster = SteppedCluster(["n0", "n1"], "leaderless")
+    cluster = SteppedCluster(["n0", "n1"], "leaderless", DEFERRED)
     answers(cluster, "n0", {"type": "send", "key": "k", "msg": 1})
     answers(cluster, "n0", {"type": "commit_offsets", "offsets": {"k": 0}})
     if meanwhile == "fenced":

@@ -5,22 +5,26 @@ for it. With a bound of 0 that read begins after the request came, so polls are 
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from leaderless.core.coordination import StoreSilent
 from leaderless.core.headlog import trace as steps
+from leaderless.core.headlog.commits import DurableCommits
 from leaderless.core.headlog.memory import Memory
 from leaderless.core.headlog.producer import Producer
 from leaderless.core.headlog.replica import Replica
+from leaderless.core.headlog.view import cut, weight_of
 from leaderless.core.messages import (
     CommitOffsets,
     CommitOffsetsOk,
     ListCommittedOffsets,
     ListCommittedOffsetsOk,
+    Offsets,
     Poll,
     PollOk,
     Reply,
 )
-from leaderless.core.process import Notify, Process, Signal, Spawn, Wait, gather
+from leaderless.core.process import Notify, Process, Signal, Spawn, Wait
 from leaderless.core.strategy import Context
 
 
@@ -41,6 +45,8 @@ class Consumer:
     ) -> None:
         self._clock = context.clock
         self._freshness_s = context.options.freshness_s
+        self._durable = context.options.durable_commits
+        self._commits = DurableCommits(context)
         self._replica = replica
         self._producer = producer
         self._memory = memory
@@ -50,32 +56,52 @@ class Consumer:
         """Answer with a contiguous run of each key."""
         if self._replica.confirmed_at < self._clock.now - self._freshness_s:
             yield from self._freshen()
-        view, memory = self._replica.view, self._memory
-        msgs, old = {}, []
-        for key, offset in event.offsets.items():
-            if run := view.read(key, offset):
-                msgs[key] = run
-            elif run is None:
-                old.append(key)
-        if old:
-            found = yield from gather([memory.read(key, event.offsets[key]) for key in old])
-            msgs |= {key: run for key, run in zip(old, found, strict=True) if run}
+        msgs = yield from self._messages(event.offsets)
         for key, offset in event.offsets.items():
             self._replica.trace("Poll", steps.polled, key, offset, msgs.get(key, []))
         yield Reply(event.request, PollOk(msgs))
 
+    def _messages(self, offsets: Offsets) -> Process[dict[str, list[list[Any]]]]:
+        """What each key has from its offset on, up to `answer_bytes` together; one message if there is any.
+
+        A key for which no room is left is left out: it is one poll further on.
+        """
+        left = self._replica.limits.answer_bytes
+        msgs: dict[str, list[list[Any]]] = {}
+        for key, offset in offsets.items():
+            if left <= 0:
+                break
+            run = self._replica.view.read(key, offset, left)
+            if run is None:
+                run = cut((yield from self._memory.read(key, offset)), left)
+            if run:
+                msgs[key] = run
+                left -= weight_of(run)
+        return msgs
+
     def list_committed_offsets(self, event: ListCommittedOffsets) -> Process[None]:
-        """Answer with the highest committed offset known of each key."""
+        """Answer with the highest committed offset of each key.
+
+        Durable ones are read from the store; of deferred ones this node knows its own, and what is in the
+        log. So after a restart, or on another node, a deferred one may be missing for a while.
+        """
         yield from self._freshen()
         known = [self._replica.view.committed, self._producer.commits]
+        if self._durable:
+            known.append((yield from self._commits.read()))
         found = {key: [some[key] for some in known if key in some] for key in event.keys}
         offsets = {key: max(some) for key, some in found.items() if some}
         yield Reply(event.request, ListCommittedOffsetsOk(offsets))
 
     def commit_offsets(self, event: CommitOffsets) -> Process[None]:
-        """Take committed offsets at once. They reach the log with the next batch; until then a crash
-        loses them, which means that messages are delivered again, never that one is passed over."""
-        yield from self._producer.commit_offsets(event)
+        """Keep committed offsets: in the store at once, or in memory until the next batch.
+
+        A crash loses those in memory. Then messages are delivered again; none is ever passed over.
+        """
+        if self._durable:
+            yield from self._commits.commit(event.offsets)
+        else:
+            yield from self._producer.commit_offsets(event)
         yield Reply(event.request, CommitOffsetsOk())
 
     def _freshen(self) -> Process[None]:

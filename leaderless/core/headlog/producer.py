@@ -14,7 +14,7 @@ from leaderless.core.headlog.delivery import Delivery
 from leaderless.core.headlog.economics import BATCH_LINGER_S, Company, another_lane_pays
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.headlog.view import InvariantBroken
-from leaderless.core.messages import Batch, CommitOffsets, Failure, Reply, Send, SendOk
+from leaderless.core.messages import Batch, CommitOffsets, Failure, Offsets, Reply, Send, SendOk
 from leaderless.core.process import Process, Sleep, Spawn
 from leaderless.core.strategy import Clock
 
@@ -154,6 +154,7 @@ class Producer:
         if (yield from self._delivery.deliver(batch, until)):
             yield from self._acknowledge(batch, sends)
         elif not self._delivery.is_dead(batch):
+            self._replica.trace("Abandon", steps.named, batch)
             yield from self._plan_flush()  # its clients are gone; its committed offsets ride on
         else:  # no copy of the batch can get into the log any more: its sends go into a new one
             self._replica.trace("Reject", steps.named, batch)
@@ -186,19 +187,32 @@ class Producer:
         for send in sends:
             appends.setdefault(send.key, []).append(send.msg)
         self._seqs[lane] += 1
+        commits, size = self._take_commits()
         return Batch(
             writer=lane,
             seq=self._seqs[lane],
             epoch=self._replica.head.epoch,
             appends=appends,
-            commits=dict(self.commits),
-            size=_bytes_of(sends) + sum(len(key) + OFFSET_BYTES for key in self.commits),
+            commits=commits,
+            size=_bytes_of(sends) + size,
         )
+
+    def _take_commits(self) -> tuple[Offsets, int]:
+        """Committed offsets for a batch, up to `batch_bytes`, and their bytes."""
+        commits: Offsets = {}
+        size = 0
+        for key, offset in self.commits.items():
+            size += len(key.encode()) + OFFSET_BYTES
+            if commits and size > self._limits.batch_bytes:
+                break
+            commits[key] = offset
+        return commits, size
 
     def _acknowledge(self, batch: Batch, sends: list[Send]) -> Process[None]:
         for key, offset in batch.commits.items():
             if self.commits.get(key) == offset:
                 del self.commits[key]
+        yield from self._plan_flush()
         seq, placed = self._replica.view.placed[batch.writer]
         if seq != batch.seq or placed.keys() != batch.appends.keys():
             raise InvariantBroken(f"AckedExactlyOnce: {batch.writer} has {seq}, not {batch.seq}")

@@ -222,7 +222,7 @@ def entry_of(value: object) -> Entry:
     match value:
         case [str(writer), seq, dict(appends), commits]:
             blocks = {key: _block(block) for key, block in appends.items()}
-            return Entry(writer, _count(seq), blocks, _offsets(commits))
+            return Entry(writer, _count(seq), blocks, offsets_of(commits))
     raise Misfit(f"no entry: {brief(value)}")
 
 
@@ -233,7 +233,7 @@ def sealed_of(value: object) -> Segment | Run | None:
             return Segment(_count(base), [entry_of(entry) for entry in entries])
         case {"base": base, "end": end, "keys": dict(keys), "commits": commits, "writers": writers}:
             blocks = {key: _block(block) for key, block in keys.items()}
-            return Run(_count(base), _count(end), blocks, _offsets(commits), _writers(writers))
+            return Run(_count(base), _count(end), blocks, offsets_of(commits), _writers(writers))
     if value == TOMBSTONE:
         return None
     raise Misfit(f"no segment and no run: {brief(value)}")
@@ -258,7 +258,7 @@ def _writers(value: object) -> dict[str, tuple[int, Offsets]]:
     if isinstance(value, dict) and all(
         isinstance(each, list) and len(each) == 2 for each in value.values()
     ):
-        return {writer: (_count(seq), _offsets(at)) for writer, (seq, at) in value.items()}
+        return {writer: (_count(seq), offsets_of(at)) for writer, (seq, at) in value.items()}
     raise Misfit(f"no writers: {brief(value)}")
 
 
@@ -270,7 +270,8 @@ def _block(value: object) -> Block:
     raise Misfit(f"no block of messages: {brief(value)}")
 
 
-def _offsets(value: object) -> Offsets:
+def offsets_of(value: object) -> Offsets:
+    """Offsets by key."""
     if isinstance(value, dict) and all(type(offset) is int for offset in value.values()):
         return value
     raise Misfit(f"no offsets: {brief(value)}")

@@ -18,7 +18,7 @@ def sent(batch: Batch) -> Fields:
 
 
 def named(batch: Batch) -> Fields:
-    """Of Reject: the batch."""
+    """Of Reject and Abandon: the batch."""
     return {"id": [batch.writer, batch.seq]}
 
 

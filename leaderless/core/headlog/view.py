@@ -4,6 +4,7 @@ The fold asserts the invariants that it can see, by their names in `design.md` a
 """
 
 from collections.abc import Iterable
+from math import inf
 from typing import Any
 
 from leaderless.core.coordination import ceiling
@@ -131,21 +132,27 @@ class View:
         start = slot - (self.slot - len(self._recent))
         return self._recent[start:] if start >= 0 else None
 
+    def fits_answer(self, entries: list[Entry]) -> bool:
+        """Whether entries are few enough bytes for an answer to a peer; a single one always is."""
+        blocks = (block for entry in entries for block in entry.appends.values())
+        size = sum(_weight(msg) for _, msgs in blocks for msg in msgs)
+        return len(entries) <= 1 or size <= self._limits.answer_bytes
+
     def end(self, key: str) -> int:
         """The next offset of a key."""
         return self.first.get(key, 0) + len(self.messages.get(key, ()))
 
-    def read(self, key: str, offset: int) -> list[list[Any]] | None:
+    def read(self, key: str, offset: int, bytes_max: float = inf) -> list[list[Any]] | None:
         """`[[offset, msg], ...]` from the first message at or after `offset`: a contiguous run.
 
-        None when it would begin below what is in memory.
+        None when it would begin below what is in memory. It ends after `bytes_max`, but has one message.
         """
         first = self.first.get(key, 0)
         start = max(0, offset) - first
         if start < 0:
             return None
         msgs = self.messages.get(key, ())[start : start + self._limits.poll_messages]
-        return [[at, msg] for at, msg in enumerate(msgs, start + first)]
+        return cut([[at, msg] for at, msg in enumerate(msgs, start + first)], bytes_max)
 
     def evict(self, register: str, run: Run) -> None:
         """Move out of memory what `register` holds, if it is the oldest run that is in memory."""
@@ -165,6 +172,21 @@ class View:
         log += msgs
         for msg in msgs:
             self.bytes += _weight(msg)
+
+
+def cut(pairs: list[list[Any]], bytes_max: float) -> list[list[Any]]:
+    """The first of `[[offset, msg], ...]`: one, and further ones while they have `bytes_max` together."""
+    size = 0
+    for place, (_, msg) in enumerate(pairs):
+        size += _weight(msg)
+        if size > bytes_max and place:
+            return pairs[:place]
+    return pairs
+
+
+def weight_of(pairs: list[list[Any]]) -> int:
+    """About the bytes of `[[offset, msg], ...]`."""
+    return sum(_weight(msg) for _, msg in pairs)
 
 
 def _weight(msg: Any) -> int:

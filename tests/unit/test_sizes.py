@@ -1,0 +1,154 @@
+"""Whatever is acknowledged can be kept as it was sent, and read back by any node through any line."""
+
+from dataclasses import replace
+from typing import Any
+
+import orjson
+import pytest
+
+from leaderless.core.headlog.records import HEAD, Head
+from leaderless.core.headlog.replica import Replica
+from leaderless.core.limits import Limits
+from leaderless.core.messages import Entry, Heading, Put
+from leaderless.core.strategy import Options
+from simulation.driver import Driver
+from simulation.nodes import LINEARIZABLE, new_session
+from simulation.stepped import SteppedCluster
+from simulation.store import Store
+
+STRATEGIES = pytest.mark.parametrize("strategy", ["leaderless", "cas"])
+LARGEST = Limits().message_bytes
+
+
+def ask(cluster: SteppedCluster, node: str, body: dict[str, Any]) -> dict[str, Any]:
+    before = len(cluster.to_clients)
+    cluster.request("c1", node, body)
+    finish(cluster, before + 1)
+    return cluster.to_clients[-1].body
+
+
+def finish(cluster: SteppedCluster, answers: int) -> None:
+    for _ in range(400):
+        cluster.settle()
+        if len(cluster.to_clients) >= answers:
+            return
+        cluster.pass_time(0.02)
+    raise AssertionError("requests stay unanswered")
+
+
+def refused(strategy: str, text: bytes) -> dict[str, Any]:
+    """What a send is answered at once whose message is this text, as it stands in the line."""
+    session = new_session(strategy)
+    lines = [
+        b'{"src":"c0","dest":"n0","body":{"type":"init","msg_id":1,"node_id":"n0","node_ids":["n0"]}}',
+        b'{"src":"c1","dest":"n0","body":{"type":"send","key":"k","msg_id":99,"msg":%s}}' % text,
+    ]
+    for line in lines:
+        session.receive(line, 0.0)
+    reply: dict[str, Any] = orjson.loads(session.take().splitlines()[-1])
+    assert (reply["dest"], reply["body"]["in_reply_to"]) == ("c1", 99)
+    body: dict[str, Any] = reply["body"]
+    return body
+
+
+@STRATEGIES
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"18446744073709551617",  # it was polled as 1.8446744073709552e+19
+        b"-9223372036854775809",
+        b'{"deep":[1,{"er":36893488147419103232}]}',
+        b"1e400",  # these two got no answer at all
+        rb'"\ud800"',
+    ],
+)
+def test_what_cannot_be_kept_as_it_was_sent_is_refused(strategy: str, text: bytes) -> None:
+    reply = refused(strategy, text)
+    assert (reply["type"], reply["code"]) == ("error", 12)
+    assert "cannot be kept" in reply["text"]
+
+
+@STRATEGIES
+@pytest.mark.parametrize(
+    "text", [b"18446744073709551615", b"-9223372036854775808", b"1e20", b"-0.5", rb'"\ud83d\ude00"']
+)
+def test_what_can_be_kept_is_polled_as_it_was_sent(strategy: str, text: bytes) -> None:
+    cluster = SteppedCluster(["n0", "n1"], strategy, LINEARIZABLE)
+    send = {"type": "send", "key": "k", "msg": orjson.loads(text)}
+    assert ask(cluster, "n0", send)["type"] == "send_ok"
+    polled = ask(cluster, "n1", {"type": "poll", "offsets": {"k": 0}})
+    assert polled["msgs"] == {"k": [[0, orjson.loads(text)]]}
+
+
+@STRATEGIES
+@pytest.mark.parametrize("beyond", [False, True])
+def test_a_message_above_the_limit_is_refused(strategy: str, beyond: bool) -> None:
+    msg = "x" * (LARGEST - 100 + 200 * beyond)
+    if beyond:
+        reply = refused(strategy, orjson.dumps(msg))
+        assert reply["code"] == 12
+        assert "--message-max" in reply["text"]
+    else:
+        cluster = SteppedCluster(["n0"], strategy, LINEARIZABLE)
+        assert ask(cluster, "n0", {"type": "send", "key": "k", "msg": msg})["type"] == "send_ok"
+
+
+def test_large_messages_are_readable_for_ever() -> None:
+    """18 sends of 4.3 MB became a run of 69 MB, which no node that started later could read."""
+    limits = Limits(segments_per_run=4, memory_bytes=1 << 20)
+    cluster = SteppedCluster(["n0"], "leaderless", LINEARIZABLE._replace(limits=limits))
+    sizes = [LARGEST - 200 - number for number in range(12)]
+    for size in sizes:
+        assert ask(cluster, "n0", {"type": "send", "key": "k", "msg": "x" * size})["offset"] >= 0
+    for _ in range(100):
+        cluster.settle()
+        cluster.pass_time(0.1)
+    registers = {name: len(orjson.dumps(value)) for name, value in cluster.store.registers.items()}
+    assert any(name.startswith("run/") for name in registers)
+    assert max(registers.values()) <= limits.segments_per_run * limits.segment_bytes
+    assert max(registers.values()) <= limits.line_bytes
+    cluster.start("n0")
+    found: list[int] = []
+    while len(found) < len(sizes):
+        polled = ask(cluster, "n0", {"type": "poll", "offsets": {"k": len(found)}})
+        found += [len(msg) for _, msg in polled["msgs"]["k"]]
+    assert found == sizes
+
+
+def test_answers_are_bounded_and_go_on_where_they_ended() -> None:
+    limits = Limits(answer_bytes=10_000)
+    cluster = SteppedCluster(["n0"], "leaderless", LINEARIZABLE._replace(limits=limits))
+    keys = ["j", "k", "l"]
+    for number in range(60):
+        cluster.request("c1", "n0", {"type": "send", "key": keys[number % 3], "msg": "x" * 1_000})
+    finish(cluster, len(cluster.to_clients) + 60)
+    offsets = dict.fromkeys(keys, 0)
+    for _ in range(20):
+        polled = ask(cluster, "n0", {"type": "poll", "offsets": offsets})
+        assert len(orjson.dumps(polled)) <= 2 * limits.answer_bytes
+        offsets |= {key: pairs[-1][0] + 1 for key, pairs in polled["msgs"].items()}
+    assert offsets == dict.fromkeys(keys, 20)
+
+
+def test_a_peer_that_lacks_too_much_reads_the_store() -> None:
+    entries = [Entry("n9/0", seq, {"k": (seq, ["x" * 400])}, {}) for seq in range(9)]
+    store = Store()
+    store.apply(Put(HEAD, Head(Heading(version=1, by="n9"), entries).value))
+    driver = Driver(store.apply)
+    replica = Replica(driver.clock, "n0", [], Limits(answer_bytes=2_000))
+    driver.call(replica.refresh())
+    assert len(replica.share(6, 0.0).entries) == 3
+    assert replica.share(1, 0.0).entries == []
+    assert replica.share(1, 0.0).slot == 9
+
+
+def test_relations_of_limits_are_asserted() -> None:
+    for wrong in (
+        {"message_bytes": 1 << 23},
+        {"batch_bytes": 1 << 20},
+        {"segments_per_run": 1},
+        {"answer_margin_s": 5.0},
+        {"lanes": 0},
+    ):
+        with pytest.raises(ValueError, match="limits: "):
+            replace(Options().limits, **wrong)
