@@ -1,6 +1,7 @@
 """Plays a transcript: prose, commands (`> ...`), and below each command what it made happen.
 
-    > nodes n0 n1 [strategy=cas] [combine=off] [commits=deferred] [freshness=90]   start nodes, a fresh store and the clock at 0
+    > nodes n0 n1 [strategy=cas] [combine=off] [freshness=90]   start nodes, a fresh store and the clock at 0
+    > nodes n0 commits=deferred     the same, and committed offsets wait for a batch
     > nodes n0 limits=small         the same, and segments hold two entries, runs two segments from now on
     > c1 n0 send {"key":"k","msg":1}   a client's request to a node
     > deliver 1 3                   let messages arrive, in this order; their numbers are printed with `#`

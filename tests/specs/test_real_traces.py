@@ -27,6 +27,7 @@ SMALL = {
     "nemesis_interval_s": 0.3,
     "nemesis_targets": "one",
     "lanes": 1,
+    "commits": "deferred",  # they are in the log
 }
 LOSSY = {"nodes": 2, "rate": 60.0, "time_limit_s": 1.0, "nemesis": ("loss",)}
 LATE = {
@@ -50,6 +51,7 @@ SCENARIOS = [
         (32, LATE),
         (36, SILENT),
         (47, SILENT),
+        (52, SILENT | {"time_limit_s": 3.0, "nemesis_interval_s": 2.0, "rate": 10.0}),
         (40, KILLED),
         (22, FENCED | {"clients": 1}),
         (106, TROUBLED | {"clients": 1, "rate": 30.0, "time_limit_s": 1.0}),
