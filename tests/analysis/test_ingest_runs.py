@@ -197,7 +197,7 @@ def test_batches_are_bounded_and_large_runs_stand_alone(monkeypatch: pytest.Monk
 
 @pytest.mark.process
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_sigkill_in_the_middle_leaves_the_lake_as_it_was(
     spark: SparkSession, tmp_path: Path
 ) -> None:
