@@ -4,7 +4,7 @@ import contextlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -47,16 +47,8 @@ class Facts:
     name: str
     sweep: str | None
     verdict: str  # a key of VERDICTS
-    started: str = ""
-    workload: str | None = None
-    engine: str | None = None
-    strategy: str | None = None
+    settings: Settings  # with a workload and a start from the folder, where no file says them
     node_count: int | None = None
-    concurrency: int | None = None
-    rate_hz: float | None = None
-    time_limit_s: float | None = None
-    latency_ms: float | None = None
-    faults: tuple[str, ...] = ()
     servers_per_operation: float | None = None
     operation_count: int | None = None
     error: str | None = None  # what the bench could not finish, or what could not be read
@@ -69,25 +61,26 @@ class Facts:
     def title(self) -> str:
         """What a list calls it: when it started, or its folder's name if that is no time."""
         last = self.name.rpartition("/")[2]
-        return self.started if time_named(last) or not last else last
+        return str(self.settings.started) if time_named(last) or not last else last
 
     def named(self) -> list[tuple[str, str]]:
         """What was run, as names and values; what is unknown is left out."""
+        asked = self.settings
         numbers = {
             "nodes": (self.node_count, ""),
-            "concurrency": (self.concurrency, ""),
-            "rate": (self.rate_hz, "/s"),
-            "time limit": (self.time_limit_s, " s"),
-            "latency": (self.latency_ms, " ms"),
+            "concurrency": (asked.concurrency, ""),
+            "rate": (asked.rate_hz, "/s"),
+            "time limit": (asked.time_limit_s, " s"),
+            "latency": (asked.latency_ms, " ms"),
         }
         pairs = [
-            ("workload", self.workload),
-            ("strategy", self.strategy),
+            ("workload", asked.workload),
+            ("strategy", asked.strategy),
             *((name, None if v is None else f"{v:g}{unit}") for name, (v, unit) in numbers.items()),
-            ("faults", ", ".join(self.faults) or None),
-            ("engine", self.engine),
+            ("faults", ", ".join(asked.faults or ()) or None),
+            ("engine", asked.engine),
             ("seed", self.options.get("seed")),
-            ("started", self.started or None),
+            ("started", asked.started),
             ("sweep", self.sweep),
         ]
         return [(name, str(value)) for name, value in pairs if value is not None]
@@ -121,22 +114,15 @@ def read_facts(run: Folder, now_s: float) -> Facts:
     results, problem = _results(run)
     settings, net = Settings.of(options), results.net
     logs = len(list((run.path / NODE_LOGS).glob("*.log")))
-    named_time = time_named(run.path.name)
+    # Both tools keep runs in a folder that is named for the workload.
+    of_folder = run.path.parent.name if time_named(run.path.name) else None
+    workload = settings.workload or of_folder
     return Facts(
         name=run.name,
         sweep=run.sweep,
         verdict=_verdict(results, run, now_s),
-        started=_started(settings, run),
-        # Both tools keep runs in a folder that is named for the workload.
-        workload=settings.workload or (run.path.parent.name if named_time else None),
-        engine=settings.engine,
-        strategy=settings.strategy,
+        settings=replace(settings, workload=workload, started=_started(settings, run)),
         node_count=logs or None if settings.nodes is None else len(settings.nodes),
-        concurrency=settings.concurrency,
-        rate_hz=settings.rate_hz,
-        time_limit_s=settings.time_limit_s,
-        latency_ms=settings.latency_ms,
-        faults=settings.faults or (),
         servers_per_operation=number(mapping(net.get("servers")).get("msgs-per-op")),
         operation_count=integer(mapping(results.content.get("stats")).get("count")),
         error=text(results.content.get("error")) or problem or results.error,

@@ -95,7 +95,7 @@ class Library:
             from plots.timeline import timeline_html
 
             history, problem = findings.small_history(run)
-            concurrency = self.facts(run).concurrency
+            concurrency = self.facts(run).settings.concurrency
             return "" if problem else timeline_html(history, run.name, concurrency)
 
         return str(self._get(run, "timeline", draw))

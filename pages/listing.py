@@ -55,8 +55,14 @@ def list_values(
 
 
 def _may_match(facts: Facts, chosen: Mapping[str, str]) -> bool:
-    exact = ("verdict", "strategy", "workload", "sweep")
-    if any(chosen[name] and getattr(facts, name) != chosen[name] for name in exact):
+    asked = facts.settings
+    values = {
+        "verdict": facts.verdict,
+        "strategy": asked.strategy,
+        "workload": asked.workload,
+        "sweep": facts.sweep,
+    }
+    if any(chosen[name] and value != chosen[name] for name, value in values.items()):
         return False
     return all(word in _text(facts) for word in chosen["q"].lower().split())
 
@@ -72,19 +78,19 @@ def _text(facts: Facts) -> str:
 def _has_fault(facts: Facts, headline: Headline | None, fault: str) -> bool:
     if not fault:
         return True
-    kinds = facts.faults or (headline.faults if headline else ())
+    kinds = facts.settings.faults or (headline.faults if headline else ())
     return fault in kinds if fault != "none" else not kinds
 
 
 def _choices(every: Iterable[Facts], rows: Iterable[Row]) -> dict[str, list[str]]:
     facts = list(every)
-    faults = {kind for each in facts for kind in each.faults}
+    faults = {kind for each in facts for kind in each.settings.faults or ()}
     faults |= {kind for _, headline in rows if headline for kind in headline.faults}
     verdicts = {each.verdict for each in facts}
     return {
         "verdict": [verdict for verdict in VERDICTS if verdict in verdicts],
-        "strategy": _words(each.strategy for each in facts),
-        "workload": _words(each.workload for each in facts),
+        "strategy": _words(each.settings.strategy for each in facts),
+        "workload": _words(each.settings.workload for each in facts),
         "fault": [*sorted(faults), "none"] if faults else [],
         "sweep": _words(each.sweep for each in facts),
     }
