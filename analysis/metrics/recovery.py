@@ -1,13 +1,17 @@
-"""How long after a fault the system is back to its calm self."""
+"""How long after a fault operations are as fast as before: `runs.recovery` for Spark, more coarsely.
+
+Windows follow each other and do not slide, so a time is a multiple of their width. On a history that is slow
+and then calm it is the time of `runs.recovery`, rounded up. A window needs one operation, so that thin load
+can be measured too. The calm is that of the windows without a fault, so that a run with many faults has one.
+"""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from analysis.metrics.latency import window_start
 from analysis.metrics.windows import CALM, MAIN, judged, with_fault_between, with_phase
+from runs.recovery import FACTOR, WINDOW_NS
 
-WINDOW_NS = 250_000_000
-FACTOR = 2.0  # of calm: as near as counts as back
 _NEVER_NS = 2**62  # the latency of an operation that was not acknowledged
 _ACCURACY = 10_000
 

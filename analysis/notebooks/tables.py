@@ -12,10 +12,11 @@ from analysis.metrics.fairness import node_fairness
 from analysis.metrics.latency import latency_quantiles
 from analysis.metrics.network import messages_by_type
 from analysis.metrics.offsets import offset_order, offset_times, with_late
-from analysis.metrics.recovery import WINDOW_NS, recovery_times
+from analysis.metrics.recovery import recovery_times
 from analysis.metrics.runs import BETTER, run_figures
 from analysis.metrics.windows import MAIN, judged, with_fault, with_phase
 from analysis.notebooks.lake import Tables
+from runs.recovery import WINDOW_NS
 
 _GROUP = ["strategy", "weather"]
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from performance.recovery import recoveries
 from runs.history import NEMESIS, Op
+from runs.recovery import MS, recoveries
 
-MS = 1_000_000
+SOON_NS = 5_000 * MS
 
 
 class Story:
@@ -32,35 +32,35 @@ def between(start_ms, end_ms, latency_ms):
 
 def test_it_counts_from_the_end_of_the_fault_to_the_first_good_window():
     story = Story(between(2_000, 3_400, 50), 10_000, DEEDS)
-    assert list(recoveries(story.history)) == [("pause", 400.0)]
+    assert list(recoveries(story.history, SOON_NS)) == [("pause", 400.0)]
 
 
 def test_twice_as_long_is_good_enough():
     story = Story(between(2_000, 3_400, 20), 10_000, DEEDS)
-    assert list(recoveries(story.history)) == [("pause", 0.0)]
+    assert list(recoveries(story.history, SOON_NS)) == [("pause", 0.0)]
 
 
 def test_a_failure_is_no_recovery():
     story = Story(
         between(0, 0, 0), 10_000, DEEDS, lambda at: "fail" if 3_000 <= at < 3_500 else "ok"
     )
-    assert list(recoveries(story.history)) == [("pause", 500.0)]
+    assert list(recoveries(story.history, SOON_NS)) == [("pause", 500.0)]
 
 
 def test_what_never_recovers_is_told():
     deeds = (*DEEDS, (4_000, "pause"), (4_100, "resume"))
     story = Story(between(2_000, 4_500, 500), 10_000, deeds)
-    (_, first), (_, second) = recoveries(story.history)
+    (_, first), (_, second) = recoveries(story.history, SOON_NS)
     assert first is None
     assert second == pytest.approx(400)
 
 
 def test_a_fault_that_nothing_follows_is_not_measured():
     story = Story(between(0, 0, 0), 3_100, DEEDS)
-    assert list(recoveries(story.history)) == []
+    assert list(recoveries(story.history, SOON_NS)) == []
 
 
 def test_without_calm_there_is_nothing_to_compare_with():
     story = Story(between(0, 0, 0), 4_000, ((0, "pause"), (3_000, "resume")))
     with pytest.raises(ValueError, match="far from any fault"):
-        list(recoveries(story.history))
+        list(recoveries(story.history, SOON_NS))
