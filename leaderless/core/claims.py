@@ -6,12 +6,14 @@ A worker claims the current task by taking the lease, works, and releases it: do
 current, or failed. Taking over from a worker that crashed counts as a failure too. After FAILURES_MAX of
 them in a row the task is *dead*: no worker tries it again until an operator revives it.
 
-An operator removes the cause and revives the task by writing the register anew, with the same `epoch` and
-`task`: `owner` null, `failures` 0, `dead` false. It must keep `epoch`, or workers of old epochs count again.
+An operator who has removed the cause, or a worker after a long pause (`revive`), writes the register anew,
+with the same `epoch` and `task`: `owner` null, `failures` 0, `dead` false. It must keep `epoch`, or workers of
+old epochs count again.
 """
 
 from typing import Any
 
+from leaderless.core.coordination import replace
 from leaderless.core.lease import Lease
 from leaderless.core.process import Process
 from leaderless.core.strategy import Clock
@@ -27,7 +29,9 @@ class Claims:
     """
 
     def __init__(self, clock: Clock, register: str, worker: str, lease_s: float) -> None:
+        self._register = register
         self._lease = Lease(clock, register, worker, lease_s)
+        self.dead = False  # whether the last `claim` found the task dead
 
     @property
     def epoch(self) -> int:
@@ -38,15 +42,24 @@ class Claims:
     def claim(self) -> Process[int | None]:
         """Claim the current task; returns its number, None when a live worker has it or it is dead."""
         state = FIRST_TASK | (yield from self._lease.seek())
+        self.dead = bool(state["dead"])
         crashed = state["owner"] is not None
         notes = _failed(state) if crashed else {}
         if state["dead"] or not (yield from self._lease.take(state, **notes)):
             return None
         if self._lease.held["dead"]:  # the crash was one too many
+            self.dead = True
             yield from self._lease.release()
             return None
         task: int = state["task"]
         return task
+
+    def revive(self) -> Process[None]:
+        """Let a dead task be tried again. One that is not dead, or that somebody has moved, is left alone."""
+        state = FIRST_TASK | (yield from self._lease.seek())
+        if state["dead"]:
+            alive = state | {"owner": None, "failures": 0, "dead": False}
+            yield from replace(self._register, state, alive)
 
     def beat(self) -> Process[None]:
         """Show that the worker is alive. Raises `LeaseLost` when it was taken for dead."""

@@ -2,7 +2,7 @@
 
 import gc
 import logging
-import secrets
+import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None, program: str = "run.sh") -> int
         return UNUSABLE
     session = Session(
         partial(_machine, settings),
-        secrets.token_urlsafe(6),
+        os.urandom(6).hex(),
         partial(_writer, settings),
         message_bytes=settings.options.limits.message_bytes,
     )
@@ -55,7 +55,7 @@ def _machine(settings: Settings, identity: Identity) -> Machine:
     clock, trace = Clock(), Trace(on=settings.trace is not None)
     options = settings.options
     strategy = STRATEGIES[settings.strategy](Context(identity, clock, options, trace))
-    calls_from = secrets.randbits(CALL_BITS)
+    calls_from = int.from_bytes(os.urandom(7)) >> (56 - CALL_BITS)
     return Machine(strategy, options.limits, clock, calls_from, trace)
 
 

@@ -28,16 +28,19 @@ from leaderless.core.headlog.records import (
 )
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.lease import LeaseLost
-from leaderless.core.process import Process, Spawn, gather
+from leaderless.core.messages import Note
+from leaderless.core.process import Process, Sleep, Spawn, gather
 from leaderless.core.strategy import Clock
 
 CLAIM = "claim/compaction"
+REVIVED_AFTER_LEASES = 8
 
 
 class Compactor:
     """One node's part in compaction."""
 
     def __init__(self, clock: Clock, replica: Replica, worker: str) -> None:
+        self._clock = clock
         self._replica = replica
         self._segments = replica.limits.segments_per_run
         self._claims = Claims(clock, CLAIM, worker, replica.limits.lease_s)
@@ -54,13 +57,23 @@ class Compactor:
         try:
             while self._replica.head.sealed - self._next >= self._segments:
                 if (yield from self._claims.claim()) is None:
-                    break
+                    if not self._claims.dead:
+                        break  # a live worker has it
+                    yield from self._pause_and_revive()
+                    continue
                 yield from self._compact()
                 yield from self._claims.release(done=True)
         except (StoreSilent, LeaseLost):
             pass  # the next worker goes on where this one stopped
         finally:
             self._running = False
+
+    def _pause_and_revive(self) -> Process[None]:
+        """Workers crashed several times in a row, for a reason that may pass: go on, but not at once."""
+        pause_s = REVIVED_AFTER_LEASES * self._replica.limits.lease_s
+        yield Note(f"compaction failed several times in a row; it is tried again in {pause_s:g} s")
+        yield Sleep(self._clock.now + pause_s)
+        yield from self._claims.revive()
 
     def _compact(self) -> Process[None]:
         """One task, from wherever its last worker stopped."""
