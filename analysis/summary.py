@@ -1,4 +1,4 @@
-"""The figures of one run, computed by Spark: the same as `pages.measure` has, at any size."""
+"""The figures of one run, computed by Spark: those that `runs.figures` defines, at any size."""
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F

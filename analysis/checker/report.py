@@ -16,7 +16,7 @@ from analysis.lake import Lake
 from analysis.schemas.tables import ANOMALIES
 from runs import edn
 from runs import facts as small_files
-from runs.files import HISTORIES
+from runs.history import HistoryError, find_history
 from runs.keyword import Keyword, keywords
 from workloads.kafka.checker import error_count
 
@@ -60,12 +60,10 @@ def _run_ids(operations: Any) -> list[str]:
 
 
 def _history(path: Path) -> Path:
-    if not path.is_dir():
-        return path
-    for name in HISTORIES:
-        if (path / name).is_file():
-            return path / name
-    raise AnalysisError(f"{path} holds no history ({', '.join(HISTORIES)}) and no Parquet")
+    try:
+        return find_history(path)
+    except HistoryError as error:
+        raise AnalysisError(f"{error}, and without Parquet") from None
 
 
 def json_lines(results: Results) -> Iterator[str]:
