@@ -2,12 +2,12 @@
 
     runs and stores  --ingest-->  lake of Parquet tables  --metrics-->  small tables  --report-->  HTML
 
-- `formats`  readers of EDN and Fressian: pure, no Spark
-- `schemas`  the lines read and the tables written, with explicit types and units
-- `ingest`   one run into the lake: idempotent, never silent about a malformed line
-- `metrics`  functions DataFrame -> DataFrame, each with its definition
-- `report`   one self-contained page
+- `schemas`    the lines read and the tables written, with explicit types and units
+- `ingest`     runs into the lake: idempotent, never silent about a malformed line
+- `metrics`    functions DataFrame -> DataFrame, each with its definition
+- `checker`    the kafka checker for histories of any size
+- `synthesise` histories of any size, with anomalies planted in them
+- `notebooks`  the questions that the figures answer
 
-This package reads files only: it imports neither the node nor the bench, and has its own readers,
-so that a bug which wrote a history cannot hide by reading it the same wrong way.
+This package reads files only: it imports neither the node nor the simulator.
 """

@@ -1,17 +1,24 @@
 """Python functions on Arrow tables in executors, without PySpark's warning about pandas."""
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, GroupedData
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
+
+
+def arrow_batch(rows: Iterable[Mapping[str, Any]], schema: StructType) -> pa.RecordBatch:
+    """`rows` for Spark, with numbers as exact as they are (pandas makes floats of those beside nulls)."""
+    return pa.RecordBatch.from_pylist(list(rows), schema=to_arrow_schema(schema))
 
 
 def map_parts(
     frame: DataFrame,
     function: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
-    schema: StructType | str,
+    schema: StructType,
 ) -> DataFrame:
     """`frame.mapInArrow`: the batches of each part through `function`, one after the other."""
     with warnings.catch_warnings():
@@ -20,7 +27,7 @@ def map_parts(
 
 
 def map_groups(
-    groups: GroupedData, function: Callable[[pa.Table], pa.Table], schema: StructType | str
+    groups: GroupedData, function: Callable[[pa.Table], pa.Table], schema: StructType
 ) -> DataFrame:
     """`groups.applyInArrow`: each group, whole, through `function`."""
     with warnings.catch_warnings():

@@ -2,9 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable
 from contextlib import suppress
-from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +11,9 @@ from rich.console import Console
 
 from runs.files import RunsError
 
-DEFAULT_LAKE = "results/lake"
-
 _lake = click.option(
     "--lake",
-    default=DEFAULT_LAKE,
+    default="results/lake",
     show_default=True,
     help="Folder or URI (s3a://...) of the Parquet tables; made when it is not there.",
 )
@@ -26,18 +22,22 @@ _master = click.option(
 )
 
 
-def _readable_errors(command: Callable[..., None]) -> Callable[..., None]:
-    @wraps(command)
-    def run(*args: Any, **kwargs: Any) -> None:
+_FILE = click.Path(dir_okay=False, path_type=Path)
+_FOLDER = click.Path(file_okay=False, path_type=Path)
+_PATH = click.Path(path_type=Path)
+
+
+class _Commands(click.Group):
+    """Shows the errors that a user can correct as a message, without a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
         try:
-            command(*args, **kwargs)
+            return super().invoke(ctx)
         except RunsError as error:
             raise click.ClickException(str(error)) from error
 
-    return run
 
-
-@click.group()
+@click.group(cls=_Commands)
 def main() -> None:
     """Analyse runs of the bench and stores of the real Maelstrom with Spark."""
 
@@ -46,7 +46,6 @@ def main() -> None:
 @click.argument("paths", nargs=-1, required=True)
 @_lake
 @_master
-@_readable_errors
 def ingest(paths: tuple[str, ...], lake: str, master: str) -> None:
     """Read the runs at or below PATHS into the lake. PATHS may be URIs, such as s3a://bucket/runs.
 
@@ -70,15 +69,12 @@ def ingest(paths: tuple[str, ...], lake: str, master: str) -> None:
 
 
 @main.command()
-@click.argument("run_dir", type=click.Path(path_type=Path))
+@click.argument("run_dir", type=_PATH)
 @click.option(
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Where to write the page.  [default: RUN_DIR/report.html]",
+    "--output", type=_FILE, help="Where to write the page.  [default: RUN_DIR/report.html]"
 )
 @_lake
 @_master
-@_readable_errors
 def summary(run_dir: Path, output: Path | None, lake: str, master: str) -> None:
     """Ingest the run in RUN_DIR, print its figures and write a page about it.
 
@@ -88,8 +84,7 @@ def summary(run_dir: Path, output: Path | None, lake: str, master: str) -> None:
     from analysis.lake import Lake
     from analysis.session import session
     from analysis.sources import find_run
-    from analysis.summary import summarise
-    from analysis.tables import show
+    from analysis.summary import show, summarise
     from pages.facts import read_facts
     from pages.report import folder_of, write_report
     from runs.figures import keep_figures
@@ -110,14 +105,10 @@ def summary(run_dir: Path, output: Path | None, lake: str, master: str) -> None:
 
 
 @main.command()
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=_PATH)
 @click.option(
-    "-o",
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Where to write the page.  [default: PATH/report.html]",
+    "-o", "--output", type=_FILE, help="Where to write the page.  [default: PATH/report.html]"
 )
-@_readable_errors
 def report(path: Path, output: Path | None) -> None:
     """Write the page of the run or the sweep in PATH as one HTML file, without Spark.
 
@@ -138,7 +129,7 @@ def report(path: Path, output: Path | None) -> None:
 @click.option(
     "-o",
     "--output",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=_FOLDER,
     default=Path("results/notebooks"),
     show_default=True,
     help="Folder for the executed notebooks.",
@@ -146,10 +137,9 @@ def report(path: Path, output: Path | None) -> None:
 @click.option("--in-place", is_flag=True, help="Write them where they were read from instead.")
 @click.option(
     "--pictures",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=_FOLDER,
     help="Folder for the picture that each of them opens with, as notebook-NAME.png.",
 )
-@_readable_errors
 def notebooks(
     names: tuple[str, ...],
     lake: str | None,
@@ -186,10 +176,9 @@ def notebooks(
 
 
 @main.command()
-@click.argument("output", type=click.Path(file_okay=False, path_type=Path))
+@click.argument("output", type=_FOLDER)
 @_lake
 @_master
-@_readable_errors
 def pack(output: Path, lake: str, master: str) -> None:
     """Write a lake into OUTPUT as one small file for each table: for a repository, or a mail.
 
@@ -210,7 +199,7 @@ def pack(output: Path, lake: str, master: str) -> None:
 
 
 @main.command()
-@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("paths", nargs=-1, type=_PATH)
 @click.option("--run", "runs", multiple=True, metavar="ID", help="A run of the lake; repeatable.")
 @_lake
 @_master
@@ -218,10 +207,9 @@ def pack(output: Path, lake: str, master: str) -> None:
 @click.option("--edn", "form", flag_value="edn", help="Print everything, as results.edn has it.")
 @click.option(
     "--anomalies",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=_FOLDER,
     help="Folder to write what was found to, as Parquet rows of the lake's table anomalies.",
 )
-@_readable_errors
 def check(
     *,
     paths: tuple[Path, ...],
@@ -273,11 +261,10 @@ def _counts(_: click.Context, __: click.Parameter, text: str) -> dict[str, int]:
 @click.option(
     "--output",
     required=True,
-    type=click.Path(path_type=Path),
+    type=_PATH,
     help="NAME.jsonl or NAME.edn for a history in one file, else a folder of Parquet.",
 )
 @_master
-@_readable_errors
 def synthesise(
     *,
     operations: int,

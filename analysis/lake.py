@@ -16,6 +16,8 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import reduce
+from operator import or_
 from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -23,8 +25,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from analysis.errors import AnalysisError
-from analysis.files import Files, location
-from analysis.schemas.tables import TABLES
+from analysis.hadoop import Files, location
+from analysis.schemas import TABLES
 from runs.files import LAKE_COMMITS
 
 # Part of the fingerprint: raise it when the same files would now give other tables.
@@ -101,15 +103,15 @@ class Lake:
         files, now_ms = Files(spark), time.time_ns() // 10**6
         committed = {f"version={version}" for _, version in self._current(spark).values()}
         for name in TABLES:
-            for version, age_ms in files.names_with_age(self._at(name), now_ms):
-                if version not in committed and age_ms >= min_age_ms:
+            for version, changed_ms in files.changed_ms(self._at(name)).items():
+                if version not in committed and now_ms - changed_ms >= min_age_ms:
                     files.delete(self._at(name, version))
 
     def _current(self, spark: SparkSession) -> dict[str, tuple[Held, str]]:
         """By name, each run with the version of its latest commit."""
         files = Files(spark)
         current: dict[str, tuple[Held, str]] = {}
-        for file in files.names(self._at(LAKE_COMMITS)):
+        for file in sorted(files.changed_ms(self._at(LAKE_COMMITS))):
             if file.endswith(".json") and not file.startswith("."):
                 commit = json.loads(files.read_text(self._at(LAKE_COMMITS, file)))
                 held = [Held(**run) for run in commit["runs"]]
@@ -130,7 +132,4 @@ def _held(versions: dict[str, list[str]]) -> Column:
         (F.col("version") == version) & F.col("run_id").isin(run_ids)
         for version, run_ids in versions.items()
     ]
-    condition = tests[0]
-    for test in tests[1:]:
-        condition |= test
-    return condition
+    return reduce(or_, tests)

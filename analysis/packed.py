@@ -20,9 +20,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from analysis.errors import AnalysisError
-from analysis.files import location
+from analysis.hadoop import location
 from analysis.lake import Lake
-from analysis.schemas.tables import RUN_ID, TABLES
+from analysis.schemas import RUN_ID, TABLES
 
 # Rows in this order: similar rows stand together and compress well.
 _ORDER = {

@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from analysis.errors import AnalysisError
-from analysis.files import Files, is_local, location
+from analysis.hadoop import Files, is_local, location
 from runs import sweeps
 from runs.files import LATEST, STRIPES, SWEEP_INDEX, File, RunFiles, is_read
 from runs.store import Store, time_named

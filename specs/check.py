@@ -5,8 +5,6 @@ as the manifest says and every property has a configuration that violates it; 1 
 TLC cannot run.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence

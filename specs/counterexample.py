@@ -1,7 +1,5 @@
 """A counterexample for people: numbered steps, the action's name, and only what it changed."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import TypeAlias
@@ -40,7 +38,7 @@ def _differences(before: State, after: State) -> Iterator[str]:
             yield f"      {path} = {value}"
 
 
-def changes(name: str, old: Value | None, new: Value) -> Iterator[tuple[str, str]]:
+def changes(name: str, old: "Value | None", new: Value) -> Iterator[tuple[str, str]]:
     """The parts of a variable that differ, as (path, new value): `view[a].length`, `3`."""
     if old == new:
         return

@@ -5,8 +5,6 @@ A model lists its configurations. One configuration may build on another of the 
 the base's. So a broken configuration states only what it breaks and the property that must fail.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -84,9 +82,8 @@ class Manifest:
             if configuration.expect == PASS:
                 held |= dict.fromkeys(f"{configuration.model}/{p}" for p in configuration.checked)
             else:
-                violated.add(
-                    f"{configuration.model}/{configuration.expect.removeprefix(VIOLATION)}"
-                )
+                name = configuration.expect.removeprefix(VIOLATION)
+                violated.add(f"{configuration.model}/{name}")
         return [name for name in held if name not in violated]
 
 

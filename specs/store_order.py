@@ -20,8 +20,6 @@ and the length of the log, its *version*. That orders them:
 Everything else keeps its place. (Sorting by version alone would be wrong: most events have none.)
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from graphlib import CycleError, TopologicalSorter

@@ -4,8 +4,6 @@ With `-tool` TLC prints messages, each between a start and an end line. The numb
 codes (its class `tlc2.output.EC`).
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -28,7 +26,7 @@ _MESSAGE = re.compile(
 _STATE = re.compile(r"^(\d+): (?:<(\S+)(?: [^>]*)?>|(Stuttering))\n?(.*)", re.DOTALL)
 _BACK = re.compile(r"^(\d+): Back to state")
 _VARIABLE = re.compile(r"^(?:/\\ )?(\w+) = ", re.MULTILINE)
-_COUNTS = re.compile(r"^([\d,]+) states generated, ([\d,]+) distinct states found", re.MULTILINE)
+_DISTINCT = re.compile(r"^[\d,]+ states generated, ([\d,]+) distinct states found", re.MULTILINE)
 _NAMED = re.compile(r"(?:Invariant|Action property) (\w+) is violated")
 
 SUCCESS = 2193
@@ -173,11 +171,6 @@ class Outcome:
     message: str = ""
 
 
-def messages(output: str) -> list[Message]:
-    """Every message, in order."""
-    return [Message(int(m[1]), int(m[2]), m[3]) for m in _MESSAGE.finditer(output)]
-
-
 def _variables(text: str) -> dict[str, str]:
     starts = list(_VARIABLE.finditer(text))
     ends = [start.start() for start in starts[1:]] + [len(text)]
@@ -212,14 +205,10 @@ def _error_message(output: str, found: Sequence[Message]) -> str:
     return "\n".join(line for line in text.splitlines() if not line.startswith(_JAVA_FRAME))
 
 
-def _distinct_states(found: Sequence[Message]) -> int | None:
-    counts = [_COUNTS.search(message.text) for message in found if message.code == COUNTS]
-    return int(counts[-1][2].replace(",", "")) if counts and counts[-1] else None
-
-
-def _back_to(found: Sequence[Message]) -> int | None:
-    backs = [_BACK.match(message.text) for message in found if message.code == BACK_TO_STATE]
-    return int(backs[0][1]) if backs and backs[0] else None
+def _number(found: Sequence[Message], code: int, pattern: re.Pattern[str]) -> int | None:
+    """The number that the last message with this code gives; None without one."""
+    matches = [pattern.search(message.text) for message in found if message.code == code]
+    return int(matches[-1][1].replace(",", "")) if matches and matches[-1] else None
 
 
 def parse(output: str, temporal: Sequence[str] = ()) -> Outcome:
@@ -230,12 +219,12 @@ def parse(output: str, temporal: Sequence[str] = ()) -> Outcome:
         temporal: the temporal properties that were checked; TLC names none in its verdict, so
             with several of them the verdict names them all.
     """
-    found = messages(output)
+    found = [Message(int(m[1]), int(m[2]), m[3]) for m in _MESSAGE.finditer(output)]
     verdict = _verdict(found, temporal)
     return Outcome(
         verdict,
-        _distinct_states(found),
+        _number(found, COUNTS, _DISTINCT),
         tuple(_state(m.text) for m in found if m.code in (STATE, STUTTERING)),
-        _back_to(found),
+        _number(found, BACK_TO_STATE, _BACK),
         _error_message(output, found) if verdict == "error" else "",
     )

@@ -4,8 +4,6 @@ Prints a line a file: accepted, or rejected with the step, the event and the rea
 when all are accepted, 1 when one is rejected, 2 when a file is no trace or TLC cannot run.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ The event names and fields are those of the table in `specs/HeadLog/README.md`. 
 JSON, so the trace becomes a sequence of records; nodes and keys become strings.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -13,7 +13,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from analysis.checker.schemas import PART, STRING_MARK, arrow_batch, encode
+from analysis.arrow import arrow_batch
+from analysis.checker.schemas import PART, STRING_MARK, encode
 from runs.history import Op
 from workloads.kafka.checker.contiguity import assigned_keys
 from workloads.kafka.checker.facts import TRANSACTIONS, Key, Run, micro_ops

@@ -11,9 +11,9 @@ from pyspark.sql.types import StringType, StructField, StructType
 from analysis.checker.sources import Source, from_histories, from_operations
 from analysis.checker.verdicts import judge
 from analysis.errors import AnalysisError
-from analysis.ingest.facts import anomalies
+from analysis.ingest.small import anomalies
 from analysis.lake import Lake
-from analysis.schemas.tables import ANOMALIES
+from analysis.schemas import ANOMALIES
 from runs import edn
 from runs import facts as small_files
 from runs.history import HistoryError, find_history

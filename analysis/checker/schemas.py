@@ -4,38 +4,18 @@ A key or a message is a text in them. Two texts are equal exactly when the bench
 equal: 7 is `7`, "7" is `"7`, and anything else is `#` and its EDN.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from pyspark.sql.types import ArrayType
 
-import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import (
-    ArrayType,
-    BooleanType,
-    DataType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-)
-
+from analysis.schemas import BOOLEAN, INT, LONG, TEXT, struct
 from workloads.kafka.checker.facts import Key, Message, Opaque
-
-LONG, TEXT, INT, FLAG = LongType(), StringType(), IntegerType(), BooleanType()
-
-
-def _struct(**fields: DataType) -> StructType:
-    return StructType([StructField(name, type_) for name, type_ in fields.items()])
-
 
 # What one operation says of one key. Kind: assign | poll | send. Offsets (null: unknown) and messages are in
 # step, and empty for an assignment. `many`: the operation sends more than one message.
-PART = _struct(kind=TEXT, key=TEXT, offsets=ArrayType(LONG), messages=ArrayType(TEXT), many=FLAG)
+PART = struct(kind=TEXT, key=TEXT, offsets=ArrayType(LONG), messages=ArrayType(TEXT), many=BOOLEAN)
 
 # An operation of a client. Of one that was never completed (type `open`) `at` and `at_ns` are null; of a
 # completion without an invocation, the other two. What it says is in `parts`, or as JSON in `value`.
-OPERATION = _struct(
+OPERATION = struct(
     run=INT,
     process=LONG,
     f=TEXT,
@@ -50,7 +30,7 @@ OPERATION = _struct(
 )
 
 # A line of a history of which `from_histories` has made sense.
-EVENT = _struct(
+EVENT = struct(
     run=INT,
     at=LONG,
     at_ns=LONG,
@@ -65,7 +45,7 @@ EVENT = _struct(
 # A case of an anomaly in a key's share. `measure` and `number` order the cases of a key and type. `case` is
 # what results.edn would have, except that each operation says only what it says of the key, and has its
 # place for an index. `op` is the place of the one operation that it is about, if it is about one.
-CASE = _struct(run=INT, key=TEXT, type=TEXT, measure=LONG, number=INT, op=LONG, case=TEXT)
+CASE = struct(run=INT, key=TEXT, type=TEXT, measure=LONG, number=INT, op=LONG, case=TEXT)
 
 STRING_MARK, OPAQUE_MARK = '"', "#"
 
@@ -82,8 +62,3 @@ def decode(text: str) -> Key | Message:
     if text[0] == STRING_MARK:
         return text[1:]
     return Opaque(text[1:]) if text[0] == OPAQUE_MARK else int(text)
-
-
-def arrow_batch(rows: Iterable[Mapping[str, Any]], schema: StructType) -> pa.RecordBatch:
-    """`rows` for Spark, with numbers as exact as they are (pandas makes floats of those beside nulls)."""
-    return pa.RecordBatch.from_pylist(list(rows), schema=to_arrow_schema(schema))

@@ -11,9 +11,9 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from analysis.arrow import map_groups
+from analysis.arrow import arrow_batch, map_groups
 from analysis.checker.access import KEY
-from analysis.checker.schemas import CASE, arrow_batch, decode
+from analysis.checker.schemas import CASE, decode
 from runs import edn
 from runs.history import Op
 from workloads.kafka.checker.cases import SHOWN, printable

@@ -16,8 +16,9 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from analysis.arrow import arrow_batch
 from analysis.checker.parts import parts_of
-from analysis.checker.schemas import EVENT, OPERATION, arrow_batch
+from analysis.checker.schemas import EVENT, OPERATION
 from analysis.errors import AnalysisError
 from runs import edn
 from runs.history import HistoryError, Op, line_ops
@@ -43,7 +44,7 @@ class Source:
 
 
 def from_operations(operations: DataFrame, names: Sequence[str]) -> Source:
-    """Runs in the lake's table of operations (`analysis.schemas.tables.OPERATIONS`, with `run_id`).
+    """Runs in the lake's table of operations (`analysis.schemas.OPERATIONS`, with `run_id`).
 
     Not a guarantee: the table has no room for completions without an invocation (ingest quarantines
     them), and of a history's optional fields only for `error`. So witnesses show no other.

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from analysis.ingest.lines import parse
-from analysis.schemas.lines import HISTORY_LINE, HISTORY_REQUIRED
+from analysis.schemas import HISTORY_LINE, HISTORY_REQUIRED
 from runs.faults import NAMED
 from runs.history import NEMESIS
 

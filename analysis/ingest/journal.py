@@ -4,7 +4,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from analysis.ingest.lines import parse
-from analysis.schemas.lines import BODY, JOURNAL_LINE, JOURNAL_REQUIRED
+from analysis.schemas import BODY, JOURNAL_LINE, JOURNAL_REQUIRED
 from runs.messages import CLIENT, CLIENT_INITIAL, NODE, SERVICES, STORE
 
 

@@ -18,24 +18,16 @@ from zlib import crc32
 
 from pyspark.sql import Column, DataFrame, Observation, Row, SparkSession, Window
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType, StringType, StructField, StructType
+from pyspark.sql.types import StructType
 
-from analysis.files import Files, shown_uri
-from analysis.schemas.lines import CORRUPT
+from analysis.hadoop import Files, shown_uri
+from analysis.schemas import CORRUPT, LONG, RUN_ID, TEXT, struct
 from analysis.sources import Run
 from runs import edn, fressian
 from runs.files import STRIPE_ENDING, STRIPES, File
 
 TEXT_KEPT = 200  # characters of a bad line that the quarantine keeps: enough to recognise it
-LINES = StructType(
-    [
-        StructField("run_id", StringType(), nullable=False),
-        StructField("file", StringType(), nullable=False),
-        StructField("line", LongType()),
-        StructField("text", StringType()),
-        StructField("problem", StringType()),
-    ]
-)
+LINES = StructType([RUN_ID, *struct(file=TEXT, line=LONG, text=TEXT, problem=TEXT)])
 _LARGE_GZIP_BYTES = 32 << 20  # from here on it pays to spread the lines before they are parsed
 _STRIPE_LIMIT_BYTES = (1 << 31) - 1024  # Java's arrays end there
 _BITS = 63

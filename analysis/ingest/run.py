@@ -27,7 +27,7 @@ from analysis.ingest.lines import (
     read_lines,
 )
 from analysis.lake import TABLES_VERSION, Held, Lake, Write
-from analysis.schemas.tables import MESSAGES, RUN_ID
+from analysis.schemas import MESSAGES, RUN_ID
 from analysis.sources import Run
 from runs.history import NEMESIS
 

@@ -1,6 +1,6 @@
 """Why the server messages were sent: what `runs.messages.message_causes` defines, for Spark."""
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, GroupedData
 from pyspark.sql import functions as F
 
 from analysis.metrics.network import per_operation
@@ -17,6 +17,8 @@ from runs.messages import (
     WRITES,
 )
 
+_CALL = ["run_id", "asker", "asked", "call"]
+
 
 def message_causes(messages: DataFrame, operations: DataFrame) -> DataFrame:
     """Server messages by what made them necessary.
@@ -28,44 +30,33 @@ def message_causes(messages: DataFrame, operations: DataFrame) -> DataFrame:
         cause; a cause without messages has no row.
     """
     servers = messages.filter("link <> 'client'")
-    requests = servers.filter("rpc_id is not null and in_reply_to is null").select(
-        "run_id",
-        F.col("src").alias("asker"),
-        F.col("dest").alias("asked"),
-        F.col("rpc_id").alias("call"),
-        F.col("type").alias("request"),
-        F.col("link").alias("request_link"),
-    )
-    answers = servers.filter("in_reply_to is not null").select(
-        "run_id",
-        F.col("dest").alias("asker"),
-        F.col("src").alias("asked"),
-        F.col("in_reply_to").alias("call"),
-        F.col("type").alias("answer"),
-        F.get_json_object("body_json", "$.code").cast("int").alias("code"),
-        F.when(F.col("recv_count") > 0, True).alias("arrived"),
-    )
-    same = ["run_id", "asker", "asked", "call"]
+    requests = servers.filter("in_reply_to is null")
     # A duplicated request has two answers: the call is one, and its messages are counted one by one.
-    calls = requests.groupBy(same).agg(
-        F.first("request").alias("request"),
-        F.first("request_link").alias("request_link"),
+    calls = _calls(requests, asker="src", asked="dest", call="rpc_id").agg(
+        F.first("type").alias("request"),
+        F.first("link").alias("request_link"),
         F.count("*").alias("requests"),
     )
-    answered = answers.groupBy(same).agg(
+    answered = _calls(servers, asker="dest", asked="src", call="in_reply_to").agg(
         F.count("*").alias("answers"),
-        F.min("code").alias("code"),
-        F.max("arrived").alias("arrived"),
+        F.min(F.get_json_object("body_json", "$.code").cast("int")).alias("code"),
+        F.max(F.when(F.col("recv_count") > 0, True)).alias("arrived"),
     )
-    joined = calls.join(answered, same, "full").select("*", _cause().alias("cause"))
+    joined = calls.join(answered, _CALL, "full").select("*", _cause().alias("cause"))
     count = F.coalesce("requests", F.lit(0)) + F.coalesce("answers", F.lit(0))
     counted = joined.groupBy("run_id", "cause").agg(F.sum(count).alias("message_count"))
-    unasked = servers.filter("rpc_id is null and in_reply_to is null").select(
+    unasked = requests.filter("rpc_id is null").select(
         "run_id", F.lit(OTHER).alias("cause"), F.lit(1).alias("message_count")
     )
     both = counted.unionByName(unasked).groupBy("run_id", "cause")
     summed = both.agg(F.sum("message_count").alias("message_count"))
     return per_operation(summed, operations).orderBy("run_id", "cause")
+
+
+def _calls(servers: DataFrame, **ends: str) -> GroupedData:
+    """The messages by call: `ends` names the columns that identify it, for requests or for answers."""
+    named = [F.col(column).alias(name) for name, column in ends.items()]
+    return servers.filter(F.col(ends["call"]).isNotNull()).groupBy("run_id", *named)
 
 
 def _cause() -> Column:

@@ -10,17 +10,20 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from scipy import stats
 
-from analysis.arrow import map_groups
+from analysis.arrow import arrow_batch, map_groups
+from analysis.schemas import INT, REAL, TEXT, struct
 
 CONFIDENCE = 0.95
 RESAMPLES = 9_999
 SEED = 20261121  # of the resampling: the same runs give the same table
 LESS, MORE, SAME, TOO_FEW = "less", "more", "no difference told", "too few runs"
-_MEANS = "figure string, {by} string, run_count int, mean double, mean_low double, mean_high double"
-_ROWS = (
-    "figure string, baseline string, other string, baseline_runs int, other_runs int,"
-    " baseline_mean double, other_mean double, difference double, difference_low double,"
-    " difference_high double, p_value double, verdict string"
+_MEANS = struct(figure=TEXT, group=TEXT, run_count=INT, mean=REAL, mean_low=REAL, mean_high=REAL)
+_ROWS = struct(
+    **dict.fromkeys(("figure", "baseline", "other"), TEXT),
+    **dict.fromkeys(("baseline_runs", "other_runs"), INT),
+    **dict.fromkeys(("baseline_mean", "other_mean", "difference"), REAL),
+    **dict.fromkeys(("difference_low", "difference_high", "p_value"), REAL),
+    verdict=TEXT,
 )
 
 
@@ -36,8 +39,7 @@ def means(figures: DataFrame, runs: DataFrame, by: str) -> DataFrame:
         [scipy.stats.bootstrap]; of one run: null), ordered by figure and group.
     """
     grouped = _grouped(figures, runs, by).groupBy("figure", "group")
-    found = map_groups(grouped, partial(_mean, by=by), _MEANS.format(by=by))
-    return found.orderBy("figure", by)
+    return map_groups(grouped, _mean, _MEANS).withColumnRenamed("group", by).orderBy("figure", by)
 
 
 def comparison(figures: DataFrame, runs: DataFrame, by: str, baseline: str) -> DataFrame:
@@ -59,38 +61,24 @@ def comparison(figures: DataFrame, runs: DataFrame, by: str, baseline: str) -> D
         baseline), difference_low, difference_high, p_value, verdict (less | more | no difference told | too
         few runs: of the other against the baseline); ordered by figure, other.
     """
-    grouped = _grouped(figures, runs, by).withColumnRenamed("group", "other")
-    of_figure = map_groups(
-        grouped.groupBy("figure"), partial(_compare_all, baseline=baseline), _ROWS
-    )
-    return of_figure.orderBy("figure", "other")
+    of_figure = _grouped(figures, runs, by).groupBy("figure")
+    compared = map_groups(of_figure, partial(_compare_all, baseline=baseline), _ROWS)
+    return compared.orderBy("figure", "other")
 
 
 def _grouped(figures: DataFrame, runs: DataFrame, by: str) -> DataFrame:
-    return figures.join(groups_of(runs, by), "run_id")
+    """With `group`: the column `by` of the run as text; runs where it is null are left out."""
+    groups = runs.select("run_id", F.col(by).cast("string").alias("group"))
+    return figures.join(groups.filter("group is not null"), "run_id")
 
 
-def groups_of(runs: DataFrame, by: str) -> DataFrame:
-    """run_id and `group`: the column `by` of runs as text; runs where it is null are in no group."""
-    return runs.select("run_id", F.col(by).cast("string").alias("group")).filter(
-        "group is not null"
-    )
-
-
-def _mean(rows: pa.Table, by: str) -> pa.Table:
+def _mean(rows: pa.Table) -> pa.Table:
     # In a fixed order: what resampling draws depends on it.
     values = rows.sort_by("run_id")["value"].to_numpy()
     low, high = interval(values)
     mean = {"run_count": len(values), "mean": values.mean(), "mean_low": low, "mean_high": high}
-    group = {"figure": rows["figure"][0].as_py(), by: rows["group"][0].as_py()}
-    return _table([{**group, **mean}], _MEANS.format(by=by))
-
-
-def _table(rows: list[dict[str, Any]], schema: str) -> pa.Table:
-    """Arrow rows in the order and with the types of a Spark schema."""
-    types = {"string": pa.string(), "int": pa.int32(), "double": pa.float64()}
-    fields = [field.split() for field in schema.split(",")]
-    return pa.Table.from_pylist(rows, pa.schema([(name, types[kind]) for name, kind in fields]))
+    group = {name: rows[name][0].as_py() for name in ("figure", "group")}
+    return pa.Table.from_batches([arrow_batch([group | mean], _MEANS)])
 
 
 def interval(values: np.ndarray) -> tuple[float | None, float | None]:
@@ -103,15 +91,15 @@ def interval(values: np.ndarray) -> tuple[float | None, float | None]:
 
 def _compare_all(rows: pa.Table, baseline: str) -> pa.Table:
     groups: dict[str, list[float]] = {}
-    for row in rows.sort_by([("other", "ascending"), ("run_id", "ascending")]).to_pylist():
-        groups.setdefault(row["other"], []).append(row["value"])
+    for row in rows.sort_by([("group", "ascending"), ("run_id", "ascending")]).to_pylist():
+        groups.setdefault(row["group"], []).append(row["value"])
     base = np.array(groups.pop(baseline, []))
     names = {"figure": rows["figure"][0].as_py(), "baseline": baseline}
     compared = [
         {**names, "other": name, **compare(base, np.array(values))}
         for name, values in groups.items()
     ]
-    return _table(compared if len(base) else [], _ROWS)
+    return pa.Table.from_batches([arrow_batch(compared if len(base) else [], _ROWS)])
 
 
 def compare(base: np.ndarray, other: np.ndarray) -> dict[str, Any]:
@@ -135,9 +123,8 @@ def compare(base: np.ndarray, other: np.ndarray) -> dict[str, Any]:
 
 def verdict(base_runs: int, other_runs: int, low: float, high: float, p_value: float) -> str:
     """What may be said of the difference, from its interval and the test's p."""
-    smallest = 2 / comb(
-        base_runs + other_runs, base_runs
-    )  # p, when the groups do not overlap at all
+    # The p of groups that do not overlap at all.
+    smallest = 2 / comb(base_runs + other_runs, base_runs)
     if smallest > 1 - CONFIDENCE:
         return TOO_FEW
     if p_value > 1 - CONFIDENCE or low <= 0 <= high:

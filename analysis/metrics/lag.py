@@ -6,20 +6,12 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from analysis.arrow import map_parts
+from analysis.arrow import arrow_batch, map_parts
 from analysis.metrics.latency import quantiles
+from analysis.schemas import LONG, TEXT, struct
 from runs.lag import BEFORE_ALL, NEVER, Place, Position
 
-LAGS = "run_id string, process long, node string, invoked_ns long, lag_ns long"
-_LAGS_ARROW = pa.schema(
-    [
-        ("run_id", pa.string()),
-        ("process", pa.int64()),
-        ("node", pa.string()),
-        ("invoked_ns", pa.int64()),
-        ("lag_ns", pa.int64()),
-    ]
-)
+_LAGS = struct(run_id=TEXT, process=LONG, node=TEXT, invoked_ns=LONG, lag_ns=LONG)
 
 
 def poll_lags(operations: DataFrame) -> DataFrame:
@@ -59,7 +51,7 @@ def poll_lags(operations: DataFrame) -> DataFrame:
         .repartition("run_id", "process")
         .sortWithinPartitions("run_id", "process", "completed_index")
     )
-    return map_parts(by_process, _lags, LAGS)
+    return map_parts(by_process, _lags, _LAGS)
 
 
 def realtime_lag(lags: DataFrame) -> DataFrame:
@@ -157,6 +149,5 @@ def _lags(parts: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                 position.assign(moves)
             else:
                 position.advance(moves)
-                kept = {name: row[name] for name in ("run_id", "process", "node", "invoked_ns")}
-                lags.append({**kept, "lag_ns": position.lag(row["invoked_ns"])})
-        yield pa.RecordBatch.from_pylist(lags, schema=_LAGS_ARROW)
+                lags.append({**row, "lag_ns": position.lag(row["invoked_ns"])})
+        yield arrow_batch(lags, _LAGS)

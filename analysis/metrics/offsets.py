@@ -31,24 +31,16 @@ def offset_times(operations: DataFrame) -> DataFrame:
         _pair(F.from_json(F.col("part")[2], "array<string>")),
         F.col("invoked_ns").alias("sent_ns"),
         F.col("completed_ns").alias("acknowledged_ns"),
-        F.lit(None).cast("long").alias("first_polled_ns"),
     )
     by_key = F.from_json(F.col("part")[1], "map<string, array<array<string>>>")
     of_key = parts.filter((F.col("part")[0] == "poll") & (F.size("part") > 1)).select(
         "run_id", "completed_ns", F.explode(by_key).alias("key", "pairs")
     )
-    polled = of_key.select(
-        "run_id", "key", "completed_ns", F.explode("pairs").alias("pair")
-    ).select(
-        "run_id",
-        "key",
-        _pair(F.col("pair")),
-        F.lit(None).cast("long").alias("sent_ns"),
-        F.lit(None).cast("long").alias("acknowledged_ns"),
-        F.col("completed_ns").alias("first_polled_ns"),
+    polled = of_key.withColumn("pair", F.explode("pairs")).select(
+        "run_id", "key", _pair(F.col("pair")), F.col("completed_ns").alias("first_polled_ns")
     )
-    message = ["run_id", "key", "at"]
-    met = sent.unionByName(polled).filter("at.offset is not null").groupBy(message)
+    both = sent.unionByName(polled, allowMissingColumns=True)
+    met = both.filter("at.offset is not null").groupBy("run_id", "key", "at")
     times = met.agg(*(F.min(name).alias(name) for name in _TIMES))
     return times.select("run_id", "key", "at.offset", "at.message", *_TIMES)
 
@@ -90,8 +82,5 @@ def offset_order(times: DataFrame) -> DataFrame:
         F.count_if("is_late").alias("late"),
     )
     sums = {"message_count": "messages", "hole_count": "holes", "late_count": "late"}
-    return (
-        counted.groupBy("run_id")
-        .agg(*(F.sum(column).alias(name) for name, column in sums.items()))
-        .orderBy("run_id")
-    )
+    totals = [F.sum(column).alias(name) for name, column in sums.items()]
+    return counted.groupBy("run_id").agg(*totals).orderBy("run_id")

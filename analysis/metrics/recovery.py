@@ -14,6 +14,7 @@ from runs.recovery import FACTOR, WINDOW_NS
 
 _NEVER_NS = 2**62  # the latency of an operation that was not acknowledged
 _ACCURACY = 10_000
+_FAULT = ["run_id", "kind", "started_ns", "ended_ns"]
 
 
 def recovery_times(
@@ -45,28 +46,24 @@ def recovery_times(
         ordered by run_id, started_ns, kind.
     """
     main = with_phase(judged(operations), runs).filter(F.col("phase") == MAIN)
-    is_ok = F.col("outcome") == "ok"
-    timed = main.select(
-        "run_id", "invoked_ns", F.when(is_ok, F.col("latency_ns")).otherwise(_NEVER_NS).alias("ns")
-    )
-    watched = _watched(faults, runs)
+    ns = F.when(F.col("outcome") == "ok", F.col("latency_ns")).otherwise(_NEVER_NS).alias("ns")
+    timed = main.select("run_id", "invoked_ns", ns)
+    watched, calm = _watched(faults, runs), F.broadcast(_calm(timed, faults, window_ns))
     after_ns = F.col("invoked_ns") - F.col("ended_ns")
     within = (after_ns >= 0) & (after_ns < F.col("watched_ns"))
-    keys = ["run_id", "kind", "started_ns", "ended_ns"]
     windows = (
         timed.join(F.broadcast(watched), "run_id")
         .filter(within)
         .withColumn("after_ns", after_ns - after_ns % F.lit(window_ns).cast("long"))
-        .groupBy(*keys, "after_ns")
+        .groupBy(*_FAULT, "after_ns")
         .agg(_p99().alias("p99_ns"))
-        .join(F.broadcast(_calm(timed, faults, window_ns)), "run_id")
+        .join(calm, "run_id")
         .filter(F.col("p99_ns") <= F.col("calm_p99_ns") * factor)
-        .groupBy(*keys)
+        .groupBy(_FAULT)
         .agg(F.min("after_ns").alias("recovery_ns"))
     )
-    calm = F.broadcast(_calm(timed, faults, window_ns))
-    rows = watched.join(windows, keys, "left").join(calm, "run_id", "left")
-    return rows.select(*keys, "calm_p99_ns", "watched_ns", "recovery_ns").orderBy(
+    rows = watched.join(windows, _FAULT, "left").join(calm, "run_id", "left")
+    return rows.select(*_FAULT, "calm_p99_ns", "watched_ns", "recovery_ns").orderBy(
         "run_id", "started_ns", "kind"
     )
 
@@ -77,18 +74,12 @@ def _p99() -> Column:
 
 def _calm(timed: DataFrame, faults: DataFrame, window_ns: int) -> DataFrame:
     """run_id and calm_p99_ns."""
-    windows = (
-        timed.withColumn("start_ns", window_start("invoked_ns", window_ns))
-        .groupBy("run_id", "start_ns")
-        .agg(_p99().alias("p99_ns"))
-    )
-    end_ns = F.col("start_ns") + window_ns
-    calm = with_fault_between(windows, faults, F.col("start_ns"), end_ns).filter(
-        F.col("fault") == CALM
-    )
-    return calm.groupBy("run_id").agg(
-        F.percentile_approx("p99_ns", 0.5, _ACCURACY).alias("calm_p99_ns")
-    )
+    start_ns = window_start("invoked_ns", window_ns).alias("start_ns")
+    windows = timed.groupBy("run_id", start_ns).agg(_p99().alias("p99_ns"))
+    begin_ns = F.col("start_ns")
+    met = with_fault_between(windows, faults, begin_ns, begin_ns + window_ns)
+    median = F.percentile_approx("p99_ns", 0.5, _ACCURACY).alias("calm_p99_ns")
+    return met.filter(F.col("fault") == CALM).groupBy("run_id").agg(median)
 
 
 def _watched(faults: DataFrame, runs: DataFrame) -> DataFrame:
@@ -102,13 +93,13 @@ def _watched(faults: DataFrame, runs: DataFrame) -> DataFrame:
     )
     later = F.when(F.col("other_start") >= F.col("ended_ns"), F.col("other_start"))
     until = F.when(F.max(in_force), F.col("ended_ns")).otherwise(F.min(later))
-    ended = faults.filter("ended_ns is not null").select("run_id", "kind", "started_ns", "ended_ns")
+    ended = faults.filter("ended_ns is not null").select(_FAULT)
     bounded = (
         ended.join(others, "run_id")
-        .groupBy("run_id", "kind", "started_ns", "ended_ns")
+        .groupBy(_FAULT)
         .agg(until.alias("next_ns"))
         .join(limits, "run_id", "left")
     )
     known_ns = F.greatest(F.least("next_ns", "limit_ns") - F.col("ended_ns"), F.lit(0))
     watched_ns = F.when(F.col("limit_ns").isNotNull(), known_ns).alias("watched_ns")
-    return bounded.select("run_id", "kind", "started_ns", "ended_ns", watched_ns)
+    return bounded.select(*_FAULT, watched_ns)

@@ -42,6 +42,11 @@ def with_phase(operations: DataFrame, runs: DataFrame) -> DataFrame:
     return joined.withColumn("phase", phase).drop("_limit_ns", "_final_ns")
 
 
+def main_phase(operations: DataFrame, runs: DataFrame) -> DataFrame:
+    """Operations of the main phase, with `phase`; of a run that does not tell its phases, all."""
+    return with_phase(operations, runs).filter(F.coalesce("phase", F.lit(MAIN)) == MAIN)
+
+
 def with_fault(operations: DataFrame, faults: DataFrame) -> DataFrame:
     """Operations with `fault`: a fault in force at some time between invocation and completion.
 
@@ -60,22 +65,14 @@ def with_fault_between(
     """As `with_fault`, for rows of any table with `run_id` that last from `start_ns` to `end_ns`."""
     window = F.struct("kind", "started_ns", "ended_ns")
     of_run = faults.groupBy("run_id").agg(F.collect_list(window).alias("_faults"))
-    met = F.array_distinct(
-        F.transform(
-            F.filter("_faults", lambda fault: _overlaps(fault, start_ns, end_ns)),
-            lambda fault: fault["kind"],
-        )
+    joined = frame.join(F.broadcast(of_run), "run_id", "left")
+    met = F.filter("_faults", lambda fault: _overlaps(fault, start_ns, end_ns))
+    kinds = F.coalesce(F.array_distinct(met["kind"]), F.array().cast("array<string>"))
+    label = F.when(F.size("_kinds") == 0, CALM).when(F.size("_kinds") == 1, F.col("_kinds")[0])
+    labelled = joined.withColumn("_kinds", kinds).withColumn(
+        "fault", F.coalesce(label, F.lit(SEVERAL))
     )
-    label = (
-        F.when(F.coalesce(F.size("_met"), F.lit(0)) == 0, CALM)
-        .when(F.size("_met") == 1, F.col("_met")[0])
-        .otherwise(SEVERAL)
-    )
-    joined = frame.join(F.broadcast(of_run), "run_id", "left").withColumn("_met", met)
-    # `size` of null is -1 or null, by configuration: no fault either way.
-    return joined.withColumn("fault", F.when(F.col("_met").isNull(), CALM).otherwise(label)).drop(
-        "_faults", "_met"
-    )
+    return labelled.drop("_faults", "_kinds")
 
 
 def _overlaps(fault: Column, start_ns: Column, end_ns: Column) -> Column:

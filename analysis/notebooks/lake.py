@@ -8,7 +8,7 @@ from pathlib import Path
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from analysis.files import is_local
+from analysis.hadoop import is_local
 from analysis.lake import Lake
 from analysis.packed import Packed, is_packed
 from analysis.session import start

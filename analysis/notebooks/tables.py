@@ -4,21 +4,24 @@ import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from analysis.metrics.availability import availability
 from analysis.metrics.causes import message_causes
 from analysis.metrics.comparison import LESS, MORE, TOO_FEW, comparison, means
-from analysis.metrics.curves import latency_curves
-from analysis.metrics.fairness import node_fairness
-from analysis.metrics.latency import latency_quantiles
+from analysis.metrics.key_figures import BETTER, run_figures
+from analysis.metrics.latency import latency_curves, latency_quantiles
 from analysis.metrics.network import messages_by_type
 from analysis.metrics.offsets import offset_order, offset_times, with_late
 from analysis.metrics.recovery import recovery_times
-from analysis.metrics.runs import BETTER, run_figures
-from analysis.metrics.windows import MAIN, judged, with_fault, with_phase
+from analysis.metrics.served import availability, node_fairness
+from analysis.metrics.windows import judged, main_phase, with_fault
 from analysis.notebooks.lake import Tables
 from runs.recovery import WINDOW_NS
 
 _GROUP = ["strategy", "weather"]
+
+
+def _frame(metric: DataFrame) -> pd.DataFrame:
+    frame: pd.DataFrame = metric.toArrow().to_pandas()
+    return frame
 
 
 def runs(tables: Tables) -> pd.DataFrame:
@@ -27,14 +30,12 @@ def runs(tables: Tables) -> pd.DataFrame:
     verdicts = {"true": "valid", "false": "invalid", "unknown": "unknown"}
     counts = [F.count_if(F.col("valid") == value).alias(name) for value, name in verdicts.items()]
     grouped = tables.runs.groupBy(kinds).agg(F.count("*").alias("runs"), *counts)
-    return grouped.orderBy("weather", "strategy").toArrow().to_pandas()
+    return _frame(grouped.orderBy("weather", "strategy"))
 
 
 def curves(tables: Tables) -> pd.DataFrame:
     """Latency curves of sends and polls, the runs of a strategy and weather taken as one."""
-    return (
-        tables.group_named(latency_curves(tables.grouped(tables.operations))).toArrow().to_pandas()
-    )
+    return _frame(tables.group_named(latency_curves(tables.grouped(tables.operations))))
 
 
 def latencies(tables: Tables, by: tuple[str, ...] = ("f",)) -> pd.DataFrame:
@@ -42,11 +43,10 @@ def latencies(tables: Tables, by: tuple[str, ...] = ("f",)) -> pd.DataFrame:
 
     `by` may name `fault`: the fault in force while the operation was under way.
     """
-    met = with_fault(with_phase(tables.operations, tables.runs), tables.faults)
+    met = with_fault(main_phase(tables.operations, tables.runs), tables.faults)
     chosen = met.filter("outcome = 'ok' and f in ('send', 'poll')")
-    chosen = chosen.filter(F.col("phase").isNull() | (F.col("phase") == MAIN))
     quantiles = latency_quantiles(tables.grouped(chosen), by)
-    return tables.group_named(quantiles).orderBy(*_GROUP, *by).toArrow().to_pandas()
+    return _frame(tables.group_named(quantiles).orderBy(*_GROUP, *by))
 
 
 def causes(tables: Tables) -> pd.DataFrame:
@@ -63,43 +63,34 @@ def types(tables: Tables) -> pd.DataFrame:
 def _mean_messages(tables: Tables, metric: DataFrame, by: list[str]) -> pd.DataFrame:
     # A run that has no message of a kind has no row: it counts as 0.
     counted = tables.runs.groupBy(_GROUP).agg(F.count("*").alias("runs"))
-    summed = (
-        tables.named(metric)
-        .groupBy(*_GROUP, *by)
-        .agg(F.sum("messages_per_operation").alias("total"))
-    )
+    groups = tables.named(metric).groupBy(*_GROUP, *by)
+    summed = groups.agg(F.sum("messages_per_operation").alias("total"))
     mean = (F.col("total") / F.col("runs")).alias("messages_per_operation")
     rows = summed.join(counted, _GROUP).select(*_GROUP, *by, mean)
-    return rows.orderBy(*_GROUP, F.desc("messages_per_operation")).toArrow().to_pandas()
+    return _frame(rows.orderBy(*_GROUP, F.desc("messages_per_operation")))
 
 
 def single_runs(tables: Tables) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Operations of the main phase, and faults, of the first run of each strategy and weather."""
     first = tables.runs.groupBy(_GROUP).agg(F.min("run_id").alias("run_id")).select("run_id")
-    operations = with_phase(judged(tables.operations), tables.runs).join(
-        F.broadcast(first), "run_id"
-    )
-    main = operations.filter(F.col("phase").isNull() | (F.col("phase") == MAIN))
-    columns = ["strategy", "weather", "invoked_ns", "latency_ns", "outcome"]
+    main = main_phase(judged(tables.operations), tables.runs).join(F.broadcast(first), "run_id")
+    columns = [*_GROUP, "invoked_ns", "latency_ns", "outcome"]
     faults = tables.faults.join(F.broadcast(first), "run_id")
-    return tables.named(main).select(columns).toArrow().to_pandas(), tables.named(
-        faults
-    ).toArrow().to_pandas()
+    return _frame(tables.named(main).select(columns)), _frame(tables.named(faults))
 
 
 def served(tables: Tables) -> pd.DataFrame:
     """The share of operations that were acknowledged, by the fault in force while they were under way."""
-    met = with_fault(with_phase(judged(tables.operations), tables.runs), tables.faults)
-    main = met.filter(F.col("phase").isNull() | (F.col("phase") == MAIN))
+    main = with_fault(main_phase(judged(tables.operations), tables.runs), tables.faults)
     whole = 1 << 62  # one window over everything
     shares = availability(tables.grouped(main), whole, by=["fault"]).drop("window_start_ns")
-    return tables.group_named(shares).orderBy(*_GROUP, "fault").toArrow().to_pandas()
+    return _frame(tables.group_named(shares).orderBy(*_GROUP, "fault"))
 
 
 def recoveries(tables: Tables) -> pd.DataFrame:
     """Time to recover after each fault."""
     recovered = recovery_times(tables.operations, tables.faults, tables.runs)
-    return tables.named(recovered).orderBy(*_GROUP, "started_ns").toArrow().to_pandas()
+    return _frame(tables.named(recovered).orderBy(*_GROUP, "started_ns"))
 
 
 def watched(recoveries: pd.DataFrame) -> pd.DataFrame:
@@ -111,19 +102,14 @@ def anomalies(tables: Tables) -> pd.DataFrame:
     """The anomalies that made runs invalid: how many of which, in how many runs."""
     bad = tables.anomalies.filter("invalidating").groupBy("run_id", "type")
     of_run = tables.named(bad.agg(F.max("count").alias("count")))
-    grouped = of_run.groupBy(*_GROUP, "type")
-    return (
-        grouped.agg(F.count("*").alias("runs"), F.sum("count").alias("count"))
-        .orderBy(*_GROUP, "type")
-        .toArrow()
-        .to_pandas()
-    )
+    totals = [F.count("*").alias("runs"), F.sum("count").alias("count")]
+    return _frame(of_run.groupBy(*_GROUP, "type").agg(*totals).orderBy(*_GROUP, "type"))
 
 
 def fairness(tables: Tables) -> pd.DataFrame:
     """Whether the nodes of each run served alike."""
     fair = node_fairness(tables.operations, tables.runs)
-    return tables.named(fair).orderBy(*_GROUP).toArrow().to_pandas()
+    return _frame(tables.named(fair).orderBy(*_GROUP))
 
 
 def figures(tables: Tables) -> DataFrame:
@@ -133,12 +119,12 @@ def figures(tables: Tables) -> DataFrame:
 
 def compared(figures: DataFrame, tables: Tables, baseline: str) -> pd.DataFrame:
     """Each strategy against the baseline, with confidence intervals."""
-    return comparison(figures, tables.runs, "strategy", baseline).toArrow().to_pandas()
+    return _frame(comparison(figures, tables.runs, "strategy", baseline))
 
 
 def mean_figures(figures: DataFrame, tables: Tables) -> pd.DataFrame:
     """The figures of each strategy, means over its runs with confidence intervals."""
-    return means(figures, tables.runs, "strategy").toArrow().to_pandas()
+    return _frame(means(figures, tables.runs, "strategy"))
 
 
 def standings(
@@ -168,7 +154,7 @@ def order(tables: Tables) -> pd.DataFrame:
     """Holes and messages behind a reader, by strategy, over all of its runs."""
     counted = tables.named(offset_order(offset_times(tables.operations)))
     sums = [F.sum(name).alias(name) for name in ("message_count", "hole_count", "late_count")]
-    return counted.groupBy("strategy").agg(F.count("*").alias("runs"), *sums).toArrow().to_pandas()
+    return _frame(counted.groupBy("strategy").agg(F.count("*").alias("runs"), *sums))
 
 
 def telling_keys(tables: Tables) -> pd.DataFrame:
@@ -176,7 +162,7 @@ def telling_keys(tables: Tables) -> pd.DataFrame:
 
     Where none did, the key that was most read while messages still came.
     """
-    times = tables.named(with_late(offset_times(tables.operations))).toArrow().to_pandas()
+    times = _frame(tables.named(with_late(offset_times(tables.operations))))
     keys = ["strategy", "run_id", "key"]
     last_sent_ns = times.groupby(keys).sent_ns.transform("max")
     counted = times.assign(read=times.first_polled_ns < last_sent_ns).groupby(keys)

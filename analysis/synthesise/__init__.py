@@ -1,11 +1,11 @@
 """Histories of any size, valid or with anomalies planted in them, made by Spark.
 
 They are deterministic: the same layout and seed give the same history, on any number of machines. See
-`layout` for the times of operations, `planting` for the anomalies, `history` for the tables.
+`layout` for the times of operations, `planting` for the anomalies, `operations` for the tables.
 """
 
-from analysis.synthesise.history import Synthetic, synthesise
 from analysis.synthesise.layout import Layout
+from analysis.synthesise.operations import Synthetic, synthesise
 from analysis.synthesise.planting import ANOMALIES
 from analysis.synthesise.writing import write
 

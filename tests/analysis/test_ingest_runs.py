@@ -13,8 +13,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from analysis.ingest import ingest, run
-from analysis.ingest.facts import of_results
 from analysis.ingest.history import CLOSING, OPENING
+from analysis.ingest.small import of_results
 from analysis.lake import Lake
 from analysis.sources import Run, find_run, find_runs
 from leaderless.core.strategies import DEFAULT

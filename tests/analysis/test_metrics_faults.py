@@ -10,11 +10,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from analysis.lake import Lake
-from analysis.metrics.availability import availability
-from analysis.metrics.fairness import node_fairness
 from analysis.metrics.lag import poll_lags, realtime_lag
 from analysis.metrics.latency import latency_quantiles
 from analysis.metrics.recovery import recovery_times
+from analysis.metrics.served import availability, node_fairness
 from analysis.metrics.windows import with_fault, with_phase
 from runs import edn
 from runs.faults import injections

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from analysis.lake import Lake
 from analysis.metrics import comparison
 from analysis.metrics.causes import message_causes
+from analysis.metrics.key_figures import BETTER, run_figures
 from analysis.metrics.network import network_statistics
-from analysis.metrics.runs import BETTER, run_figures
 from runs.messages import Message
 from runs.messages import message_causes as plain_causes
 from runs.messages import messages as plain_messages

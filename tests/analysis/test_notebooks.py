@@ -17,7 +17,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from pyspark.sql import Row, SparkSession
 
 from analysis.lake import Lake
-from analysis.metrics.curves import latency_curves
+from analysis.metrics.latency import latency_curves
 from analysis.metrics.offsets import offset_order, offset_times, with_late
 from analysis.notebooks import answers, tables
 from analysis.notebooks.lake import REFERENCE, tables_of

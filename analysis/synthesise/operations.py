@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from analysis.errors import AnalysisError
-from analysis.schemas.tables import OPERATIONS
+from analysis.schemas import OPERATIONS
 from analysis.synthesise.layout import DRAIN_PAIRS, PLACE_NS, READERS, Layout
 from analysis.synthesise.planting import ANOMALIES, LEAST_MESSAGES, KeyHistory, Send, compact
 

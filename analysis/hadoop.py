@@ -46,16 +46,11 @@ class Files:
         shown = str(filesystem.makeQualified(target).toUri().toString())  # percent-encoded
         return re.sub(LOCAL_SCHEME, "file:/", shown)
 
-    def names(self, folder: str) -> list[str]:
-        """What is in a folder, sorted; nothing if it is not there."""
-        return sorted(status.getPath().getName() for status in self._statuses(folder))
-
-    def names_with_age(self, folder: str, now_ms: int) -> list[tuple[str, int]]:
-        """What is in a folder, each with the milliseconds since it last changed."""
-        return [
-            (status.getPath().getName(), now_ms - status.getModificationTime())
-            for status in self._statuses(folder)
-        ]
+    def changed_ms(self, folder: str) -> dict[str, int]:
+        """What is in a folder, by name, with the Unix time of its last change; {} if it is not there."""
+        filesystem, target = self._at(folder)
+        found = filesystem.listStatus(target) if filesystem.exists(target) else []
+        return {status.getPath().getName(): status.getModificationTime() for status in found}
 
     def read_text(self, path: str) -> str:
         filesystem, target = self._at(path)
@@ -68,7 +63,7 @@ class Files:
     def write_text(self, path: str, text: str) -> None:
         """Make a new file in one step: it is there with all of its text, or not at all."""
         filesystem, target = self._at(path)
-        draft = self._path(f"{path}.draft")
+        _, draft = self._at(f"{path}.draft")
         filesystem.mkdirs(target.getParent())
         stream = filesystem.create(draft, True)
         try:
@@ -83,13 +78,6 @@ class Files:
         filesystem, target = self._at(path)
         filesystem.delete(target, True)
 
-    def _statuses(self, folder: str) -> list[Any]:
-        filesystem, target = self._at(folder)
-        return list(filesystem.listStatus(target)) if filesystem.exists(target) else []
-
     def _at(self, path: str) -> tuple[Any, Any]:
-        target = self._path(path)
+        target = self._jvm.org.apache.hadoop.fs.Path(path)
         return target.getFileSystem(self._configuration), target
-
-    def _path(self, path: str) -> Any:
-        return self._jvm.org.apache.hadoop.fs.Path(path)

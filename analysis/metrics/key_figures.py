@@ -8,10 +8,10 @@ from pyspark.sql import functions as F
 from analysis.metrics.causes import message_causes
 from analysis.metrics.latency import latency_quantiles
 from analysis.metrics.network import network_statistics
-from analysis.metrics.windows import judged, with_phase
+from analysis.metrics.windows import judged, main_phase
 from runs.messages import CONFLICT
 
-LATENCY = {"p50": "latency_ns_p50", "p99": "latency_ns_p99"}
+LATENCY = ("p50", "p99")
 # Of each figure: whether less or more of it is better.
 BETTER = {
     "send latency p50, ms": "less",
@@ -40,63 +40,51 @@ def run_figures(operations: DataFrame, messages: DataFrame, runs: DataFrame) -> 
         run_id, figure (a name of `BETTER`), value; ordered by both. A figure that a run does not have
         has no row.
     """
-    main = with_phase(operations, runs).filter("phase is null or phase = 'main'")
+    main = main_phase(operations, runs)
     parts = [
         _latency(main),
-        _network(messages, operations),
-        _conflicts(messages, operations),
-        _served(main, runs),
+        _of_run(_messages(messages, operations)),
+        _of_run(_conflicts(messages, operations)),
+        _of_run(_served(main, runs)),
     ]
-    return (
-        reduce(DataFrame.unionByName, parts).filter("value is not null").orderBy("run_id", "figure")
-    )
+    figures = reduce(DataFrame.unionByName, parts).filter("value is not null")
+    return figures.orderBy("run_id", "figure")
+
+
+def _of_run(figures: DataFrame) -> DataFrame:
+    """One row a figure, of run_id and a column for each figure."""
+    return figures.unpivot("run_id", tuple(figures.columns[1:]), "figure", "value")
 
 
 def _latency(main: DataFrame) -> DataFrame:
     of_f = latency_quantiles(main.filter("outcome = 'ok' and f in ('send', 'poll')"), ["f"])
-    values = F.array(
-        *(
-            F.struct(
-                F.concat("f", F.lit(f" latency {name}, ms")).alias("figure"),
-                (F.col(column) / 1e6).alias("value"),
-            )
-            for name, column in LATENCY.items()
-        )
+    in_ms = [(F.col(f"latency_ns_{name}") / 1e6).alias(name) for name in LATENCY]
+    rows = of_f.select("run_id", "f", *in_ms).unpivot(["run_id", "f"], LATENCY, "name", "value")
+    return rows.select(
+        "run_id", F.format_string("%s latency %s, ms", "f", "name").alias("figure"), "value"
     )
-    return of_f.select("run_id", F.inline(values))
 
 
-def _network(messages: DataFrame, operations: DataFrame) -> DataFrame:
+def _messages(messages: DataFrame, operations: DataFrame) -> DataFrame:
     servers = network_statistics(messages, operations).filter("scope = 'servers'")
-    return servers.select(
-        "run_id",
-        F.lit("server messages per operation").alias("figure"),
-        F.col("messages_per_operation").alias("value"),
-    )
+    value = F.col("messages_per_operation").alias("server messages per operation")
+    return servers.select("run_id", value)
 
 
 def _conflicts(messages: DataFrame, operations: DataFrame) -> DataFrame:
     """0 for a run with server messages and no conflict among them."""
-    of_run = F.sum(F.when(F.col("cause") == CONFLICT, F.col("messages_per_operation")).otherwise(0))
-    causes = message_causes(messages, operations).groupBy("run_id").agg(of_run.alias("value"))
-    return causes.select("run_id", F.lit("conflicts per operation").alias("figure"), "value")
+    of_conflict = F.when(F.col("cause") == CONFLICT, F.col("messages_per_operation")).otherwise(0)
+    causes = message_causes(messages, operations).groupBy("run_id")
+    return causes.agg(F.sum(of_conflict).alias("conflicts per operation"))
 
 
 def _served(main: DataFrame, runs: DataFrame) -> DataFrame:
+    is_ok = (F.col("outcome") == "ok").cast("int")
     counted = (
-        judged(main)
-        .groupBy("run_id")
-        .agg(F.count_if(F.col("outcome") == "ok").alias("ok"), F.count("*").alias("invoked"))
+        judged(main).groupBy("run_id").agg(F.sum(is_ok).alias("ok"), F.mean(is_ok).alias("share"))
     )
-    limited = counted.join(runs.select("run_id", "time_limit_s"), "run_id", "left")
-    values = F.array(
-        F.struct(
-            F.lit("availability").alias("figure"),
-            (F.col("ok") / F.col("invoked")).alias("value"),
-        ),
-        F.struct(
-            F.lit("acknowledged operations per second").alias("figure"),
-            F.try_divide("ok", "time_limit_s").alias("value"),
-        ),
+    return counted.join(runs, "run_id", "left").select(
+        "run_id",
+        F.col("share").alias("availability"),
+        F.try_divide("ok", "time_limit_s").alias("acknowledged operations per second"),
     )
-    return limited.select("run_id", F.inline(values))

@@ -1,9 +1,13 @@
-"""The tables of the lake. Every table is partitioned by `run_id`; units are in the names.
+"""The tables of the lake, and the lines of histories and journals as Spark reads them.
 
-Times of operations and faults are nanoseconds since the start of the run. Times of messages are
-nanoseconds on the journal's clock, whose zero is the bench's own. Subtracting `history_origin_ns`
-turns them into the time of operations; the real tool's stores do not tell theirs, so that there only
-differences can be compared.
+Every table is partitioned by `run_id`; units are in the names. Times of operations and faults are
+nanoseconds since the start of the run. Times of messages are nanoseconds on the journal's clock, whose
+zero is the bench's own. Subtracting `history_origin_ns` turns them into the time of operations; the real
+tool's stores do not give theirs, so that there only differences can be compared.
+
+The free-form values of a history are VARIANT: any JSON, in which numbers and strings keep their kind.
+The body of a message is always an object, so its text says the same, in half the time: a journal is
+ten times as long. A line that does not fit ends up whole in `CORRUPT`.
 """
 
 from pyspark.sql.types import (
@@ -16,18 +20,23 @@ from pyspark.sql.types import (
     StringType,
     StructField,
     StructType,
+    VariantType,
 )
 
 LONG, TEXT, INT, REAL = LongType(), StringType(), IntegerType(), DoubleType()
-BOOLEAN = BooleanType()
-RUN_ID = StructField(
-    "run_id", TEXT, nullable=False
-)  # in front of every table that is written or read
+BOOLEAN, VARIANT = BooleanType(), VariantType()
+CORRUPT = "_corrupt"
+RUN_ID = StructField("run_id", TEXT, nullable=False)  # in front of every table
+
+
+def struct(**fields: DataType) -> StructType:
+    """A row with these fields, each of which may be null."""
+    return StructType([StructField(name, type_) for name, type_ in fields.items()])
 
 
 def _table(required: dict[str, DataType], optional: dict[str, DataType]) -> StructType:
     fields = [StructField(name, type_, nullable=False) for name, type_ in required.items()]
-    return StructType(fields + [StructField(name, type_) for name, type_ in optional.items()])
+    return StructType(fields + struct(**optional).fields)
 
 
 # One row per run.
@@ -139,3 +148,30 @@ TABLES = {
     "anomalies": ANOMALIES,
     "quarantine": QUARANTINE,
 }
+
+
+# One line of history.jsonl (or of history.edn, translated). `process` is a number or "nemesis".
+HISTORY_LINE = struct(
+    index=LONG,
+    time=LONG,  # ns since the start of the run
+    type=TEXT,
+    process=TEXT,
+    f=TEXT,
+    value=VARIANT,
+    error=VARIANT,
+    **{CORRUPT: TEXT},
+)
+HISTORY_REQUIRED = ("index", "time", "type", "process", "f")
+
+# One line of net-journal.jsonl (or one event of a Fressian stripe, translated).
+JOURNAL_LINE = struct(
+    id=LONG,
+    time=LONG,  # ns on the journal's own clock
+    type=TEXT,
+    message=struct(id=LONG, src=TEXT, dest=TEXT, body=TEXT),
+    **{CORRUPT: TEXT},
+)
+JOURNAL_REQUIRED = ("id", "time", "type", "message.id", "message.src", "message.dest")
+
+# What is read of a message's body; the rest stays text.
+BODY = struct(type=TEXT, msg_id=LONG, in_reply_to=LONG)

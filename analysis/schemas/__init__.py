@@ -1,1 +1,0 @@
-"""Explicit schemas: `lines` of the files read, `tables` of the lake written."""
