@@ -89,7 +89,6 @@ def main(rates: tuple[int, ...], ask_lin_kv: bool, nodes: int, clients: int, sec
 
 
 def row(options: TestOptions) -> list[str]:
-    """The figures of one run, as cells of the table."""
     with tempfile.TemporaryDirectory() as folder:
         outcome, cpu_s = run(options, Path(folder))
     done = operations(outcome.history)

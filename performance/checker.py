@@ -153,7 +153,6 @@ def measured(judge: str, path: Path) -> dict[str, Any]:
 
 
 def row(spark: Mapping[str, Any], alone: Mapping[str, Any] | None) -> list[str]:
-    """The figures of one size, as cells of the table."""
     rate = spark["operations"] / spark["seconds"]
     return [
         f"{spark['operations']:,}",
@@ -206,7 +205,6 @@ def main(
     only_readers: bool,
     judge: tuple[str, Path] | None,
 ) -> None:
-    """Measure the checker, or what it is started for in a fresh process."""
     if judge:
         JUDGES[judge[0]](judge[1])
     elif only_readers:

@@ -114,7 +114,6 @@ class Child:
         return lines
 
     def close(self) -> None:
-        """End the child."""
         os.close(self._to)
         self._process.stdin = None
         self._process.communicate(timeout=10)

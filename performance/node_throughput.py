@@ -62,7 +62,6 @@ LABELS = ("messages/s", "CPU µs/message", "ping-pong µs", "CPU µs/lone reques
 @click.option("--clients", default=64, show_default=True)
 @click.option("--strategy", default="cas", show_default=True)
 def main(rounds: int, requests: int, clients: int, strategy: str) -> None:
-    """Measure in alternating rounds and print medians with their spread."""
     pairs = []
     for _ in range(rounds):
         node = Child([*NODE, "--strategy", strategy])

@@ -35,7 +35,6 @@ def main(runs: tuple[Path, ...]) -> None:
 
 
 def row(fault: str, all_ms: Sequence[float | None]) -> list[str]:
-    """The times of one kind of fault, as cells of the table."""
     seen = [ms for ms in all_ms if ms is not None]
     figures = [f"{each(seen):.0f}" if seen else "-" for each in (median, min, max)]
     return [fault, str(len(all_ms)), *figures, str(len(all_ms) - len(seen))]

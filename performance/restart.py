@@ -87,7 +87,6 @@ def restart(registers: Registers, expected: Log) -> Restart:
 @click.option("--width", default=0, show_default=True, help="bytes of a message; 0: an integer")
 @click.option("--rounds", default=5, show_default=True)
 def main(messages: int, width: int, rounds: int) -> None:
-    """Measure both logs in alternating rounds."""
     kinds = {"compacted": Child, "segments": Node}
     logs = {name: fill(messages, width, kind) for name, kind in kinds.items()}
     results: dict[str, list[Restart]] = {name: [] for name in logs}
@@ -100,7 +99,6 @@ def main(messages: int, width: int, rounds: int) -> None:
 
 
 def cells(registers: Registers, restarts: Sequence[Restart]) -> list[str]:
-    """The figures of the restarts on one log, as cells of the table."""
     live = [cell for cell in registers.values() if cell != DELETED]
     starts, polls, calls = zip(*restarts, strict=True)
     mib = len(orjson.dumps(live)) / (1 << 20)

@@ -95,7 +95,6 @@ def rows(slope: Slope, strategies: Sequence[str], summaries: Summaries) -> list[
 
 
 def section(slope: Slope, strategies: Sequence[str], summaries: Summaries) -> str:
-    """The part of the page about one slope."""
     titles = [slope.label, *(FIGURES[name].title for name in _SHOWN), "verdict"]
     lines = "\n".join(table_lines(titles, rows(slope, strategies, summaries)))
     picture = f"![{slope.title}](../images/performance-{slope.name}.svg)"
@@ -106,7 +105,6 @@ def section(slope: Slope, strategies: Sequence[str], summaries: Summaries) -> st
 @click.argument("folder", type=click.Path(path_type=Path), default=Path("results/scaling"))
 @click.option("--docs", type=click.Path(path_type=Path), help="The folder to write the page into.")
 def main(folder: Path, docs: Path | None) -> None:
-    """Draw the slopes, and write them into a page."""
     records = of_sweep.records(folder, case)
     summaries, strategies = summarise(records), strategies_of(records)
     images = docs.parent / "images" if docs else folder

@@ -48,7 +48,6 @@ def main(repetitions: int, profile: bool) -> None:
 
 
 def row(name: str, scenario: Scenario, repetitions: int) -> list[str]:
-    """The speeds of one scenario, as cells of the table."""
     speeds, messages = zip(*(measure(scenario) for _ in range(repetitions)), strict=True)
     return [name, spread(speeds, ".0f"), f"{median(messages):.0f}"]
 

@@ -150,7 +150,6 @@ def troubles(case: str, records: Records) -> list[str]:
 
 
 def section(folder: Path, records: Records) -> str:
-    """The text of the page."""
     how = (
         f"{of_sweep.provenance(folder)}\n\n{len(records)} runs. Medians over repetitions, lowest and highest in"
         " brackets;\nthe worst verdict and the lowest fraction of sends and polls that were ok.\n"
@@ -162,7 +161,6 @@ def section(folder: Path, records: Records) -> str:
 @click.argument("folder", type=click.Path(path_type=Path), default=Path("results/comparison"))
 @click.option("--docs", type=click.Path(path_type=Path), help="The folder to write the page into.")
 def main(folder: Path, docs: Path | None) -> None:
-    """Show the table, and write it into a page."""
     console = Console()
     records = of_sweep.records(folder, lambda cell: cell.get("name"))
     shown = measured(CONFIGURATIONS, summarise(records))

@@ -67,7 +67,6 @@ def main(
 
 
 def cells(runs: list[Figures]) -> list[str]:
-    """The figures of a configuration's runs, as cells of the table."""
     p99 = spread((each.p99 for each in runs), ".0f")
     longest = max(each.longest for each in runs)
     middle = Figures(*map(median, zip(*runs, strict=True)))

@@ -120,7 +120,6 @@ PICTURES: dict[str, tuple[Callable[[], None], tuple[str, ...]]] = {
 @click.command(help=__doc__)
 @click.argument("names", nargs=-1, type=click.Choice([*PICTURES]))
 def main(names: tuple[str, ...]) -> None:
-    """Draw the pictures of these names, or all."""
     IMAGES.mkdir(exist_ok=True)
     for name in names or PICTURES:
         draw, files = PICTURES[name]

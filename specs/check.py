@@ -42,7 +42,6 @@ class Result:
 def main(
     *, size: str, only: tuple[str, ...], jobs: int, workers: str, show: bool, print_config: bool
 ) -> None:
-    """Run the checks and end the process with their status."""
     manifest = load()
     of_size = [c for c in manifest.configurations if c.size == size]
     chosen = [c for c in of_size if not only or any(text in c.title for text in only)]

@@ -79,7 +79,6 @@ def find_java() -> str:
 def _command(
     module: Path, folder: Path, *, workers: str, deadlock: bool, heap_mb: int, long_run: bool
 ) -> list[str]:
-    """The command line of one run inside `folder`, which holds the modules and model.cfg."""
     return [
         find_java(),
         *(LONG_RUN_OPTIONS if long_run else SHORT_RUN_OPTIONS),

@@ -35,7 +35,6 @@ class ValidationError(Exception):
 @click.command(help=__doc__)
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 def main(files: tuple[Path, ...]) -> None:
-    """Judge every file and end the process with the worst status."""
     status = 0
     for path in files:
         lines = path.read_text(encoding="utf-8").splitlines()

@@ -24,8 +24,9 @@ def latency_quantiles(operations: DataFrame, by: Sequence[str] = ("f", "outcome"
         latency_ns_max; ordered by run_id and `by`.
     """
     keys = ["run_id", *by]
-    completed = operations.filter("latency_ns is not null")
-    return completed.groupBy(keys).agg(*_latencies()).orderBy(keys)
+    completed = operations.filter("latency_ns is not null").groupBy(keys)
+    aggregates = [F.count("*").alias("operation_count"), *quantiles("latency_ns")]
+    return completed.agg(*aggregates).orderBy(keys)
 
 
 def latency_over_time(operations: DataFrame, window_ns: int) -> DataFrame:
@@ -41,10 +42,8 @@ def latency_over_time(operations: DataFrame, window_ns: int) -> DataFrame:
         run_id, f, window_start_ns and the columns of `latency_quantiles`; windows without
         operations have no row.
     """
-    keys = ["run_id", "f", "window_start_ns"]
-    completed = operations.filter("latency_ns is not null")
-    windowed = completed.withColumn("window_start_ns", window_start("invoked_ns", window_ns))
-    return windowed.groupBy(keys).agg(*_latencies()).orderBy(keys)
+    windowed = with_window(operations, "invoked_ns", window_ns)
+    return latency_quantiles(windowed, ["f", "window_start_ns"])
 
 
 def latency_curves(operations: DataFrame, by: Sequence[str] = ("f",)) -> DataFrame:
@@ -76,8 +75,7 @@ def throughput(operations: DataFrame, window_ns: int) -> DataFrame:
         run_id, outcome, window_start_ns, operation_count, rate_hz.
     """
     keys = ["run_id", "outcome", "window_start_ns"]
-    completed = operations.filter("completed_ns is not null")
-    windowed = completed.withColumn("window_start_ns", window_start("completed_ns", window_ns))
+    windowed = with_window(operations, "completed_ns", window_ns).filter("completed_ns is not null")
     counted = windowed.groupBy(keys).agg(F.count("*").alias("operation_count"))
     return counted.withColumn("rate_hz", F.col("operation_count") / (window_ns / 1e9)).orderBy(keys)
 
@@ -91,10 +89,7 @@ def quantiles(column: str) -> list[Column]:
     return [*shares, F.max(column).alias(f"{column}_max")]
 
 
-def _latencies() -> list[Column]:
-    return [F.count("*").alias("operation_count"), *quantiles("latency_ns")]
-
-
-def window_start(time: str, window_ns: int) -> Column:
-    """The start of the window that a time (ns) lies in; windows start at multiples of their width."""
-    return F.col(time) - F.col(time) % F.lit(window_ns).cast("long")
+def with_window(operations: DataFrame, time: str, window_ns: int) -> DataFrame:
+    """With `window_start_ns`: the multiple of `window_ns` at or before `time`."""
+    start_ns = F.col(time) - F.col(time) % F.lit(window_ns).cast("long")
+    return operations.withColumn("window_start_ns", start_ns)

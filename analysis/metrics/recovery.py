@@ -8,7 +8,7 @@ can be measured too. The calm is that of the windows without a fault, so that a 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from analysis.metrics.latency import window_start
+from analysis.metrics.latency import with_window
 from analysis.metrics.windows import CALM, MAIN, judged, with_fault_between, with_phase
 from runs.recovery import FACTOR, WINDOW_NS
 
@@ -74,10 +74,10 @@ def _p99() -> Column:
 
 def _calm(timed: DataFrame, faults: DataFrame, window_ns: int) -> DataFrame:
     """run_id and calm_p99_ns."""
-    start_ns = window_start("invoked_ns", window_ns).alias("start_ns")
-    windows = timed.groupBy("run_id", start_ns).agg(_p99().alias("p99_ns"))
-    begin_ns = F.col("start_ns")
-    met = with_fault_between(windows, faults, begin_ns, begin_ns + window_ns)
+    by_window = with_window(timed, "invoked_ns", window_ns).groupBy("run_id", "window_start_ns")
+    start_ns = F.col("window_start_ns")
+    windows = by_window.agg(_p99().alias("p99_ns"))
+    met = with_fault_between(windows, faults, start_ns, start_ns + window_ns)
     median = F.percentile_approx("p99_ns", 0.5, _ACCURACY).alias("calm_p99_ns")
     return met.filter(F.col("fault") == CALM).groupBy("run_id").agg(median)
 

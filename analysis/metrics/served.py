@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from analysis.metrics.latency import window_start
+from analysis.metrics.latency import with_window
 from analysis.metrics.windows import judged
 
 
@@ -24,9 +24,7 @@ def availability(operations: DataFrame, window_ns: int, by: Sequence[str] = ()) 
         windows without invocations have no row. Ordered by the columns in front of the counts.
     """
     keys = ["run_id", *by, "window_start_ns"]
-    windowed = judged(operations).withColumn(
-        "window_start_ns", window_start("invoked_ns", window_ns)
-    )
+    windowed = with_window(judged(operations), "invoked_ns", window_ns)
     counted = windowed.groupBy(keys).agg(
         F.count("*").alias("invoked_count"), F.count_if(F.col("outcome") == "ok").alias("ok_count")
     )
@@ -54,17 +52,14 @@ def node_fairness(operations: DataFrame, runs: DataFrame) -> DataFrame:
     )
     nodes = runs.select("run_id", F.explode("nodes").alias("node"))
     every = nodes.join(by_node, ["run_id", "node"], "left").fillna(0, ["ok_count"])
-    return (
-        every.groupBy("run_id")
-        .agg(
-            F.count("*").cast("int").alias("node_count"),
-            F.min("ok_count").alias("ok_count_min"),
-            F.max("ok_count").alias("ok_count_max"),
-            _jain("ok_count").alias("jain_operations"),
-            _jain("mean_ns").alias("jain_latency"),
-        )
-        .orderBy("run_id")
+    indices = every.groupBy("run_id").agg(
+        F.count("*").cast("int").alias("node_count"),
+        F.min("ok_count").alias("ok_count_min"),
+        F.max("ok_count").alias("ok_count_max"),
+        _jain("ok_count").alias("jain_operations"),
+        _jain("mean_ns").alias("jain_latency"),
     )
+    return indices.orderBy("run_id")
 
 
 def _jain(column: str) -> Column:

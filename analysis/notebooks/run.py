@@ -122,7 +122,6 @@ def keep_picture(notebook: Path, target: Path) -> None:
 
 
 def _failure(source: Path, begun: Sequence[NotebookNode], error: Exception) -> str:
-    """Which cell of which notebook failed, and why."""
     if not begun:
         return f"{source.name} did not begin: {error}"
     cell, reason = begun[-1], str(error)

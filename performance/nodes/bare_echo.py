@@ -16,7 +16,6 @@ Message = dict[str, Any]
 
 
 def answer(message: Message, waiting: dict[int, Message]) -> Message:
-    """The message to send next."""
     body = message["body"]
     if "in_reply_to" in body:
         message = waiting.pop(body["in_reply_to"])
