@@ -52,10 +52,10 @@ def ingest(paths: tuple[str, ...], lake: str, master: str) -> None:
     A run that the lake already holds, unchanged, is skipped. Lines that cannot be used go to the
     table `quarantine`, with file, line and reason.
     """
+    from analysis.finding import find_runs
     from analysis.ingest import ingest as read_in
     from analysis.lake import Lake
-    from analysis.session import session
-    from analysis.sources import find_runs
+    from analysis.spark import session
 
     console = Console()
     with console.status("Starting Spark ...") as status, session(master) as spark:
@@ -80,10 +80,10 @@ def summary(run_dir: Path, output: Path | None, lake: str, master: str) -> None:
 
     RUN_DIR may be a link such as results/latest.
     """
+    from analysis.finding import find_run
     from analysis.ingest import ingest_run
     from analysis.lake import Lake
-    from analysis.session import session
-    from analysis.sources import find_run
+    from analysis.spark import session
     from analysis.summary import show, summarise
     from pages.facts import read_facts
     from pages.report import folder_of, write_report
@@ -153,8 +153,8 @@ def notebooks(
 
     A cell that fails ends it, with the notebook's and the cell's name.
     """
+    from analysis.notebooks.execution import Surroundings, execute, keep_picture, kernel, named
     from analysis.notebooks.lake import REFERENCE
-    from analysis.notebooks.run import Surroundings, execute, keep_picture, kernel, named
 
     console = Console()
     sources = named(names)
@@ -187,7 +187,7 @@ def pack(output: Path, lake: str, master: str) -> None:
     """
     from analysis.lake import Lake
     from analysis.packed import pack as write
-    from analysis.session import session
+    from analysis.spark import session
 
     console = Console()
     with console.status("Starting Spark ...") as status, session(master, brief=True) as spark:
@@ -227,7 +227,7 @@ def check(
     """
     from analysis.checker import report as checked
     from analysis.lake import Lake
-    from analysis.session import session
+    from analysis.spark import session
 
     forms = {"json": checked.json_lines, "edn": checked.edn_texts, None: checked.plain_lines}
     console = Console(stderr=True)
@@ -279,7 +279,7 @@ def synthesise(
 
     What was planted in which key is written beside it, to NAME.planted.json.
     """
-    from analysis.session import session
+    from analysis.spark import session
     from analysis.synthesise import Layout, write
     from analysis.synthesise import synthesise as make
 

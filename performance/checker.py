@@ -94,7 +94,7 @@ def make(operations: int, folder: Path, suffix: str) -> Path:
 def judge_by_spark(path: Path) -> None:
     """Judge the Parquet in `path` and print figures as JSON: what a fresh process is started for."""
     from analysis.checker import from_operations, judge
-    from analysis.session import session
+    from analysis.spark import session
 
     planted = json.loads(path.with_name(f"{path.name}.planted.json").read_text())
     seen: set[tuple[str, str]] = set()

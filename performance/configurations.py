@@ -56,10 +56,7 @@ CONFIGURATIONS = (
         "2 nodes, 2n, rate 1000",
         "durable published solutions 5.5 to 7.9 server messages an operation (best 4.4); a fixed leader in"
         " memory 0.77; first prototype 1.39",
-        (
-            Bound("server_messages_per_op", "at most", 1.0),
-            Bound("send_p50_ms", "at most", 5.0),
-        ),
+        (Bound("server_messages_per_op", "at most", 1.0), Bound("send_p50_ms", "at most", 5.0)),
     ),
     Configuration(
         "16-nodes",
@@ -81,10 +78,7 @@ CONFIGURATIONS = (
         "16-nodes-10ms",
         "16 nodes, 2n, rate 10 000, latency 10 ms exponential",
         "model: plain cas 14, collapsing; combining 1.0",
-        (
-            Bound("server_messages_per_op", "at most", 1.1),
-            Bound("send_p99_ms", "at most", 150.0),
-        ),
+        (Bound("server_messages_per_op", "at most", 1.1), Bound("send_p99_ms", "at most", 150.0)),
     ),
     Configuration(
         "3-nodes-100ms",

@@ -70,10 +70,10 @@ def _journal(operations: int, random: Random) -> Iterator[dict[str, Any]]:
 
 def measure(master: str, source: Path, repetitions: int) -> list[float]:
     """Seconds of each ingest of the runs below `source` into a fresh lake, after one that warms up."""
+    from analysis.finding import find_runs
     from analysis.ingest import ingest
     from analysis.lake import Lake
-    from analysis.session import session
-    from analysis.sources import find_runs
+    from analysis.spark import session
 
     seconds = []
     with session(master) as spark:

@@ -12,10 +12,10 @@ from typing import Any
 
 import click
 
-from performance import records as of_sweep
+from performance import sweep_records as of_sweep
 from performance import table_lines
 from performance.configurations import SLOPES, Slope
-from performance.records import Summaries, strategies_of, summarise
+from performance.sweep_records import Summaries, strategies_of, summarise
 from plots.groups import Line, growth
 from runs.sweeps import FIGURES, Summary
 

@@ -15,10 +15,10 @@ import click
 from rich.console import Console
 from rich.markdown import Markdown
 
-from performance import records as of_sweep
+from performance import sweep_records as of_sweep
 from performance import table_lines
 from performance.configurations import CONFIGURATIONS, SUBJECT, Bound, Configuration
-from performance.records import (
+from performance.sweep_records import (
     Records,
     Summaries,
     cell,

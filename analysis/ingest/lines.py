@@ -20,9 +20,9 @@ from pyspark.sql import Column, DataFrame, Observation, Row, SparkSession, Windo
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from analysis.finding import Run
 from analysis.hadoop import Files, shown_uri
 from analysis.schemas import CORRUPT, LONG, RUN_ID, TEXT, struct
-from analysis.sources import Run
 from runs import edn, fressian
 from runs.files import STRIPE_ENDING, STRIPES, File
 

@@ -11,10 +11,10 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructType
 
+from analysis.finding import Run
 from analysis.hadoop import Files, shown_uri
 from analysis.ingest.lines import Source
 from analysis.schemas import ANOMALIES, QUARANTINE, RUN_ID, RUNS, struct
-from analysis.sources import Run
 from runs import edn
 from runs.facts import EMBEDDED, JEPSEN, UNKNOWN, Results, Settings, read_options
 from runs.files import File

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from analysis.hadoop import is_local
 from analysis.lake import Lake
 from analysis.packed import Packed, is_packed
-from analysis.session import start
+from analysis.spark import start
 
 LAKE, MASTER = "LEADERLESS_LAKE", "LEADERLESS_MASTER"  # environment variables
 REFERENCE = Path(__file__).parents[2] / "results" / "reference"

@@ -6,7 +6,7 @@ They are deterministic: the same layout and seed give the same history, on any n
 
 from analysis.synthesise.layout import Layout
 from analysis.synthesise.operations import Synthetic, synthesise
+from analysis.synthesise.output import write
 from analysis.synthesise.planting import ANOMALIES
-from analysis.synthesise.writing import write
 
 __all__ = ["ANOMALIES", "Layout", "Synthetic", "synthesise", "write"]

@@ -12,7 +12,7 @@ import analysis.metrics.lag
 from analysis.cli import main
 from analysis.lake import Lake
 from analysis.metrics.lag import poll_lags, realtime_lag
-from analysis.session import session
+from analysis.spark import session
 
 
 def surroundings(_: Iterator[int]) -> Iterator[tuple[str, str]]:

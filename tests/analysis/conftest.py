@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
+from analysis.finding import find_runs
 from analysis.ingest import ingest
 from analysis.lake import Lake
-from analysis.session import start
-from analysis.sources import find_runs
+from analysis.spark import start
 from analysis.synthesise import ANOMALIES, Layout, Synthetic, synthesise
 from tests.stores import STORES
 

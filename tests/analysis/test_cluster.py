@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from analysis.lake import Lake
 from analysis.metrics.lag import poll_lags, realtime_lag
-from analysis.session import pack
+from analysis.spark import pack
 from tests.analysis.standalone import WORKERS, cluster
 from tests.stores import STORES
 

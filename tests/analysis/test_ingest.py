@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from analysis.errors import AnalysisError
+from analysis.finding import find_run, find_runs
 from analysis.ingest import ingest_run
 from analysis.lake import Lake
-from analysis.sources import find_run, find_runs
 from tests.stores import STORES, as_bench_run, write_lines
 
 pytestmark = pytest.mark.spark

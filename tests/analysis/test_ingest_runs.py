@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from analysis.ingest import ingest, run
+from analysis.finding import Run, find_run, find_runs
+from analysis.ingest import batched, ingest
 from analysis.ingest.history import CLOSING, OPENING
 from analysis.ingest.small import of_results
 from analysis.lake import Lake
-from analysis.sources import Run, find_run, find_runs
 from leaderless.core.strategies import DEFAULT
 from runs.facts import DEFAULT_STRATEGY, Settings
 from runs.faults import FAULTS, OPERATIONS
@@ -183,9 +183,9 @@ def sized(name: str, size_bytes: int) -> Run:
 
 def test_batches_are_bounded_and_large_runs_stand_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"LARGE_BYTES": 100, "BATCH_BYTES": 120, "BATCH_RUNS": 3}.items():
-        monkeypatch.setattr(run, name, value)
+        monkeypatch.setattr(batched, name, value)
     sizes = {"a": 50, "b": 60, "huge": 100, "c": 20, "d": 1, "e": 1, "f": 99, "g": 30}
-    found = run.batches([sized(name, size) for name, size in sizes.items()])
+    found = batched.batches([sized(name, size) for name, size in sizes.items()])
     assert [[each.run_id for each in batch] for batch in found] == [
         ["huge"],  # told first: what waits for company comes later
         ["a", "b"],

@@ -77,8 +77,8 @@ def run_notebooks(folder: Path, *cells: NotebookNode) -> subprocess.CompletedPro
     source = folder / "broken.ipynb"
     source.write_text(nbformat.writes(new_notebook(cells=list(cells))))
     program = (
-        "import sys; from pathlib import Path; from analysis.notebooks import run;"
-        "run.FOLDER = Path(sys.argv.pop(1)); from analysis.cli import main; main()"
+        "import sys; from pathlib import Path; from analysis.notebooks import execution;"
+        "execution.FOLDER = Path(sys.argv.pop(1)); from analysis.cli import main; main()"
     )
     command = [sys.executable, "-c", program, str(folder), "notebooks", "-o", str(folder / "out")]
     return subprocess.run(

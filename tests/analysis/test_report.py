@@ -7,7 +7,7 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from analysis import cli
-from analysis.session import start
+from analysis.spark import start
 from tests.stores import STORES, as_bench_run
 
 pytestmark = pytest.mark.spark
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.spark
 @pytest.fixture
 def same_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands use the tests' session, and leave it running."""
-    monkeypatch.setattr("analysis.session.start", lambda master, **_: spark)
+    monkeypatch.setattr("analysis.spark.start", lambda master, **_: spark)
     monkeypatch.setattr(type(spark), "stop", lambda self: None)
 
 

@@ -33,7 +33,7 @@ def run(code: str, *arguments: str) -> str:
 
 def test_the_blocker_hides_spark() -> None:
     with pytest.raises(AssertionError, match="No module named 'pyspark'"):
-        run("import analysis.sources")
+        run("import analysis.finding")
 
 
 def test_serve_starts_without_spark() -> None:

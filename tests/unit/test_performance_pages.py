@@ -8,9 +8,10 @@ import pytest
 
 from bench.sweep import definition
 from bench.sweep.folder import MACHINE_FILE, Index, write_machine
-from performance import records, scaling
+from performance import scaling
+from performance import sweep_records as records
 from performance.configurations import CONFIGURATIONS, SLOPES, SUBJECT
-from performance.records import summarise
+from performance.sweep_records import summarise
 from runs.sweeps import Row
 
 ROOT = Path(__file__).parents[2]

@@ -7,7 +7,7 @@ from rich.markdown import Markdown
 
 from performance import strategies
 from performance.configurations import CONFIGURATIONS, Bound, Configuration
-from performance.records import Summary, summarise, verdict_words
+from performance.sweep_records import Summary, summarise, verdict_words
 
 AIMS = (
     Bound("server_messages_per_op", "at most", 1.0),

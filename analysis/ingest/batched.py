@@ -17,18 +17,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from analysis.errors import AnalysisError
+from analysis.finding import Run
 from analysis.ingest import history, journal, small
-from analysis.ingest.lines import (
-    Source,
-    bad_files,
-    good,
-    observe_bad,
-    quarantined,
-    read_lines,
-)
+from analysis.ingest.lines import Source, bad_files, good, observe_bad, quarantined, read_lines
 from analysis.lake import TABLES_VERSION, Held, Lake, Write
 from analysis.schemas import MESSAGES, RUN_ID
-from analysis.sources import Run
 from runs.history import NEMESIS
 
 LARGE_BYTES = 128 << 20  # a run from this size on is a batch of its own
