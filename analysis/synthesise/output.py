@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import Row
 
 from analysis.errors import AnalysisError
-from analysis.synthesise.operations import Synthetic
+from analysis.synthesise.synthesis import Synthetic
 from runs.history import Op, write_edn, write_jsonl
 from runs.keyword import Keyword
 
