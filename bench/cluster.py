@@ -11,27 +11,29 @@ from bench.failure import RunFailure, clip, indent
 from bench.hosts import Host
 from bench.loop import Loop
 from bench.net import Deliver, Network
-from bench.worker import ClientIds
 
 INIT_LIMIT_S = 10
 _INIT_LIMIT_NS = INIT_LIMIT_S * 1_000_000_000
 
 
 class Cluster:
-    """Hosts by name and their states; `fail` ends the run when one does not answer `init`."""
+    """Hosts by name and their states.
+
+    `new_client` names a client; `fail` ends the run when a node does not answer `init`.
+    """
 
     def __init__(
         self,
         names: Sequence[str],
         loop: Loop,
         network: Network,
-        client_ids: ClientIds,
+        new_client: Callable[[], str],
         fail: Callable[[RunFailure], None],
     ) -> None:
         self.names = names
         self._loop = loop
         self._network = network
-        self._client_ids = client_ids
+        self.new_client = new_client
         self._fail = fail
         self._hosts: dict[str, Host] = {}
         self._killed: set[str] = set()
@@ -57,15 +59,6 @@ class Cluster:
         """The nodes that live, are not paused, and have answered `init`."""
         out = self._killed | self._paused | self._waiting.keys()
         return [name for name in self.names if name not in out]
-
-    @property
-    def living(self) -> list[str]:
-        """The nodes that are not killed."""
-        return [name for name in self.names if name not in self._killed]
-
-    def new_client(self) -> str:
-        """A new name for a client."""
-        return self._client_ids.next()
 
     def kill(self, name: str) -> None:
         """Kill a living node at once; its memory is lost."""

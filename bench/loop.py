@@ -13,10 +13,11 @@ never fire.
 import select
 import selectors
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from heapq import heappop, heappush
-from typing import Any, Protocol
+from typing import Any
 
 Callback = Callable[[], object]
 
@@ -28,39 +29,29 @@ _SELECT_LIMIT = 1024  # select(2) knows no descriptor from here on
 _MAX_WAIT_NS = 1_000_000_000
 
 
-class Loop(Protocol):
-    """The clock and the timers, as the pure parts of the bench see them."""
-
-    def now_ns(self) -> int:
-        """Nanoseconds since the loop was made."""
-        ...
-
-    def call_at(self, time_ns: int, function: Callable[..., object], *args: Any) -> None:
-        """Call `function(*args)` at that time, or in this turn when it is past already."""
-        ...
-
-    def call_soon(self, function: Callback) -> None:
-        """Call `function()` at the end of this turn, after everything that is ready now."""
-        ...
-
-    def run_until(self, done: Callable[[], bool]) -> None:
-        """Run turns until `done()`, which is asked after every turn."""
-        ...
-
-
-class _Timers:
-    """A heap of timers in order of time, then of creation, and the queue of the turn's last calls."""
+class Loop(ABC):
+    """The clock and the timers: a heap in order of time, then of creation, and the turn's last calls."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Callable[..., object], tuple[Any, ...]]] = []
         self._sequence = 0
         self._soon: deque[Callback] = deque()
 
+    @abstractmethod
+    def now_ns(self) -> int:
+        """Nanoseconds since the loop was made."""
+
+    @abstractmethod
+    def run_until(self, done: Callable[[], bool]) -> None:
+        """Run turns until `done()`, which is asked after every turn."""
+
     def call_at(self, time_ns: int, function: Callable[..., object], *args: Any) -> None:
+        """Call `function(*args)` at that time, or in this turn when it is past already."""
         self._sequence += 1
         heappush(self._heap, (time_ns, self._sequence, function, args))
 
     def call_soon(self, function: Callback) -> None:
+        """Call `function()` at the end of this turn, after everything that is ready now."""
         self._soon.append(function)
 
     def _run_soon(self) -> None:
@@ -69,7 +60,7 @@ class _Timers:
             soon.popleft()()
 
 
-class VirtualLoop(_Timers):
+class VirtualLoop(Loop):
     """A loop whose clock stands still while callbacks run and jumps to the next timer after them."""
 
     def __init__(self) -> None:
@@ -93,7 +84,7 @@ class VirtualLoop(_Timers):
             self._run_soon()
 
 
-class RealLoop(_Timers):
+class RealLoop(Loop):
     """A loop on the monotonic clock and file descriptors."""
 
     def __init__(self) -> None:

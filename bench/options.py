@@ -65,7 +65,7 @@ class TestOptions:
 
     workload: Annotated[
         str,
-        Flag(f"What clients do: {', '.join(workloads.BUILDERS)}.", words=("-w", "--workload")),
+        Flag(f"What clients do: {', '.join(workloads.NAMES)}.", words=("-w", "--workload")),
     ] = "lin-kv"
     bin: Annotated[str, Flag("The program that runs one node.", required=True)]
     args: tuple[str, ...] = ()

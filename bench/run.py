@@ -12,7 +12,7 @@ The run is the same on real processes and on a virtual clock: loop, hosts and fi
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any, Protocol
+from typing import Any
 
 from bench.cluster import Cluster
 from bench.failure import RunFailure, unwritable
@@ -30,7 +30,7 @@ from bench.options import TestOptions
 from bench.phases import FinalPhase, MainPhase, Phase
 from bench.services import connect, default_services
 from bench.services.consistency import Consistency
-from bench.worker import ClientIds, Recorder, Worker
+from bench.worker import Recorder, Worker, client_names
 from runs.collection import collection_paused
 from runs.faults import FAULTS
 from runs.history import Op
@@ -44,16 +44,14 @@ _FLUSH_NS = 250_000_000
 MakeHosts = Callable[[OnLine, OnFailure], Hosts]
 
 
-class Watcher(Protocol):
-    """Takes notice of how a run goes, to show or measure it."""
+class Watcher:
+    """Takes notice of how a run goes, to show or measure it; this one does nothing."""
 
     def phase(self, name: str) -> None:
         """Another phase begins."""
-        ...
 
     def trace(self, event: str, message: bytes) -> None:
         """A message was sent or received (only with `--log-net-send`, `--log-net-recv`)."""
-        ...
 
 
 @dataclass(slots=True)
@@ -94,9 +92,9 @@ class BenchRun:
         self.recorder = Recorder(loop, history_file)
         self.network = self._make_network()
         self._hosts = make_hosts(self._receive, self.fail)
-        self._client_ids = ClientIds()
+        self._new_client = client_names()
         self._store_faults = StoreFaults(loop, self._random("store"))
-        self.cluster = Cluster(options.nodes, loop, self.network, self._client_ids, self.fail)
+        self.cluster = Cluster(options.nodes, loop, self.network, self._new_client, self.fail)
         self.workload = build_workload(
             Setting(options.nodes, options.concurrency, options.as_dict(), self._random)
         )
@@ -148,9 +146,7 @@ class BenchRun:
         self._sleep(self.options.recovery_time_s)
         self._watcher.phase("final phase")
         generator, limit_s = self.workload.final_generator, self.workload.final_limit_s
-        self._run_phase(
-            FinalPhase(self._loop, self.recorder, self._workers, generator, limit_s=limit_s)
-        )
+        self._run_phase(FinalPhase(self._loop, self.recorder, self._workers, generator, limit_s))
         self._epilogue()
 
     def _services(self) -> dict[str, Consistency]:
@@ -231,14 +227,14 @@ class BenchRun:
     def _make_worker(self, number: int) -> Worker:
         nodes: Sequence[str] = self.options.nodes
         return Worker(
-            number,
-            nodes[number % len(nodes)],
+            number=number,
+            node=nodes[number % len(nodes)],
             concurrency=self.options.concurrency,
             workload=self.workload,
             loop=self._loop,
             network=self.network,
             recorder=self.recorder,
-            client_ids=self._client_ids,
+            new_client=self._new_client,
             on_complete=self._completed,
             on_failure=self.fail,
         )

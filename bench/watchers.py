@@ -9,33 +9,21 @@ being shown.
 import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import Protocol, TextIO
+from typing import TextIO
 
 from rich.console import Console
 from rich.live import Live
 
 from bench.loop import Loop
-from bench.run import Watcher
+from bench.run import BenchRun, Watcher
 
 _LIVE_NS = 500_000_000
 _PLAIN_NS = 5_000_000_000
 _CPUCLOCK_SCHED = 2  # as clock_getcpuclockid(3) of glibc makes it
 
 
-class Source(Protocol):
-    """What `Progress` reads of a run."""
-
-    def operations(self) -> int:
-        """How many operations have been completed."""
-        ...
-
-    def fault(self) -> str:
-        """The faults that are active, in words, or an empty string."""
-        ...
-
-
-class Progress:
-    """A `bench.run.Watcher`. `attach` gives it the loop and what to read, once there is a run."""
+class Progress(Watcher):
+    """A watcher that shows the run; `attach` gives it the loop and the run, once there is one."""
 
     def __init__(self, console: Console, messages: TextIO = sys.stderr) -> None:
         self._console = console
@@ -43,11 +31,11 @@ class Progress:
         self._phase = "starting"
         self._counted = (0, 0)  # operations and time at the last look
         self._live: Live | None = None
-        self._source: Source | None = None
+        self._run: BenchRun | None = None
 
-    def attach(self, loop: Loop, source: Source) -> None:
+    def attach(self, loop: Loop, run: BenchRun) -> None:
         """Begin to show the run, on the loop's own time."""
-        self._source = source
+        self._run = run
         if self._console.is_terminal:
             # No refreshing thread: nodes are forked from this process, and time is the loop's.
             self._live = Live(console=self._console, auto_refresh=False, transient=True)
@@ -66,12 +54,12 @@ class Progress:
         self._messages.write(f"{event} {message.decode(errors='replace')}\n")
 
     def _look(self, loop: Loop, every_ns: int) -> None:
-        operations, now_ns = self._source.operations() if self._source else 0, loop.now_ns()
+        operations, now_ns = self._run.operations() if self._run else 0, loop.now_ns()
         before, before_ns = self._counted
         self._counted = operations, now_ns
-        if now_ns > before_ns and self._source:
+        if now_ns > before_ns and self._run:
             rate = (operations - before) * 1e9 / (now_ns - before_ns)
-            fault = self._source.fault()
+            fault = self._run.fault()
             counts = f"{operations} operations, {rate:.0f}/s"
             if operations or self._live:
                 self._show(", ".join(filter(None, (f"{self._phase}: {counts}", fault))))
@@ -84,7 +72,7 @@ class Progress:
             self._console.print(line, highlight=False)
 
 
-class CpuMeter:
+class CpuMeter(Watcher):
     """A `Watcher` that reads the nodes' CPU clocks where phases change, and passes every call on.
 
     `pids` gives each node's process once it is started. Processes that a node starts do not count.

@@ -5,6 +5,7 @@ abort loses nothing.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
@@ -15,7 +16,7 @@ from bench.loop import Loop
 from bench.net import Network
 from runs.history import Op, OpType, Process, json_line
 from runs.keyword import Keyword
-from runs.writing import Lines
+from runs.writing import LineBuffer, Lines
 from workloads.interface import (
     Client,
     CrashClient,
@@ -30,13 +31,12 @@ from workloads.interface import (
 )
 
 
-class Recorder:
+class Recorder(LineBuffer):
     """Numbers and times operations. Time counts from `start`, when the main phase begins."""
 
     def __init__(self, loop: Loop, file: Lines) -> None:
+        super().__init__(file)
         self._loop = loop
-        self._file = file
-        self._lines: list[bytes] = []
         self._origin_ns = 0
         self.ops: list[Op] = []
 
@@ -63,33 +63,16 @@ class Recorder:
         """Append one operation to the history, with the present time."""
         op = Op(len(self.ops), self.now_ns(), type, process, f, value, extra or {})
         self.ops.append(op)
-        self._lines.append(json_line(op))
+        self.lines.append(json_line(op) + b"\n")
         return op
 
-    def flush(self) -> None:
-        """Write the operations since the last flush (`OSError` when the disk is full)."""
-        lines, self._lines = self._lines, []
-        if lines:
-            self._file.write(b"\n".join(lines) + b"\n")
-        self._file.flush()
 
-    def close(self) -> None:
-        try:
-            self.flush()
-        finally:
-            self._file.close()
+def client_names() -> Callable[[], str]:
+    """A function that makes names of clients: c0, c1, ...; each only once."""
+    return map("c{}".format, count()).__next__
 
 
-class ClientIds:
-    """Makes client names: c0, c1, ...; each only once."""
-
-    def __init__(self) -> None:
-        self._numbers = count()
-
-    def next(self) -> str:
-        return f"c{next(self._numbers)}"
-
-
+@dataclass(eq=False, kw_only=True)
 class Worker:
     """Performs operations on one node, one at a time.
 
@@ -97,31 +80,19 @@ class Worker:
     protocol.
     """
 
-    def __init__(
-        self,
-        number: int,
-        node: str,
-        *,
-        concurrency: int,
-        workload: Workload,
-        loop: Loop,
-        network: Network,
-        recorder: Recorder,
-        client_ids: ClientIds,
-        on_complete: Callable[["Worker", Op], None],
-        on_failure: Callable[[RunFailure], None],
-    ) -> None:
-        self.number = number
-        self.node = node
-        self.process = number
-        self._concurrency = concurrency
-        self._workload = workload
-        self._loop = loop
-        self._network = network
-        self._recorder = recorder
-        self._client_ids = client_ids
-        self._on_complete = on_complete
-        self._on_failure = on_failure
+    number: int
+    node: str
+    concurrency: int
+    workload: Workload
+    loop: Loop
+    network: Network
+    recorder: Recorder
+    new_client: Callable[[], str]
+    on_complete: Callable[["Worker", Op], None]
+    on_failure: Callable[[RunFailure], None]
+
+    def __post_init__(self) -> None:
+        self.process = self.number
         self._client: Client | None = None
         self._client_id = ""
         self._op: Op | None = None
@@ -133,16 +104,16 @@ class Worker:
 
     def invoke(self, draft: Draft) -> None:
         """Begin an operation."""
-        op = self._recorder.record("invoke", self.process, draft.f, draft.value, draft.extra)
+        op = self.recorder.record("invoke", self.process, draft.f, draft.value, draft.extra)
         self._op = op
         self._steps = (self._client or self._open()).invoke(op)
         self._advance(self._steps.send, None)
 
     def _open(self) -> Client:
-        self._client_id = self._client_ids.next()
+        self._client_id = self.new_client()
         self._msg_id = 0
-        self._network.add(self._client_id, self._deliver)
-        self._client = self._workload.open_client(self.node)
+        self.network.add(self._client_id, self._deliver)
+        self._client = self.workload.open_client(self.node)
         return self._client
 
     def _advance(self, resume: Callable[[Any], Rpc], argument: Any) -> None:
@@ -160,7 +131,7 @@ class Worker:
             self._complete(outcome, error=[Keyword(error.name), error.text])
         except MalformedReply as malformed:
             self._complete("info", error=f"indeterminate: {malformed}")
-            self._on_failure(_report(self.node, malformed))
+            self.on_failure(_report(self.node, malformed))
         except Exception as bug:
             # A workload's client is broken. The operation's outcome is unknown; the `exceptions`
             # checker reports it, and the run goes on.
@@ -171,27 +142,27 @@ class Worker:
     def _unknown_outcome(self) -> OpType:
         """`fail` for an operation without effects, which never happened; otherwise `info`."""
         assert self._op
-        return "fail" if self._op.f in self._workload.idempotent else "info"
+        return "fail" if self._op.f in self.workload.idempotent else "info"
 
     def _send(self, rpc: Rpc) -> None:
         self._msg_id += 1
         self._rpc = rpc
-        self._deadline_ns = self._loop.now_ns() + rpc.timeout_ms * 1_000_000
+        self._deadline_ns = self.loop.now_ns() + rpc.timeout_ms * 1_000_000
         # One timer serves many requests: it moves on to the deadline of whatever waits when it
         # rings.
         if self._alarm_ns is None or self._deadline_ns < self._alarm_ns:
             self._set_alarm()
-        self._network.send(self._client_id, rpc.dest, {**rpc.body, "msg_id": self._msg_id})
+        self.network.send(self._client_id, rpc.dest, {**rpc.body, "msg_id": self._msg_id})
 
     def _set_alarm(self) -> None:
         self._alarm_ns = self._deadline_ns
-        self._loop.call_at(self._deadline_ns, self._ring)
+        self.loop.call_at(self._deadline_ns, self._ring)
 
     def _ring(self) -> None:
         self._alarm_ns = None
         if self._rpc is None or self._steps is None:
             return
-        if self._loop.now_ns() < self._deadline_ns:
+        if self.loop.now_ns() < self._deadline_ns:
             self._set_alarm()
             return
         self._rpc = None
@@ -212,15 +183,15 @@ class Worker:
         assert op
         self._op = self._steps = None
         value = value if type == "ok" else op.value
-        done = self._recorder.record(
+        done = self.recorder.record(
             type, self.process, op.f, value, {**op.extra, **extra} if extra else op.extra
         )
         if type == "info":
-            self.process += self._concurrency
-            if not self._workload.reusable:
-                self._network.remove(self._client_id)
+            self.process += self.concurrency
+            if not self.workload.reusable:
+                self.network.remove(self._client_id)
                 self._client = None
-        self._on_complete(self, done)
+        self.on_complete(self, done)
 
 
 def _report(node: str, malformed: MalformedReply) -> RunFailure:

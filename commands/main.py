@@ -9,43 +9,12 @@ from bench.system import lenient_stdout
 EXIT_BAD_ARGUMENTS, EXIT_CRASHED = 254, 255
 
 
-def _check() -> click.Command:
-    from commands.check import check
-
-    return check
-
-
-def _serve() -> click.Command:
-    from commands.serve import serve
-
-    return serve
-
-
-def _simulate() -> click.Command:
-    from commands.simulate import simulate
-
-    return simulate
-
-
-def _sweep() -> click.Command:
-    from commands.sweep import sweep
-
-    return sweep
-
-
-def _test() -> click.Command:
-    from commands.test import test
-
-    return test
-
-
-# Sub-command -> its description, and the function that imports it.
 COMMANDS = {
-    "check": ("judge histories, ours or the real tool's", _check),
-    "serve": ("show the runs of a store in a browser", _serve),
-    "simulate": ("run clusters on a virtual clock, from seeds", _simulate),
-    "sweep": ("run a matrix of tests, resumable", _sweep),
-    "test": ("run a test and judge it", _test),
+    "check": "judge histories, ours or the real tool's",
+    "serve": "show the runs of a store in a browser",
+    "simulate": "run clusters on a virtual clock, from seeds",
+    "sweep": "run a matrix of tests, resumable",
+    "test": "run a test and judge it",
 }
 
 
@@ -56,11 +25,24 @@ class LazyGroup(click.Group):
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        return COMMANDS[cmd_name][1]() if cmd_name in COMMANDS else None
+        match cmd_name:
+            case "check":
+                from commands.check import check as command
+            case "serve":
+                from commands.serve import serve as command
+            case "simulate":
+                from commands.simulate import simulate as command
+            case "sweep":
+                from commands.sweep import sweep as command
+            case "test":
+                from commands.test import test as command
+            case _:
+                return None
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (text, _) in sorted(COMMANDS.items())])
+            formatter.write_dl(sorted(COMMANDS.items()))
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -86,7 +86,7 @@ def sweep(
     chosen = replace(
         chosen, name=name or chosen.name, repetitions=repetitions or chosen.repetitions
     )
-    if chosen.name in workloads.BUILDERS:
+    if chosen.name in workloads.NAMES:
         raise click.UsageError(f"{chosen.name} is a workload's folder: give another --name.")
     planned = work.jobs(definition.restrict(chosen, only), _engine(asked))
     for job in planned:  # say at once what could not be run

@@ -73,13 +73,13 @@ def test(**flags: Any) -> None:
 
 def check_workload(name: str) -> None:
     """Raise `click.UsageError` when the embedded bench has no such workload."""
-    here = ", ".join(sorted(workloads.BUILDERS))
+    here = ", ".join(sorted(workloads.NAMES))
     if name in ONLY_JEPSEN:
         raise click.UsageError(
             f"The embedded bench has no workload {name}; it has {here}. The real Maelstrom has it:"
             " --engine jepsen."
         )
-    if name not in workloads.BUILDERS:
+    if name not in workloads.NAMES:
         raise click.UsageError(f"--workload {name}: must be one of {here}.")
 
 

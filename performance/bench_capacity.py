@@ -22,23 +22,13 @@ import workloads
 from bench.loop import RealLoop
 from bench.options import TestOptions
 from bench.processes import ProcessHosts
-from bench.run import BenchRun, RunResult
+from bench.run import BenchRun, RunResult, Watcher
 from performance import ROOT, show_table
 from runs.files import HISTORY, JOURNAL
 from runs.operations import operations, quantile
 
 TITLES = ("asked /s", "reached /s", "messages /s", "p50 ms", "p99 ms", "CPU µs/message", "core")
 RATES = (1_000, 5_000, 10_000, 15_000, 20_000, 30_000, 40_000)
-
-
-class Unwatched:
-    """Shows nothing."""
-
-    def phase(self, name: str) -> None:
-        pass
-
-    def trace(self, event: str, message: bytes) -> None:
-        pass
 
 
 def run(options: TestOptions, folder: Path) -> tuple[RunResult, float]:
@@ -58,7 +48,7 @@ def run(options: TestOptions, folder: Path) -> tuple[RunResult, float]:
         ),
         history_file=(folder / HISTORY).open("wb"),
         journal_file=(folder / JOURNAL).open("wb"),
-        watcher=Unwatched(),
+        watcher=Watcher(),
     )
     began = time.process_time()
     outcome = whole.execute()

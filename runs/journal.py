@@ -11,46 +11,32 @@ import gzip
 import shutil
 from pathlib import Path
 
-from runs.writing import Lines
+from runs.writing import LineBuffer
 
 _BUFFER_LINES = 4096
 _COMPRESS_ABOVE_BYTES = 16 * 2**20
 
 
-class Journal:
+class Journal(LineBuffer):
     """Writes lines to a file; the caller closes it with `close`."""
 
-    def __init__(self, file: Lines) -> None:
-        self._file = file
-        self._lines: list[bytes] = []
-        self._count = 0
+    _count = 0
 
     def sent(self, time_ns: int, message: bytes) -> None:
         """Note that the message (its JSON, with its `id`) entered the network."""
-        self._lines.append(
+        self.lines.append(
             b'{"id":%d,"time":%d,"type":"send","message":%b}\n' % (self._count, time_ns, message)
         )
         self._count += 1
 
     def received(self, time_ns: int, message: bytes) -> None:
         """Note that the message was handed to its destination."""
-        self._lines.append(
+        self.lines.append(
             b'{"id":%d,"time":%d,"type":"recv","message":%b}\n' % (self._count, time_ns, message)
         )
         self._count += 1
-        if len(self._lines) >= _BUFFER_LINES:
+        if len(self.lines) >= _BUFFER_LINES:
             self.flush()
-
-    def flush(self) -> None:
-        """Hand what is buffered to the operating system (`OSError` when the disk is full)."""
-        lines, self._lines = self._lines, []
-        self._file.write(b"".join(lines))
-
-    def close(self) -> None:
-        try:
-            self.flush()
-        finally:
-            self._file.close()
 
 
 def compress_if_large(path: Path) -> Path:

@@ -17,13 +17,29 @@ class Lines(Protocol):
         """Append lines, each with its newline."""
         ...
 
-    def flush(self) -> None:
-        """Hand what is buffered to the operating system."""
-        ...
-
     def close(self) -> None:
         """Close it."""
         ...
+
+
+class LineBuffer:
+    """Collects `lines`, each with its newline, and writes them to a file together."""
+
+    def __init__(self, file: Lines) -> None:
+        self.lines: list[bytes] = []
+        self._file = file
+
+    def flush(self) -> None:
+        """Write the lines since the last flush (`OSError` when the disk is full)."""
+        lines, self.lines = self.lines, []
+        self._file.write(b"".join(lines))
+
+    def close(self) -> None:
+        """Write what is left, and close the file."""
+        try:
+            self.flush()
+        finally:
+            self._file.close()
 
 
 class LineFile:
@@ -51,11 +67,7 @@ class LineFile:
         finally:
             self._bytes += written
 
-    def flush(self) -> None:
-        """Nothing waits here."""
-
     def close(self) -> None:
-        """Close it; the file stays as it is."""
         self._file.close()
 
 

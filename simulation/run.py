@@ -10,23 +10,13 @@ import workloads
 from bench.hosts import OnFailure, OnLine
 from bench.loop import VirtualLoop
 from bench.options import TestOptions
-from bench.run import BenchRun
+from bench.run import BenchRun, Watcher
 from simulation.digest import DigestFile
 from simulation.hosts import NS, SimulatedHost, SimulatedHosts, Think
 from simulation.nodes import MakeNode
 from workloads.interface import Setting, Workload
 
 THINK_NS = 100_000  # what a node takes for a line, if nothing else is said
-
-
-class Silent:
-    """A `bench.run.Watcher` that shows nothing."""
-
-    def phase(self, name: str) -> None:
-        """Not shown."""
-
-    def trace(self, event: str, message: bytes) -> None:
-        """Not shown."""
 
 
 class SimulatedRun(BenchRun):
@@ -56,7 +46,7 @@ class SimulatedRun(BenchRun):
             self._make_hosts,
             history_file=self.history_file,
             journal_file=self.journal_file,
-            watcher=Silent(),
+            watcher=Watcher(),
         )
 
     @property

@@ -135,7 +135,7 @@ class World(SimulatedRun):
 
     def _epilogue(self) -> None:
         self._watcher.phase("epilogue")
-        epilogue = Epilogue(self.network, self._client_ids.next(), self.scenario.node_names)
+        epilogue = Epilogue(self.network, self._new_client(), self.scenario.node_names)
         keys = sorted({PROBE} | {op.value[0][1] for op in self.recorder.ops if op.f == "send"})
         epilogue.run(
             keys, lambda what: self._wait_for(epilogue, what), self._sleep, self.watch.oracle

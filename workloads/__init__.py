@@ -1,36 +1,19 @@
 """One module or package per workload: prose spec, client, generator, checker."""
 
-from collections.abc import Callable
-
 from workloads.interface import Setting, Workload
 
-
-def _echo(setting: Setting) -> Workload:
-    from workloads.echo import build
-
-    return build(setting)
-
-
-def _kafka(setting: Setting) -> Workload:
-    from workloads.kafka import build
-
-    return build(setting)
-
-
-def _lin_kv(setting: Setting) -> Workload:
-    from workloads.lin_kv import build
-
-    return build(setting)
-
-
-# Name on the command line -> a function that imports the workload's module when it is used.
-BUILDERS: dict[str, Callable[[Setting], Workload]] = {
-    "echo": _echo,
-    "kafka": _kafka,
-    "lin-kv": _lin_kv,
-}
+NAMES = ("echo", "kafka", "lin-kv")
 
 
 def build(name: str, setting: Setting) -> Workload:
-    """The workload of this name (`KeyError` when there is none), ready to run."""
-    return BUILDERS[name](setting)
+    """The workload of this name (`KeyError` when there is none), ready to run; only its module is imported."""
+    match name:
+        case "echo":
+            from workloads.echo import build
+        case "kafka":
+            from workloads.kafka import build
+        case "lin-kv":
+            from workloads.lin_kv import build
+        case _:
+            raise KeyError(name)
+    return build(setting)

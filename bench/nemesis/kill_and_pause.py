@@ -1,5 +1,6 @@
 """`kill` and `pause`: what becomes of a node's process."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
 from random import Random
@@ -9,10 +10,10 @@ from bench.nemesis.fault import Done, Plan, choose_targets
 from runs.keyword import Keyword
 
 
-class Kill:
-    """A `Fault`: nodes die at once and are started again later, with an empty memory."""
+class _OfProcesses(ABC):
+    """A `Fault` that does the same to each of some nodes."""
 
-    name = "kill"
+    name: str
     possible = True
 
     def __init__(self, cluster: Cluster, targets: str) -> None:
@@ -21,35 +22,35 @@ class Kill:
 
     def plan(self, random: Random) -> Plan:
         word, nodes = choose_targets(self._targets, self._cluster.names, random)
-        return Plan(Keyword(word), partial(self._kill, nodes))
+        return Plan(Keyword(word), partial(self._begin, nodes))
+
+    @abstractmethod
+    def _begin(self, nodes: Sequence[str], done: Done) -> None: ...
+
+
+class Kill(_OfProcesses):
+    """Nodes die at once and are started again later, with an empty memory."""
+
+    name = "kill"
+
+    def _begin(self, nodes: Sequence[str], done: Done) -> None:
+        _each(nodes, self._cluster.kill, "killed", done)
 
     def end(self, done: Done) -> None:
         _each(self._cluster.killed, self._cluster.restart, "started", done)
 
-    def _kill(self, nodes: Sequence[str], done: Done) -> None:
-        _each(nodes, self._cluster.kill, "killed", done)
 
-
-class Pause:
-    """A `Fault`: living nodes stand still, and go on later."""
+class Pause(_OfProcesses):
+    """Living nodes stand still, and go on later."""
 
     name = "pause"
-    possible = True
 
-    def __init__(self, cluster: Cluster, targets: str) -> None:
-        self._cluster = cluster
-        self._targets = targets
-
-    def plan(self, random: Random) -> Plan:
-        word, nodes = choose_targets(self._targets, self._cluster.names, random)
-        return Plan(Keyword(word), partial(self._pause, nodes))
+    def _begin(self, nodes: Sequence[str], done: Done) -> None:
+        living = [node for node in nodes if node not in self._cluster.killed]
+        _each(living, self._cluster.pause, "paused", done)
 
     def end(self, done: Done) -> None:
         _each(self._cluster.paused, self._cluster.resume, "resumed", done)
-
-    def _pause(self, nodes: Sequence[str], done: Done) -> None:
-        living = [node for node in nodes if node in self._cluster.living]
-        _each(living, self._cluster.pause, "paused", done)
 
 
 def _each(nodes: Sequence[str], act: Callable[[str], None], became: str, done: Done) -> None:

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from bench.run import Watcher
 from bench.watchers import CpuMeter
 
 pytestmark = pytest.mark.skipif(
@@ -14,7 +15,7 @@ pytestmark = pytest.mark.skipif(
 NO_PROCESS = 2**22 + 1  # above the largest process id that Linux gives
 
 
-class Notes:
+class Notes(Watcher):
     """A watcher that keeps what it was told."""
 
     def __init__(self) -> None:
