@@ -16,9 +16,8 @@ from bench.run import RunResult
 from runs.faults import Injection, injections
 from runs.history import NEMESIS, Op
 from runs.keyword import Keyword, keywords
-from workloads.interface import Checker, Workload
+from workloads.interface import UNKNOWN, Checker, Workload, worst
 
-UNKNOWN = Keyword("unknown")
 Result = dict[Keyword, Any]
 # These never succeed by design: one disturbs, the other only looks.
 NEVER_OK = frozenset(("crash", "debug-topic-partitions"))
@@ -74,13 +73,6 @@ def _safely(check: Callable[[], Result]) -> Result:
         return check()
     except Exception:
         return keywords(valid=UNKNOWN, error=traceback.format_exc())
-
-
-def worst(verdicts: Sequence[Any]) -> Any:
-    """Invalid when any verdict is, else unknown when any is, else valid."""
-    if any(verdict is False for verdict in verdicts):
-        return False
-    return UNKNOWN if any(verdict == "unknown" for verdict in verdicts) else True
 
 
 def stats(history: Sequence[Op]) -> dict[Keyword, Any]:

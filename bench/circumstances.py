@@ -1,10 +1,10 @@
 """The faults in force when an anomaly began: a sentence for each finding of a history with faults."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from runs.faults import Injection, injections
-from runs.history import Op
+from runs.history import Op, completions
 from workloads.interface import Finding
 
 _NS = 1e9
@@ -55,17 +55,11 @@ def _beginning(first: Op, invoked_ns: int, completed_ns: int, injected: Sequence
 
 def _duration(op: Op, history: Sequence[Op]) -> tuple[int, int]:
     """When the operation was invoked and when it was completed, if it was."""
-    before, after = op.time, op.time
-    for other in _of_process(op, history):
-        if op.type != "invoke" and other.index < op.index and other.type == "invoke":
-            before = other.time
-        if op.type == "invoke" and other.index > op.index:
-            return before, other.time
-    return before, after
-
-
-def _of_process(op: Op, history: Sequence[Op]) -> Iterator[Op]:
-    return (other for other in history if other.process == op.process)
+    for halves in completions(history).items():
+        invoked, completed = (history[position] for position in halves)
+        if op.index in (invoked.index, completed.index):
+            return invoked.time, completed.time
+    return op.time, op.time
 
 
 def _few(injected: Sequence[Injection]) -> list[str]:

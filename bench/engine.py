@@ -15,7 +15,8 @@ import click
 
 from bench.nemesis.fault import MIXED
 from bench.nemesis.partition import REAL_SHAPES
-from bench.options import EMBEDDED, FLAGS
+from bench.options import FLAGS
+from runs.facts import EMBEDDED
 
 _REAL_FAULTS = ("partition",)
 

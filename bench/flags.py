@@ -100,14 +100,11 @@ def click_options(flags: Mapping[str, Flag], defaults: Mapping[str, Any]) -> Cal
 
 def optional_click_options(flags: Mapping[str, Flag]) -> Callable[..., Command]:
     """As `click_options`, but an option that is not given is None, and a switch can be turned off."""
-
-    def decorate(command: Command) -> Command:
-        for name, flag in reversed(list(flags.items())):
-            words = [f"{word}/--no-{word[2:]}" if flag.is_switch else word for word in flag.words]
-            command = _click_option(name, replace(flag, words=tuple(words)), None)(command)
-        return command
-
-    return decorate
+    negatable = {}
+    for name, flag in flags.items():
+        words = (f"{word}/--no-{word[2:]}" if flag.is_switch else word for word in flag.words)
+        negatable[name] = replace(flag, words=tuple(words), default=None)
+    return click_options(negatable, {})
 
 
 def _click_option(name: str, flag: Flag, default: Any) -> Callable[[Command], Command]:

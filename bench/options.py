@@ -29,13 +29,13 @@ from bench.flags import (
 )
 from bench.nemesis.fault import MIXED, TARGET_WORDS
 from bench.nemesis.partition import REAL_SHAPES, SHAPES
+from runs.facts import EMBEDDED, JEPSEN
 from runs.faults import FAULTS
+from runs.messages import SERVICES
 
-EMBEDDED, JEPSEN = "embedded", "jepsen"  # engines
 DISTRIBUTIONS = ("constant", "uniform", "exponential")
 TOPOLOGIES = ("line", "grid", "total", "tree", "tree2", "tree3", "tree4")
 DEFAULT_NODES = ("n1", "n2", "n3", "n4", "n5")
-SERVICE_NAMES = ("lin-kv", "lin-tso", "lww-kv", "seq-kv")
 _A_NUMBER = "write `nodes`, a number"
 
 
@@ -222,7 +222,7 @@ def _nodes(flags: Mapping[str, Any]) -> tuple[str, ...]:
     in_file = Path(flags["nodes_file"]).read_text().split() if flags["nodes_file"] else []
     nodes = (*in_file, *listed, *flags["node"]) or DEFAULT_NODES
     for name in nodes:
-        if not re.fullmatch(r"[\w.-]+", name) or name in SERVICE_NAMES or re.match(r"c\d+$", name):
+        if not re.fullmatch(r"[\w.-]+", name) or name in SERVICES or re.match(r"c\d+$", name):
             raise click.UsageError(
                 f"--nodes: {name!r} cannot name a node. Use letters, digits, '.', '-', '_', and not"
                 " the name of a client (c0, c1, ...) or a service (lin-kv, ...)."

@@ -16,7 +16,7 @@ from bench.options import TestOptions
 from bench.run import RunResult
 from runs import edn
 from runs.files import HISTORY_EDN, JOURNAL, RESULTS_EDN, RESULTS_JSON
-from runs.history import Op, edn_line
+from runs.history import Op, edn_line, op_map, plain
 from runs.journal import compress_if_large
 from runs.writing import write_whole
 
@@ -55,16 +55,7 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, set | frozenset):
-        return sorted(value, key=str)
-    if isinstance(value, Op):
-        return {"index": value.index, "time": value.time, "type": value.type} | {
-            "process": value.process,
-            "f": value.f,
-            "value": value.value,
-            **value.extra,
-        }
-    return str(value)
+    return op_map(value) if isinstance(value, Op) else plain(value)
 
 
 def draw(console: Console, run_dir: Path, history: list[Op], test: Mapping[str, Any]) -> None:

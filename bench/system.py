@@ -7,7 +7,7 @@ import resource
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import AbstractContextManager, contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any, TextIO, cast
 
@@ -100,13 +100,18 @@ def lenient_stdout() -> Iterator[None]:
 
 
 @contextmanager
-def sigterm_as_interrupt() -> Iterator[None]:
-    """SIGTERM raises `KeyboardInterrupt` inside, as Ctrl-C does."""
-    old = signal.signal(signal.SIGTERM, signal.default_int_handler)
+def handled(number: signal.Signals, handler: Any) -> Iterator[None]:
+    """Let `handler`, as `signal.signal` takes it, handle a signal inside."""
+    old = signal.signal(number, handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, old)
+        signal.signal(number, old)
+
+
+def sigterm_as_interrupt() -> AbstractContextManager[None]:
+    """SIGTERM raises `KeyboardInterrupt` inside, as Ctrl-C does."""
+    return handled(signal.SIGTERM, signal.default_int_handler)
 
 
 class _Lenient:

@@ -42,7 +42,8 @@ def print_verdict(
 
 def print_failure(console: Console, failure: RunFailure) -> None:
     """Print why a run ended early."""
-    console.print(_headline(failure), style="bold red")
+    headline = "Stopped early" if failure.interrupted else "The run could not be finished"
+    console.print(headline, style="bold red")
     console.print(str(failure), markup=False, highlight=False, soft_wrap=True)
 
 
@@ -52,10 +53,6 @@ def exit_status(results: Result, failure: RunFailure | None) -> int:
         return EXIT_CRASHED
     verdict = results[Keyword("valid?")]
     return {True: EXIT_VALID, False: EXIT_INVALID}.get(verdict, EXIT_UNKNOWN)
-
-
-def _headline(failure: RunFailure) -> str:
-    return "Stopped early" if failure.interrupted else "The run could not be finished"
 
 
 def _figures(results: Result) -> str:

@@ -2,6 +2,7 @@
 
 import errno
 import signal
+import socket
 import threading
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,8 @@ def make_server(store: Path, port: int) -> Any:
 
     app = create_app(Library(Store(store), Cache(store / CACHE)))
     try:
-        listening = _listen(port)
+        # Werkzeug would end the process when the port is taken; so the socket is made here.
+        listening = socket.create_server((ADDRESS, port), backlog=128)
     except OSError as error:
         raise click.UsageError(_port_problem(port, error)) from None
     server = ThreadedWSGIServer(ADDRESS, port, app, Quiet, fd=listening.detach())
@@ -75,20 +77,12 @@ def make_server(store: Path, port: int) -> Any:
     return server
 
 
-def _listen(port: int) -> Any:
-    import socket
-
-    # Werkzeug would end the process when the port is taken; so the socket is made here.
-    return socket.create_server((ADDRESS, port), backlog=128)
-
-
 def stop_on_signals(server: Any) -> None:
     """Ctrl-C and SIGTERM end `serve_forever`."""
 
     def stop(*_: object) -> None:
-        threading.Thread(
-            target=server.shutdown
-        ).start()  # it waits for the loop that is interrupted
+        # In a thread, because it waits for the loop that is interrupted.
+        threading.Thread(target=server.shutdown).start()
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)

@@ -12,7 +12,6 @@ from rich.console import Console
 import workloads
 from bench import engine
 from bench.failure import RunFailure, unwritable
-from bench.options import EMBEDDED, JEPSEN
 from bench.sweep import axes, definition, session, table, work
 from bench.sweep.axes import Value
 from bench.sweep.definition import Sweep
@@ -21,6 +20,7 @@ from bench.sweep.work import Job
 from bench.system import sigterm_as_interrupt
 from bench.verdict import print_failure
 from commands.test import check_workload
+from runs.facts import EMBEDDED, JEPSEN
 from runs.sweeps import CRASHED, Row
 
 _FILE_WIDTH = 160

@@ -23,7 +23,7 @@ from bench.loop import RealLoop
 from bench.options import TestOptions, test_flags
 from bench.processes import ProcessHosts
 from bench.run import BenchRun, RunResult
-from bench.system import allow_open_files, sigterm_as_interrupt
+from bench.system import allow_open_files, handled, sigterm_as_interrupt
 from bench.watchers import CpuMeter, Progress
 from runs.files import HISTORY, JOURNAL, NODE_LOGS, OPTIONS
 from runs.store import create_run_dir, utc_now
@@ -211,15 +211,11 @@ def _stop_on_signal(loop: RealLoop, run: BenchRun) -> Iterator[None]:
         name = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
         run.fail(RunFailure(f"The run was stopped by {name}.", interrupted=True))
 
-    old = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    old_fd = signal.set_wakeup_fd(writer.fileno())  # ends the loop's wait
     loop.watch(reader.fileno(), lambda: reader.recv(64), None)
-    try:
-        yield
-    finally:
-        signal.set_wakeup_fd(old_fd)
-        for number, handler in old.items():
-            signal.signal(number, handler)
-        loop.watch(reader.fileno(), None, None)
-        reader.close()
-        writer.close()
+    with reader, writer, handled(signal.SIGINT, stop), handled(signal.SIGTERM, stop):
+        old_fd = signal.set_wakeup_fd(writer.fileno())  # ends the loop's wait
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(old_fd)
+            loop.watch(reader.fileno(), None, None)

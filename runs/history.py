@@ -76,7 +76,7 @@ def edn_line(op: Op) -> str:
 
 def json_line(op: Op) -> bytes:
     """`op` as one line of history.jsonl, without the line break."""
-    return orjson.dumps(op_map(op), option=orjson.OPT_NON_STR_KEYS, default=_plain)
+    return orjson.dumps(op_map(op), option=orjson.OPT_NON_STR_KEYS, default=plain)
 
 
 def op_map(op: Op) -> dict[Keyword, Any]:
@@ -235,6 +235,6 @@ def _error(value: Any) -> Any:
     return Keyword(value) if isinstance(value, str) and _NAME.fullmatch(value) else value
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """What JSON has no notation for: a set is written as a sorted list, the rest as its text."""
     return sorted(value, key=str) if isinstance(value, set | frozenset) else str(value)

@@ -1,7 +1,6 @@
 """Reading a run's large files in parts: never more than a limit, and never failing on a bad line."""
 
 import gzip
-import sys
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +17,6 @@ from runs.messages import Event
 MIB = 2**20
 Limits = Mapping[str, int]  # bytes, by form
 # About two seconds of reading each.
-NO_LIMITS: Limits = dict.fromkeys((".jsonl", ".edn", STRIPE_ENDING), sys.maxsize)
 PAGE_LIMITS: Limits = {".jsonl": 64 * MIB, ".edn": 16 * MIB, STRIPE_ENDING: 8 * MIB}
 
 

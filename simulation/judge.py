@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any
 
-from bench.failure import RunFailure
+from bench.system import handled
 from leaderless.core.headlog.view import InvariantBroken
 from runs.collection import collected_quietly
 from runs.history import Op
@@ -83,7 +82,8 @@ def judged(world: World, began_s: float | None = None, cpu_s_max: float = CPU_S_
     try:
         with _cpu_limited(cpu_s_max):
             outcome = world.execute()
-        failures += _aborted(outcome.failure)
+        if outcome.failure:
+            failures.append(Failure("aborted", str(outcome.failure)))
     except Violation as violation:
         failures.append(Failure(violation.name, str(violation).partition(": ")[2]))
     except InvariantBroken as broken:
@@ -109,20 +109,13 @@ def judged(world: World, began_s: float | None = None, cpu_s_max: float = CPU_S_
     )
 
 
-def _aborted(failure: RunFailure | None) -> Iterator[Failure]:
-    if failure:
-        yield Failure("aborted", str(failure))
-
-
 def _anomalies(world: World, harmless: frozenset[str]) -> Iterator[Failure]:
     """What the workload's checker holds against the history."""
-    options = world.options.as_dict()
-    history, workload = world.recorder.ops, world.workload
-    result: dict[Any, Any] = workload.check(history, options)
+    result = world.check()
     if harmless.issuperset(map(str, result["bad-error-types"])):
         return
-    assert workload.explain
-    for finding in workload.explain(result, history):
+    assert world.workload.explain
+    for finding in world.workload.explain(result, world.recorder.ops):
         if finding.invalidating and finding.type not in harmless:
             yield Failure(finding.type, finding.sentence)
 
@@ -137,10 +130,9 @@ def _cpu_limited(limit_s: float) -> Iterator[None]:
     def stop(_signal: int, _frame: FrameType | None) -> None:
         raise Stuck(f"no end after {limit_s:g} s of CPU")
 
-    before = signal.signal(signal.SIGVTALRM, stop)
-    signal.setitimer(signal.ITIMER_VIRTUAL, limit_s)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)
+    with handled(signal.SIGVTALRM, stop):
+        signal.setitimer(signal.ITIMER_VIRTUAL, limit_s)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)

@@ -17,6 +17,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
 from bench.failure import RunFailure
+from bench.system import handled
 
 Task = Callable[[Any], Any]
 Item = TypeVar("Item")
@@ -79,7 +80,7 @@ def _taken(worker: _Worker) -> Any:
 def _workers(task: Task, jobs: int) -> Iterator[list[_Worker]]:
     workers: list[_Worker] = []
     try:
-        with _interrupts_ignored():  # which the processes inherit
+        with handled(signal.SIGINT, signal.SIG_IGN):  # which the processes inherit
             for _ in range(jobs):
                 workers.append(_start(task))  # noqa: PERF401 - each must be known before the next starts
         yield workers
@@ -98,15 +99,6 @@ def _start(task: Task) -> _Worker:
     process.start()
     theirs.close()
     return _Worker(process, ours)
-
-
-@contextmanager
-def _interrupts_ignored() -> Iterator[None]:
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _work(pipe: Connection, task: Task) -> None:

@@ -1,6 +1,7 @@
 """Runs many seeds over the cores, with a progress bar, and counts their results."""
 
 import time
+from bisect import insort
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -35,30 +36,35 @@ class Tally:
 
     wanted: int
     began_s: float = field(default_factory=time.monotonic)
-    run: int = 0
-    failed: list[SeedResult] = field(default_factory=list)
-    virtual_s: float = 0.0
-    cpu_s: float = 0.0
-    operations: int = 0
-    strategies: Counter[str] = field(default_factory=Counter)
-    names: Counter[str] = field(default_factory=Counter)
+    results: list[SeedResult] = field(default_factory=list)
+    failed: list[SeedResult] = field(default_factory=list)  # by seed
 
     def add(self, result: SeedResult) -> None:
         """One more is done."""
-        self.run += 1
-        self.virtual_s += result.virtual_s
-        self.cpu_s += result.cpu_s
-        self.operations += result.operations
-        self.strategies[result.strategy] += 1
+        self.results.append(result)
         if result.names:
-            self.failed.append(result)
-            self.failed.sort()
-            self.names[result.names[0]] += 1
+            insort(self.failed, result)
+
+    @property
+    def run(self) -> int:
+        """How many are done."""
+        return len(self.results)
+
+    @property
+    def virtual_s(self) -> float:
+        """The virtual time of all together."""
+        return sum(result.virtual_s for result in self.results)
+
+    @property
+    def operations(self) -> int:
+        """The operations of all together."""
+        return sum(result.operations for result in self.results)
 
     def summary(self) -> str:
         """One line."""
         elapsed_s = time.monotonic() - self.began_s
-        found = ", ".join(f"{count} {name}" for name, count in self.names.most_common())
+        names = Counter(result.names[0] for result in self.failed)
+        found = ", ".join(f"{count} {name}" for name, count in names.most_common())
         return (
             f"{len(self.failed)} of {self.run} seeds failed{f' ({found})' if found else ''};"
             f" {self.operations} operations, {self.virtual_s / 3600:.1f} virtual hours"
@@ -70,10 +76,10 @@ class Tally:
         return {
             "seeds": self.run,
             "failed": [failed._asdict() for failed in self.failed],
-            "strategies": dict(self.strategies),
+            "strategies": Counter(result.strategy for result in self.results),
             "operations": self.operations,
             "virtual_s": self.virtual_s,
-            "cpu_s": self.cpu_s,
+            "cpu_s": sum(result.cpu_s for result in self.results),
             "elapsed_s": time.monotonic() - self.began_s,
         }
 

@@ -21,12 +21,13 @@ An example, whole:
             return op.value if reply["echo"] == op.value else reply["echo"]
 """
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Protocol
 
 from runs.history import Op
+from runs.keyword import Keyword
 
 CLIENT_TIMEOUT_MS = 5000
 
@@ -170,6 +171,16 @@ class Finding:
 
 # (history, options) -> the workload's map in results.edn, with `valid?` True, False or "unknown".
 Checker = Callable[[Sequence[Op], Mapping[str, Any]], dict[Any, Any]]
+
+UNKNOWN = Keyword("unknown")
+
+
+def worst(verdicts: Collection[Any]) -> Any:
+    """Invalid when any verdict is, else unknown when any is, else valid."""
+    if False in verdicts:
+        return False
+    return UNKNOWN if UNKNOWN in verdicts else True
+
 
 # (result of the checker, history) -> a `Finding` for each anomaly, the worst first.
 Explainer = Callable[[Mapping[Any, Any], Sequence[Op]], list[Finding]]

@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bench.failure import unwritable
-from bench.options import EMBEDDED
 from bench.sweep import axes
 from bench.sweep.work import Job
 from bench.system import die_with_parent
 from runs import key_figures
+from runs.facts import EMBEDDED
 from runs.store import utc_now
 from runs.sweeps import CRASHED, VERDICTS, Row
 

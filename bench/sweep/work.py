@@ -8,9 +8,9 @@ from itertools import groupby
 from pathlib import Path
 from statistics import fmean
 
-from bench.options import EMBEDDED, JEPSEN
 from bench.sweep.axes import CellAxes
 from bench.sweep.definition import Cell, Sweep
+from runs.facts import EMBEDDED, JEPSEN
 from runs.sweeps import Key, Row
 
 # A guess of the time for starting, final polls, judging and drawing, until runs of this sweep have shown it.

@@ -6,8 +6,8 @@ from typing import Any
 
 from runs.history import Op, completions
 from runs.keyword import Keyword, keywords
-from workloads.interface import Finding
-from workloads.lin_kv.linearizability import Blocked, Call, Outcome, search
+from workloads.interface import UNKNOWN, Finding, worst
+from workloads.lin_kv.linearizability import Blocked, Call, search
 
 NONLINEARIZABLE = Keyword("nonlinearizable")
 _VALID = Keyword("valid?")
@@ -28,7 +28,7 @@ def check(
     results = {keys[name]: _judge(history, calls[name]) for name in keys}
     verdicts = [result[_VALID] for result in results.values()]
     failures = [key for key, result in results.items() if result[_VALID] is False]
-    return keywords(valid=_all(verdicts), results=results, failures=failures)
+    return keywords(valid=worst(verdicts), results=results, failures=failures)
 
 
 def explain(result: Mapping[Any, Any], history: Sequence[Op]) -> list[Finding]:
@@ -39,24 +39,16 @@ def explain(result: Mapping[Any, Any], history: Sequence[Op]) -> list[Finding]:
     ]
 
 
-def _all(verdicts: Sequence[bool | str]) -> bool | str:
-    if False in verdicts:
-        return False
-    return Keyword("unknown") if "unknown" in verdicts else True
-
-
 def _judge(history: Sequence[Op], calls: Sequence[Call]) -> dict[Keyword, Any]:
     outcome = search(calls, initial=_canonical(None))
     result: dict[Keyword, Any] = keywords(
-        valid=_verdict(outcome), op_count=len(calls), configs_explored=outcome.explored
+        valid=UNKNOWN if outcome.linearizable is None else outcome.linearizable,
+        op_count=len(calls),
+        configs_explored=outcome.explored,
     )
     if outcome.blocked:
         result[Keyword("blocked")] = _blocked(history, outcome.blocked)
     return result
-
-
-def _verdict(outcome: Outcome) -> bool | str:
-    return Keyword("unknown") if outcome.linearizable is None else outcome.linearizable
 
 
 def _blocked(history: Sequence[Op], blocked: Blocked) -> dict[Keyword, Any]:
