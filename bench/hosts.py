@@ -16,31 +16,24 @@ class Host(Protocol):
 
     def start(self) -> None:
         """Start the node (`RunFailure` when it cannot be started)."""
-        ...
 
     def deliver(self, message: bytes) -> None:
         """Give the node one message, without a newline; lost when the node is killed."""
-        ...
 
     def kill(self) -> None:
         """End the node at once (SIGKILL). Its memory is lost, and so are messages to and from it."""
-        ...
 
     def restart(self) -> None:
         """Start a killed node again: the same name, an empty memory (`RunFailure` when it cannot be)."""
-        ...
 
     def pause(self) -> None:
         """Stop the node (SIGSTOP). Messages to it wait. Does nothing to a killed node."""
-        ...
 
     def resume(self) -> None:
         """Continue a paused node (SIGCONT). It gets the messages that waited."""
-        ...
 
     def postmortem(self) -> str:
         """The node's exit status and its last output, for a report."""
-        ...
 
 
 class Hosts(Protocol):
@@ -48,8 +41,6 @@ class Hosts(Protocol):
 
     def start(self) -> list[Host]:
         """Start them all (`RunFailure` when one cannot be)."""
-        ...
 
     def stop(self) -> None:
         """Stop them all and whatever they started. Never fails, and may be called at any time."""
-        ...

@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 
 from bench.failure import RunFailure, clip, indent
@@ -36,27 +37,18 @@ _EXIT_POLL_S = 0.005
 _TAIL_NS = 100_000_000
 
 
+@dataclass(eq=False, kw_only=True)
 class ProcessHost:
-    """Runs one node. Calls `on_line` for every line it prints and `on_failure` once if it ends
-    early.
-    """
+    """Runs one node. Calls `on_line` for every line it prints and `on_failure` once if it ends early."""
 
-    def __init__(
-        self,
-        name: str,
-        loop: RealLoop,
-        *,
-        command: Sequence[str],
-        log: Path,
-        on_line: OnLine,
-        on_failure: OnFailure,
-    ) -> None:
-        self.name = name
-        self.log = log
-        self._loop = loop
-        self._command = command
-        self._on_line = on_line
-        self._on_failure = on_failure
+    name: str
+    loop: RealLoop
+    command: Sequence[str]
+    log: Path
+    on_line: OnLine
+    on_failure: OnFailure
+
+    def __post_init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._stdin = self._stdout = -1
         self._outbox: list[bytes] = []
@@ -86,7 +78,7 @@ class ProcessHost:
         with self.log.open(mode) as log:
             try:
                 self._process = subprocess.Popen(
-                    self._command,
+                    self.command,
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=log,
@@ -96,7 +88,7 @@ class ProcessHost:
                     bufsize=0,
                 )
             except OSError as error:
-                raise cannot_start(self.name, self._command[0], error) from None
+                raise cannot_start(self.name, self.command[0], error) from None
         assert self.process.stdin
         assert self.process.stdout
         self._stdin, self._stdout = self.process.stdin.fileno(), self.process.stdout.fileno()
@@ -104,14 +96,14 @@ class ProcessHost:
             os.set_blocking(pipe, False)
             with contextlib.suppress(OSError, AttributeError):  # larger pipes: fewer wake-ups
                 fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-        self._loop.watch(self._stdout, self._read, None)
+        self.loop.watch(self._stdout, self._read, None)
 
     def deliver(self, message: bytes) -> None:
         """Queue a message; it leaves at the end of this turn of the loop."""
         if self._ended:
             return
         if not self._outbox and not self._unsent:
-            self._loop.call_soon(self._flush)
+            self.loop.call_soon(self._flush)
         self._outbox.append(message)
         self._unread_bytes += len(message) + 1
         if self._unread_bytes > _UNREAD_LIMIT_BYTES and not self._paused:
@@ -167,8 +159,8 @@ class ProcessHost:
         self._ended = True
         if self._process is None:
             return
-        self._loop.watch(self._stdout, None, None)
-        self._loop.watch(self._stdin, None, None)
+        self.loop.watch(self._stdout, None, None)
+        self.loop.watch(self._stdin, None, None)
         for pipe in (self._process.stdin, self._process.stdout):
             with contextlib.suppress(OSError):
                 assert pipe
@@ -186,8 +178,8 @@ class ProcessHost:
         except BlockingIOError:
             return
         if not chunk:
-            self._loop.watch(self._stdout, None, None)
-            self._await_exit(self._loop.now_ns() + _EXIT_GRACE_NS)
+            self.loop.watch(self._stdout, None, None)
+            self._await_exit(self.loop.now_ns() + _EXIT_GRACE_NS)
             return
         lines = chunk.split(b"\n")
         if self._partial:
@@ -203,7 +195,7 @@ class ProcessHost:
         if rest:
             self._partial = [rest]
         self._last_lines.extend(lines[-_KEPT_LINES:])
-        on_line, name = self._on_line, self.name
+        on_line, name = self.on_line, self.name
         for line in lines:
             on_line(name, line)
 
@@ -236,14 +228,14 @@ class ProcessHost:
             self._outbox, self._unsent = [], memoryview(b"")
         if self._awaits_room != bool(self._unsent):
             self._awaits_room = not self._awaits_room
-            self._loop.watch(self._stdin, None, self._flush if self._awaits_room else None)
+            self.loop.watch(self._stdin, None, self._flush if self._awaits_room else None)
 
     def _await_exit(self, until_ns: int) -> None:
         """Stdout has ended. Wait a moment for the process to exit, so that the report has its status."""
         if self._ended:
             return
-        if self.process.poll() is None and self._loop.now_ns() < until_ns:
-            self._loop.call_at(self._loop.now_ns() + _POLL_NS, self._await_exit, until_ns)
+        if self.process.poll() is None and self.loop.now_ns() < until_ns:
+            self.loop.call_at(self.loop.now_ns() + _POLL_NS, self._await_exit, until_ns)
             return
         running = self.process.poll() is None
         what = "closed its stdout" if running else "ended before the run did"
@@ -252,8 +244,8 @@ class ProcessHost:
     def _fail(self, report: str) -> None:
         if not self._ended:
             self._ended = True
-            self._loop.watch(self._stdout, None, None)
-            self._on_failure(RunFailure(report))
+            self.loop.watch(self._stdout, None, None)
+            self.on_failure(RunFailure(report))
 
     def _stderr_tail(self) -> str:
         try:
@@ -264,41 +256,37 @@ class ProcessHost:
             return f"(cannot be read: {error})"
 
 
+@dataclass(eq=False)
 class ProcessHosts:
-    """The nodes of a run. `echo_stderr` copies what nodes log to the bench's stderr
-    (`--log-stderr`).
-    """
+    """The nodes of a run. `echo_stderr` copies what nodes log to the bench's stderr (`--log-stderr`)."""
 
-    def __init__(
-        self,
-        loop: RealLoop,
-        nodes: Sequence[str],
-        *,
-        command: Sequence[str],
-        log_dir: Path,
-        on_line: OnLine,
-        on_failure: OnFailure,
-        echo_stderr: bool = False,
-    ) -> None:
-        self._loop = loop
-        self._echo = echo_stderr
-        self._hosts = [
-            ProcessHost(
-                node,
-                loop,
-                command=command,
-                log=log_dir / f"{node}.log",
-                on_line=on_line,
-                on_failure=on_failure,
-            )
-            for node in nodes
-        ]
+    loop: RealLoop
+    nodes: Sequence[str]
+    _: KW_ONLY
+    command: Sequence[str]
+    log_dir: Path
+    on_line: OnLine
+    on_failure: OnFailure
+    echo_stderr: bool = False
+
+    def __post_init__(self) -> None:
+        self._hosts = [self._host(node) for node in self.nodes]
         self._echoed: dict[str, int] = {}
+
+    def _host(self, node: str) -> ProcessHost:
+        return ProcessHost(
+            name=node,
+            loop=self.loop,
+            command=self.command,
+            log=self.log_dir / f"{node}.log",
+            on_line=self.on_line,
+            on_failure=self.on_failure,
+        )
 
     def start(self) -> list[Host]:
         for host in self._hosts:
             host.start()
-        if self._echo:
+        if self.echo_stderr:
             self._tail()
         return list(self._hosts)
 
@@ -319,12 +307,12 @@ class ProcessHosts:
         for host in started:
             host.signal(signal.SIGKILL)  # also to processes that an exited node left in its group
             host.process.wait()
-        if self._echo:
+        if self.echo_stderr:
             self._copy_logs()
 
     def _tail(self) -> None:
         self._copy_logs()
-        self._loop.call_at(self._loop.now_ns() + _TAIL_NS, self._tail)
+        self.loop.call_at(self.loop.now_ns() + _TAIL_NS, self._tail)
 
     def _copy_logs(self) -> None:
         for host in self._hosts:

@@ -24,7 +24,7 @@ from bench.nemesis.kill_and_pause import Kill, Pause
 from bench.nemesis.link_faults import LEVELS, LinkFaults, Links
 from bench.nemesis.nemesis import Nemesis
 from bench.nemesis.partition import Partition
-from bench.nemesis.store_faults import Store, StoreFaults
+from bench.nemesis.store_faults import STORE, Store, StoreFaults
 from bench.net import Network, latency
 from bench.options import TestOptions
 from bench.phases import FinalPhase, MainPhase, Phase
@@ -38,7 +38,6 @@ from runs.journal import Journal
 from runs.writing import Lines
 from workloads.interface import Setting, Workload
 
-STORE = "lin-kv"  # the service that the fault `store` affects
 _FLUSH_NS = 250_000_000
 
 MakeHosts = Callable[[OnLine, OnFailure], Hosts]
@@ -99,7 +98,8 @@ class BenchRun:
             Setting(options.nodes, options.concurrency, options.as_dict(), self._random)
         )
         self._workers = [self._make_worker(number) for number in range(options.concurrency)]
-        self.nemesis = self._make_nemesis()
+        record, interval_s = self.recorder.record, options.nemesis_interval_s
+        self.nemesis = Nemesis(self._faults(), loop, interval_s, self._random, record)
         self._phase: Phase | None = None
 
     def fail(self, failure: RunFailure) -> None:
@@ -238,10 +238,6 @@ class BenchRun:
             on_complete=self._completed,
             on_failure=self.fail,
         )
-
-    def _make_nemesis(self) -> Nemesis:
-        record, interval_s = self.recorder.record, self.options.nemesis_interval_s
-        return Nemesis(self._faults(), self._loop, interval_s, self._random, record)
 
     def _faults(self) -> list[Fault]:
         """The requested faults in the order of `FAULTS`; at the end of a run they end in this order.

@@ -15,11 +15,9 @@ class Lines(Protocol):
 
     def write(self, lines: bytes, /) -> Any:
         """Append lines, each with its newline."""
-        ...
 
     def close(self) -> None:
         """Close it."""
-        ...
 
 
 class LineBuffer:

@@ -21,19 +21,15 @@ class NodeSession(Protocol):
     @property
     def deadline(self) -> float | None:
         """When `pass_time` is next needed, in seconds, or None."""
-        ...
 
     def receive(self, line: bytes, now: float, arrived_at: float | None = None) -> None:
         """Take one line at time `now` in seconds; it may have lain in the pipe since `arrived_at`."""
-        ...
 
     def pass_time(self, now: float) -> None:
         """The deadline came."""
-        ...
 
     def take(self) -> bytes:
         """What is to be written now: whole lines."""
-        ...
 
 
 # (the node's name, which of its starts this is, from 1) -> a node that has received no line yet.

@@ -20,6 +20,7 @@ import orjson
 
 from bench.hosts import OnLine
 from bench.loop import VirtualLoop
+from bench.nemesis.store_faults import STORE
 from bench.net import Network
 from bench.services import connect
 from leaderless.core.strategy import Options
@@ -32,7 +33,6 @@ from simulation.oracle import Body, Oracle, Violation, require
 from simulation.store import Store
 from simulation.watch import Watch
 
-STORE = "lin-kv"
 CLIENTS = [f"c{number}" for number in range(10)]
 EPILOGUE_CLIENT = "c-epilogue"
 TICK_S = 1e-6  # between any two lines: a node may tell before from after by its clock

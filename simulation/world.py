@@ -10,6 +10,7 @@ from random import Random
 from typing import Any
 
 from bench.nemesis.fault import Fault
+from bench.nemesis.store_faults import STORE
 from bench.net import Network, latency
 from bench.services import default_services
 from bench.services.consistency import Consistency
@@ -24,7 +25,7 @@ from simulation.omit import Acts, OmittingFault, OmittingGenerator
 from simulation.oracle import Asked, Body, Oracle, require
 from simulation.run import SimulatedRun
 from simulation.scenario import Scenario
-from simulation.stepped import STORE, SteppedCluster
+from simulation.stepped import SteppedCluster
 from simulation.store import Store
 from simulation.watch import Watch
 from workloads.interface import Setting, Workload
@@ -55,7 +56,12 @@ class World(SimulatedRun):
         self._strategy: str | StrategyMaker = make or scenario.strategy
         self.acts, self.fault_acts = Acts(scenario.omit), Acts(scenario.omit_faults)
         oracle = None if node else self._oracle()
-        self.watch = Watch(scenario.node_names, self._now_ns, self._is_alive, oracle)
+        self.watch = Watch(
+            scenario.node_names,
+            self._now_ns,
+            lambda node: self.hosts[node].alive,
+            oracle,
+        )
         self.store = Store(self._store_changed)
         self._changes_unread = 0
         super().__init__(
@@ -101,9 +107,6 @@ class World(SimulatedRun):
 
     def _faults(self) -> list[Fault]:
         return [OmittingFault(fault, self.fault_acts) for fault in super()._faults()]
-
-    def _is_alive(self, node: str) -> bool:
-        return self.hosts[node].alive
 
     def _now_ns(self) -> int:
         return self.loop.now_ns()

@@ -117,7 +117,6 @@ class Client(Protocol):
         A definite `RpcError` that is not caught makes it `fail`, an indefinite one or a timeout
         `info` (`fail` where `op.f` is in `Workload.idempotent`).
         """
-        ...
 
 
 @dataclass(slots=True)
@@ -145,11 +144,9 @@ class OpGenerator(Protocol):
         In the main phase the bench paces the calls (`--rate`), so a plain `Draft` each time is
         right there. In the final phase a worker is asked as soon as it is free.
         """
-        ...
 
     def update(self, op: Op) -> None:
         """An operation of a client was completed (`ok`, `fail` or `info`)."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,11 +37,9 @@ class Fault(Protocol):
 
     def plan(self, random: Random) -> Plan:
         """Choose how to begin next."""
-        ...
 
     def end(self, done: Done) -> None:
         """Undo it; also called when nothing is active, as at the end of a run."""
-        ...
 
 
 def _sample(size: Callable[[int], int]) -> Choose:

@@ -18,6 +18,7 @@ from bench.loop import Loop
 from bench.nemesis.fault import Done, Plan, choose_targets
 from runs.keyword import Keyword, keywords
 
+STORE = "lin-kv"  # the service that the fault affects
 _MS = 1_000_000
 # mode -> the shortest and the longest wait in ns
 WAITS_NS = {"late": (10 * _MS, 300 * _MS), "abandoned": (1_200 * _MS, 3_000 * _MS)}

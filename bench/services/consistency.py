@@ -16,7 +16,6 @@ class Consistency(Protocol):
 
     def handle(self, client: str, request: Body) -> Body:
         """The reply to a client's request; it may change the state."""
-        ...
 
 
 class Linearizable:
