@@ -98,9 +98,7 @@ def _outcomes(counts: Counter[str]) -> dict[Keyword, Any]:
 
 
 def availability(history: Sequence[Op], expected: str | float | None) -> dict[Keyword, Any]:
-    """The fraction of invocations that succeeded, against `total` (all), a lower bound, or
-    nothing.
-    """
+    """The fraction of invocations that succeeded, against `total` (all), a lower bound, or nothing."""
     counts = Counter(op.type for op in history)
     fraction = single(counts["ok"] / counts["invoke"]) if counts["invoke"] else 1
     bound = 1.0 if expected == "total" else float(expected or 0)
@@ -144,9 +142,7 @@ def _counts(traffic: Traffic) -> dict[Keyword, int]:
 
 
 def single(number: float) -> float:
-    """The number in single precision, with no more digits than that has: as the real tool prints
-    it.
-    """
+    """The number in single precision, with no more digits than that has: as the real tool prints it."""
     (rounded,) = struct.unpack("f", struct.pack("f", number))
     for digits in range(1, 10):
         short = float(f"{rounded:.{digits}g}")

@@ -77,12 +77,10 @@ class Cluster:
         self._initialise(host)
 
     def pause(self, name: str) -> None:
-        """Pause a living node."""
         self._hosts[name].pause()
         self._paused.add(name)
 
     def resume(self, name: str) -> None:
-        """Resume a paused node."""
         self._hosts[name].resume()
         self._paused.discard(name)
         self._patience_ns[name] = self._loop.now_ns() + _INIT_LIMIT_NS

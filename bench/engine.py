@@ -1,8 +1,7 @@
 """Which bench runs a test: the embedded one, or the real Maelstrom.
 
-`MAELSTROM` in the environment names the real one (its `maelstrom` script, or the folder that has
-it); `--engine` overrides. The real one is started in place of this process, with the flags that it
-knows.
+`MAELSTROM` in the environment names the real one (its `maelstrom` script, or the folder that has it);
+`--engine` overrides. The real one is started in place of this process, with the flags that it knows.
 """
 
 import os
@@ -22,9 +21,7 @@ _REAL_FAULTS = ("partition",)
 
 
 def choose(asked: str | None, environment: dict[str, str]) -> Path | None:
-    """The real tool's script when it is to be used, else None. Raises `click.UsageError` without
-    one.
-    """
+    """The real tool's script when it is to be used, else None. Raises `click.UsageError` without one."""
     named = environment.get("MAELSTROM")
     if asked == EMBEDDED or (asked is None and not named):
         return None

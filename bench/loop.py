@@ -1,13 +1,11 @@
 """One thread, one event loop, two clocks.
 
-Everything in the bench runs as callbacks on a loop: `call_at` (a time), `call_soon` (the end of
-this turn). `RealLoop` waits for file descriptors and the monotonic clock; `VirtualLoop` jumps from
-one timer to the next, so a minute of test takes as long as its callbacks do. The pure parts see
-only `Loop`.
+Everything in the bench runs as callbacks on a loop: `call_at` (a time), `call_soon` (the end of this turn).
+`RealLoop` waits for file descriptors and the monotonic clock; `VirtualLoop` jumps from one timer to the next,
+so a minute of test takes as long as its callbacks do. The pure parts see only `Loop`.
 
-Times are integers, nanoseconds since the loop was made. Timers cannot be cancelled: a callback
-checks for itself whether it is still wanted, which is cheaper than bookkeeping for the many that
-never fire.
+Times are integers, nanoseconds since the loop was made. Timers cannot be cancelled: a callback checks for
+itself whether it is still wanted, which is cheaper than bookkeeping for the many that never fire.
 """
 
 import select
@@ -21,9 +19,8 @@ from typing import Any
 
 Callback = Callable[[], object]
 
-# epoll rounds its timeout up to whole milliseconds: shorter waits go through select(2) on epoll's
-# own descriptor, which counts in microseconds. At 10,000 operations a second the difference is ten
-# at once.
+# epoll rounds its timeout up to whole milliseconds: shorter waits go through select(2) on epoll's own
+# descriptor, which counts in microseconds. At 10,000 operations a second the difference is ten at once.
 _FINE_WAIT_NS = 2_000_000
 _SELECT_LIMIT = 1024  # select(2) knows no descriptor from here on
 _MAX_WAIT_NS = 1_000_000_000
@@ -71,9 +68,7 @@ class VirtualLoop(Loop):
         return self._now_ns
 
     def run_until(self, done: Callable[[], bool]) -> None:
-        """As `Loop.run_until`. Raises `RuntimeError` when nothing is left to happen before
-        `done()`.
-        """
+        """As `Loop.run_until`. Raises `RuntimeError` when nothing is left to happen before `done()`."""
         self._run_soon()
         while not done():
             if not self._heap:

@@ -1,5 +1,4 @@
-"""The simulated network: unordered, with latency and partitions, between nodes, services and
-clients.
+"""The simulated network: unordered, with latency and partitions, between nodes, services and clients.
 
 - A message between nodes and services takes a latency drawn for it alone; a message to or from a
   client takes none and arrives in the same turn (latency there would only hide anomalies).
@@ -101,7 +100,6 @@ class Network:
                 self._cut.setdefault(receiver, set()).update(senders)
 
     def heal(self) -> None:
-        """End all partitions."""
         self._cut = {}
 
     def send(self, src: str, dest: str, body: dict[str, Any]) -> None:
@@ -117,9 +115,7 @@ class Network:
         self._enter(src, dest, body, wire)
 
     def send_line(self, node: str, line: bytes) -> None:
-        """Send a line that a node printed. Raises `RunFailure` with a report when it is no
-        message.
-        """
+        """Send a line that a node printed. Raises `RunFailure` with a report when it is no message."""
         try:
             message = orjson.loads(line)
             src, dest, body = message["src"], message["dest"], message["body"]

@@ -1,10 +1,9 @@
 """A node as a process: lines over pipes that never block, stderr straight into a file.
 
-The process leads its own process group, which is killed as a whole. When the bench itself is killed,
-the kernel kills the process too (Linux), and everywhere it meets the end of its stdin. So do
-processes that it started, if they read that stdin. A process that a node started and that does not read
-stdin can outlive a bench that was killed by SIGKILL; no other process can.
-Messages of one turn leave in one write.
+The process leads its own process group, which is killed as a whole. When the bench itself is killed, the kernel
+kills the process too (Linux), and everywhere it meets the end of its stdin. So do processes that it started, if
+they read that stdin. A process that a node started and that does not read stdin can outlive a bench that was
+killed by SIGKILL; no other process can. Messages of one turn leave in one write.
 """
 
 import contextlib

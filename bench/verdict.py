@@ -41,7 +41,6 @@ def print_verdict(
 
 
 def print_failure(console: Console, failure: RunFailure) -> None:
-    """Print why a run ended early."""
     headline = "Stopped early" if failure.interrupted else "The run could not be finished"
     console.print(headline, style="bold red")
     console.print(str(failure), markup=False, highlight=False, soft_wrap=True)

@@ -2,8 +2,7 @@
 
 Progress is a live line on a terminal, a plain line every few seconds elsewhere.
 
-It reads what the run already counts, twice a second, so that operations cost nothing more for
-being shown.
+It reads what the run already counts, twice a second, so that operations cost nothing more for being shown.
 """
 
 import sys

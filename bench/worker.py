@@ -76,8 +76,7 @@ def client_names() -> Callable[[], str]:
 class Worker:
     """Performs operations on one node, one at a time.
 
-    `on_complete(worker, op)` is called after each completion, `on_failure` when a reply breaks the
-    protocol.
+    `on_complete(worker, op)` is called after each completion, `on_failure` when a reply breaks the protocol.
     """
 
     number: int
@@ -148,8 +147,7 @@ class Worker:
         self._msg_id += 1
         self._rpc = rpc
         self._deadline_ns = self.loop.now_ns() + rpc.timeout_ms * 1_000_000
-        # One timer serves many requests: it moves on to the deadline of whatever waits when it
-        # rings.
+        # One timer serves many requests: it moves on to the deadline of whatever waits when it rings.
         if self._alarm_ns is None or self._deadline_ns < self._alarm_ns:
             self._set_alarm()
         self.network.send(self._client_id, rpc.dest, {**rpc.body, "msg_id": self._msg_id})

@@ -69,7 +69,6 @@ def simulate(
 
 
 def run_one(seed: int, given: Mapping[str, Any], out: Path | None, as_json: bool) -> Report:
-    """Run one seed and print its report."""
     scenario = Scenario.draw(seed, given)
     console = Console(stderr=as_json, highlight=False, soft_wrap=True, emoji=False)
     if not as_json:
@@ -112,7 +111,6 @@ def print_tally(tally: Tally, as_json: bool, given: Mapping[str, Any]) -> None:
 
 
 def as_object(report: Report, given: Mapping[str, Any]) -> dict[str, Any]:
-    """A report for tools."""
     return {
         "seed": report.scenario.seed,
         "options": {name: report.scenario.options()[name] for name in FLAGS},

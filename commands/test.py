@@ -200,9 +200,7 @@ def _perform(
 
 @contextmanager
 def _stop_on_signal(loop: RealLoop, run: BenchRun) -> Iterator[None]:
-    """Ctrl-C and SIGTERM end the run in order: nodes are stopped, what there is is kept and
-    judged.
-    """
+    """Ctrl-C and SIGTERM end the run in order: nodes are stopped, what there is is kept and judged."""
     reader, writer = socket.socketpair()
     for end in (reader, writer):
         end.setblocking(False)

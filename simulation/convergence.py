@@ -56,7 +56,6 @@ class Epilogue:
                 oracle.listed_at_last(offsets)
 
     def probe(self) -> None:
-        """Send a message through every node."""
         for node in self._nodes:
             self._ask(node, {"type": "send", "key": PROBE, "msg": node})
 
@@ -67,7 +66,6 @@ class Epilogue:
             self._poll(node)
 
     def list_committed(self, keys: list[str]) -> None:
-        """Ask every node for the committed offsets."""
         for node in self._nodes:
             self._ask(node, {"type": "list_committed_offsets", "keys": keys})
 

@@ -15,7 +15,6 @@ class DigestFile(io.RawIOBase):
         self._kept: list[bytes] | None = [] if keep else None
 
     def write(self, data: bytes) -> int:  # type: ignore[override]  # only bytes are written here
-        """Write bytes; returns how many."""
         self._hash.update(data)
         if self._copy:
             self._copy.write(data)
@@ -24,13 +23,11 @@ class DigestFile(io.RawIOBase):
         return len(data)
 
     def close(self) -> None:
-        """Close the copy too."""
         if self._copy:
             self._copy.close()
         super().close()
 
     def digest(self) -> bytes:
-        """The digest of everything so far."""
         return self._hash.digest()
 
     @property

@@ -85,7 +85,6 @@ class Driver:
             self.pass_time()
 
     def finish(self) -> None:
-        """Run all processes to their ends."""
         while self.running:
             self.step()
 

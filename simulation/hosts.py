@@ -52,7 +52,6 @@ class SimulatedHost:
         return self._session is not None
 
     def start(self) -> None:
-        """Begin with an empty memory."""
         self._starts += 1
         self._session = self._make(self.name, self._starts)
         self._paused = False
@@ -60,14 +59,12 @@ class SimulatedHost:
     restart = start
 
     def kill(self) -> None:
-        """Lose everything."""
         self._session = None
         self._inbox, self._stopped_ns = [], None
         self._reading, self._alarm_ns = False, None
         self._on_kill(self.name)
 
     def pause(self) -> None:
-        """Stop where it is."""
         if not self._paused:
             self._stopped_ns = self._loop.now_ns()
         self._paused = True
@@ -84,7 +81,6 @@ class SimulatedHost:
         self._on_resume(self.name, False)
 
     def postmortem(self) -> str:
-        """For a report."""
         return f"an object in this process, {'alive' if self.alive else 'killed'}"
 
     def deliver(self, message: bytes) -> None:
@@ -148,12 +144,10 @@ class SimulatedHosts:
         self._hosts = hosts
 
     def start(self) -> list[Host]:
-        """Start them all."""
         for host in self._hosts:
             host.start()
         return list(self._hosts)
 
     def stop(self) -> None:
-        """They are garbage from now on."""
         for host in self._hosts:
             host.kill()

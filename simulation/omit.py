@@ -41,7 +41,6 @@ class OmittingGenerator:
         self._until_ns = 0
 
     def next(self, worker: int, now_ns: int) -> Draft | Wait | None:
-        """As the generator's."""
         if now_ns < self._until_ns:
             return Wait(self._until_ns)
         draft = self._generator.next(worker, now_ns)
@@ -51,7 +50,6 @@ class OmittingGenerator:
         return draft
 
     def update(self, op: Op) -> None:
-        """As the generator's."""
         self._generator.update(op)
 
 
@@ -64,12 +62,10 @@ class OmittingFault:
         self._omitted = acts.omitted
 
     def plan(self, random: Random) -> Plan:
-        """As the fault's."""
         plan = self._fault.plan(random)
         return Plan(plan.intent, self._omit if self._omitted() else partial(self._act, plan))
 
     def end(self, done: Done) -> None:
-        """As the fault's."""
         self._fault.end(done)
 
     def _act(self, plan: Plan, done: Done) -> None:

@@ -22,7 +22,6 @@ class Violation(AssertionError):
 
     @property
     def name(self) -> str:
-        """Of the invariant."""
         return str(self).partition(":")[0]
 
 
@@ -62,7 +61,6 @@ class Rising:
         self._values: list[int] = []
 
     def raise_to(self, value: int, at_s: float) -> None:
-        """It is at least `value` from `at_s` on; times do not run backwards."""
         if value > self.at(at_s):
             self._times.append(at_s)
             self._values.append(value)
@@ -92,7 +90,6 @@ class Oracle:
         self._commits_known: dict[str, Rising] = defaultdict(Rising)
 
     def asked(self, body: Body) -> None:
-        """A client asks a node."""
         match body:
             case {"type": "send", "key": key, "msg": msg}:
                 self._sent.add((key, msg))
@@ -103,7 +100,6 @@ class Oracle:
         """A node lost its memory. Clients must not notice."""
 
     def answered(self, asked: Asked, reply: Body, now_s: float) -> None:
-        """A node answers a client."""
         match asked.body, reply:
             case {"type": "send", "key": key, "msg": msg}, {"type": "send_ok", "offset": offset}:
                 self._send_answered(key, msg, offset, now_s)
@@ -205,6 +201,5 @@ def require_kept(key: str, offset: int, known: int) -> None:
 
 
 def raise_to(known: dict[str, int], offsets: dict[str, int]) -> None:
-    """Raise the offsets that are lower."""
     for key, offset in offsets.items():
         known[key] = max(offset, known.get(key, -1))

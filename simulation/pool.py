@@ -102,7 +102,6 @@ def _start(task: Task) -> _Worker:
 
 
 def _work(pipe: Connection, task: Task) -> None:
-    """The main function of a process."""
     while True:
         try:
             item = pipe.recv()

@@ -206,12 +206,10 @@ class Scenario:
 
     @property
     def node_names(self) -> tuple[str, ...]:
-        """n0, n1, ..."""
         return tuple(f"n{number}" for number in range(self.nodes))
 
     @property
     def bench_options(self) -> TestOptions:
-        """The options of the bench."""
         return TestOptions(
             workload="kafka",
             bin="simulated",
@@ -223,7 +221,6 @@ class Scenario:
 
     @property
     def node_options(self) -> Options:
-        """The options of each node."""
         return Options(
             freshness_s=self.freshness_ms / 1000,
             combine=self.combine,

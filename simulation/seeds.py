@@ -40,7 +40,6 @@ class Tally:
     failed: list[SeedResult] = field(default_factory=list)  # by seed
 
     def add(self, result: SeedResult) -> None:
-        """One more is done."""
         self.results.append(result)
         if result.names:
             insort(self.failed, result)
@@ -61,7 +60,6 @@ class Tally:
         return sum(result.operations for result in self.results)
 
     def summary(self) -> str:
-        """One line."""
         elapsed_s = time.monotonic() - self.began_s
         names = Counter(result.names[0] for result in self.failed)
         found = ", ".join(f"{count} {name}" for name, count in names.most_common())
@@ -72,7 +70,6 @@ class Tally:
         )
 
     def as_object(self) -> dict[str, Any]:
-        """For tools."""
         return {
             "seeds": self.run,
             "failed": [failed._asdict() for failed in self.failed],

@@ -73,7 +73,6 @@ class SteppedLoop(VirtualLoop):
         self._numbers = count(1)
 
     def now_ns(self) -> int:
-        """As `Loop.now_ns`."""
         return round(self.now_s * NS)
 
     def call_at(self, time_ns: int, function: Callable[..., object], *args: Any) -> None:  # noqa: ARG002 - a step says when
@@ -82,7 +81,6 @@ class SteppedLoop(VirtualLoop):
         self._add(Flying(next(self._numbers), src, dest, body), partial(function, *args))
 
     def copy(self, number: int) -> None:
-        """Put a second one of a message into flight."""
         copy = self.flying[number]._replace(number=next(self._numbers))
         self._add(copy, self._arrivals[number])
 
@@ -117,7 +115,6 @@ class SteppedHost(SimulatedHost):
         return self._session.deadline if self._session else None
 
     def deliver(self, message: bytes) -> None:
-        """Let the node read a line."""
         if self._session:
             self._session.receive(message, self._clock.now_s)
             self._write(self._session)
@@ -172,12 +169,10 @@ class SteppedCluster:
         return [*(Step("deliver", number) for number in self.flying), *due]
 
     def step(self, step: Step) -> None:
-        """Let one thing happen."""
         getattr(self, step.kind)(step.what)
 
     @property
     def flying(self) -> dict[int, Flying]:
-        """What is in flight, the oldest first."""
         return self._loop.flying
 
     @property
@@ -221,16 +216,13 @@ class SteppedCluster:
         return self._after(partial(self._give, self._hosts[node], line))
 
     def deliver(self, number: int) -> list[Flying]:
-        """Let a message arrive."""
         return self._after(self._loop.take(number))
 
     def copy(self, number: int) -> Flying:
-        """Let the network make a second one of a message."""
         [copy] = self._after(partial(self._loop.copy, number))
         return copy
 
     def drop(self, number: int) -> None:
-        """Lose a message."""
         self._loop.take(number)
 
     def pass_time(self, seconds: float | None = None) -> list[Flying]:
@@ -320,7 +312,6 @@ class SteppedCluster:
         self._loop.sent.append(self.to_clients[-1])
 
     def _after(self, happens: Callable[[], object]) -> list[Flying]:
-        """Let something happen."""
         happens()
         return self._take_sent()
 

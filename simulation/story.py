@@ -63,7 +63,6 @@ def text_of(story: Story) -> Iterator[str]:
 
 
 def brief(body: Mapping[str, Any]) -> str:
-    """A body in a line."""
     facts = (
         f"{name}={_short(value)}"
         for name, value in body.items()

@@ -65,7 +65,6 @@ class Watch:
                 self._excused[call] = self.unanswered.pop(call)
 
     def message(self, event: str, src: str, dest: str, body: Body, wire: bytes) -> None:
-        """A message was sent or received."""
         if event == "recv":
             self.message_id = _id_of(wire)
             if dest in self._nodes and src[0] == "c" and "msg_id" in body and self._alive(dest):

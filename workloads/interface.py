@@ -48,9 +48,7 @@ class Rpc:
 
 
 class RpcError(Exception):
-    """The node answered with `{"type": "error"}`. `definite`: the operation certainly did not
-    happen.
-    """
+    """The node answered with `{"type": "error"}`. `definite`: the operation certainly did not happen."""
 
     def __init__(self, code: int, name: str, text: str | None, definite: bool) -> None:
         super().__init__(f"error {code} ({name}): {text}")
@@ -88,8 +86,7 @@ class RpcTimeout(Exception):
 class MalformedReply(Exception):
     """The node's reply breaks the protocol. Raised by a client; it aborts the run with a report.
 
-    `expected` shows the form a right reply has, `why` says in a sentence what is wrong with this
-    one.
+    `expected` shows the form a right reply has, `why` says in a sentence what is wrong with this one.
     """
 
     def __init__(self, request: Body, reply: Body, expected: str, why: str) -> None:
@@ -101,15 +98,12 @@ class CrashClient(Exception):
     """Raised by a client to end its operation `info` without an error, as a crash does."""
 
 
-# What `Client.invoke` returns: a generator of requests, whose return value is the completed
-# `value`.
+# What `Client.invoke` returns: a generator of requests, whose return value is the completed `value`.
 Steps = Generator[Rpc, Body, Any]
 
 
 class Client(Protocol):
-    """A client of one node; a fresh one is opened for each process number (unless
-    `Workload.reusable`).
-    """
+    """A client of one node; a fresh one is opened for each process number (unless `Workload.reusable`)."""
 
     def invoke(self, op: Op) -> Steps:
         """Perform the operation. Return its completed value (op type `ok`).
@@ -185,8 +179,7 @@ Explainer = Callable[[Mapping[Any, Any], Sequence[Op]], list[Finding]]
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a workload is built from: nodes, options (as in test.json) and named streams of
-    randomness.
+    """What a workload is built from: nodes, options (as in test.json) and named streams of randomness.
 
     `random("kafka")` is a stream that depends on the run's seed and the name only, so that a new
     draw in one place does not shift the draws in another.

@@ -25,7 +25,6 @@ def isolate(*components: Sequence[str]) -> Cut:
 
 
 def one(nodes: Sequence[str], random: Random) -> Cut:
-    """One node alone."""
     loner = random.choice(nodes)
     return isolate([loner], [node for node in nodes if node != loner])
 

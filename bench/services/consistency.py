@@ -33,8 +33,7 @@ class Linearizable:
 
 
 class Sequential:
-    """A request that changes nothing may run on one of the last 32 states; others run on the
-    newest.
+    """A request that changes nothing may run on one of the last 32 states; others run on the newest.
 
     Each client moves forward only, so there is one order of all operations that every client
     agrees with. The window is stored as its oldest state and the changes since.
@@ -82,8 +81,7 @@ class Sequential:
 
 
 class Eventual:
-    """Two replicas: each request first merges one random replica into another, then runs on a
-    third draw.
+    """Two replicas: each request first merges one random replica into another, then runs on a third draw.
 
     `merge(left, right)` joins two cells of one key.
     """

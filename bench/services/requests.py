@@ -52,7 +52,6 @@ def same(left: Any, right: Any) -> bool:
 
 
 def error(code: int, text: str) -> Body:
-    """The body of an error reply."""
     return {"type": "error", "code": code, "text": text}
 
 
@@ -114,9 +113,7 @@ def respond_lww_kv(read: Read, request: Body) -> tuple[Body, Changes]:
 
 
 def newest(left: Any, right: Any) -> Any:
-    """Merge two replicas' cells of one key: the later timestamp wins, the left one when they are
-    equal.
-    """
+    """Merge two replicas' cells of one key: the later timestamp wins, the left one when they are equal."""
     if isinstance(left, int):
         return max(left, right)
     return right if right[0] > left[0] else left

@@ -8,8 +8,7 @@
     faults = ["none", "kill"]
     strategy = ["cas", "leaderless"]
 
-Several matrices stand one after the other. Errors name the file, the table, the key, and what to
-write instead.
+Several matrices stand one after the other. Errors name the file, the table, the key, and what to write instead.
 """
 
 import json

@@ -56,9 +56,8 @@ class Job:
 def jobs(sweep: Sweep, engine: str) -> list[Job]:
     """Every run of a sweep in its order: all cells once, then the next repetition.
 
-    Cells that differ in the last axis only are run in turn, and in each repetition another of them
-    first, so that none always has the quietest moment. A cell that names its engine has that one,
-    every other `engine`.
+    Cells that differ in the last axis only are run in turn, and in each repetition another of them first, so
+    that none always has the quietest moment. A cell that names its engine has that one, every other `engine`.
     """
     return [
         Job(sweep.name, cell, repetition, str(cell.axes.get("engine", engine)))
@@ -87,8 +86,7 @@ def missing(planned: Sequence[Job], rows: Mapping[Key, Row], *, again: bool) -> 
 def seconds_left(todo: Sequence[Job], planned: Sequence[Job], rows: Mapping[Key, Row]) -> float:
     """How long `todo` will take: what lasts for sure, and the overhead that was seen.
 
-    A cell's overhead is that of its own last run, else the mean of all cells with that engine, else
-    a guess.
+    A cell's overhead is that of its own last run, else the mean of all cells with that engine, else a guess.
     """
     own: dict[tuple[str, str], float] = {}
     for job in planned:

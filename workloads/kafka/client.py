@@ -114,7 +114,6 @@ def poll_ok(request: Body, reply: Body) -> dict[str, list[list[Any]]]:
 
 
 def commit_offsets_ok(request: Body, reply: Body) -> None:
-    """Nothing but the acknowledgement."""
     _check_fields("commit_offsets_ok", None, request, reply)
 
 

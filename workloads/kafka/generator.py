@@ -1,5 +1,4 @@
-"""What kafka clients do: sends and polls, assigns now and then, crashes, and at the end reading it
-all.
+"""What kafka clients do: sends and polls, assigns now and then, crashes, and at the end reading it all.
 
 Facts from Jepsen's tests/kafka.clj and elle's txn.clj, as the contract gives them:
 
@@ -106,9 +105,8 @@ def highest_offsets(op: Op) -> dict[str, int]:
 class KafkaGenerator:
     """The main phase.
 
-    Crashes depend on the clock, so they draw from a stream of their own (`crashes`) and always
-    take a turn for themselves: the other operations come in the same order in every run with the
-    same seed.
+    Crashes depend on the clock, so they draw from a stream of their own (`crashes`) and always take a turn for
+    themselves: the other operations come in the same order in every run with the same seed.
     """
 
     def __init__(

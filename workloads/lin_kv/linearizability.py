@@ -1,9 +1,8 @@
 """Is a history of one register linearizable? A complete, bounded search.
 
-A history is linearizable when every call can be given one instant between its invocation and its
-return so that, run one after another at those instants, all calls answer what they answered
-(Herlihy & Wing). A call of unknown outcome (`returned is None`) may take effect at any
-later time or never.
+A history is linearizable when every call can be given one instant between its invocation and its return so
+that, run one after another at those instants, all calls answer what they answered (Herlihy & Wing). A call of
+unknown outcome (`returned is None`) may take effect at any later time or never.
 
 The search follows Wing & Gong's with Lowe's two improvements (*Testing for linearizability*,
 2017): visited states are remembered, and calls take effect just in time. It walks the returns in
@@ -51,12 +50,10 @@ class Call(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """Why there is no linearization: every way to explain what came before ends at the return of
-    `call`.
+    """Why there is no linearization: every way to explain what came before ends at the return of `call`.
 
-    `held` maps each value the register could have held then to the call that had put it there
-    (None: nothing had, it is the initial value); `running` are the other calls that were under
-    way.
+    `held` maps each value the register could have held then to the call that had put it there (None: nothing
+    had, it is the initial value); `running` are the other calls that were under way.
     """
 
     call: Call
