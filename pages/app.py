@@ -8,7 +8,7 @@ as its host, so that no page elsewhere can read the store through a name of its 
 from typing import Any
 
 from flask import Flask, Response, request, send_file
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import BadRequest, HTTPException
 
 from pages import compare, listing, pictures, render
 from pages.library import Library
@@ -40,10 +40,6 @@ class NotHere(HTTPException):
 
     code = 404
     description = "It may have been moved or deleted, or the address is wrong."
-
-
-class BadRequest(HTTPException):
-    code = 400
 
 
 def create_app(library: Library) -> Flask:

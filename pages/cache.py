@@ -3,9 +3,7 @@
 A store that cannot be written to is shown all the same: then memory keeps the latest values.
 """
 
-import contextlib
 import hashlib
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -15,6 +13,7 @@ from typing import Any
 import orjson
 
 from runs.store import Folder
+from runs.writing import write_whole
 
 VERSION = 2  # raise it when the same files would now give something else
 _IN_MEMORY = 1000
@@ -66,14 +65,11 @@ class Cache:
         if self._folder is None:
             return False
         file = self._file(run, what)
-        draft = file.with_suffix(f".{os.getpid()}.{threading.get_ident()}")
+        content = orjson.dumps({"fingerprint": fingerprint, "value": value}).decode()
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            draft.write_bytes(orjson.dumps({"fingerprint": fingerprint, "value": value}))
-            draft.replace(file)
+            write_whole(file, [content])
         except OSError:
-            with contextlib.suppress(OSError):
-                draft.unlink()
             return False
         return True
 

@@ -20,6 +20,7 @@ from runs.files import FIGURES
 from runs.history import NEMESIS, Op
 from runs.operations import Row
 from runs.store import Folder
+from runs.writing import write_whole
 
 NO_REQUESTS = ("assign", "crash")  # operations that ask no node for anything
 
@@ -106,9 +107,7 @@ def keep_figures(run: Folder, figures: Figures) -> Path:
     """Leave figures in the run's folder, for pages to show. Raises `OSError`."""
     file = run.path / FIGURES
     content = {"fingerprint": run.files.fingerprint(), "figures": figures.as_json()}
-    draft = file.with_suffix(".draft")
-    draft.write_bytes(orjson.dumps(content))
-    draft.replace(file)
+    write_whole(file, [orjson.dumps(content).decode()])
     return file
 
 

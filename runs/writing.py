@@ -5,6 +5,7 @@ Neither a history whose last line is torn nor half a `test.json` could be read l
 
 import contextlib
 import os
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Protocol
@@ -73,9 +74,9 @@ def write_whole(path: Path, parts: Iterable[str]) -> None:
     """Write a text file in one step: another reader sees the old content or the new, and when the
     disk is full (`OSError`) the old one stays.
     """
-    draft = path.with_name(f".{path.name}.draft")
+    draft = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.draft")
     try:
-        with draft.open("w") as file:
+        with draft.open("w", encoding="utf-8") as file:
             file.writelines(parts)
         draft.replace(path)
     except BaseException:
