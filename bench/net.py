@@ -191,9 +191,9 @@ def _malformed(node: str, line: bytes) -> RunFailure:
 def _why_no_message(message: Any) -> str:
     if not isinstance(message, dict):
         return "it is JSON, but not an object"
-    for name, kind, form in (("src", str, "a string"), ("dest", str, "a string")):
-        if not isinstance(message.get(name), kind):
-            return f"`{name}` must be {form}"
+    for name in ("src", "dest"):
+        if not isinstance(message.get(name), str):
+            return f"`{name}` must be a string"
     if not isinstance(message.get("body"), dict):
         return "`body` must be an object"
     return f"unknown fields {sorted(message.keys() - _MESSAGE_FIELDS)}"

@@ -106,7 +106,8 @@ def read_history(path: Path) -> list[Op]:
     Raises `HistoryError` when it cannot be read or holds anything but operations.
     """
     text = _text(path)
-    return list(_json_ops(path, text) if _JSON_HEAD.match(text) else _edn_ops(path, text))
+    read = _json_line_ops if _JSON_HEAD.match(text) else _edn_line_ops
+    return [op for at, line in enumerate(text.split("\n"), 1) for op in read(path, at, line)]
 
 
 def line_ops(path: Path, number: int, line: str) -> Iterator[Op]:
@@ -157,11 +158,6 @@ def _text(path: Path) -> str:
         raise HistoryError(path, None, f"cannot be read: {error.strerror}") from None
 
 
-def _json_ops(path: Path, text: str) -> Iterator[Op]:
-    for number, line in enumerate(text.split("\n"), 1):
-        yield from _json_line_ops(path, number, line)
-
-
 def _json_line_ops(path: Path, number: int, line: str) -> Iterator[Op]:
     if line and not line.isspace():
         try:
@@ -174,11 +170,6 @@ def _json_line_ops(path: Path, number: int, line: str) -> Iterator[Op]:
         if "error" in op.extra:
             op.extra["error"] = _error(op.extra["error"])
         yield op
-
-
-def _edn_ops(path: Path, text: str) -> Iterator[Op]:
-    for number, line in enumerate(text.split("\n"), 1):
-        yield from _edn_line_ops(path, number, line)
 
 
 def _edn_line_ops(path: Path, number: int, line: str) -> Iterator[Op]:

@@ -6,6 +6,7 @@ memory and the lines on their way to it. A paused node does nothing, and its pip
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from math import ceil
 
 from bench.hosts import Host, OnLine
@@ -16,6 +17,7 @@ NS = 1_000_000_000
 Think = Callable[[], int]  # draws nanoseconds
 
 
+@dataclass(eq=False)
 class SimulatedHost:
     """One node; `make(name, incarnation)` gives its session, a new one for each start.
 
@@ -23,21 +25,16 @@ class SimulatedHost:
     `on_resume` with that of a node that goes on after it stood still, and whether it has a line to read since.
     """
 
-    def __init__(
-        self,
-        name: str,
-        loop: Loop,
-        on_line: OnLine,
-        make: MakeNode,
-        think_ns: Think,
-        *,
-        on_kill: Callable[[str], object] = lambda _: None,
-        on_resume: Callable[[str, bool], object] = lambda _name, _now: None,
-    ) -> None:
-        self.name = name
-        self._loop, self._on_line = loop, on_line
-        self._make, self._think_ns, self._on_kill = make, think_ns, on_kill
-        self._on_resume = on_resume
+    name: str
+    loop: Loop
+    on_line: OnLine
+    make: MakeNode
+    think_ns: Think
+    _: KW_ONLY
+    on_kill: Callable[[str], object] = lambda _: None
+    on_resume: Callable[[str, bool], object] = lambda _name, _now: None
+
+    def __post_init__(self) -> None:
         self._starts = 0
         self._paused = False
         self._stopped_ns: int | None = None  # of a stop after which nothing was read yet
@@ -53,7 +50,7 @@ class SimulatedHost:
 
     def start(self) -> None:
         self._starts += 1
-        self._session = self._make(self.name, self._starts)
+        self._session = self.make(self.name, self._starts)
         self._paused = False
 
     restart = start
@@ -62,11 +59,11 @@ class SimulatedHost:
         self._session = None
         self._inbox, self._stopped_ns = [], None
         self._reading, self._alarm_ns = False, None
-        self._on_kill(self.name)
+        self.on_kill(self.name)
 
     def pause(self) -> None:
         if not self._paused:
-            self._stopped_ns = self._loop.now_ns()
+            self._stopped_ns = self.loop.now_ns()
         self._paused = True
 
     def resume(self) -> None:
@@ -78,7 +75,7 @@ class SimulatedHost:
             self._plan_reading()
         if self._session:
             self._set_alarm(self._session)
-        self._on_resume(self.name, False)
+        self.on_resume(self.name, False)
 
     def postmortem(self) -> str:
         return f"an object in this process, {'alive' if self.alive else 'killed'}"
@@ -90,12 +87,12 @@ class SimulatedHost:
             if not (self._reading or self._paused):
                 self._plan_reading()
             if self._stopped_ns is not None and not self._paused:
-                self._on_resume(self.name, True)
+                self.on_resume(self.name, True)
 
     def _plan_reading(self) -> None:
         self._reading = True
-        think_ns = sum(self._think_ns() for _ in self._inbox)
-        self._loop.call_at(self._loop.now_ns() + think_ns, self._read, self._session)
+        think_ns = sum(self.think_ns() for _ in self._inbox)
+        self.loop.call_at(self.loop.now_ns() + think_ns, self._read, self._session)
 
     def _read(self, session: NodeSession) -> None:
         if session is not self._session or not self._reading:
@@ -104,7 +101,7 @@ class SimulatedHost:
         if self._paused:
             return
         lines, self._inbox = self._inbox, []
-        now_s = self._loop.now_ns() / NS
+        now_s = self.loop.now_ns() / NS
         stopped_ns, self._stopped_ns = self._stopped_ns, None
         for line in lines:
             if stopped_ns is None:
@@ -117,23 +114,23 @@ class SimulatedHost:
 
     def _write(self, session: NodeSession) -> None:
         for line in session.take().splitlines():
-            self._on_line(self.name, line)
+            self.on_line(self.name, line)
         self._set_alarm(session)
 
     def _set_alarm(self, session: NodeSession) -> None:
         if session is not self._session or (deadline := session.deadline) is None:
             return
-        at_ns = max(ceil(deadline * NS), self._loop.now_ns() + 1)
+        at_ns = max(ceil(deadline * NS), self.loop.now_ns() + 1)
         if self._alarm_ns is None or at_ns < self._alarm_ns:
             self._alarm_ns = at_ns
-            self._loop.call_at(at_ns, self._ring, session, at_ns)
+            self.loop.call_at(at_ns, self._ring, session, at_ns)
 
     def _ring(self, session: NodeSession, at_ns: int) -> None:
         if session is not self._session or at_ns != self._alarm_ns:
             return
         self._alarm_ns = None
         if not self._paused:
-            session.pass_time(self._loop.now_ns() / NS)
+            session.pass_time(self.loop.now_ns() / NS)
             self._write(session)
 
 

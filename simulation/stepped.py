@@ -12,13 +12,13 @@ pass, but for a microsecond a line.
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from typing import Any, Literal, NamedTuple
 
 import orjson
 
-from bench.hosts import OnLine
 from bench.loop import VirtualLoop
 from bench.nemesis.store_faults import STORE
 from bench.net import Network
@@ -28,7 +28,7 @@ from runs.journal import Journal
 from simulation.convergence import PROBE, Epilogue
 from simulation.digest import DigestFile
 from simulation.hosts import NS, SimulatedHost
-from simulation.nodes import LINEARIZABLE, MakeNode, NodeSession, StrategyMaker, new_session
+from simulation.nodes import LINEARIZABLE, NodeSession, StrategyMaker, new_session
 from simulation.oracle import Body, Oracle, Violation, require
 from simulation.store import Store
 from simulation.watch import Watch
@@ -95,19 +95,11 @@ class SteppedLoop(VirtualLoop):
         self.sent.append(message)
 
 
+@dataclass(eq=False)
 class SteppedHost(SimulatedHost):
     """A host that reads each line at once, and whose timers fire only in `pass_time`."""
 
-    def __init__(
-        self,
-        name: str,
-        loop: SteppedLoop,
-        on_line: OnLine,
-        make: MakeNode,
-        on_kill: Callable[[str], object],
-    ) -> None:
-        super().__init__(name, loop, on_line, make, lambda: 0, on_kill=on_kill)
-        self._clock = loop
+    loop: SteppedLoop
 
     @property
     def deadline(self) -> float | None:
@@ -116,13 +108,13 @@ class SteppedHost(SimulatedHost):
 
     def deliver(self, message: bytes) -> None:
         if self._session:
-            self._session.receive(message, self._clock.now_s)
+            self._session.receive(message, self.loop.now_s)
             self._write(self._session)
 
     def pass_time(self) -> None:
         """Fire the timers that are due."""
         if self._session:
-            self._session.pass_time(self._clock.now_s)
+            self._session.pass_time(self.loop.now_s)
             self._write(self._session)
 
     def _set_alarm(self, session: NodeSession) -> None:
@@ -289,9 +281,8 @@ class SteppedCluster:
         return min((each for each in deadlines if each is not None), default=None)
 
     def _add_host(self, name: str) -> SteppedHost:
-        host = SteppedHost(
-            name, self._loop, self.network.send_line, self._new_node, self.watch.killed
-        )
+        send_line, killed = self.network.send_line, self.watch.killed
+        host = SteppedHost(name, self._loop, send_line, self._new_node, lambda: 0, on_kill=killed)
         self.network.add(name, lambda _src, _body, line: self._give(host, _unnumbered(line)))
         return host
 
