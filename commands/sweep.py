@@ -12,7 +12,7 @@ from rich.console import Console
 import workloads
 from bench import engine
 from bench.failure import RunFailure, unwritable
-from bench.sweep import axes, definition, session, table, work
+from bench.sweep import axes, definition, progress, table, work
 from bench.sweep.axes import Value
 from bench.sweep.definition import Sweep
 from bench.sweep.folder import Index, write_machine
@@ -97,7 +97,7 @@ def sweep(
         console.print(table.cells(chosen, planned))
         rows = work.finished(planned, index.rows())
         todo = work.missing(planned, rows, again=again)
-        left_s = session.duration(work.seconds_left(todo, planned, rows))
+        left_s = progress.duration(work.seconds_left(todo, planned, rows))
         console.print(f"{len(planned)} runs, {len(todo)} to make: about {left_s}", highlight=False)
         return
     if fresh:
@@ -122,7 +122,7 @@ def _run(
     try:
         with index.locked(), sigterm_as_interrupt():
             write_machine(index.folder)
-            session.run_all(planned, index, console, again=again, discard=discard)
+            progress.run_all(planned, index, console, again=again, discard=discard)
     except RunFailure as failure:
         stopped = failure
     except OSError as error:

@@ -30,7 +30,7 @@ from simulation.digest import DigestFile
 from simulation.hosts import NS, SimulatedHost
 from simulation.nodes import LINEARIZABLE, NodeSession, StrategyMaker, new_session
 from simulation.oracle import Body, Oracle, Violation, require
-from simulation.store import Store
+from simulation.registers import Store
 from simulation.watch import Watch
 
 CLIENTS = [f"c{number}" for number in range(10)]

@@ -23,10 +23,10 @@ from simulation.hosts import NS, Think
 from simulation.nodes import MakeNode, NodeSession, StrategyMaker, new_session
 from simulation.omit import Acts, OmittingFault, OmittingGenerator
 from simulation.oracle import Asked, Body, Oracle, require
+from simulation.registers import Store
 from simulation.run import SimulatedRun
 from simulation.scenario import Scenario
 from simulation.stepped import SteppedCluster
-from simulation.store import Store
 from simulation.watch import Watch
 from workloads.interface import Setting, Workload
 

@@ -21,7 +21,7 @@ from leaderless.core.messages import Block, Entry, Put
 from simulation.driver import Driver
 from simulation.headlog import HeadLogOracle
 from simulation.oracle import Promises, require
-from simulation.store import Store
+from simulation.registers import Store
 
 ENTRIES = 11  # five segments and a tail of one: two runs and a segment
 RUNS, CURSOR = 2, 4

@@ -4,7 +4,7 @@
     definition  a TOML file -> the cells, checked
     work        the runs of a sweep, their order and duration
     runner      one run as a process of its own
-    session     makes the runs and shows progress
+    progress    makes the runs and shows progress
     folder      the index of finished runs, the lock, the machine
     table       the table at the end
 

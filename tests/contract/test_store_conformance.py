@@ -42,7 +42,7 @@ from leaderless.core.messages import (
 from leaderless.core.process import Process
 from leaderless.store.lin_kv import body_of, outcome_of
 from simulation.driver import FATES, Apply, Driver
-from simulation.store import Store
+from simulation.registers import Store
 from tests.fakes import LinKv
 
 

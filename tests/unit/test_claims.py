@@ -15,7 +15,7 @@ from leaderless.core.limits import Limits
 from leaderless.core.messages import Put
 from leaderless.core.process import Process
 from simulation.driver import FATES, Driver
-from simulation.store import Store
+from simulation.registers import Store
 
 REGISTER = "claim/work"
 LEASE_S = Limits().lease_s

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from bench.sweep import runner, table, work
 from bench.sweep.definition import parse
-from bench.sweep.session import duration
+from bench.sweep.progress import duration
 from commands.sweep import exit_status
 from runs.sweeps import Row
 
