@@ -43,7 +43,6 @@ class NotHere(HTTPException):
 
 
 def create_app(library: Library) -> Flask:
-    """The pages of `library`."""
     app = Flask("pages", static_url_path="/static")
     app.config["TRUSTED_HOSTS"] = ["127.0.0.1", "localhost", "[::1]"]
     app.after_request(_guard)

@@ -40,8 +40,7 @@ def draw(run: Folder, finding: Finding) -> str:
 def select(events: list[Record], wanted: Wanted) -> tuple[list[Record], Any]:
     """The events of the requests about the wanted messages, and the id of the first of them.
 
-    A request's events are those of its node between its sending and its reply, without those of other
-    clients.
+    A request's events are those of its node between its sending and its reply, without those of other clients.
     """
     shown: dict[int, Record] = {}
     requests = _requests(events, wanted)

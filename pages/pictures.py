@@ -71,5 +71,4 @@ def message_classes(figures: Figures) -> str:
 
 
 def svg(picture: Picture | None) -> str:
-    """A picture as an element of a page."""
     return picture.svg() if picture else ""

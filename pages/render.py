@@ -48,7 +48,6 @@ def path(name: str) -> str:
 
 
 def asset(name: str) -> str:
-    """A file of `static/` as text."""
     return files("pages").joinpath("static", name).read_text(encoding="utf-8")
 
 

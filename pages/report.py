@@ -38,7 +38,6 @@ def write_report(path: Path, file: Path | None = None, figures: Figures | None =
 
 
 def make_report(path: Path, figures: Figures | None = None) -> str:
-    """The page as HTML."""
     folder = path.resolve()
     if is_run(folder):
         library = Library(Store(folder.parent.parent), Cache(None))

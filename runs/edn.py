@@ -1,10 +1,9 @@
 """EDN, the notation of Clojure's data, which is what the real tool writes and reads.
 
-`loads` and `dumps` map keywords to `Keyword`, strings to `str`, vectors to lists, lists to tuples,
-maps to dicts, sets to sets, characters to one-letter strings, ratios to `Fraction`; the suffixes N
-and M are dropped. A map with a tag (`#jepsen.history.Op{...}`) becomes a `TaggedMap`; any other
-tag is dropped, and what it stands before is kept. Collections inside sets and map keys become
-tuples, so that they hash.
+`loads` and `dumps` map keywords to `Keyword`, strings to `str`, vectors to lists, lists to tuples, maps to
+dicts, sets to sets, characters to one-letter strings, ratios to `Fraction`; the suffixes N and M are dropped. A
+map with a tag (`#jepsen.history.Op{...}`) becomes a `TaggedMap`; any other tag is dropped, and what it stands
+before is kept. Collections inside sets and map keys become tuples, so that they hash.
 
 `loads_json` gives what JSON can hold instead. What JSON has no word for loses its kind and never its
 content: keywords, symbols and characters are strings, lists are lists, sets are lists in the order of their
@@ -113,9 +112,7 @@ def loads_json(text: str) -> Any:
 
 
 def loads_all(text: str) -> list[Any]:
-    """Read every value in `text`, one after the other. Raises `EdnError` at the first that is
-    broken.
-    """
+    """Read every value in `text`, one after the other. Raises `EdnError` at the first that is broken."""
     return _read(text, _SCALARS, _collection)
 
 
@@ -207,9 +204,7 @@ def _json_collection(opener: str, items: list[Any]) -> Any:
 
 
 def hashable(value: Any) -> Any:
-    """`value` as something that can be a member of a set: collections become tuples, all the way
-    down.
-    """
+    """`value` as something that can be a member of a set: collections become tuples, all the way down."""
     if isinstance(value, list | tuple):
         return tuple(hashable(item) for item in value)
     if isinstance(value, set | frozenset):
@@ -301,9 +296,7 @@ _ESCAPES = str.maketrans(
 
 
 def dumps(value: Any, pretty: bool = False, width: int = 100) -> str:
-    """Write `value` as EDN: on one line, or `pretty`, broken where a line would pass `width`
-    columns.
-    """
+    """Write `value` as EDN: on one line, or `pretty`, broken where a line would pass `width` columns."""
     return "\n".join(_layout(value, 0, width)) if pretty else _flat(value)
 
 
@@ -346,9 +339,7 @@ def _entries(value: Any) -> Iterator[str]:
 
 
 def _layout(value: Any, column: int, width: int) -> list[str]:
-    """The lines of `value` when its first one starts at `column`; members are aligned under the
-    first.
-    """
+    """The lines of `value` when its first one starts at `column`; members are aligned under the first."""
     line = _flat(value)
     is_leaf = not isinstance(value, list | tuple | set | frozenset | dict) or not value
     if is_leaf or column + len(line) <= width:

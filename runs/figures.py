@@ -54,7 +54,6 @@ class Figures:
         return sorted(counts, key=lambda f: (f in NO_REQUESTS, -counts[f]))
 
     def servers_per_operation(self) -> float | None:
-        """Server messages an operation."""
         found = (r["messages_per_operation"] for r in self.network if r["scope"] == "servers")
         return next(found, None)
 

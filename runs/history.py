@@ -1,13 +1,11 @@
 """Histories: what clients asked for and what they were told, in order.
 
-A history is a list of `Op`. An operation is first invoked and then completed by the same process:
-`ok` (it happened), `fail` (it certainly did not) or `info` (nobody knows; that process is then
-replaced). The shape is Jepsen's [jepsen.history]; `time` is nanoseconds since the start of the
-run.
+A history is a list of `Op`. An operation is first invoked and then completed by the same process: `ok` (it
+happened), `fail` (it certainly did not) or `info` (nobody knows; that process is then replaced). The shape is
+Jepsen's [jepsen.history]; `time` is nanoseconds since the start of the run.
 
-A file holds one operation a line, as EDN (the real tool's `history.edn`) or as JSON with the same
-keys (`history.jsonl`), compressed by gzip or not; which of these it is shows in its content, not
-in its name.
+A file holds one operation a line, as EDN (the real tool's `history.edn`) or as JSON with the same keys
+(`history.jsonl`), compressed by gzip or not; which of these it is shows in its content, not in its name.
 """
 
 import gzip
@@ -34,9 +32,8 @@ Process = int | str  # a client's process number, or NEMESIS
 class Op:
     """One line of a history.
 
-    `value` is JSON-like (lists, dicts, strings, numbers; micro-op names are `Keyword`); `extra`
-    holds optional fields such as `error`, `unseen`, `poll-ms`, in the order in which they are
-    written.
+    `value` is JSON-like (lists, dicts, strings, numbers; micro-op names are `Keyword`); `extra` holds optional
+    fields such as `error`, `unseen`, `poll-ms`, in the order in which they are written.
     """
 
     index: int
@@ -80,9 +77,7 @@ def json_line(op: Op) -> bytes:
 
 
 def op_map(op: Op) -> dict[Keyword, Any]:
-    """`op` as the real tool has it: names of operations and types are keywords, and so are all
-    keys.
-    """
+    """`op` as the real tool has it: names of operations and types are keywords, and so are all keys."""
     process = op.process if isinstance(op.process, int) else Keyword(op.process)
     entries = (op.index, op.time, Keyword(op.type), process, Keyword(op.f), op.value)
     extra = {Keyword(name): value for name, value in op.extra.items()}

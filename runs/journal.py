@@ -1,10 +1,8 @@
 """The network journal: each message when it was sent, and again when it was received.
 
-A line is
-`{"id":4,"time":<ns>,"type":"send"|"recv","message":{"id":2,"src":...,"dest":...,"body":...}}`;
-`id` counts lines and, inside, messages; a lost message has no `recv`. Lines are put together from
-bytes that were encoded already and leave in large writes, because this is the hottest path of the
-bench.
+A line is `{"id":4,"time":<ns>,"type":"send"|"recv","message":{"id":2,"src":...,"dest":...,"body":...}}`; `id`
+counts lines and, inside, messages; a lost message has no `recv`. Lines are put together from bytes that were
+encoded already and leave in large writes, because this is the hottest path of the bench.
 """
 
 import gzip

@@ -18,9 +18,7 @@ class Keyword(str):
 
 
 def keywords(**entries: Any) -> dict[Keyword, Any]:
-    """A dict with keyword keys: `keywords(ok_count=3)` is `{:ok-count 3}`; `valid` becomes
-    `:valid?`.
-    """
+    """A dict with keyword keys: `keywords(ok_count=3)` is `{:ok-count 3}`; `valid` becomes `:valid?`."""
     return {
         Keyword("valid?" if name == "valid" else name.replace("_", "-")): value
         for name, value in entries.items()

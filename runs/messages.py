@@ -78,7 +78,6 @@ def _message(src: str, dest: str, body: Mapping[str, Any]) -> Message:
 
 
 def is_client(name: str) -> bool:
-    """Whether the party of this name is a client."""
     return name.startswith(CLIENT_INITIAL)
 
 

@@ -62,7 +62,6 @@ def operations(history: Sequence[Op]) -> list[Operation]:
 
 
 def completed(done: Iterable[Operation]) -> Iterator[Operation]:
-    """Those that were completed."""
     return (each for each in done if each.completed)
 
 
