@@ -5,6 +5,7 @@ initialised again, by a fresh client, as at the start.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from bench.failure import RunFailure, clip, indent
@@ -16,25 +17,20 @@ INIT_LIMIT_S = 10
 _INIT_LIMIT_NS = INIT_LIMIT_S * 1_000_000_000
 
 
+@dataclass(eq=False)
 class Cluster:
     """Hosts by name and their states.
 
     `new_client` names a client; `fail` ends the run when a node does not answer `init`.
     """
 
-    def __init__(
-        self,
-        names: Sequence[str],
-        loop: Loop,
-        network: Network,
-        new_client: Callable[[], str],
-        fail: Callable[[RunFailure], None],
-    ) -> None:
-        self.names = names
-        self._loop = loop
-        self._network = network
-        self.new_client = new_client
-        self._fail = fail
+    names: Sequence[str]
+    loop: Loop
+    network: Network
+    new_client: Callable[[], str]
+    fail: Callable[[RunFailure], None]
+
+    def __post_init__(self) -> None:
         self._hosts: dict[str, Host] = {}
         self._killed: set[str] = set()
         self._paused: set[str] = set()
@@ -45,7 +41,7 @@ class Cluster:
         """Attach nodes that were just started to the network, and initialise them."""
         for host in hosts:
             self._hosts[host.name] = host
-            self._network.add(host.name, _giver(host))
+            self.network.add(host.name, _giver(host))
         for host in hosts:
             self._initialise(host)
 
@@ -63,7 +59,7 @@ class Cluster:
     def kill(self, name: str) -> None:
         """Kill a living node at once; its memory is lost."""
         self._hosts[name].kill()
-        self._network.remove(name)
+        self.network.remove(name)
         self._killed.add(name)
         self._paused.discard(name)
         self._waiting.pop(name, None)
@@ -73,7 +69,7 @@ class Cluster:
         host = self._hosts[name]
         host.restart()
         self._killed.discard(name)
-        self._network.add(name, _giver(host))
+        self.network.add(name, _giver(host))
         self._initialise(host)
 
     def pause(self, name: str) -> None:
@@ -83,7 +79,7 @@ class Cluster:
     def resume(self, name: str) -> None:
         self._hosts[name].resume()
         self._paused.discard(name)
-        self._patience_ns[name] = self._loop.now_ns() + _INIT_LIMIT_NS
+        self._patience_ns[name] = self.loop.now_ns() + _INIT_LIMIT_NS
 
     @property
     def killed(self) -> list[str]:
@@ -101,27 +97,27 @@ class Cluster:
 
         def deliver(_src: str, body: dict[str, Any], _wire: bytes) -> None:
             if body.get("type") != "init_ok" or body.get("in_reply_to") != 1:
-                self._fail(_bad_init(host.name, body))
+                self.fail(_bad_init(host.name, body))
             if self._waiting.get(host.name) == client:
                 del self._waiting[host.name]
 
-        self._network.add(client, deliver)
-        self._patience_ns[host.name] = self._loop.now_ns() + _INIT_LIMIT_NS
-        self._loop.call_at(self._patience_ns[host.name], self._expire, host, client)
+        self.network.add(client, deliver)
+        self._patience_ns[host.name] = self.loop.now_ns() + _INIT_LIMIT_NS
+        self.loop.call_at(self._patience_ns[host.name], self._expire, host, client)
         body = {"type": "init", "node_id": host.name, "node_ids": list(self.names), "msg_id": 1}
-        self._network.send(client, host.name, body)
+        self.network.send(client, host.name, body)
 
     def _expire(self, host: Host, client: str) -> None:
         """The time for an init is over; a node that was paused meanwhile has it from then on."""
         if self._waiting.get(host.name) != client:
             return
-        now_ns, until_ns = self._loop.now_ns(), self._patience_ns[host.name]
+        now_ns, until_ns = self.loop.now_ns(), self._patience_ns[host.name]
         if host.name in self._paused:
-            self._loop.call_at(now_ns + _INIT_LIMIT_NS, self._expire, host, client)
+            self.loop.call_at(now_ns + _INIT_LIMIT_NS, self._expire, host, client)
         elif now_ns < until_ns:
-            self._loop.call_at(until_ns, self._expire, host, client)
+            self.loop.call_at(until_ns, self._expire, host, client)
         else:
-            self._fail(_no_init(host))
+            self.fail(_no_init(host))
 
 
 def _giver(host: Host) -> Deliver:

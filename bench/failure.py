@@ -27,9 +27,9 @@ def unwritable(what: str, error: OSError) -> RunFailure:
     return RunFailure(f"{what} cannot be written: {error}.\n{hint}")
 
 
-def indent(text: str, by: str = "  ") -> str:
+def indent(text: str) -> str:
     """The text with each line indented, for quoting in a report."""
-    return "\n".join(by + line for line in text.splitlines())
+    return "\n".join(f"  {line}" for line in text.splitlines())
 
 
 def clip(text: str, limit: int = 2000) -> str:

@@ -37,6 +37,7 @@ CLIENTS = [f"c{number}" for number in range(10)]
 EPILOGUE_CLIENT = "c-epilogue"
 TICK_S = 1e-6  # between any two lines: a node may tell before from after by its clock
 STEPS_MAX = 10_000
+ROUNDS_MAX = 200
 
 
 class Flying(NamedTuple):
@@ -249,9 +250,9 @@ class SteppedCluster:
             self.pass_time(every_s)
         self.settle()
 
-    def finish(self, every_s: float = 0.2, rounds: int = 200) -> None:
+    def finish(self, every_s: float = 0.2) -> None:
         """Deliver everything and let time pass until every request is answered whose node still runs."""
-        for _ in range(rounds):
+        for _ in range(ROUNDS_MAX):
             self.settle()
             if not self.watch.unanswered:
                 return

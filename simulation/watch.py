@@ -4,7 +4,8 @@ Raises `Violation` in the very step in which a node does what no node may do. Wh
 here; what a strategy promises is judged by its oracle (`simulation.oracle`).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import Any
 
 from leaderless.wire.errors import ErrorCode
@@ -18,26 +19,22 @@ NS = 1_000_000_000
 Body = dict[str, Any]
 
 
+@dataclass(eq=False)
 class Watch:
     """`message` is the trace of a network, `changed` the listener of a store.
 
     `alive(node)` says whether a node runs; `now_ns` is the loop's clock.
     """
 
-    def __init__(
-        self,
-        nodes: Iterable[str],
-        now_ns: Callable[[], int],
-        alive: Callable[[str], bool],
-        oracle: Oracle | None,
-    ) -> None:
+    nodes: Collection[str]
+    now_ns: Callable[[], int]
+    alive: Callable[[str], bool]
+    oracle: Oracle | None
+
+    def __post_init__(self) -> None:
         self.message_id = -1  # of the message in whose step everything happens now
         self.unanswered: dict[tuple[str, int], Asked] = {}
         self._excused: dict[tuple[str, int], Asked] = {}
-        self.oracle = oracle
-        self._nodes = frozenset(nodes)
-        self._now_ns = now_ns
-        self._alive = alive
         self._count = 0
 
     def killed(self, node: str) -> None:
@@ -51,7 +48,7 @@ class Watch:
     def changed(self, register: str, old: Any, new: Any) -> None:
         """A register that held `old` (None: it was missing) holds `new`."""
         if self.oracle:
-            self.oracle.changed(register, old, new, self._now_ns() / NS)
+            self.oracle.changed(register, old, new, self.now_ns() / NS)
 
     def resumed(self, node: str, reads_first: bool) -> None:
         """A node goes on after it stood still: it need not answer clients that are gone, or nearly so.
@@ -59,7 +56,7 @@ class Watch:
         `reads_first`: nor what it reads first, because it cannot tell how old that is.
         """
         since_s = 0.0 if reads_first else CLIENT_PATIENCE_S - MARGIN_S
-        gone_s = self._now_ns() / NS - since_s
+        gone_s = self.now_ns() / NS - since_s
         for call, asked in [*self.unanswered.items()]:
             if asked.node == node and asked.at_s <= gone_s:
                 self._excused[call] = self.unanswered.pop(call)
@@ -67,14 +64,14 @@ class Watch:
     def message(self, event: str, src: str, dest: str, body: Body, wire: bytes) -> None:
         if event == "recv":
             self.message_id = _id_of(wire)
-            if dest in self._nodes and src[0] == "c" and "msg_id" in body and self._alive(dest):
+            if dest in self.nodes and src[0] == "c" and "msg_id" in body and self.alive(dest):
                 self._asked(src, dest, body)
             return
         self._count += 1
         if self._count > MESSAGES_MAX:
             raise Violation(f"Progress: {MESSAGES_MAX} messages, and no end")
-        if src in self._nodes:
-            if dest[0] == "c" and dest not in self._nodes:
+        if src in self.nodes:
+            if dest[0] == "c" and dest not in self.nodes:
                 self._answered(dest, body)
             elif body["type"] == "hand_over_ok" and self.oracle:
                 self.oracle.handed_over(body)
@@ -82,7 +79,7 @@ class Watch:
     def _asked(self, client: str, node: str, body: Body) -> None:
         if self.oracle:
             self.oracle.asked(body)
-        asked = Asked(node, body, self._now_ns() / NS)
+        asked = Asked(node, body, self.now_ns() / NS)
         self.unanswered[client, body["msg_id"]] = asked
 
     def _answered(self, client: str, body: Body) -> None:
@@ -90,13 +87,13 @@ class Watch:
         asked = self.unanswered.pop(call, None) or self._excused.pop(call, None)
         if asked is None:
             raise Violation(f"AnsweredOnce: {client} is told {body}")
-        waited_s = self._now_ns() / NS - asked.at_s
+        waited_s = self.now_ns() / NS - asked.at_s
         text = f"{asked.node} answers {client} after {waited_s:.3f} s: {body}"
         require(waited_s < CLIENT_PATIENCE_S, "AnsweredInTime", text)
         if body["type"] == "error":
             require(body["code"] != ErrorCode.CRASH, "NeverCrashes", str(body.get("text")))
         if self.oracle:
-            self.oracle.answered(asked, body, self._now_ns() / NS)
+            self.oracle.answered(asked, body, self.now_ns() / NS)
 
 
 def _id_of(wire: bytes) -> int:

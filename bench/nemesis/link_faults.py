@@ -11,6 +11,7 @@ The network asks `LinkFaults` only while a fault is in force.
 """
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from functools import partial
 from random import Random
 from typing import NamedTuple
@@ -72,33 +73,30 @@ class LinkFaults:
         return fault if fault and (src in fault.nodes or dest in fault.nodes) else None
 
 
+@dataclass
 class Links:
     """A `Fault` on the links of some nodes; `name` is one of `LEVELS`."""
 
+    name: str
+    network: Network
+    faults: LinkFaults
+    nodes: Sequence[str]
+    targets: str
     possible = True
 
-    def __init__(
-        self, name: str, network: Network, faults: LinkFaults, nodes: Sequence[str], targets: str
-    ) -> None:
-        self.name = name
-        self._network = network
-        self._faults = faults
-        self._nodes = nodes
-        self._targets = targets
-
     def plan(self, random: Random) -> Plan:
-        word, nodes = choose_targets(self._targets, self._nodes, random)
+        word, nodes = choose_targets(self.targets, self.nodes, random)
         what, levels = LEVELS[self.name]
         level = random.choice(levels)
         intent = {Keyword("targets"): Keyword(word), Keyword(what): level}
         return Plan(intent, partial(self._begin, nodes, level))
 
     def end(self, done: Done) -> None:
-        self._faults.in_force.pop(self.name, None)
-        self._network.copies_ns = self._faults.delays_ns if self._faults.in_force else None
+        self.faults.in_force.pop(self.name, None)
+        self.network.copies_ns = self.faults.delays_ns if self.faults.in_force else None
         done(Keyword("reliable"))
 
     def _begin(self, nodes: Sequence[str], level: float, done: Done) -> None:
-        self._faults.in_force[self.name] = LinkFault(frozenset(nodes), level)
-        self._network.copies_ns = self._faults.delays_ns
+        self.faults.in_force[self.name] = LinkFault(frozenset(nodes), level)
+        self.network.copies_ns = self.faults.delays_ns
         done(keywords(nodes=list(nodes)) | {Keyword(LEVELS[self.name][0]): level})

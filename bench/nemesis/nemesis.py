@@ -6,6 +6,7 @@ they were.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from random import Random
 from typing import Any
@@ -52,28 +53,28 @@ class Nemesis:
         return [turns.name for turns in self._turns if turns.active]
 
 
+@dataclass(eq=False)
 class Turns:
     """One fault that begins and ends, again and again."""
 
-    def __init__(
-        self, fault: Fault, loop: Loop, interval_ns: int, random: Random, record: Record
-    ) -> None:
-        self.name = fault.name
+    fault: Fault
+    loop: Loop
+    interval_ns: int
+    random: Random
+    record: Record
+
+    def __post_init__(self) -> None:
+        self.name = self.fault.name
         self.active = self.over = False
-        self._fault = fault
-        self._loop = loop
-        self._interval_ns = interval_ns
-        self._random = random
-        self._record = record
         self._limit_ns = 0
         self._busy = False  # a deed was begun and is not done
         self._stopping = False
 
     def start(self, limit_s: float) -> None:
         """Begin to take turns. A partition starts at once, as the real tool's does; others wait a turn."""
-        self._limit_ns = self._loop.now_ns() + int(limit_s * 1e9)
+        self._limit_ns = self.loop.now_ns() + int(limit_s * 1e9)
         if self.name == "partition":
-            self._loop.call_soon(self._turn)
+            self.loop.call_soon(self._turn)
         else:
             self._wait()
 
@@ -84,11 +85,11 @@ class Turns:
             self._end()
 
     def _wait(self) -> None:
-        pause_ns = int(self._random.random() * 2 * self._interval_ns)
-        self._loop.call_at(self._loop.now_ns() + pause_ns, self._turn)
+        pause_ns = int(self.random.random() * 2 * self.interval_ns)
+        self.loop.call_at(self.loop.now_ns() + pause_ns, self._turn)
 
     def _turn(self) -> None:
-        if self._stopping or self._loop.now_ns() >= self._limit_ns:
+        if self._stopping or self.loop.now_ns() >= self._limit_ns:
             return
         if self.active:
             self._end()
@@ -96,29 +97,29 @@ class Turns:
             self._begin()
 
     def _begin(self) -> None:
-        plan = self._fault.plan(self._random)
+        plan = self.fault.plan(self.random)
         self.active = self._busy = True
         f = OPERATIONS[self.name][0]
-        self._record("info", NEMESIS, f, plan.intent)
+        self.record("info", NEMESIS, f, plan.intent)
         plan.act(partial(self._done, f))
 
     def _end(self) -> None:
         self._busy = True
         f = OPERATIONS[self.name][1]
-        self._record("info", NEMESIS, f, None)
-        self._fault.end(partial(self._ended, f))
+        self.record("info", NEMESIS, f, None)
+        self.fault.end(partial(self._ended, f))
 
     def _ended(self, f: str, effect: Any) -> None:
         self.active = False
-        self.over = self._stopping or not self._fault.possible
+        self.over = self._stopping or not self.fault.possible
         self._done(f, effect)
 
     def _done(self, f: str, effect: Any) -> None:
         self._busy = False
-        self._record("info", NEMESIS, f, effect)
+        self.record("info", NEMESIS, f, effect)
         if self.over:
             return
-        if self._stopping or (self.active and not self._fault.possible):
+        if self._stopping or (self.active and not self.fault.possible):
             self._end()
         else:
             self._wait()

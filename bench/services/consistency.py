@@ -39,10 +39,9 @@ class Sequential:
     agrees with. The window is stored as its oldest state and the changes since.
     """
 
-    def __init__(self, service: Service, random: Random, window: int = SEQUENTIAL_WINDOW) -> None:
+    def __init__(self, service: Service, random: Random) -> None:
         self._service = service
         self._random = random
-        self._window = window
         self._oldest: dict[Key, Any] = {}
         self._oldest_index = 0
         self._changes: deque[Changes] = deque()
@@ -63,7 +62,7 @@ class Sequential:
 
     def _append(self, changes: Changes) -> None:
         self._changes.append(changes)
-        if len(self._changes) == self._window:
+        if len(self._changes) == SEQUENTIAL_WINDOW:
             self._oldest.update(self._changes.popleft())
             self._oldest_index += 1
 
@@ -86,17 +85,11 @@ class Eventual:
     `merge(left, right)` joins two cells of one key.
     """
 
-    def __init__(
-        self,
-        service: Service,
-        merge: Callable[[Any, Any], Any],
-        random: Random,
-        replicas: int = EVENTUAL_REPLICAS,
-    ) -> None:
+    def __init__(self, service: Service, merge: Callable[[Any, Any], Any], random: Random) -> None:
         self._service = service
         self._merge = merge
         self._random = random
-        self._replicas: list[dict[Key, Any]] = [{} for _ in range(replicas)]
+        self._replicas: list[dict[Key, Any]] = [{} for _ in range(EVENTUAL_REPLICAS)]
 
     def handle(self, client: str, request: Body) -> Body:  # noqa: ARG002 - replicas, not clients
         source, target, chosen = self._random.choices(self._replicas, k=3)
