@@ -12,14 +12,14 @@ from rich.console import Console
 from rich.text import Text
 
 from bench import verdict
-from bench.circumstances import with_circumstances
+from bench.verdict import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID
 from runs import edn
 from runs.history import HistoryError, Op, find_history, read_history
 from runs.keyword import keywords
 from workloads.kafka.checker import check as check_kafka
 from workloads.kafka.checker import error_count, explain
 
-EXIT_VALID, EXIT_INVALID, EXIT_UNKNOWN, EXIT_BAD_ARGUMENTS = 0, 1, 2, 254
+EXIT_BAD_ARGUMENTS = 254
 _STATUS = {True: EXIT_VALID, False: EXIT_INVALID}
 _WORDS = {True: "✔ VALID", False: "✘ INVALID"}
 
@@ -100,7 +100,9 @@ def _print_edn(judgement: Judgement) -> None:
 
 def _print_text(judgement: Judgement) -> None:
     console = Console()
-    findings = with_circumstances(explain(judgement.result, judgement.history), judgement.history)
+    findings = verdict.with_circumstances(
+        explain(judgement.result, judgement.history), judgement.history
+    )
     results = keywords(workload=judgement.result)
     console.print(Text(judgement.file, style="bold"), soft_wrap=True)
     verdict.render(results, findings, console, rest=" ".join(_rest(judgement)))

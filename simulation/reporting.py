@@ -12,8 +12,8 @@ from bench.run import RunResult
 from runs.collection import collected_quietly
 from runs.files import HISTORY, JOURNAL, OPTIONS
 from runs.store import utc_now
-from simulation.digest import DigestFile
 from simulation.judge import Report, judged, simulate
+from simulation.run import DigestFile
 from simulation.scenario import Scenario
 from simulation.shrink import Effort, smallest
 from simulation.story import Story, brief, story_of, text_of

@@ -3,20 +3,52 @@
 A run is the same every time, to the byte, and takes as long as its callbacks do.
 """
 
+import hashlib
+import io
 from random import Random
-from typing import Any
+from typing import Any, BinaryIO
 
 import workloads
 from bench.hosts import OnFailure, OnLine
 from bench.loop import VirtualLoop
 from bench.options import TestOptions
 from bench.run import BenchRun, Watcher
-from simulation.digest import DigestFile
 from simulation.hosts import NS, SimulatedHost, SimulatedHosts, Think
 from simulation.nodes import MakeNode
 from workloads.interface import Setting, Workload
 
 THINK_NS = 100_000  # what a node takes for a line, if nothing else is said
+
+
+class DigestFile(io.RawIOBase):
+    """A file for writing only. `copy` gets the same bytes; `keep` holds them in memory."""
+
+    def __init__(self, copy: BinaryIO | None = None, keep: bool = False) -> None:
+        super().__init__()
+        self._hash = hashlib.blake2b(digest_size=16)
+        self._copy = copy
+        self._kept: list[bytes] | None = [] if keep else None
+
+    def write(self, data: bytes) -> int:  # type: ignore[override]  # only bytes are written here
+        self._hash.update(data)
+        if self._copy:
+            self._copy.write(data)
+        if self._kept is not None:
+            self._kept.append(data)
+        return len(data)
+
+    def close(self) -> None:
+        if self._copy:
+            self._copy.close()
+        super().close()
+
+    def digest(self) -> bytes:
+        return self._hash.digest()
+
+    @property
+    def content(self) -> bytes:
+        """Everything so far, with `keep`; otherwise nothing."""
+        return b"".join(self._kept or ())
 
 
 class SimulatedRun(BenchRun):

@@ -26,11 +26,11 @@ from bench.services import connect
 from leaderless.core.strategy import Options
 from runs.journal import Journal
 from simulation.convergence import PROBE, Epilogue
-from simulation.digest import DigestFile
 from simulation.hosts import NS, SimulatedHost
 from simulation.nodes import LINEARIZABLE, NodeSession, StrategyMaker, new_session
 from simulation.oracle import Body, Oracle, Violation, require
 from simulation.registers import Store
+from simulation.run import DigestFile
 from simulation.watch import Watch
 
 CLIENTS = [f"c{number}" for number in range(10)]

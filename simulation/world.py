@@ -17,14 +17,13 @@ from bench.services.consistency import Consistency
 from leaderless.core.headlog.records import HEAD
 from leaderless.core.strategy import Options
 from simulation.convergence import PROBE, Epilogue
-from simulation.digest import DigestFile
 from simulation.headlog import HeadLogOracle, oracle_for
 from simulation.hosts import NS, Think
 from simulation.nodes import MakeNode, NodeSession, StrategyMaker, new_session
 from simulation.omit import Acts, OmittingFault, OmittingGenerator
 from simulation.oracle import Asked, Body, Oracle, require
 from simulation.registers import Store
-from simulation.run import SimulatedRun
+from simulation.run import DigestFile, SimulatedRun
 from simulation.scenario import Scenario
 from simulation.stepped import SteppedCluster
 from simulation.watch import Watch

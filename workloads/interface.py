@@ -149,7 +149,7 @@ class Finding:
 
     `count` says how often it was found, `sentence` describes one instance, and `witness` is the
     smallest set of operations that shows that instance, their values reduced to what matters.
-    `circumstances` tells of the faults at that time (`bench.circumstances`).
+    `circumstances` tells of the faults at that time (`bench.verdict`).
     """
 
     type: str

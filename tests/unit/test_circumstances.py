@@ -5,8 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from bench.circumstances import with_circumstances
-from bench.verdict import render
+from bench.verdict import render, with_circumstances
 from runs.faults import Injection, describe, injections
 from runs.history import NEMESIS, Op
 from runs.keyword import Keyword, keywords
