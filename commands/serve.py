@@ -1,6 +1,7 @@
 """`./maelstrom serve`: the runs of a store in a browser."""
 
 import errno
+import logging
 import signal
 import socket
 import threading
@@ -49,30 +50,21 @@ def make_server(store: Path, port: int) -> Any:
     Raises:
         click.UsageError: the port cannot be had.
     """
-    from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
+    from werkzeug.serving import ThreadedWSGIServer
 
     from pages.app import create_app
     from pages.cache import Cache
     from pages.library import Library
     from runs.store import Store
 
-    class Quiet(WSGIRequestHandler):
-        """Says nothing of requests that went well."""
-
-        def log(self, type: str, message: str, *args: Any) -> None:  # noqa: A002 - its name there
-            if type == "error":
-                super().log(type, message, *args)
-
-        def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
-            pass
-
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # nothing of requests that went well
     app = create_app(Library(Store(store), Cache(store / CACHE)))
     try:
         # Werkzeug would end the process when the port is taken; so the socket is made here.
         listening = socket.create_server((ADDRESS, port), backlog=128)
     except OSError as error:
         raise click.UsageError(_port_problem(port, error)) from None
-    server = ThreadedWSGIServer(ADDRESS, port, app, Quiet, fd=listening.detach())
+    server = ThreadedWSGIServer(ADDRESS, port, app, fd=listening.detach())
     server.daemon_threads = True  # a download that goes on does not hold up the end
     return server
 

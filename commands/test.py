@@ -28,6 +28,7 @@ from bench.watchers import CpuMeter, Progress
 from runs.files import HISTORY, JOURNAL, NODE_LOGS, OPTIONS
 from runs.store import create_run_dir, utc_now
 from runs.writing import LineFile
+from workloads.interface import Workload
 
 # Workloads of the real tool that the embedded bench does not have.
 ONLY_JEPSEN = (
@@ -103,15 +104,7 @@ def run_test(chosen: TestOptions, console: Console) -> int:
         run, outcome, node_cpu_s = _perform(chosen, run_dir, progress)
         test_json |= {"history_origin_ns": outcome.history_origin_ns, "node_cpu_s": node_cpu_s}
         with sigterm_as_interrupt():
-            return _judge(
-                chosen,
-                console,
-                progress,
-                run_dir=run_dir,
-                test_json=test_json,
-                run=run,
-                outcome=outcome,
-            )
+            return _judge(chosen, console, progress, run_dir, test_json, run.workload, outcome)
     except RunFailure as failure:
         verdict.print_failure(console, failure)
         return verdict.EXIT_CRASHED
@@ -126,17 +119,16 @@ def _judge(
     chosen: TestOptions,
     console: Console,
     progress: Progress,
-    *,
     run_dir: Path,
     test_json: dict[str, Any],
-    run: BenchRun,
+    workload: Workload,
     outcome: RunResult,
 ) -> int:
     """Judge a finished run and print the verdict, even when the disk has no room for it."""
     unkept: RunFailure | None = None
     progress.phase("judging the history")
     try:
-        results = judge(outcome, chosen, run.workload)
+        results = judge(outcome, chosen, workload)
         try:
             run_files.write_json(run_dir / OPTIONS, test_json)
             run_files.write_results(run_dir, outcome, results)
@@ -152,7 +144,7 @@ def _judge(
         progress.phase("drawing")
         run_files.draw(console, run_dir, outcome.history, test_json)
     progress.close()
-    verdict.print_verdict(console, run_dir, results, outcome, run.workload)
+    verdict.print_verdict(console, run_dir, results, outcome, workload)
     if unkept:
         verdict.print_failure(console, unkept)
         return verdict.EXIT_CRASHED

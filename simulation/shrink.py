@@ -71,14 +71,14 @@ def _with(scenario: Scenario, name: str, value: Any) -> Scenario:
     return replace(scenario, **changes)
 
 
+@dataclass(frozen=True, slots=True)
 class _Shrinker:
     """Takes steps as long as there is one that still fails by `wanted`."""
 
-    def __init__(self, wanted: str, run: Simulate, log: Log, effort: Effort) -> None:
-        self._wanted = wanted
-        self._run = run
-        self._log = log
-        self._effort = effort
+    wanted: str
+    run: Simulate
+    log: Log
+    effort: Effort
 
     def with_fewer_options(self, report: Report) -> Report:
         """Until no simpler option fails in any seed that is tried."""
@@ -91,7 +91,7 @@ class _Shrinker:
                 found = self._failing(scenario)
                 if found:
                     if _line(found) != _line(report):
-                        self._log(_line(found))
+                        self.log(_line(found))
                     report = found
                     break
                 refused.add(shape)
@@ -100,10 +100,10 @@ class _Shrinker:
 
     def best_seed(self, report: Report) -> Report:
         """Of the seeds that fail, the one with the fewest operations."""
-        seeds = range(self._effort.seeds_at_the_end)
+        seeds = range(self.effort.seeds_at_the_end)
         others = (self._fails(replace(report.scenario, seed=seed)) for seed in seeds)
         best = min(filter(None, chain([report], others)), key=lambda each: each.operations)
-        self._log(_line(best))
+        self.log(_line(best))
         return best
 
     def with_fewer_acts(self, report: Report) -> Report:
@@ -117,7 +117,7 @@ class _Shrinker:
         while True:
             smaller = self._without_chunk(report, omit, size)
             if smaller:
-                self._log(_line(smaller))
+                self.log(_line(smaller))
                 report = smaller
             elif size == 1:
                 return report
@@ -135,13 +135,13 @@ class _Shrinker:
         return None
 
     def _failing(self, scenario: Scenario) -> Report | None:
-        seeds = chain([scenario.seed], range(self._effort.seeds_per_step))
+        seeds = chain([scenario.seed], range(self.effort.seeds_per_step))
         each = (self._fails(replace(scenario, seed=seed)) for seed in seeds)
         return next(filter(None, each), None)
 
     def _fails(self, scenario: Scenario) -> Report | None:
-        report = self._run(scenario)
-        return report if self._wanted in report.names else None
+        report = self.run(scenario)
+        return report if self.wanted in report.names else None
 
 
 def _drawn(report: Report, omit: str) -> int:

@@ -77,9 +77,9 @@ def _connect_evenly(nodes: Sequence[str], random: Random) -> dict[str, set[str]]
 
 def bridge(nodes: Sequence[str], random: Random) -> Cut:
     """One node hears all and all hear it; the others are two halves that do not hear each other."""
-    _, *others = shuffled = random.sample(nodes, len(nodes))
-    cut = _halves(others)
-    return cut | {shuffled[0]: set()}
+    middle, *others = random.sample(nodes, len(nodes))
+    half = len(others) // 2
+    return isolate(others[:half], others[half:]) | {middle: set()}
 
 
 def one_way(nodes: Sequence[str], random: Random) -> Cut:
@@ -87,10 +87,6 @@ def one_way(nodes: Sequence[str], random: Random) -> Cut:
     shuffled = random.sample(nodes, len(nodes))
     size = random.randint(1, max(1, len(nodes) - 1))
     return {node: set(shuffled[size:]) for node in shuffled[:size]}
-
-
-def _halves(nodes: Sequence[str]) -> Cut:
-    return isolate(nodes[: len(nodes) // 2], nodes[len(nodes) // 2 :])
 
 
 SHAPES: Mapping[str, Callable[[Sequence[str], Random], Cut]] = {

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -68,15 +67,14 @@ class Index:
 
 
 def write_machine(folder: Path) -> None:
-    """Write `machine.json` once; a sweep that goes on leaves it as it is."""
+    """Write `machine.json`: the command, the time, the machine and its load, the commit of the code.
+
+    A sweep that goes on leaves it as it is.
+    """
     file = folder / MACHINE_FILE
-    if not file.exists():
-        file.write_text(json.dumps(describe_machine(), indent=2) + "\n")
-
-
-def describe_machine() -> dict[str, Any]:
-    """The command, the time, the machine and its load, the commit of the code."""
-    return {
+    if file.exists():
+        return
+    content = {
         "command": " ".join(["./maelstrom", *sys.argv[1:]]),
         "started": utc_now().isoformat(timespec="seconds"),
         "cpu": _cpu_model(),
@@ -86,6 +84,7 @@ def describe_machine() -> dict[str, Any]:
         "load": os.getloadavg()[0],
         "commit": _commit(),
     }
+    file.write_text(json.dumps(content, indent=2) + "\n")
 
 
 def _cpu_model() -> str:
