@@ -104,7 +104,15 @@ def run_test(chosen: TestOptions, console: Console) -> int:
         run, outcome, node_cpu_s = _perform(chosen, run_dir, progress)
         test_json |= {"history_origin_ns": outcome.history_origin_ns, "node_cpu_s": node_cpu_s}
         with sigterm_as_interrupt():
-            return _judge(chosen, console, progress, run_dir, test_json, run.workload, outcome)
+            return _judge(
+                chosen,
+                console,
+                progress,
+                run_dir,
+                test_json,
+                workload=run.workload,
+                outcome=outcome,
+            )
     except RunFailure as failure:
         verdict.print_failure(console, failure)
         return verdict.EXIT_CRASHED
@@ -121,6 +129,7 @@ def _judge(
     progress: Progress,
     run_dir: Path,
     test_json: dict[str, Any],
+    *,
     workload: Workload,
     outcome: RunResult,
 ) -> int:
