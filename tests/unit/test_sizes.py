@@ -13,8 +13,8 @@ from leaderless.core.messages import Entry, Heading, Put
 from leaderless.core.strategy import Options
 from simulation.driver import Driver
 from simulation.nodes import LINEARIZABLE, new_session
+from simulation.registers import Store
 from simulation.stepped import SteppedCluster
-from simulation.store import Store
 
 STRATEGIES = pytest.mark.parametrize("strategy", ["leaderless", "cas"])
 LARGEST = Limits().message_bytes
