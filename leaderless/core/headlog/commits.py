@@ -20,9 +20,7 @@ from leaderless.core.messages import Cas, Offsets, Ok
 from leaderless.core.process import Notify, Process, Signal, Sleep, Spawn, Wait, call, gather
 from leaderless.core.strategy import Context
 
-LINGER_S = (
-    0.02  # before a write: a consumer does not wait for it, and company saves two messages each
-)
+LINGER_S = 0.003  # before a write: company saves two messages each, and every consumer waits for it
 
 
 @dataclass(slots=True, eq=False)
