@@ -5,7 +5,7 @@ the committer, the replica and the view do with any of these decisions. Here eac
 simulator's oracle judges every change of the store and every answer.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from random import Random
 from unittest.mock import PropertyMock, patch
@@ -39,23 +39,24 @@ def adversarial(random: Random) -> Iterator[None]:
         return random.choice([None, *(peer for peer in delivery._peers if peer != delivery._node)])
 
     with ExitStack() as patches:
-        for owner, name, choice in (
+        functions: list[tuple[object, str, object]] = [
             (Delivery, "_target", target),
             (Committer, "_rest_s", time_s),
             (Company, "linger_s", time_s),
             (committer, "reading_ahead_pays", coin),
             (producer, "another_lane_pays", coin),
-        ):
+        ]
+        for owner, name, choice in functions:
             patches.enter_context(patch.object(owner, name, choice))
-        for owner, name, choice in (
+        properties: list[tuple[type, str, Callable[[], object]]] = [
             (Delivery, "_patience_s", lambda: time_s() + 0.001),
             (Delivery, "round_trip_s", time_s),
             (Committer, "_leads", coin),
             (Committer, "_isolates", coin),
             (StoreTimeouts, "timeout_s", lambda: time_s() + 0.01),
-        ):
-            mock = PropertyMock(side_effect=choice)
-            patches.enter_context(patch.object(owner, name, mock))
+        ]
+        for kind, name, drawn in properties:
+            patches.enter_context(patch.object(kind, name, PropertyMock(side_effect=drawn)))
         yield
 
 
