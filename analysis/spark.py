@@ -44,6 +44,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # `analysis` imports none of the first four (docs/adr/0006). The driver alone shows pages and draws, with
 # templates that an archive of Python files lacks.
 NOT_SHIPPED = {"commands", "leaderless", "simulation", "specs", "pages", "plots"}
+DRIVERS = {"notebooks", "summary.py"}  # parts of `analysis` that import what is not shipped
 
 # For jobs of seconds: the optimising compiler would take half of their CPU time, and pay off too late.
 BRIEF = {
@@ -137,7 +138,8 @@ def pack(folder: Path) -> Path:
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as zipped:
         for package in shipped():
             for source in sorted((ROOT / package).rglob("*.py")):
-                zipped.write(source, source.relative_to(ROOT))
+                if not DRIVERS.intersection(source.parts):
+                    zipped.write(source, source.relative_to(ROOT))
     return archive
 
 
