@@ -22,7 +22,8 @@ class SimulatedHost:
     """One node; `make(name, incarnation)` gives its session, a new one for each start.
 
     `on_line` is called with each line that the node writes, `on_kill` with the name of a node that is killed,
-    `on_resume` with that of a node that goes on after it stood still, and whether it has a line to read since.
+    `on_resume` with that of a node that goes on after it stood still, and with when it stopped, in nanoseconds, if
+    it has lines to read since then.
     """
 
     name: str
@@ -32,7 +33,7 @@ class SimulatedHost:
     think_ns: Think
     _: KW_ONLY
     on_kill: Callable[[str], object] = lambda _: None
-    on_resume: Callable[[str, bool], object] = lambda _name, _now: None
+    on_resume: Callable[[str, int | None], object] = lambda _name, _stopped_ns: None
 
     def __post_init__(self) -> None:
         self._starts = 0
@@ -75,7 +76,7 @@ class SimulatedHost:
             self._plan_reading()
         if self._session:
             self._set_alarm(self._session)
-        self.on_resume(self.name, False)
+        self.on_resume(self.name, self._stopped_ns)
 
     def postmortem(self) -> str:
         return f"an object in this process, {'alive' if self.alive else 'killed'}"
@@ -87,7 +88,7 @@ class SimulatedHost:
             if not (self._reading or self._paused):
                 self._plan_reading()
             if self._stopped_ns is not None and not self._paused:
-                self.on_resume(self.name, True)
+                self.on_resume(self.name, self._stopped_ns)
 
     def _plan_reading(self) -> None:
         self._reading = True

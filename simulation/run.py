@@ -118,5 +118,5 @@ class SimulatedRun(BenchRun):
     def _killed(self, node: str) -> None:
         """A node lost its memory; a subclass may want to know."""
 
-    def _resumed(self, node: str, reads_first: bool) -> None:
+    def _resumed(self, node: str, stopped_ns: int | None) -> None:
         """A node goes on after it stood still; see `SimulatedHost`."""

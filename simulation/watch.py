@@ -50,13 +50,16 @@ class Watch:
         if self.oracle:
             self.oracle.changed(register, old, new, self.now_ns() / NS)
 
-    def resumed(self, node: str, reads_first: bool) -> None:
+    def resumed(self, node: str, stopped_ns: int | None) -> None:
         """A node goes on after it stood still: it need not answer clients that are gone, or nearly so.
 
-        `reads_first`: nor what it reads first, because it cannot tell how old that is.
+        `stopped_ns`: when it stopped, if it has lines to read since then. It cannot tell how old they are, and
+        takes them for as old as its stop. After a long stop it need not answer any of them.
         """
-        since_s = 0.0 if reads_first else CLIENT_PATIENCE_S - MARGIN_S
-        gone_s = self.now_ns() / NS - since_s
+        now_s = self.now_ns() / NS
+        gone_s = now_s - (CLIENT_PATIENCE_S - MARGIN_S)
+        if stopped_ns is not None and stopped_ns / NS <= gone_s:
+            gone_s = now_s
         for call, asked in [*self.unanswered.items()]:
             if asked.node == node and asked.at_s <= gone_s:
                 self._excused[call] = self.unanswered.pop(call)

@@ -93,8 +93,8 @@ class World(SimulatedRun):
     def _killed(self, node: str) -> None:
         self.watch.killed(node)
 
-    def _resumed(self, node: str, reads_first: bool) -> None:
-        self.watch.resumed(node, reads_first)
+    def _resumed(self, node: str, stopped_ns: int | None) -> None:
+        self.watch.resumed(node, stopped_ns)
 
     def _make_network(self) -> Network:
         options = self.options
