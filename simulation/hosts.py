@@ -22,8 +22,8 @@ class SimulatedHost:
     """One node; `make(name, incarnation)` gives its session, a new one for each start.
 
     `on_line` is called with each line that the node writes, `on_kill` with the name of a node that is killed,
-    `on_resume` with that of a node that goes on after it stood still, and with when it stopped, in nanoseconds, if
-    it has lines to read since then.
+    `on_resume` with that of a node that goes on after it stood still, and with when it stopped (ns) if it has
+    lines to read since then.
     """
 
     name: str
