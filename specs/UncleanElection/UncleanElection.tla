@@ -65,6 +65,7 @@ AtLeast(r, s) ==
 MayCommit(r, n) == n >= begins                  \* then whoever has the entry covers the epoch
 CaughtUp(f, l) == follows[f] = epoch /\ Len(log[f]) = Len(log[l])
 CoversWhen(length) == length >= begins          \* having fetched what the leader began with
+EpochsLeft == epoch < MaxEpoch                  \* bounds the model
 EnoughCandidates == Cardinality(up) >= Candidates
 
 -----------------------------------------------------------------------------
@@ -141,7 +142,7 @@ Expand(r, f) ==
     /\ UNCHANGED <<disks, known, up, leader, epoch, committed, sent, crashes>>
 
 Elect(r, members) ==
-    /\ epoch < MaxEpoch
+    /\ EpochsLeft
     /\ leader' = r
     /\ epoch' = epoch + 1
     /\ isr' = members
@@ -194,7 +195,4 @@ CommittedMessagesNeverLost == IsPrefix(committed, log[leader])
 
 \* Any member of the in-sync set may become leader at any time.
 InSyncHasCommitted == \A r \in isr : IsPrefix(committed, log[r])
-
-\* Whatever an offset held when it was committed, it holds for ever.
-CommittedNeverRewritten == [][IsPrefix(committed, committed')]_vars
 =============================================================================

@@ -16,7 +16,7 @@ LatestEntry(r, s) ==
 OwnEpoch(r, n) == log[r][n].epoch = epoch
 
 AnyLength(r, n) == TRUE                               \* for MayCommit: any entry that all have
-AnyReplica(r, s) == TRUE                              \* for AtLeast
+Always == TRUE                                        \* for EpochsLeft
 WhenTruncated(length) == TRUE                         \* for CoversWhen: it has fetched nothing yet
 Responsive(f, l) == known[f].epoch = epoch            \* for CaughtUp: it fetches, and lags
 =============================================================================

@@ -56,12 +56,13 @@ def test_records_come_from_the_index_also_of_what_crashed(tmp_path):
         records.records(tmp_path / "nothing", lambda cell: "x")
 
 
-def test_a_table_says_where_its_figures_come_from(tmp_path):
+def test_a_table_says_where_its_figures_come_from(tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["maelstrom", "sweep", "sweeps/scaling.toml"])
     write_machine(tmp_path)
     before = (tmp_path / MACHINE_FILE).read_text()
     write_machine(tmp_path)  # a sweep that goes on began when it began
     assert (tmp_path / MACHINE_FILE).read_text() == before
-    assert records.provenance(tmp_path).startswith("    ./maelstrom ")
+    assert records.provenance(tmp_path).startswith("    ./maelstrom sweep sweeps/scaling.toml\n")
 
 
 def test_a_long_command_is_shown_in_lines_that_can_be_copied(tmp_path):
