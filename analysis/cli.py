@@ -225,7 +225,7 @@ def check(
     `synthesise` writes them. Without PATHS, runs of the lake: those named by --run, or all.
     Exit status: 0 all are valid, 1 one is invalid.
     """
-    from analysis.checker import report as checked
+    from analysis.checker import printed as checked
     from analysis.lake import Lake
     from analysis.spark import session
 

@@ -60,7 +60,7 @@ def _plain(value: Any) -> Any:
 
 def draw(console: Console, run_dir: Path, history: list[Op], test: Mapping[str, Any]) -> None:
     """Draw plots and diagrams. A failure is reported and changes nothing else. Ctrl-C skips them."""
-    from plots.files import draw_all
+    from plots.run_pictures import draw_all
 
     try:
         drawn = draw_all(run_dir, history, test)

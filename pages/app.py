@@ -42,7 +42,8 @@ class NotHere(HTTPException):
     description = "It may have been moved or deleted, or the address is wrong."
 
 
-def create_app(library: Library) -> Flask:
+def create_app(library: Library, list_budget_s: float = listing.BUDGET_S) -> Flask:
+    """The pages of a library; `list_budget_s` bounds what one request for the list computes."""
     app = Flask("pages", static_url_path="/static")
     app.config["TRUSTED_HOSTS"] = ["127.0.0.1", "localhost", "[::1]"]
     app.after_request(_guard)
@@ -57,7 +58,7 @@ def create_app(library: Library) -> Flask:
 
     @app.get("/")
     def runs() -> str:
-        values = listing.list_values(library, request.args)
+        values = listing.list_values(library, request.args, list_budget_s)
         return render.page("runs.html.j2", store=str(library.store.root), **values)
 
     @app.get("/run/<path:name>")

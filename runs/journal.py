@@ -12,7 +12,7 @@ from pathlib import Path
 from runs.writing import LineBuffer
 
 _BUFFER_LINES = 4096
-_COMPRESS_ABOVE_BYTES = 16 * 2**20
+COMPRESS_ABOVE_BYTES = 16 * 2**20
 
 
 class Journal(LineBuffer):
@@ -37,12 +37,12 @@ class Journal(LineBuffer):
             self.flush()
 
 
-def compress_if_large(path: Path) -> Path:
-    """Replace a large journal by its gzipped form, and return the path that is there afterwards.
+def compress_if_large(path: Path, above_bytes: int = COMPRESS_ABOVE_BYTES) -> Path:
+    """Replace a journal of more than `above_bytes` by its gzipped form, and return the path that is there then.
 
     Without room for both, the plain one stays.
     """
-    if path.stat().st_size <= _COMPRESS_ABOVE_BYTES:
+    if path.stat().st_size <= above_bytes:
         return path
     packed = path.with_name(path.name + ".gz")
     try:

@@ -17,7 +17,7 @@ from analysis.arrow import arrow_batch
 from analysis.checker.schemas import PART, STRING_MARK, encode
 from runs.history import Op
 from workloads.kafka.checker.contiguity import assigned_keys
-from workloads.kafka.checker.facts import TRANSACTIONS, Key, Run, micro_ops
+from workloads.kafka.checker.observed import TRANSACTIONS, Key, Run, micro_ops
 
 ASSIGNMENTS = ("assign", "subscribe")
 RELEVANT = (*sorted(TRANSACTIONS), *ASSIGNMENTS)

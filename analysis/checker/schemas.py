@@ -7,7 +7,7 @@ equal: 7 is `7`, "7" is `"7`, and anything else is `#` and its EDN.
 from pyspark.sql.types import ArrayType
 
 from analysis.schemas import BOOLEAN, INT, LONG, TEXT, struct
-from workloads.kafka.checker.facts import Key, Message, Opaque
+from workloads.kafka.checker.observed import Key, Message, Opaque
 
 # What one operation says of one key. Kind: assign | poll | send. Offsets (null: unknown) and messages are in
 # step, and empty for an assignment. `many`: the operation sends more than one message.

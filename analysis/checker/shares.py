@@ -18,7 +18,7 @@ from runs import edn
 from runs.history import Op
 from workloads.kafka.checker.cases import SHOWN, printable
 from workloads.kafka.checker.compose import local_cases
-from workloads.kafka.checker.facts import Facts, Key
+from workloads.kafka.checker.observed import Facts, Key
 from workloads.kafka.checker.unseen import unseen
 from workloads.kafka.checker.versions import logs
 

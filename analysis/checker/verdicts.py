@@ -21,8 +21,8 @@ from runs.history import Op
 from runs.keyword import Keyword
 from workloads.kafka.checker.cases import Case, condensed
 from workloads.kafka.checker.compose import verdict
-from workloads.kafka.checker.facts import TRANSACTIONS
 from workloads.kafka.checker.lag import NO_LAG, lag_report
+from workloads.kafka.checker.observed import TRANSACTIONS
 from workloads.kafka.checker.unseen import unseen_report
 
 OPERATIONS_A_PARTITION = 100_000  # so that what a task sorts fits into its share of 2 GB

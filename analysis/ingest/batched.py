@@ -81,14 +81,20 @@ def _require_distinct(lake: Lake, held: dict[str, Held], runs: Sequence[Run]) ->
             )
 
 
-def batches(runs: Sequence[Run]) -> Iterator[list[Run]]:
+def batches(
+    runs: Sequence[Run],
+    *,
+    large_bytes: int = LARGE_BYTES,
+    batch_bytes: int = BATCH_BYTES,
+    batch_runs: int = BATCH_RUNS,
+) -> Iterator[list[Run]]:
     """The runs, in order, in groups of bounded number and size; each large one alone."""
     batch: list[Run] = []
     for run in runs:
-        if _text_bytes(run) >= LARGE_BYTES:
+        if _text_bytes(run) >= large_bytes:
             yield [run]
             continue
-        if len(batch) == BATCH_RUNS or sum(map(_text_bytes, [*batch, run])) > BATCH_BYTES:
+        if len(batch) == batch_runs or sum(map(_text_bytes, [*batch, run])) > batch_bytes:
             yield batch
             batch = []
         batch.append(run)

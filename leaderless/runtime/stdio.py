@@ -70,15 +70,20 @@ class LineSplitter:
                 self._parts, self._size, self._skipping = [], 0, True
 
 
-async def serve(session: Session, stdin: int = 0, stdout: int = 1) -> None:
-    """Serve until stdin ends or nobody reads stdout any more; both are file descriptors."""
+async def serve(
+    session: Session, stdin: int = 0, stdout: int = 1, *, chunk_bytes: int = CHUNK_BYTES
+) -> None:
+    """Serve until stdin ends or nobody reads stdout any more; both are file descriptors.
+
+    `chunk_bytes` is the most that one read takes.
+    """
     splitter = LineSplitter()
     with _non_blocking(stdin), _non_blocking(stdout):
         for turn in count(1):
             if turn % TURNS_PER_CHECKPOINT == 0:
                 await anyio.lowlevel.checkpoint()
             before = anyio.current_time()
-            chunk = await _read(stdin, _next_beat(before, session.deadline))
+            chunk = await _read(stdin, _next_beat(before, session.deadline), chunk_bytes)
             if chunk == b"":
                 return
             now = anyio.current_time()
@@ -100,21 +105,21 @@ def _next_beat(now: float, deadline: float | None) -> float:
     return now + BEAT_S if deadline is None else min(deadline, now + BEAT_S)
 
 
-async def _read(fd: int, deadline: float) -> bytes | None:
+async def _read(fd: int, deadline: float, chunk_bytes: int) -> bytes | None:
     """What is there to read, b"" at its end, if need be after a wait; None when `deadline` came first.
 
     Under load there is something more often than not, and to ask for it costs a tenth of a wait.
     """
-    chunk = _read_now(fd)
+    chunk = _read_now(fd, chunk_bytes)
     if chunk is None:
         await _wait(fd, deadline)
-        chunk = _read_now(fd)
+        chunk = _read_now(fd, chunk_bytes)
     return chunk
 
 
-def _read_now(fd: int) -> bytes | None:
+def _read_now(fd: int, chunk_bytes: int) -> bytes | None:
     try:
-        return os.read(fd, CHUNK_BYTES)
+        return os.read(fd, chunk_bytes)
     except BlockingIOError:
         return None
 

@@ -181,11 +181,10 @@ def sized(name: str, size_bytes: int) -> Run:
     return Run(name, f"/{name}", RunFiles(history))
 
 
-def test_batches_are_bounded_and_large_runs_stand_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"LARGE_BYTES": 100, "BATCH_BYTES": 120, "BATCH_RUNS": 3}.items():
-        monkeypatch.setattr(batched, name, value)
+def test_batches_are_bounded_and_large_runs_stand_alone() -> None:
+    limits = {"large_bytes": 100, "batch_bytes": 120, "batch_runs": 3}
     sizes = {"a": 50, "b": 60, "huge": 100, "c": 20, "d": 1, "e": 1, "f": 99, "g": 30}
-    found = batched.batches([sized(name, size) for name, size in sizes.items()])
+    found = batched.batches([sized(name, size) for name, size in sizes.items()], **limits)
     assert [[each.run_id for each in batch] for batch in found] == [
         ["huge"],  # told first: what waits for company comes later
         ["a", "b"],

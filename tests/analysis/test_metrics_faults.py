@@ -21,8 +21,8 @@ from runs.history import Op
 from runs.operations import operations as plain_operations
 from runs.recovery import WINDOW_NS, recoveries
 from tests.runs.test_recovery import DEEDS, SOON_NS, Story, between
-from workloads.kafka.checker.facts import Facts
 from workloads.kafka.checker.lag import polls
+from workloads.kafka.checker.observed import Facts
 
 pytestmark = pytest.mark.spark
 MS = 1_000_000

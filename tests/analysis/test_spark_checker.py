@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from pyspark.sql import SparkSession
 
-from analysis.checker import from_histories, judge, report
+from analysis.checker import from_histories, judge, printed
 from analysis.checker.cycles import merged
 from analysis.checker.schemas import decode, encode
 from analysis.errors import AnalysisError
@@ -28,7 +28,7 @@ from tests.checker.random_histories import broken_log, mutated_histories
 from workloads.kafka.checker import check, error_count
 from workloads.kafka.checker.cases import CYCLES, EMPTY_GRAPH, SHOWN
 from workloads.kafka.checker.compose import verdict
-from workloads.kafka.checker.facts import scalar
+from workloads.kafka.checker.observed import scalar
 
 pytestmark = [  # the first test waits for the job
     pytest.mark.spark,
@@ -133,9 +133,9 @@ def test_prints_what_maelstrom_check_prints(results: Results, random_files: list
     files = [JUDGED / f"{EXPECTED[2]['file']}.gz", STORES[0], *random_files[:3]]
     chosen = {str(file): results[str(file)] for file in files}
     printed = CliRunner().invoke(bench_check, ["--json", *chosen]).stdout
-    assert "\n".join(report.json_lines(chosen)) + "\n" == printed
+    assert "\n".join(printed.json_lines(chosen)) + "\n" == printed
     printed = CliRunner().invoke(bench_check, ["--edn", *chosen]).stdout
-    ours = edn.loads_all("\n".join(report.edn_texts(chosen)))
+    ours = edn.loads_all("\n".join(printed.edn_texts(chosen)))
     for mine, theirs in zip(ours, edn.loads_all(printed), strict=True):
         assert list(mine) == list(theirs)
         assert mine["file"] == theirs["file"]
@@ -145,7 +145,7 @@ def test_prints_what_maelstrom_check_prints(results: Results, random_files: list
 def test_tells_a_verdict_in_a_line_and_its_anomalies_below() -> None:
     error = keywords(count=2, errs=())
     result = verdict({"G0": error, "duplicate": error}, {}, ())
-    assert [*report.plain_lines({"x.edn": result, "y.edn": verdict({}, {}, ())})] == [
+    assert [*printed.plain_lines({"x.edn": result, "y.edn": verdict({}, {}, ())})] == [
         "✘ INVALID x.edn",
         "    2 G0 (allowed)",
         "    2 duplicate",
@@ -157,7 +157,7 @@ def test_writes_the_anomalies_it_found(
     spark: SparkSession, results: Results, tmp_path: Path
 ) -> None:
     name = str(JUDGED / f"{EXPECTED[2]['file']}.gz")
-    report.write_anomalies(spark, {name: results[name]}, tmp_path / "found")
+    printed.write_anomalies(spark, {name: results[name]}, tmp_path / "found")
     rows = spark.read.parquet(str(tmp_path / "found")).collect()
     counts = {row.type: row["count"] for row in rows}
     assert {row.run_id for row in rows} == {name}

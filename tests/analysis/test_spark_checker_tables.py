@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from analysis.checker import from_operations, judge
 from analysis.checker.parts import parts_of, recognised, with_parts
-from analysis.checker.report import counts
+from analysis.checker.printed import counts
 from analysis.checker.schemas import OPERATION
 from analysis.lake import Lake
 from analysis.synthesise import Synthetic, write

@@ -15,8 +15,8 @@ from runs.figures import measure
 from runs.history import find_history, read_history
 from runs.operations import operations
 from tests.runs.test_figures import comparable, run_at
-from workloads.kafka.checker.facts import Facts, client_operations
 from workloads.kafka.checker.lag import polls
+from workloads.kafka.checker.observed import Facts, client_operations
 
 pytestmark = pytest.mark.spark
 

@@ -8,7 +8,7 @@ from random_histories import POLL, CorrectLog, broken_log, mutated_histories
 from runs import edn
 from runs.history import Op, edn_line
 from workloads.kafka.checker import check, explain
-from workloads.kafka.checker.facts import scalar
+from workloads.kafka.checker.observed import scalar
 
 
 @given(mutated_histories(), st.booleans(), st.booleans())

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from flask.testing import FlaskClient
 
-from pages import listing
 from pages.app import create_app
 from pages.cache import Cache
 from pages.library import Library
@@ -33,15 +32,10 @@ def client(store: Path) -> FlaskClient:
     return client_of(store)
 
 
-@pytest.fixture(autouse=True)
-def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The list is complete at once, however slow the machine."""
-    monkeypatch.setattr(listing, "BUDGET_S", math.inf)
-
-
-def client_of(store: Path, now_s: float = NOW_S) -> FlaskClient:
+def client_of(store: Path, now_s: float = NOW_S, list_budget_s: float = math.inf) -> FlaskClient:
+    """Its list is complete at once, however slow the machine, unless it has a budget."""
     library = Library(Store(store), Cache(store / ".cache"), clock=lambda: now_s)
-    return create_app(library).test_client()
+    return create_app(library, list_budget_s).test_client()
 
 
 def text_of(client: FlaskClient, path: str, status: int = 200) -> str:
@@ -97,16 +91,12 @@ def test_what_is_chosen_stays_chosen(client: FlaskClient) -> None:
     assert 'value="skip"' in page
 
 
-def test_a_list_that_would_take_long_comes_in_parts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    client = client_of(make_store(tmp_path))
-    with monkeypatch.context() as patch:
-        patch.setattr(listing, "BUDGET_S", 0)
-        page = text_of(client, "/")
+def test_a_list_that_would_take_long_comes_in_parts(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    page = text_of(client_of(store, list_budget_s=0), "/")
     assert "Still reading 4 runs" in page
     assert 'http-equiv="refresh"' in page
-    assert "Still reading" not in text_of(client, "/")
+    assert "Still reading" not in text_of(client_of(store), "/")
 
 
 def test_an_empty_store_says_how_to_make_a_run(tmp_path: Path) -> None:

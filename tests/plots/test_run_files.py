@@ -6,8 +6,8 @@ import re
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
-from plots.files import draw_all
 from plots.lamport import first_messages, lamport_svg
+from plots.run_pictures import draw_all
 from plots.timeline import timeline_html
 from runs.faults import Injection, injections
 from runs.history import NEMESIS, Op

@@ -10,7 +10,6 @@ import pytest
 
 from bench.failure import RunFailure
 from commands.test import _make_folder
-from runs import journal
 from runs.journal import Journal, compress_if_large
 from runs.store import create_run_dir
 
@@ -53,12 +52,11 @@ def test_the_journal_numbers_its_lines():
     assert file.closed
 
 
-def test_only_a_large_journal_is_compressed(tmp_path, monkeypatch):
+def test_only_a_large_journal_is_compressed(tmp_path):
     path = tmp_path / "net-journal.jsonl"
     path.write_bytes(b"line\n" * 100)
     assert compress_if_large(path) == path
-    monkeypatch.setattr(journal, "_COMPRESS_ABOVE_BYTES", 99)
-    packed = compress_if_large(path)
+    packed = compress_if_large(path, above_bytes=99)
     assert packed.name == "net-journal.jsonl.gz"
     assert not path.exists()
     assert gzip.decompress(packed.read_bytes()) == b"line\n" * 100
@@ -70,9 +68,8 @@ def test_without_room_for_a_compressed_journal_the_plain_one_stays(tmp_path, mon
 
     path = tmp_path / "net-journal.jsonl"
     path.write_bytes(b"line\n" * 100)
-    monkeypatch.setattr(journal, "_COMPRESS_ABOVE_BYTES", 99)
-    monkeypatch.setattr(journal.shutil, "copyfileobj", no_room)
-    assert compress_if_large(path) == path
+    monkeypatch.setattr("shutil.copyfileobj", no_room)
+    assert compress_if_large(path, above_bytes=99) == path
     assert list(tmp_path.iterdir()) == [path]
 
 

@@ -79,11 +79,10 @@ async def test_nothing_to_say_is_no_write(pipes: Pipes, monkeypatch: pytest.Monk
 
 
 @pytest.mark.anyio
-async def test_lines_of_many_chunks(pipes: Pipes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stdio, "CHUNK_BYTES", 7)
+async def test_lines_of_many_chunks(pipes: Pipes) -> None:
     os.write(pipes.to_node, lines(INIT, INIT))
     os.close(pipes.to_node)
-    await serve(new_session("cas"), pipes.stdin, pipes.stdout)
+    await serve(new_session("cas"), pipes.stdin, pipes.stdout, chunk_bytes=7)
     answers = written(os.read(pipes.from_node, 1 << 16))
     assert answers == [{"type": "init_ok", "in_reply_to": 1}] * 2
 

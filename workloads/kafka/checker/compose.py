@@ -10,9 +10,15 @@ from runs.keyword import Keyword, keywords
 from workloads.kafka.checker import contents, contiguity
 from workloads.kafka.checker.cases import Case, Cases, condensed
 from workloads.kafka.checker.cycles import cycle_cases
-from workloads.kafka.checker.facts import TRANSACTIONS, Facts, Key, Transaction, client_operations
 from workloads.kafka.checker.hash_order import map_order
 from workloads.kafka.checker.lag import worst_realtime_lag
+from workloads.kafka.checker.observed import (
+    TRANSACTIONS,
+    Facts,
+    Key,
+    Transaction,
+    client_operations,
+)
 from workloads.kafka.checker.replication import has_final_polls, placement, unreplicated_cases
 from workloads.kafka.checker.unseen import unseen_error
 from workloads.kafka.checker.versions import Log, logs

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 
 from runs.keyword import keywords
 from workloads.kafka.checker.cases import Case
-from workloads.kafka.checker.facts import Facts, Key, Message, Transaction
 from workloads.kafka.checker.hash_order import map_order
+from workloads.kafka.checker.observed import Facts, Key, Message, Transaction
 from workloads.kafka.checker.versions import Log
 
 

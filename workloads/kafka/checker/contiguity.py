@@ -11,7 +11,7 @@ from itertools import pairwise
 from runs.history import Op
 from runs.keyword import keywords
 from workloads.kafka.checker.cases import Case, Cases
-from workloads.kafka.checker.facts import Key, Run, Transaction, scalar
+from workloads.kafka.checker.observed import Key, Run, Transaction, scalar
 from workloads.kafka.checker.versions import Log
 
 _NO_LOG = Log()

@@ -19,8 +19,8 @@ from itertools import pairwise
 
 from runs.keyword import Keyword, keywords
 from workloads.kafka.checker.cases import EMPTY_GRAPH, Case
-from workloads.kafka.checker.facts import Facts, Key, Message, Transaction, micro_ops
 from workloads.kafka.checker.graph import Graph, dependency_graph
+from workloads.kafka.checker.observed import Facts, Key, Message, Transaction, micro_ops
 from workloads.kafka.checker.versions import Log
 
 

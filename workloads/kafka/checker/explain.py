@@ -9,7 +9,7 @@ from runs.edn import dumps
 from runs.history import Op
 from workloads.interface import Finding
 from workloads.kafka.checker.compose import error_count
-from workloads.kafka.checker.facts import Facts, Key, Message, client_operations, scalar
+from workloads.kafka.checker.observed import Facts, Key, Message, client_operations, scalar
 from workloads.kafka.checker.sentences import sentence
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import rustworkx as rx
 
-from workloads.kafka.checker.facts import Facts, Key, Transaction
+from workloads.kafka.checker.observed import Facts, Key, Transaction
 from workloads.kafka.checker.versions import Log
 
 Edges = list[tuple[int, int]]

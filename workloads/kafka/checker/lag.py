@@ -7,7 +7,7 @@ from runs.history import Op
 from runs.keyword import Keyword, keywords
 from runs.lag import BEFORE_ALL, Expiries, Position
 from workloads.kafka.checker.contiguity import assigned_keys
-from workloads.kafka.checker.facts import Facts, Key, Transaction
+from workloads.kafka.checker.observed import Facts, Key, Transaction
 
 _NS = 1e9
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from runs.keyword import keywords
 from workloads.kafka.checker.cases import Case
-from workloads.kafka.checker.facts import Facts, Key, Message
+from workloads.kafka.checker.observed import Facts, Key, Message
 
 _REWIND = "seek-to-beginning?"
 

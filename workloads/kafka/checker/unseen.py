@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from runs.keyword import Keyword, keywords
-from workloads.kafka.checker.facts import Facts, Key, Message, Transaction
+from workloads.kafka.checker.observed import Facts, Key, Message, Transaction
 
 SHOWN_OF_A_KEY = 32
 

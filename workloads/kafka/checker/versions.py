@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from workloads.kafka.checker.facts import Facts, Key, Message, Run
 from workloads.kafka.checker.hash_order import set_order
+from workloads.kafka.checker.observed import Facts, Key, Message, Run
 
 _NEVER = object()  # no message is this one
 
