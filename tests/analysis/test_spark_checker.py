@@ -132,11 +132,11 @@ def test_agrees_with_the_bench_on_random_histories(
 def test_prints_what_maelstrom_check_prints(results: Results, random_files: list[Path]) -> None:
     files = [JUDGED / f"{EXPECTED[2]['file']}.gz", STORES[0], *random_files[:3]]
     chosen = {str(file): results[str(file)] for file in files}
-    printed = CliRunner().invoke(bench_check, ["--json", *chosen]).stdout
-    assert "\n".join(printed.json_lines(chosen)) + "\n" == printed
-    printed = CliRunner().invoke(bench_check, ["--edn", *chosen]).stdout
+    output = CliRunner().invoke(bench_check, ["--json", *chosen]).stdout
+    assert "\n".join(printed.json_lines(chosen)) + "\n" == output
+    output = CliRunner().invoke(bench_check, ["--edn", *chosen]).stdout
     ours = edn.loads_all("\n".join(printed.edn_texts(chosen)))
-    for mine, theirs in zip(ours, edn.loads_all(printed), strict=True):
+    for mine, theirs in zip(ours, edn.loads_all(output), strict=True):
         assert list(mine) == list(theirs)
         assert mine["file"] == theirs["file"]
         assert essence(mine["workload"]) == essence(theirs["workload"])
