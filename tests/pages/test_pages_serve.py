@@ -21,6 +21,8 @@ from runs.files import RunsError
 from tests.pages.page_stores import FIRST, REAL, SECOND, THIRD, make_store
 from tests.stores import write_lines
 
+pytestmark = pytest.mark.process  # servers, and whole pages written by commands
+
 ROOT = Path(__file__).parents[2]
 COMMAND = [str(ROOT / "maelstrom"), "serve"]
 
@@ -114,7 +116,6 @@ def serving(store: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
         process.communicate()
 
 
-@pytest.mark.process
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_serve_answers_and_stops_when_asked(store: Path, number: signal.Signals) -> None:
     with serving(store) as (process, address):
@@ -125,7 +126,6 @@ def test_serve_answers_and_stops_when_asked(store: Path, number: signal.Signals)
     assert (process.returncode, out, err) == (0, "Stopped.\n", "")
 
 
-@pytest.mark.process
 def test_serve_listens_on_this_machine_alone(store: Path) -> None:
     with serving(store) as (_, address):
         port = int(address.rpartition(":")[2])
@@ -133,7 +133,6 @@ def test_serve_listens_on_this_machine_alone(store: Path) -> None:
             pass
 
 
-@pytest.mark.process
 def test_a_port_that_is_taken_is_told_with_what_to_do(store: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -8,6 +8,8 @@ import pytest
 
 from tests.pages.page_stores import FIRST, make_store
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).parents[2]
 # What is installed with the extra `analysis` alone.
 WITHOUT_SPARK = """
