@@ -17,7 +17,7 @@ from analysis.ingest import ingest_run
 from analysis.lake import Lake
 from tests.stores import STORES, as_bench_run, write_lines
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 RUN = "20260101T000000.000"
 HISTORY: list[dict[str, Any]] = [
     {
@@ -294,7 +294,6 @@ def test_twice_is_once_and_a_changed_run_replaces_itself(
     assert len(list((tmp_path / "lake").glob("operations/version=*/run_id=*"))) == 1
 
 
-@pytest.mark.slow
 def test_a_killed_ingest_leaves_the_lake_as_it_was(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

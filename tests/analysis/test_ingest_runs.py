@@ -23,7 +23,7 @@ from runs.faults import FAULTS, OPERATIONS
 from runs.files import File, RunFiles
 from tests.stores import write_lines
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 def line(index: int, kind: str, process: int | str, f: str, value: Any = None) -> dict[str, Any]:
@@ -195,7 +195,6 @@ def test_batches_are_bounded_and_large_runs_stand_alone() -> None:
 
 
 @pytest.mark.process
-@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_sigkill_in_the_middle_leaves_the_lake_as_it_was(
     spark: SparkSession, tmp_path: Path

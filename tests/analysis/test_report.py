@@ -10,7 +10,7 @@ from analysis import cli
 from analysis.spark import start
 from tests.stores import STORES, as_bench_run
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 @pytest.fixture

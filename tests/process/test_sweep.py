@@ -13,7 +13,7 @@ import pytest
 
 from tests.process.test_bench import ROOT, wait_until
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 BASE = """
 [base]

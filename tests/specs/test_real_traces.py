@@ -94,7 +94,13 @@ class Listed(Steps):
 
 
 @pytest.mark.tlc
-@pytest.mark.parametrize("seed", BY_SEED)
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(s, marks=[] if s in (WITH_FENCE, WITHOUT) else pytest.mark.slow)
+        for s in BY_SEED
+    ],
+)
 def test_real_traces_are_accepted(seed: int) -> None:
     judgement = validate(real_trace(seed))
     assert judgement.accepted, (judgement, BY_SEED[seed])
