@@ -37,7 +37,7 @@ run: java $(READY) ## one Kafka test on the embedded bench, its verdict, then th
 PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder
 test: java lint types contracts quick ## what to run after a change (5 min): lint, types, contracts, quick tests
 
-check: test thorough ## all that CI runs (15 min): `make test`, then `make thorough`
+check: test thorough ## all that CI runs (20 min): `make test`, then `make thorough`
 
 thorough: slow specs notebooks ## what `make test` leaves out: slow tests, pages in a browser, models, notebooks
 

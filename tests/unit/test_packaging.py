@@ -11,6 +11,8 @@ import pytest
 from leaderless import __version__
 from leaderless.cli import COMMANDS, main
 
+pytestmark = pytest.mark.process  # it builds and installs the wheel
+
 ROOT = Path(__file__).parents[2]
 BUILD = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir"]
 INSTALL = ["install", "--quiet", "--no-index", "--no-deps"]
