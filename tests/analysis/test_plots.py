@@ -13,7 +13,7 @@ from plots import groups, messages, run, style
 from runs.messages import CAUSES
 from tests.plots.test_pictures import words
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 STORE = "duplicates-partition-5-nodes"
 WINDOW_NS = 10**9
 
@@ -37,7 +37,6 @@ def test_pictures_of_a_run_over_time(spark: SparkSession, stores_lake: Lake) -> 
     assert {"Latency of send over time", "the run", "p99", "partition"} <= words(latency)
 
 
-@pytest.mark.slow
 def test_pictures_of_groups(spark: SparkSession, stores_lake: Lake) -> None:
     lake = tables_of(spark, str(stores_lake.folder))
     for frame, word in ((tables.types(lake), "cas_ok"), (tables.causes(lake), "conflict")):

@@ -22,7 +22,7 @@ from runs import store
 from runs.history import read_history
 from tests.process.test_bench import NODES, Bench, leftovers, wait_until
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 
 @pytest.fixture
