@@ -179,7 +179,7 @@ Next ==
         \/ \E f \in Replicas : Shrink(r, f) \/ Expand(r, f)
 
 Spec == Init /\ [][Next]_vars
-ReplicaSymmetry == {p \in [Replicas -> Replicas] : \A r \in Replicas : \E s \in Replicas : p[s] = r}
+ReplicaSymmetry == {p \in [Replicas -> Replicas] : \A a, b \in Replicas : a # b => p[a] # p[b]}
 
 -----------------------------------------------------------------------------
 TypeOK ==
