@@ -5,14 +5,18 @@ words are no longer there and the mutant says so (`StaleMutant`) instead of test
 """
 
 import inspect
+import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from functools import reduce
+from contextlib import ExitStack, contextmanager
+from functools import cache, reduce
 from importlib import import_module
-from types import MappingProxyType
+from pkgutil import walk_packages
+from types import MappingProxyType, ModuleType
 from typing import Any, NamedTuple
 from unittest.mock import patch
+
+import leaderless
 
 
 class StaleMutant(Exception):
@@ -43,7 +47,7 @@ class Mutant(NamedTuple):
             source = inspect.getsource(_function(inspect.getattr_static(owner, name)))
         except AttributeError as gone:
             raise StaleMutant(f"{self.name}: {gone}; point it to where the rule is now") from None
-        with patch.object(owner, name, _compiled(self._edited(source), name, vars(module))):
+        with _replaced(owner, name, _compiled(self._edited(source), name, vars(module))):
             yield
 
     def _edited(self, source: str) -> str:
@@ -55,6 +59,35 @@ class Mutant(NamedTuple):
                 )
             source = source.replace(old, new)
         return source
+
+
+@contextmanager
+def _replaced(owner: Any, name: str, new: Any) -> Iterator[None]:
+    """`owner.name` is `new` inside the block, also in every module that imported it, under whatever name."""
+    old = inspect.getattr_static(owner, name)
+    with ExitStack() as patches:
+        patches.enter_context(patch.object(owner, name, new))
+        if isinstance(owner, ModuleType):
+            for module, its_name in _holders(old):
+                patches.enter_context(patch.object(module, its_name, new))
+        yield
+
+
+def _holders(value: Any) -> list[tuple[ModuleType, str]]:
+    """The modules with that very object, and what they call it."""
+    _import_all()  # one that is imported later would keep the mutant for ever
+    return [
+        (module, name)
+        for module in list(sys.modules.values())
+        for name, held in list(vars(module).items())
+        if held is value
+    ]
+
+
+@cache
+def _import_all() -> None:
+    for found in walk_packages(leaderless.__path__, "leaderless."):
+        import_module(found.name)
 
 
 def _compiled(source: str, name: str, names: dict[str, Any]) -> Any:

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from leaderless.core import coordination
+from leaderless.core.headlog import commits, compaction, replica
+from leaderless.core.headlog.commits import raised
 from tests.mutants.cases import CASES
 from tests.mutants.faulty import node_of, world_of
 from tests.mutants.kill import SEEDS_MAX, kill
@@ -61,6 +64,24 @@ def test_a_mutant_of_code_that_is_gone_says_so(place: str, old: str) -> None:
         Mutant("stale", "", place, ((old, ""),)).alive(),
     ):
         pass
+
+
+def test_a_function_is_changed_in_every_module_that_imported_it() -> None:
+    mutant = Mutant("all", "", "core.headlog.commits:raised", (("return offsets | {", "return {"),))
+    whole = {"j": 1, "k": 2}
+    with mutant.alive():
+        assert commits.raised({"j": 1}, {"k": 2}) == raised({"j": 1}, {"k": 2}) == {"k": 2}
+    assert commits.raised({"j": 1}, {"k": 2}) == raised({"j": 1}, {"k": 2}) == whole
+
+
+def test_no_module_keeps_a_mutant() -> None:
+    place = "core.coordination:read_as"
+    users = [replica, compaction, commits, coordination]
+    right = [vars(module)["read_as"] for module in users]
+    with Mutant("read", "", place, (("range(ATTEMPTS)", "range(1)"),)).alive():
+        [wrong] = {vars(module)["read_as"] for module in users}
+        assert wrong is not right[0]
+    assert [vars(module)["read_as"] for module in users] == right
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
