@@ -71,3 +71,9 @@ def store(request: pytest.FixtureRequest) -> Path:
     """Each store of the real tool in turn."""
     name: str = request.param
     return STORES / name
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """Asynchronous tests run on asyncio; `tests/unit/test_stdio.py` and others run on trio too."""
+    return "asyncio"

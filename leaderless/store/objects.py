@@ -1,0 +1,250 @@
+"""Objects on object storage: S3 and what speaks like it, Google Cloud Storage, Azure Blob Storage.
+
+It needs conditional writes (`If-Match` with an ETag, `If-None-Match: *`) and strong consistency, which all
+three have; `leaderless init` probes both. The library obstore makes the requests; its own retries are off.
+
+What servers do that is not in the standard:
+
+- S3 answers 409 when a conditional write meets another one under way, and obstore calls that "exists
+  already": here it is `OutcomeUnknown`, as every 5xx, 429, and lost answer.
+- The ETag is in quotes in every answer, and so it must be in `If-Match`. Ceph's gateway (16) answers 412
+  always to that, and understands it without quotes. So a 412 counts as a conflict only when the object's
+  ETag is really another one; if it is the one that was sent, the other way is tried, and kept (`Quotes`).
+- An ETag may be made of the content alone; see `leaderless.store.registers`.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import anyio
+import anyio.to_thread
+import obstore
+from obstore import exceptions
+from obstore.store import AzureStore, GCSStore, S3Store
+
+from leaderless.store.options import StoreOptions
+from leaderless.store.port import (
+    PAGE,
+    Conflict,
+    Found,
+    Listed,
+    OutcomeUnknown,
+    Refused,
+    StoreError,
+    Version,
+)
+
+T = TypeVar("T")
+CALLS = 64  # requests under way at once
+
+_STATUS = re.compile(r"status code: (\d{3})")
+_NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|bucket does not exist")
+_REFUSED = (400, 401, 403, 404, 405, 411, 413, 414, 501)
+
+
+def open_bucket(scheme: str, bucket: str, options: StoreOptions) -> "ObjectStore":
+    """The store in a bucket (on Azure: a container). `scheme`: "s3", "gs" or "az".
+
+    Raises `Refused` when the options make no sense; whether the bucket exists, the first request tells.
+    """
+    client: dict[str, Any] = {
+        "timeout": timedelta(seconds=options.timeout_s),
+        "connect_timeout": timedelta(seconds=options.timeout_s),
+    }
+    if options.endpoint and options.endpoint.startswith("http:"):
+        client["allow_http"] = True
+    common: dict[str, Any] = {"client_options": client, "retry_config": {"max_retries": 0}}
+    try:
+        match scheme:
+            case "s3":
+                made: Any = S3Store(bucket, **_s3(options), **common)
+            case "gs":
+                made = GCSStore(bucket, **common)
+            case _:
+                made = AzureStore(bucket, **_azure(options), **common)
+    except exceptions.BaseError as error:
+        raise Refused(f"{scheme}://{bucket}: {_first_line(error)}") from error
+    return ObjectStore(f"{scheme}://{bucket}", made)
+
+
+def _s3(options: StoreOptions) -> dict[str, Any]:
+    given = {
+        "endpoint": options.endpoint,
+        "access_key_id": options.access_key,
+        "secret_access_key": options.secret_key,
+        "region": options.region,
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _azure(options: StoreOptions) -> dict[str, Any]:
+    given = {
+        "endpoint": options.endpoint,
+        "account_name": options.access_key,
+        "account_key": options.secret_key,
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+class Quotes:
+    """How a server wants an ETag in `If-Match`: as it gave it, in quotes, or bare.
+
+    `sure`: a conditional write has succeeded so.
+    """
+
+    def __init__(self) -> None:
+        self.bare = False
+        self.sure = False
+
+    def form(self, etag: str) -> str:
+        """The ETag as it is sent."""
+        return etag.strip('"') if self.bare else etag
+
+
+class ObjectStore:
+    """Objects in a bucket, through a store of obstore. Calls run in threads, on asyncio and trio alike."""
+
+    def __init__(self, url: str, store: Any) -> None:
+        self.url = url
+        self.value_bytes_max = 1 << 30
+        self.quotes = Quotes()
+        self._store = store
+        self._threads = anyio.CapacityLimiter(CALLS)
+
+    async def read(self, key: str) -> Found | None:
+        """See `leaderless.store.port.Store`."""
+
+        def get() -> Found:
+            answer = obstore.get(self._store, key)
+            return Found(bytes(answer.bytes()), _version(answer.meta))
+
+        try:
+            return await self._run(get)
+        except FileNotFoundError as error:
+            _require_bucket(error)
+            return None
+
+    async def write(self, key: str, value: bytes) -> Version:
+        """See `leaderless.store.port.Store`."""
+        return await self._put(key, value, "overwrite")
+
+    async def create(self, key: str, value: bytes) -> Version:
+        """See `leaderless.store.port.Store`."""
+        return await self._put(key, value, "create")
+
+    async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
+        """See `leaderless.store.port.Store`."""
+        try:
+            new = await self._put(key, value, self._condition(version))
+        except Conflict:
+            if self.quotes.sure or not await self._has(key, version):
+                raise
+            self.quotes.bare = not self.quotes.bare
+            new = await self._put(key, value, self._condition(version))
+        self.quotes.sure = True
+        return new
+
+    async def delete(self, keys: Sequence[str]) -> None:
+        """See `leaderless.store.port.Store`."""
+        if keys:
+            try:
+                await self._run(lambda: obstore.delete(self._store, [*keys]))
+            except FileNotFoundError as error:
+                _require_bucket(error)
+
+    async def list_objects(
+        self, folder: str = "", after: str = "", limit: int = PAGE
+    ) -> list[Listed]:
+        """See `leaderless.store.port.Store`."""
+
+        def page() -> list[Listed]:
+            listed: list[Listed] = []
+            pages = obstore.list(
+                self._store, folder or None, offset=after or None, chunk_size=limit
+            )
+            for metas in pages:
+                listed += [_listed(meta) for meta in metas]
+                if len(listed) >= limit:
+                    break
+            return listed[:limit]
+
+        try:
+            return await self._run(page)
+        except FileNotFoundError as error:
+            _require_bucket(error)
+            return []
+
+    async def aclose(self) -> None:
+        """See `leaderless.store.port.Store`."""
+
+    async def _has(self, key: str, version: Version) -> bool:
+        """Whether the object has `version` after all, so that the conflict cannot be one."""
+        found = await self.read(key)
+        return found is not None and found.version == version
+
+    async def _put(self, key: str, value: bytes, mode: Any) -> Version:
+        def put() -> Version:
+            return _version(obstore.put(self._store, key, value, mode=mode, use_multipart=False))
+
+        try:
+            return await self._run(put)
+        except FileNotFoundError as error:
+            _require_bucket(error)
+            raise Conflict(f"{key} is missing") from error
+
+    def _condition(self, version: Version) -> dict[str, str]:
+        etag, _, generation = version.partition("\n")
+        condition = {"e_tag": self.quotes.form(etag)}
+        return condition | {"version": generation} if generation else condition
+
+    async def _run(self, call: Callable[[], T]) -> T:
+        try:
+            return await anyio.to_thread.run_sync(
+                call, abandon_on_cancel=True, limiter=self._threads
+            )
+        except (exceptions.BaseError, ValueError) as error:
+            raise classified(self.url, error) from error
+
+
+def _version(meta: Any) -> Version:
+    """The ETag; on Google's storage, which compares generations, that too."""
+    etag, generation = meta.get("e_tag"), meta.get("version")
+    if not etag:
+        raise ValueError("the store gives no ETags, so it cannot compare and set")
+    return f"{etag}\n{generation}" if generation else str(etag)
+
+
+def _listed(meta: Any) -> Listed:
+    return Listed(meta["path"], meta["size"], meta["last_modified"].timestamp())
+
+
+def _require_bucket(error: Exception) -> None:
+    if _NO_BUCKET.search(str(error)):
+        raise Refused("the bucket does not exist; make it first, or correct its name") from error
+
+
+def classified(url: str, error: Exception) -> StoreError:
+    """What an error of obstore means: `Conflict`, `Refused` or `OutcomeUnknown`."""
+    found = _STATUS.search(str(error))
+    status = int(found[1]) if found else 0
+    text = f"{url}: {_first_line(error)}"
+    if status == 412 or (isinstance(error, exceptions.PreconditionError) and status != 409):
+        return Conflict(text)
+    if isinstance(error, exceptions.AlreadyExistsError) and status != 409:
+        return Conflict(text)
+    if status in (401, 403):
+        return Refused(
+            f"{text}. Check the access key, its secret, and what it may do in the bucket"
+        )
+    if status in _REFUSED or isinstance(error, ValueError):
+        return Refused(text)
+    if "allow_http" in str(error) or "URL scheme is not allowed" in str(error):
+        return Refused(f"{text}. The endpoint must begin with http:// or https://")
+    return OutcomeUnknown(text)
+
+
+def _first_line(error: Exception) -> str:
+    """What an error says, without obstore's dump of its own structures."""
+    return " ".join(str(error).partition("Debug source")[0].split())[:400]

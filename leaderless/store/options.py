@@ -1,0 +1,20 @@
+"""How to reach a store: what does not stand in its URL."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class StoreOptions:
+    """Options of a store. Those that are `None` come from the environment, where the store's tools look.
+
+    `endpoint`: of an S3-compatible server, such as "http://127.0.0.1:7480". `access_key`, `secret_key`: as
+    `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`; for Azure the account and its key; for etcd user and
+    password. They appear in no `repr`, message or log. `region`: of the bucket. `timeout_s`: how long one
+    request may take, in seconds.
+    """
+
+    endpoint: str | None = None
+    access_key: str | None = field(default=None, repr=False)
+    secret_key: str | None = field(default=None, repr=False)
+    region: str | None = None
+    timeout_s: float = 10.0

@@ -1,0 +1,164 @@
+"""The store port: what a log needs of a place that keeps objects.
+
+An object has a key and a value of bytes. Every write gives it a new *version*, an opaque text of the store.
+Laws, which `tests/contract/test_stores.py` holds for every implementation: operations on one key are
+linearizable, also across processes; of racing conditional writes at most one succeeds; a listing shows every
+write that ended before it began, in the order of the keys' UTF-8 bytes.
+
+A version need not be new when the content is not: many object stores derive the ETag from the content. So an
+object that is compared and set must never hold one value twice (`leaderless.store.registers`).
+
+Errors say what may have happened. `Conflict` and `Refused`: nothing was changed. `OutcomeUnknown`: it may have
+happened, or may still happen. An implementation never tries a conditional write again by itself: after a
+success whose answer was lost, the second try would look like a conflict.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import NamedTuple, Protocol
+
+Version = str
+PAGE = 1000  # keys in one listing, and in one deletion, as object stores allow
+
+
+class Found(NamedTuple):
+    """An object's value and version."""
+
+    value: bytes
+    version: Version
+
+
+class Listed(NamedTuple):
+    """An object in a listing.
+
+    `size`: in bytes, None where the store does not say.
+    `modified`: when it was written last, in seconds since 1970 by the clock of the store, None where the store
+    does not say.
+    """
+
+    key: str
+    size: int | None
+    modified: float | None
+
+
+class StoreError(Exception):
+    """A store did not do what it was asked; the text says why and what to do."""
+
+
+class Conflict(StoreError):
+    """The object has another version, or exists already, or is missing. Nothing was changed."""
+
+
+class Refused(StoreError):
+    """The store does not do this, and would not if it were asked again. Nothing was changed."""
+
+
+class OutcomeUnknown(StoreError):
+    """No answer, or one that leaves it open: it may have happened, or may still happen."""
+
+
+class Store(Protocol):
+    """A place for objects. Every method may raise `Refused` and `OutcomeUnknown`.
+
+    `url` names it without secrets. `value_bytes_max`: of one object.
+    """
+
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def value_bytes_max(self) -> int: ...
+
+    async def read(self, key: str) -> Found | None:
+        """The newest value; None when there is no such object."""
+        ...
+
+    async def write(self, key: str, value: bytes) -> Version:
+        """Write, whatever is there; returns the new version."""
+        ...
+
+    async def create(self, key: str, value: bytes) -> Version:
+        """Write what does not exist yet. Raises `Conflict` when it exists."""
+        ...
+
+    async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
+        """Write if the object still has `version`. Raises `Conflict` when it has not."""
+        ...
+
+    async def delete(self, keys: Sequence[str]) -> None:
+        """Delete up to `PAGE` objects; those that do not exist are passed over."""
+        ...
+
+    async def list_objects(
+        self, folder: str = "", after: str = "", limit: int = PAGE
+    ) -> list[Listed]:
+        """The first `limit` (up to `PAGE`) objects whose key begins with `folder/` and comes after `after`.
+
+        The folder "" has all objects.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of connections and files. Operations under way may end as `OutcomeUnknown`."""
+        ...
+
+
+async def all_of(store: Store, folder: str = "") -> AsyncIterator[Listed]:
+    """Every object of a folder, in order, page by page."""
+    after = ""
+    while page := await store.list_objects(folder, after):
+        for listed in page:
+            yield listed
+        after = page[-1].key
+
+
+class Within:
+    """The objects of a store below `prefix`, as a store of their own; the keys lose the prefix."""
+
+    def __init__(self, store: Store, prefix: str) -> None:
+        self._store = store
+        self._prefix = prefix.strip("/")
+
+    @property
+    def url(self) -> str:
+        """See `Store`."""
+        return f"{self._store.url.rstrip('/')}/{self._prefix}"
+
+    @property
+    def value_bytes_max(self) -> int:
+        """See `Store`."""
+        return self._store.value_bytes_max
+
+    async def read(self, key: str) -> Found | None:
+        """See `Store`."""
+        return await self._store.read(self._full(key))
+
+    async def write(self, key: str, value: bytes) -> Version:
+        """See `Store`."""
+        return await self._store.write(self._full(key), value)
+
+    async def create(self, key: str, value: bytes) -> Version:
+        """See `Store`."""
+        return await self._store.create(self._full(key), value)
+
+    async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
+        """See `Store`."""
+        return await self._store.compare_and_set(self._full(key), value, version)
+
+    async def delete(self, keys: Sequence[str]) -> None:
+        """See `Store`."""
+        await self._store.delete([self._full(key) for key in keys])
+
+    async def list_objects(
+        self, folder: str = "", after: str = "", limit: int = PAGE
+    ) -> list[Listed]:
+        """See `Store`."""
+        inner = f"{self._prefix}/{folder}" if folder else self._prefix
+        page = await self._store.list_objects(inner, self._full(after) if after else "", limit)
+        return [one._replace(key=one.key.removeprefix(f"{self._prefix}/")) for one in page]
+
+    async def aclose(self) -> None:
+        """See `Store`."""
+        await self._store.aclose()
+
+    def _full(self, key: str) -> str:
+        return f"{self._prefix}/{key}"

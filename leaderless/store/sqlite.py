@@ -1,0 +1,167 @@
+"""Objects in one SQLite file: durable, for any number of processes of one machine.
+
+An acknowledged write is on the disk (write-ahead log, `synchronous=FULL`), and a process that is killed in
+the middle of one leaves nothing of it. The file must not be on a network share: its locks would not hold
+[sqlite.org/wal.html]. Every write takes the file's only write lock at its beginning (`BEGIN IMMEDIATE`), so
+what it compares cannot change before it ends. Calls run in threads, for a commit waits for the disk.
+"""
+
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from threading import Lock
+from typing import Any, TypeVar
+
+import anyio.to_thread
+
+from leaderless.store.port import PAGE, Conflict, Found, Listed, OutcomeUnknown, Refused, Version
+
+T = TypeVar("T")
+APPLICATION = 0x4C65614C  # "LeaL": marks a file of this module
+LAST = "\U0010ffff"  # after every key
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS objects (
+  key TEXT PRIMARY KEY, value BLOB NOT NULL, version INTEGER NOT NULL, modified REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS writes (count INTEGER NOT NULL);
+INSERT INTO writes SELECT 0 WHERE NOT EXISTS (SELECT * FROM writes);
+"""
+PUT = """
+INSERT INTO objects VALUES (?, ?, ?, ?) ON CONFLICT (key)
+DO UPDATE SET value = excluded.value, version = excluded.version, modified = excluded.modified
+"""
+
+
+class SqliteStore:
+    """A store in the file at `path`, which is made when it is missing.
+
+    `busy_s`: how long a write waits for those of other processes, in seconds. Raises `Refused` when the file
+    cannot be used.
+    """
+
+    def __init__(self, path: Path, busy_s: float = 10.0) -> None:
+        self.url = f"sqlite:///{path}"
+        self.value_bytes_max = 512 << 20
+        self._path = path
+        try:
+            self._writer = self._connect(busy_s)
+            self._reader = self._connect(busy_s)
+        except sqlite3.Error as error:
+            raise Refused(f"{path} cannot be used as a store: {error}") from error
+        self._write_lock, self._read_lock = Lock(), Lock()
+
+    def _connect(self, busy_s: float) -> sqlite3.Connection:
+        if not self._path.absolute().parent.is_dir():
+            raise Refused(f"{self._path}: make the folder {self._path.absolute().parent} first")
+        connection = sqlite3.connect(
+            self._path, timeout=busy_s, isolation_level=None, check_same_thread=False
+        )
+        try:
+            self._prepare(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        [(application,)] = connection.execute("PRAGMA application_id").fetchall()
+        tables = connection.execute("SELECT name FROM sqlite_master").fetchall()
+        if tables and application != APPLICATION:
+            raise Refused(f"{self._path} is a database of another program; name another file")
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute(f"PRAGMA application_id={APPLICATION}")
+        for statement in filter(str.strip, SCHEMA.split(";")):
+            connection.execute(statement)
+        connection.execute("COMMIT")
+
+    async def read(self, key: str) -> Found | None:
+        """See `leaderless.store.port.Store`."""
+        rows = await self._query("SELECT value, version FROM objects WHERE key = ?", key)
+        return Found(rows[0][0], str(rows[0][1])) if rows else None
+
+    async def write(self, key: str, value: bytes) -> Version:
+        """See `leaderless.store.port.Store`."""
+        return await self._write(lambda _: True, key, value)
+
+    async def create(self, key: str, value: bytes) -> Version:
+        """See `leaderless.store.port.Store`."""
+        return await self._write(lambda version: version is None, key, value)
+
+    async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
+        """See `leaderless.store.port.Store`."""
+        return await self._write(lambda found: found == version, key, value)
+
+    async def delete(self, keys: Sequence[str]) -> None:
+        """See `leaderless.store.port.Store`."""
+
+        def remove(connection: sqlite3.Connection) -> None:
+            connection.executemany("DELETE FROM objects WHERE key = ?", [(key,) for key in keys])
+
+        await self._transact(remove)
+
+    async def list_objects(
+        self, folder: str = "", after: str = "", limit: int = PAGE
+    ) -> list[Listed]:
+        """See `leaderless.store.port.Store`."""
+        first, end = (f"{folder}/", f"{folder}0") if folder else ("", LAST)  # "0" follows "/"
+        rows = await self._query(
+            "SELECT key, length(value), modified FROM objects "
+            "WHERE key >= ? AND key < ? AND key > ? ORDER BY key LIMIT ?",
+            first, end, after, limit,
+        )  # fmt: skip
+        return [Listed(*row) for row in rows]
+
+    async def aclose(self) -> None:
+        """See `leaderless.store.port.Store`."""
+        with self._write_lock, self._read_lock:
+            self._writer.close()
+            self._reader.close()
+
+    async def _query(self, statement: str, *values: object) -> list[Any]:
+        def query() -> list[Any]:
+            with self._read_lock:
+                return self._reader.execute(statement, values).fetchall()
+
+        return await self._run(query)
+
+    async def _write(self, may: Callable[[str | None], bool], key: str, value: bytes) -> Version:
+        if len(value) > self.value_bytes_max:
+            raise Refused(f"an object may have {self.value_bytes_max} bytes, not {len(value)}")
+
+        def put(connection: sqlite3.Connection) -> Version:
+            rows = connection.execute("SELECT version FROM objects WHERE key = ?", (key,))
+            [version] = rows.fetchone() or [None]
+            if not may(None if version is None else str(version)):
+                raise Conflict(f"{key} has version {version}")
+            connection.execute("UPDATE writes SET count = count + 1")
+            [(count,)] = connection.execute("SELECT count FROM writes").fetchall()
+            connection.execute(PUT, (key, value, count, time.time()))
+            return str(count)
+
+        return await self._transact(put)
+
+    async def _transact(self, change: Callable[[sqlite3.Connection], T]) -> T:
+        def transact() -> T:
+            with self._write_lock:
+                self._writer.execute("BEGIN IMMEDIATE")
+                try:
+                    result = change(self._writer)
+                    self._writer.execute("COMMIT")
+                except BaseException:
+                    with suppress(sqlite3.Error):  # it was rolled back already
+                        self._writer.execute("ROLLBACK")
+                    raise
+                return result
+
+        return await self._run(transact)
+
+    async def _run(self, call: Callable[[], T]) -> T:
+        try:
+            return await anyio.to_thread.run_sync(call, abandon_on_cancel=True)
+        except sqlite3.OperationalError as error:  # such as busy, full, or an error of the disk
+            raise OutcomeUnknown(f"{self._path}: {error}") from error
+        except sqlite3.Error as error:
+            raise Refused(f"{self._path}: {error}") from error

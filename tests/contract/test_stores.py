@@ -1,0 +1,272 @@
+"""One contract for every store (`leaderless.store.port`), in memory, in a file, and behind real servers."""
+
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import anyio
+import pytest
+
+from leaderless.store.options import StoreOptions
+from leaderless.store.port import PAGE, Conflict, Found, Refused, Store, Within, all_of
+from leaderless.store.urls import open_store
+from tests import servers
+
+RACERS, TIMES = 4, 10
+
+pytestmark = pytest.mark.anyio
+
+
+class Place(NamedTuple):
+    """Where a store is, and how to reach it."""
+
+    url: str
+    options: StoreOptions | None = None
+
+    def open(self) -> Store:
+        return open_store(self.url, self.options)
+
+
+@pytest.fixture(scope="module")
+def moto() -> Iterator[str]:
+    with servers.moto() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture(scope="module")
+def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with servers.etcd(tmp_path_factory.mktemp("etcd")) as address:
+        yield address
+
+
+@pytest.fixture(
+    params=[
+        "memory",
+        "sqlite",
+        pytest.param("s3", marks=pytest.mark.process),
+        pytest.param("etcd", marks=pytest.mark.process),
+    ]
+)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    name = "".join(char for char in request.node.name if char.isalnum())
+    match request.param:
+        case "memory":
+            return Place(f"memory:{name}")
+        case "sqlite":
+            return Place(f"sqlite:///{tmp_path}/store.db")
+        case "s3":
+            options = servers.of_moto(request.getfixturevalue("moto"))
+            return Place(f"s3://{servers.BUCKET}/{name}", options)
+        case _:
+            return Place(f"etcd://{request.getfixturevalue('etcd')}/{name}")
+
+
+@pytest.fixture
+async def store(place: Place) -> AsyncIterator[Store]:
+    store = place.open()
+    yield store
+    await store.aclose()
+
+
+async def keys_of(store: Store, folder: str = "") -> list[str]:
+    return [listed.key async for listed in all_of(store, folder)]
+
+
+@pytest.mark.parametrize("value", [b"", b"\0\xff", b"{}", b"x" * 300_000], ids=len)
+async def test_what_was_written_is_read(store: Store, value: bytes) -> None:
+    version = await store.write("a", value)
+    assert await store.read("a") == Found(value, version)
+
+
+async def test_what_is_missing_is_none(store: Store) -> None:
+    assert await store.read("folder/none") is None
+
+
+async def test_a_write_replaces_whatever_is_there(store: Store) -> None:
+    first = await store.write("a", b"1")
+    second = await store.write("a", b"2")
+    assert first != second
+    assert await store.read("a") == Found(b"2", second)
+
+
+async def test_only_one_creates(store: Store) -> None:
+    version = await store.create("a", b"1")
+    with pytest.raises(Conflict):
+        await store.create("a", b"2")
+    assert await store.read("a") == Found(b"1", version)
+
+
+async def test_what_was_deleted_can_be_created(store: Store) -> None:
+    await store.create("a", b"1")
+    await store.delete(["a"])
+    assert await store.read("a") is None
+    await store.create("a", b"2")
+
+
+async def test_compare_and_set_takes_the_version_of_a_read_and_of_a_write(store: Store) -> None:
+    await store.create("a", b"1")
+    found = await store.read("a")
+    assert found is not None
+    version = await store.compare_and_set("a", b"2", found.version)
+    version = await store.compare_and_set("a", b"3", version)
+    assert await store.read("a") == Found(b"3", version)
+
+
+async def test_a_stale_version_conflicts(store: Store) -> None:
+    stale = await store.create("a", b"1")
+    version = await store.compare_and_set("a", b"2", stale)
+    with pytest.raises(Conflict):
+        await store.compare_and_set("a", b"3", stale)
+    assert await store.read("a") == Found(b"2", version)
+
+
+async def test_a_missing_object_has_no_version(store: Store) -> None:
+    version = await store.create("a", b"1")
+    await store.delete(["a"])
+    with pytest.raises(Conflict):
+        await store.compare_and_set("a", b"2", version)
+    assert await store.read("a") is None
+
+
+async def test_deleting_what_is_missing_is_done(store: Store) -> None:
+    await store.create("a", b"1")
+    await store.delete(["a", "none"])
+    await store.delete(["a"])
+    await store.delete([])
+    assert await keys_of(store) == []
+
+
+@pytest.mark.parametrize("count", [1, PAGE])
+async def test_many_are_deleted_at_once(store: Store, count: int) -> None:
+    names = [f"d/{number:04}" for number in range(count)]
+    await store.write("e", b"")
+    for name in names[:: max(1, count // 20)]:  # the rest does not exist
+        await store.write(name, b"")
+    await store.delete(names)
+    assert await keys_of(store) == ["e"]
+
+
+async def test_a_listing_is_in_order_and_of_one_folder(store: Store) -> None:
+    names = ["b/2", "b/10", "b/c/1", "ab", "b.x", "b0", "bb/1", "b/=C3=BC"]
+    for name in names:
+        await store.write(name, b"12")
+    assert await keys_of(store) == sorted(names)
+    assert await keys_of(store, "b") == ["b/10", "b/2", "b/=C3=BC", "b/c/1"]
+    assert await keys_of(store, "none") == []
+
+
+async def test_a_listing_begins_after_a_key(store: Store) -> None:
+    for number in range(0, 50, 10):
+        await store.write(f"i/{number:020}", b"")
+    page = await store.list_objects("i", f"i/{19:020}", 2)  # a ceiling: the first at or after 20
+    assert [one.key for one in page] == [f"i/{20:020}", f"i/{30:020}"]
+    assert await store.list_objects("i", f"i/{40:020}", 1) == []
+
+
+async def test_pages_make_a_whole(store: Store) -> None:
+    names = [f"p/{number}" for number in range(10, 17)]
+    for name in names:
+        await store.write(name, b"")
+    pages = []
+    after = ""
+    while page := await store.list_objects("p", after, 3):
+        pages.append([one.key for one in page])
+        after = page[-1].key
+    assert pages == [names[:3], names[3:6], names[6:]]
+
+
+async def test_a_listing_shows_every_write_and_deletion_before_it(store: Store) -> None:
+    for number in range(5):
+        await store.write(f"l/{number}", b"")
+        assert await keys_of(store, "l") == [f"l/{each}" for each in range(number + 1)]
+    await store.delete(["l/0"])
+    assert await keys_of(store, "l") == ["l/1", "l/2", "l/3", "l/4"]
+
+
+async def test_a_listing_says_what_the_store_knows(store: Store) -> None:
+    await store.write("a", b"12345")
+    [listed] = await store.list_objects()
+    assert listed.size in (5, None)
+    assert listed.modified is None or listed.modified > 1e9
+
+
+async def test_a_prefix_hides_the_rest(store: Store) -> None:
+    one, other = Within(store, "one"), Within(store, "one/more")
+    await one.write("a", b"1")
+    await other.write("a", b"2")
+    assert await keys_of(other) == ["a"]
+    assert await keys_of(one) == ["a", "more/a"]
+    assert (await one.list_objects("more", "more/a")) == []
+    await other.delete(["a"])
+    assert await keys_of(store) == ["one/a"]
+
+
+async def test_one_of_many_at_once_wins(store: Store) -> None:
+    async def attempt(write: Callable[[], object]) -> None:
+        try:
+            await write()  # type: ignore[misc]
+        except Conflict:
+            return
+        winners.append(1)
+
+    version = ""
+    for round_number in range(5):
+        winners: list[int] = []
+        async with anyio.create_task_group() as group:
+            for racer in range(10):
+                value = b"%d %d" % (round_number, racer)
+                if version:
+                    group.start_soon(
+                        attempt, lambda v=value, at=version: store.compare_and_set("a", v, at)
+                    )
+                else:
+                    group.start_soon(attempt, lambda v=value: store.create("a", v))
+        assert winners == [1]
+        found = await store.read("a")
+        assert found is not None
+        version = found.version
+
+
+async def test_a_second_process_sees_it_at_once(place: Place) -> None:
+    first, second = place.open(), place.open()
+    version = await first.create("a", b"1")
+    assert await second.read("a") == Found(b"1", version)
+    newer = await second.compare_and_set("a", b"2", version)
+    with pytest.raises(Conflict):
+        await first.compare_and_set("a", b"3", version)
+    assert await first.read("a") == Found(b"2", newer)
+    await first.aclose()
+    await second.aclose()
+
+
+async def test_a_value_that_does_not_fit_is_refused(store: Store) -> None:
+    if store.value_bytes_max > 1 << 20:
+        return  # tens of seconds to send; etcd's is the bound that logs meet
+    with pytest.raises(Refused, match="bytes"):
+        await store.write("a", b"x" * (store.value_bytes_max + 1))
+    assert await store.read("a") is None
+
+
+@pytest.mark.process
+async def test_processes_that_race_lose_no_count(place: Place) -> None:
+    if place.url.startswith("memory:"):
+        return  # it is no store of several processes
+    store = place.open()
+    await store.create("count", b"0")
+    await store.aclose()
+    assert sorted(race(place)) == list(range(1, RACERS * TIMES + 1))
+
+
+def race(place: Place) -> list[int]:
+    """What processes reached that count one object up at the same time."""
+    endpoint = (place.options.endpoint if place.options else None) or ""
+    command = [sys.executable, "-m", "tests.racing", place.url, endpoint, str(TIMES)]
+    racers = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(RACERS)]
+    reached: list[int] = []
+    for racer in racers:
+        output, _ = racer.communicate()
+        assert racer.returncode == 0
+        reached += map(int, output.split())
+    return reached

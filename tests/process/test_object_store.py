@@ -1,0 +1,142 @@
+"""What object stores answer that is not simply yes or no (`leaderless.store.objects`)."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import anyio
+import pytest
+
+from leaderless.store.objects import ObjectStore, open_bucket
+from leaderless.store.options import StoreOptions
+from leaderless.store.port import Conflict, OutcomeUnknown, Refused
+from leaderless.store.urls import open_store
+from tests import servers
+from tests.proxy import Fate, Proxy, proxy
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(scope="module")
+def moto() -> Iterator[str]:
+    with servers.moto() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def endpoint(moto: str) -> str:
+    servers.make_bucket(moto)
+    return moto
+
+
+def store_at(endpoint: str, bucket: str = servers.BUCKET) -> ObjectStore:
+    return open_bucket("s3", bucket, servers.of_moto(endpoint))
+
+
+@contextmanager
+def writes_meet(endpoint: str, *fates: Fate) -> Iterator[Proxy]:
+    """A proxy that deals `fates` to the first writes, and passes on all else."""
+    left = [*fates]
+
+    def fate(method: str, _path: str, _headers: dict[str, str]) -> Fate:
+        return left.pop(0) if left and method == "PUT" else "ok"
+
+    with proxy(endpoint, fate) as server:
+        yield server
+
+
+async def test_a_lost_answer_is_unknown_and_nothing_is_tried_again(endpoint: str) -> None:
+    """(1) The write is applied. (2) Its answer is lost. A second try would get 412 from the first's success."""
+    with writes_meet(endpoint, "ok", "answer lost") as server:
+        store = store_at(server.url)
+        version = await store.create("a", b"1")
+        with pytest.raises(OutcomeUnknown):
+            await store.compare_and_set("a", b"2", version)
+        found = await store.read("a")
+    assert found is not None
+    assert found.value == b"2"
+    assert [method for method, _ in server.requests] == ["PUT", "PUT", "GET"]
+
+
+async def test_a_lost_call_is_unknown_too(endpoint: str) -> None:
+    with writes_meet(endpoint, "call lost") as server:
+        with pytest.raises(OutcomeUnknown):
+            await store_at(server.url).create("a", b"1")
+        assert await store_at(server.url).read("a") is None
+
+
+@pytest.mark.parametrize("status", [409, 429, 500, 502, 503, 504])
+async def test_trouble_of_the_server_is_unknown(endpoint: str, status: int) -> None:
+    """409: a conditional write met another under way; 503: throttled."""
+    with writes_meet(endpoint, "ok", status, status) as server:
+        store = store_at(server.url)
+        version = await store.create("a", b"1")
+        with pytest.raises(OutcomeUnknown):
+            await store.compare_and_set("a", b"2", version)
+        with pytest.raises(OutcomeUnknown):
+            await store.create("b", b"1")
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 405, 413, 501])
+async def test_what_the_server_never_does_is_refused(endpoint: str, status: int) -> None:
+    with writes_meet(endpoint, status) as server, pytest.raises(Refused) as refused:
+        await store_at(server.url).create("a", b"1")
+    assert "secret-of-the-test" not in str(refused.value)
+
+
+async def test_a_server_that_wants_etags_without_quotes_is_understood(endpoint: str) -> None:
+    """Ceph's gateway: 412 always to a quoted ETag, the standard form."""
+
+    def ceph(_method: str, _path: str, headers: dict[str, str]) -> Fate:
+        return 412 if headers.get("if-match", "").startswith('"') else "ok"
+
+    with proxy(endpoint, ceph) as server:
+        store = store_at(server.url)
+        version = stale = await store.create("a", b"1")
+        for number in range(2, 5):
+            version = await store.compare_and_set("a", b"%d" % number, version)
+        assert store.quotes.bare
+        with pytest.raises(Conflict):
+            await store.compare_and_set("a", b"5", stale)
+        writes = [path for method, path in server.requests if method == "PUT"]
+    assert len(writes) == 1 + 3 + 1 + 1  # one more in the other way, once
+
+
+async def test_a_conflict_is_looked_at_only_until_the_way_is_sure(endpoint: str) -> None:
+    with writes_meet(endpoint) as server:
+        store = store_at(server.url)
+        stale = await store.create("a", b"1")
+        await store.compare_and_set("a", b"2", stale)
+        for _ in range(3):
+            with pytest.raises(Conflict):
+                await store.compare_and_set("a", b"3", stale)
+        assert [method for method, _ in server.requests] == ["PUT"] * 5
+
+
+async def test_a_missing_bucket_is_no_missing_object(endpoint: str) -> None:
+    store = store_at(endpoint, "nowhere")
+    with pytest.raises(Refused, match="bucket does not exist"):
+        await store.read("a")
+    with pytest.raises(Refused, match="bucket does not exist"):
+        await store.create("a", b"1")
+    with pytest.raises(Refused, match="bucket does not exist"):
+        await store.list_objects()
+
+
+async def test_no_server_is_unknown() -> None:
+    with pytest.raises(OutcomeUnknown, match="error sending request"):
+        await store_at(f"http://127.0.0.1:{servers.free_port()}").read("a")
+
+
+async def test_a_server_that_is_silent_is_unknown() -> None:
+    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener:
+        port = listener.extra(anyio.abc.SocketAttribute.local_port)
+        options = StoreOptions(f"http://127.0.0.1:{port}", "k", "s", "us-east-1", timeout_s=0.2)
+        with pytest.raises(OutcomeUnknown):
+            await open_bucket("s3", "logs", options).read("a")
+
+
+def test_secrets_are_not_shown(endpoint: str) -> None:
+    options = servers.of_moto(endpoint)
+    store = open_store("s3://logs/x", options)
+    for shown in (repr(options), repr(store), store.url):
+        assert "secret" not in shown

@@ -1,0 +1,87 @@
+"""A proxy between a client and an HTTP server that loses answers, or refuses requests, as a test says."""
+
+import http.client
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Literal
+from urllib.parse import urlsplit
+
+# Pass it on; pass it on and drop the answer; drop it; or answer with this status and pass nothing on.
+Fate = Literal["ok", "answer lost", "call lost"] | int
+
+
+class Proxy(ThreadingHTTPServer):
+    """`fate(method, path, headers)` decides about each request; `requests` are all that came."""
+
+    daemon_threads = True
+
+    def __init__(self, upstream: str, fate: Callable[[str, str, dict[str, str]], Fate]) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.upstream = urlsplit(upstream).netloc
+        self.fate = fate
+        self.requests: list[tuple[str, str]] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: Proxy
+
+    def _handle(self) -> None:
+        method, path, headers = self.command, self.path, dict(self.headers)
+        body = self.rfile.read(int(headers.get("content-length", 0)))
+        self.server.requests.append((method, path))
+        fate = self.server.fate(method, path, {name.lower(): headers[name] for name in headers})
+        if isinstance(fate, int):
+            self._answer(fate, [], b"<Error><Code>Injected</Code></Error>")
+            return
+        if fate != "call lost":
+            status, answer_headers, answer = self._pass_on(body)
+        if fate == "ok":
+            self._answer(status, answer_headers, answer)
+        else:
+            self.close_connection = True
+
+    do_GET = do_PUT = do_HEAD = do_POST = do_DELETE = _handle  # noqa: N815 - names of the base class
+
+    def _pass_on(self, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
+        upstream = http.client.HTTPConnection(self.server.upstream)
+        try:  # the signature covers the host that the client asked, so it stays
+            upstream.request(self.command, self.path, body, dict(self.headers))
+            answer = upstream.getresponse()
+            return answer.status, answer.getheaders(), answer.read()
+        finally:
+            upstream.close()
+
+    def _answer(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
+        self.send_response_only(status)
+        for name, value in headers:
+            if name.lower() not in ("connection", "content-length", "transfer-encoding"):
+                self.send_header(name, value)
+        length = dict(headers).get("Content-Length") if self.command == "HEAD" else None
+        self.send_header("content-length", length or str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name in the base
+        pass
+
+
+@contextmanager
+def proxy(upstream: str, fate: Callable[[str, str, dict[str, str]], Fate]) -> Iterator[Proxy]:
+    """Run a proxy before `upstream` until the block ends."""
+    with Proxy(upstream, fate) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()

@@ -1,0 +1,142 @@
+"""The core's registers on a store (`leaderless.store.registers`): values compared by versions."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from leaderless.core.messages import Cas, Get, Mismatch, Missing, Ok, Outcome, Put, StoreOp, Unknown
+from leaderless.store.memory import MemoryStore
+from leaderless.store.port import Conflict, Found, OutcomeUnknown, Refused, StoreError, Version
+from leaderless.store.registers import Registers, ValueTwice
+
+pytestmark = pytest.mark.anyio
+
+
+class Watched(MemoryStore):
+    """A store that counts reads, and may fail."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads = 0
+        self.error: StoreError | None = None
+
+    async def read(self, key: str) -> Found | None:
+        self.reads += 1
+        if self.error:
+            raise self.error
+        return await super().read(key)
+
+
+class ByContent(MemoryStore):
+    """A store whose versions are made of the contents, as ETags may be."""
+
+    async def read(self, key: str) -> Found | None:
+        found = await super().read(key)
+        return found and found._replace(version=found.value.hex())
+
+    async def write(self, key: str, value: bytes) -> Version:
+        await super().write(key, value)
+        return value.hex()
+
+    async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
+        found = await self.read(key)
+        if found is None or found.version != version:
+            raise Conflict(key)
+        return await self.write(key, value)
+
+
+async def outcomes(registers: Registers, *ops: StoreOp) -> list[Outcome]:
+    return [await registers.carry_out(op) for op in ops]
+
+
+def same(found: Sequence[Outcome], expected: Sequence[Outcome]) -> bool:
+    """To Python `Missing()` equals `Mismatch()`."""
+    return repr(found) == repr(expected)
+
+
+async def test_the_version_of_what_was_written_or_read_is_remembered() -> None:
+    store = Watched()
+    registers = Registers(store)
+    ops: list[StoreOp] = [Cas("a", None, [1], create=True), Cas("a", [1], [2]), Cas("a", [2], [3])]
+    assert same(await outcomes(registers, *ops), [Ok()] * 3)
+    assert store.reads == 0
+    other = Registers(store)
+    assert same(await outcomes(other, Get("a"), Cas("a", [3], [4])), [Ok([3]), Ok()])
+    assert store.reads == 1
+
+
+async def test_a_value_that_was_learnt_elsewhere_is_compared_after_a_read() -> None:
+    store = Watched()
+    await outcomes(Registers(store), Put("a", {"x": 1, "y": 2}))
+    ops: list[StoreOp] = [Cas("a", {"x": 1}, 0), Cas("a", {"y": 2, "x": 1}, 3), Get("a")]
+    assert same(await outcomes(Registers(store), *ops), [Mismatch(), Ok(), Ok(3)])
+
+
+async def test_a_version_that_is_no_longer_true_is_a_mismatch() -> None:
+    store = Watched()
+    one, other = Registers(store), Registers(store)
+    assert same(await outcomes(one, Cas("a", None, 1, create=True)), [Ok()])
+    assert same(await outcomes(other, Cas("a", 1, 2)), [Ok()])
+    assert same(await outcomes(one, Cas("a", 1, 3), Get("a")), [Mismatch(), Ok(2)])
+
+
+async def test_what_is_missing() -> None:
+    registers = Registers(Watched())
+    ops: list[StoreOp] = [
+        Get("a"),
+        Cas("a", 1, 2),
+        Cas("a", 1, 2, create=True),
+        Cas("a", None, 3, create=True),
+    ]
+    expected: list[Outcome] = [Missing(), Missing(), Ok(), Mismatch()]
+    assert same(await outcomes(registers, *ops), expected)
+
+
+@pytest.mark.parametrize("error", [OutcomeUnknown("lost"), Refused("forbidden")])
+async def test_an_answer_that_is_not_clear_is_unknown(error: StoreError) -> None:
+    store = Watched()
+    registers = Registers(store)
+    store.error = error
+    assert same(await outcomes(registers, Get("a")), [Unknown()])
+    assert registers.trouble == f"a: {error}"
+    store.error = None
+    await registers.carry_out(Get("a"))
+    assert registers.trouble == ""
+
+
+async def test_a_register_that_holds_a_value_twice_is_noticed() -> None:
+    registers = Registers(ByContent())
+    await outcomes(registers, Cas("a", None, 1, create=True), Cas("a", 1, 2))
+    with pytest.raises(ValueTwice, match="a holds a value for the second time"):
+        await registers.carry_out(Cas("a", 2, 1))
+
+
+async def test_why_no_value_may_come_twice() -> None:
+    """(1) One reads 1. (2) Others write 2, and 1 again. (3) The first's compare-and-set succeeds."""
+    store = ByContent()
+    slow, fast = Registers(store), Registers(store, distinct=False)
+    await outcomes(fast, Put("a", 1))
+    await slow.carry_out(Get("a"))
+    await outcomes(fast, Cas("a", 1, 2), Cas("a", 2, 1))
+    assert same(await outcomes(slow, Cas("a", 1, 3)), [Ok()])
+
+
+async def test_racing_increments_lose_nothing() -> None:
+    store = Watched()
+    await Registers(store).carry_out(Put("n", 0))
+
+    async def count_up() -> None:
+        registers = Registers(store)
+        done = 0
+        while done < 10:
+            value: Any = await registers.carry_out(Get("n"))
+            await anyio.lowlevel.checkpoint()
+            done += await registers.carry_out(Cas("n", value.value, value.value + 1)) == Ok()
+
+    async with anyio.create_task_group() as group:
+        for _ in range(5):
+            group.start_soon(count_up)
+    assert same(await outcomes(Registers(store), Get("n")), [Ok(50)])
