@@ -28,6 +28,8 @@ def judge(outcome: RunResult, options: TestOptions, workload: Workload) -> Resul
     results = check_all(outcome.history, options.as_dict(), outcome.network, workload.check)
     if faults := injections(outcome.history):
         results[Keyword("faults")] = [_injected(each) for each in faults]
+    if dropped := outcome.network.hearing.dropped:
+        results[Keyword("dropped-lines")] = dict(dropped)
     if outcome.failure:
         # A history that ends early can show an anomaly. It cannot show that there is none.
         results[Keyword("error")] = str(outcome.failure)

@@ -11,6 +11,7 @@ from typing import Any
 from bench.failure import RunFailure, clip, indent
 from bench.hosts import Host
 from bench.loop import Loop
+from bench.mute import Departure, report
 from bench.net import Deliver, Network
 
 INIT_LIMIT_S = 10
@@ -100,6 +101,7 @@ class Cluster:
                 self.fail(_bad_init(host.name, body))
             if self._waiting.get(host.name) == client:
                 del self._waiting[host.name]
+            self.network.leave(client, Departure(self.loop.now_ns(), "had its answer to init"))
 
         self.network.add(client, deliver)
         self._patience_ns[host.name] = self.loop.now_ns() + _INIT_LIMIT_NS
@@ -117,7 +119,9 @@ class Cluster:
         elif now_ns < until_ns:
             self.loop.call_at(until_ns, self._expire, host, client)
         else:
-            self.fail(_no_init(host))
+            mute = self.network.hearing.mute.get(host.name)
+            why = report(mute.value(), mute.time_ns) if mute else host.postmortem()
+            self.fail(_no_init(host.name, why))
 
 
 def _giver(host: Host) -> Deliver:
@@ -125,11 +129,8 @@ def _giver(host: Host) -> Deliver:
     return lambda _src, _body, wire: deliver(wire)
 
 
-def _no_init(host: Host) -> RunFailure:
-    return RunFailure(
-        f"Node {host.name} did not answer its init message within {INIT_LIMIT_S} s:"
-        f" {host.postmortem()}"
-    )
+def _no_init(node: str, why: str) -> RunFailure:
+    return RunFailure(f"Node {node} did not answer its init message within {INIT_LIMIT_S} s: {why}")
 
 
 def _bad_init(node: str, body: dict[str, Any]) -> RunFailure:

@@ -3,8 +3,8 @@
 - A message between nodes and services takes a latency drawn for it alone; a message to or from a
   client takes none and arrives in the same turn (latency there would only hide anomalies).
 - A partition drops at the receiver, when the message arrives, and only between nodes.
-- A message to a client or a node that has gone is lost. One to or from a name that never was breaks
-  the protocol.
+- A message to a node that is down is lost. One to or from a name that is not in the network, such as a
+  client that has left, mutes the node that printed it (`bench.mute`).
 - Link faults (`bench.nemesis.link_faults`) lose, double or delay messages between nodes and services.
 
 Every message gets a number (`id`) and is journaled when sent and each time it is received.
@@ -20,6 +20,7 @@ import orjson
 
 from bench.failure import RunFailure, clip, indent
 from bench.loop import Loop
+from bench.mute import Departure, Hearing
 from runs.journal import Journal
 
 # Called with the sender, the decoded body and the whole message as encoded JSON.
@@ -61,7 +62,7 @@ class Network:
     """Routes messages between named endpoints.
 
     `trace`, when given, is called with each message that is sent (before anything comes of it) or
-    received (before its receiver sees it).
+    received (before its receiver sees it). `hearing` knows the nodes that are mute.
     """
 
     def __init__(
@@ -70,13 +71,15 @@ class Network:
         journal: Journal,
         draw_latency_ns: Latency,
         trace: Trace | None = None,
+        *,
+        hearing: Hearing | None = None,
     ) -> None:
         self._loop = loop
         self._journal = journal
         self._draw_latency_ns = draw_latency_ns
         self._trace = trace
-        self._endpoints: dict[str, Deliver] = {}
-        self._gone: set[str] = set()
+        self.hearing = hearing or Hearing()
+        self._endpoints: dict[str, Deliver | None] = {}  # None: a node that is down
         self._cut: dict[str, set[str]] = {}
         self.copies_ns: Copies | None = None  # None while no link fault is in force
         self._next_id = 0
@@ -86,12 +89,16 @@ class Network:
     def add(self, name: str, deliver: Deliver) -> None:
         """Connect an endpoint. Names that begin with `c` are clients, as in Maelstrom."""
         self._endpoints[name] = deliver
-        self._gone.discard(name)
+        self.hearing.started(name)
 
     def remove(self, name: str) -> None:
-        """Disconnect an endpoint; messages to it are lost from now on."""
-        del self._endpoints[name]
-        self._gone.add(name)
+        """Disconnect a node until it is added again. Messages to it are lost meanwhile."""
+        self._endpoints[name] = None
+
+    def leave(self, client: str, departure: Departure) -> None:
+        """Take a client out of the network for good. A message to it is a mistake from now on."""
+        del self._endpoints[client]
+        self.hearing.left(client, departure)
 
     def partition(self, cut: Mapping[str, Iterable[str]]) -> None:
         """Let each receiver drop what comes from the given senders, beside earlier cuts."""
@@ -115,7 +122,28 @@ class Network:
         self._enter(src, dest, body, wire)
 
     def send_line(self, node: str, line: bytes) -> None:
-        """Send a line that a node printed. Raises `RunFailure` with a report when it is no message."""
+        """Send a line that a node printed, unless nobody hears the node.
+
+        Raises `RunFailure` with a report when the line is no message (a lenient network drops it).
+        """
+        hearing = self.hearing
+        if node in hearing.mute:
+            return
+        try:
+            src, dest, body, wire = self._parse(node, line)
+        except RunFailure:
+            if not hearing.lenient:
+                raise
+            hearing.drop(node)
+            return
+        known = self._endpoints
+        if dest in known and src in known:
+            self._enter(src, dest, body, wire)
+        else:
+            hearing.judge(node, src, dest, line, known=known, now_ns=self._loop.now_ns())
+
+    def _parse(self, node: str, line: bytes) -> tuple[str, str, dict[str, Any], bytes]:
+        """Sender, receiver and body of a message, and the message with its number."""
         try:
             message = orjson.loads(line)
             src, dest, body = message["src"], message["dest"], message["body"]
@@ -123,17 +151,12 @@ class Network:
             raise _malformed(node, line) from None
         if type(body) is not dict or type(src) is not str or type(dest) is not str:
             raise _malformed(node, line)
-        endpoints = self._endpoints
-        if (dest not in endpoints and dest not in self._gone) or src not in endpoints:
-            raise self._unknown_endpoint(node, src, dest, line)
         if len(message) == 3 and line[:1] == b"{":
-            wire = b'{"id":%d,%b' % (self._next_id, line[1:])
-        else:
-            if not message.keys() <= _MESSAGE_FIELDS:
-                raise _malformed(node, line)
-            message["id"] = self._next_id
-            wire = orjson.dumps(message)
-        self._enter(src, dest, body, wire)
+            return src, dest, body, b'{"id":%d,%b' % (self._next_id, line[1:])
+        if not message.keys() <= _MESSAGE_FIELDS:
+            raise _malformed(node, line)
+        message["id"] = self._next_id
+        return src, dest, body, orjson.dumps(message)
 
     def _enter(self, src: str, dest: str, body: dict[str, Any], wire: bytes) -> None:
         self._next_id += 1
@@ -163,14 +186,6 @@ class Network:
         (self.clients if src[0] == "c" or dest[0] == "c" else self.servers).received += 1
         deliver(src, body, wire)
 
-    def _unknown_endpoint(self, node: str, src: str, dest: str, line: bytes) -> RunFailure:
-        name, role = (dest, "to") if src in self._endpoints else (src, "as")
-        return RunFailure(
-            f"Node {node} sent a message {role} {name!r}, which is no node, service or client of"
-            f" this run.\nThe names are: {', '.join(sorted(self._endpoints))}.\nThe line:\n"
-            f"{indent(clip(line.decode(errors='replace')))}"
-        )
-
 
 def _malformed(node: str, line: bytes) -> RunFailure:
     """The report on a line that is no message: the reason, the right form, and where other output belongs."""
@@ -184,7 +199,9 @@ def _malformed(node: str, line: bytes) -> RunFailure:
         f"Node {node} printed a line on stdout that {what}.\nThe line:\n"
         f"{indent(clip(line.decode(errors='replace')))}\n"
         'A message is {"src": "n0", "dest": "c1", "body": {"type": ...}} on one line.'
-        " Anything else, such as a log, belongs on stderr."
+        " Anything else, such as a log, belongs on stderr.\n"
+        "The real Maelstrom would go on, say so only in jepsen.log, and not hear the node any more. To go on"
+        " without such lines, use --lenient."
     )
 
 

@@ -150,6 +150,10 @@ class TestOptions:
         bool,
         Flag("Every node must hand out every acknowledged message.", ours=True),
     ] = False
+    lenient: Annotated[
+        bool,
+        Flag("Drop lines with a wrong name or of a wrong form, and count them.", ours=True),
+    ] = False
     store: Annotated[
         str,
         Flag(

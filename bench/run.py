@@ -18,6 +18,7 @@ from bench.cluster import Cluster
 from bench.failure import RunFailure, unwritable
 from bench.hosts import Hosts, OnFailure, OnLine
 from bench.loop import Loop
+from bench.mute import Hearing, Mute
 from bench.nemesis.fault import Fault
 from bench.nemesis.fence import Fence
 from bench.nemesis.kill_and_pause import Kill, Pause
@@ -32,9 +33,10 @@ from bench.services import connect, default_services
 from bench.services.consistency import Consistency
 from bench.worker import Recorder, Worker, client_names
 from runs.collection import collection_paused
-from runs.faults import FAULTS
-from runs.history import Op
+from runs.faults import FAULTS, HEARD, MUTE
+from runs.history import NEMESIS, Op
 from runs.journal import Journal
+from runs.keyword import keywords
 from runs.writing import Lines
 from workloads.interface import Setting, Workload
 
@@ -51,6 +53,9 @@ class Watcher:
 
     def trace(self, event: str, message: bytes) -> None:
         """A message was sent or received (only with `--log-net-send`, `--log-net-recv`)."""
+
+    def muted(self, mute: Mute) -> None:
+        """Nobody hears a node from now on."""
 
 
 @dataclass(slots=True)
@@ -89,6 +94,9 @@ class BenchRun:
         self._random = random_streams(options.seed)
         self._journal = Journal(journal_file)
         self.recorder = Recorder(loop, history_file)
+        self._hearing = Hearing(
+            lenient=options.lenient, on_mute=self._muted, on_heard=self._heard_again
+        )
         self.network = self._make_network()
         self._hosts = make_hosts(self._receive, self.fail)
         self._new_client = client_names()
@@ -136,6 +144,8 @@ class BenchRun:
         self._start_nodes()
         self._watcher.phase("main phase")
         self.recorder.start()
+        for mute in self._hearing.mute.values():  # since its init
+            self.recorder.record("info", NEMESIS, MUTE, mute.value())
         self._flush()
         self._run_phase(self._main_phase())
         if self.workload.final_generator is None:
@@ -195,6 +205,14 @@ class BenchRun:
         except RunFailure as failure:
             self.fail(failure)
 
+    def _muted(self, mute: Mute) -> None:
+        self._watcher.muted(mute)
+        if self._phase:
+            self.recorder.record("info", NEMESIS, MUTE, mute.value())
+
+    def _heard_again(self, node: str) -> None:
+        self.recorder.record("info", NEMESIS, HEARD, keywords(node=node))
+
     def _completed(self, worker: Worker, op: Op) -> None:
         if self._phase:
             self._phase.completed(worker, op)
@@ -215,14 +233,13 @@ class BenchRun:
         options = self.options
         draw = latency(options.latency_dist, options.latency_ms, self._random("net"))
         events = {"send": options.log_net_send, "recv": options.log_net_recv}
-        if not any(events.values()):
-            return Network(self._loop, self._journal, draw)
 
         def trace(event: str, _src: str, _dest: str, _body: dict[str, Any], wire: bytes) -> None:
             if events[event]:
                 self._watcher.trace(event, wire)
 
-        return Network(self._loop, self._journal, draw, trace)
+        traced = trace if any(events.values()) else None
+        return Network(self._loop, self._journal, draw, traced, hearing=self._hearing)
 
     def _make_worker(self, number: int) -> Worker:
         nodes: Sequence[str] = self.options.nodes

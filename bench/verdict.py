@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from bench import mute
 from bench.checkers import Result
 from bench.failure import RunFailure
 from bench.run import RunResult
@@ -34,12 +35,29 @@ def print_verdict(
     explain = None if "error" in judged else workload.explain
     findings = explain(judged, outcome.history) if explain else []
     render(results, with_circumstances(findings, outcome.history), console)
+    print_lines_not_heard(console, outcome.history, outcome.network.hearing.dropped)
     if outcome.failure:
         console.print()
         print_failure(console, outcome.failure)
     console.print(f"\n{_figures(results)}", highlight=False, soft_wrap=True)
     console.print(_last_line(results, outcome.failure), highlight=False)
     console.print(f"Results: {run_dir}", highlight=False, soft_wrap=True)
+
+
+def print_lines_not_heard(
+    console: Console, history: Sequence[Op], dropped: Mapping[str, int]
+) -> None:
+    """Print which nodes were mute and why, and how many lines of each a lenient bench dropped."""
+    for text in mute.reports(history):
+        console.print(Text("• mute", style="bold yellow"))
+        console.print(_indented(text))
+        console.print()
+    for node, count in sorted(dropped.items()):
+        console.print(
+            f"{count} lines of {node} were dropped (--lenient); the real Maelstrom would not have"
+            " heard the node after the first of them.",
+            highlight=False,
+        )
 
 
 def print_failure(console: Console, failure: RunFailure) -> None:

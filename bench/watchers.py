@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.live import Live
 
 from bench.loop import Loop
+from bench.mute import Mute
 from bench.run import BenchRun, Watcher
 
 _LIVE_NS = 500_000_000
@@ -51,6 +52,9 @@ class Progress(Watcher):
 
     def trace(self, event: str, message: bytes) -> None:
         self._messages.write(f"{event} {message.decode(errors='replace')}\n")
+
+    def muted(self, mute: Mute) -> None:
+        self._console.print(f"{mute.node} is mute: nobody hears it any more.", highlight=False)
 
     def _look(self, loop: Loop, every_ns: int) -> None:
         operations, now_ns = self._run.operations() if self._run else 0, loop.now_ns()
@@ -95,6 +99,9 @@ class CpuMeter(Watcher):
 
     def trace(self, event: str, message: bytes) -> None:
         self._watcher.trace(event, message)
+
+    def muted(self, mute: Mute) -> None:
+        self._watcher.muted(mute)
 
     def _read(self) -> dict[tuple[str, int], float]:
         """The clocks that can be read: none on other systems than Linux, and none of a node that has ended."""

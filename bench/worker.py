@@ -13,6 +13,7 @@ import orjson
 
 from bench.failure import RunFailure, clip, indent
 from bench.loop import Loop
+from bench.mute import GAVE_UP, Departure
 from bench.net import Network
 from runs.history import Op, OpType, Process, json_line
 from runs.keyword import Keyword
@@ -94,6 +95,7 @@ class Worker:
         self.process = self.number
         self._client: Client | None = None
         self._client_id = ""
+        self._departure: Departure | None = None  # of a client that the next operation will replace
         self._op: Op | None = None
         self._steps: Steps | None = None
         self._rpc: Rpc | None = None  # the request that waits for its reply
@@ -109,6 +111,10 @@ class Worker:
         self._advance(self._steps.send, None)
 
     def _open(self) -> Client:
+        """Open a fresh client. The one before leaves the network only now, as the real tool's does."""
+        if self._departure:
+            self.network.leave(self._client_id, self._departure)
+            self._departure = None
         self._client_id = self.new_client()
         self._msg_id = 0
         self.network.add(self._client_id, self._deliver)
@@ -122,9 +128,9 @@ class Worker:
         except StopIteration as finished:
             self._complete("ok", value=finished.value)
         except CrashClient:
-            self._complete("info")
+            self._complete("info", "had crashed")
         except RpcTimeout:
-            self._complete(self._unknown_outcome(), error=Keyword("net-timeout"))
+            self._complete(self._unknown_outcome(), GAVE_UP, error=Keyword("net-timeout"))
         except RpcError as error:
             outcome = "fail" if error.definite else self._unknown_outcome()
             self._complete(outcome, error=[Keyword(error.name), error.text])
@@ -176,7 +182,15 @@ class Worker:
         else:
             self._advance(self._steps.send, body)
 
-    def _complete(self, type: OpType, value: Any = None, **extra: Any) -> None:  # noqa: A002
+    def _complete(
+        self,
+        type: OpType,  # noqa: A002 - as in every history
+        why: str = "had left after an error",
+        *,
+        value: Any = None,
+        **extra: Any,
+    ) -> None:
+        """End the operation; `why` says why the client leaves, if it has to."""
         op = self._op
         assert op
         self._op = self._steps = None
@@ -187,7 +201,7 @@ class Worker:
         if type == "info":
             self.process += self.concurrency
             if not self.workload.reusable:
-                self.network.remove(self._client_id)
+                self._departure = Departure(self.loop.now_ns(), why)
                 self._client = None
         self.on_complete(self, done)
 

@@ -106,6 +106,7 @@ def _print_text(judgement: Judgement) -> None:
     results = keywords(workload=judgement.result)
     console.print(Text(judgement.file, style="bold"), soft_wrap=True)
     verdict.render(results, findings, console, rest=" ".join(_rest(judgement)))
+    verdict.print_lines_not_heard(console, judgement.history, {})
     console.print(_summary(judgement), highlight=False, markup=False)
 
 

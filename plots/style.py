@@ -43,6 +43,7 @@ FAULTS = {
     "slow": _CYAN,
     "store": "#3f9a64",
     "fence": _BROWN,
+    "mute": "#7d8a2e",
 }
 LINKS = {"node-store": _GREEN, "node-node": _ORANGE, "client": _BLUE}
 ARROWS = LINKS | {"lost": _RED}  # of a Lamport diagram

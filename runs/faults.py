@@ -5,6 +5,9 @@ operations for each thing it does: what it means to do, then what it has done. A
 operation of its beginning. It ends with the last operation of the next end of its kind, which ends all of
 its kind that are in force (`start` starts every killed node). So this is the widest time in which it can
 have been in force.
+
+A mute node (`bench.mute`) is no act of the nemesis, but disturbs a run like a fault. One operation says that a
+node is mute, and one that a new process of that node is heard.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,6 +20,8 @@ from runs import edn
 from runs.history import NEMESIS, Op
 
 FAULTS = ("partition", "kill", "pause", "loss", "duplicate", "slow", "store", "fence")
+MUTE, HEARD = "mute", "heard"  # operations; the first is also the kind of the fault
+KINDS = (*FAULTS, MUTE)
 
 
 class Action(NamedTuple):
@@ -81,11 +86,14 @@ def injections(history: Iterable[Op]) -> list[Injection]:
     found: list[Injection] = []
     latest: dict[str, Injection] = {}  # by fault
     in_force: dict[str, list[Injection]] = {}  # by fault
+    mute: dict[Any, Injection] = {}  # by node
     ending: dict[str, list[Injection]] = {}  # by fault: ended by the first operation of a pair
     seen: dict[str, int] = {}
     last_ns = 0
     for op in history:
         last_ns = op.time
+        if op.process == NEMESIS and op.f in (MUTE, HEARD):
+            found += _of_mute(op, mute)
         action = action_of(op.f) if op.process == NEMESIS else None
         if not action:
             continue
@@ -107,6 +115,22 @@ def injections(history: Iterable[Op]) -> list[Injection]:
         each.text = describe(each.fault, each.intent, each.effect)
         each.end_ns = each.end_ns if each.ended else last_ns
     return found
+
+
+def _of_mute(op: Op, mute: dict[Any, Injection]) -> list[Injection]:
+    """The injection that begins with this operation, if one does; `mute` has those in force, by node."""
+    node = _node(op.value)
+    if op.f == MUTE:
+        mute[node] = Injection(MUTE, op.time, op.time, effect=op.value)
+        return [mute[node]]
+    if node in mute:
+        ended = mute.pop(node)
+        ended.end_ns, ended.ended = op.time, True
+    return []
+
+
+def _node(value: Any) -> Any:
+    return value.get("node") if isinstance(value, dict) else value
 
 
 def _json(value: Any) -> str | None:
@@ -184,6 +208,10 @@ def _fence(_intent: Any, effect: Any) -> str:
     return "the log may have been fenced" if outcome == "unknown" else f"fencing failed: {outcome}"
 
 
+def _mute(_intent: Any, effect: Any) -> str:
+    return f"nobody heard {effect['node']}, after its message {effect['role']} {effect['name']}"
+
+
 _TEXTS: dict[str, Callable[[Any, Any], str]] = {
     "partition": _partition,
     "kill": _hit("killed"),
@@ -193,6 +221,7 @@ _TEXTS: dict[str, Callable[[Any, Any], str]] = {
     "slow": _slow,
     "store": _store,
     "fence": _fence,
+    "mute": _mute,
 }
 
 

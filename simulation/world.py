@@ -99,7 +99,13 @@ class World(SimulatedRun):
     def _make_network(self) -> Network:
         options = self.options
         draw = latency(options.latency_dist, options.latency_ms, self._random("net"))
-        return Network(self.loop, self._journal, draw, self.watch.message)
+        return Network(
+            self.loop,
+            self._journal,
+            draw,
+            self.watch.message,
+            hearing=self._hearing,
+        )
 
     def _services(self) -> dict[str, Consistency]:
         return default_services(self._random) | {STORE: self.store}

@@ -9,6 +9,8 @@ from typing import Any
 from runs import edn
 
 STORES = Path(__file__).parent / "fixtures" / "maelstrom-stores"
+# Those whose journal another reader wrote as JSON lines.
+WITH_JOURNAL = sorted(file.parent for file in STORES.glob("*/net-journal.expected.jsonl.gz"))
 
 
 def write_lines(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:

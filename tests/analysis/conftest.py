@@ -25,7 +25,7 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def stores_lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    """A lake of all four stores."""
+    """A lake of all five stores."""
     lake = Lake(tmp_path_factory.mktemp("lake"))
     assert all(done.fresh for done in ingest(spark, lake, find_runs(STORES)))
     return lake

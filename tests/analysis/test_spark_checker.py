@@ -114,7 +114,7 @@ def test_agrees_with_the_judged_histories(results: Results) -> None:
 
 
 def test_agrees_with_the_real_tools_stores(results: Results) -> None:
-    assert len(STORES) == 4
+    assert len(STORES) == 5
     for file in STORES:
         real = edn.loads((file.with_name("results.edn")).read_text())["workload"]
         assert essence(edn.loads(edn.dumps(results[str(file)]))) == essence(real), file

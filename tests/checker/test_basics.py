@@ -1,11 +1,9 @@
 """Stats, availability, network statistics and exceptions, against what the real tool said."""
 
-import gzip
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 
-import orjson
 import pytest
 
 from bench.checkers import (
@@ -18,7 +16,7 @@ from bench.checkers import (
     worst,
 )
 from bench.net import Traffic
-from runs import edn
+from runs import edn, fressian
 from runs.history import Op, read_history
 
 STORES = sorted((Path(__file__).parents[1] / "fixtures/maelstrom-stores").iterdir())
@@ -34,9 +32,8 @@ def store(request):
 def journal_traffic(path):
     """The traffic counters that our network would have had."""
     counts = Counter()
-    with gzip.open(path / "net-journal.expected.jsonl.gz") as lines:
-        for line in lines:
-            event = orjson.loads(line)
+    for stripe in (path / "net-journal").glob("*.fressian"):
+        for event in fressian.journal_events(stripe.read_bytes()):
             message = event["message"]
             of_client = "c" in (message["src"][0], message["dest"][0])
             counts["clients" if of_client else "servers", event["type"]] += 1

@@ -1,4 +1,4 @@
-"""The checker agrees with the real one: on 90 judged histories, and on the stores of four real runs."""
+"""The checker agrees with the real one: on 90 judged histories, and on the stores of five real runs."""
 
 import json
 from pathlib import Path
@@ -16,9 +16,9 @@ EXPECTED = [json.loads(line) for line in (JUDGED / "expected.jsonl").read_text()
 STORES = sorted((FIXTURES / "maelstrom-stores").iterdir())
 
 
-def test_there_are_90_judged_histories_and_four_stores():
+def test_there_are_90_judged_histories_and_five_stores():
     assert len(EXPECTED) == 90
-    assert len(STORES) == 4
+    assert len(STORES) == 5
 
 
 @pytest.mark.parametrize("expected", EXPECTED, ids=lambda each: each["file"])

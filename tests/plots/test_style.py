@@ -7,7 +7,7 @@ import pytest
 
 from performance.configurations import SLOPES
 from plots import style
-from runs.faults import FAULTS
+from runs.faults import KINDS
 from runs.messages import LINKS
 from runs.operations import SHARES
 from scripts import pictures
@@ -73,8 +73,8 @@ def test_every_picture_of_the_documents_is_made_by_a_program() -> None:
 
 
 def test_every_fault_has_a_colour_of_its_own() -> None:
-    assert set(style.FAULTS) == set(FAULTS)
-    assert len({*style.FAULTS.values(), style.fault_colour("of-jepsen")}) == len(FAULTS) + 1
+    assert set(style.FAULTS) == set(KINDS)
+    assert len({*style.FAULTS.values(), style.fault_colour("of-jepsen")}) == len(KINDS) + 1
 
 
 def test_links_and_quantiles_of_runs_have_colours() -> None:

@@ -93,18 +93,40 @@ def test_an_operation_without_an_answer_is_info_after_five_seconds():
 
 
 class Late(MemoryLog):
-    """Answers sends after the client has given up; the message is stored by then."""
+    """Answers every tenth send after the client has given up; the message is stored by then."""
 
     def delay_s(self, body):
-        return 6.0 if body["type"] == "send" else 0.0
+        return 5.5 if body["type"] == "send" and body["msg"] % 10 == 9 else 0.0
 
 
-def test_an_answer_that_comes_too_late_is_lost_and_harmless():
-    run = VirtualRun(Late, time_limit_s=20, rate=5.0)
+def test_a_node_that_answers_a_client_that_has_given_up_is_mute():
+    run = VirtualRun(Late, time_limit_s=20, rate=50.0, nodes=("n0",))
     assert run.outcome.failure is None
-    assert {op.type for op in ops(run, f="send")} == {"invoke", "info"}
-    network = run.network
-    assert network.clients.sent > network.clients.received
+    (mute,) = ops(run, f="mute")
+    assert mute.value["node"] == "n0"
+    gave_up = next(op for op in run.history if op.extra.get("error") == "net-timeout")
+    assert mute.time == gave_up.time + mute.value["after-ns"]
+    assert 500_000_000 <= mute.value["after-ns"] < 501_000_000
+    answered = [op.index for op in ops(run, type="ok") if op.f in ("send", "poll")]
+    assert max(answered) < mute.index
+
+
+def test_a_lenient_bench_drops_and_counts_late_answers():
+    run = VirtualRun(Late, time_limit_s=20, rate=50.0, lenient=True)
+    assert not ops(run, f="mute")
+    assert run.network.hearing.dropped["n0"] > 1
+    assert run.check()["valid?"] is True
+
+
+class AlwaysLate(MemoryLog):
+    def delay_s(self, body):
+        return 5.5 if body["type"] == "send" else 0.0
+
+
+def test_a_client_stays_until_its_worker_goes_on_so_that_its_late_answer_is_only_lost():
+    run = VirtualRun(AlwaysLate, time_limit_s=1, rate=100.0)
+    assert len(ops(run, type="info", f="send")) == run.options.concurrency
+    assert not ops(run, f="mute")
     assert run.check()["valid?"] is True
 
 
