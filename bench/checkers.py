@@ -25,7 +25,7 @@ NEVER_OK = frozenset(("crash", "debug-topic-partitions"))
 
 def judge(outcome: RunResult, options: TestOptions, workload: Workload) -> Result:
     """Check the history; return the results."""
-    results = check_all(outcome.history, options.as_dict(), outcome.network, workload.check)
+    results = check_all(outcome.history, options.as_dict(), outcome.network, workload.judge.check)
     if faults := injections(outcome.history):
         results[Keyword("faults")] = [_injected(each) for each in faults]
     if dropped := outcome.network.hearing.dropped:

@@ -32,9 +32,9 @@ from bench.nemesis.partition import REAL_SHAPES, SHAPES
 from runs.facts import EMBEDDED, JEPSEN
 from runs.faults import FAULTS
 from runs.messages import SERVICES
+from workloads.topology import TOPOLOGIES
 
 DISTRIBUTIONS = ("constant", "uniform", "exponential")
-TOPOLOGIES = ("line", "grid", "total", "tree", "tree2", "tree3", "tree4")
 DEFAULT_NODES = ("n1", "n2", "n3", "n4", "n5")
 _A_NUMBER = "write `nodes`, a number"
 
@@ -134,7 +134,13 @@ class TestOptions:
     consistency_models: Annotated[
         tuple[str, ...], Flag("For transactions; accepted.", Parsed("names", split))
     ] = ("strict-serializable",)
-    topology: Annotated[str, Flag("For broadcast; accepted.", click.Choice(TOPOLOGIES))] = "grid"
+    topology: Annotated[
+        str,
+        Flag(
+            "Which neighbours nodes are given, if the workload does so.",
+            click.Choice(tuple(TOPOLOGIES)),
+        ),
+    ] = "grid"
     log_stderr: Annotated[bool, Flag("Show what nodes log.")] = False
     log_net_send: Annotated[bool, Flag("Show messages as they are sent.")] = False
     log_net_recv: Annotated[bool, Flag("Show messages as they are received.")] = False

@@ -31,6 +31,7 @@ from bench.options import TestOptions
 from bench.phases import FinalPhase, MainPhase, Phase
 from bench.services import connect, default_services
 from bench.services.consistency import Consistency
+from bench.set_up import prepare
 from bench.worker import Recorder, Worker, client_names
 from runs.collection import collection_paused
 from runs.faults import FAULTS, HEARD, MUTE
@@ -142,6 +143,7 @@ class BenchRun:
 
     def _perform(self) -> None:
         self._start_nodes()
+        self._set_up()
         self._watcher.phase("main phase")
         self.recorder.start()
         for mute in self._hearing.mute.values():  # since its init
@@ -171,6 +173,23 @@ class BenchRun:
         connect(self.network, self._services(), {STORE: self._store_faults.serve})
         self.cluster.connect(self._hosts.start())
         self._wait(lambda: self.cluster.ready)
+
+    def _set_up(self) -> None:
+        """Let the workload say to every node what it has to say before the operations."""
+        if self.workload.set_up is None:
+            return
+        waiting = set(self.options.nodes)
+        for node in self.options.nodes:
+            prepare(
+                node,
+                self.workload,
+                self._loop,
+                self.network,
+                self._new_client,
+                on_done=waiting.discard,
+                on_failure=self.fail,
+            )
+        self._wait(lambda: not waiting)
 
     def _main_phase(self) -> Phase:
         self.nemesis.start(self.options.time_limit_s)

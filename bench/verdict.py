@@ -32,14 +32,16 @@ def print_verdict(
     """Print the verdict for a person, ending with one line that says it all and where the rest is."""
     judged = results[Keyword("workload")]
     # A checker that failed has an error instead of findings.
-    explain = None if "error" in judged else workload.explain
-    findings = explain(judged, outcome.history) if explain else []
+    is_judged = "error" not in judged
+    findings = workload.judge.explain(judged, outcome.history) if is_judged else []
     render(results, with_circumstances(findings, outcome.history), console)
     print_lines_not_heard(console, outcome.history, outcome.network.hearing.dropped)
     if outcome.failure:
         console.print()
         print_failure(console, outcome.failure)
     console.print(f"\n{_figures(results)}", highlight=False, soft_wrap=True)
+    if workload.judge.figures and is_judged:
+        console.print(workload.judge.figures(judged), highlight=False, soft_wrap=True)
     console.print(_last_line(results, outcome.failure), highlight=False)
     console.print(f"Results: {run_dir}", highlight=False, soft_wrap=True)
 

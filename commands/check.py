@@ -11,39 +11,53 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+import workloads
 from bench import verdict
 from bench.verdict import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID
 from runs import edn
+from runs.files import OPTIONS
 from runs.history import HistoryError, Op, find_history, read_history
 from runs.keyword import keywords
-from workloads.kafka.checker import check as check_kafka
-from workloads.kafka.checker import error_count, explain
+from workloads.interface import Finding
 
 EXIT_BAD_ARGUMENTS = 254
+DEFAULT_WORKLOAD = "kafka"  # of a history that nothing says it of
 _STATUS = {True: EXIT_VALID, False: EXIT_INVALID}
 _WORDS = {True: "✔ VALID", False: "✘ INVALID"}
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """A file as it was named, its history, and the verdict of the checker."""
+    """A file as it was named, its history, the verdict of the checker, and its sentences."""
 
     file: str
     history: Sequence[Op]
     result: Mapping[Any, Any]
+    findings: Sequence[Finding]
+
+    @property
+    def bad(self) -> list[str]:
+        """The types of anomaly that make it invalid."""
+        return [each.type for each in self.findings if each.invalidating]
 
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option(
+    "-w",
+    "--workload",
+    type=click.Choice(workloads.NAMES),
+    help="What the clients did. [default: what the run's files or folder say, else kafka]",
+)
 @click.option("--json", "form", flag_value="json", help="Print one JSON object a file.")
 @click.option("--edn", "form", flag_value="edn", help="Print everything, as results.edn has it.")
 @click.option("--strict", is_flag=True, help="Ask every node for every acknowledged message.")
 @click.option("--concurrency", type=click.IntRange(1), help="Workers of the run, for --strict.")
 @click.option("--node-count", type=click.IntRange(1), help="Nodes of the run, for --strict.")
 def check(files: tuple[str, ...], form: str | None, **options: Any) -> None:
-    """Judge kafka histories: EDN or JSON lines, gzipped or not, or the folder of a run.
+    """Judge histories: EDN or JSON lines, gzipped or not, or the folder of a run.
 
-    --strict takes nodes and concurrency from the run's test.json, or from its two options.
+    --strict of kafka takes nodes and concurrency from the run's test.json, or from its two options.
     Exit status: 0 all are valid, 1 one is invalid, 2 one is unknown, 254 a file cannot be read.
     """
     statuses = {EXIT_VALID}
@@ -62,34 +76,50 @@ def check(files: tuple[str, ...], form: str | None, **options: Any) -> None:
 
 def _judge(file: str, options: Mapping[str, Any]) -> Judgement:
     path = find_history(Path(file))
-    checked = _strict_options(path, options) if options["strict"] else {}
+    recorded = _recorded(path)
+    name = options["workload"] or _workload(path, recorded)
+    checked = {**recorded, "strict": False}
+    if options["strict"]:
+        checked |= _strict_options(path, recorded, options)
     history = read_history(path)
-    return Judgement(file, history, check_kafka(history, checked))
+    judge = workloads.judge(name)
+    result = judge.check(history, checked)
+    return Judgement(file, history, result, judge.explain(result, history))
 
 
-def _strict_options(path: Path, options: Mapping[str, Any]) -> dict[str, Any]:
-    recorded = path.with_name("test.json")
+def _recorded(path: Path) -> dict[str, Any]:
+    """The options of the run that a history belongs to, as far as its folder has them."""
     try:
-        test = json.loads(recorded.read_text()) if recorded.exists() else {}
-    except ValueError:
-        test = {}
+        test = json.loads(path.with_name(OPTIONS).read_text())
+    except (OSError, ValueError):
+        return {}
+    return test if isinstance(test, dict) else {}
+
+
+def _workload(path: Path, recorded: Mapping[str, Any]) -> str:
+    """The workload by the run's options, or by the folder in which both tools keep its runs."""
+    named = (recorded.get("workload"), path.absolute().parent.parent.name)
+    return next((name for name in named if name in workloads.NAMES), DEFAULT_WORKLOAD)
+
+
+def _strict_options(
+    path: Path, recorded: Mapping[str, Any], options: Mapping[str, Any]
+) -> dict[str, Any]:
     count, concurrency = options["node_count"], options["concurrency"]
-    nodes = [f"n{number}" for number in range(count)] if count else test.get("nodes")
-    concurrency = concurrency or test.get("concurrency")
+    nodes = [f"n{number}" for number in range(count)] if count else recorded.get("nodes")
+    concurrency = concurrency or recorded.get("concurrency")
     if not nodes or not concurrency:
         raise click.UsageError(
-            f"--strict needs to know which process talked to which node, and {recorded} does not say."
-            " Give --node-count and --concurrency."
+            "--strict needs to know which process talked to which node, and"
+            f" {path.with_name(OPTIONS)} does not say. Give --node-count and --concurrency."
         )
     return {"strict": True, "nodes": nodes, "concurrency": concurrency}
 
 
 def _print_json(judgement: Judgement) -> None:
-    result = judgement.result
-    errors = {str(each): error_count(each, result[each]) for each in result["error-types"]}
-    bad = list(map(str, result["bad-error-types"]))
-    valid = result["valid?"]
-    line = {"file": judgement.file, "valid": valid, "bad": bad, "errors": errors}
+    errors = {each.type: each.count for each in judgement.findings}
+    valid = judgement.result["valid?"]
+    line = {"file": judgement.file, "valid": valid, "bad": judgement.bad, "errors": errors}
     click.echo(json.dumps(line))
 
 
@@ -100,9 +130,7 @@ def _print_edn(judgement: Judgement) -> None:
 
 def _print_text(judgement: Judgement) -> None:
     console = Console()
-    findings = verdict.with_circumstances(
-        explain(judgement.result, judgement.history), judgement.history
-    )
+    findings = verdict.with_circumstances(judgement.findings, judgement.history)
     results = keywords(workload=judgement.result)
     console.print(Text(judgement.file, style="bold"), soft_wrap=True)
     verdict.render(results, findings, console, rest=" ".join(_rest(judgement)))
@@ -117,8 +145,8 @@ def _rest(judgement: Judgement) -> Iterator[str]:
 
 
 def _summary(judgement: Judgement) -> str:
-    word = _WORDS.get(judgement.result["valid?"], "? UNKNOWN: it ends before the final polls")
-    bad = ", ".join(judgement.result["bad-error-types"])
+    word = _WORDS.get(judgement.result["valid?"], "? UNKNOWN: it ends too early to be judged")
+    bad = ", ".join(judgement.bad)
     operations = sum(op.type == "invoke" for op in judgement.history)
     return f"{word}{': ' * bool(bad)}{bad} ({operations} operations)\n"
 

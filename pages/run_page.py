@@ -12,7 +12,11 @@ from runs.messages import disagreements
 from runs.store import Folder
 
 TAIL_BYTES, TAIL_LINES = 8192, 15
-MAIN_OPERATIONS = ("send", "poll", "read", "write", "cas", "echo", "txn")
+NO_TILE = (
+    "crash",
+    "assign",
+    "debug-topic-partitions",
+)  # operations that are no requests of interest
 
 
 def run_values(library: Library, run: Folder, figures: Figures | None = None) -> dict[str, Any]:
@@ -42,7 +46,7 @@ def run_values(library: Library, run: Folder, figures: Figures | None = None) ->
 
 def tiles(figures: Figures) -> list[tuple[str, dict[str, Any]]]:
     """The kinds of operations worth a tile, with their quantiles."""
-    chosen = [(f, figures.quantiles(f)) for f in figures.kinds() if f in MAIN_OPERATIONS]
+    chosen = [(f, figures.quantiles(f)) for f in figures.kinds() if f not in NO_TILE]
     return [(f, row) for f, row in chosen if row]
 
 

@@ -114,8 +114,7 @@ def _anomalies(world: World, harmless: frozenset[str]) -> Iterator[Failure]:
     result = world.check()
     if harmless.issuperset(map(str, result["bad-error-types"])):
         return
-    assert world.workload.explain
-    for finding in world.workload.explain(result, world.recorder.ops):
+    for finding in world.workload.judge.explain(result, world.recorder.ops):
         if finding.invalidating and finding.type not in harmless:
             yield Failure(finding.type, finding.sentence)
 

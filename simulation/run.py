@@ -93,7 +93,7 @@ class SimulatedRun(BenchRun):
 
     def check(self) -> dict[Any, Any]:
         """What the workload's checker says of the history."""
-        return self.workload.check(self.recorder.ops, self.options.as_dict())
+        return self.workload.judge.check(self.recorder.ops, self.options.as_dict())
 
     def _build_workload(self, setting: Setting) -> Workload:
         return workloads.build(self.options.workload, setting)

@@ -1,19 +1,33 @@
-"""One module or package per workload: prose spec, client, generator, checker."""
+"""One module or package per workload: prose spec, client, generator, judge."""
 
-from workloads.interface import Setting, Workload
+from importlib import import_module
+from typing import cast
 
-NAMES = ("echo", "kafka", "lin-kv")
+from workloads.interface import Judge, Module, Setting, Workload
+
+NAMES = (
+    "broadcast",
+    "echo",
+    "g-counter",
+    "g-set",
+    "kafka",
+    "lin-kv",
+    "pn-counter",
+    "unique-ids",
+)
 
 
 def build(name: str, setting: Setting) -> Workload:
     """The workload of this name (`KeyError` when there is none), ready to run; only its module is imported."""
-    match name:
-        case "echo":
-            from workloads.echo import build
-        case "kafka":
-            from workloads.kafka import build
-        case "lin-kv":
-            from workloads.lin_kv import build
-        case _:
-            raise KeyError(name)
-    return build(setting)
+    return _module(name).build(setting)
+
+
+def judge(name: str) -> Judge:
+    """What judges the histories of the workload of this name (`KeyError` when there is none)."""
+    return _module(name).judge()
+
+
+def _module(name: str) -> Module:
+    if name not in NAMES:
+        raise KeyError(name)
+    return cast(Module, import_module(f"workloads.{name.replace('-', '_')}"))

@@ -6,13 +6,16 @@ The verdict is invalid when a completed operation got back something else, or no
 one error for each. Operations that were under way when a run was stopped are left out.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
+from runs import edn
 from runs.history import Op
 from runs.keyword import Keyword, keywords
-from workloads.interface import Draft, MalformedReply, Rpc, Setting, Steps, Workload
+from workloads.interface import Draft, Finding, Judge, Rpc, Setting, Steps, Workload
+from workloads.replies import ANY, require
 
 
 class EchoClient:
@@ -24,9 +27,7 @@ class EchoClient:
     def invoke(self, op: Op) -> Steps:
         request = {"type": "echo", "echo": op.value}
         reply = yield Rpc(self.node, request)
-        if reply.get("type") != "echo_ok" or "echo" not in reply:
-            expected = '{"type": "echo_ok", "echo": <the same>, "in_reply_to": <msg_id>}'
-            raise MalformedReply(request, reply, expected, "no echo_ok with a field echo")
+        require(request, reply, echo=ANY)
         return {Keyword(key): value for key, value in reply.items()}
 
 
@@ -63,7 +64,25 @@ def check(
     return keywords(valid=not errors, errors=errors)
 
 
-def build(setting: Setting) -> Workload:
-    return Workload(
-        generator=EchoGenerator(setting.random("echo")), open_client=EchoClient, check=check
+def explain(result: Mapping[Any, Any], history: Sequence[Op]) -> list[Finding]:
+    """One finding for all echoes that were not what was sent."""
+    if not result["errors"]:
+        return []
+    _, wanted, _, got = result["errors"][0]
+    came = (
+        f"this came back: {edn.dumps(got)}" if isinstance(got, dict) else "no answer came in time"
     )
+    sentence = f"{json.dumps(wanted)} was sent, and {came}."
+    witness = [op for op in history if op.f == "echo" and op.value in (wanted, got)][:2]
+    return [Finding("wrong-echo", True, len(result["errors"]), sentence, witness)]
+
+
+def build(setting: Setting) -> Workload:
+    """The workload for this run."""
+    generator = EchoGenerator(setting.random("echo"))
+    return Workload(generator=generator, open_client=EchoClient, judge=judge())
+
+
+def judge() -> Judge:
+    """Whether every echo is what was sent."""
+    return Judge(check, explain)

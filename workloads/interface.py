@@ -2,9 +2,12 @@
 
 A workload is four things beside its prose specification (the docstring of its module): a
 *generator* that says what clients ask for, a *final generator* for after all faults are healed, a
-*client* that turns one operation into RPCs, and a *checker* that turns the history into a verdict.
+*client* that turns one operation into RPCs, and a *judge* that turns the history into a verdict.
 All are pure: time, randomness and the network are handed in, so the same workload runs on real
 processes and on a virtual clock.
+
+The module of a workload has two functions (`Module`): `build(setting)` makes the workload for a run,
+and `judge()` gives what judges a history, for which no run is needed.
 
 Workers are numbered 0..concurrency-1 and do one operation at a time; worker i talks to node i mod
 n. A worker's process number starts as its own number and grows by the concurrency whenever an
@@ -53,6 +56,10 @@ class RpcError(Exception):
     def __init__(self, code: int, name: str, text: str | None, definite: bool) -> None:
         super().__init__(f"error {code} ({name}): {text}")
         self.code, self.name, self.text, self.definite = code, name, text, definite
+
+    def unknown(self) -> "RpcError":
+        """The same error, which does not say that the operation certainly did not happen."""
+        return RpcError(self.code, self.name, self.text, definite=False)
 
 
 # Maelstrom's error codes: code -> (name, definite). Others are indefinite; those from 1000 on are free.
@@ -178,6 +185,18 @@ Explainer = Callable[[Mapping[Any, Any], Sequence[Op]], list[Finding]]
 
 
 @dataclass(frozen=True, slots=True)
+class Judge:
+    """What judges a history: the checker, its anomalies in sentences, and its figures in one line.
+
+    `figures` takes the checker's result; workloads have it whose results hold more than a verdict.
+    """
+
+    check: Checker
+    explain: Explainer
+    figures: Callable[[Mapping[Any, Any]], str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Setting:
     """What a workload is built from: nodes, options (as in test.json) and named streams of randomness.
 
@@ -197,13 +216,25 @@ class Workload:
 
     `reusable`: the client survives an operation that ended `info`. `final_generator` runs after
     the faults are healed and the recovery time is over, for at most `final_limit_s` seconds.
+    `set_up` makes a client for each node that says something before the main phase; the bench gives
+    it one operation, `set-up`, which is in no history. The run fails if that does not succeed.
     """
 
     generator: OpGenerator
     open_client: Callable[[str], Client]
-    check: Checker
-    explain: Explainer | None = None
+    judge: Judge
+    set_up: Callable[[str], Client] | None = None
     final_generator: OpGenerator | None = None
     final_limit_s: float = 10.0
     idempotent: frozenset[str] = frozenset()
     reusable: bool = False
+
+
+class Module(Protocol):
+    """What the module of a workload defines."""
+
+    def build(self, setting: Setting) -> Workload:
+        """The workload, ready for one run."""
+
+    def judge(self) -> Judge:
+        """What judges any history of this workload."""

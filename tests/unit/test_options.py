@@ -128,12 +128,12 @@ def test_availability(maelstrom, text, expected):
         ("--partition-shapes ,", "name at least one"),
         ("--nemesis-interval 0", "range x>0"),
         ("--availability 2", "'total' or a number between 0 and 1"),
-        ("-w nothing", "must be one of echo, kafka, lin-kv"),
+        ("-w nothing", "must be one of broadcast, echo, g-counter, g-set, kafka, lin-kv"),
         ("--nodes a,a", "give each name once"),
         ("--nodes c1", "'c1' cannot name a node"),
         ("--nodes lin-kv,b", "'lin-kv' cannot name a node"),
         ("--no-such-flag", "--no-such-flag"),
-        ("-w broadcast", "--engine jepsen"),
+        ("-w txn-list-append", "--engine jepsen"),
     ],
 )
 def test_bad_arguments_end_with_254_and_say_what_is_wrong(maelstrom, arguments, part):

@@ -10,7 +10,7 @@ from the first one at or after the offset asked for, in order and without holes;
 out. A committed offset says that everything up to and including it has been processed.
 """
 
-from workloads.interface import Setting, Workload
+from workloads.interface import Judge, Setting, Workload
 from workloads.kafka.client import KafkaClient
 from workloads.kafka.generator import FinalPolls, KafkaGenerator, Keys, Offsets
 
@@ -19,8 +19,6 @@ DEFAULT_KEY_COUNT = 10
 
 def build(setting: Setting) -> Workload:
     """The workload for these options: `key_count`, `max_writes_per_key`."""
-    from workloads.kafka import checker
-
     key_count = setting.options.get("key_count") or DEFAULT_KEY_COUNT
     random = setting.random
     keys = Keys(key_count, setting.options["max_writes_per_key"], random("kafka/keys"))
@@ -32,7 +30,13 @@ def build(setting: Setting) -> Workload:
         generator=generator,
         final_generator=FinalPolls(offsets, setting.concurrency, random("kafka/final")),
         open_client=KafkaClient,
-        check=checker.check,
-        explain=checker.explain,
+        judge=judge(),
         idempotent=frozenset(("assign",)),
     )
+
+
+def judge() -> Judge:
+    """Every anomaly of `workloads.kafka.checker`."""
+    from workloads.kafka import checker
+
+    return Judge(checker.check, checker.explain)

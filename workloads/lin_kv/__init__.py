@@ -23,7 +23,7 @@ The rules are those of Maelstrom's workload of this name on Jepsen's linearizabl
 
 from functools import partial
 
-from workloads.interface import Setting, Workload
+from workloads.interface import Judge, Setting, Workload
 from workloads.lin_kv.checker import check, explain
 from workloads.lin_kv.client import LinKvClient
 from workloads.lin_kv.generator import LinKvGenerator
@@ -35,8 +35,12 @@ def build(setting: Setting) -> Workload:
     return Workload(
         generator=LinKvGenerator(setting.random("lin-kv"), len(setting.nodes), setting.concurrency),
         open_client=partial(LinKvClient, timeout_ms=timeout_ms),
-        check=check,
-        explain=explain,
+        judge=judge(),
         idempotent=frozenset({"read"}),
         reusable=True,
     )
+
+
+def judge() -> Judge:
+    """The linearizability of every key."""
+    return Judge(check, explain)

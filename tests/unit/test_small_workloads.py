@@ -1,0 +1,307 @@
+"""unique-ids, broadcast, g-set and the counters: requests, replies, draws and judgements."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from random import Random
+from typing import Any
+
+import pytest
+
+import workloads
+from runs.history import Op
+from workloads.interface import Client, Draft, MalformedReply, Rpc, RpcError, Setting, Workload
+from workloads.pn_counter import sums
+from workloads.topology import TOPOLOGIES, topology
+
+NODES = ("n0", "n1", "n2", "n3", "n4")
+
+
+def workload(name: str, **options: Any) -> Workload:
+    return workloads.build(name, Setting(NODES, 5, options, Random))
+
+
+def answered(client: Client, op: Op, reply: dict[str, Any]) -> tuple[Rpc, Any]:
+    """The request of an operation, and the value with which the reply completes it."""
+    steps = client.invoke(op)
+    request = next(steps)
+    with pytest.raises(StopIteration) as stop:
+        steps.send(reply)
+    return request, stop.value.value
+
+
+def asked(f: str, value: Any = None) -> Op:
+    return Op(0, 0, "invoke", 0, f, value)
+
+
+@pytest.mark.parametrize(
+    ("name", "op", "body", "reply", "value"),
+    [
+        ("unique-ids", asked("generate"), {"type": "generate"}, {"id": [1, "a"]}, [1, "a"]),
+        ("broadcast", asked("broadcast", 7), {"type": "broadcast", "message": 7}, {}, 7),
+        ("broadcast", asked("read"), {"type": "read"}, {"messages": [7, 8]}, [7, 8]),
+        ("broadcast", asked("read"), {"type": "read"}, {"messages": None}, None),
+        ("g-set", asked("add", 7), {"type": "add", "element": 7}, {}, 7),
+        ("g-set", asked("read"), {"type": "read"}, {"value": [7]}, [7]),
+        ("g-counter", asked("add", 3), {"type": "add", "delta": 3}, {}, 3),
+        ("pn-counter", asked("add", -3), {"type": "add", "delta": -3}, {}, -3),
+        ("pn-counter", asked("read"), {"type": "read"}, {"value": 12}, 12),
+    ],
+)
+def test_a_client_sends_one_request(
+    name: str, op: Op, body: dict[str, Any], reply: dict[str, Any], value: Any
+) -> None:
+    client = workload(name).open_client("n3")
+    right = {"type": f"{body['type']}_ok", "in_reply_to": 1, "msg_id": 9, **reply}
+    request, completed = answered(client, op, right)
+    assert (request.dest, request.body, completed) == ("n3", body, value)
+    for wrong, complaint in (
+        ({**right, "type": "ok"}, "the type is 'ok'"),
+        ({**right, "more": 1}, "nobody asked for the field more"),
+        *(({k: v for k, v in right.items() if k != name}, f"{name} is missing") for name in reply),
+    ):
+        with pytest.raises(MalformedReply, match=complaint):
+            answered(client, op, wrong)
+
+
+@pytest.mark.parametrize(
+    ("name", "reply", "complaint"),
+    [
+        ("broadcast", {"messages": "7"}, "messages is '7', not an array"),
+        ("g-set", {"value": {"7": True}}, "not an array"),
+        ("g-counter", {"value": 1.5}, "value is 1.5, not an integer"),
+        ("pn-counter", {"value": True}, "not an integer"),
+    ],
+)
+def test_a_read_of_another_kind_is_malformed(
+    name: str, reply: dict[str, Any], complaint: str
+) -> None:
+    client = workload(name).open_client("n0")
+    with pytest.raises(MalformedReply, match=complaint):
+        answered(client, asked("read"), {"type": "read_ok", **reply})
+
+
+@pytest.mark.parametrize(
+    ("name", "certain"), [("g-set", False), ("g-counter", False), ("broadcast", True)]
+)
+def test_a_definite_error_is_definite_where_the_real_tool_takes_it_so(
+    name: str, certain: bool
+) -> None:
+    steps = workload(name).open_client("n0").invoke(asked("broadcast" if certain else "add", 1))
+    next(steps)
+    with pytest.raises(RpcError) as raised:
+        steps.throw(RpcError(11, "temporarily-unavailable", None, definite=True))
+    assert raised.value.definite is certain
+
+
+def drafts(name: str, count: int = 2000) -> list[Draft]:
+    generator = workload(name).generator
+    found = [generator.next(worker % 5, 0) for worker in range(count)]
+    return [each for each in found if isinstance(each, Draft)]
+
+
+@pytest.mark.parametrize(("name", "add"), [("broadcast", "broadcast"), ("g-set", "add")])
+def test_half_of_the_operations_add_the_next_number(name: str, add: str) -> None:
+    found = drafts(name)
+    values = [each.value for each in found if each.f == add]
+    assert values == list(range(len(values)))
+    assert 900 < len(values) < 1100
+    assert {each.f for each in found} == {add, "read"}
+
+
+@pytest.mark.parametrize(
+    ("name", "least", "share"), [("pn-counter", -5, 0.5), ("g-counter", 0, 1 / 3)]
+)
+def test_a_counter_adds_small_numbers(name: str, least: int, share: float) -> None:
+    values = [each.value for each in drafts(name) if each.f == "add"]
+    assert set(values) == set(range(least, 5))
+    assert len(values) / 2000 == pytest.approx(share, abs=0.05)
+
+
+@pytest.mark.parametrize("name", ["broadcast", "g-set", "g-counter", "pn-counter"])
+def test_every_worker_reads_once_at_the_end(name: str) -> None:
+    final = workload(name).final_generator
+    assert final
+    asked_for = [final.next(worker, 0) for worker in (0, 1, 1, 2, 3, 4, 0)]
+    extra = {} if name == "g-set" else {"final?": True}
+    read = Draft("read", None, extra)
+    assert asked_for == [read, read, None, read, read, read, None]
+    assert workload("unique-ids").final_generator is None
+
+
+@pytest.mark.parametrize("name", TOPOLOGIES)
+@pytest.mark.parametrize("count", [2, 3, 4, 5, 7, 10, 25])
+def test_neighbours_are_mutual_and_everybody_can_be_reached(name: str, count: int) -> None:
+    nodes = [f"n{number}" for number in range(count)]
+    neighbours = topology(name, nodes)
+    assert set(neighbours) == set(nodes)
+    for node, others in neighbours.items():
+        assert node not in others
+        assert len(others) == len(set(others))
+        assert all(node in neighbours[other] for other in others)
+    reached, border = {"n0"}, {"n0"}
+    while border:
+        border = {other for node in border for other in neighbours[node]} - reached
+        reached |= border
+    assert reached == set(nodes)
+
+
+def test_the_shapes_of_topologies() -> None:
+    assert topology("grid", NODES)["n1"] == ["n4", "n2", "n0"]
+    assert max(map(len, topology("grid", [f"n{n}" for n in range(25)]).values())) == 4
+    assert topology("line", NODES)["n1"] == ["n0", "n2"]
+    assert topology("line", NODES)["n4"] == ["n3"]
+    assert topology("line", ["n0"]) == {}
+    assert (
+        topology("grid", ["n0"])
+        == topology("total", ["n0"])
+        == topology("tree", ["n0"])
+        == {"n0": []}
+    )
+    assert topology("tree3", NODES) == {
+        "n0": ["n1", "n2", "n3"],
+        "n1": ["n0", "n4"],
+        "n2": ["n0"],
+        "n3": ["n0"],
+        "n4": ["n1"],
+    }
+
+
+def test_every_node_is_told_the_topology() -> None:
+    set_up = workload("broadcast", topology="line").set_up
+    assert set_up
+    request, _ = answered(set_up("n2"), asked("set-up"), {"type": "topology_ok"})
+    assert request.body == {"type": "topology", "topology": topology("line", NODES)}
+
+
+def ids(*values: Any, kind: str = "ok") -> list[Op]:
+    ops: list[Op] = []
+    for process, value in enumerate(values):
+        ops.append(Op(2 * process, 0, "invoke", process, "generate"))
+        ops.append(Op(2 * process + 1, 0, kind, process, "generate", value))  # type: ignore[arg-type]
+    return ops
+
+
+def test_ids_are_counted() -> None:
+    result = workloads.judge("unique-ids").check([*ids(3, 1, 2), *ids(None, kind="info")], {})
+    assert result == {
+        "valid?": True,
+        "attempted-count": 4,
+        "acknowledged-count": 3,
+        "duplicated-count": 0,
+        "duplicated": {},
+        "range": [1, 3],
+    }
+
+
+def test_an_id_that_came_twice_is_told() -> None:
+    ops = ids("b", "a", "b", "a", "b")
+    judge = workloads.judge("unique-ids")
+    result = judge.check(ops, {})
+    assert result["valid?"] is False
+    assert result["duplicated"] == {"b": 3, "a": 2}
+    assert result["range"] == ["a", "b"]
+    (found,) = judge.explain(result, ops)
+    assert found.count == 2
+    assert found.sentence == 'ID "b" was given out 3 times; processes 0, 2, 4 got it.'
+    assert [op.index for op in found.witness] == [1, 5, 9]
+
+
+@pytest.mark.parametrize(
+    ("values", "duplicated"),
+    [
+        ((1, 1.0, True, "1", [1], {"a": 1}, None, 0, False), {}),
+        (([1, {"a": 1, "b": 2}], [1, {"b": 2, "a": 1}]), {'[1,{"a":1,"b":2}]': 2}),
+        ((None, None), {"null": 2}),
+    ],
+)
+def test_ids_are_compared_as_json_values(
+    values: tuple[Any, ...], duplicated: dict[Any, int]
+) -> None:
+    assert workloads.judge("unique-ids").check(ids(*values), {})["duplicated"] == duplicated
+
+
+def test_numbers_that_were_rounded_on_the_way_prove_nothing() -> None:
+    judge = workloads.judge("unique-ids")
+    rounded = judge.check(ids(2.0**80, 2.0**80), {})
+    assert rounded["valid?"] == "unknown"
+    (found,) = judge.explain(rounded, ids(2.0**80, 2.0**80))
+    assert not found.invalidating
+    assert "strings" in found.sentence
+    assert judge.check(ids(2.0**80, 2.0**80, 1, 1), {})["valid?"] is False
+
+
+def counter(*steps: tuple[str, Any]) -> list[Op]:
+    """Completed operations of one process each: `add+`, `add?`, `add-`, `add`, `read`, `final`."""
+    ops: list[Op] = []
+    for process, (word, value) in enumerate(steps):
+        f = word.strip("+?-") if word.startswith("add") else "read"
+        extra = {"final?": True} if word == "final" else {}
+        invoked = value if f == "add" else None
+        ops.append(Op(len(ops), 0, "invoke", process, f, invoked, extra))
+        kind = {"?": "info", "-": "fail"}.get(word[-1], "ok")
+        if word != "add":
+            ops.append(Op(len(ops), 0, kind, process, f, value, extra))  # type: ignore[arg-type]
+    return ops
+
+
+@pytest.mark.parametrize(
+    ("steps", "valid", "acceptable", "wrong"),
+    [
+        ([], "unknown", [[0, 0]], []),
+        ([("add+", 2), ("add+", 3), ("final", 5), ("final", 4)], False, [[5, 5]], [4]),
+        ([("add+", 2), ("read", 7), ("final", 2)], True, [[2, 2]], []),
+        ([("add+", 2), ("add-", 3), ("final", 2)], True, [[2, 2]], []),
+        ([("add+", 2), ("read", 2)], "unknown", [[2, 2]], []),
+        (
+            [("add+", 10), ("add?", 5), ("add?", -1), ("add?", -1), ("final", 11), ("final", 15)],
+            False,
+            [[8, 10], [13, 15]],
+            [11],
+        ),
+        # An add that was under way when the run ended may have happened.
+        ([("add+", 1), ("add", 4), ("final", 5)], True, [[1, 1], [5, 5]], []),
+    ],
+)
+def test_final_reads_are_possible_sums(
+    steps: list[tuple[str, Any]], valid: Any, acceptable: list[list[int]], wrong: list[int]
+) -> None:
+    ops = counter(*steps)
+    judge = workloads.judge("pn-counter")
+    result = judge.check(ops, {})
+    assert (result["valid?"], result["acceptable"]) == (valid, acceptable)
+    assert [op.value for op in result["errors"] or ()] == wrong
+    assert [each.count for each in judge.explain(result, ops)] == [len(wrong)] * bool(wrong)
+
+
+def test_a_wrong_sum_is_told() -> None:
+    ops = counter(("add+", 2), ("add?", 3), ("final", 4))
+    judge = workloads.judge("g-counter")
+    (found,) = judge.explain(judge.check(ops, {}), ops)
+    assert found.sentence == (
+        "Process 2 read 4 at the end. The acknowledged adds (1) make 2, and others (1) may have happened: "
+        "right is 2 or 5."
+    )
+    assert judge.figures
+    assert judge.figures(judge.check(ops, {})) == "final reads: 4; acceptable: 2, 5"
+
+
+def subsets(base: int, deltas: list[int]) -> set[int]:
+    found = {base}
+    for delta in deltas:
+        found |= {each + delta for each in found}
+    return found
+
+
+def test_the_possible_sums_are_those_of_all_subsets() -> None:
+    random = Random(4)
+    for _ in range(300):
+        deltas = [random.randint(-9, 9) for _ in range(random.randrange(8))]
+        ranges = sums(7, deltas)
+        assert {each for low, high in ranges for each in range(low, high + 1)} == subsets(7, deltas)
+        assert all(high + 1 < low for (_, high), (low, _) in pairwise(ranges))
+
+
+def test_an_unknown_workload_is_a_key_error() -> None:
+    make: Callable[[str], Any] = workloads.judge
+    with pytest.raises(KeyError):
+        make("os")

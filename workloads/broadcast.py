@@ -1,0 +1,81 @@
+"""broadcast: whatever one node is told, every node knows in the end.
+
+    {"type": "topology", "topology": {"n0": ["n1"], "n1": ["n0"]}}  ->  {"type": "topology_ok"}
+    {"type": "broadcast", "message": 7}                             ->  {"type": "broadcast_ok"}
+    {"type": "read"}                                                ->  {"type": "read_ok", "messages": [7]}
+
+Once, before all operations, every node gets the same `topology`: each node's neighbours (`--topology`, by
+default a grid). It is a suggestion. A node that is killed and started again does not get it a second time.
+
+Half of the operations broadcast 0, 1, 2, ...; the others read. The order of a read's messages does not matter.
+A node may need time to show a message. After the faults are healed and the recovery time is over, every worker
+reads once more (`:final? true` in the history). The result is that of `workloads.set_full`. It says which
+messages are lost, stale or never read, and the *stable latencies*: the time until every read had a message.
+Messages an operation (`:net :servers :msgs-per-op`) are the other figure of the challenge.
+
+A read without an answer failed, and a broadcast without one may have happened.
+
+The rules are those of Maelstrom's workload of this name and Jepsen's `set-full` checker.
+"""
+
+from functools import partial
+from itertools import count
+
+from runs.history import Op
+from workloads.interface import Draft, Judge, Rpc, Setting, Steps, Workload
+from workloads.mixes import Mix, OnceEach, final_read, read
+from workloads.replies import ARRAY, require
+from workloads.set_full import judge_of
+from workloads.topology import Neighbours, topology
+
+DEFAULT_TOPOLOGY = "grid"
+
+
+class BroadcastClient:
+    """Broadcasts and reads at one node."""
+
+    def __init__(self, node: str) -> None:
+        self.node = node
+
+    def invoke(self, op: Op) -> Steps:
+        if op.f == "read":
+            request = {"type": "read"}
+            reply = yield Rpc(self.node, request)
+            require(request, reply, messages=ARRAY)
+            return reply["messages"]
+        request = {"type": "broadcast", "message": op.value}
+        require(request, (yield Rpc(self.node, request)))
+        return op.value
+
+
+class TopologyClient:
+    """Tells one node everybody's neighbours."""
+
+    def __init__(self, node: str, neighbours: Neighbours) -> None:
+        self.node = node
+        self._neighbours = neighbours
+
+    def invoke(self, op: Op) -> Steps:  # noqa: ARG002 - it does one thing only
+        request = {"type": "topology", "topology": self._neighbours}
+        require(request, (yield Rpc(self.node, request)))
+
+
+def build(setting: Setting) -> Workload:
+    """The workload for this run; of the options only `topology` counts."""
+    messages = count()
+    arranged = topology(setting.options.get("topology", DEFAULT_TOPOLOGY), setting.nodes)
+    return Workload(
+        generator=Mix(
+            setting.random("broadcast"), lambda: Draft("broadcast", next(messages)), read
+        ),
+        final_generator=OnceEach(setting.concurrency, final_read),
+        set_up=partial(TopologyClient, neighbours=arranged),
+        open_client=BroadcastClient,
+        judge=judge(),
+        idempotent=frozenset({"read"}),
+    )
+
+
+def judge() -> Judge:
+    """What became of every message."""
+    return judge_of("broadcast")

@@ -1,0 +1,165 @@
+"""pn-counter: a counter that goes up and down. Clients add at any node, and read the sum.
+
+    {"type": "add", "delta": -3}  ->  {"type": "add_ok"}
+    {"type": "read"}              ->  {"type": "read_ok", "value": 17}
+
+Half of the operations add a number from -5 to 4; the others read. Reads may lag behind. After the faults are
+healed and the recovery time is over, every worker reads once more (`:final? true` in the history), and only
+these reads are judged: each must be the sum of all acknowledged adds, and of any of the adds whose outcome is
+unknown. The result has
+
+    final-reads   what the final reads read
+    acceptable    the sums that are possible, as ranges [from, to]
+    errors        the final reads of other sums
+
+As in the real tool, every error of an operation leaves its outcome unknown, even a definite one. Where no final
+read succeeded nothing was judged, and the verdict is unknown; the real tool says valid.
+
+The rules are those of Maelstrom's workload of this name.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from runs.edn import dumps
+from runs.history import Op, completions
+from runs.keyword import Keyword, keywords
+from workloads.interface import (
+    UNKNOWN,
+    Draft,
+    Finding,
+    Judge,
+    OpGenerator,
+    Rpc,
+    RpcError,
+    Setting,
+    Steps,
+    Workload,
+)
+from workloads.mixes import FINAL, Mix, OnceEach, final_read, read
+from workloads.replies import INTEGER, require
+
+LEAST, MOST = -5, 4
+_WITNESSES = 3
+
+
+class CounterClient:
+    """Adds and reads at one node."""
+
+    def __init__(self, node: str) -> None:
+        self.node = node
+
+    def invoke(self, op: Op) -> Steps:
+        try:
+            return (yield from self._add(op) if op.f == "add" else self._read())
+        except RpcError as error:
+            raise error.unknown() from None
+
+    def _add(self, op: Op) -> Steps:
+        request = {"type": "add", "delta": op.value}
+        require(request, (yield Rpc(self.node, request)))
+        return op.value
+
+    def _read(self) -> Steps:
+        request = {"type": "read"}
+        reply = yield Rpc(self.node, request)
+        require(request, reply, value=INTEGER)
+        return reply["value"]
+
+
+def check(
+    history: Sequence[Op],
+    options: Mapping[str, Any],  # noqa: ARG001 - the seam's signature
+) -> dict[Keyword, Any]:
+    """Judge the final reads; the module's docstring describes the result."""
+    certain, uncertain = adds(history)
+    acceptable = sums(sum(op.value for op in certain), [op.value for op in uncertain])
+    reads = [op for op in history if op.extra.get(FINAL) and op.type == "ok"]
+    errors = [op for op in reads if not any(low <= op.value <= high for low, high in acceptable)]
+    return keywords(
+        valid=UNKNOWN if not reads else not errors,
+        errors=errors or None,
+        final_reads=[op.value for op in reads],
+        acceptable=acceptable,
+    )
+
+
+def adds(history: Sequence[Op]) -> tuple[list[Op], list[Op]]:
+    """The adds that took effect, and those that may have."""
+    pairs = completions(history)
+    last = [
+        history[pairs.get(at, at)]
+        for at, op in enumerate(history)
+        if op.f == "add" and op.type == "invoke"
+    ]
+    certain = [op for op in last if op.type == "ok"]
+    return certain, [op for op in last if op.type in ("info", "invoke")]
+
+
+def sums(base: int, deltas: Iterable[int]) -> list[list[int]]:
+    """All sums of `base` and any of the deltas, as ranges from low to high."""
+    least, reachable = base, 1  # bit i: the sum `least + i` is reachable
+    for delta in deltas:
+        if delta >= 0:
+            reachable |= reachable << delta
+        else:
+            least += delta
+            reachable |= reachable << -delta
+    bits = reversed(f"{reachable:b}")
+    found = [least + place for place, bit in enumerate(bits) if bit == "1"]
+    runs = groupby(enumerate(found), key=lambda pair: pair[1] - pair[0])
+    ranges = [[value for _, value in run] for _, run in runs]
+    return [[values[0], values[-1]] for values in ranges]
+
+
+def explain(result: Mapping[Any, Any], history: Sequence[Op]) -> list[Finding]:
+    """One finding for all final reads of a wrong sum."""
+    errors = result["errors"]
+    if not errors:
+        return []
+    certain, uncertain = adds(history)
+    total = sum(op.value for op in certain)
+    possible = " or ".join(_range(*each) for each in result["acceptable"])
+    sentence = (
+        f"Process {errors[0].process} read {dumps(errors[0].value)} at the end. The acknowledged adds "
+        f"({len(certain)}) make {total}, and others ({len(uncertain)}) may have happened: "
+        f"right is {possible}."
+    )
+    return [Finding("wrong-sum", True, len(errors), sentence, errors[:_WITNESSES])]
+
+
+def _range(low: int, high: int) -> str:
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def figures(result: Mapping[Any, Any]) -> str:
+    """The final reads, each value once, and what they could be."""
+    values = ", ".join(map(str, sorted(set(result["final-reads"])))) or "nothing"
+    possible = ", ".join(_range(*each) for each in result["acceptable"])
+    return f"final reads: {values}; acceptable: {possible}"
+
+
+def workload(setting: Setting, generator: OpGenerator) -> Workload:
+    """A counter's workload, with the generator of its main phase."""
+    return Workload(
+        generator=generator,
+        final_generator=OnceEach(setting.concurrency, final_read),
+        open_client=CounterClient,
+        judge=judge(),
+    )
+
+
+def build(setting: Setting) -> Workload:
+    """The workload for this run."""
+    random = setting.random("pn-counter")
+
+    def add() -> Draft:
+        return Draft("add", random.randint(LEAST, MOST))
+
+    return workload(setting, Mix(random, add, read))
+
+
+def judge() -> Judge:
+    """Whether all final reads are possible sums."""
+    return Judge(check, explain, figures)

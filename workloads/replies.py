@@ -1,0 +1,44 @@
+"""The form of replies, checked as strictly as the real tool does: nothing missing, mistyped, or more."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from workloads.interface import Body, MalformedReply
+
+_ENVELOPE = {"type", "msg_id", "in_reply_to"}
+
+
+class Form(NamedTuple):
+    """What a field of a reply must be: in words, and as a test."""
+
+    name: str
+    accepts: Callable[[Any], bool]
+
+
+ANY = Form("anything", lambda _value: True)
+INTEGER = Form("an integer", lambda value: type(value) is int)
+# The real tool takes null for an empty array, which is how Go writes an array that was never made.
+ARRAY = Form("an array", lambda value: value is None or isinstance(value, list))
+
+
+def require(request: Body, reply: Body, **fields: Form) -> None:
+    """Raise `MalformedReply` unless `reply` is the `<type>_ok` of `request` with exactly these fields."""
+    kind = f"{request['type']}_ok"
+    if why := _complaint(kind, reply, fields):
+        parts = (f'"{name}": <{form.name}>' for name, form in fields.items())
+        body = ", ".join((f'"type": "{kind}"', *parts, '"in_reply_to": <msg_id>'))
+        raise MalformedReply(request, reply, f"{{{body}}}", why)
+
+
+def _complaint(kind: str, reply: Body, fields: dict[str, Form]) -> str:
+    """What is wrong with a reply; empty when nothing is."""
+    if reply.get("type") != kind:
+        return f"the type is {reply.get('type')!r}, not {kind!r}"
+    if missing := fields.keys() - reply.keys():
+        return f"the field {', '.join(sorted(missing))} is missing"
+    if unknown := reply.keys() - fields.keys() - _ENVELOPE:
+        return f"nobody asked for the field {', '.join(sorted(unknown))}"
+    for name, form in fields.items():
+        if not form.accepts(reply[name]):
+            return f"the field {name} is {reply[name]!r:.60}, not {form.name}"
+    return ""
