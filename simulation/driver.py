@@ -9,9 +9,11 @@ from collections.abc import Callable
 from typing import Any, Literal, TypeVar
 
 from leaderless.core.messages import Outcome, StoreAnswer, StoreCall, StoreOp, Unknown
+from leaderless.core.pace import Pace
 from leaderless.core.process import Process
 from leaderless.core.scheduler import Scheduler
 from leaderless.core.strategy import Clock
+from leaderless.core.timeouts import StoreTimeouts
 
 T = TypeVar("T")
 Apply = Callable[[StoreOp], Outcome]
@@ -32,7 +34,7 @@ class Driver:
         self.calls: list[StoreCall] = []  # under way, oldest first
         self.late: list[StoreOp] = []  # calls that were given up, and may still arrive
         self._apply = apply
-        self._processes = Scheduler(timeout_s=1.0)
+        self._processes = Scheduler(StoreTimeouts(Pace()))
 
     @property
     def running(self) -> bool:

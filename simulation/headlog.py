@@ -11,7 +11,7 @@ from leaderless.core.coordination import TOMBSTONE
 from leaderless.core.headlog.compaction import CLAIM
 from leaderless.core.headlog.records import COMPACTED, HEAD
 from leaderless.core.lease import NEVER_TAKEN
-from leaderless.core.limits import Limits
+from leaderless.core.pace import Pace
 from leaderless.core.strategy import Options
 from simulation.oracle import (
     Asked,
@@ -41,7 +41,7 @@ class HeadLogOracle(Oracle):
     `lease_s`: how long a claim of compaction stands still before it may be taken over.
     """
 
-    def __init__(self, promises: Promises, lease_s: float = Limits().lease_s) -> None:
+    def __init__(self, promises: Promises, lease_s: float = Pace().lease_s) -> None:
         super().__init__(promises)
         self._lease_s = lease_s
         self.entries: list[Entry] = []
@@ -189,5 +189,5 @@ def oracle_for(strategy: str, options: Options, *, evicts: bool = False) -> Orac
     kept = strategy != "leaderless" or options.durable_commits
     promises = promises._replace(commits_kept=kept)
     if strategy == "leaderless":
-        return HeadLogOracle(promises, options.limits.lease_s)
+        return HeadLogOracle(promises, options.pace.lease_s)
     return Oracle(promises)

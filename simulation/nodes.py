@@ -6,8 +6,10 @@ from typing import Protocol
 from leaderless.core.headlog.view import InvariantBroken
 from leaderless.core.machine import Machine
 from leaderless.core.messages import Note
+from leaderless.core.scheduler import Scheduler
 from leaderless.core.strategies import STRATEGIES
 from leaderless.core.strategy import Clock, Context, Identity, Options, Strategy
+from leaderless.core.timeouts import StoreTimeouts
 from leaderless.runtime.session import Session, log_note
 
 StrategyMaker = Callable[[Context], Strategy]
@@ -52,11 +54,13 @@ def new_session(
     def start(identity: Identity) -> Machine:
         clock, chosen = Clock(), options or Options()
         made = make(Context(identity, clock, chosen))
-        return Machine(made, chosen.limits, clock, calls_from=CALLS_PER_START * incarnation)
+        scheduler = Scheduler(StoreTimeouts(chosen.pace), CALLS_PER_START * incarnation)
+        return Machine(made, chosen.limits, clock, scheduler)
 
-    return Session(start, f"i{incarnation}", note=_raise_if_broken if strict else log_note)
+    return Session(start, f"i{incarnation}", note=raise_if_broken if strict else log_note)
 
 
-def _raise_if_broken(note: Note) -> None:
+def raise_if_broken(note: Note) -> None:
+    """What a strict session does with a note: raise `InvariantBroken` for a broken invariant."""
     if note.broken:
         raise InvariantBroken(note.text)

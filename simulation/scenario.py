@@ -25,6 +25,7 @@ from bench.nemesis.fault import MIXED
 from bench.nemesis.partition import REAL_SHAPES, SHAPES
 from bench.options import DISTRIBUTIONS, TestOptions
 from leaderless.core.limits import Limits
+from leaderless.core.pace import Pace
 from leaderless.core.strategies import STRATEGIES
 from leaderless.core.strategy import Options
 from runs.faults import FAULTS
@@ -175,7 +176,7 @@ class Scenario:
         ),
         one_of(300.0, 1_000.0),
         Reduce(),
-    ] = NODE.limits.store_timeout_s * 1000
+    ] = NODE.pace.store_timeout_s * 1000
     seal_entries: Annotated[
         int, Flag("Entries of a full tail.", COUNT), one_of(3, 16, 256), Reduce()
     ] = NODE.limits.seal_entries
@@ -231,8 +232,8 @@ class Scenario:
                 seal_bytes=self.seal_bytes,
                 segments_per_run=self.segments_per_run,
                 memory_bytes=self.memory_kib * 1024,
-                store_timeout_s=self.store_timeout_ms / 1000,
             ),
+            pace=Pace(store_timeout_s=self.store_timeout_ms / 1000),
         )
 
     def options(self) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from leaderless.core.headlog.records import (
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.limits import Limits
 from leaderless.core.messages import Block, Entry, Put
+from leaderless.core.pace import Pace
 from simulation.driver import Driver
 from simulation.headlog import HeadLogOracle
 from simulation.oracle import Promises, require
@@ -28,6 +29,7 @@ RUNS, CURSOR = 2, 4
 KEYS = ("j", "k", "l")
 SOUND: set[bytes] = set()  # states of the store that were read already, in any test
 UNBOUNDED = 1 << 30
+LEASE_S = Pace().lease_s
 SMALL = Limits(seal_entries=2, segments_per_run=2, memory_bytes=UNBOUNDED)
 
 
@@ -98,7 +100,7 @@ class JudgedStore(Store):
     def _judge(self, register: str, old: Any, new: Any) -> None:
         # Each worker has a clock of its own, so the time for which a claim stood cannot be judged here.
         self._changes += 1
-        self.oracle.changed(register, old, new, self._changes * SMALL.lease_s)
+        self.oracle.changed(register, old, new, self._changes * LEASE_S)
         if not self._grows and (state := orjson.dumps(self.registers)) not in SOUND:
             driver, replica = reader_of(self.copy())
             driver.call(replica.refresh())
@@ -114,7 +116,7 @@ class Worker(Driver):
         super().__init__(store.apply)
         replica = Replica(self.clock, name, [], SMALL)
         self.call(replica.refresh())
-        self.start(Compactor(self.clock, replica, name).consider())
+        self.start(Compactor(self.clock, replica, name, LEASE_S).consider())
 
     def make_calls(self, count: int, which: int = 0) -> bool:
         """Go on for `count` store calls; says whether there were so many."""

@@ -6,8 +6,6 @@ give the same log, sooner or later.
 
 from dataclasses import dataclass
 
-from leaderless.core.coordination import ATTEMPTS
-
 NAMES_BYTES = 65_536  # around the messages of a segment: names, brackets, numbers
 
 
@@ -40,8 +38,6 @@ class Limits:
         to it later: on the real tool one message to a client that is gone cuts the node off for ever.
     `answer_margin_s`: so long before that a request without an answer gets an indefinite error. It covers
         the way of the request and of the answer, and the time of one step.
-    `store_timeout_s`: how long a store call may take before its outcome counts as unknown, in seconds,
-        while no round trip was measured; later it follows the measured ones (`leaderless.core.timeouts`).
     """
 
     line_bytes: int = 1 << 26
@@ -60,7 +56,6 @@ class Limits:
     commits_idle_s: float = 3.0
     client_patience_s: float = 5.0
     answer_margin_s: float = 0.5
-    store_timeout_s: float = 1.0
 
     def __post_init__(self) -> None:
         counts = (self.lanes, self.seal_entries, self.recent_entries, self.poll_messages)
@@ -79,7 +74,7 @@ class Limits:
             0 <= self.answer_margin_s < self.client_patience_s,
             "an error after the margin must still find its client",
         )
-        _require(min(self.commits_idle_s, self.store_timeout_s) > 0, "times must be positive")
+        _require(self.commits_idle_s > 0, "a flush without a pause would be endless")
 
     @property
     def segment_bytes(self) -> int:
@@ -99,15 +94,6 @@ class Limits:
         The second half of the margin is left for the way: the client began to wait before the arrival.
         """
         return self.client_patience_s - self.answer_margin_s / 2
-
-    @property
-    def lease_s(self) -> float:
-        """How long a lease may stand still, in seconds, before its owner counts as crashed.
-
-        Longer than a silent store call with all its attempts, and one more: a live owner that loses one
-        answer beats again in time. A longer lease delays the successor of a crashed owner.
-        """
-        return (ATTEMPTS + 1) * self.store_timeout_s
 
 
 def _require(holds: bool, reason: str) -> None:

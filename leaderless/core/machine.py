@@ -23,17 +23,17 @@ from leaderless.core.messages import (
     StoreAnswer,
     TimePassed,
 )
+from leaderless.core.pace import Pace
 from leaderless.core.scheduler import Scheduler
 from leaderless.core.strategy import Clock, Listener, Strategy, Trace
+from leaderless.core.timeouts import StoreTimeouts
 
 
 class Machine:
     """Dispatches events to the strategy's processes.
 
-    `trace`: the one that the strategy writes;
-    `limits`: for how long a store call and a client wait; `clock`: the one
-    that the strategy reads; `calls_from`: calls are numbered from here, far from the numbers of any other
-    start of this node, or an answer meant for a dead start would answer a call of this one.
+    `limits`: for how long a client waits; `clock`: the one that the strategy reads; `scheduler`: runs its
+    processes; `trace`: the one that the strategy writes.
     """
 
     def __init__(
@@ -41,15 +41,14 @@ class Machine:
         strategy: Strategy,
         limits: Limits | None = None,
         clock: Clock | None = None,
-        calls_from: int = 0,
+        scheduler: Scheduler | None = None,
         trace: Trace | None = None,
     ) -> None:
         self._strategy = strategy
         self._clock = clock or Clock()
         self._trace = trace or Trace()
-        limits = limits or Limits()
-        self._scheduler = Scheduler(limits.store_timeout_s, calls_from)
-        self._answers = Answers(limits)
+        self._scheduler = scheduler or Scheduler(StoreTimeouts(Pace()))
+        self._answers = Answers(limits or Limits())
 
     @property
     def deadline(self) -> float | None:

@@ -67,12 +67,13 @@ _Waiting = tuple[_Running, type | None, Any]
 class Scheduler:
     """Runs processes; `take` hands over the effects they asked for.
 
-    `timeout_s`: how long a store call may take while nothing was measured; `calls_from`: calls get the
-    numbers above it.
+    `timeouts`: how long a store call may take; `calls_from`: calls get the numbers above it,
+    far from the numbers of any other start of this node, or an answer meant for a dead start would answer a
+    call of this one.
     """
 
-    def __init__(self, timeout_s: float, calls_from: int = 0) -> None:
-        self._timeouts = StoreTimeouts(timeout_s)
+    def __init__(self, timeouts: StoreTimeouts, calls_from: int = 0) -> None:
+        self._timeouts = timeouts
         self._asked: dict[
             int, tuple[type[StoreOp], float]
         ] = {}  # calls of the store without an answer
@@ -134,7 +135,7 @@ class Scheduler:
         while (deadline := self.deadline) is not None and deadline <= self.now:
             call = heapq.heappop(self._alarms)[1]
             if call in self._asked:
-                self._timeouts.timed_out()
+                self._timeouts.timed_out(self._asked[call][1], self.now)
             self._resume(call, self._waiting[call][2])
 
     def _resume(self, call: int, value: Any) -> None:
@@ -237,5 +238,10 @@ class Scheduler:
                 if gathering.parent is not None:
                     self._run(gathering.take_parent(), error)
             case None:
-                text = "".join(format_exception(error))
-                self._effects.append(Note(f"a process that nobody waits for failed: {text}", True))
+                self._effects.append(Note(_told(error), broken=True))
+
+
+def _told(error: Exception) -> str:
+    """A failure for the node's log; a broken invariant has its name first."""
+    named = str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"
+    return f"{named} (in a process that nobody waits for)\n{''.join(format_exception(error))}"

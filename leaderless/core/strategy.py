@@ -5,6 +5,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from leaderless.core.limits import Limits
 from leaderless.core.messages import Failure, Fields, Reply, RequestEvent, Share, Step
+from leaderless.core.pace import Pace
 from leaderless.core.process import Process
 
 
@@ -33,7 +34,8 @@ class Options(NamedTuple):
     """What may be chosen about a strategy.
 
     `freshness_s`: a view older than this is renewed before it answers a poll (0: polls are
-    linearizable). `combine`: whether batches may be handed over to another node. `limits`: its bounds.
+    linearizable). `combine`: whether batches may be handed over to another node. `limits`: its bounds; `pace`:
+    for how long it waits, and what for.
     `durable_commits`: whether a committed offset is in the store before it is acknowledged; otherwise it waits
     in memory for a batch to ride in, which costs no message, and a crash of the node loses it.
     """
@@ -42,6 +44,7 @@ class Options(NamedTuple):
     combine: bool = True
     durable_commits: bool = True
     limits: Limits = Limits()
+    pace: Pace = Pace()
 
 
 class Trace:

@@ -1,49 +1,54 @@
 """How long a store call may take: from the measured round trip, with back-off, as TCP does (RFC 6298)."""
 
+from leaderless.core.estimates import RoundTrip
 from leaderless.core.messages import StoreOp
+from leaderless.core.pace import Pace
 
-DEVIATIONS = 4
-ERROR_PAUSE_S = 0.01  # after the first error; it doubles with each further one
+COUNTED_MAX = 32  # more answers, timeouts or errors make no difference
 
 
 class StoreTimeouts:
     """Timeouts of the calls of one node.
 
-    `first_s`: until anything was measured, and never less (RFC 6298 has such a floor too: below it, a busy
-    processor looks like a loss). While the store is silent the timeout is twice what was measured, not more:
-    so it is asked again soon after it has come back. An answer that comes after its timeout teaches as much
-    as any other.
+    While nothing was measured, the timeout grows with each loss: the store may be farther away than
+    `Pace.store_timeout_s`. Afterwards it follows what was measured, from above: the first answers may be lucky
+    ones. While the store is silent it is twice that, not more: so the store is asked again soon after it has
+    come back. An answer that comes after its timeout teaches as much as any other.
     """
 
-    def __init__(self, first_s: float) -> None:
-        self._first_s = first_s
-        self._mean_s: float | None = None
-        self._deviation_s = 0.0
-        self._lost = 0  # timeouts in a row
+    def __init__(self, pace: Pace) -> None:
+        self._pace = pace
+        self._round_trip = RoundTrip(0.0)
+        self._answers = 0
+        self._lost = 0  # timeouts in a row, of calls made one after the other
+        self._lost_at = float("-inf")
         self._errors: dict[type[StoreOp], int] = {}  # in a row, of each operation
 
     @property
     def timeout_s(self) -> float:
         """How long the next call may take."""
-        if self._mean_s is None:
-            return self._first_s
-        measured_s = self._mean_s + DEVIATIONS * self._deviation_s
-        return max(self._first_s, min(2.0**self._lost, 2.0) * measured_s)
+        pace, measured = self._pace, self._round_trip
+        first_s = pace.store_timeout_s
+        if not measured.known:
+            grown_s = first_s * pace.timeout_growth**self._lost
+            return max(first_s, min(grown_s, pace.timeout_unmeasured_max_s))
+        early_s = pace.timeout_unmeasured_max_s / 2.0**self._answers
+        measured_s = measured.mean_s + pace.timeout_deviations * measured.deviation_s
+        return max(first_s, early_s, min(2.0**self._lost, 2.0) * measured_s)
 
     def answered(self, op: type[StoreOp], after_s: float) -> None:
         """A call got a clear answer."""
-        if self._mean_s is None:
-            self._mean_s, self._deviation_s = after_s, after_s / 2
-        self._deviation_s += (abs(after_s - self._mean_s) - self._deviation_s) / 4
-        self._mean_s += (after_s - self._mean_s) / 8
-        self._lost = 0
+        self._round_trip.took(after_s)
+        self._answers = min(self._answers + 1, COUNTED_MAX)
+        self._lost, self._lost_at = 0, float("-inf")
         self._errors.pop(op, None)
 
-    def timed_out(self) -> None:
-        """A call got no answer in time."""
-        self._lost = min(self._lost + 1, 32)
+    def timed_out(self, asked_at: float, now: float) -> None:
+        """A call got no answer in time. Calls that were under way together are lost together."""
+        if asked_at >= self._lost_at:
+            self._lost, self._lost_at = min(self._lost + 1, COUNTED_MAX), now
 
     def pause_s(self, op: type[StoreOp]) -> float:
         """How long to wait after an error before its call counts as unknown, and may be made again."""
-        errors = self._errors[op] = min(self._errors.get(op, 0) + 1, 32)
-        return min(self._first_s, ERROR_PAUSE_S * 2.0 ** (errors - 1))
+        errors = self._errors[op] = min(self._errors.get(op, 0) + 1, COUNTED_MAX)
+        return min(self._pace.error_pause_max_s, self._pace.error_pause_s * 2.0 ** (errors - 1))

@@ -11,8 +11,10 @@ import anyio
 
 from leaderless.core.machine import Machine
 from leaderless.core.messages import Step
+from leaderless.core.scheduler import Scheduler
 from leaderless.core.strategies import STRATEGIES
 from leaderless.core.strategy import Clock, Context, Identity, Trace
+from leaderless.core.timeouts import StoreTimeouts
 from leaderless.runtime.session import Session
 from leaderless.runtime.settings import Settings, parse
 from leaderless.runtime.stdio import serve
@@ -56,7 +58,8 @@ def _machine(settings: Settings, identity: Identity) -> Machine:
     options = settings.options
     strategy = STRATEGIES[settings.strategy](Context(identity, clock, options, trace))
     calls_from = int.from_bytes(os.urandom(7)) >> (56 - CALL_BITS)
-    return Machine(strategy, options.limits, clock, calls_from, trace)
+    scheduler = Scheduler(StoreTimeouts(options.pace), calls_from)
+    return Machine(strategy, options.limits, clock, scheduler, trace)
 
 
 def _writer(settings: Settings, identity: Identity) -> Callable[[Step], None] | None:

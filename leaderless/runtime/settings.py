@@ -8,6 +8,7 @@ from math import inf
 from pathlib import Path
 
 from leaderless.core.limits import Limits
+from leaderless.core.pace import Pace
 from leaderless.core.strategies import DEFAULT, STRATEGIES
 from leaderless.core.strategy import Options
 
@@ -41,10 +42,10 @@ def parse(arguments: Sequence[str], program: str = "run.sh") -> Settings:
                 message_bytes=int(options.message_max_mib * (1 << 20)),
                 memory_bytes=int(options.memory_mib * (1 << 20)),
                 lanes=1 if options.trace else Limits().lanes,
-                store_timeout_s=options.store_timeout_ms / 1000,
                 client_patience_s=options.client_patience_s,
                 answer_margin_s=options.client_patience_s / 10,
             ),
+            pace=Pace(store_timeout_s=options.store_timeout_ms / 1000),
         ),
         log_level=options.log_level,
         backend=options.backend,
@@ -105,7 +106,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
         "--store-timeout-ms",
         type=_positive,
         metavar="MS",
-        default=Limits().store_timeout_s * 1000,
+        default=Pace().store_timeout_s * 1000,
         help="how long a store call may take before its outcome counts as unknown, until round trips were "
         "measured",
     )

@@ -2,6 +2,7 @@
 
 from tests.mutants.mutant import Mutant
 
+ATTEMPT = "core.headlog.attempt"
 COMMITTER = "core.headlog.committer:Committer"
 DELIVERY = "core.headlog.delivery:Delivery"
 REPLICA = "core.headlog.replica:Replica"
@@ -77,7 +78,7 @@ MUTANTS = [
     Mutant(
         "unknown-is-success",
         "only an acknowledged compare-and-set counts as a commit",
-        f"{COMMITTER}._replace",
+        f"{ATTEMPT}:carry_out",
         (("if isinstance(outcome, Ok):", "if outcome is not None:"),),
     ),
     Mutant(
@@ -135,18 +136,18 @@ MUTANTS = [
     Mutant(
         "blind-put",
         "the head is replaced by compare-and-set from the very head that was read",
-        f"{COMMITTER}._replace",
+        f"{ATTEMPT}:carry_out",
         (
             (
                 "cas = Cas(HEAD, old.value, new.value, create=old.value is None)",
-                "from leaderless.core.messages import Put\n        cas = Put(HEAD, new.value)",
+                "from leaderless.core.messages import Put\n    cas = Put(HEAD, new.value)",
             ),
         ),
     ),
     Mutant(
         "offsets-per-batch",
         "a batch takes as many offsets of a key as it has messages",
-        "core.headlog.committer:_entry",
+        f"{ATTEMPT}:_entry",
         (("ends[key] += len(msgs)", "ends[key] += 1"),),
         BUSY,
     ),
@@ -202,12 +203,12 @@ MUTANTS = [
         "seal-skipped",
         "a segment is written before the head lets go of its entries",
         f"{COMMITTER}._commit",
-        (("yield from self._seal(head)", "pass"),),
+        (("yield from self._sealer.seal(head)", "pass"),),
     ),
     Mutant(
         "seal-cut-short",
         "a segment holds the whole tail",
-        f"{COMMITTER}._seal",
+        "core.headlog.sealer:Sealer._write",
         (("Segment(head.base, head.tail)", "Segment(head.base, head.tail[:-1])"),),
     ),
     Mutant(

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from leaderless.core.claims import FAILURES_MAX, Claims
 from leaderless.core.coordination import StoreSilent
 from leaderless.core.lease import LeaseLost
-from leaderless.core.limits import Limits
 from leaderless.core.messages import Put
+from leaderless.core.pace import Pace
 from leaderless.core.process import Process
 from simulation.driver import FATES, Driver
 from simulation.registers import Store
 
 REGISTER = "claim/work"
-LEASE_S = Limits().lease_s
+LEASE_S = Pace().lease_s
 
 
 class Worker(Driver):

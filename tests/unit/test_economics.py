@@ -2,27 +2,29 @@
 
 import pytest
 
+from leaderless.core.estimates import Rate
 from leaderless.core.headlog.economics import (
-    LINGER_S,
-    PATIENCE_S_MAX,
-    PATIENCE_S_MIN,
-    TRY_EVERY,
     Company,
     Contention,
-    Rate,
-    RoundTrip,
     another_lane_pays,
     committing_is_cheaper,
     linger_s,
     reading_ahead_pays,
 )
+from leaderless.core.pace import Pace
 
+PACE = Pace()
+LINGER_S = PACE.commit_linger_s
 CALM = Contention(rate=0.0, batches=0.0, age_s=10.0)
 BUSY = Contention(rate=500.0, batches=4.0, age_s=1.0)
 
 
+def new_rate() -> Rate:
+    return Rate(PACE.rate_memory_s, PACE.rate_observed_s_min)
+
+
 def test_a_rate_forgets() -> None:
-    rate = Rate()
+    rate = new_rate()
     for at in range(20):
         rate.happened(10, float(at))
     assert rate.per_second(19.0) == pytest.approx(15.8, rel=0.05)  # 10 at once each second
@@ -30,46 +32,34 @@ def test_a_rate_forgets() -> None:
 
 
 def test_a_rate_that_was_never_observed_is_none() -> None:
-    assert Rate().per_second(5.0) == 0.0
+    assert new_rate().per_second(5.0) == 0.0
 
 
 def test_the_first_events_are_not_taken_for_a_flood() -> None:
-    rate = Rate()
+    rate = new_rate()
     rate.happened(0, 0.0)
     rate.happened(1, 0.5)
     assert rate.per_second(0.5) < 3
 
 
-def test_patience_follows_the_round_trips_within_bounds() -> None:
-    fast, slow, shaky = RoundTrip(0.001), RoundTrip(0.001), RoundTrip(0.001)
-    for number in range(50):
-        fast.took(0.000_1)
-        slow.took(5.0)
-        shaky.took(0.2 if number % 2 else 0.1)
-    assert fast.patience_s == PATIENCE_S_MIN
-    assert slow.patience_s == PATIENCE_S_MAX
-    assert shaky.patience_s > shaky.mean_s + 0.1
-    assert shaky.mean_s == pytest.approx(0.15, abs=0.02)
-
-
 def test_alone_a_node_commits_for_itself() -> None:
-    assert committing_is_cheaper(CALM, store_s=0.001, hand_over_s=0.002)
-    assert not reading_ahead_pays(CALM, store_s=1.0)
+    assert committing_is_cheaper(PACE, CALM, store_s=0.001, hand_over_s=0.002)
+    assert not reading_ahead_pays(PACE, CALM, store_s=1.0)
 
 
 def test_among_many_it_hands_over() -> None:
-    assert not committing_is_cheaper(BUSY, store_s=0.001, hand_over_s=0.002)
-    assert committing_is_cheaper(BUSY, store_s=0.001, hand_over_s=10.0)
+    assert not committing_is_cheaper(PACE, BUSY, store_s=0.001, hand_over_s=0.002)
+    assert committing_is_cheaper(PACE, BUSY, store_s=0.001, hand_over_s=10.0)
 
 
 def test_reading_ahead_is_for_conflicts_far_away() -> None:
-    assert reading_ahead_pays(BUSY, store_s=0.1)
-    assert not reading_ahead_pays(BUSY, store_s=0.001)
+    assert reading_ahead_pays(PACE, BUSY, store_s=0.1)
+    assert not reading_ahead_pays(PACE, BUSY, store_s=0.001)
 
 
 def test_another_lane_is_for_many_who_wait_long() -> None:
-    assert another_lane_pays(waiting=10, hand_over_s=0.1)
-    assert not another_lane_pays(waiting=1, hand_over_s=0.001)
+    assert another_lane_pays(PACE, waiting=10, hand_over_s=0.1)
+    assert not another_lane_pays(PACE, waiting=1, hand_over_s=0.001)
 
 
 @pytest.mark.parametrize(
@@ -79,11 +69,11 @@ def test_another_lane_is_for_many_who_wait_long() -> None:
 def test_lingering_pays_where_company_comes_and_not_everybody_waits(
     arrival_rate: float, round_trip_s: float, expected: float
 ) -> None:
-    assert linger_s(arrival_rate, round_trip_s) == expected
+    assert linger_s(PACE, arrival_rate, round_trip_s, LINGER_S) == expected
 
 
 def at_500_a_second() -> Company:
-    company = Company()
+    company = Company(PACE, LINGER_S)
     for number in range(1_000):
         company.arrived(number / 500)
     return company
@@ -94,7 +84,7 @@ def test_a_lone_fast_client_is_hardly_ever_held_up() -> None:
     assert company.linger_s(0.001, now=2.0) == LINGER_S
     for _ in range(500):
         company.came(0)
-    waits = [company.linger_s(0.001, now=2.0) for _ in range(10 * TRY_EVERY)]
+    waits = [company.linger_s(0.001, now=2.0) for _ in range(10 * PACE.company_try_every)]
     assert waits.count(LINGER_S) == 10
 
 

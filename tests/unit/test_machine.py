@@ -21,9 +21,12 @@ from leaderless.core.messages import (
     StoreCall,
     TimePassed,
 )
+from leaderless.core.pace import Pace
 from leaderless.core.process import Process, Sleep
+from leaderless.core.scheduler import Scheduler
 from leaderless.core.strategies.cas import CasLog
 from leaderless.core.strategy import Clock, Identity
+from leaderless.core.timeouts import StoreTimeouts
 
 REQUEST = Request("c1", 1)
 SEND = Send(REQUEST, "k", "x")
@@ -32,7 +35,7 @@ IDENTITY = Identity("n0", ("n0",), "n0.a")
 
 @pytest.fixture
 def machine() -> Machine:
-    return Machine(CasLog(IDENTITY), Limits(store_timeout_s=1.0))
+    return Machine(CasLog(IDENTITY))
 
 
 def test_a_send(machine: Machine) -> None:
@@ -83,7 +86,9 @@ def test_a_strategy_that_fails_is_an_indefinite_failure() -> None:
 
 
 def test_calls_are_numbered_apart() -> None:
-    [effect] = Machine(CasLog(IDENTITY), calls_from=10**15).step(SEND, 0.0)
+    [effect] = Machine(CasLog(IDENTITY), scheduler=Scheduler(StoreTimeouts(Pace()), 10**15)).step(
+        SEND, 0.0
+    )
     assert effect.call == 10**15 + 1
 
 
@@ -101,14 +106,15 @@ def test_a_strategys_clock_is_set_before_each_step() -> None:
 
 # ---------------------------------------------------------------- deadlines
 
-LIMITS = Limits(client_patience_s=5.0, answer_margin_s=0.5, store_timeout_s=60.0)
+LIMITS = Limits(client_patience_s=5.0, answer_margin_s=0.5)
+PATIENT = Pace(store_timeout_s=60.0)
 LATE = Failure("timeout", "no outcome within 4.5 s; it may have happened, or may still")
 
 
 @pytest.fixture
 def patient() -> Machine:
     """Its store call takes longer than any client waits."""
-    return Machine(CasLog(IDENTITY), LIMITS)
+    return Machine(CasLog(IDENTITY), LIMITS, scheduler=Scheduler(StoreTimeouts(PATIENT)))
 
 
 def test_an_indefinite_error_comes_before_the_client_is_gone(patient: Machine) -> None:

@@ -16,8 +16,10 @@ from leaderless.core.messages import (
     StoreCall,
     Unknown,
 )
+from leaderless.core.pace import Pace
 from leaderless.core.process import Gather, Notify, Process, Signal, Sleep, Spawn, Wait
 from leaderless.core.scheduler import Scheduler
+from leaderless.core.timeouts import StoreTimeouts
 
 ANSWER = Reply(Request("c1", 1), SendOk(0))
 
@@ -28,7 +30,7 @@ class Broken(Exception):
 
 @pytest.fixture
 def processes() -> Scheduler:
-    return Scheduler(timeout_s=1.0)
+    return Scheduler(StoreTimeouts(Pace()))
 
 
 def note(log: list[Any], *traps: Any) -> Process:
@@ -102,7 +104,7 @@ def test_only_time_ends_a_sleep(processes: Scheduler) -> None:
 
 
 def test_calls_count_from_where_they_are_told(processes: Scheduler) -> None:
-    processes = Scheduler(timeout_s=1.0, calls_from=40)
+    processes = Scheduler(StoreTimeouts(Pace()), calls_from=40)
     processes.start(note([], Get("a")))
     assert processes.take() == [StoreCall(41, Get("a"))]
 

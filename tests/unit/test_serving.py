@@ -22,11 +22,13 @@ from leaderless.core.messages import (
     Share,
     StoreAnswer,
 )
+from leaderless.core.pace import Pace
 from leaderless.core.process import Process
 from leaderless.core.scheduler import Scheduler
 from leaderless.core.strategies import STRATEGIES
 from leaderless.core.strategies.serving import Copy, InTurn
 from leaderless.core.strategy import Clock, Context, Identity, Options
+from leaderless.core.timeouts import StoreTimeouts
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers())), st.integers(-1, 10))
@@ -47,7 +49,7 @@ class OneByOne:
     """Answers a send after one store call each; raises what the store returned if that is an exception."""
 
     def __init__(self) -> None:
-        self.processes = Scheduler(timeout_s=1.0)
+        self.processes = Scheduler(StoreTimeouts(Pace()))
         self.in_turn = InTurn(self._step)
 
     def _step(self, key: str, sends: list[Send]) -> Process:

@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from leaderless.core.limits import Limits
+from leaderless.core.pace import Pace
 from leaderless.runtime.session import Session
 from leaderless.wire.errors import ErrorCode
 from simulation.nodes import new_session
@@ -161,7 +161,7 @@ def test_a_silent_store_is_indefinite(session: Session) -> None:
     code, text = error_of(messages)
     assert not ErrorCode(code).definite
     assert "did not answer" in text
-    assert deadline == 4 * Limits().store_timeout_s
+    assert deadline == 4 * Pace().store_timeout_s
     assert session.deadline is None
 
 

@@ -9,7 +9,7 @@ from leaderless.runtime.settings import parse
 def test_defaults() -> None:
     settings = parse([])
     assert settings.strategy in STRATEGIES
-    assert (settings.options.limits.store_timeout_s, settings.log_level, settings.backend) == (
+    assert (settings.options.pace.store_timeout_s, settings.log_level, settings.backend) == (
         1.0,
         "warning",
         "asyncio",
@@ -24,7 +24,7 @@ def test_all_of_it() -> None:
         "backend": "trio",
     }
     settings = parse([f"--{name}={value}" for name, value in options.items()])
-    assert (settings.strategy, settings.options.limits.store_timeout_s) == ("cas", 0.25)
+    assert (settings.strategy, settings.options.pace.store_timeout_s) == ("cas", 0.25)
     assert (settings.log_level, settings.backend) == ("debug", "trio")
 
 

@@ -64,9 +64,9 @@ def test_it_waits_before_it_is_executed_or_its_answer_waits(mode):
 
 
 def test_abandoned_means_longer_than_a_node_waits_for_its_store():
-    from leaderless.core.limits import Limits
+    from leaderless.core.pace import Pace
 
-    assert WAITS_NS["abandoned"][0] > Limits().store_timeout_s * 1e9 > WAITS_NS["late"][1]
+    assert WAITS_NS["abandoned"][0] > Pace().store_timeout_s * 1e9 > WAITS_NS["late"][1]
 
 
 def test_a_lost_answer_is_of_a_request_that_was_executed():

@@ -4,6 +4,7 @@ import orjson
 import pytest
 
 from leaderless.core.messages import Cas, Get
+from leaderless.core.pace import Pace
 from leaderless.core.strategy import Options
 from leaderless.core.timeouts import StoreTimeouts
 from simulation.judge import simulate
@@ -12,7 +13,7 @@ from simulation.stepped import SteppedCluster
 
 
 def test_it_follows_what_was_measured_and_is_never_less_than_the_first() -> None:
-    timeouts = StoreTimeouts(first_s=1.0)
+    timeouts = StoreTimeouts(Pace())
     for _ in range(100):
         timeouts.answered(Get, 0.001)
     assert timeouts.timeout_s == 1.0
@@ -22,18 +23,18 @@ def test_it_follows_what_was_measured_and_is_never_less_than_the_first() -> None
 
 
 def test_it_doubles_once_while_the_store_is_silent() -> None:
-    timeouts = StoreTimeouts(first_s=0.1)
+    timeouts = StoreTimeouts(Pace(store_timeout_s=0.1))
     timeouts.answered(Get, 1.0)
     measured_s = timeouts.timeout_s
     for _ in range(5):
-        timeouts.timed_out()
+        timeouts.timed_out(asked_at=0.0, now=1.0)
         assert timeouts.timeout_s == 2 * measured_s
     timeouts.answered(Get, 1.0)
     assert timeouts.timeout_s < measured_s
 
 
 def test_pauses_after_errors_grow_until_the_same_operation_succeeds() -> None:
-    timeouts = StoreTimeouts(first_s=1.0)
+    timeouts = StoreTimeouts(Pace())
     pauses = [timeouts.pause_s(Cas) for _ in range(9)]
     assert pauses == [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.0, 1.0]
     timeouts.answered(Get, 0.1)  # reads go on, which says nothing of writes
@@ -42,12 +43,39 @@ def test_pauses_after_errors_grow_until_the_same_operation_succeeds() -> None:
     assert timeouts.pause_s(Cas) == 0.01
 
 
-def test_a_round_trip_above_the_store_timeout_is_no_obstacle() -> None:
-    """Every call timed out, and no late answer counted: no operation of any seed came through."""
-    given = {"nodes": 3, "latency_ms": 50, "latency_dist": "constant", "nemesis": ()}
-    given |= {"strategy": "leaderless", "store_timeout_ms": 20.0}
-    report = simulate(Scenario.draw(3, given))
-    assert report.failures == []
+def test_while_nothing_was_measured_it_grows_with_each_loss_to_its_bound() -> None:
+    timeouts = StoreTimeouts(Pace(store_timeout_s=0.02))
+    grown = []
+    for number in range(4):
+        grown.append(timeouts.timeout_s)
+        timeouts.timed_out(asked_at=number, now=number + 0.5)
+        timeouts.timed_out(asked_at=number + 0.1, now=number + 0.6)  # lost together with the other
+    assert grown == [0.02, 0.08, 0.32, 1.0]
+    timeouts.answered(Get, 0.1)
+    assert timeouts.timeout_s == 0.5  # one answer may have been lucky
+    for _ in range(10):
+        timeouts.answered(Get, 0.1)
+    assert timeouts.timeout_s < 0.2
+
+
+FAR = {"nodes": 3, "latency_ms": 50, "store_timeout_ms": 20.0, "time_limit_s": 1.0}
+
+
+@pytest.mark.parametrize("strategy", ["cas", "leaderless", "prefetch-sealed"])
+def test_a_round_trip_above_the_store_timeout_is_no_obstacle(strategy: str) -> None:
+    """Every first call times out. The attempts of one request ended before the first answer came."""
+    for seed in range(20):
+        report = simulate(Scenario.draw(seed, FAR | {"strategy": strategy}))
+        assert report.failures == [], seed
+
+
+@pytest.mark.parametrize("strategy", ["leader", "prefetch"])
+def test_nor_for_a_strategy_with_anomalies_of_its_own(strategy: str) -> None:
+    """Its polls skip messages, as its module says, but every node serves."""
+    for seed in range(5):
+        given = FAR | {"strategy": strategy, "nemesis": ()}
+        report = simulate(Scenario.draw(seed, given))
+        assert set(report.names) <= {"poll-skip", "int-poll-skip"}, (seed, report.failures)
 
 
 @pytest.mark.parametrize("code", [11, 21])

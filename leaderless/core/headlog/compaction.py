@@ -39,11 +39,12 @@ REVIVED_AFTER_LEASES = 8
 class Compactor:
     """One node's part in compaction."""
 
-    def __init__(self, clock: Clock, replica: Replica, worker: str) -> None:
+    def __init__(self, clock: Clock, replica: Replica, worker: str, lease_s: float) -> None:
         self._clock = clock
         self._replica = replica
         self._segments = replica.limits.segments_per_run
-        self._claims = Claims(clock, CLAIM, worker, replica.limits.lease_s)
+        self._lease_s = lease_s
+        self._claims = Claims(clock, CLAIM, worker, lease_s)
         self._next = 0  # the first segment that is not known to be in a run
         self._running = False
 
@@ -70,7 +71,7 @@ class Compactor:
 
     def _pause_and_revive(self) -> Process[None]:
         """Workers crashed several times in a row, for a reason that may pass: go on, but not at once."""
-        pause_s = REVIVED_AFTER_LEASES * self._replica.limits.lease_s
+        pause_s = REVIVED_AFTER_LEASES * self._lease_s
         yield Note(f"compaction failed several times in a row; it is tried again in {pause_s:g} s")
         yield Sleep(self._clock.now + pause_s)
         yield from self._claims.revive()

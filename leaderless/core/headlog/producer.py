@@ -11,14 +11,13 @@ from typing import Any, NamedTuple
 from leaderless.core.coordination import StoreSilent
 from leaderless.core.headlog import trace as steps
 from leaderless.core.headlog.delivery import Delivery
-from leaderless.core.headlog.economics import BATCH_LINGER_S, Company, another_lane_pays
+from leaderless.core.headlog.pacer import Pacer
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.headlog.view import InvariantBroken
 from leaderless.core.messages import Batch, CommitOffsets, Failure, Offsets, Reply, Send, SendOk
 from leaderless.core.process import Process, Sleep, Spawn
 from leaderless.core.strategy import Clock
 
-LANE_OVERDUE_S = 0.1  # a send that waited so long gets another lane
 OFFSET_BYTES = 16  # about what a committed offset takes, beside its key
 
 
@@ -41,11 +40,17 @@ class Producer:
     """
 
     def __init__(
-        self, clock: Clock, writers: list[str], replica: Replica, delivery: Delivery
+        self,
+        clock: Clock,
+        writers: list[str],
+        replica: Replica,
+        pacer: Pacer,
+        delivery: Delivery,
     ) -> None:
         self._clock = clock
         self._replica = replica
         self._limits = replica.limits
+        self._pacer = pacer
         self._delivery = delivery
         self._waiting: list[_Waiting] = []
         self._waiting_bytes = 0
@@ -54,8 +59,6 @@ class Producer:
         self._flush_planned = self._flush_due = False
         self._idle = writers[::-1]
         self._seqs = dict.fromkeys(self._idle, 0)
-        self._company = Company(BATCH_LINGER_S)
-        self._round_trip_s = 0.0  # how long the newest batch was going to take
 
     def send(self, event: Send) -> Process[None]:
         """Take a send; it is answered when its batch is in the log."""
@@ -65,7 +68,7 @@ class Producer:
             return
         self._waiting.append(_Waiting(event, self._clock.now + self._limits.answer_s))
         self._waiting_bytes += event.size
-        self._company.arrived(self._clock.now)
+        self._pacer.send_arrived()
         if self._needs_lane:
             yield Spawn(self._run(self._idle.pop()))
         elif not self._watching:
@@ -75,7 +78,7 @@ class Producer:
     def _watch(self) -> Process[None]:
         """Start a lane for what waits although none pays: a batch may be stuck, and must not hold it up."""
         while self._waiting and self._idle:
-            yield Sleep(self._clock.now + LANE_OVERDUE_S)
+            yield Sleep(self._clock.now + self._pacer.lane_overdue_s)
             if self._waiting and self._idle:
                 yield Spawn(self._run(self._idle.pop()))
         self._watching = False
@@ -106,7 +109,7 @@ class Producer:
         if not self._has_work or not self._idle:
             return False
         none_is_busy = len(self._idle) == len(self._seqs)
-        return none_is_busy or another_lane_pays(len(self._waiting), self._round_trip_s)
+        return none_is_busy or self._pacer.needs_lane(len(self._waiting))
 
     @property
     def _has_work(self) -> bool:
@@ -133,12 +136,10 @@ class Producer:
 
     def _linger(self) -> Process[None]:
         """Wait for company: at least for what arrived together with the first."""
-        self._round_trip_s = self._delivery.round_trip_s
-        now, waiting = self._clock.now, len(self._waiting)
-        linger_s = self._company.linger_s(self._round_trip_s, now)
-        yield Sleep(now + linger_s)
+        waiting, linger_s = len(self._waiting), self._pacer.batch_linger_s()
+        yield Sleep(self._clock.now + linger_s)
         if linger_s:
-            self._company.came(len(self._waiting) - waiting)
+            self._pacer.sends_came(len(self._waiting) - waiting)
 
     def _produce(self, lane: str) -> Process[None]:
         waiting = self._take_waiting()

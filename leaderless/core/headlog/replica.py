@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from leaderless.core.coordination import StoreSilent, read_as
 from leaderless.core.headlog import trace as steps
-from leaderless.core.headlog.economics import Contention, Rate, RoundTrip
+from leaderless.core.headlog.pacer import Pacer
 from leaderless.core.headlog.records import (
     COMPACTED,
     EMPTY,
@@ -27,6 +27,7 @@ from leaderless.core.headlog.records import (
 from leaderless.core.headlog.view import InvariantBroken, View
 from leaderless.core.limits import Limits
 from leaderless.core.messages import Entry, HandedOver, Note
+from leaderless.core.pace import Pace
 from leaderless.core.process import Process, gather
 from leaderless.core.strategy import Clock, Trace
 
@@ -34,8 +35,8 @@ from leaderless.core.strategy import Clock, Trace
 class Replica:
     """One node's copy of the log.
 
-    `confirmed_at` is a time, in seconds, at or after which the view was the whole log; `store` is the
-    round trip to the store. `trace` takes every step of the node's protocol.
+    `confirmed_at` is a time, in seconds, at or after which the view was the whole log. `trace` takes every
+    step of the node's protocol; `pacer` is told what was learnt of other nodes and of the store.
     """
 
     def __init__(
@@ -45,40 +46,27 @@ class Replica:
         writers: Iterable[str],
         limits: Limits,
         trace: Trace | None = None,
+        *,
+        pacer: Pacer | None = None,
     ) -> None:
         self.trace = trace or Trace()
+        self._pacer = pacer or Pacer(clock, node, (node,), Pace())
         self.limits = limits
         self._clock = clock
         self._node = node
-        self._committers: dict[str, None] = {}  # in the order of the last commit known of each
         self.head = EMPTY
         self.view = View(writers, limits)
         self.confirmed_at = float("-inf")
-        self._foreign_commits = Rate()
-        self._foreign_batches = Rate()
-        self.store = RoundTrip(guess_s=0.002)
+
+    @property
+    def now(self) -> float:
+        """The time of this step, in seconds."""
+        return self._clock.now
 
     @property
     def loaded(self) -> bool:
         """Whether the log was read at all."""
         return self.confirmed_at > float("-inf")
-
-    @property
-    def age_s(self) -> float:
-        """How old the view may be."""
-        return self._clock.now - self.confirmed_at
-
-    @property
-    def contention(self) -> Contention:
-        """What is known now about the others' commits."""
-        commits = self._foreign_commits.per_second(self._clock.now)
-        batches = self._foreign_batches.per_second(self._clock.now)
-        return Contention(commits, batches / commits if commits else 0.0, self.age_s)
-
-    @property
-    def committers(self) -> list[str]:
-        """The nodes that are known to have committed, the last one first."""
-        return list(reversed(self._committers))
 
     def refresh(self) -> Process[None]:
         """Read the head and everything below it that the view lacks.
@@ -163,25 +151,24 @@ class Replica:
 
     def _move_to(self, head: Head) -> None:
         self.head = head
-        self._committers.pop(head.heading.by, None)
-        self._committers[head.heading.by] = None
+        self._pacer.head_is_by(head.heading.by)
 
     def _notice(self, head: Head) -> None:
         if not self.loaded:  # what happened before says nothing of the rate
-            self._foreign_commits.happened(0, self._clock.now)
+            self._pacer.others_committed(0, 0)
             return
         commits = head.version - self.head.version - (head.heading.by == self._node)
         batches = head.end - self.head.end if commits else 0
-        self._foreign_commits.happened(commits, self._clock.now)
-        self._foreign_batches.happened(batches, self._clock.now)
+        self._pacer.others_committed(commits, batches)
 
     def _confirm(self, asked_at: float) -> None:
         self.confirmed_at = max(self.confirmed_at, min(asked_at, self._clock.now))
+        self._pacer.confirmed(self.confirmed_at)
 
     def _read_head(self) -> Process[Head]:
         asked_at = self._clock.now
         head = yield from read_as(HEAD, head_of)
-        self.store.took(self._clock.now - asked_at)
+        self._pacer.store_took(self._clock.now - asked_at)
         return head or EMPTY
 
     def _load_sealed(self, head: Head) -> Process[bool]:

@@ -14,6 +14,7 @@ from leaderless.core.headlog.compaction import Compactor
 from leaderless.core.headlog.consumer import Consumer
 from leaderless.core.headlog.delivery import Delivery
 from leaderless.core.headlog.memory import Memory
+from leaderless.core.headlog.pacer import Pacer, PacerMaker
 from leaderless.core.headlog.producer import Producer, lanes_of
 from leaderless.core.headlog.records import HEAD
 from leaderless.core.headlog.replica import Replica
@@ -37,20 +38,21 @@ from leaderless.core.strategy import Context
 
 
 class LeaderlessLog:
-    """Joins producer, committer, replica and consumer of one node."""
+    """Joins producer, committer, replica and consumer of one node; `pacer` makes the one that decides."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, pacer: PacerMaker = Pacer) -> None:
         identity, self._clock, options, trace = context
         self._node = identity.node
-        self._limits = options.limits
-        limits = options.limits
+        self._limits = limits = options.limits
         writers = lanes_of(identity.writer, limits.lanes)
-        self._replica = Replica(self._clock, identity.node, writers, limits, trace)
+        clock, node, pace = self._clock, identity.node, options.pace
+        decides = pacer(clock, node, identity.peers, pace, combine=options.combine)
+        self._replica = Replica(clock, node, writers, limits, trace, pacer=decides)
         self._memory = Memory(self._replica)
-        compactor = Compactor(self._clock, self._replica, identity.writer)
-        self._committer = Committer(self._clock, self._replica, identity.node, compactor)
-        delivery = Delivery(context, self._replica, self._committer)
-        self._producer = Producer(self._clock, writers, self._replica, delivery)
+        compactor = Compactor(clock, self._replica, identity.writer, pace.lease_s)
+        self._committer = Committer(clock, self._replica, node, decides, compactor)
+        delivery = Delivery(clock, self._replica, decides, self._committer)
+        self._producer = Producer(clock, writers, self._replica, decides, delivery)
         self._consumer = Consumer(context, self._replica, self._producer, self._memory)
 
     def serve(self, event: RequestEvent) -> Process[None]:

@@ -1,0 +1,132 @@
+"""One attempt to put batches behind a head: the only place where the log grows.
+
+The safety of the log rests on three laws. The model in `specs/HeadLog` has them by the same numbers.
+
+Law 1: a compare-and-set that changes the head comes from exactly the head that the node's view was folded
+    from. So the node knew every batch in the log, and the check that a batch is not in it yet held: that
+    makes a retry after an unknown outcome, a hand-over that comes twice, and one that its node gave up and
+    committed itself all safe, for a batch keeps its name `[writer, seq]` whichever way it goes.
+Law 2: a head never comes back: each has a higher `version`, and no writer uses a seq twice. So a
+    compare-and-set that arrives late, when another has replaced its head, changes nothing.
+Law 3: a segment is written before the head lets go of its entries, and a run before a segment is deleted. So
+    whatever was acknowledged can be read at every moment.
+
+One thing to notice: after `UNKNOWN` a batch is neither in the log nor out of it. The compare-and-set may be
+carried out later, as long as its head stands. Only a newer head tells, and the caller must read one before
+the next attempt.
+
+What breaks a law raises `InvariantBroken`, on both sides of the call to the store.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from enum import Enum
+from typing import NamedTuple
+
+from leaderless.core.coordination import StoreSilent
+from leaderless.core.headlog import trace as steps
+from leaderless.core.headlog.records import HEAD, Head
+from leaderless.core.headlog.replica import Replica
+from leaderless.core.headlog.view import InvariantBroken, View
+from leaderless.core.messages import Batch, Cas, Entry, Mismatch, Missing, Ok, Outcome
+from leaderless.core.process import Process, call, gather
+
+
+class Fate(Enum):
+    """How an attempt ended."""
+
+    COMMITTED = "committed"  # the batches are in the log, and in the view
+    CONFLICT = "conflict"  # this attempt changed nothing, and never will: another commit came first
+    UNKNOWN = "unknown"  # it may have happened, or may still
+
+
+class Attempt(NamedTuple):
+    """What is tried: `entries` behind the head `old`, which makes it `new`."""
+
+    old: Head
+    new: Head
+    entries: list[Entry]
+
+
+def prepare(
+    replica: Replica, batches: Sequence[Batch], *, by: str, segments_written: int
+) -> Attempt:
+    """The attempt of the node `by` to put `batches` behind the replica's head.
+
+    `segments_written`: so many segments, from the first one on, are known to be in the store. The batches get
+    their offsets here: those behind the ends of the log as the view has it. Raises `InvariantBroken`.
+    """
+    old, view = replica.head, replica.view
+    _require_admissible(old, view, batches)
+    ends = {key: view.end(key) for batch in batches for key in batch.appends}
+    entries = [_entry(batch, ends) for batch in batches]
+    size = sum(batch.size for batch in batches)
+    new = old.with_entries(entries, size, by, replica.limits)
+    _require(new.version > old.version, "HeadNeverReturns", "not a newer head:", new)
+    is_kept = new.base == old.base or old.sealed < segments_written
+    _require(is_kept, "CommittedReadable", "a segment is not written:", old.sealed)
+    return Attempt(old, new, entries)
+
+
+def carry_out(replica: Replica, attempt: Attempt, *, reads_ahead: bool) -> Process[Fate]:
+    """Make one compare-and-set; with `reads_ahead`, read the head beside it.
+
+    After any end but `COMMITTED` the attempt's head is refuted: read the head before the next attempt.
+    """
+    old, new, entries = attempt
+    cas = Cas(HEAD, old.value, new.value, create=old.value is None)
+    asked_at = replica.now
+    calls = [call(cas), _if_heard(replica.refresh())] if reads_ahead else [call(cas)]
+    replica.trace("Try", steps.carried, entries)
+    outcome: Outcome | None = (yield from gather(calls))[0]
+    if isinstance(outcome, Ok):
+        if replica.head is old:  # or another process learnt of a newer one, which includes ours
+            replica.committed(new, entries, asked_at)
+        _require_placed(replica.view, entries)
+        return Fate.COMMITTED
+    known = isinstance(outcome, Mismatch | Missing)
+    if replica.head is old:
+        if known:
+            replica.trace("Conflict")
+        else:
+            replica.trace("Unknown", steps.carried, entries)
+    return Fate.CONFLICT if known else Fate.UNKNOWN
+
+
+def _require_admissible(head: Head, view: View, batches: Sequence[Batch]) -> None:
+    """Law 1, and what it is for: each batch is new, alone of its writer, and of the head's epoch."""
+    _require(view.slot == head.end, "ViewIsPrefix", view.slot, "is not the end of", head)
+    _require(bool(batches) and not head.fenced, "NoAppendWhileFenced", "no batch for", head)
+    writers = {batch.writer for batch in batches}
+    _require(len(writers) == len(batches), "AckedExactlyOnce", "two batches of one of", writers)
+    for batch in batches:
+        _require(batch.epoch == head.epoch, "NoAppendWhileFenced", "another epoch:", batch)
+        is_new = not view.contains(batch.writer, batch.seq)
+        _require(is_new, "AckedExactlyOnce", "in the log already:", batch)
+
+
+def _require_placed(view: View, entries: list[Entry]) -> None:
+    """What the store says is in the log is in the view."""
+    for entry in entries:
+        is_in_view = view.contains(entry.writer, entry.seq)
+        _require(is_in_view, "ViewIsPrefix", "a newer view lacks", entry)
+
+
+def _require(holds: bool, invariant: str, *what: object) -> None:
+    if not holds:
+        raise InvariantBroken(f"{invariant}: {' '.join(map(str, what))}")
+
+
+def _if_heard(process: Process[None]) -> Process[None]:
+    """Run a process to its end, or until the store is silent."""
+    with suppress(StoreSilent):
+        yield from process
+
+
+def _entry(batch: Batch, ends: dict[str, int]) -> Entry:
+    """The entry of a batch at the ends of the log: this assigns its offsets. Moves `ends`."""
+    appends = {}
+    for key, msgs in batch.appends.items():
+        appends[key] = ends[key], msgs
+        ends[key] += len(msgs)
+    return Entry(batch.writer, batch.seq, appends, batch.commits)
