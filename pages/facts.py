@@ -3,7 +3,7 @@
 import contextlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +20,7 @@ from runs.facts import (
     read_options,
     text,
 )
+from runs.faults import FAULTS, MUTE
 from runs.files import NODE_LOGS
 from runs.store import Folder, time_named
 
@@ -34,6 +35,7 @@ VERDICTS = {
     "running": "Running: there are no results yet. What is there is shown.",
     "incomplete": "Incomplete: the run ended without results. What is there is shown.",
 }
+ALL_FAULTS = "all"  # as in `--nemesis all`
 FRESH_S = 60  # a run without results whose files changed so lately is thought to go on
 _LARGEST = {".json": 32 * 2**20, ".edn": 4 * 2**20}
 _TAIL_BYTES = 4096
@@ -63,6 +65,20 @@ class Facts:
         last = self.name.rpartition("/")[2]
         return str(self.settings.started) if time_named(last) or not last else last
 
+    @property
+    def node(self) -> str | None:
+        """What ran: the strategy of our node, or the file name of another program."""
+        return self.settings.strategy or self.settings.program
+
+    def faults(self, seen: Iterable[str] = ()) -> str:
+        """The kinds of faults in words: those that were asked for, or else all that were `seen`.
+
+        Nobody asks for a mute node: it is named whenever it was seen.
+        """
+        asked = self.settings.faults or ()
+        kinds = [*asked, *(kind for kind in seen if not asked or kind == MUTE)]
+        return ALL_FAULTS if set(kinds) >= set(FAULTS) else ", ".join(kinds) or "none"
+
     def named(self) -> list[tuple[str, str]]:
         """What was run, as names and values; what is unknown is left out."""
         asked = self.settings
@@ -75,9 +91,9 @@ class Facts:
         }
         pairs = [
             ("workload", asked.workload),
-            ("strategy", asked.strategy),
+            ("strategy", asked.strategy) if asked.strategy else ("program", asked.program),
             *((name, None if v is None else f"{v:g}{unit}") for name, (v, unit) in numbers.items()),
-            ("faults", ", ".join(asked.faults or ()) or None),
+            ("faults", self.faults() if asked.faults else None),
             ("engine", asked.engine),
             ("seed", self.options.get("seed")),
             ("started", asked.started),

@@ -11,14 +11,14 @@ from typing import Any
 import orjson
 
 import workloads
+from bench.verdict import with_circumstances
 from pages.facts import Facts
-from runs.edn import dumps
+from pages.values import readable
 from runs.history import HistoryError, Op, read_history
 from runs.reading import MIB
 from runs.store import Folder
 
 LIMIT_BYTES = 24 * MIB  # some 150 000 operations, ten seconds of checking
-_VALUE_CHARACTERS = 160
 NAMING_TYPES = "kafka"  # the only workload whose results name types of anomalies
 
 
@@ -30,6 +30,7 @@ class Finding:
     invalidating: bool
     count: int
     sentence: str
+    circumstances: str = ""  # the faults at the time
     witness: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -66,9 +67,10 @@ def find(run: Folder, facts: Facts) -> Findings:
             each.invalidating,
             each.count,
             each.sentence,
+            each.circumstances,
             [_shown(op) for op in sorted(each.witness, key=lambda op: op.index)],
         )
-        for each in judge.explain(result, history)
+        for each in with_circumstances(judge.explain(result, history), history)
     ]
     note = _difference(facts, {each.type for each in found})
     return Findings(sorted(found, key=lambda each: not each.invalidating), note)
@@ -110,15 +112,12 @@ def _names(types: Iterable[str]) -> str:
 
 
 def _shown(op: Op) -> dict[str, Any]:
-    value = dumps(op.value)
-    if len(value) > _VALUE_CHARACTERS:
-        value = f"{value[:_VALUE_CHARACTERS]} …"
     return {
         "index": op.index,
         "time_s": op.time / 1e9,
         "process": op.process,
         "operation": f"{op.type} {op.f}",
-        "value": value,
+        "value": readable(op.value),
         # As JSON has it, for finding the messages of the operation.
         "raw": orjson.loads(orjson.dumps(op.value, default=str, option=orjson.OPT_NON_STR_KEYS)),
     }

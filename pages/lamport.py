@@ -8,8 +8,10 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any
 
+import orjson
+
 from pages.findings import Finding
-from plots.lamport import lamport_svg
+from plots.lamport import Bold, lamport_svg
 from runs.messages import Event as Record
 from runs.messages import is_client
 from runs.reading import Bad, TooLarge, journal
@@ -31,14 +33,17 @@ def draw(run: Folder, finding: Finding) -> str:
         events = list(journal(run.journal, Bad()))
     except TooLarge:
         return ""
-    chosen, first = select(events, wanted)
+    chosen, labels = select(events, wanted)
     if not chosen:
         return ""
-    return lamport_svg(chosen, f"{finding.type}: the messages of the requests that show it", first)
+    bold = Bold("the requests and answers that show the anomaly", labels)
+    return lamport_svg(chosen, f"{finding.type}: the messages of the requests that show it", bold)
 
 
-def select(events: list[Record], wanted: Wanted) -> tuple[list[Record], Any]:
-    """The events of the requests about the wanted messages, and the id of the first of them.
+def select(events: list[Record], wanted: Wanted) -> tuple[list[Record], dict[Any, str | None]]:
+    """The events of the requests about the wanted messages, and the ids of these requests and answers.
+
+    The label of an answer to a poll is that part of its body which has the wanted messages.
 
     A request's events are those of its node between its sending and its reply, without those of other clients.
     """
@@ -55,8 +60,31 @@ def select(events: list[Record], wanted: Wanted) -> tuple[list[Record], Any]:
     ids = {event["message"]["id"] for event in shown.values() if event["type"] == "send"}
     received = ((at, event) for at, event in enumerate(events) if event["type"] == "recv")
     shown |= {at: event for at, event in received if event["message"]["id"] in ids}
-    first = events[requests[0][0]]["message"]["id"] if requests else None
-    return [shown[at] for at in sorted(shown)], first
+    ends = (events[at]["message"] for request in requests for at in request)
+    labels = {message["id"]: _label(message["body"], wanted) for message in ends}
+    return [shown[at] for at in sorted(shown)], labels
+
+
+def _label(body: Record, wanted: Wanted) -> str | None:
+    """The type and the wanted messages of a body that holds others too; None for any other body."""
+    polled = body.get("msgs")
+    if not isinstance(polled, dict):
+        return None
+    kept = {
+        key: [p for p in _pairs(pairs) if _pair(key, p[1]) in wanted]
+        for key, pairs in polled.items()
+    }
+    told = {key: pairs for key, pairs in kept.items() if pairs}
+    text = orjson.dumps(told, default=str).decode()
+    return (
+        f"{body.get('type')} msgs={text if told == polled else text[:-1] + ',…}'}" if told else None
+    )
+
+
+def _pairs(pairs: Any) -> list[Any]:
+    """Those of an answer to a poll that are [offset, message]."""
+    found = pairs if isinstance(pairs, list) else []
+    return [pair for pair in found if isinstance(pair, list) and len(pair) == 2]
 
 
 def _requests(events: list[Record], wanted: Wanted) -> list[tuple[int, int]]:
@@ -85,8 +113,8 @@ def _said(request: Record, reply: Record, wanted: Wanted) -> Iterator[tuple[str,
         yield str(request["key"]), _plain(request["msg"]), ("sent", reply.get("offset"))
     polled = reply.get("msgs")
     for key, pairs in polled.items() if isinstance(polled, dict) else ():
-        for pair in pairs if isinstance(pairs, list) else ():
-            if isinstance(pair, list) and len(pair) == 2 and _pair(key, pair[1]) in wanted:
+        for pair in _pairs(pairs):
+            if _pair(key, pair[1]) in wanted:
                 yield str(key), _plain(pair[1]), ("polled", pair[0])
 
 
@@ -108,9 +136,8 @@ def _of_micro_operation(micro: Any) -> Iterator[tuple[str, Any]]:
             yield _pair(key, message)
         case ["poll", dict(by_key)]:
             for key, pairs in by_key.items():
-                for pair in pairs if isinstance(pairs, list) else ():
-                    if isinstance(pair, list) and len(pair) == 2:
-                        yield _pair(key, pair[1])
+                for pair in _pairs(pairs):
+                    yield _pair(key, pair[1])
 
 
 def _pair(key: Any, message: Any) -> tuple[str, Any]:

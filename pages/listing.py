@@ -60,7 +60,7 @@ def _may_match(facts: Facts, chosen: Mapping[str, str]) -> bool:
     asked = facts.settings
     values = {
         "verdict": facts.verdict,
-        "strategy": asked.strategy,
+        "strategy": facts.node,
         "workload": asked.workload,
         "sweep": facts.sweep,
     }
@@ -71,7 +71,11 @@ def _may_match(facts: Facts, chosen: Mapping[str, str]) -> bool:
 
 def _text(facts: Facts) -> str:
     """What is searched: names, options and anomalies."""
-    parts = [facts.name, *(f"{name} {value}" for name, value in facts.named())]
+    parts = [
+        facts.name,
+        *(facts.settings.faults or ()),
+        *(f"{name} {value}" for name, value in facts.named()),
+    ]
     parts += [each.type for each in facts.anomalies]
     parts += map(str, facts.options.get("argv") or ())
     return " ".join(parts).lower()
@@ -91,7 +95,7 @@ def _choices(every: Iterable[Facts], rows: Iterable[Row]) -> dict[str, list[str]
     verdicts = {each.verdict for each in facts}
     return {
         "verdict": [verdict for verdict in VERDICTS if verdict in verdicts],
-        "strategy": _words(each.settings.strategy for each in facts),
+        "strategy": _words(each.node for each in facts),
         "workload": _words(each.settings.workload for each in facts),
         "fault": [*sorted(faults), "none"] if faults else [],
         "sweep": _words(each.sweep for each in facts),

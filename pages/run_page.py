@@ -1,12 +1,17 @@
 """The page of a run: everything that is known of it, ready for the template."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+import orjson
 
 from pages import pictures
 from pages.facts import VERDICTS
 from pages.library import Library
+from plots.picture import kinds_of
 from plots.style import LINKS
+from runs.faults import describe
 from runs.figures import Figures
 from runs.messages import disagreements
 from runs.store import Folder
@@ -39,9 +44,19 @@ def run_values(library: Library, run: Folder, figures: Figures | None = None) ->
             "types": pictures.server_messages(figures),
             "classes": pictures.message_classes(figures),
         },
+        "faults": [(row, fault_text(row)) for row in figures.faults],
+        "lanes": len(kinds_of(figures.faults)) > 1,
         "logs": logs(run),
         "files": listing(run),
     }
+
+
+def fault_text(row: Mapping[str, Any]) -> str:
+    """What a fault did, in the words of the verdict."""
+    intent, effect = (
+        orjson.loads(row[name]) if row[name] else None for name in ("target_json", "effect_json")
+    )
+    return describe(row["kind"], intent, effect)
 
 
 def tiles(figures: Figures) -> list[tuple[str, dict[str, Any]]]:

@@ -6,7 +6,7 @@ close events lie; the margin shows how long after the first event each was sent.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from plots.style import render
@@ -17,7 +17,7 @@ Event = Mapping[str, Any]  # a line of the network journal
 _FIRST_MESSAGES = 100
 _PATIENCE_EVENTS = 100_000  # how far to look for the arrival of the first messages
 _SEND_ROW, _RECEIVE_ROW = 22, 12
-_LEFT, _TOP = 110, 120
+_LEFT, _TOP = 110, 134
 _WIDTHS = {"client": 92, "node": 170, "service": 170}
 _NARROWEST = 760  # the legend must fit
 _LABEL_CHARACTERS, _FACT_CHARACTERS = 46, 18
@@ -59,12 +59,24 @@ def first_messages(events: Iterable[Event], limit: int = _FIRST_MESSAGES) -> lis
     return chosen
 
 
-def lamport_svg(events: Sequence[Event], title: str, highlight: int | None = None) -> str:
+@dataclass(frozen=True, slots=True)
+class Bold:
+    """Messages that stand out: `labels` has the id of each, and its label if not the usual one.
+
+    `meaning` says in the legend what they have in common.
+    """
+
+    meaning: str = ""
+    labels: Mapping[int, str | None] = field(default_factory=dict)
+
+
+def lamport_svg(events: Sequence[Event], title: str, bold: Bold | None = None) -> str:
     """Draw the messages of these journal events, as an SVG document.
 
     A message without a `recv` among the events counts as lost; a `recv` without its `send` is left
-    out. `highlight` is the id of a message to stand out (the one an anomaly is about).
+    out. `bold` names the messages that stand out.
     """
+    bold = bold or Bold()
     arrows, height = _arrows(events)
     columns = _columns(arrows)
     positions, width = _positions(columns)
@@ -77,7 +89,8 @@ def lamport_svg(events: Sequence[Event], title: str, highlight: int | None = Non
             {"name": name, "x": x, "kind": _kind(name), "width": _WIDTHS[_kind(name)] - 18}
             for name, x in positions.items()
         ],
-        arrows=[_drawn(arrow, positions, start_ns, highlight) for arrow in arrows],
+        arrows=[_drawn(arrow, positions, start_ns, bold) for arrow in arrows],
+        meaning=bold.meaning if any(a.message["id"] in bold.labels for a in arrows) else "",
         boxes=_LINK_OF,
         top=_TOP,
         width=max(width, _NARROWEST),
@@ -153,7 +166,7 @@ def _kind(name: str) -> str:
 
 
 def _drawn(
-    arrow: _Arrow, positions: Mapping[str, int], start_ns: int, highlight: int | None
+    arrow: _Arrow, positions: Mapping[str, int], start_ns: int, bold: Bold
 ) -> dict[str, Any]:
     message = arrow.message
     start_x, end_x = positions[message["src"]], positions[message["dest"]]
@@ -163,7 +176,7 @@ def _drawn(
     return {
         "id": message["id"],
         "link": "lost" if lost else link_of(message["src"], message["dest"]),
-        "highlight": message["id"] == highlight,
+        "highlight": message["id"] in bold.labels,
         "x1": start_x,
         "y1": arrow.start_y,
         # A lost message ends in a cross on its way; the others just before the lifeline.
@@ -171,7 +184,7 @@ def _drawn(
         "y2": end_y,
         "label_x": start_x + 7 * side,
         "anchor": "start" if side == 1 else "end",
-        "label": _label(message["body"]),
+        "label": _cut(bold.labels.get(message["id"]) or _label(message["body"])),
         "time": _milliseconds(arrow.time_ns - start_ns),
         "tooltip": _tooltip(message, lost),
     }
@@ -182,7 +195,10 @@ def _label(body: Mapping[str, Any]) -> str:
     names = [name for name in _FACTS if name in body]
     names += [name for name in body if name not in _FACTS and name not in _OMITTED]
     facts = " ".join(f"{name}={_plain(body[name])}" for name in names)
-    text = f"{body.get('type', '?')} {facts}".rstrip()
+    return f"{body.get('type', '?')} {facts}".rstrip()
+
+
+def _cut(text: str) -> str:
     if len(text) <= _LABEL_CHARACTERS:
         return text
     return text[: _LABEL_CHARACTERS - 1] + "…"

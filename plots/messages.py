@@ -36,7 +36,7 @@ def server_messages(by_type: Sequence[Row]) -> Picture | None:
     rows = [row for row in by_type if row["link"] != "client"]
     rows.sort(key=lambda row: int(row["message_count"]), reverse=True)
     bars = [(str(row["type"]), row["link"], row[PER_OPERATION] or 0) for row in rows[:_MOST_BARS]]
-    return _bars(bars) if bars else None
+    return _bars(bars) if _any(bars) else None
 
 
 def message_classes(by_type: Sequence[Row]) -> Picture | None:
@@ -45,7 +45,11 @@ def message_classes(by_type: Sequence[Row]) -> Picture | None:
     for row in by_type:
         totals[row["link"]] = totals.get(row["link"], 0) + (row[PER_OPERATION] or 0)
     bars = [(link, link, totals[link]) for link in style.LINKS if link in totals]
-    return _bars(bars) if bars else None
+    return _bars(bars) if _any(bars) else None
+
+
+def _any(bars: Sequence[tuple[str, str, float]]) -> bool:
+    return any(value for _, _, value in bars)
 
 
 @drawn

@@ -35,7 +35,8 @@ SHORTEST_MS = 1e-3  # a logarithmic axis has no zero
 _DPI = 110
 _TITLE_INCHES, _LEGEND_INCHES = 0.35, 0.25  # of a row of entries
 _LEGEND_COLUMNS = 6
-_SHADE = {False: 0.25, True: 0.07}  # whether there is a panel that tells overlapping faults apart
+_SHADE, _FAINT = 0.25, 0.13  # the second below a panel that tells overlapping faults apart
+_INSTANT_POINTS = 1.5  # the width of a fault that took no time, such as a fence
 _RARE_TOO = Image.Quantize.MAXCOVERAGE  # keeps the colours of what is small, as of a legend
 _LOCK = threading.RLock()  # matplotlib's settings are global
 _SETTINGS: Any = {
@@ -227,12 +228,30 @@ def _in_force(fault: Row, end_s: float) -> tuple[float, float]:
     return fault["started_ns"] / 1e9, min(ended_s, end_s)
 
 
-def shade(axes: Axes, faults: Sequence[Row], end_s: float, *, faintly: bool = False) -> None:
-    """Shade the time in which faults were in force."""
+def shade(axes: Axes, faults: Sequence[Row], end_s: float) -> None:
+    """Shade the time in which faults were in force, each in its colour."""
     for fault in faults:
         start_s, stop_s = _in_force(fault, end_s)
         colour = style.fault_colour(fault["kind"])
-        axes.axvspan(start_s, stop_s, color=colour, alpha=_SHADE[faintly], linewidth=0, zorder=0)
+        axes.axvspan(start_s, stop_s, color=colour, alpha=_SHADE, linewidth=0, zorder=0)
+
+
+def shade_any(axes: Axes, faults: Sequence[Row], end_s: float) -> None:
+    """Shade the time in which any fault was in force, in one grey: colours on top of each other are mud."""
+    look: Look = {"color": style.NEUTRAL, "alpha": _FAINT, "linewidth": 0, "zorder": 0}
+    for start_s, stop_s in _joined(_in_force(fault, end_s) for fault in faults):
+        axes.axvspan(start_s, stop_s, **look)
+
+
+def _joined(spans: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The same time as spans that do not overlap."""
+    joined: list[tuple[float, float]] = []
+    for start, stop in sorted(spans):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(stop, joined[-1][1])
+        else:
+            joined.append((start, stop))
+    return joined
 
 
 def draw_faults(axes: Axes, faults: Sequence[Row], end_s: float) -> None:
@@ -242,7 +261,8 @@ def draw_faults(axes: Axes, faults: Sequence[Row], end_s: float) -> None:
         start_s, stop_s = _in_force(fault, end_s)
         colour = style.fault_colour(fault["kind"])
         at = kinds.index(fault["kind"])
-        axes.barh(at, stop_s - start_s, left=start_s, height=0.75, color=colour)
+        look: Look = {"color": colour, "edgecolor": colour, "linewidth": _INSTANT_POINTS}
+        axes.barh(at, stop_s - start_s, left=start_s, height=0.7, **look)
     axes.set_yticks(range(len(kinds)), kinds)
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(len(kinds) - 0.5, -0.5)

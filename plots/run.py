@@ -34,6 +34,7 @@ from plots.picture import (
     patch_key,
     records,
     shade,
+    shade_any,
 )
 
 _FAULT_ROW_INCHES = 0.24
@@ -218,7 +219,7 @@ def _over_time(
             axes.sharey(all_axes[0])
         draw(axes, panel)
         axes.set_title(panel.title)
-        shade(axes, panel.faults, span.end_s, faintly=apart)
+        (shade_any if apart else shade)(axes, panel.faults, span.end_s)
     all_axes[0].set_xlim(0, span.end_s)
     for at, axes in enumerate(all_axes):
         if at % columns:

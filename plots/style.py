@@ -26,6 +26,14 @@ EDGE = "#b8c1ca"  # of boxes, and of lifelines
 NEUTRAL = _GREY  # for what stands in the background
 ALARM = _RED
 MARKED = "#fff3b0"  # behind text that must not be overlooked
+DARK = {  # the same for readers whose screen is dark
+    "INK": "#dde1e6",
+    "PAPER": "#1d2024",
+    "MUTED": "#9aa3ad",
+    "GRID": "#343a41",
+    "EDGE": "#59626c",
+    "MARKED": "#5c4a00",
+}
 
 OUTCOMES = {"ok": _BLUE, "fail": _RED, "info": _AMBER, "open": _GREY}
 OUTCOME_MEANINGS = {
@@ -82,10 +90,21 @@ def fault_colour(kind: str) -> str:
     return FAULTS.get(kind, NEUTRAL)
 
 
-def tint(colour: str, strength: float) -> str:
-    """A colour of the table mixed with paper: 1 is the colour itself, 0 is white."""
-    pairs = zip(_channels(colour), _channels(PAPER), strict=True)
+def tint(colour: str, strength: float, ground: str = PAPER) -> str:
+    """A colour of the table mixed with its ground: 1 is the colour itself, 0 the ground."""
+    pairs = zip(_channels(colour), _channels(ground), strict=True)
     return "#" + "".join(f"{round(strength * a + (1 - strength) * b):02x}" for a, b in pairs)
+
+
+def on_both(colour: str, strength: float = 1) -> str:
+    """Of CSS: a colour of the table, mixed with paper or with the dark ground, whichever is shown."""
+    dark = tint(colour, strength, DARK["PAPER"])
+    return f"light-dark({tint(colour, strength)}, {dark})"
+
+
+def ground(name: str) -> str:
+    """Of CSS: `INK`, `PAPER` or another name of `DARK`, for a light and for a dark screen."""
+    return f"light-dark({globals()[name]}, {DARK[name]})"
 
 
 def _channels(colour: str) -> list[int]:
@@ -140,6 +159,9 @@ def render(template: str, **values: Any) -> str:
 
     The template sees this module's tables as `style`.
     """
-    tables = {name: value for name, value in globals().items() if name.isupper() or name == "tint"}
+    functions = ("tint", "on_both", "ground")
+    tables = {
+        name: value for name, value in globals().items() if name.isupper() or name in functions
+    }
     text = _environment().get_template(template).render(style=tables, **values)
     return _FORBIDDEN.sub("\ufffd", text)

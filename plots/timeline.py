@@ -18,7 +18,6 @@ from runs.operations import Operation, operations
 FIRST_OPERATIONS = 1000
 _TICK_ROWS = 25
 _LABEL_CHARACTERS = 60
-_BAND = 0.3  # strength of a fault's colour behind the bars
 _MARKS = {"ok": "✓", "fail": "✗", "info": "?"}
 
 
@@ -37,13 +36,15 @@ def timeline_html(
     shown = _beginning(history, limit)
     rows = {id(op): row for row, op in enumerate(shown)}
     columns = _columns(shown, concurrency)
+    lanes = list(_lanes(shown))
     return style.render(
         "timeline.html.j2",
         name=name,
         bars=[_bar(each, rows, columns, len(shown)) for each in operations(shown)],
         processes=_headings(columns),
         column_count=max(columns.values(), default=-1) + 1,
-        faults=list(_bands(shown)),
+        faults=lanes,
+        lane_count=1 + max((lane["lane"] for lane in lanes), default=-1),
         ticks=[(row, f"{shown[row].time / 1e9:.3f} s") for row in range(0, len(shown), _TICK_ROWS)],
         row_count=len(shown),
         shown=min(limit, total),
@@ -141,14 +142,17 @@ def _text(operation: Operation) -> str:
     return "\n".join(parts)
 
 
-def _bands(shown: Sequence[Op]) -> Iterator[dict[str, Any]]:
-    """Faults as bands over the rows of the time in which they were active."""
-    for each in injections(shown):
+def _lanes(shown: Sequence[Op]) -> Iterator[dict[str, Any]]:
+    """Faults as bars over the rows of the time in which they were in force, a lane for each kind."""
+    found = injections(shown)
+    kinds = list(dict.fromkeys(each.fault for each in found))
+    for each in found:
         inside = [row for row, op in enumerate(shown) if each.start_ns <= op.time <= each.end_ns]
         yield {
             "name": each.fault,
             "text": each.text,
-            "colour": style.tint(style.fault_colour(each.fault), _BAND),
+            "colour": style.fault_colour(each.fault),
+            "lane": kinds.index(each.fault),
             "row": inside[0],
             "rows": inside[-1] - inside[0] + 1,
         }

@@ -32,6 +32,7 @@ class Settings:
     workload: str | None = None
     started: str | None = None
     strategy: str | None = None
+    program: str | None = None  # the file name of `--bin`
     faults: tuple[str, ...] | None = None  # the kinds that were asked for
     nodes: tuple[str, ...] | None = None
     concurrency: int | None = None
@@ -49,6 +50,7 @@ class Settings:
             workload=text(options.get("workload")),
             started=text(options.get("started")),
             strategy=strategy(options),
+            program=_file_name(options.get("bin")),
             faults=words(options.get("nemesis")),
             nodes=words(options.get("nodes")),
             concurrency=integer(options.get("concurrency")),
@@ -71,9 +73,13 @@ def strategy(options: Mapping[str, Any]) -> str | None:
             return following or None
         if word.startswith("--strategy="):
             return word.partition("=")[2]
-    is_ours = str(options.get("bin") or "").rpartition("/")[2] in OWN_NODES
+    is_ours = _file_name(options.get("bin")) in OWN_NODES
     simulated = text(mapping(options.get("scenario")).get("strategy"))
     return simulated or (DEFAULT_STRATEGY if is_ours else None)
+
+
+def _file_name(path: Any) -> str | None:
+    return text(path.rstrip("/").rpartition("/")[2]) if isinstance(path, str) else None
 
 
 def read_options(data: bytes) -> dict[str, Any]:

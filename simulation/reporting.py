@@ -48,7 +48,7 @@ def report_smallest(
     scenario: Scenario, picture: Path, console: Console, effort: Effort | None = None
 ) -> Report:
     """Shrink a failing scenario. Print its command, anomaly and messages, and draw them into `picture`."""
-    from plots.lamport import lamport_svg  # takes long to import
+    from plots.lamport import Bold, lamport_svg  # takes long to import
 
     report = simulate(scenario)
     console.print(f"shrinking seed {scenario.seed}: {report.operations} operations")
@@ -67,7 +67,10 @@ def report_smallest(
         console.print(line, markup=False, style=style)
     picture.parent.mkdir(parents=True, exist_ok=True)
     title = f"{small.scenario.strategy}: {failure.name}"
-    picture.write_text(lamport_svg(story.events, title, story.decisive), encoding="utf-8")
+    decisive = Bold(
+        "the message that decides", {} if story.decisive is None else {story.decisive: None}
+    )
+    picture.write_text(lamport_svg(story.events, title, decisive), encoding="utf-8")
     console.print(f"\nDecided by {_decisive(story)}", markup=False)
     console.print(f"{small.operations} operations: {picture}", markup=False)
     console.print(f"replay: {small.scenario.command()}", markup=False)

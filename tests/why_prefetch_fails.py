@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from plots.lamport import lamport_svg
+from plots.lamport import Bold, lamport_svg
 from runs.history import Op
 from tests.toy_log import VirtualRun, run_of
 from workloads.kafka.shrink import smallest
@@ -50,7 +50,7 @@ def picture(run: VirtualRun, history: list[Op]) -> str:
     title = "prefetch: a message appears behind a reader (one key of a run)"
     behind = [op.value[0][2][1] for op in history if op.f == "send" and op.type == "ok"][-1]
     ids = [e["message"]["id"] for e in events if e["message"]["body"].get("msg") == behind]
-    return lamport_svg(events, title, highlight=ids[0])
+    return lamport_svg(events, title, Bold("the message that appears behind", {ids[0]: None}))
 
 
 class _Story:

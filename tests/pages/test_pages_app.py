@@ -15,6 +15,7 @@ from pages.app import create_app
 from pages.cache import Cache
 from pages.library import Library
 from pages.logs import PAGE_BYTES
+from runs.faults import FAULTS
 from runs.figures import keep_figures
 from runs.store import Store
 from tests.pages.page_stores import FIRST, REAL, SECOND, THIRD, age, make_store
@@ -51,6 +52,45 @@ def listed(client: FlaskClient, query: str = "") -> list[str]:
 
 def test_the_list_has_each_run_once_newest_first(client: FlaskClient) -> None:
     assert listed(client) == [THIRD, SECOND, FIRST, REAL]
+
+
+def columns(page: str) -> list[str]:
+    return re.findall(r'<th scope="col"[^>]*><button type="button">([^<]*)<', page)
+
+
+def test_the_verdict_is_the_second_column(client: FlaskClient) -> None:
+    assert columns(text_of(client, "/"))[:2] == ["run", "verdict"]
+
+
+def test_the_list_names_another_program_and_all_faults(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    options = store / FIRST / "test.json"
+    asked = json.loads(options.read_text()) | {"bin": "/home/me/my_node.py", "args": []}
+    options.write_text(json.dumps(asked | {"nemesis": FAULTS}))
+    client = client_of(store)
+    assert listed(client, "strategy=my_node.py") == [FIRST]
+    for page in ("/?strategy=my_node.py", f"/run/{FIRST}"):
+        shown = text_of(client, page)
+        assert "my_node.py" in shown
+        assert re.search(r">all</(td|dd)>", shown)
+        assert "partition, kill" not in shown
+    assert listed(client, "fault=fence") == [FIRST]  # each of them is still found
+
+
+def test_a_run_without_operations_has_no_empty_axes_and_no_dead_links(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    for name in ("history.jsonl", "net-journal.jsonl"):
+        (store / FIRST / name).write_text("")
+    results = {"valid?": "unknown", "error": "Node n0 ended:\n  exit status 3"}
+    (store / FIRST / "results.json").write_text(json.dumps(results))
+    client = client_of(store)
+    page = text_of(client, f"/run/{FIRST}")
+    assert "Node n0 ended:\n  exit status 3" in page
+    assert "<svg" not in page
+    assert "/timeline/" not in page
+    for link in re.findall(r'href="(/[^"]*)"', page):
+        with client.get(link) as answer:
+            assert answer.status_code == 200, link
 
 
 def test_the_list_shows_what_runs_were_and_cost(client: FlaskClient) -> None:
@@ -107,6 +147,10 @@ def test_the_page_of_an_invalid_run_tells_its_anomalies(client: FlaskClient) -> 
     page = text_of(client, f"/run/{THIRD}")
     assert 'message 15 of key "9" is at offsets 14, 16' in page
     assert "Invalid: the run shows what it must not." in page
+    assert (
+        "into the run, while the network was cut: minority-third." in page
+    )  # as the verdict has it
+    assert 'key "9": message 15 at offset 14' in page
     assert "These counts equal the bench's own." in page
     assert page.count("<svg") == 4
     assert ">partition</text>" in page  # shaded, and named
@@ -133,7 +177,8 @@ def test_the_diagram_of_the_first_anomaly_shows_its_messages(client: FlaskClient
     assert answer.mimetype == "image/svg+xml"
     assert "key=9 msg=15" in answer.text
     assert "fwd" in answer.text  # the node handed it over
-    assert "poll_ok" in answer.text
+    assert 'poll_ok msgs={"9":[[14,15]' in html.unescape(answer.text)
+    assert "bold: the requests and answers that show the anomaly" in answer.text
     assert text_of(client, f"/lamport/{FIRST}", 404)
 
 

@@ -3,8 +3,10 @@
 Needs Chromium and its driver; without them these tests fail and say what to install.
 """
 
+import re
 import threading
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -159,20 +161,72 @@ def test_other_pages(browser: Chrome, address: str, page: str) -> None:
     assert all(count > 3 for count in marks(browser, "svg"))
 
 
+PAGES = ("/", f"/run/{THIRD}", f"/compare?run={FIRST}&run={THIRD}", "/sweep/sweeps/small")
+
+
+@contextmanager
+def emulated(browser: Chrome, command: str, **settings: object) -> Iterator[None]:
+    browser.execute_cdp_cmd(f"Emulation.{command}", settings)
+    yield
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def screen(browser: Chrome, width: int) -> AbstractContextManager[None]:
+    """Narrower than a window can be made."""
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    return emulated(browser, "setDeviceMetricsOverride", **size)
+
+
+def dark(browser: Chrome) -> AbstractContextManager[None]:
+    feature = {"name": "prefers-color-scheme", "value": "dark"}
+    return emulated(browser, "setEmulatedMedia", features=[feature])
+
+
 def test_no_page_is_wider_than_a_telephone(browser: Chrome, address: str) -> None:
-    browser.set_window_size(500, 900)
     wider = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
-    try:
-        for page in (
-            "/",
-            f"/run/{THIRD}",
-            f"/compare?run={FIRST}&run={THIRD}",
-            "/sweep/sweeps/small",
-        ):
+    with screen(browser, 400):
+        for page in PAGES:
             browser.get(address + page)
             assert browser.execute_script(wider) <= 0, page
-    finally:
-        browser.set_window_size(1200, 900)
+
+
+@pytest.mark.parametrize("width", [400, 1100, 1900])
+def test_the_list_needs_no_scrolling_sideways(browser: Chrome, address: str, width: int) -> None:
+    hidden = """const list = document.querySelector(".scroll");
+        const right = list.getBoundingClientRect().right;
+        const cells = [...list.querySelectorAll("td, tbody th")];
+        return cells.filter(cell => cell.getBoundingClientRect().right > right + 1).length"""
+    with screen(browser, width):
+        load_list(browser, address)
+        verdicts = browser.find_elements(By.CSS_SELECTOR, "tbody .badge")
+        assert [each.text for each in verdicts] == ["invalid", "invalid", "valid", "invalid"]
+        assert browser.execute_script(hidden) == 0
+
+
+def brightness(browser: Chrome, selector: str, property_: str) -> int:
+    script = "return getComputedStyle(document.querySelector(arguments[0]))[arguments[1]]"
+    colour = browser.execute_script(script, selector, property_)
+    return sum(map(int, re.findall(r"\d+", colour)[:3])) // 3
+
+
+@pytest.mark.parametrize(
+    ("page", "ground", "text"),
+    [
+        (f"/run/{THIRD}", "section", "#latency svg"),
+        (f"/lamport/{THIRD}", "svg", None),
+        (f"/timeline-page/{FIRST}", "body", "h1"),
+    ],
+)
+def test_a_dark_screen_has_dark_pages(
+    browser: Chrome, address: str, page: str, ground: str, text: str | None
+) -> None:
+    browser.get(address + page)
+    assert brightness(browser, ground, "backgroundColor") > 200
+    with dark(browser):
+        assert brightness(browser, ground, "backgroundColor") < 60
+        words = ("text", "fill") if text is None else (text, "color")
+        assert brightness(browser, *words) > 130
 
 
 @pytest.mark.parametrize("name", [THIRD, "sweeps/small"])

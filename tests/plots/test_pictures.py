@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from matplotlib.colors import to_rgb
 
 from plots import groups, messages, run, style
 from plots.picture import Picture, records
@@ -93,6 +94,20 @@ def test_several_kinds_of_faults_get_a_panel_of_their_own() -> None:
         "partition",
         "kill",
     ]
+
+
+def test_below_lanes_of_faults_the_ground_has_one_grey() -> None:
+    overlapping = KILL | {"started_ns": SECOND // 2}
+    lanes, axes = over_time(overlapping, PARTITION, KILL | {"kind": "pause"}).axes
+    assert {patch.get_facecolor()[:3] for patch in axes.patches} == {to_rgb(style.NEUTRAL)}
+    assert len(axes.patches) == 1  # no time is shaded twice
+    assert len(lanes.patches) == 3
+
+
+def test_a_fault_that_took_no_time_is_seen() -> None:
+    fence = {"kind": "fence", "started_ns": SECOND, "ended_ns": SECOND}
+    lanes, _ = over_time(fence, KILL).axes
+    assert all(bar.get_linewidth() > 1 for bar in lanes.patches)
 
 
 def test_windows_without_operations_are_gaps_and_not_bridged() -> None:

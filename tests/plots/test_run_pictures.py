@@ -6,7 +6,7 @@ import re
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
-from plots.lamport import first_messages, lamport_svg
+from plots.lamport import Bold, first_messages, lamport_svg
 from plots.run_pictures import draw_all
 from plots.timeline import timeline_html
 from runs.faults import Injection, injections
@@ -123,7 +123,7 @@ def test_the_timeline_has_a_bar_for_each_operation_and_escapes():
     assert items.found == ["ok", "fail", "info", "info"]
     assert "<b>" not in page
     assert "&lt;script&gt;kafka" in page
-    assert "partition active" in page
+    assert "partition in force" in page
     assert "This page shows the first" not in page
 
 
@@ -144,7 +144,9 @@ def test_initialisation_is_no_part_of_the_first_messages():
 
 
 def test_the_lamport_diagram_shows_lifelines_arrows_and_losses():
-    tree = ElementTree.fromstring(lamport_svg(JOURNAL[2:], "A & B", highlight=3))
+    tree = ElementTree.fromstring(
+        lamport_svg(JOURNAL[2:], "A & B", Bold("of the anomaly", {3: None}))
+    )
     groups = {g.get("id"): g for g in tree.iter(f"{SVG}g") if g.get("id")}
     assert groups["message-2"].get("class") == "message client"
     assert groups["message-3"].get("class") == "message lost highlight"
@@ -152,6 +154,7 @@ def test_the_lamport_diagram_shows_lifelines_arrows_and_losses():
     texts = [text.text for text in tree.iter(f"{SVG}text")]
     assert [name for name in texts if name in ("c1", "n0", "n1")] == ["c1", "n0", "n1"]
     assert "send key=<k> msg=7" in texts
+    assert "bold: of the anomaly" in texts
     assert tree.find(f"{SVG}desc").text == "2 messages between 3 parties, 1 of them lost"
 
 
