@@ -1,8 +1,9 @@
 """The simulated network: unordered, with latency and partitions, between nodes, services and clients.
 
 - A message between nodes and services takes a latency drawn for it alone; a message to or from a
-  client takes none and arrives in the same turn (latency there would only hide anomalies).
-- A partition drops at the receiver, when the message arrives, and only between nodes.
+  client takes none (latency there would only hide anomalies).
+- A receiver takes messages in turn, and waits for each until it is due (`bench.arrival`).
+- A partition drops at the receiver, and only between nodes.
 - A message to a node that is down is lost. One to or from a name that is not in the network, such as a
   client that has left, mutes the node that printed it (`bench.mute`).
 - Link faults (`bench.nemesis.link_faults`) lose, double or delay messages between nodes and services.
@@ -18,6 +19,7 @@ from typing import Any
 
 import orjson
 
+from bench.arrival import InTurn, Message, WhenDue
 from bench.failure import RunFailure, clip, indent
 from bench.loop import Loop
 from bench.mute import Departure, Hearing
@@ -62,7 +64,8 @@ class Network:
     """Routes messages between named endpoints.
 
     `trace`, when given, is called with each message that is sent (before anything comes of it) or
-    received (before its receiver sees it). `hearing` knows the nodes that are mute.
+    received (before its receiver sees it). `hearing` knows the nodes that are mute. Messages arrive
+    `in_turn`, as on the real tool, or each when it is due.
     """
 
     def __init__(
@@ -73,6 +76,7 @@ class Network:
         trace: Trace | None = None,
         *,
         hearing: Hearing | None = None,
+        in_turn: bool = False,
     ) -> None:
         self._loop = loop
         self._journal = journal
@@ -81,6 +85,8 @@ class Network:
         self.hearing = hearing or Hearing()
         self._endpoints: dict[str, Deliver | None] = {}  # None: a node that is down
         self._cut: dict[str, set[str]] = {}
+        arrival = InTurn if in_turn else WhenDue
+        self._arrival = arrival(loop, self._arrive, self._is_cut)
         self.copies_ns: Copies | None = None  # None while no link fault is in force
         self._next_id = 0
         self.clients = Traffic()
@@ -166,19 +172,22 @@ class Network:
             self._trace("send", src, dest, body, wire)
         of_client = src[0] == "c" or dest[0] == "c"
         (self.clients if of_client else self.servers).sent += 1
-        if self.copies_ns is not None and not of_client:
-            for delay_ns in self.copies_ns(src, dest, self._draw_latency_ns):
-                self._loop.call_at(now_ns + delay_ns, self._arrive, src, dest, body, wire)
-            return
-        latency_ns = 0 if of_client else self._draw_latency_ns()
-        if latency_ns:
-            self._loop.call_at(now_ns + latency_ns, self._arrive, src, dest, body, wire)
+        message = Message(src, dest, body, wire)
+        if of_client:
+            self._arrival.put(message, 0)
+        elif self.copies_ns is None:
+            self._arrival.put(message, self._draw_latency_ns())
         else:
-            self._arrive(src, dest, body, wire)
+            for delay_ns in self.copies_ns(src, dest, self._draw_latency_ns):
+                self._arrival.put(message, delay_ns)
 
-    def _arrive(self, src: str, dest: str, body: dict[str, Any], wire: bytes) -> None:
+    def _is_cut(self, src: str, dest: str) -> bool:
+        return bool(self._cut) and src in self._cut.get(dest, ())
+
+    def _arrive(self, message: Message) -> None:
+        src, dest, body, wire = message
         deliver = self._endpoints.get(dest)
-        if deliver is None or (self._cut and src in self._cut.get(dest, ())):
+        if deliver is None:
             return
         self._journal.received(self._loop.now_ns(), wire)
         if self._trace:

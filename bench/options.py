@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import click
 
 import workloads
+from bench.arrival import ARRIVALS, IN_TURN
 from bench.flags import (
     COUNT,
     NOT_NEGATIVE,
@@ -90,6 +91,14 @@ class TestOptions:
     latency_dist: Annotated[
         str, Flag("How latencies are distributed.", click.Choice(DISTRIBUTIONS))
     ] = "constant"
+    arrival: Annotated[
+        str,
+        Flag(
+            "Messages arrive in turn, as on the real tool, or each when it is due.",
+            click.Choice(ARRIVALS),
+            ours=True,
+        ),
+    ] = IN_TURN
     nemesis: Annotated[
         tuple[str, ...],
         Flag(

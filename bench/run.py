@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from bench.arrival import IN_TURN
 from bench.cluster import Cluster
 from bench.failure import RunFailure, unwritable
 from bench.hosts import Hosts, OnFailure, OnLine
@@ -26,7 +27,7 @@ from bench.nemesis.link_faults import LEVELS, LinkFaults, Links
 from bench.nemesis.nemesis import Nemesis
 from bench.nemesis.partition import Partition
 from bench.nemesis.store_faults import STORE, Store, StoreFaults
-from bench.net import Network, latency
+from bench.net import Network, Trace, latency
 from bench.options import TestOptions
 from bench.phases import FinalPhase, MainPhase, Phase
 from bench.services import connect, default_services
@@ -250,15 +251,24 @@ class BenchRun:
 
     def _make_network(self) -> Network:
         options = self.options
-        draw = latency(options.latency_dist, options.latency_ms, self._random("net"))
-        events = {"send": options.log_net_send, "recv": options.log_net_recv}
+        return Network(
+            self._loop,
+            self._journal,
+            latency(options.latency_dist, options.latency_ms, self._random("net")),
+            self._trace(),
+            hearing=self._hearing,
+            in_turn=options.arrival == IN_TURN,
+        )
+
+    def _trace(self) -> Trace | None:
+        """What is told of each message; a subclass may want to know all of them."""
+        events = {"send": self.options.log_net_send, "recv": self.options.log_net_recv}
 
         def trace(event: str, _src: str, _dest: str, _body: dict[str, Any], wire: bytes) -> None:
             if events[event]:
                 self._watcher.trace(event, wire)
 
-        traced = trace if any(events.values()) else None
-        return Network(self._loop, self._journal, draw, traced, hearing=self._hearing)
+        return trace if any(events.values()) else None
 
     def _make_worker(self, number: int) -> Worker:
         nodes: Sequence[str] = self.options.nodes

@@ -20,6 +20,7 @@ from typing import Annotated, Any, NamedTuple
 import click
 
 from bench import options as bench_options
+from bench.arrival import IN_TURN, WHEN_DUE
 from bench.flags import COUNT, NOT_NEGATIVE, NUMBERS, POSITIVE, Flag, declared, flags_of
 from bench.nemesis.fault import MIXED
 from bench.nemesis.partition import REAL_SHAPES, SHAPES
@@ -111,6 +112,7 @@ class Scenario:
     latency_dist: Annotated[str, of_bench("latency_dist"), one_of(*DISTRIBUTIONS), Reduce()] = (
         "exponential"
     )
+    arrival: Annotated[str, of_bench("arrival"), one_of(IN_TURN, WHEN_DUE), Reduce()] = WHEN_DUE
     think_us: Annotated[
         int,
         Flag("Mean time that a node takes for a line.", COUNT, words=("--think-time",)),

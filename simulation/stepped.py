@@ -77,9 +77,10 @@ class SteppedLoop(VirtualLoop):
         return round(self.now_s * NS)
 
     def call_at(self, time_ns: int, function: Callable[..., object], *args: Any) -> None:  # noqa: ARG002 - a step says when
-        """A network lets `function(src, dest, body, line)` be called later."""
-        src, dest, body, _ = args
-        self._add(Flying(next(self._numbers), src, dest, body), partial(function, *args))
+        """A network lets `function(message)` be called later."""
+        (message,) = args
+        flying = Flying(next(self._numbers), message.src, message.dest, message.body)
+        self._add(flying, partial(function, message))
 
     def copy(self, number: int) -> None:
         copy = self.flying[number]._replace(number=next(self._numbers))

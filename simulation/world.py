@@ -11,7 +11,7 @@ from typing import Any
 
 from bench.nemesis.fault import Fault
 from bench.nemesis.store_faults import STORE
-from bench.net import Network, latency
+from bench.net import Trace
 from bench.services import default_services
 from bench.services.consistency import Consistency
 from leaderless.core.headlog.records import HEAD
@@ -96,16 +96,8 @@ class World(SimulatedRun):
     def _resumed(self, node: str, stopped_ns: int | None) -> None:
         self.watch.resumed(node, stopped_ns)
 
-    def _make_network(self) -> Network:
-        options = self.options
-        draw = latency(options.latency_dist, options.latency_ms, self._random("net"))
-        return Network(
-            self.loop,
-            self._journal,
-            draw,
-            self.watch.message,
-            hearing=self._hearing,
-        )
+    def _trace(self) -> Trace:
+        return self.watch.message
 
     def _services(self) -> dict[str, Consistency]:
         return default_services(self._random) | {STORE: self.store}

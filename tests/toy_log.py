@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from bench.arrival import WHEN_DUE
 from bench.options import TestOptions
 from bench.run import RunResult
 from simulation.nodes import MakeNode, NodeSession, StrategyMaker, new_session
@@ -23,6 +24,7 @@ OPTIONS = TestOptions(
     rate=100.0,
     time_limit_s=10,
     seed="1",
+    arrival=WHEN_DUE,  # messages overtake one another more often than in turn
 )
 
 
