@@ -1,0 +1,62 @@
+"""The small workloads on real processes: the nodes of `examples` pass, and nodes that are wrong do not."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SLOW = pytest.mark.slow  # the same nodes run in the simulator, where it takes no time
+FAST_FAULTS = ["--nemesis", "partition", "--nemesis-interval", "0.3", "--latency", "5"]
+
+
+def run(store, workload, node, *flags):
+    """A second of operations: the exit status, the output and the results."""
+    command = [ROOT / "maelstrom", "test", "-w", workload, "--bin", ROOT / node, "--node-count", 3]
+    command += ["--rate", 100, "--time-limit", 1, "--recovery-time", 1.5, "--seed", 1]
+    command += ["--store", store, *flags]
+    done = subprocess.run(
+        list(map(str, command)), capture_output=True, text=True, timeout=200, check=False
+    )
+    results = json.loads((store / "latest/results.json").read_text())
+    return done.returncode, done.stdout + done.stderr, results
+
+
+@pytest.mark.parametrize(
+    ("workload", "node"),
+    [
+        ("broadcast", "broadcast.py"),
+        pytest.param("unique-ids", "unique_ids.py", marks=SLOW),
+        pytest.param("g-set", "g_set.py", marks=SLOW),
+        pytest.param("g-counter", "g_counter.py", marks=SLOW),
+        pytest.param("pn-counter", "pn_counter.py", marks=SLOW),
+    ],
+)
+def test_an_example_passes_and_its_history_is_judged_again(tmp_path, workload, node):
+    status, output, _ = run(tmp_path, workload, f"examples/{node}", *FAST_FAULTS)
+    assert status == 0, output
+    assert "VALID" in output
+    check = [ROOT / "maelstrom", "check", "--edn", tmp_path / "latest/history.edn"]
+    judged = subprocess.run(check, capture_output=True, text=True, timeout=100, check=False)
+    assert judged.returncode == 0, judged.stdout + judged.stderr
+    assert {"latency-raw.png", "rate.png", "timeline.html"} <= {
+        path.name for path in (tmp_path / "latest/").iterdir()
+    }
+
+
+@pytest.mark.parametrize(
+    ("workload", "node", "anomaly"),
+    [
+        ("broadcast", "broadcast_forgets.py", "lost"),
+        pytest.param("unique-ids", "unique_ids_repeats.py", "duplicated", marks=SLOW),
+        pytest.param("g-set", "g_set_loses.py", "lost", marks=SLOW),
+        pytest.param("g-counter", "counter_counts_twice.py", "wrong-sum", marks=SLOW),
+        pytest.param("pn-counter", "counter_counts_twice.py", "wrong-sum", marks=SLOW),
+    ],
+)
+def test_a_wrong_node_is_caught_and_its_fault_named(tmp_path, workload, node, anomaly):
+    status, output, results = run(tmp_path, workload, f"tests/nodes/{node}", *FAST_FAULTS)
+    assert status == 1, output
+    assert f"✘ {anomaly}" in output
+    assert results["workload"]["valid?"] is False

@@ -1,0 +1,103 @@
+"""The nodes of `examples` in the simulator, and small nodes that are wrong in one way each."""
+
+from typing import Any
+
+import pytest
+
+from tests.scripted import ROOT, node_of
+from tests.toy_log import VirtualRun
+
+EXAMPLES, WRONG = ROOT / "examples", ROOT / "tests/nodes"
+STORM = {"nemesis": ("partition",), "nemesis_interval_s": 1.0, "latency_ms": 10}
+NODES = tuple(f"n{number}" for number in range(5))
+
+
+def run(
+    workload: str, script: str, folder: Any = EXAMPLES, *arguments: str, **options: Any
+) -> VirtualRun:
+    make = node_of(folder / script, *arguments)
+    options = {"nodes": NODES, "time_limit_s": 4, "concurrency": 5, "key_count": None, **options}
+    return VirtualRun(make=make, workload=workload, **options)
+
+
+@pytest.mark.parametrize(
+    ("workload", "script"),
+    [
+        ("echo", "echo.py"),
+        ("unique-ids", "unique_ids.py"),
+        ("broadcast", "broadcast.py"),
+        ("g-set", "g_set.py"),
+        ("g-counter", "g_counter.py"),
+        ("g-counter", "pn_counter.py"),
+        ("pn-counter", "pn_counter.py"),
+    ],
+)
+@pytest.mark.parametrize("seed", ["1", "2"])
+def test_the_examples_survive_partitions(workload: str, script: str, seed: str) -> None:
+    outcome = run(workload, script, seed=seed, **STORM)
+    assert outcome.outcome.failure is None
+    assert outcome.check()["valid?"] is True
+    assert {op.type for op in outcome.history if op.process != "nemesis"} == {"invoke", "ok"}
+
+
+@pytest.mark.parametrize("topology", ["line", "grid", "total", "tree4"])
+def test_a_broadcast_costs_a_message_and_its_answer_for_each_edge_of_a_tree(topology: str) -> None:
+    nodes = tuple(f"n{number}" for number in range(9))
+    outcome = run("broadcast", "broadcast.py", nodes=nodes, topology=topology, latency_ms=10)
+    broadcasts = sum(op.f == "broadcast" and op.type == "invoke" for op in outcome.history)
+    edges = {"line": 8, "tree4": 8, "grid": 12, "total": 36}[topology]
+    sent = outcome.network.servers.sent
+    assert 2 * 8 * broadcasts <= sent <= 4 * edges * broadcasts
+    assert (sent == 2 * edges * broadcasts) == (topology in ("line", "tree4"))
+    result = outcome.check()
+    assert result["valid?"] is True
+    assert result["stable-latencies"][1] <= 10 * 8 + 10
+
+
+def test_waiting_for_company_saves_messages_and_takes_longer() -> None:
+    at_once = run("broadcast", "broadcast.py", latency_ms=10)
+    waiting = run("broadcast", "broadcast.py", EXAMPLES, "--wait", "0.2", latency_ms=10)
+    assert waiting.network.servers.sent < at_once.network.servers.sent / 2
+    slower, faster = (each.check()["stable-latencies"][0.5] for each in (waiting, at_once))
+    assert slower > 3 * faster
+
+
+@pytest.mark.parametrize(
+    ("workload", "script", "options", "anomaly"),
+    [
+        ("unique-ids", "unique_ids_repeats.py", {}, "duplicated"),
+        ("broadcast", "broadcast_forgets.py", STORM, "lost"),
+        ("g-set", "g_set_loses.py", {"latency_ms": 10}, "lost"),
+        ("g-counter", "counter_counts_twice.py", {}, "wrong-sum"),
+        ("pn-counter", "counter_counts_twice.py", {}, "wrong-sum"),
+        ("echo", "echo_wrong.py", {}, "wrong-echo"),
+    ],
+)
+def test_a_wrong_node_is_caught_and_its_fault_named(
+    workload: str, script: str, options: dict[str, Any], anomaly: str
+) -> None:
+    outcome = run(workload, script, WRONG, **options)
+    result = outcome.check()
+    assert result["valid?"] is False
+    findings = outcome.workload.judge.explain(result, outcome.history)
+    assert anomaly in {each.type for each in findings if each.invalidating}
+
+
+def test_a_node_that_forgets_is_right_without_partitions() -> None:
+    assert run("broadcast", "broadcast_forgets.py", WRONG).check()["valid?"] is True
+
+
+def test_every_node_is_told_its_neighbours_before_the_first_operation() -> None:
+    outcome = run("broadcast", "broadcast.py", time_limit_s=1)
+    journal = outcome.journal_file.content.decode().splitlines()
+    kinds = [line for line in journal if '"broadcast"' in line or '"topology_ok"' in line]
+    assert sum("topology_ok" in line for line in kinds[:10]) == 10, "each is sent and received"
+    assert "set-up" not in {op.f for op in outcome.history}
+
+
+def test_a_node_without_topology_ends_the_run_with_a_report() -> None:
+    outcome = run("broadcast", "g_set.py")
+    assert outcome.history == []
+    report = str(outcome.outcome.failure)
+    assert "did not take what every node is told before the operations" in report
+    assert "not-supported" in report
