@@ -16,7 +16,7 @@ from bench.options import TestOptions
 from bench.run import RunResult
 from runs import edn
 from runs.files import HISTORY_EDN, JOURNAL, RESULTS_EDN, RESULTS_JSON
-from runs.history import Op, edn_line, op_map, plain
+from runs.history import Op, edn_line, plain, printable
 from runs.journal import compress_if_large
 from runs.writing import write_whole
 
@@ -43,19 +43,16 @@ def _version(name: str) -> str | None:
 
 def write_results(run_dir: Path, outcome: RunResult, results: Result) -> None:
     """Write history.edn, results.edn and results.json (`OSError` when the disk is full)."""
-    write_json(run_dir / RESULTS_JSON, results)
-    write_whole(run_dir / RESULTS_EDN, [edn.dumps(results, pretty=True), "\n"])
+    content = printable(results)
+    write_json(run_dir / RESULTS_JSON, content)
+    write_whole(run_dir / RESULTS_EDN, [edn.dumps(content, pretty=True), "\n"])
     write_whole(run_dir / HISTORY_EDN, (edn_line(op) + "\n" for op in outcome.history))
     compress_if_large(run_dir / JOURNAL)
 
 
 def write_json(path: Path, content: Any) -> None:
     """Write JSON for people: indented, anything foreign as text."""
-    write_whole(path, [json.dumps(content, indent=2, default=_plain), "\n"])
-
-
-def _plain(value: Any) -> Any:
-    return op_map(value) if isinstance(value, Op) else plain(value)
+    write_whole(path, [json.dumps(content, indent=2, default=plain), "\n"])
 
 
 def draw(console: Console, run_dir: Path, history: list[Op], test: Mapping[str, Any]) -> None:

@@ -16,7 +16,7 @@ from bench import verdict
 from bench.verdict import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID
 from runs import edn
 from runs.files import OPTIONS
-from runs.history import HistoryError, Op, find_history, read_history
+from runs.history import HistoryError, Op, find_history, printable, read_history
 from runs.keyword import keywords
 from workloads.interface import Finding
 
@@ -125,7 +125,7 @@ def _print_json(judgement: Judgement) -> None:
 
 def _print_edn(judgement: Judgement) -> None:
     content = keywords(file=judgement.file, workload=judgement.result)
-    click.echo(edn.dumps(content, pretty=True))
+    click.echo(edn.dumps(printable(content), pretty=True))
 
 
 def _print_text(judgement: Judgement) -> None:

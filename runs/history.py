@@ -84,6 +84,19 @@ def op_map(op: Op) -> dict[Keyword, Any]:
     return {**dict(zip(map(Keyword, _FIELDS), entries, strict=True)), **extra}
 
 
+def printable(value: Any) -> Any:
+    """`value` with each operation in it turned into the map that stands for it in a file."""
+    if isinstance(value, Op):
+        return edn.TaggedMap("jepsen.history.Op", op_map(value))
+    if isinstance(value, edn.TaggedMap):
+        return edn.TaggedMap(value.tag, {key: printable(each) for key, each in value.items()})
+    if isinstance(value, dict):
+        return {key: printable(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(printable(each) for each in value)
+    return value
+
+
 def write_edn(ops: Iterable[Op], file: TextIO) -> None:
     """Write `ops` to `file`, one EDN map a line."""
     file.writelines(f"{edn_line(op)}\n" for op in ops)

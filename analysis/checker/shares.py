@@ -15,8 +15,8 @@ from analysis.arrow import arrow_batch, map_groups
 from analysis.checker.access import KEY
 from analysis.checker.schemas import CASE, decode
 from runs import edn
-from runs.history import Op
-from workloads.kafka.checker.cases import SHOWN, printable
+from runs.history import Op, printable
+from workloads.kafka.checker.cases import SHOWN
 from workloads.kafka.checker.compose import local_cases
 from workloads.kafka.checker.observed import Facts, Key
 from workloads.kafka.checker.unseen import unseen

@@ -1,11 +1,13 @@
 """The set checker: small histories by hand, and random ones against the definitions word by word."""
 
+import json
 from random import Random
 from typing import Any
 
 import pytest
 
-from runs.history import Op, completions
+from runs import edn
+from runs.history import Op, completions, printable
 from workloads import judge
 from workloads.set_full.elements import SetHistory
 
@@ -237,3 +239,10 @@ def test_random_histories_are_judged_by_the_definitions() -> None:
         assert found == plainly(ops), seed
         outcomes |= {each[0] for each in found.values()}
     assert outcomes == {"stable", "lost", "never-read"}
+
+
+def test_the_result_can_be_written_as_edn_and_json() -> None:
+    result = printable(check("a0 a0+ a1 r2 r2=1 a1+ r2 r3 r3=1 r2=0"))
+    assert ":last-absent #jepsen.history.Op{:index 6" in edn.dumps(result, pretty=True)
+    assert edn.loads(edn.dumps(result)) == result
+    assert json.loads(json.dumps(result))["worst-stale"][0]["known"]["index"] == 4

@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from runs import edn
-from runs.history import Op, op_map
+from runs.history import printable
 from runs.keyword import Keyword, keywords
 
 Case = dict[Any, Any]  # one instance of an anomaly; its operations are `Op`s until it is shown
@@ -68,14 +67,3 @@ def condensed(anomaly: str, cases: list[Case]) -> dict[Keyword, Any]:
         return keywords(count=1, errs=True)
     chosen = SHOWN[anomaly].of(cases) if anomaly in SHOWN else cases
     return keywords(count=len(cases), errs=tuple(map(printable, chosen)))
-
-
-def printable(value: Any) -> Any:
-    """`value` with each operation in it turned into the map that stands for it in a file."""
-    if isinstance(value, Op):
-        return edn.TaggedMap("jepsen.history.Op", op_map(value))
-    if isinstance(value, dict):
-        return {key: printable(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(printable(each) for each in value)
-    return value
