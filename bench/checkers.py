@@ -13,28 +13,64 @@ from typing import Any
 from bench.net import Network, Traffic
 from bench.options import TestOptions
 from bench.run import RunResult
+from bench.unsuccessful import reasons
+from runs.facts import NEVER_OK, never_succeeded
 from runs.faults import Injection, injections
 from runs.history import NEMESIS, Op
 from runs.keyword import Keyword, keywords
-from workloads.interface import UNKNOWN, Checker, Workload, worst
+from runs.messages import Event
+from workloads.interface import UNKNOWN, Checker, Placement, Workload, worst
 
 Result = dict[Keyword, Any]
-# These never succeed by design: one disturbs, the other only looks.
-NEVER_OK = frozenset(("crash", "debug-topic-partitions"))
 
 
-def judge(outcome: RunResult, options: TestOptions, workload: Workload) -> Result:
-    """Check the history; return the results."""
+# Both ask how much succeeded, which is open until the run has come to its end.
+OF_THE_WHOLE_RUN = ("stats", "availability")
+
+
+def judge(
+    outcome: RunResult,
+    options: TestOptions,
+    workload: Workload,
+    events: Callable[[], Iterable[Event]] = tuple,
+) -> Result:
+    """Check the history; return the results. `events` reads the journal, where a reason must be found."""
     results = check_all(outcome.history, options.as_dict(), outcome.network, workload.judge.check)
     if faults := injections(outcome.history):
         results[Keyword("faults")] = [_injected(each) for each in faults]
     if dropped := outcome.network.hearing.dropped:
         results[Keyword("dropped-lines")] = dict(dropped)
+    _give_reasons(results[Keyword("stats")], outcome.history, options, events)
     if outcome.failure:
-        # A history that ends early can show an anomaly. It cannot show that there is none.
         results[Keyword("error")] = str(outcome.failure)
-        results[Keyword("valid?")] = worst([results[Keyword("valid?")], UNKNOWN])
+        _leave_open(results, outcome.history, workload)
     return results
+
+
+def _leave_open(results: Result, history: Sequence[Op], workload: Workload) -> None:
+    """Hold nothing against a run that stopped early but what no longer run could undo."""
+    valid = Keyword("valid?")
+    if "error" not in results[Keyword("workload")]:
+        judged = workload.judge.so_far(results[Keyword("workload")], history)
+        results[Keyword("workload")] = judged
+    for name in OF_THE_WHOLE_RUN:
+        if results[Keyword(name)][valid] is False:
+            results[Keyword(name)][valid] = UNKNOWN
+    checked = (each["valid?"] for each in results.values() if isinstance(each, dict))
+    results[valid] = worst([*checked, UNKNOWN])
+
+
+def _give_reasons(
+    result: Result,
+    history: Sequence[Op],
+    options: TestOptions,
+    events: Callable[[], Iterable[Event]],
+) -> None:
+    """Add to the result of `stats` why the operations that never succeeded did not."""
+    if never := never_succeeded(result):
+        place = Placement(options.nodes, options.concurrency)
+        told = reasons(history, never, place, events)
+        result[Keyword("reasons")] = {Keyword(f): reason for f, reason in told.items()}
 
 
 def _injected(injection: Injection) -> Result:

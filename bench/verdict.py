@@ -1,7 +1,6 @@
 """A verdict for people: what went wrong in a sentence, the few operations that show it, and a last line."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,37 +11,51 @@ from rich.text import Text
 
 from bench import mute
 from bench.checkers import Result
+from bench.circumstances import with_circumstances
 from bench.failure import RunFailure
 from bench.run import RunResult
 from runs import edn
-from runs.faults import Injection, injections
-from runs.history import Op, completions
+from runs.facts import never_succeeded
+from runs.history import Op
 from runs.keyword import Keyword
-from workloads.interface import Finding, Workload
+from workloads.interface import Finding, Placement, Workload
 
 EXIT_VALID, EXIT_INVALID, EXIT_UNKNOWN, EXIT_CRASHED = 0, 1, 2, 255
+_GLOSSARY = Path(__file__).resolve().parents[1] / "docs" / "anomalies.md"
 _VALUE_WIDTH = 160
 _NS = 1e9
-_TOLD_MAX = 6  # of many faults, the first
+_MARKS = {True: ("✘", "bold red"), False: ("?", "bold yellow")}  # certainly wrong, or not
+_SAID = ("valid?", "by-f", "reasons")  # what a failed check says in sentences, or not at all
 
 
 def print_verdict(
-    console: Console, run_dir: Path, results: Result, outcome: RunResult, workload: Workload
+    console: Console,
+    run_dir: Path,
+    results: Result,
+    outcome: RunResult,
+    workload: Workload,
+    *,
+    place: Placement,
 ) -> None:
     """Print the verdict for a person, ending with one line that says it all and where the rest is."""
     judged = results[Keyword("workload")]
     # A checker that failed has an error instead of findings.
-    is_judged = "error" not in judged
-    findings = workload.judge.explain(judged, outcome.history) if is_judged else []
-    render(results, with_circumstances(findings, outcome.history), console)
+    findings = []
+    if "error" not in judged:
+        is_whole = outcome.failure is None
+        findings = workload.judge.findings(judged, outcome.history, place, finished=is_whole)
+        findings = with_circumstances(findings, outcome.history)
+    render(results, findings, console, place=place)
     print_lines_not_heard(console, outcome.history, outcome.network.hearing.dropped)
     if outcome.failure:
         console.print()
         print_failure(console, outcome.failure)
     console.print(f"\n{_figures(results)}", highlight=False, soft_wrap=True)
-    if workload.judge.figures and is_judged:
+    if workload.judge.figures and "error" not in judged:
         console.print(workload.judge.figures(judged), highlight=False, soft_wrap=True)
-    console.print(_last_line(results, outcome.failure), highlight=False)
+    console.print(_last_line(results, findings, outcome), highlight=False)
+    if findings:
+        console.print(glossary(), highlight=False, soft_wrap=True)
     console.print(f"Results: {run_dir}", highlight=False, soft_wrap=True)
 
 
@@ -60,6 +73,13 @@ def print_lines_not_heard(
             " heard the node after the first of them.",
             highlight=False,
         )
+
+
+def glossary() -> str:
+    """Where the names of anomalies are explained: a path from here, or a whole one."""
+    here = Path.cwd()
+    path = _GLOSSARY.relative_to(here) if _GLOSSARY.is_relative_to(here) else _GLOSSARY
+    return f"What the names mean: {path}"
 
 
 def print_failure(console: Console, failure: RunFailure) -> None:
@@ -84,19 +104,41 @@ def _figures(results: Result) -> str:
         f"{stats['count'] - crashes} operations",
         f"{stats['fail-count']} failed",
         f"{stats['info-count'] - crashes} of unknown outcome",
-        f"{crashes} client crashes" if crashes else "",
+        f"{crashes} client crash{'es' * (crashes > 1)}" if crashes else "",
         f"{net['servers'].get('msgs-per-op', 0.0):.2f} server messages an operation",
     ]
     return ", ".join(filter(None, parts))
 
 
-def _last_line(results: Result, failure: RunFailure | None) -> str:
+def _last_line(results: Result, findings: Sequence[Finding], outcome: RunResult) -> str:
     verdict = results[Keyword("valid?")]
     if verdict is False:
-        return "✘ INVALID: the history shows anomalies that this workload does not allow."
-    if failure or verdict is not True:
+        return f"✘ INVALID: {_why_invalid(results)}."
+    if outcome.failure:
+        return f"? UNKNOWN: {so_far(findings, started=bool(outcome.history))}"
+    if verdict is not True:
         return "? UNKNOWN: nothing wrong was found, but not everything could be checked."
     return "✔ VALID: no anomaly found."
+
+
+def _why_invalid(results: Result) -> str:
+    if results[Keyword("workload")]["valid?"] is False:
+        return "the history shows anomalies that this workload does not allow"
+    never = never_succeeded(results[Keyword("stats")])
+    ok_share = results[Keyword("availability")].get("ok-fraction", 1.0)
+    parts = [f"{_and(never)} never succeeded"] if never else []
+    if results[Keyword("availability")]["valid?"] is False:
+        parts.append(f"{ok_share:.1%} of the operations succeeded, which is less than asked for")
+    return f"no anomaly was found, but {'; and '.join(parts)}"
+
+
+def so_far(findings: Sequence[Finding], *, started: bool) -> str:
+    """What is known of a run that stopped before its end, and shows nothing that is certainly wrong."""
+    if not started:
+        return "the run did not start, so nothing was tested."
+    if any(each.unsettled for each in findings):
+        return "the run stopped before it could show whether anything is missing."
+    return "the run stopped before its end. Nothing wrong was found so far."
 
 
 def render(
@@ -104,125 +146,80 @@ def render(
     findings: Sequence[Finding],
     console: Console,
     rest: str = "results.edn, under :workload",
+    place: Placement | None = None,
 ) -> None:
     """Print every finding, the invalidating ones first, then the other checks that failed.
 
-    `results` is the map of all checkers' results; `rest` says where further instances can be found.
+    `results` is the map of all checkers' results; `rest` says where further instances can be found;
+    `place` names the node of each process, where it is known.
     """
     for finding in sorted(findings, key=lambda each: not each.invalidating):
-        _print_finding(finding, console, rest)
-    for name, sentence in _failed_checks(results):
-        console.print(Text(f"✘ {name}", style="bold red"))
-        console.print(_indented(sentence))
+        _print_finding(finding, console, rest, place)
+    for name, sentences in _failed_checks(results):
+        mark, style = _MARKS[results[name]["valid?"] is False]
+        console.print(Text(f"{mark} {name}", style=style))
+        for sentence in sentences:
+            console.print(_indented(sentence))
 
 
-def _print_finding(finding: Finding, console: Console, rest: str) -> None:
-    mark, style = ("✘", "bold red") if finding.invalidating else ("•", "bold yellow")
-    note = "" if finding.invalidating else ", allowed"
+def _print_finding(finding: Finding, console: Console, rest: str, place: Placement | None) -> None:
+    mark, style = ("•", "bold yellow") if _allowed(finding) else _MARKS[finding.invalidating]
+    note = ", allowed" if _allowed(finding) else ", so far" if finding.unsettled else ""
     console.print(Text(f"{mark} {finding.type} ({finding.count}{note})", style=style))
     console.print(_indented(finding.sentence))
+    if finding.unsettled:
+        console.print(_indented("The run stopped before its end, which alone can tell."))
     if finding.circumstances:
         console.print(_indented(finding.circumstances, style="italic"))
     if finding.witness:
-        console.print(_table(finding.witness))
+        console.print(_table(finding.witness, place))
     if finding.count > 1:
         more = Text(f"  {finding.count - 1} more: see {rest} :{finding.type}", style="dim")
         console.print(more, soft_wrap=True)  # a path that is cut in two cannot be copied
     console.print()
 
 
+def _allowed(finding: Finding) -> bool:
+    return not finding.invalidating and not finding.unsettled
+
+
 def _indented(text: str, style: str = "") -> Padding:
     return Padding(Text(text, style=style), (0, 0, 0, 2))
 
 
-def _table(witness: Sequence[Op]) -> Table:
+def _table(witness: Sequence[Op], place: Placement | None) -> Table:
     table = Table(box=None, padding=(0, 1), pad_edge=True, header_style="dim")
-    for column, justify in (("index", "right"), ("time/s", "right"), ("process", "right")):
-        table.add_column(column, justify=justify, no_wrap=True)  # type: ignore[arg-type] # "right" is one
+    for column in ("index", "time/s", "process"):
+        table.add_column(column, justify="right", no_wrap=True)
+    if place:
+        table.add_column("node", no_wrap=True)
     table.add_column("operation", no_wrap=True)
     table.add_column("value", overflow="fold")
     for op in sorted(witness, key=lambda each: each.index):
         value = edn.dumps(op.value)
         shown = value if len(value) <= _VALUE_WIDTH else f"{value[:_VALUE_WIDTH]} …"
-        cells = (str(op.index), f"{op.time / _NS:.6f}", str(op.process), f"{op.type} {op.f}", shown)
-        table.add_row(*map(Text, cells))
+        node = [place.node(op.process) if isinstance(op.process, int) else ""] if place else []
+        cells = (f"{op.index}", f"{op.time / _NS:.6f}", f"{op.process}", *node)
+        table.add_row(*map(Text, (*cells, f"{op.type} {op.f}", shown)))
     return table
 
 
-def _failed_checks(results: Mapping[Any, Any]) -> Iterator[tuple[str, str]]:
-    """The checks other than the workload's own that did not pass, each with its numbers."""
+def _failed_checks(results: Mapping[Any, Any]) -> Iterator[tuple[str, list[str]]]:
+    """The checks other than the workload's own that did not pass, each with what it says."""
     for name, result in results.items():
         if name != "workload" and isinstance(result, dict) and result.get("valid?") is not True:
-            yield str(name), "; ".join(_facts(result))
+            yield name, list(_facts(result))
 
 
 def _facts(result: Mapping[str, Any]) -> Iterator[str]:
-    for name, value in result.items():
-        if name == "by-f":
-            never = [str(f) for f, of_f in value.items() if of_f.get("valid?") is not True]
-            yield f"never succeeded: {', '.join(never)}"
-        elif name != "valid?":
-            yield f"{name}: {edn.dumps(value)[:_VALUE_WIDTH]}"
-
-
-# ---------------------------------------------------------------- the faults at the time
-
-
-def with_circumstances(findings: Sequence[Finding], history: Sequence[Op]) -> list[Finding]:
-    """The findings, each with its `circumstances`; unchanged when the history has no faults.
-
-    An anomaly begins with the earliest operation of its witness. What was in force at any time between the
-    invocation and the completion of that operation may have to do with it, and so may what was injected
-    from then until the last operation of the witness.
-    """
-    injected = injections(history)
-    if not injected:
-        return list(findings)
-    return [
-        replace(finding, circumstances=_circumstances(finding.witness, history, injected))
-        for finding in findings
-    ]
-
-
-def _circumstances(witness: Sequence[Op], history: Sequence[Op], injected: list[Injection]) -> str:
-    if not witness:
-        return ""
-    first = min(witness, key=lambda op: op.time)
-    invoked_ns, completed_ns = _duration(first, history)
-    last_ns = max(op.time for op in witness)
-    later = [each for each in injected if completed_ns < each.start_ns <= last_ns]
-    then = f" Then, until {last_ns / _NS:.3f} s: {'; '.join(_few(later))}." if later else ""
-    return f"{_beginning(first, invoked_ns, completed_ns, injected)}{then}"
-
-
-def _beginning(first: Op, invoked_ns: int, completed_ns: int, injected: Sequence[Injection]) -> str:
-    present = [
-        each for each in injected if each.start_ns <= completed_ns and each.end_ns >= invoked_ns
-    ]
-    began = f"It began {first.time / _NS:.3f} s into the run, "
-    if present:
-        return f"{began}while {_and(_few(present))}."
-    past = [each for each in injected if each.end_ns < invoked_ns]
-    if not past:
-        return f"{began}before any fault."
-    latest = max(past, key=lambda each: each.end_ns)
-    ago_s = (invoked_ns - latest.end_ns) / _NS
-    return f"{began}{ago_s:.3f} s after the latest fault had ended ({latest.text})."
-
-
-def _duration(op: Op, history: Sequence[Op]) -> tuple[int, int]:
-    """When the operation was invoked and when it was completed, if it was."""
-    for halves in completions(history).items():
-        invoked, completed = (history[position] for position in halves)
-        if op.index in (invoked.index, completed.index):
-            return invoked.time, completed.time
-    return op.time, op.time
-
-
-def _few(injected: Sequence[Injection]) -> list[str]:
-    texts = [each.text for each in injected[:_TOLD_MAX]]
-    more = len(injected) - len(texts)
-    return [*texts, f"{more} more faults"] if more > 1 else [each.text for each in injected]
+    told = result.get("reasons", {})
+    for f in never_succeeded(result):
+        yield f"{f} never succeeded{': ' if f in told else '.'}{told.get(f, '')}"
+    numbers = {name: value for name, value in result.items() if name not in _SAID}
+    if numbers:
+        yield "; ".join(
+            f"{name}: {edn.dumps(each)[:_VALUE_WIDTH]}" for name, each in numbers.items()
+        )
 
 
 def _and(texts: Sequence[str]) -> str:

@@ -13,12 +13,14 @@ from rich.text import Text
 
 import workloads
 from bench import verdict
+from bench.circumstances import with_circumstances
 from bench.verdict import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID
 from runs import edn
-from runs.files import OPTIONS
-from runs.history import HistoryError, Op, find_history, printable, read_history
+from runs.facts import unfinished
+from runs.files import OPTIONS, RESULTS
+from runs.history import NEMESIS, HistoryError, Op, find_history, printable, read_cut_history
 from runs.keyword import keywords
-from workloads.interface import Finding
+from workloads.interface import Finding, Placement
 
 EXIT_BAD_ARGUMENTS = 254
 DEFAULT_WORKLOAD = "kafka"  # of a history that nothing says it of
@@ -28,12 +30,18 @@ _WORDS = {True: "✔ VALID", False: "✘ INVALID"}
 
 @dataclass(frozen=True)
 class Judgement:
-    """A file as it was named, its history, the verdict of the checker, and its sentences."""
+    """A file as it was named, its history, the verdict of the checker, and its sentences.
+
+    `unfinished` says why the run did not come to its end, if it did not. `place` says which node a process
+    asked, if the run's files do.
+    """
 
     file: str
     history: Sequence[Op]
     result: Mapping[Any, Any]
     findings: Sequence[Finding]
+    unfinished: str | None
+    place: Placement | None
 
     @property
     def bad(self) -> list[str]:
@@ -57,13 +65,16 @@ class Judgement:
 def check(files: tuple[str, ...], form: str | None, **options: Any) -> None:
     """Judge histories: EDN or JSON lines, gzipped or not, or the folder of a run.
 
+    A run that stopped before its end is unknown, unless it shows what no later operation can undo. For a
+    history without its run, --json and --edn say what the real tool's checker says of it, as of a whole one.
+
     --strict of kafka takes nodes and concurrency from the run's test.json, or from its two options.
     Exit status: 0 all are valid, 1 one is invalid, 2 one is unknown, 254 a file cannot be read.
     """
     statuses = {EXIT_VALID}
     for file in files:
         try:
-            judgement = _judge(file, options)
+            judgement = _judge(file, options, form)
         except (HistoryError, click.UsageError) as error:
             click.echo(f"{file}: not judged. {error}", err=True)
             statuses.add(EXIT_BAD_ARGUMENTS)
@@ -74,17 +85,27 @@ def check(files: tuple[str, ...], form: str | None, **options: Any) -> None:
     sys.exit(next(status for status in order if status in statuses))
 
 
-def _judge(file: str, options: Mapping[str, Any]) -> Judgement:
+def _judge(file: str, options: Mapping[str, Any], form: str | None) -> Judgement:
     path = find_history(Path(file))
     recorded = _recorded(path)
     name = options["workload"] or _workload(path, recorded)
     checked = {**recorded, "strict": False}
     if options["strict"]:
         checked |= _strict_options(path, recorded, options)
-    history = read_history(path)
+    history, is_torn = read_cut_history(path)
     judge = workloads.judge(name)
-    result = judge.check(history, checked)
-    return Judgement(file, history, result, judge.explain(result, history))
+    result: Mapping[Any, Any] = judge.check(history, checked)
+    has_results = any(path.with_name(each).exists() for each in RESULTS)
+    known = unfinished(path.parent) or ("Its last line is torn." if is_torn else None)
+    early = None if has_results else judge.stops_early(history)
+    if known and history and not has_results and not early and result["valid?"] is True:
+        known = None  # all was read before the bench was stopped
+    finished = not known and not (early and form is None)
+    if not finished:
+        result = judge.so_far(result, history)
+    place = Placement.of(checked)
+    findings = judge.findings(result, history, place, finished=finished)
+    return Judgement(file, history, result, findings, known or early, place)
 
 
 def _recorded(path: Path) -> dict[str, Any]:
@@ -119,7 +140,9 @@ def _strict_options(
 def _print_json(judgement: Judgement) -> None:
     errors = {each.type: each.count for each in judgement.findings}
     valid = judgement.result["valid?"]
-    line = {"file": judgement.file, "valid": valid, "bad": judgement.bad, "errors": errors}
+    line = {"file": judgement.file, "valid": valid, "bad": sorted(judgement.bad), "errors": errors}
+    if judgement.unfinished:
+        line["unfinished"] = judgement.unfinished
     click.echo(json.dumps(line))
 
 
@@ -130,12 +153,18 @@ def _print_edn(judgement: Judgement) -> None:
 
 def _print_text(judgement: Judgement) -> None:
     console = Console()
-    findings = verdict.with_circumstances(judgement.findings, judgement.history)
+    findings = with_circumstances(judgement.findings, judgement.history)
     results = keywords(workload=judgement.result)
     console.print(Text(judgement.file, style="bold"), soft_wrap=True)
-    verdict.render(results, findings, console, rest=" ".join(_rest(judgement)))
+    rest = " ".join(_rest(judgement))
+    verdict.render(results, findings, console, rest=rest, place=judgement.place)
     verdict.print_lines_not_heard(console, judgement.history, {})
+    if judgement.unfinished:
+        console.print(f"The run is not finished. {judgement.unfinished}", markup=False)
     console.print(_summary(judgement), highlight=False, markup=False)
+    if findings:
+        console.print(verdict.glossary(), highlight=False, markup=False, soft_wrap=True)
+    console.print()
 
 
 def _rest(judgement: Judgement) -> Iterator[str]:
@@ -145,10 +174,20 @@ def _rest(judgement: Judgement) -> Iterator[str]:
 
 
 def _summary(judgement: Judgement) -> str:
-    word = _WORDS.get(judgement.result["valid?"], "? UNKNOWN: it ends too early to be judged")
-    bad = ", ".join(judgement.bad)
-    operations = sum(op.type == "invoke" for op in judgement.history)
-    return f"{word}{': ' * bool(bad)}{bad} ({operations} operations)\n"
+    valid = judgement.result["valid?"]
+    count = sum(op.type == "invoke" and op.process != NEMESIS for op in judgement.history)
+    if valid in _WORDS:
+        bad = ", ".join(sorted(judgement.bad))
+        told = f"{_WORDS[valid]}{': ' * bool(bad)}{bad}"
+    else:
+        told = f"? UNKNOWN: {_why_unknown(judgement)}"
+    return f"{told} ({count} operations)"
+
+
+def _why_unknown(judgement: Judgement) -> str:
+    if judgement.unfinished:
+        return verdict.so_far(judgement.findings, started=bool(judgement.history))
+    return "it ends too early to be judged"
 
 
 _PRINT = {None: _print_text, "json": _print_json, "edn": _print_edn}

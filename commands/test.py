@@ -5,7 +5,7 @@ import signal
 import socket
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -25,10 +25,13 @@ from bench.processes import ProcessHosts
 from bench.run import BenchRun, RunResult
 from bench.system import allow_open_files, handled, sigterm_as_interrupt
 from bench.watchers import CpuMeter, Progress
+from runs.facts import FINISHED
 from runs.files import HISTORY, JOURNAL, NODE_LOGS, OPTIONS
-from runs.store import create_run_dir, utc_now
+from runs.messages import Event
+from runs.reading import Bad, TooLarge, journal
+from runs.store import Folder, create_run_dir, utc_now
 from runs.writing import LineFile
-from workloads.interface import Workload
+from workloads.interface import Placement, Workload
 
 # Workloads of the real tool that the embedded bench does not have.
 ONLY_JEPSEN = ("txn-list-append", "txn-rw-register")
@@ -94,7 +97,11 @@ def run_test(chosen: TestOptions, console: Console) -> int:
         run_dir = _make_folder(Path(chosen.store), chosen.workload, started)
         run_files.write_json(run_dir / OPTIONS, test_json)
         run, outcome, node_cpu_s = _perform(chosen, run_dir, progress)
-        test_json |= {"history_origin_ns": outcome.history_origin_ns, "node_cpu_s": node_cpu_s}
+        test_json |= {
+            "history_origin_ns": outcome.history_origin_ns,
+            "node_cpu_s": node_cpu_s,
+            FINISHED: outcome.failure is None,
+        }
         with sigterm_as_interrupt():
             return _judge(
                 chosen,
@@ -129,7 +136,9 @@ def _judge(
     unkept: RunFailure | None = None
     progress.phase("judging the history")
     try:
-        results = judge(outcome, chosen, workload)
+        with suppress(OSError):  # said below, with the verdict
+            run_files.write_json(run_dir / OPTIONS, test_json)
+        results = judge(outcome, chosen, workload, lambda: _messages(run_dir))
         try:
             run_files.write_json(run_dir / OPTIONS, test_json)
             run_files.write_results(run_dir, outcome, results)
@@ -145,11 +154,18 @@ def _judge(
         progress.phase("drawing")
         run_files.draw(console, run_dir, outcome.history, test_json)
     progress.close()
-    verdict.print_verdict(console, run_dir, results, outcome, workload)
+    place = Placement(chosen.nodes, chosen.concurrency)
+    verdict.print_verdict(console, run_dir, results, outcome, workload, place=place)
     if unkept:
         verdict.print_failure(console, unkept)
         return verdict.EXIT_CRASHED
     return verdict.exit_status(results, outcome.failure)
+
+
+def _messages(run_dir: Path) -> Iterator[Event]:
+    """The journal of a run, up to a size that can be read while a person waits."""
+    with suppress(TooLarge, OSError):
+        yield from journal(Folder(run_dir, run_dir.name).journal, Bad())
 
 
 def _perform(

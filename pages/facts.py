@@ -5,7 +5,6 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,15 @@ from runs.facts import (
     Settings,
     integer,
     mapping,
+    never_succeeded,
     number,
     read_options,
     text,
 )
 from runs.faults import FAULTS, MUTE
-from runs.files import NODE_LOGS
+from runs.files import JEPSEN_LOG, NODE_LOGS
 from runs.store import Folder, time_named
+from workloads.kafka.checker import by_cause
 
 Map = Mapping[str, Any]
 
@@ -30,7 +31,7 @@ Map = Mapping[str, Any]
 VERDICTS = {
     "valid": "Valid: the checker found nothing wrong.",
     "invalid": "Invalid: the run shows what it must not.",
-    "unknown": "Unknown: nothing wrong was found, but not everything could be checked.",
+    "unknown": "Unknown: nothing is certainly wrong, but the run was not finished, or not all was checked.",
     "crashed": "Crashed: the run could not be finished.",
     "running": "Running: there are no results yet. What is there is shown.",
     "incomplete": "Incomplete: the run ended without results. What is there is shown.",
@@ -142,7 +143,9 @@ def read_facts(run: Folder, now_s: float) -> Facts:
         servers_per_operation=number(mapping(net.get("servers")).get("msgs-per-op")),
         operation_count=integer(mapping(results.content.get("stats")).get("count")),
         error=text(results.content.get("error")) or problem or results.error,
-        anomalies=tuple(sorted(_anomalies(results), key=lambda c: (not c.invalidating, c.type))),
+        anomalies=tuple(
+            sorted(_anomalies(results), key=lambda c: (not c.invalidating, by_cause(c.type)))
+        ),
         checks=tuple(_failed_checks(results)),
         net=net,
         options=options,
@@ -194,12 +197,23 @@ def _verdict(results: Results, run: Folder, now_s: float) -> str:
     return "running" if now_s - run.changed_s() < FRESH_S else "incomplete"
 
 
-def _started(settings: Settings, run: Folder) -> str:
-    """As `2026-11-21 10:07:17`, from the options, the folder's name, or its files."""
+def _started(settings: Settings, run: Folder) -> str | None:
+    """As `2026-11-21 10:07:17`: what the bench noted, the folder's name, or the real tool's log says.
+
+    The times of files are those of a copy, so they say nothing.
+    """
     if settings.started:
         return settings.started[:19].replace("T", " ")
-    changed = datetime.fromtimestamp(run.changed_s(), UTC)
-    return time_named(run.path.name) or changed.strftime("%Y-%m-%d %H:%M:%S")
+    return time_named(run.path.name) or _first_logged(run.path / JEPSEN_LOG)
+
+
+def _first_logged(log: Path) -> str | None:
+    """The time with which the first line of the real tool's log begins."""
+    with contextlib.suppress(OSError), log.open("rb") as file:
+        line = file.readline(200).decode(errors="replace")
+        if found := re.match(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d", line):
+            return found[0].replace("T", " ")
+    return None
 
 
 def _anomalies(results: Results) -> Iterator[Count]:
@@ -213,12 +227,14 @@ def _failed_checks(results: Results) -> list[Check]:
         check = mapping(result)
         if check.get("valid?", True) is True or (name == "workload" and check.get("error-types")):
             continue
-        numbers = {k: v for k, v in check.items() if k not in ("valid?", "by-f")}
-        by_f = mapping(check.get("by-f"))
-        never = [f for f, each in by_f.items() if mapping(each).get("valid?") is not True]
-        told = [f"never succeeded: {', '.join(never)}"] if never else []
-        told += [f"{key}: {_short(value)}" for key, value in numbers.items()]
-        found.append(Check(name, "; ".join(told)))
+        numbers = {k: v for k, v in check.items() if k not in ("valid?", "by-f", "reasons")}
+        reasons = mapping(check.get("reasons"))
+        told = [
+            f"{f} never succeeded: {reasons.get(f, 'why is not known')}"
+            for f in never_succeeded(check)
+        ]
+        told.append("; ".join(f"{key}: {_short(value)}" for key, value in numbers.items()))
+        found.append(Check(name, " ".join(filter(None, told))))
     return found
 
 

@@ -11,12 +11,14 @@ from typing import Any
 import orjson
 
 import workloads
-from bench.verdict import with_circumstances
+from bench.circumstances import with_circumstances
 from pages.facts import Facts
 from pages.values import readable
+from runs.facts import unfinished
 from runs.history import HistoryError, Op, read_history
 from runs.reading import MIB
 from runs.store import Folder
+from workloads.interface import Placement
 
 LIMIT_BYTES = 24 * MIB  # some 150 000 operations, ten seconds of checking
 NAMING_TYPES = "kafka"  # the only workload whose results name types of anomalies
@@ -61,6 +63,8 @@ def find(run: Folder, facts: Facts) -> Findings:
     known = options.get("strict") and options.get("nodes") and options.get("concurrency")
     judge = workloads.judge(workload)
     result = judge.check(history, options if known else {**options, "strict": False})
+    place, finished = Placement.of(options), not unfinished(run.path)
+    told = judge.findings(result, history, place, finished=finished)
     found = [
         Finding(
             each.type,
@@ -70,7 +74,7 @@ def find(run: Folder, facts: Facts) -> Findings:
             each.circumstances,
             [_shown(op) for op in sorted(each.witness, key=lambda op: op.index)],
         )
-        for each in with_circumstances(judge.explain(result, history), history)
+        for each in with_circumstances(told, history)
     ]
     note = _difference(facts, {each.type for each in found})
     return Findings(sorted(found, key=lambda each: not each.invalidating), note)

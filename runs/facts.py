@@ -13,12 +13,15 @@ from typing import Any
 import orjson
 
 from runs import edn
-from runs.files import RESULTS
+from runs.files import OPTIONS, RESULTS
 
 OWN_NODES = ("run.sh", "node.py")
 DEFAULT_STRATEGY = "leaderless"  # of our node, when nothing names one
 EMBEDDED, JEPSEN = "embedded", "jepsen"  # engines
+# Operations that never succeed by design: one disturbs, the other only looks.
+NEVER_OK = frozenset(("crash", "debug-topic-partitions"))
 TRUE, FALSE, UNKNOWN = "true", "false", "unknown"
+FINISHED = "finished"  # in test.json: whether the run came to its end
 
 
 @dataclass(frozen=True)
@@ -163,6 +166,37 @@ class Results:
         for name in self.error_types or ():
             count, instances = _instances(self.workload.get(name))
             yield Anomaly(name, name in invalidating, count, instances)
+
+
+def unfinished(folder: Path) -> str | None:
+    """Why the run in this folder did not come to its end; None where its files do not say that.
+
+    A run of ours leaves its options when it begins. It notes there that it has finished, before it is judged.
+    """
+    try:
+        return text(Results.of_run(folder).content.get("error"))
+    except FileNotFoundError:
+        options = _options_of(folder)
+        is_open = options is not None and options.get(FINISHED) is not True
+        return "It has no results: it goes on, or it was killed." if is_open else None
+    except (OSError, ValueError) as error:
+        return f"Its results cannot be read ({error})."
+
+
+def _options_of(folder: Path) -> dict[str, Any] | None:
+    """The content of test.json; None without that file, empty if it cannot be read."""
+    try:
+        return read_options((folder / OPTIONS).read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError):
+        return {}
+
+
+def never_succeeded(stats: Mapping[Any, Any]) -> list[str]:
+    """The operations in the result of `stats` that should have succeeded and never did."""
+    by_f = mapping(stats.get("by-f"))
+    return [f for f in by_f if f not in NEVER_OK and not mapping(by_f[f]).get("ok-count")]
 
 
 def _instances(error: Any) -> tuple[int | None, list[tuple[str | None, Any]]]:

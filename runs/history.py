@@ -107,13 +107,30 @@ def write_jsonl(ops: Iterable[Op], file: BinaryIO) -> None:
     file.writelines(json_line(op) + b"\n" for op in ops)
 
 
-@collection_paused()
 def read_history(path: Path) -> list[Op]:
     """Read every operation of the file at `path`.
 
     Raises `HistoryError` when it cannot be read or holds anything but operations.
     """
+    return _ops(path, _text(path))
+
+
+def read_cut_history(path: Path) -> tuple[list[Op], bool]:
+    """As `read_history`, but without a last line that is torn; whether there was such a line.
+
+    A bench that is killed may leave one.
+    """
     text = _text(path)
+    whole, _, last = text.rpartition("\n")
+    try:
+        _ops(path, last)
+    except HistoryError:
+        return _ops(path, whole), True
+    return _ops(path, text), False
+
+
+@collection_paused()
+def _ops(path: Path, text: str) -> list[Op]:
     read = _json_line_ops if _JSON_HEAD.match(text) else _edn_line_ops
     return [op for at, line in enumerate(text.split("\n"), 1) for op in read(path, at, line)]
 

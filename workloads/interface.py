@@ -24,8 +24,9 @@ An example, whole:
             return op.value if reply["echo"] == op.value else reply["echo"]
 """
 
+import re
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, Protocol
 
@@ -156,7 +157,8 @@ class Finding:
 
     `count` says how often it was found, `sentence` describes one instance, and `witness` is the
     smallest set of operations that shows that instance, their values reduced to what matters.
-    `circumstances` tells of the faults at that time (`bench.verdict`).
+    `circumstances` tells of the faults at that time (`bench.circumstances`). `at_end`: something is missing
+    up to the end of the run, so only a finished run proves it (`Judge.at_end`).
     """
 
     type: str
@@ -165,6 +167,39 @@ class Finding:
     sentence: str
     witness: Sequence[Op] = field(default=())
     circumstances: str = ""
+    at_end: bool = False
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether the run stopped before it could show that this is an anomaly."""
+        return self.at_end and not self.invalidating
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Which node a process talks to: worker i talks to node i mod n, process p is worker p mod concurrency."""
+
+    nodes: Sequence[str]
+    concurrency: int
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> "Placement | None":
+        """The placement that `options` (as in test.json) describe; None when they do not."""
+        nodes, concurrency = options.get("nodes"), options.get("concurrency")
+        if not nodes or not isinstance(nodes, list | tuple) or not isinstance(concurrency, int):
+            return None
+        return cls(nodes, concurrency) if concurrency > 0 else None
+
+    def node(self, process: int) -> str:
+        """The node that `process` talks to."""
+        return self.nodes[process % self.concurrency % len(self.nodes)]
+
+    def name_nodes(self, sentence: str) -> str:
+        """The sentence with the node of each process in it: `process 3` becomes `process 3 (n1)`."""
+        return _PROCESS.sub(lambda found: f"{found[0]} ({self.node(int(found[1]))})", sentence)
+
+
+_PROCESS = re.compile(r"\b[Pp]rocess (\d+)")
 
 
 # (history, options) -> the workload's map in results.edn, with `valid?` True, False or "unknown".
@@ -184,16 +219,62 @@ def worst(verdicts: Collection[Any]) -> Any:
 Explainer = Callable[[Mapping[Any, Any], Sequence[Op]], list[Finding]]
 
 
+def never_early(history: Sequence[Op]) -> None:
+    """For workloads without a final phase: a history alone does not show that the run stopped early."""
+
+
 @dataclass(frozen=True, slots=True)
 class Judge:
     """What judges a history: the checker, its anomalies in sentences, and its figures in one line.
 
-    `figures` takes the checker's result; workloads have it whose results hold more than a verdict.
+    `figures` takes the checker's result; workloads have it whose results hold more than a verdict. `at_end`
+    has the types of anomaly that only the end of a run proves, because something is missing. `stops_early`
+    says why a history cannot be that of a finished run; None where nothing speaks against it.
     """
 
     check: Checker
     explain: Explainer
     figures: Callable[[Mapping[Any, Any]], str] | None = None
+    at_end: frozenset[str] = frozenset()
+    stops_early: Callable[[Sequence[Op]], str | None] = never_early
+
+    def findings(
+        self,
+        result: Mapping[Any, Any],
+        history: Sequence[Op],
+        place: Placement | None = None,
+        *,
+        finished: bool = True,
+    ) -> list[Finding]:
+        """The anomalies in `result`. Without a finished run, none is held against it that is `at_end`.
+
+        `place` names the node of each process, where it is known.
+        """
+        return [
+            replace(
+                each,
+                sentence=place.name_nodes(each.sentence) if place else each.sentence,
+                invalidating=each.invalidating and (finished or each.type not in self.at_end),
+                at_end=each.type in self.at_end,
+            )
+            for each in self.explain(result, history)
+        ]
+
+    def so_far(self, result: Mapping[Any, Any], history: Sequence[Op]) -> dict[Any, Any]:
+        """The checker's result, read as that of a run that stopped before its end.
+
+        Anomalies `at_end` may still turn out to be none: they stay among the `error-types`, but are not held
+        against the run. Other anomalies are certain. Without one the run is unknown, if only the end of a run
+        proves anything in this workload.
+        """
+        told = self.findings(result, history, finished=False)
+        is_wrong = result["valid?"] is False and not any(each.unsettled for each in told)
+        is_certain = is_wrong or any(each.invalidating for each in told) or not self.at_end
+        settled: dict[Any, Any] = {} if is_certain else {Keyword("valid?"): UNKNOWN}
+        if "bad-error-types" in result:
+            kept = (each for each in result["bad-error-types"] if each not in self.at_end)
+            settled[Keyword("bad-error-types")] = tuple(kept)
+        return {**result, **settled}
 
 
 @dataclass(frozen=True, slots=True)

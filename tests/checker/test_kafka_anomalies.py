@@ -3,6 +3,7 @@
 import pytest
 from history_language import history
 
+from workloads.interface import Placement
 from workloads.kafka.checker import check, error_count, explain
 from workloads.kafka.checker.compose import ALLOWED
 
@@ -345,3 +346,52 @@ def test_an_assignment_forgets_the_lag_of_other_keys():
     1 poll
     """
     assert check(history(text), {})["worst-realtime-lag"]["lag"] == 0
+
+
+def sentences(text, place=None):
+    ops = history(text)
+    return {each.type: each.sentence for each in explain(check(ops, {}), ops, place)}
+
+
+def test_a_message_that_an_answer_held_is_not_told_as_missing_from_it():
+    # 4 is at offsets 2 and 4; its last place counts, so from 2 to 4 an answer skips 4 itself and 5.
+    text = """
+    0 send x=1@0
+    0 send x=2@1
+    0 send x=4@2
+    2 send x=5@3
+    1 poll x=1@0,2@1,4@4
+    3 poll x=1@0,2@1,4@2,5@3,4@4
+    """
+    told = sentences(text)
+    assert (
+        "in the log: 5. (4 is in the log more than once. The last place counts.)"
+        in (told["int-poll-skip"])
+    )
+    assert "4 is in the log more than once" in told["int-nonmonotonic-poll"]
+
+
+def test_what_came_out_of_order_was_not_missing():
+    told = sentences("0 send x=1@0\n0 send x=2@1\n0 send x=3@2\n1 poll x=1@0,3@2,2@1")
+    assert "without" not in told["int-poll-skip"]
+    assert told["int-poll-skip"].endswith("at another place of that answer: 2.")
+
+
+def test_causes_stand_before_what_follows_from_them():
+    text = """
+    0 send x=1@0
+    1 send x=2@0
+    2 poll x=1@0
+    3 poll x=2@0
+    0 send x=3@1
+    0 send x=3@2
+    2 poll x=3@2
+    """
+    assert list(sentences(text))[:2] == ["inconsistent-offsets", "duplicate"]
+
+
+def test_processes_are_named_with_their_nodes():
+    text = "0 send x=1@0\n0 send x=2@1\n3 poll x=2@1,1@0"
+    place = Placement(("n0", "n1"), concurrency=2)
+    assert sentences(text, place)["int-nonmonotonic-poll"].startswith("Process 3 (n1) got 2")
+    assert sentences(text)["int-nonmonotonic-poll"].startswith("Process 3 got 2")

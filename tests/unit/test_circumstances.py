@@ -5,7 +5,8 @@ import io
 import pytest
 from rich.console import Console
 
-from bench.verdict import render, with_circumstances
+from bench.circumstances import with_circumstances
+from bench.verdict import render
 from runs.faults import Injection, describe, injections
 from runs.history import NEMESIS, Op
 from runs.keyword import Keyword, keywords
@@ -84,6 +85,15 @@ def test_what_was_injected_before_the_last_operation_of_the_witness():
     assert told(1, 15) == (
         "It began 0.500 s into the run, before any fault. Then, until 8.100 s: the network was cut:"
         " majority; n2 was killed."
+    )
+
+
+def test_where_something_is_missing_faults_are_told_until_the_end_of_the_run():
+    gone = Finding("unseen", True, 1, "Gone.", [HISTORY[1]], at_end=True)
+    (told_of,) = with_circumstances([gone], HISTORY)
+    assert told_of.circumstances == (
+        "It began 0.500 s into the run, before any fault. Then, until the end of the run: the network was"
+        " cut: majority; n2 was killed."
     )
 
 

@@ -12,6 +12,11 @@ import click
 import pytest
 
 from commands.main import COMMANDS, LazyGroup
+from workloads.kafka.checker.cases import CYCLES
+from workloads.kafka.checker.compose import ALLOWED, ALLOWED_WITH_WW, AT_THE_END
+from workloads.kafka.checker.explain import CAUSES
+from workloads.kafka.checker.sentences import SENTENCES
+from workloads.lin_kv.checker import NONLINEARIZABLE
 
 ROOT = Path(__file__).parents[2]
 COLUMNS = 100  # of a line of code
@@ -129,6 +134,12 @@ def test_commands_take_the_options_that_are_printed(page: Path) -> None:
             except click.BadParameter as error:
                 if "does not exist" not in error.message:  # a run that the reader has made
                     raise
+
+
+def test_every_anomaly_is_explained() -> None:
+    explained = anchors(ROOT / "docs" / "anomalies.md")
+    names = {*SENTENCES, *CYCLES, *CAUSES, *ALLOWED, *ALLOWED_WITH_WW, *AT_THE_END, NONLINEARIZABLE}
+    assert {each.lower() for each in names} <= explained
 
 
 ROOMS = [path.name for path in ROOT.iterdir() if path.is_dir() and path.name != "results"]

@@ -39,4 +39,9 @@ def judge() -> Judge:
     """Every anomaly of `workloads.kafka.checker`."""
     from workloads.kafka import checker
 
-    return Judge(checker.check, checker.explain)
+    return Judge(
+        checker.check,
+        checker.explain,
+        at_end=checker.AT_THE_END,
+        stops_early=checker.stops_early,
+    )

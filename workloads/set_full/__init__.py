@@ -40,7 +40,8 @@ _WORST = 8
 
 def judge_of(add: str) -> Judge:
     """What judges histories in which the operation `add` adds an element."""
-    return Judge(partial(check_set, add=add), partial(explain_set, add=add), figures)
+    check, explain = partial(check_set, add=add), partial(explain_set, add=add)
+    return Judge(check, explain, figures, at_end=frozenset(("lost",)))
 
 
 def check_set(history: Sequence[Op], options: Mapping[str, Any], add: str) -> dict[Keyword, Any]:

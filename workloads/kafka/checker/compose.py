@@ -5,7 +5,7 @@ from itertools import chain
 from typing import Any
 
 from runs.collection import collection_paused
-from runs.history import Op
+from runs.history import NEMESIS, Op, completions
 from runs.keyword import Keyword, keywords
 from workloads.kafka.checker import contents, contiguity
 from workloads.kafka.checker.cases import Case, Cases, condensed
@@ -19,7 +19,12 @@ from workloads.kafka.checker.observed import (
     Transaction,
     client_operations,
 )
-from workloads.kafka.checker.replication import has_final_polls, placement, unreplicated_cases
+from workloads.kafka.checker.replication import (
+    REWIND,
+    has_final_polls,
+    placement,
+    unreplicated_cases,
+)
 from workloads.kafka.checker.unseen import unseen_error
 from workloads.kafka.checker.versions import Log, logs
 
@@ -35,6 +40,8 @@ ALLOWED = frozenset(
         "strong-PL-1-cycle-exists",
     )
 )
+# A message is missing, or too little happened: only a run that came to its end shows that.
+AT_THE_END = frozenset(("lost-write", "unseen", "unreplicated", "empty-transaction-graph"))
 # When edges between writes are asked for, cycles through them are to be expected too.
 ALLOWED_WITH_WW = frozenset(
     ("G1c", "G1c-process", "G1c-realtime", "PL-2-cycle-exists", "strong-PL-2-cycle-exists")
@@ -62,6 +69,22 @@ def check(history: Sequence[Op], options: Mapping[str, Any]) -> dict[Keyword, An
     if options.get("strict") and result[valid] and not has_final_polls(facts):
         result[valid] = UNKNOWN
     return result
+
+
+def stops_early(history: Sequence[Op]) -> str | None:
+    """Why a history is not that of a whole run: operations are open, or final polls are missing; else None.
+
+    A run without any acknowledged message needs no final polls.
+    """
+    if not history:
+        return "Nothing was asked."
+    clients = [op for op in history if op.process != NEMESIS]
+    still_open = sum(op.type == "invoke" for op in clients) - len(completions(clients))
+    if still_open:
+        return f"{still_open} operation{'s were' if still_open > 1 else ' was'} still open."
+    rewound = any(op.extra.get(REWIND) for op in clients if op.f == "assign" and op.type == "ok")
+    acknowledged = any(op.type == "ok" and op.f in TRANSACTIONS for op in clients)
+    return "Its final polls are missing." if acknowledged and not rewound else None
 
 
 def verdict(

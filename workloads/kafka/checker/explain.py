@@ -1,4 +1,9 @@
-"""The checker's findings for a person: for each anomaly type one case, and the operations that show it."""
+"""The checker's findings for a person: for each anomaly type one case, and the operations that show it.
+
+Findings come in the order of cause. What is wrong with the log itself stands first: two messages at one
+offset, a message twice, a message from nowhere. Then comes what is missing in it, then what readers saw of
+it, then cycles, which follow from all of these.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -9,24 +14,49 @@ from runs.edn import dumps
 from runs.history import Op
 from workloads.interface import Finding
 from workloads.kafka.checker.compose import error_count
+from workloads.kafka.checker.contents import duplicate_cases
 from workloads.kafka.checker.observed import Facts, Key, Message, client_operations, scalar
 from workloads.kafka.checker.sentences import sentence
+from workloads.kafka.checker.versions import logs
+
+# A cause stands before what follows from it; types that are not named come last, by name.
+CAUSES = (
+    "no-writer-of-value",
+    "inconsistent-offsets",
+    "duplicate",
+    "G1a",
+    "precommitted-read",
+    "int-nonmonotonic-send",
+    "nonmonotonic-send",
+    "lost-write",
+    "int-poll-skip",
+    "poll-skip",
+    "int-nonmonotonic-poll",
+    "nonmonotonic-poll",
+    "unreplicated",
+    "unseen",
+)
 
 
 def explain(result: Mapping[Any, Any], history: Sequence[Op]) -> list[Finding]:
-    """A finding for each anomaly type in `result` (what `check` returned for `history`)."""
-    scene = _Scene(history)
+    """A finding for each anomaly type in `result` (what `check` returned for `history`), causes first."""
+    scene = _Scene(history, repeats="duplicate" in result)
     bad = set(result["bad-error-types"])
     return [
         Finding(
             type=str(anomaly),
             invalidating=anomaly in bad,
             count=error_count(anomaly, result[anomaly]),
-            sentence=sentence(anomaly, _instance(anomaly, result[anomaly])),
+            sentence=sentence(anomaly, scene.with_repeats(_instance(anomaly, result[anomaly]))),
             witness=scene.witness(anomaly, _instance(anomaly, result[anomaly])),
         )
-        for anomaly in result["error-types"]
+        for anomaly in sorted(result["error-types"], key=by_cause)
     ]
+
+
+def by_cause(anomaly: str) -> tuple[int, str]:
+    """A sort key for types of anomaly."""
+    return (CAUSES.index(anomaly) if anomaly in CAUSES else len(CAUSES), str(anomaly))
 
 
 def _instance(anomaly: str, error: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -39,8 +69,9 @@ def _instance(anomaly: str, error: Mapping[str, Any]) -> Mapping[str, Any]:
 class _Scene:
     """The history, to pick witnesses from."""
 
-    def __init__(self, history: Sequence[Op]) -> None:
+    def __init__(self, history: Sequence[Op], *, repeats: bool) -> None:
         self._history = history
+        self._repeats = repeats
 
     @cached_property
     def _facts(self) -> Facts:
@@ -49,6 +80,20 @@ class _Scene:
     @cached_property
     def _by_index(self) -> dict[int, Op]:
         return {op.index: op for op in self._history}
+
+    @cached_property
+    def _repeated(self) -> set[tuple[Key, Message]]:
+        """The messages that are in the log more than once."""
+        known = logs(self._facts) if self._repeats else {}
+        return {
+            (key, case["value"]) for key, log in known.items() for case in duplicate_cases(key, log)
+        }
+
+    def with_repeats(self, case: Mapping[str, Any]) -> Mapping[str, Any]:
+        """`case` with those of its messages that are in the log more than once."""
+        messages = dict.fromkeys((*case.get("values", ()), *case.get("skipped", ())))
+        repeated = [each for each in messages if (case.get("key"), each) in self._repeated]
+        return {**case, "repeated": repeated} if repeated else case
 
     def witness(self, anomaly: str, case: Mapping[str, Any]) -> list[Op]:
         """The operations that show `case`, each once, with nothing in them but what matters."""

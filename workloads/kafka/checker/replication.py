@@ -5,38 +5,23 @@ workers of each node must read every acknowledged message of every key. The real
 *some* worker reads it, so it passes nodes that answer each client from a log of their own.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from runs.keyword import keywords
+from workloads.interface import Placement
 from workloads.kafka.checker.cases import Case
 from workloads.kafka.checker.observed import Facts, Key, Message
 
-_REWIND = "seek-to-beginning?"
-
-
-@dataclass(frozen=True)
-class Placement:
-    """Which node a process talks to: worker i talks to node i mod n, process p is worker p mod concurrency."""
-
-    nodes: Sequence[str]
-    concurrency: int
-
-    def node(self, process: int) -> str:
-        """The node that `process` talks to."""
-        return self.nodes[process % self.concurrency % len(self.nodes)]
+REWIND = "seek-to-beginning?"
 
 
 def placement(options: Mapping[str, Any]) -> Placement:
-    """The placement that `options` (as in test.json) describe: `concurrency` and the names of the `nodes`.
-
-    Raises `ValueError` when they do not.
-    """
-    nodes, concurrency = options.get("nodes"), options.get("concurrency")
-    if not nodes or not isinstance(concurrency, int) or concurrency < 1:
+    """The placement that `options` (as in test.json) describe. Raises `ValueError` when they do not."""
+    found = Placement.of(options)
+    if found is None:
         raise ValueError("strict checking needs to know the nodes and the concurrency of the run")
-    return Placement(nodes, concurrency)
+    return found
 
 
 def has_final_polls(facts: Facts) -> bool:
@@ -58,7 +43,7 @@ def unreplicated_cases(facts: Facts, place: Placement) -> Iterator[Case]:
 def _rewinds(facts: Facts) -> Iterator[tuple[int, Any]]:
     """Where, and of which process, each assignment from the beginning was completed."""
     for at, op in enumerate(facts.history):
-        if op.f == "assign" and op.type == "ok" and op.extra.get(_REWIND):
+        if op.f == "assign" and op.type == "ok" and op.extra.get(REWIND):
             yield at, op.process
 
 

@@ -1,6 +1,6 @@
 """A sentence for each type of anomaly: what went wrong, in the words of a log's user."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from runs.edn import dumps
@@ -12,7 +12,7 @@ def sentence(anomaly: str, case: Mapping[str, Any]) -> str:
     """What went wrong in `case`, an instance of `anomaly` as in results.edn."""
     if anomaly.endswith("-cycle-exists"):
         return _cycle_exists(case)
-    return (_cycle if "steps" in case else _SENTENCES[anomaly])(case)
+    return (_cycle if "steps" in case else SENTENCES[anomaly])(case)
 
 
 def _list(messages: Any) -> str:
@@ -38,6 +38,28 @@ def _back(case: Mapping[str, Any]) -> str:
     if delta == 0:
         return "the same message again"
     return f"which is {-delta} place{'s' if delta < -1 else ''} before it in the log"
+
+
+def _repeated(case: Mapping[str, Any]) -> str:
+    """A sentence about messages in `case` that have several places in the log; nothing without any."""
+    messages = case.get("repeated")
+    if not messages:
+        return ""
+    verb = "is" if len(messages) == 1 else "are"
+    return f" ({_list(messages)} {verb} in the log more than once. The last place counts.)"
+
+
+def _missed(case: Mapping[str, Any]) -> list[Any]:
+    """The skipped messages that the named polls did not return at all."""
+    ops = case["ops"] if "ops" in case else [case["op"]]
+    got = {message for op in ops for message in _polled(op["value"], case["key"])}
+    return [each for each in case["skipped"] if each not in got]
+
+
+def _polled(value: Any, key: Any) -> Iterator[Any]:
+    for mop in value if isinstance(value, list | tuple) else ():
+        if mop[0] == "poll" and len(mop) > 1 and isinstance(mop[1], dict):
+            yield from (pair[1] for pair in mop[1].get(key, ()))
 
 
 def _duplicate(case: Mapping[str, Any]) -> str:
@@ -74,17 +96,29 @@ def _first_unseen(case: Mapping[str, Any]) -> str:
 
 def _int_poll_skip(case: Mapping[str, Any]) -> str:
     before, after = case["values"]
+    got = f"{_process(case)} got {dumps(before)} and then {dumps(after)} of {_key(case)} in one answer"
+    missed = _missed(case)
+    if missed:
+        return (
+            f"{got}, without what lies between them in the log: {_list(missed)}.{_repeated(case)}"
+        )
     return (
-        f"{_process(case)} got {dumps(before)} and then {dumps(after)} of {_key(case)} in one answer,"
-        f" without what lies between them in the log: {_list(case['skipped'])}."
+        f"{got}, and what lies between them in the log at another place of that answer:"
+        f" {_list(case['skipped'])}.{_repeated(case)}"
     )
 
 
 def _poll_skip(case: Mapping[str, Any]) -> str:
+    polled = f"{_process(case)} polled {_key(case)} twice in a row"
+    missed = _missed(case)
+    if missed:
+        return (
+            f"{polled}, and between the last message of the one answer and the first of the next, the"
+            f" log has messages that neither answer held: {_list(missed)}.{_repeated(case)}"
+        )
     return (
-        f"{_process(case)} polled {_key(case)} twice in a row, and between the last message of the one"
-        f" answer and the first of the next, the log has messages it never got:"
-        f" {_list(case['skipped'])}."
+        f"{polled}. What lies between the last message of the one answer and the first of the next came"
+        f" at another place of these answers: {_list(case['skipped'])}.{_repeated(case)}"
     )
 
 
@@ -92,7 +126,7 @@ def _int_nonmonotonic_poll(case: Mapping[str, Any]) -> str:
     before, after = case["values"]
     return (
         f"{_process(case)} got {dumps(before)} and then {dumps(after)} of {_key(case)} in one answer:"
-        f" {_back(case)}."
+        f" {_back(case)}.{_repeated(case)}"
     )
 
 
@@ -100,7 +134,7 @@ def _nonmonotonic_poll(case: Mapping[str, Any]) -> str:
     before, after = case["values"]
     return (
         f"{_process(case)} polled {_key(case)} up to {dumps(before)}, and its next poll began with"
-        f" {dumps(after)}: {_back(case)}."
+        f" {dumps(after)}: {_back(case)}.{_repeated(case)}"
     )
 
 
@@ -116,7 +150,7 @@ def _nonmonotonic_send(case: Mapping[str, Any]) -> str:
     before, after = case["values"]
     return (
         f"{_process(case)} sent {dumps(before)} and later {dumps(after)} to {_key(case)}, but the second"
-        f" is in the log in the wrong place: {_back(case)}."
+        f" is in the log in the wrong place: {_back(case)}.{_repeated(case)}"
     )
 
 
@@ -167,7 +201,7 @@ def _reason(step: Mapping[str, Any]) -> str:
             return "one was completed before the next was invoked"
 
 
-_SENTENCES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+SENTENCES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "duplicate": _duplicate,
     "inconsistent-offsets": _inconsistent_offsets,
     "lost-write": _lost_write,

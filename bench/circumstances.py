@@ -1,0 +1,74 @@
+"""The faults that were in force when an anomaly began, and those that came after it, in a sentence.
+
+An anomaly begins with the earliest operation of its witness. What was in force at any time between the
+invocation and the completion of that operation may have to do with it. So may what was injected from then
+until the last operation of the witness or, where something is missing, until the end of the run.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from runs.faults import Injection, injections
+from runs.history import Op, completions
+from workloads.interface import Finding
+
+_NS = 1e9
+_TOLD_MAX = 6  # of many faults, the first
+
+
+def with_circumstances(findings: Sequence[Finding], history: Sequence[Op]) -> list[Finding]:
+    """The findings, each with its `circumstances`; unchanged when the history has no faults."""
+    injected = injections(history)
+    if not injected:
+        return list(findings)
+    return [
+        replace(finding, circumstances=_circumstances(finding, history, injected))
+        for finding in findings
+    ]
+
+
+def _circumstances(finding: Finding, history: Sequence[Op], injected: list[Injection]) -> str:
+    if not finding.witness:
+        return ""
+    first = min(finding.witness, key=lambda op: op.time)
+    invoked_ns, completed_ns = _duration(first, history)
+    last_ns = history[-1].time if finding.at_end else max(op.time for op in finding.witness)
+    later = [each for each in injected if completed_ns < each.start_ns <= last_ns]
+    until = "the end of the run" if finding.at_end else f"{last_ns / _NS:.3f} s"
+    then = f" Then, until {until}: {'; '.join(_few(later))}." if later else ""
+    return f"{_beginning(first, invoked_ns, completed_ns, injected)}{then}"
+
+
+def _beginning(first: Op, invoked_ns: int, completed_ns: int, injected: Sequence[Injection]) -> str:
+    present = [
+        each for each in injected if each.start_ns <= completed_ns and each.end_ns >= invoked_ns
+    ]
+    began = f"It began {first.time / _NS:.3f} s into the run, "
+    if present:
+        return f"{began}while {_and(_few(present))}."
+    past = [each for each in injected if each.end_ns < invoked_ns]
+    if not past:
+        return f"{began}before any fault."
+    latest = max(past, key=lambda each: each.end_ns)
+    ago_s = (invoked_ns - latest.end_ns) / _NS
+    return f"{began}{ago_s:.3f} s after the latest fault had ended ({latest.text})."
+
+
+def _duration(op: Op, history: Sequence[Op]) -> tuple[int, int]:
+    """When the operation was invoked and when it was completed, if it was."""
+    for halves in completions(history).items():
+        invoked, completed = (history[position] for position in halves)
+        if op.index in (invoked.index, completed.index):
+            return invoked.time, completed.time
+    return op.time, op.time
+
+
+def _few(injected: Sequence[Injection]) -> list[str]:
+    texts = [each.text for each in injected[:_TOLD_MAX]]
+    more = len(injected) - len(texts)
+    return [*texts, f"{more} more faults"] if more > 1 else [each.text for each in injected]
+
+
+def _and(texts: Sequence[str]) -> str:
+    *others, last = texts
+    return f"{', '.join(others)} and {last}" if others else last

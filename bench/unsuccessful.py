@@ -1,0 +1,101 @@
+"""Why an operation never succeeded: the commonest error with its text, or what the nodes did not answer.
+
+The history has the errors. A request without an answer leaves no more than `net-timeout` there, so the
+journal of messages says the rest: a node that never answered, one that answered too late, or one whose
+answers name no request (`in_reply_to`).
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from runs import edn
+from runs.history import NEMESIS, Op
+from runs.messages import Event, is_client
+from workloads.interface import Placement
+
+TIMEOUT = "net-timeout"
+_TEXT_WIDTH = 200
+_NODES_TOLD = 4
+_NS = 1e9
+
+
+def reasons(
+    history: Sequence[Op],
+    never: Iterable[str],
+    place: Placement,
+    events: Callable[[], Iterable[Event]],
+) -> dict[str, str]:
+    """For each `f` in `never`, none of whose operations succeeded, a sentence that says why.
+
+    `events` reads the journal. It is called only when an operation had no answer.
+    """
+    wanted = list(never)
+    missed = {f: [op for op in _completed(history) if op.f == f] for f in wanted}
+    errors = {f: Counter(map(_error, ops)).most_common(1)[0] for f, ops in missed.items() if ops}
+    silent = [f for f, (error, _) in errors.items() if error == TIMEOUT]
+    answers = _answers(events()) if silent else {}
+    told = {}
+    for f, (error, count) in errors.items():
+        of_all = f"{count} of {len(missed[f])}"
+        if f in silent:
+            nodes = dict.fromkeys(place.node(int(op.process)) for op in missed[f])
+            who = [_of_node(node, answers.get(node, [])) for node in nodes]
+            more = [f"{len(who) - _NODES_TOLD} more nodes"] if len(who) > _NODES_TOLD else []
+            told[f] = f"{of_all} had no answer in time. {'; '.join(who[:_NODES_TOLD] + more)}."
+        else:
+            told[f] = f"{of_all} ended with {error}."
+    return told
+
+
+def _completed(history: Iterable[Op]) -> Iterator[Op]:
+    return (op for op in history if op.type != "invoke" and op.process != NEMESIS)
+
+
+def _error(op: Op) -> str:
+    """The error of an operation as text: `not-supported: this node does not know ...`."""
+    error = op.extra.get("error")
+    parts = error if isinstance(error, list | tuple) else [error]
+    text = ": ".join(each if isinstance(each, str) else edn.dumps(each) for each in parts if each)
+    return text[:_TEXT_WIDTH] or f"{op.type}, without an error"
+
+
+def _answers(events: Iterable[Event]) -> dict[str, list[tuple[Event, float | None]]]:
+    """What each node sent to clients, with the seconds since the request that it names; None without one."""
+    asked_ns: dict[tuple[str, int], int] = {}
+    found: dict[str, list[tuple[Event, float | None]]] = {}
+    for event in events:
+        message = event["message"]
+        body = message["body"]
+        if event["type"] != "send" or body.get("type") in ("init", "init_ok"):
+            continue
+        if is_client(message["src"]):
+            asked_ns[message["src"], body.get("msg_id")] = event["time"]
+        elif is_client(message["dest"]):
+            began_ns = asked_ns.get((message["dest"], _number(body.get("in_reply_to"))))
+            took_s = None if began_ns is None else (event["time"] - began_ns) / _NS
+            found.setdefault(message["src"], []).append((event, took_s))
+    return found
+
+
+def _number(value: Any) -> int:
+    """The value if it can be the number of a request; else one that no request has."""
+    return value if type(value) is int else -1
+
+
+def _of_node(node: str, answers: Sequence[tuple[Event, float | None]]) -> str:
+    if not answers:
+        return f"{node} never answered a client"
+    lost = next((event for event, took_s in answers if took_s is None), None)
+    if lost is None:
+        late_s = max(took_s for _, took_s in answers if took_s is not None)
+        return f"{node} answered clients, once after {late_s:.1f} s"
+    return f"{node} did send {_named(lost['message'])}, so no client could tell what it answers"
+
+
+def _named(message: Mapping[str, Any]) -> str:
+    body = message["body"]
+    what = f"{body.get('type')} to {message['dest']} (message {message['id']} of the journal)"
+    if "in_reply_to" not in body:
+        return f"{what} without in_reply_to"
+    return f"{what} with in_reply_to {edn.dumps(body['in_reply_to'])}, which no request has"

@@ -1,0 +1,173 @@
+"""Why an operation never succeeded: told by the history's errors, or by the journal's messages."""
+
+import io
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from rich.console import Console
+
+from bench.checkers import judge
+from bench.unsuccessful import reasons
+from bench.verdict import print_verdict, render
+from pages.facts import read_facts
+from runs.files import RESULTS_JSON
+from runs.history import Op, OpType
+from runs.keyword import Keyword, keywords
+from runs.messages import Event
+from runs.store import Folder
+from tests.toy_log import MemoryLog, VirtualRun
+from workloads.interface import Body, Placement
+
+PLACE = Placement(("n0", "n1"), concurrency=2)
+
+
+def failed(*errors: Any, f: str = "cas", kind: OpType = "fail") -> list[Op]:
+    ops: list[Op] = []
+    for number, error in enumerate(errors):
+        ops.append(Op(2 * number, number, "invoke", number, f))
+        ops.append(Op(2 * number + 1, number, kind, number, f, extra={"error": error}))
+    return ops
+
+
+def no_journal() -> Iterable[Event]:
+    raise AssertionError("the journal is not needed")
+
+
+def test_the_commonest_error_is_told_with_its_text() -> None:
+    unknown = [Keyword("not-supported"), "this node does not know messages of type cas"]
+    other = [Keyword("abort"), "busy"]
+    told = reasons(failed(unknown, other, unknown), ["cas"], PLACE, no_journal)
+    assert told == {
+        "cas": "2 of 3 ended with not-supported: this node does not know messages of type cas."
+    }
+
+
+def test_an_error_without_words() -> None:
+    told = reasons(failed(None, kind="info"), ["cas"], PLACE, no_journal)
+    assert told == {"cas": "1 of 1 ended with info, without an error."}
+
+
+class Run(VirtualRun):
+    """A run on one node, which answers as the test says."""
+
+    def __init__(self, node_class: type[MemoryLog]) -> None:
+        super().__init__(node_class=node_class, nodes=("n0",), concurrency=2, time_limit_s=12)
+        self.results = judge(self.outcome, self.options, self.workload, self._events)
+
+    def _events(self) -> Iterable[Event]:
+        return (orjson.loads(line) for line in self.journal_file.content.splitlines())
+
+    @property
+    def reason(self) -> str:
+        return str(self.results[Keyword("stats")]["reasons"]["send"])
+
+    @property
+    def verdict(self) -> str:
+        return verdict_of(self, self.results)
+
+
+def verdict_of(run: VirtualRun, results: dict[Any, Any] | None = None) -> str:
+    output = io.StringIO()
+    print_verdict(
+        Console(file=output, width=200),
+        Path("run"),
+        results or judge(run.outcome, run.options, run.workload),
+        run.outcome,
+        run.workload,
+        place=Placement(run.options.nodes, run.options.concurrency),
+    )
+    return output.getvalue()
+
+
+class Refuses(MemoryLog):
+    """Knows no `send`."""
+
+    def answer(self, body: Body) -> Body | None:
+        if body["type"] == "send":
+            return {"type": "error", "code": 10, "text": "I do not know send"}
+        return super().answer(body)
+
+
+def answers(**fields: Any) -> type[MemoryLog]:
+    """A node whose answers to `send` have other fields; a field that is None is left out."""
+
+    class Node(MemoryLog):
+        def answer(self, body: Body) -> Body | None:
+            reply = super().answer(body)
+            return {**reply, **fields} if reply and body["type"] == "send" else reply
+
+        def take(self) -> bytes:
+            lines = [orjson.loads(line) for line in super().take().splitlines()]
+            for line in lines:
+                line["body"] = {k: v for k, v in line["body"].items() if v is not None}
+            return b"".join(orjson.dumps(line) + b"\n" for line in lines)
+
+    return Node
+
+
+class NeverAnswers(MemoryLog):
+    def answer(self, body: Body) -> Body | None:
+        return super().answer(body) if body["type"] == "init" else None
+
+
+class AnswersLate(MemoryLog):
+    def delay_s(self, body: Body) -> float:
+        return 6.0 if body["type"] == "send" else 0.0
+
+
+def test_a_refusal_is_told_and_no_anomaly_is_claimed() -> None:
+    run = Run(Refuses)
+    assert run.reason.endswith("ended with not-supported: I do not know send.")
+    assert "✘ INVALID: no anomaly was found, but send never succeeded." in run.verdict
+    assert "shows anomalies" not in run.verdict
+    assert "crash never" not in run.verdict
+    assert "never succeeded: crash" not in run.verdict
+
+
+@pytest.mark.parametrize(
+    ("node_class", "part"),
+    [
+        (NeverAnswers, "n0 never answered a client."),
+        (AnswersLate, "n0 answered clients, once after 6.0 s."),
+        (answers(in_reply_to=None), "of the journal) without in_reply_to, so no client could tell"),
+        (answers(in_reply_to="7"), 'with in_reply_to "7", which no request has'),
+    ],
+)
+def test_silence_is_told_from_the_journal(node_class: type[MemoryLog], part: str) -> None:
+    run = Run(node_class)
+    assert "had no answer in time." in run.reason
+    assert part in run.reason
+    assert part in run.verdict
+
+
+def test_availability_alone_is_no_anomaly() -> None:
+    class FailsNow(MemoryLog):
+        def answer(self, body: Body) -> Body | None:
+            if body["type"] == "send" and body["msg"] % 2:
+                return {"type": "error", "code": 11, "text": "not now"}
+            return super().answer(body)
+
+    run = VirtualRun(node_class=FailsNow, availability="total")
+    told = verdict_of(run)
+    assert "no anomaly was found, but" in told
+    assert "of the operations succeeded, which is less than asked for" in told
+
+
+def test_pages_give_the_reason(tmp_path: Path) -> None:
+    stats = keywords(valid=False, count=3, reasons={"cas": "3 of 3 ended with abort."})
+    stats[Keyword("by-f")] = {"cas": {"ok-count": 0}, "crash": {"ok-count": 0, "valid?": False}}
+    (tmp_path / RESULTS_JSON).write_text(json.dumps({"stats": stats, "valid?": False}))
+    (check,) = read_facts(Folder(tmp_path, "run"), now_s=0).checks
+    assert check.numbers.startswith("cas never succeeded: 3 of 3 ended with abort.")
+    assert "crash" not in check.numbers
+
+
+def test_a_check_that_broke_is_not_certainly_wrong() -> None:
+    output = io.StringIO()
+    results = keywords(stats=keywords(valid="unknown", error="it broke"))
+    render(results, [], Console(file=output, width=100))
+    assert output.getvalue().startswith("? stats")
