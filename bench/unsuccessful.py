@@ -1,8 +1,8 @@
 """Why an operation never succeeded: the commonest error with its text, or what the nodes did not answer.
 
 The history has the errors. A request without an answer leaves no more than `net-timeout` there, so the
-journal of messages says the rest: a node that never answered, one that answered too late, or one whose
-answers name no request (`in_reply_to`).
+journal of messages says the rest: a node that never answered, or one whose answers name no request
+(`in_reply_to`). An answer that comes too late is not in the journal: it mutes the node (`bench.mute`).
 """
 
 from collections import Counter
@@ -17,7 +17,6 @@ from workloads.interface import Placement
 TIMEOUT = "net-timeout"
 _TEXT_WIDTH = 200
 _NODES_TOLD = 4
-_NS = 1e9
 
 
 def reasons(
@@ -60,21 +59,20 @@ def _error(op: Op) -> str:
     return text[:_TEXT_WIDTH] or f"{op.type}, without an error"
 
 
-def _answers(events: Iterable[Event]) -> dict[str, list[tuple[Event, float | None]]]:
-    """What each node sent to clients, with the seconds since the request that it names; None without one."""
-    asked_ns: dict[tuple[str, int], int] = {}
-    found: dict[str, list[tuple[Event, float | None]]] = {}
+def _answers(events: Iterable[Event]) -> dict[str, list[tuple[Event, bool]]]:
+    """What each node sent to clients, and whether that names a request."""
+    asked: set[tuple[str, int]] = set()
+    found: dict[str, list[tuple[Event, bool]]] = {}
     for event in events:
         message = event["message"]
         body = message["body"]
         if event["type"] != "send" or body.get("type") in ("init", "init_ok"):
             continue
         if is_client(message["src"]):
-            asked_ns[message["src"], body.get("msg_id")] = event["time"]
+            asked.add((message["src"], _number(body.get("msg_id"))))
         elif is_client(message["dest"]):
-            began_ns = asked_ns.get((message["dest"], _number(body.get("in_reply_to"))))
-            took_s = None if began_ns is None else (event["time"] - began_ns) / _NS
-            found.setdefault(message["src"], []).append((event, took_s))
+            named = (message["dest"], _number(body.get("in_reply_to")))
+            found.setdefault(message["src"], []).append((event, named in asked))
     return found
 
 
@@ -83,13 +81,12 @@ def _number(value: Any) -> int:
     return value if type(value) is int else -1
 
 
-def _of_node(node: str, answers: Sequence[tuple[Event, float | None]]) -> str:
+def _of_node(node: str, answers: Sequence[tuple[Event, bool]]) -> str:
     if not answers:
         return f"{node} never answered a client"
-    lost = next((event for event, took_s in answers if took_s is None), None)
+    lost = next((event for event, is_named in answers if not is_named), None)
     if lost is None:
-        late_s = max(took_s for _, took_s in answers if took_s is not None)
-        return f"{node} answered clients, once after {late_s:.1f} s"
+        return f"{node} answered other requests, but none of these"
     return f"{node} did send {_named(lost['message'])}, so no client could tell what it answers"
 
 

@@ -4,6 +4,7 @@ import pytest
 from history_language import history
 
 from workloads.interface import Placement
+from workloads.kafka import judge
 from workloads.kafka.checker import check, error_count, explain
 from workloads.kafka.checker.compose import ALLOWED
 
@@ -350,7 +351,7 @@ def test_an_assignment_forgets_the_lag_of_other_keys():
 
 def sentences(text, place=None):
     ops = history(text)
-    return {each.type: each.sentence for each in explain(check(ops, {}), ops, place)}
+    return {each.type: each.sentence for each in judge().findings(check(ops, {}), ops, place)}
 
 
 def test_a_message_that_an_answer_held_is_not_told_as_missing_from_it():

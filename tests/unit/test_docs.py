@@ -139,6 +139,8 @@ def test_commands_take_the_options_that_are_printed(page: Path) -> None:
 def test_every_anomaly_is_explained() -> None:
     explained = anchors(ROOT / "docs" / "anomalies.md")
     names = {*SENTENCES, *CYCLES, *CAUSES, *ALLOWED, *ALLOWED_WITH_WW, *AT_THE_END, NONLINEARIZABLE}
+    for module in (ROOT / "workloads").rglob("*.py"):
+        names.update(re.findall(r"\bFinding\(\s*\"([\w-]+)\"", module.read_text()))
     assert {each.lower() for each in names} <= explained
 
 

@@ -114,9 +114,9 @@ class NeverAnswers(MemoryLog):
         return super().answer(body) if body["type"] == "init" else None
 
 
-class AnswersLate(MemoryLog):
-    def delay_s(self, body: Body) -> float:
-        return 6.0 if body["type"] == "send" else 0.0
+class AnswersPolls(MemoryLog):
+    def answer(self, body: Body) -> Body | None:
+        return None if body["type"] == "send" else super().answer(body)
 
 
 def test_a_refusal_is_told_and_no_anomaly_is_claimed() -> None:
@@ -132,7 +132,7 @@ def test_a_refusal_is_told_and_no_anomaly_is_claimed() -> None:
     ("node_class", "part"),
     [
         (NeverAnswers, "n0 never answered a client."),
-        (AnswersLate, "n0 answered clients, once after 6.0 s."),
+        (AnswersPolls, "n0 answered other requests, but none of these."),
         (answers(in_reply_to=None), "of the journal) without in_reply_to, so no client could tell"),
         (answers(in_reply_to="7"), 'with in_reply_to "7", which no request has'),
     ],
