@@ -11,7 +11,7 @@ from typing import Any
 from bench.failure import RunFailure, clip, indent
 from bench.hosts import Host
 from bench.loop import Loop
-from bench.mute import Departure, report
+from bench.mute import Departure, sentence
 from bench.net import Deliver, Network
 
 INIT_LIMIT_S = 10
@@ -120,7 +120,7 @@ class Cluster:
             self.loop.call_at(until_ns, self._expire, host, client)
         else:
             mute = self.network.hearing.mute.get(host.name)
-            why = report(mute.value(), mute.time_ns) if mute else host.postmortem()
+            why = sentence(mute.value(), mute.time_ns) if mute else host.postmortem()
             self.fail(_no_init(host.name, why))
 
 

@@ -53,7 +53,7 @@ class Mute:
     departure: Departure | None = None
 
     def value(self) -> dict[Any, Any]:
-        """What the history says of it; `report` and `runs.faults.describe` make sentences of that."""
+        """What the history says of it; `sentence` and `runs.faults.describe` make sentences of that."""
         found = keywords(node=self.node, line=self.line, name=self.name, role=self.role)
         if self.departure:
             after_ns = self.time_ns - self.departure.time_ns
@@ -120,21 +120,20 @@ class Hearing:
         return Fate.DROP
 
 
-def reports(history: Iterable[Op]) -> list[str]:
-    """What to say of the mute nodes of a history."""
-    mutes = (op for op in history if op.process == NEMESIS and op.f == MUTE)
-    return [report(op.value, op.time) for op in mutes]
+def report(history: Iterable[Op]) -> str:
+    """What a person should know of the mute nodes of a history; empty if there are none."""
+    mutes = [op for op in history if op.process == NEMESIS and op.f == MUTE]
+    if not mutes:
+        return ""
+    advice = dict.fromkeys(_LATE if "after-ns" in op.value else _UNKNOWN for op in mutes)
+    return "\n".join([*(sentence(op.value, op.time) for op in mutes), *advice, _REAL])
 
 
-def report(value: Mapping[str, Any], time_ns: int) -> str:
-    """What a person should know of a mute node: which, since when, why, and what to do.
-
-    `value` is that of the history's operation (`Mute.value`), `time_ns` its time.
-    """
-    advice = _LATE if "after-ns" in value else _UNKNOWN
+def sentence(value: Mapping[str, Any], time_ns: int) -> str:
+    """Which node is mute, since when and why; `value` is `Mute.value`, `time_ns` its time in the history."""
     return (
         f"Node {value['node']} is mute from {time_ns / _NS:.3f} s on: it sent a message"
-        f" {value['role']} {reason(value)}. The line:\n{indent(value['line'])}\n{advice}\n{_REAL}"
+        f" {value['role']} {reason(value)}. The line:\n{indent(value['line'])}"
     )
 
 

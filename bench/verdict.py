@@ -63,7 +63,7 @@ def print_lines_not_heard(
     console: Console, history: Sequence[Op], dropped: Mapping[str, int]
 ) -> None:
     """Print which nodes were mute and why, and how many lines of each a lenient bench dropped."""
-    for text in mute.reports(history):
+    if text := mute.report(history):
         console.print(Text("• mute", style="bold yellow"))
         console.print(_indented(text))
         console.print()

@@ -2,6 +2,7 @@
 
 | program | what it measures |
 |---|---|
+| `arrival` | what arrival in turn costs, beside arrival when due |
 | `bench_capacity` | operations a second that the bench carries |
 | `campaign` | many simulated seeds of each strategy under each fault |
 | `checker` | the kafka checker, in one process and as a Spark job; readers of histories |

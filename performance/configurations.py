@@ -26,13 +26,32 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True)
+class OnRealTool:
+    """A figure of `leaderless` on the real tool: the lowest and the highest that was seen."""
+
+    figure: str
+    low: float
+    high: float
+
+    @classmethod
+    def once(cls, figure: str, value: float) -> "OnRealTool":
+        """A figure of which there is one measurement."""
+        return cls(figure, value, value)
+
+
+@dataclass(frozen=True, slots=True)
 class Configuration:
-    """A part of the table: `known` as others measured or modelled it."""
+    """A part of the table: `known` as others measured or modelled it.
+
+    `real` was measured with the real tool, on a quiet machine of two cores. Its operations a second are all
+    operations of clients, divided by the time limit.
+    """
 
     name: str
     title: str
     known: str
     aims: tuple[Bound, ...]
+    real: tuple[OnRealTool, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +76,11 @@ CONFIGURATIONS = (
         "durable published solutions 5.5 to 7.9 server messages an operation (best 4.4); a fixed leader in"
         " memory 0.77; first prototype 1.39",
         (Bound("server_messages_per_op", "at most", 1.0), Bound("send_p50_ms", "at most", 5.0)),
+        (
+            OnRealTool.once("throughput_ops_per_s", 15_000 / 20),
+            OnRealTool("send_p50_ms", 5.4, 5.6),
+            OnRealTool.once("poll_p50_ms", 0.5),
+        ),
     ),
     Configuration(
         "16-nodes",
@@ -66,6 +90,10 @@ CONFIGURATIONS = (
             Bound("server_messages_per_op", "at most", 1.2),
             Bound("throughput_ops_per_s", "above", 1.0, ("strategy", "leader")),
             Bound("throughput_ops_per_s", "above", 1.0, ("strategy", "cas")),
+        ),
+        (
+            OnRealTool("throughput_ops_per_s", 25_000 / 20, 33_000 / 20),
+            OnRealTool("send_p50_ms", 10, 14),
         ),
     ),
     Configuration(
@@ -103,6 +131,33 @@ CONFIGURATIONS = (
             Bound("send_p99_ms", "at most", 3.0, ("configuration", "5-nodes-calm")),
             Bound("poll_p99_ms", "at most", 3.0, ("configuration", "5-nodes-calm")),
         ),
+        (
+            OnRealTool.once("throughput_ops_per_s", 6_575 / 30),
+            OnRealTool.once("server_messages_per_op", 1.84),
+            OnRealTool.once("send_p50_ms", 72),
+            OnRealTool.once("send_p99_ms", 442),
+            OnRealTool.once("poll_p50_ms", 0.6),
+            OnRealTool.once("poll_p99_ms", 11),
+        ),
+    ),
+    Configuration(
+        "5-nodes-100ms",
+        "5 nodes, 4n, rate 200, latency 100 ms exponential",
+        "",
+        (Bound("valid", "at least", 1.0),),
+        (
+            OnRealTool.once("throughput_ops_per_s", 859 / 20),
+            OnRealTool.once("send_p50_ms", 729),
+            OnRealTool.once("send_p99_ms", 1_759),
+            OnRealTool.once("poll_p50_ms", 238),
+            OnRealTool.once("poll_p99_ms", 892),
+        ),
+    ),
+    Configuration(
+        "5-nodes-100ms-partitions",
+        "5 nodes, 4n, rate 200, latency 100 ms exponential, partitions every 3 s",
+        "",
+        (Bound("valid", "at least", 1.0),),
     ),
 )
 

@@ -17,7 +17,13 @@ from rich.markdown import Markdown
 
 from performance import sweep_records as of_sweep
 from performance import table_lines
-from performance.configurations import CONFIGURATIONS, SUBJECT, Bound, Configuration
+from performance.configurations import (
+    CONFIGURATIONS,
+    SUBJECT,
+    Bound,
+    Configuration,
+    OnRealTool,
+)
 from performance.sweep_records import (
     Records,
     Summaries,
@@ -36,6 +42,9 @@ class Verdict(NamedTuple):
     measured: str
     met: bool | None
 
+
+REAL = "real tool (measured elsewhere)"
+NEAR = 0.1  # a figure that differs by a larger share from the real tool's is named
 
 _VERDICTS = {"valid": "valid", "strict_valid": "valid by --strict"}
 
@@ -86,19 +95,46 @@ def _number(value: float, figure: str) -> str:
     return f"{value:.{FIGURES[figure].decimals}f}"
 
 
-def rows(strategies: Sequence[str], case: str, summaries: Summaries) -> list[list[str]]:
-    """One row a figure, one column a strategy; a strict verdict only where it was asked for."""
-    found = [summaries.get((case, name), {}) for name in strategies]
+def rows(
+    strategies: Sequence[str], configuration: Configuration, summaries: Summaries
+) -> list[list[str]]:
+    """One row a figure, one column a strategy; a strict verdict only where it was asked for.
+
+    The last column has the figures of the real tool, if there are any.
+    """
+    found = [summaries.get((configuration.name, name), {}) for name in strategies]
+    real = {each.figure: _range(each) for each in configuration.real}
     numbers = [
-        [column.title, *(cell(each.get(figure), column) for each in found)]
+        [
+            column.title,
+            *(cell(each.get(figure), column) for each in found),
+            *([real.get(figure, "")] if real else []),
+        ]
         for figure, column in FIGURES.items()
     ]
     verdicts = [
-        [title, *(verdict_words(each, verdict) for each in found)]
+        [title, *(verdict_words(each, verdict) for each in found), *([""] if real else [])]
         for verdict, title in (("valid", "verdict"), ("strict_valid", "verdict by `--strict`"))
         if any(verdict in each for each in found)
     ]
     return [*numbers, *verdicts]
+
+
+def _range(each: OnRealTool) -> str:
+    low, high = _number(each.low, each.figure), _number(each.high, each.figure)
+    return low if low == high else f"{low} to {high}"
+
+
+def unlike_the_real_tool(configuration: Configuration, summaries: Summaries) -> list[str]:
+    """The figures of `leaderless` that lie more than a tenth outside of what the real tool showed."""
+    measured = summaries.get((configuration.name, SUBJECT), {})
+    found = []
+    for each in configuration.real:
+        summary = measured.get(each.figure)
+        if summary and not each.low * (1 - NEAR) <= summary.middle <= each.high * (1 + NEAR):
+            ours = _number(summary.middle, each.figure)
+            found.append(f"{FIGURES[each.figure].title} {ours}, there {_range(each)}")
+    return found
 
 
 def markdown(
@@ -109,8 +145,9 @@ def markdown(
     parts = []
     for configuration in measured(configurations, summaries):
         parts.append(f"## {configuration.title}\n")
-        titles = ["", *(f"`{name}`" for name in strategies)]
-        figures = rows(strategies, configuration.name, summaries)
+        real = [REAL] if configuration.real else []
+        titles = ["", *(f"`{name}`" for name in strategies), *real]
+        figures = rows(strategies, configuration, summaries)
         parts.append("\n".join(table_lines(titles, figures)) + "\n")
         parts.append("\n".join(_notes(configuration, summaries, records)) + "\n")
     return "\n".join(parts)
@@ -129,7 +166,14 @@ def _notes(configuration: Configuration, summaries: Summaries, records: Records)
         f"- Aim: {each.sentence}. {each.measured}: **{marks[each.met]}**"
         for each in judge(configuration, summaries)
     ]
-    notes = [*known, *aims, *(f"- {each}" for each in troubles(configuration.name, records))]
+    unlike = unlike_the_real_tool(configuration, summaries)
+    real = [f"- More than a tenth from the real tool ([why](../bench.md)): {'; '.join(unlike)}."]
+    notes = [
+        *known,
+        *aims,
+        *(real if unlike else []),
+        *(f"- {each}" for each in troubles(configuration.name, records)),
+    ]
     return [textwrap.fill(note, 118, subsequent_indent="  ") for note in notes]
 
 

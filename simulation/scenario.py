@@ -112,7 +112,9 @@ class Scenario:
     latency_dist: Annotated[str, of_bench("latency_dist"), one_of(*DISTRIBUTIONS), Reduce()] = (
         "exponential"
     )
-    arrival: Annotated[str, of_bench("arrival"), one_of(IN_TURN, WHEN_DUE), Reduce()] = WHEN_DUE
+    arrival: Annotated[str, of_bench("arrival"), one_of(IN_TURN, WHEN_DUE, WHEN_DUE), Reduce()] = (
+        WHEN_DUE
+    )
     think_us: Annotated[
         int,
         Flag("Mean time that a node takes for a line.", COUNT, words=("--think-time",)),

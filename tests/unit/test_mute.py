@@ -53,11 +53,18 @@ def test_a_new_process_is_heard() -> None:
     assert judged(hearing, "n0", "n1") is Fate.DELIVER
 
 
+def history_of(hearing: Hearing) -> list[Op]:
+    return [
+        Op(index, mute.time_ns, "info", "nemesis", "mute", mute.value())
+        for index, mute in enumerate(hearing.mute.values())
+    ]
+
+
 def test_the_report_names_node_time_line_and_how_late_the_answer_was() -> None:
     hearing = Hearing()
     hearing.left("c3", Departure(8 * SECOND - 312 * MS))
     judged(hearing, "n0", "c3")
-    text = report(hearing.mute["n0"].value(), 8 * SECOND)
+    text = report(history_of(hearing))
     assert "Node n0 is mute from 8.000 s on" in text
     assert "client c3, which had given up 0.312 s before" in text
     assert LATE.decode() in text
@@ -68,9 +75,18 @@ def test_the_report_names_node_time_line_and_how_late_the_answer_was() -> None:
 def test_the_report_of_a_name_that_never_was_asks_for_the_name() -> None:
     hearing = Hearing()
     judged(hearing, "n0", "n7")
-    text = report(hearing.mute["n0"].value(), 8 * SECOND)
+    text = report(history_of(hearing))
     assert "to n7, which is no node, service or client of this run" in text
     assert "`dest`" in text
+
+
+def test_the_advice_for_several_nodes_is_given_once() -> None:
+    hearing = Hearing()
+    for node in ("n0", "n1"):
+        hearing.judge(node, node, "n7", LATE, known=KNOWN, now_ns=SECOND)
+    text = report(history_of(hearing))
+    assert (text.count("is mute from"), text.count("--lenient")) == (2, 1)
+    assert report([]) == ""
 
 
 def test_the_history_shows_a_mute_node_like_a_fault_until_it_is_heard() -> None:

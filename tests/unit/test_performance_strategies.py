@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.markdown import Markdown
 
 from performance import strategies
-from performance.configurations import CONFIGURATIONS, Bound, Configuration
+from performance.configurations import CONFIGURATIONS, Bound, Configuration, OnRealTool
 from performance.sweep_records import Summary, summarise, verdict_words
 
 AIMS = (
@@ -107,4 +107,21 @@ def test_what_was_wrong_is_told_by_strategy_and_kind():
     assert strategies.troubles("rough", records) == [
         "`cas`, 2 of 3 runs: `unseen`, `lost-write`.",
         "`leader`, 1 of 1 runs: given up after 180 s.",
+    ]
+
+
+def test_figures_of_the_real_tool_stand_beside_and_those_far_away_are_named():
+    real = (
+        OnRealTool("send_p50_ms", 5.0, 6.0),
+        OnRealTool.once("poll_p50_ms", 0.5),
+        OnRealTool.once("poll_p99_ms", 11.0),
+    )
+    both = Configuration("both", "On both", "", (), real)
+    measured = record("both", "leaderless", send_p50_ms=6.5, poll_p50_ms=0.3)
+    text = strategies.markdown([both], ["leaderless"], [measured])
+    assert "|  | `leaderless` | real tool (measured elsewhere) |" in text
+    assert "| send p50, ms | 6.5 | 5.0 to 6.0 |" in text
+    assert "| poll p99, ms | – | 11.0 |" in text
+    assert strategies.unlike_the_real_tool(both, summarise([measured])) == [
+        "poll p50, ms 0.3, there 0.5"
     ]

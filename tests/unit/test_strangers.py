@@ -1,0 +1,98 @@
+"""A stranger's node on the bench: right, naive, and slow, because it serves one request after the other.
+
+On the real tool such nodes are valid at small latencies. At 100 ms they answer clients that have given up, and
+go mute. The node is the one of tests/nodes, run in this process on the virtual clock.
+"""
+
+import json
+from functools import cache
+from typing import Any
+
+from runs.history import NEMESIS
+from tests.nodes.kafka_lin_kv import Node
+from tests.toy_log import VirtualRun
+
+
+class OneByOne(Node):
+    """The node as if under one lock. Its output is kept instead of printed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[bytes] = []
+        self.requests: list[dict[str, Any]] = []
+
+    def receive(self, message: dict[str, Any]) -> None:
+        if "in_reply_to" in message["body"]:
+            super().receive(message)
+        else:
+            self.requests.append(message)
+        while self.requests and not self.waiting:
+            super().receive(self.requests.pop(0))
+
+    def send(self, dest: str, body: dict[str, Any]) -> None:
+        message = {"src": self.name, "dest": dest, "body": body}
+        self.lines.append(json.dumps(message).encode() + b"\n")
+
+
+class Stranger:
+    """The node as a `NodeSession`; it has no timers."""
+
+    deadline = None
+
+    def __init__(self) -> None:
+        self._node = OneByOne()
+
+    def receive(self, line: bytes, _now: float, _arrived_at: float | None = None) -> None:
+        self._node.receive(json.loads(line))
+
+    def pass_time(self, now: float) -> None:
+        """Nothing happens by itself."""
+
+    def take(self) -> bytes:
+        lines, self._node.lines = self._node.lines, []
+        return b"".join(lines)
+
+
+@cache
+def run(latency_ms: int, arrival: str = "in-turn", **options: Any) -> VirtualRun:
+    return VirtualRun(
+        make=lambda _name, _start: Stranger(),
+        nodes=("n0", "n1", "n2", "n3", "n4"),
+        concurrency=20,
+        rate=200.0,
+        time_limit_s=10,
+        latency_ms=latency_ms,
+        latency_dist="exponential",
+        arrival=arrival,
+        **options,
+    )
+
+
+def operations(done: VirtualRun) -> int:
+    return sum(op.type == "invoke" and op.process != NEMESIS for op in done.history)
+
+
+def mute(done: VirtualRun) -> set[str]:
+    return {op.value["node"] for op in done.history if op.f == "mute"}
+
+
+def test_it_is_valid_without_latency() -> None:
+    done = run(0)
+    assert done.check()["valid?"] is True
+    assert not mute(done)
+
+
+def test_at_10_ms_with_partitions_it_is_valid() -> None:
+    done = run(10, nemesis=("partition",), nemesis_interval_s=3.0)
+    assert done.check()["valid?"] is True
+    assert not mute(done)
+
+
+def test_at_100_ms_it_goes_mute_and_messages_are_unseen() -> None:
+    done = run(100)
+    assert mute(done)
+    assert "unseen" in done.check()["bad-error-types"]
+
+
+def test_in_turn_it_gets_less_done_than_when_each_message_arrives_when_it_is_due() -> None:
+    assert operations(run(100)) < 0.9 * operations(run(100, "when-due"))
