@@ -101,3 +101,17 @@ def test_a_node_without_topology_ends_the_run_with_a_report() -> None:
     report = str(outcome.outcome.failure)
     assert "did not take what every node is told before the operations" in report
     assert "not-supported" in report
+
+
+@pytest.mark.parametrize("arguments", [(), ("--wait", "0.15")], ids=["at once", "waiting"])
+def test_the_document_says_what_a_broadcast_costs(arguments: tuple[str, ...]) -> None:
+    nodes = tuple(f"n{number}" for number in range(25))
+    scale = {"nodes": nodes, "concurrency": 25, "time_limit_s": 20, "latency_ms": 100}
+    outcome = run("broadcast", "broadcast.py", EXAMPLES, *arguments, topology="tree4", **scale)
+    operations = sum(op.type == "invoke" for op in outcome.history)
+    latencies = outcome.check()["stable-latencies"]
+    name = "`tree4`" + (f", `{' '.join(arguments)}`" if arguments else "")
+    figures = [f"{outcome.network.servers.sent / operations:.2f}"]
+    figures += [str(latencies[share]) for share in (0.5, 0.99, 1)]
+    row = f"| {name} | {' | '.join(figures)} |"
+    assert row in (ROOT / "docs/glomers.md").read_text()
