@@ -51,7 +51,8 @@ class Registers:
     """Carries out the core's store operations on `store`.
 
     `distinct`: whether registers must never hold one value twice, which is asserted.
-    `trouble`: what the store said last instead of a clear answer; "" after a clear one.
+    `trouble`: what the store said last instead of a clear answer, and "" before the first; a clear answer of
+    the same operation on the same register ends it.
     """
 
     def __init__(self, store: Store, *, distinct: bool = True) -> None:
@@ -59,6 +60,7 @@ class Registers:
         self._distinct = distinct
         self._memory: OrderedDict[str, _Remembered] = OrderedDict()
         self.trouble = ""
+        self._troubled: tuple[type[StoreOp], str] | None = None
 
     async def carry_out(self, op: StoreOp) -> Outcome:
         """The outcome of one operation. Raises `ValueTwice`."""
@@ -66,8 +68,10 @@ class Registers:
             outcome = await self._carry_out(op)
         except StoreError as error:
             self._note(op.key, error)
+            self._troubled = type(op), op.key
             return _UNKNOWN
-        self.trouble = ""
+        if self._troubled == (type(op), op.key):
+            self.trouble = ""
         return outcome
 
     async def _carry_out(self, op: StoreOp) -> Outcome:

@@ -48,6 +48,11 @@ class Compactor:
         self._next = 0  # the first segment that is not known to be in a run
         self._running = False
 
+    @property
+    def running(self) -> bool:
+        """Whether this node compacts, or waits for a claim."""
+        return self._running
+
     def consider(self) -> Process[None]:
         """Begin to compact if there is enough; called by the node that sealed a segment."""
         if not self._running and self._replica.head.sealed - self._next >= self._segments:

@@ -18,6 +18,7 @@ from leaderless.core.headlog.pacer import Pacer, PacerMaker
 from leaderless.core.headlog.producer import Producer, lanes_of
 from leaderless.core.headlog.records import HEAD
 from leaderless.core.headlog.replica import Replica
+from leaderless.core.headlog.view import View
 from leaderless.core.messages import (
     Cas,
     CommitOffsets,
@@ -54,6 +55,11 @@ class LeaderlessLog:
         delivery = Delivery(clock, self._replica, decides, self._committer)
         self._producer = Producer(clock, writers, self._replica, decides, delivery)
         self._consumer = Consumer(context, self._replica, self._producer, self._memory)
+
+    @property
+    def view(self) -> View:
+        """What this node knows of the log, as of its last answer."""
+        return self._replica.view
 
     def serve(self, event: RequestEvent) -> Process[None]:
         """The process that takes `event`; a send is answered later, by its batch."""

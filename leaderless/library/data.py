@@ -1,0 +1,100 @@
+"""Large values in objects of their own: `data/<name>`, written before the message that refers to it.
+
+An object whose message never got into the log is an orphan; `vacuum` deletes it after a retention.
+"""
+
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import TypeVar
+
+import anyio
+import orjson
+
+from leaderless.library.errors import Broken, Definite, Indefinite, Unfit
+from leaderless.library.values import Json, Reference, Value, message_of, text_of, value_of
+from leaderless.store.port import OutcomeUnknown, Refused, Store
+
+T = TypeVar("T")
+ATTEMPTS = 4
+READ_AT_ONCE = 16
+PAUSE_S = 0.1  # before the second attempt; it doubles
+
+
+class Data:
+    """Turns values into messages and back; values above `inline_bytes` become objects of `store`."""
+
+    def __init__(self, store: Store, inline_bytes: int, value_bytes: int) -> None:
+        self._store = store
+        self._inline_bytes = inline_bytes
+        self._value_bytes = value_bytes
+
+    async def message(self, value: Value) -> tuple[Json, int]:
+        """The message for a value, and its size. Raises `Unfit`, `Definite`, `Indefinite`."""
+        text, kind = text_of(value)
+        if len(text) <= self._inline_bytes:
+            return message_of(value), len(text)
+        if len(text) > self._value_bytes:
+            raise Unfit(f"a value may have {self._value_bytes} bytes here, not {len(text)}")
+        reference = Reference(f"{time.time():.0f}-{secrets.token_hex(12)}", len(text), kind)
+        await patiently(lambda: self._store.write(reference.key, text))
+        return reference.message, len(orjson.dumps(reference.message))
+
+    async def values(self, messages: Sequence[Json]) -> list[Value]:
+        """The values of messages. Raises `Broken`, `Definite`, `Indefinite`."""
+        values = [value_of(message) for message in messages]
+        large = [value for value in values if isinstance(value, Reference)]
+        read: dict[Reference, Value] = {}
+        for start in range(0, len(large), READ_AT_ONCE):
+            some = large[start : start + READ_AT_ONCE]
+            found = await side_by_side([partial(self._read, reference) for reference in some])
+            read |= dict(zip(some, found, strict=True))
+        return [read[value] if isinstance(value, Reference) else value for value in values]
+
+    async def _read(self, reference: Reference) -> Value:
+        found = await patiently(lambda: self._store.read(reference.key))
+        if found is None or len(found.value) != reference.size:
+            raise Broken(f"the value of a message is not there as it was: {reference.key}")
+        if reference.kind == "bytes":
+            return found.value
+        read: Value = orjson.loads(found.value)
+        return read
+
+
+async def patiently(operation: Callable[[], Awaitable[T]]) -> T:
+    """Carry out an operation that may be repeated without harm, until the store is clear.
+
+    Raises `Definite` when it refuses, `Indefinite` after `ATTEMPTS` without a clear answer.
+    """
+    pause_s = PAUSE_S
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            return await operation()
+        except Refused as refused:
+            raise Definite(str(refused)) from refused
+        except OutcomeUnknown as unknown:
+            if attempt == ATTEMPTS:
+                raise Indefinite(f"no clear answer in {ATTEMPTS} attempts: {unknown}") from unknown
+        await anyio.sleep(pause_s)
+        pause_s *= 2
+    raise AssertionError("the last attempt returns or raises")
+
+
+async def side_by_side(calls: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
+    """What the calls return, made at once, in their order. If some raise, the first of them is raised."""
+    results: dict[int, T] = {}
+    errors: dict[int, Exception] = {}
+
+    async def make(place: int) -> None:
+        try:
+            results[place] = await calls[place]()
+        except Exception as error:
+            errors[place] = error
+
+    async with anyio.create_task_group() as tasks:
+        for place in range(len(calls)):
+            tasks.start_soon(make, place)
+    if errors:
+        raise errors[min(errors)]
+    return [results[place] for place in range(len(calls))]

@@ -1,0 +1,45 @@
+"""Errors of the library. Each says whether what was asked may have happened."""
+
+
+class LogError(Exception):
+    """A log did not do what it was asked; the text says why."""
+
+
+class Definite(LogError):
+    """It did not happen, and will not."""
+
+
+class Indefinite(LogError):
+    """It may have happened, or may still happen. A read tells; to ask again may do it twice."""
+
+
+class Fenced(Definite):
+    """The log takes no appends until `unfence`."""
+
+
+class Unfit(Definite, ValueError):
+    """A value, key or name cannot be kept: it is no JSON, too large, or too long."""
+
+
+class NotInitialised(Definite):
+    """There is no log at this place."""
+
+
+class OtherFormat(Definite):
+    """The log was made by a newer version of this program, or what is there is no log."""
+
+
+class Stalled(Definite):
+    """The process stood still so long that the data of this append may be gone."""
+
+
+class NotOwner(Definite):
+    """Another member of the group owns the key now; the record will be delivered there."""
+
+
+class Closed(Indefinite):
+    """The log was closed while this was under way."""
+
+
+class Broken(Indefinite):
+    """What the store holds does not fit together; `leaderless fsck` names what."""

@@ -1,0 +1,382 @@
+"""A log, as programs use it: `open_log`.
+
+    async with open_log("sqlite:///orders.db") as log:
+        offset = await log.append("eu", {"item": 7})
+        for record in await log.read("eu"):
+            print(record.offset, record.value)
+
+Guarantees: an append that returns is durable, in the log exactly once, and every process sees it in the next
+read. The offsets of a key count from 0 without gaps. A read is a contiguous run of a prefix of the log, which
+has everything that was acknowledged before the read began. Many tasks may use one log at once: what waits
+shares one compare-and-set.
+
+Not guaranteed: an order between keys for a reader, or that an append failed when `Indefinite` was raised.
+Cancelling an append does not take it back.
+"""
+
+import os
+import secrets
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import anyio
+
+from leaderless.core.machine import Machine
+from leaderless.core.messages import (
+    Answer,
+    Failure,
+    Fence,
+    FenceOk,
+    Poll,
+    PollOk,
+    Request,
+    RequestEvent,
+    Send,
+    SendOk,
+    Unfence,
+)
+from leaderless.core.strategies.leaderless import LeaderlessLog
+from leaderless.core.strategy import Clock, Context, Identity, Options
+from leaderless.library.cursors import Cursors
+from leaderless.library.data import Data, side_by_side
+from leaderless.library.errors import (
+    Broken,
+    Definite,
+    Fenced,
+    Indefinite,
+    LogError,
+    Stalled,
+    Unfit,
+)
+from leaderless.library.host import Host
+from leaderless.library.maintenance import Maintenance, Vacuumed
+from leaderless.library.place import Bounds, bounds_of, initialise, place_of, require_log
+from leaderless.library.values import Value
+from leaderless.store.options import StoreOptions
+from leaderless.store.port import Store
+from leaderless.store.registers import Registers
+from leaderless.wire.errors import ErrorCode
+
+KEY_BYTES_MAX = 1024
+POLL_S = 0.2  # between two looks of `tail` at a log without news
+DATA_STALLED_S = (
+    300.0  # between a value's object and its append; half the least retention of `vacuum`
+)
+Start = Literal["latest", "earliest"] | int | Mapping[str, int]
+
+
+class Record(NamedTuple):
+    """One value of the log, at its offset in its key."""
+
+    key: str
+    offset: int
+    value: Value
+
+
+class Status(NamedTuple):
+    """What `Log.status` tells; see its fields in `docs/storage.md`.
+
+    `state`: "open" or "fenced"; `epoch`: of the fence; `batches`: in the log; `segments`: sealed so far, of
+    which those below `compacted` are in runs; `keys`: the next offset of each key.
+    """
+
+    url: str
+    state: str
+    epoch: int
+    batches: int
+    segments: int
+    compacted: int
+    keys: dict[str, int]
+
+
+class Log:
+    """A log that `open_log` opened. Every method may raise `LogError`."""
+
+    def __init__(self, store: Store, bounds: Bounds) -> None:
+        self._store = store
+        self._limits = bounds.limits
+        writer = f"{os.getpid()}-{secrets.token_hex(8)}"  # unique, so that no two lives share a batch's name
+        clock = Clock()
+        options = Options(freshness_s=0.0, combine=False, limits=bounds.limits)
+        self._strategy = LeaderlessLog(Context(Identity(writer, (writer,), writer), clock, options))
+        self._registers = Registers(store)
+        machine = Machine(self._strategy, bounds.limits, clock)
+        self._host = Host(machine, self._registers, bounds.limits.client_patience_s)
+        self._data = Data(store, bounds.inline_bytes, bounds.value_bytes)
+        self._cursors = Cursors(store)
+        self._maintenance = Maintenance(store, self._registers, bounds.limits)
+        self._room = _Room(bounds.limits.waiting_bytes // 2)
+
+    def __repr__(self) -> str:
+        return f"<Log {self._store.url}>"
+
+    # ------------------------------------------------------------ records
+
+    async def append(self, key: str, value: Value) -> int:
+        """Append a value, JSON or bytes; returns its offset.
+
+        Raises `Fenced`, `Unfit` or another `Definite`: it is not in the log. Raises `Indefinite`: it may be.
+        """
+        [offset] = await self.append_many(key, [value])
+        return offset
+
+    async def append_many(self, key: str, values: Sequence[Value]) -> list[int]:
+        """Append values at consecutive offsets, all or none; returns the offsets. Raises as `append`."""
+        _require_key(key)
+        if not values:
+            raise Unfit("append_many needs at least one value")
+        since = anyio.current_time()
+        messages = await side_by_side([partial(self._data.message, value) for value in values])
+        size = sum(size for _, size in messages) + len(values) * len(key)
+        if len(values) > 1 and size > self._limits.batch_bytes:
+            text = f"values of {size} bytes together; {self._limits.batch_bytes} fit into one batch"
+            raise Unfit(f"{text}: append them in several calls")
+        async with self._room.of(size):
+            if anyio.current_time() - since > DATA_STALLED_S:
+                raise Stalled("the process stood still before the append; nothing was appended")
+            # The core takes sends for a batch while their sizes fit. So the first one carries the size of all:
+            # either all fit, or all wait for the next batch.
+            sends = [
+                partial(_send, key=key, msg=message, size=0 if place else size)
+                for place, (message, _) in enumerate(messages)
+            ]
+            answers = await self._host.ask(sends)
+        return self._consecutive(answers)
+
+    def _consecutive(self, answers: list[Answer]) -> list[int]:
+        offsets: list[int] = []
+        for answer in answers:
+            if not isinstance(answer, SendOk):
+                raise self._error_of(answer)
+            offsets.append(answer.offset)
+        if offsets != [*range(offsets[0], offsets[0] + len(offsets))]:
+            raise Broken(f"a batch was torn apart: offsets {offsets[:5]}...")
+        return offsets
+
+    async def read(self, key: str, offset: int = 0, limit: int = 100) -> list[Record]:
+        """Up to `limit` records from the first one at or after `offset`, in order, without a gap.
+
+        An empty list: nothing is there yet. It may have fewer records than there are, when they are large
+        or many; never none.
+        """
+        return (await self._read({key: offset}, limit)).get(key, [])
+
+    async def _read(self, offsets: Mapping[str, int], limit: int) -> dict[str, list[Record]]:
+        if limit < 1 or any(type(offset) is not int or offset < 0 for offset in offsets.values()):
+            raise Unfit("an offset is a number from 0 up, and a limit one from 1 up")
+        for key in offsets:
+            _require_key(key)
+        [answer] = await self._host.ask([lambda request: Poll(request, dict(offsets))])
+        if not isinstance(answer, PollOk):
+            raise self._error_of(answer)
+        return {key: await self._records(key, pairs[:limit]) for key, pairs in answer.msgs.items()}
+
+    async def _records(self, key: str, pairs: list[list[Any]]) -> list[Record]:
+        values = await self._data.values([msg for _, msg in pairs])
+        return [Record(key, at, value) for (at, _), value in zip(pairs, values, strict=True)]
+
+    async def tail(
+        self, keys: Iterable[str], offset: Start = "latest", poll_s: float = POLL_S
+    ) -> AsyncIterator[Record]:
+        """Records of `keys` from `offset` on, and new ones as they come, without end.
+
+        `offset`: "latest" (what comes from now on), "earliest", a number for all keys, or one a key. A log
+        without news is looked at every `poll_s` seconds, which costs one request.
+        """
+        at = await self._start(dict.fromkeys(keys), offset)
+        while True:
+            found = await self._read(at, self._limits.poll_messages)
+            for key, records in found.items():
+                for record in records:
+                    yield record
+                at[key] = records[-1].offset + 1
+            if not found:
+                await anyio.sleep(poll_s)
+
+    async def _start(self, keys: Iterable[str], offset: Start) -> dict[str, int]:
+        if isinstance(offset, Mapping):
+            return {key: offset.get(key, 0) for key in keys}
+        if offset == "latest":
+            ends = await self.keys()
+            return {key: ends.get(key, 0) for key in keys}
+        return dict.fromkeys(keys, 0 if offset == "earliest" else offset)
+
+    async def keys(self) -> dict[str, int]:
+        """The keys of the log, each with the offset that its next record gets."""
+        await self._look()
+        view = self._strategy.view
+        return {key: view.end(key) for key in sorted({*view.first, *view.messages})}
+
+    async def _look(self) -> None:
+        """Bring the view up to date."""
+        [answer] = await self._host.ask([lambda request: Poll(request, {})])
+        if not isinstance(answer, PollOk):
+            raise self._error_of(answer)
+
+    # ------------------------------------------------------------ cursors
+
+    async def commit(self, group: str, offsets: Mapping[str, int]) -> None:
+        """Remember for a group of consumers, per key, the offset of the last record that it processed.
+
+        It is durable when this returns, and never goes back: of two, the higher one holds.
+        """
+        await self._cursors.commit(group, offsets)
+
+    async def committed(self, group: str, keys: Iterable[str]) -> dict[str, int]:
+        """The committed offsets of a group; a key without one is left out."""
+        return await self._cursors.committed(group, keys)
+
+    # ------------------------------------------------------------ the log itself
+
+    async def fence(self) -> int:
+        """Close the log for appends of all processes, until `unfence`; reads go on. Returns the epoch.
+
+        When it returns, nothing more is appended, whatever was under way.
+        """
+        return await self._set_state(Fence)
+
+    async def unfence(self) -> int:
+        """Open a fenced log again; returns the epoch."""
+        return await self._set_state(Unfence)
+
+    async def _set_state(self, event: Callable[[Request], RequestEvent]) -> int:
+        [answer] = await self._host.ask([event])
+        if not isinstance(answer, FenceOk):
+            raise self._error_of(answer)
+        return answer.epoch
+
+    async def compact(self) -> int:
+        """Put sealed segments into runs now, as far as they fill runs; returns how many are in runs.
+
+        It is not needed: processes that append do it by the way.
+        """
+        return await self._maintenance.compact()
+
+    async def vacuum(self, retention_s: float = 3600.0) -> Vacuumed:
+        """Delete objects of large values that no record refers to, older than `retention_s` seconds.
+
+        Raises `Unfit` for a retention below ten minutes: values of appends under way are younger.
+        """
+        return await self._maintenance.vacuum(retention_s)
+
+    async def status(self) -> Status:
+        """How the log is."""
+        keys = await self.keys()
+        head, cursor = await self._maintenance.outline()
+        return Status(
+            self._store.url,
+            head.state,
+            head.epoch,
+            head.base + head.tail,
+            head.sealed,
+            cursor,
+            keys,
+        )
+
+    # ------------------------------------------------------------ errors
+
+    def _error_of(self, answer: Answer) -> LogError:
+        """What a failure means: only a definite one says that nothing happened."""
+        if not isinstance(answer, Failure):
+            return Broken(f"an answer of another kind: {answer}")
+        trouble = self._registers.trouble
+        text = f"{answer.text} ({trouble})" if trouble else answer.text
+        if not ErrorCode.named(answer.error).definite:
+            return Indefinite(text)
+        return Fenced(text) if "fenced" in answer.text else Definite(text)
+
+
+class _Room:
+    """Bytes of appends under way, `total` at most: further ones wait here, not in the core."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._used = 0
+        self._changed = anyio.Condition()
+
+    @asynccontextmanager
+    async def of(self, size: int) -> AsyncIterator[None]:
+        async with self._changed:
+            while self._used and self._used + size > self._total:
+                await self._changed.wait()
+            self._used += size
+        try:
+            yield
+        finally:
+            with anyio.CancelScope(shield=True):
+                async with self._changed:
+                    self._used -= size
+                    self._changed.notify_all()
+
+
+def _send(request: Request, key: str, msg: Value, size: int) -> Send:
+    return Send(request, key, msg, size)
+
+
+def _require_key(key: str) -> None:
+    if not isinstance(key, str):
+        raise Unfit(f"a key is a string, not {type(key).__name__}")
+    try:
+        size = len(key.encode())
+    except UnicodeEncodeError:
+        raise Unfit(f"a key must be text that UTF-8 can write, not {key!r}") from None
+    if size > KEY_BYTES_MAX:
+        raise Unfit(f"a key may have {KEY_BYTES_MAX} bytes, not {size}")
+
+
+@asynccontextmanager
+async def open_log(
+    url: str,
+    topic: str | None = None,
+    *,
+    create: bool = True,
+    endpoint: str | None = None,
+    access_key: str | None = None,
+    secret_key: str | None = None,
+    region: str | None = None,
+    patience_s: float = 30.0,
+    store_timeout_s: float = 5.0,
+) -> AsyncIterator[Log]:
+    """Open the log at `url` (`leaderless.store.urls.URLS`), or the one called `topic` there.
+
+    Args:
+        create: make the log when there is none.
+        endpoint, access_key, secret_key, region: see `leaderless.store.options.StoreOptions`.
+        patience_s: how long an append or a read may take, in seconds, before it raises `Indefinite`.
+        store_timeout_s: how long one request to the store may take, in seconds, before it is given up and
+            looked at again; measured round trips raise it.
+
+    Raises:
+        NotInitialised, OtherFormat, Definite, Indefinite: the log cannot be opened; the text says why.
+    """
+    options = StoreOptions(endpoint, access_key, secret_key, region, timeout_s=2 * store_timeout_s)
+    store = place_of(url, topic, options)
+    try:
+        await (initialise(store) if create else require_log(store))
+        log = Log(store, bounds_of(store, patience_s, store_timeout_s))
+        async with _running(log._host, log._maintenance.host):
+            yield log
+    finally:
+        with anyio.CancelScope(shield=True):
+            await store.aclose()
+
+
+@asynccontextmanager
+async def _running(*hosts: Host) -> AsyncIterator[None]:
+    """Run hosts beside a block; an exception of the block leaves as it is, in no group."""
+    raised: Exception | None = None
+    async with anyio.create_task_group() as tasks:
+        for host in hosts:
+            await tasks.start(host.run)
+        try:
+            yield
+        except Exception as error:
+            raised = error
+        finally:
+            for host in hosts:
+                host.close()
+            tasks.cancel_scope.cancel()
+    if raised is not None:
+        raise raised

@@ -1,0 +1,190 @@
+"""Compaction and vacuum on demand, and the outline of a log.
+
+Why a vacuum never deletes what a record refers to. An append writes the object first, and then commits its
+reference with a compare-and-set of the head. (1) The vacuum lists the objects that are older than the
+retention. (2) It changes the head's version. (3) It reads every reference in the log, and deletes the listed
+objects without one. A reference that got into the log before (2) is found in (3). One that is still on its way
+rests on a head from before (2), so its compare-and-set fails; and by then its process has waited longer than
+`Host.still_s` allows, so it makes no further one. A process that stood still before it began to commit raises
+`Stalled`.
+"""
+
+import secrets
+import time
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import orjson
+
+from leaderless.core.coordination import StoreSilent
+from leaderless.core.headlog.compaction import Compactor
+from leaderless.core.headlog.records import HEAD
+from leaderless.core.headlog.replica import Replica
+from leaderless.core.limits import Limits
+from leaderless.core.process import Process, Sleep
+from leaderless.core.strategy import Clock
+from leaderless.library.data import patiently, side_by_side
+from leaderless.library.errors import Broken, Indefinite, Unfit
+from leaderless.library.host import Host, Processes
+from leaderless.library.values import Reference, value_of
+from leaderless.store.port import PAGE, Conflict, Listed, Store, all_of
+from leaderless.store.registers import Registers
+
+RETENTION_S_MIN = 600.0
+CLOCK = "clock"  # an object whose time of writing is that of the store
+LOOK_S = 0.05  # between two looks whether a compaction has ended
+READ_AT_ONCE = 16
+
+
+class Outline(NamedTuple):
+    """What the head says of a log, see `leaderless.core.messages.Heading`; `tail` counts its entries."""
+
+    state: str
+    epoch: int
+    base: int
+    sealed: int
+    tail: int
+
+
+class Vacuumed(NamedTuple):
+    """Objects of large values: those that were deleted, their bytes, and those that stay."""
+
+    deleted: int
+    bytes: int
+    kept: int
+
+
+class Maintenance:
+    """What an operator asks of one log; `host` must run."""
+
+    def __init__(self, store: Store, registers: Registers, limits: Limits) -> None:
+        self._store = store
+        self._limits = limits
+        self._processes = Processes(limits.store_timeout_s)
+        self.host = Host(self._processes, registers)
+
+    async def outline(self) -> tuple[Outline, int]:
+        """The head's outline, and the first segment that is not deleted yet."""
+        head = await self._read(HEAD) or {
+            "state": "open",
+            "epoch": 0,
+            "base": 0,
+            "sealed": 0,
+            "tail": [],
+        }
+        index = await self._read("compacted") or {"cursor": 0}
+        try:
+            outline = Outline(
+                head["state"], head["epoch"], head["base"], head["sealed"], len(head["tail"])
+            )
+            return outline, index["cursor"]
+        except (KeyError, TypeError):
+            raise Broken(
+                "the head or the index is none of this program; see `leaderless fsck`"
+            ) from None
+
+    async def compact(self) -> int:
+        """Compact what fills a run; returns how many segments are in runs and deleted."""
+        worker = f"compact-{secrets.token_hex(8)}"
+        replica = Replica(self._processes.clock, worker, (), self._limits)
+        compactor = Compactor(self._processes.clock, replica, worker)
+        try:
+            await self.host.call(_compact(self._processes.clock, replica, compactor))
+        except StoreSilent as silent:
+            raise Indefinite(str(silent)) from silent
+        return (await self.outline())[1]
+
+    async def vacuum(self, retention_s: float) -> Vacuumed:
+        """Delete orphans; see the module."""
+        if not retention_s >= RETENTION_S_MIN:
+            raise Unfit(
+                f"a retention of {retention_s:g} s: it must be {RETENTION_S_MIN:g} s or more"
+            )
+        now = await self._now()
+        objects = [listed async for listed in all_of(self._store, "data")]
+        old = [each for each in objects if now - _written_at(each) > retention_s]
+        if not old:
+            return Vacuumed(0, 0, len(objects))
+        await self._touch_head()
+        referred = {reference.key async for reference in references(self._store)}
+        orphans = [each for each in old if each.key not in referred]
+        for start in range(0, len(orphans), PAGE):
+            keys = [each.key for each in orphans[start : start + PAGE]]
+            await patiently(partial(self._store.delete, keys))
+        size = sum(each.size or 0 for each in orphans)
+        return Vacuumed(len(orphans), size, len(objects) - len(orphans))
+
+    async def _now(self) -> float:
+        """The time by the store's clock, where it has one."""
+        await patiently(lambda: self._store.write(CLOCK, secrets.token_bytes(8)))
+        page = await patiently(lambda: self._store.list_objects("", CLOCK[:-1], 1))
+        return (page[0].modified if page and page[0].key == CLOCK else None) or time.time()
+
+    async def _touch_head(self) -> None:
+        """Give the head a new version, so that every compare-and-set fails that rests on an older one."""
+
+        async def attempt() -> bool:
+            found = await self._store.read(HEAD)
+            if found is None:
+                return True
+            head = orjson.loads(found.value)
+            head["version"] += 1
+            value = orjson.dumps(head, option=orjson.OPT_SORT_KEYS)
+            try:
+                await self._store.compare_and_set(HEAD, value, found.version)
+            except Conflict:
+                return False
+            return True
+
+        while not await patiently(attempt):
+            pass  # another process changed it, which would do too, but it may have failed before this began
+
+    async def _read(self, name: str) -> Any:
+        found = await patiently(lambda: self._store.read(name))
+        return orjson.loads(found.value) if found else None
+
+
+def _compact(clock: Clock, replica: Replica, compactor: Compactor) -> Process[None]:
+    yield from replica.refresh()
+    yield from compactor.consider()
+    while compactor.running:
+        yield Sleep(clock.now + LOOK_S)
+
+
+def _written_at(listed: Listed) -> float:
+    """When an object of `leaderless.library.data` was written, in seconds since 1970."""
+    if listed.modified is not None:
+        return listed.modified
+    return float(listed.key.removeprefix("data/").partition("-")[0])
+
+
+async def references(store: Store) -> AsyncIterator[Reference]:
+    """Every reference to a large value in a log.
+
+    An entry moves from the head to a segment, and from there to a run, and is in the new place before it
+    leaves the old one. So to look there in this order misses none.
+    """
+    head = await patiently(lambda: store.read(HEAD))
+    for each in _references_in(orjson.loads(head.value) if head else {}):
+        yield each
+    for folder in ("segment", "run"):
+        names = [listed.key async for listed in all_of(store, folder)]
+        for start in range(0, len(names), READ_AT_ONCE):
+            some = names[start : start + READ_AT_ONCE]
+            reads = [partial(patiently, partial(store.read, name)) for name in some]
+            for found in await side_by_side(reads):
+                for each in _references_in(orjson.loads(found.value) if found else {}):
+                    yield each
+
+
+def _references_in(register: dict[str, Any]) -> Iterator[Reference]:
+    """Those in a head, a segment or a run (`leaderless.core.headlog.records`)."""
+    entries = register.get("tail", register.get("entries", []))
+    blocks = [block for _, _, appends, _ in entries for block in appends.values()]
+    for _, messages in [*blocks, *register.get("keys", {}).values()]:
+        for message in messages:
+            if isinstance(message, dict) and "$data" in message:
+                value = value_of(message)
+                if isinstance(value, Reference):
+                    yield value

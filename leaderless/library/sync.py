@@ -1,0 +1,90 @@
+"""The log for programs without an event loop: `open_log_sync`, the same methods, which block.
+
+    with open_log_sync("sqlite:///orders.db") as log:
+        log.append("eu", {"item": 7})
+
+One thread runs the loop of a log; any number of threads may call it, and share commits as tasks do.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from leaderless.library.log import POLL_S, Log, Record, Start, Status, open_log
+from leaderless.library.maintenance import Vacuumed
+from leaderless.library.values import Value
+
+
+class LogSync:
+    """See `leaderless.library.log.Log`: each method is the one of that name, and blocks until it is done."""
+
+    def __init__(self, log: Log, portal: BlockingPortal) -> None:
+        self._log = log
+        self._portal = portal
+
+    def __repr__(self) -> str:
+        return repr(self._log)
+
+    def append(self, key: str, value: Value) -> int:
+        """See `Log.append`."""
+        return self._portal.call(self._log.append, key, value)
+
+    def append_many(self, key: str, values: Sequence[Value]) -> list[int]:
+        """See `Log.append_many`."""
+        return self._portal.call(self._log.append_many, key, values)
+
+    def read(self, key: str, offset: int = 0, limit: int = 100) -> list[Record]:
+        """See `Log.read`."""
+        return self._portal.call(self._log.read, key, offset, limit)
+
+    def tail(
+        self, keys: Iterable[str], offset: Start = "latest", poll_s: float = POLL_S
+    ) -> Iterator[Record]:
+        """See `Log.tail`."""
+        records = self._log.tail(keys, offset, poll_s)
+        while True:
+            yield self._portal.call(records.__anext__)
+
+    def keys(self) -> dict[str, int]:
+        """See `Log.keys`."""
+        return self._portal.call(self._log.keys)
+
+    def commit(self, group: str, offsets: Mapping[str, int]) -> None:
+        """See `Log.commit`."""
+        self._portal.call(self._log.commit, group, offsets)
+
+    def committed(self, group: str, keys: Iterable[str]) -> dict[str, int]:
+        """See `Log.committed`."""
+        return self._portal.call(self._log.committed, group, keys)
+
+    def fence(self) -> int:
+        """See `Log.fence`."""
+        return self._portal.call(self._log.fence)
+
+    def unfence(self) -> int:
+        """See `Log.unfence`."""
+        return self._portal.call(self._log.unfence)
+
+    def compact(self) -> int:
+        """See `Log.compact`."""
+        return self._portal.call(self._log.compact)
+
+    def vacuum(self, retention_s: float = 3600.0) -> Vacuumed:
+        """See `Log.vacuum`."""
+        return self._portal.call(self._log.vacuum, retention_s)
+
+    def status(self) -> Status:
+        """See `Log.status`."""
+        return self._portal.call(self._log.status)
+
+
+@contextmanager
+def open_log_sync(url: str, topic: str | None = None, **options: Any) -> Iterator[LogSync]:
+    """Open a log for a program without an event loop; arguments and errors as those of `open_log`."""
+    with start_blocking_portal() as portal:
+        opened = portal.call(partial(open_log, url, topic, **options))
+        with portal.wrap_async_context_manager(opened) as log:
+            yield LogSync(log, portal)

@@ -1,0 +1,110 @@
+"""Values of users as messages of the log, which are JSON.
+
+    a JSON value          itself
+    bytes                 {"$bytes": "<base64>"}
+    a large value         {"$data": ["<name>", <bytes>, "json" | "bytes"]}, the rest in the object data/<name>
+    an object whose only name begins with "$"     {"$json": <it>}
+
+So no value is taken for another, and plain ones can be read by any other reader of the log.
+"""
+
+import math
+from base64 import b64decode, b64encode
+from typing import NamedTuple, TypeAlias
+
+import orjson
+
+from leaderless.library.errors import Broken, Unfit
+
+Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
+Value: TypeAlias = Json | bytes
+
+LEVELS = 16  # of a register above a message, and some to spare
+_STRICT = (
+    orjson.OPT_PASSTHROUGH_DATACLASS
+    | orjson.OPT_PASSTHROUGH_DATETIME
+    | orjson.OPT_PASSTHROUGH_SUBCLASS
+)
+
+
+class Reference(NamedTuple):
+    """A value that stands in an object of its own: `data/NAME`, of `size` bytes; `kind`: "json" or "bytes"."""
+
+    name: str
+    size: int
+    kind: str
+
+    @property
+    def key(self) -> str:
+        """The object's key."""
+        return f"data/{self.name}"
+
+    @property
+    def message(self) -> Json:
+        """As the log holds it."""
+        return {"$data": [self.name, self.size, self.kind]}
+
+
+def text_of(value: Value) -> tuple[bytes, str]:
+    """The bytes that stand for a value, and their kind: "json" or "bytes".
+
+    Raises `Unfit` for what would not come back as it is: no JSON, an integer beyond 64 bits, NaN, a tuple.
+    """
+    if isinstance(value, bytes):
+        return value, "bytes"
+    try:
+        orjson.dumps(_deep(value), option=_STRICT)
+        _require_kept(value)
+        text = orjson.dumps(value)
+    except (TypeError, RecursionError) as error:
+        raise Unfit(f"a value must be bytes or JSON: {error}") from None
+    return text, "json"
+
+
+def _deep(value: Json) -> Json:
+    """The value as deep as it will stand in a register, for orjson writes no deeper than 254 levels."""
+    for _ in range(LEVELS):
+        value = [value]
+    return value
+
+
+def message_of(value: Value) -> Json:
+    """The message for a value that `text_of` has accepted."""
+    if isinstance(value, bytes):
+        return {"$bytes": b64encode(value).decode()}
+    return {"$json": value} if _special(value) else value
+
+
+def value_of(message: Json) -> Value | Reference:
+    """The value in a message, or where it is. Raises `Broken` for a message that nobody can have written."""
+    if not _special(message):
+        return message
+    assert isinstance(message, dict)
+    match message:
+        case {"$bytes": str(text)}:
+            return b64decode(text)
+        case {"$json": value}:
+            return value
+        case {"$data": [str(name), int(size), "json" | "bytes" as kind]}:
+            return Reference(name, size, kind)
+    raise Broken(f"a message is none of this program: {str(message)[:200]}")
+
+
+def _special(message: Json) -> bool:
+    return isinstance(message, dict) and len(message) == 1 and next(iter(message)).startswith("$")
+
+
+def _require_kept(value: object) -> None:
+    """orjson writes tuples as lists and NaN as null; neither comes back. Raises `TypeError`."""
+    todo = [value]
+    while todo:
+        part = todo.pop()
+        if isinstance(part, dict):
+            todo += part.values()
+        elif isinstance(part, list):
+            todo += part
+        elif isinstance(part, float):
+            if not math.isfinite(part):
+                raise TypeError(f"{part} is no number in JSON")
+        elif not (part is None or isinstance(part, bool | int | str)):
+            raise TypeError(f"{type(part).__name__} is no type of JSON")
