@@ -27,9 +27,11 @@ from leaderless.core.messages import (
     StoreCall,
     TimePassed,
 )
+from leaderless.core.pace import Pace
 from leaderless.core.process import Process
 from leaderless.core.scheduler import Scheduler
 from leaderless.core.strategy import Clock
+from leaderless.core.timeouts import StoreTimeouts
 from leaderless.library.errors import Broken, Closed, Indefinite, LogError
 from leaderless.store.registers import Registers
 
@@ -51,9 +53,9 @@ class Engine(Protocol):
 class Processes:
     """An engine that runs protocol processes alone, such as a lease; `clock` is the one that they read."""
 
-    def __init__(self, store_timeout_s: float) -> None:
+    def __init__(self, pace: Pace) -> None:
         self.clock = Clock()
-        self._scheduler = Scheduler(store_timeout_s)
+        self._scheduler = Scheduler(StoreTimeouts(pace))
 
     @property
     def deadline(self) -> float | None:

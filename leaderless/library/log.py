@@ -37,8 +37,10 @@ from leaderless.core.messages import (
     SendOk,
     Unfence,
 )
+from leaderless.core.scheduler import Scheduler
 from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.core.strategy import Clock, Context, Identity, Options
+from leaderless.core.timeouts import StoreTimeouts
 from leaderless.library.cursors import Cursors
 from leaderless.library.data import Data, side_by_side
 from leaderless.library.errors import (
@@ -96,18 +98,20 @@ class Log:
 
     def __init__(self, store: Store, bounds: Bounds) -> None:
         self._store = store
-        self._limits = bounds.limits
+        limits, pace = bounds.limits, bounds.pace
+        self._limits = limits
         writer = f"{os.getpid()}-{secrets.token_hex(8)}"  # unique, so that no two lives share a batch's name
         clock = Clock()
-        options = Options(freshness_s=0.0, combine=False, limits=bounds.limits)
+        options = Options(freshness_s=0.0, combine=False, limits=limits, pace=pace)
         self._strategy = LeaderlessLog(Context(Identity(writer, (writer,), writer), clock, options))
         self._registers = Registers(store)
-        machine = Machine(self._strategy, bounds.limits, clock)
-        self._host = Host(machine, self._registers, bounds.limits.client_patience_s)
+        scheduler = Scheduler(StoreTimeouts(pace))
+        machine = Machine(self._strategy, limits, clock, scheduler)
+        self._host = Host(machine, self._registers, limits.client_patience_s)
         self._data = Data(store, bounds.inline_bytes, bounds.value_bytes)
         self._cursors = Cursors(store)
-        self._maintenance = Maintenance(store, self._registers, bounds.limits)
-        self._room = _Room(bounds.limits.waiting_bytes // 2)
+        self._maintenance = Maintenance(store, self._registers, bounds)
+        self._room = _Room(limits.waiting_bytes // 2)
 
     def __repr__(self) -> str:
         return f"<Log {self._store.url}>"

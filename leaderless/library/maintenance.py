@@ -21,12 +21,12 @@ from leaderless.core.coordination import StoreSilent
 from leaderless.core.headlog.compaction import Compactor
 from leaderless.core.headlog.records import HEAD
 from leaderless.core.headlog.replica import Replica
-from leaderless.core.limits import Limits
 from leaderless.core.process import Process, Sleep
 from leaderless.core.strategy import Clock
 from leaderless.library.data import patiently, side_by_side
 from leaderless.library.errors import Broken, Indefinite, Unfit
 from leaderless.library.host import Host, Processes
+from leaderless.library.place import Bounds
 from leaderless.library.values import Reference, value_of
 from leaderless.store.port import PAGE, Conflict, Listed, Store, all_of
 from leaderless.store.registers import Registers
@@ -58,10 +58,10 @@ class Vacuumed(NamedTuple):
 class Maintenance:
     """What an operator asks of one log; `host` must run."""
 
-    def __init__(self, store: Store, registers: Registers, limits: Limits) -> None:
+    def __init__(self, store: Store, registers: Registers, bounds: Bounds) -> None:
         self._store = store
-        self._limits = limits
-        self._processes = Processes(limits.store_timeout_s)
+        self._bounds = bounds
+        self._processes = Processes(bounds.pace)
         self.host = Host(self._processes, registers)
 
     async def outline(self) -> tuple[Outline, int]:
@@ -87,10 +87,11 @@ class Maintenance:
     async def compact(self) -> int:
         """Compact what fills a run; returns how many segments are in runs and deleted."""
         worker = f"compact-{secrets.token_hex(8)}"
-        replica = Replica(self._processes.clock, worker, (), self._limits)
-        compactor = Compactor(self._processes.clock, replica, worker)
+        clock, (limits, pace, *_) = self._processes.clock, self._bounds
+        replica = Replica(clock, worker, (), limits)
+        compactor = Compactor(clock, replica, worker, pace.lease_s)
         try:
-            await self.host.call(_compact(self._processes.clock, replica, compactor))
+            await self.host.call(_compact(clock, replica, compactor))
         except StoreSilent as silent:
             raise Indefinite(str(silent)) from silent
         return (await self.outline())[1]

@@ -6,6 +6,7 @@ import orjson
 
 from leaderless import __version__
 from leaderless.core.limits import Limits
+from leaderless.core.pace import Pace
 from leaderless.library.errors import Definite, Indefinite, NotInitialised, OtherFormat
 from leaderless.library.errors import Unfit as _Unfit
 from leaderless.store.names import segment_of
@@ -72,12 +73,13 @@ async def require_log(store: Store) -> None:
 
 
 class Bounds(NamedTuple):
-    """What follows from a store's largest value: the core's limits, and which values the log itself holds.
+    """What follows from a store: the core's limits and pace, and which values the log itself holds.
 
     A larger value than `inline_bytes` gets an object of its own, of `value_bytes` at most.
     """
 
     limits: Limits
+    pace: Pace
     inline_bytes: int
     value_bytes: int
 
@@ -98,6 +100,6 @@ def bounds_of(store: Store, patience_s: float, store_timeout_s: float) -> Bounds
         segments_per_run=4 if small else 16,
         client_patience_s=patience_s,
         answer_margin_s=patience_s / 10,
-        store_timeout_s=store_timeout_s,
     )
-    return Bounds(limits, 1 << 14, store.value_bytes_max)
+    pace = Pace(store_timeout_s=store_timeout_s, timeout_unmeasured_max_s=store_timeout_s)
+    return Bounds(limits, pace, 1 << 14, store.value_bytes_max)

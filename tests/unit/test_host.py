@@ -8,6 +8,7 @@ import pytest
 
 from leaderless.core.coordination import increment, read
 from leaderless.core.messages import Effect, Event, Fence, TimePassed
+from leaderless.core.pace import Pace
 from leaderless.core.process import Process, Sleep
 from leaderless.library.errors import Closed, Indefinite
 from leaderless.library.host import Host, Processes
@@ -32,7 +33,7 @@ class Silent:
 
 @pytest.fixture
 async def processes() -> AsyncIterator[Host]:
-    host = Host(Processes(1.0), Registers(MemoryStore()))
+    host = Host(Processes(Pace()), Registers(MemoryStore()))
     async with anyio.create_task_group() as tasks:
         await tasks.start(host.run)
         yield host
