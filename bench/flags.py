@@ -19,7 +19,7 @@ import click
 COUNT = click.IntRange(min=1)
 NOT_NEGATIVE = click.FloatRange(min=0)
 POSITIVE = click.FloatRange(min=0, min_open=True)
-_UNITS = {"s": "seconds", "ms": "ms", "us": "microseconds", "kib": "KiB"}
+_UNITS = {"s": "seconds", "ms": "ms", "us": "microseconds", "kib": "KiB", "mib": "MiB"}
 _KINDS: dict[Any, click.ParamType[Any]] = {bool: click.BOOL, int: click.INT, float: click.FLOAT}
 Command = Callable[..., Any]
 Declaration = TypeVar("Declaration")

@@ -165,6 +165,14 @@ class TestOptions:
         bool,
         Flag("Every node must hand out every acknowledged message.", ours=True),
     ] = False
+    node_memory_max_mib: Annotated[
+        int | None,
+        Flag(
+            "Memory of one node at most. Without it, all nodes together get 3/4 of what is free.",
+            COUNT,
+            ours=True,
+        ),
+    ] = None
     lenient: Annotated[
         bool,
         Flag("Drop lines with a wrong name or of a wrong form, and count them.", ours=True),

@@ -22,6 +22,7 @@ from pathlib import Path
 from bench.failure import RunFailure, clip, indent
 from bench.hosts import Host, OnFailure, OnLine
 from bench.loop import RealLoop
+from bench.memory import LOOK_NS, UNLIMITED, WHOLE_GROUPS_EVERY, MemoryLimit, resident_bytes
 from bench.system import cannot_start, die_with_parent
 
 _READ_BYTES = 2**18
@@ -143,12 +144,21 @@ class ProcessHost:
             self._unread_bytes = 0  # messages that came while it could not read do not count
             self.signal(signal.SIGCONT)
 
+    def end(self, why: str) -> None:
+        """Kill the node, and end the run with this report."""
+        report = f"{why}\n{self._last_output()}"
+        self.signal(signal.SIGKILL)
+        self._fail(report)
+
     def postmortem(self) -> str:
         """Exit status, the last lines on stdout and stderr, and where the rest is."""
         status = self._process.poll() if self._process else None
+        return f"{_describe_status(status)}\n{self._last_output()}"
+
+    def _last_output(self) -> str:
         printed = b"\n".join(self._last_lines).decode(errors="replace")
         return (
-            f"{_describe_status(status)}\nIts last lines on stdout:\n{_quote(printed)}\n"
+            f"Its last lines on stdout:\n{_quote(printed)}\n"
             f"Its last lines on stderr:\n{_quote(self._stderr_tail())}\n"
             f"All of its stderr is in {self.log}"
         )
@@ -257,7 +267,10 @@ class ProcessHost:
 
 @dataclass(eq=False)
 class ProcessHosts:
-    """The nodes of a run. `echo_stderr` copies what nodes log to the bench's stderr (`--log-stderr`)."""
+    """The nodes of a run. `echo_stderr` copies what nodes log to the bench's stderr (`--log-stderr`).
+
+    A node that breaks the limit of memory is killed, and the run fails.
+    """
 
     loop: RealLoop
     nodes: Sequence[str]
@@ -267,8 +280,10 @@ class ProcessHosts:
     on_line: OnLine
     on_failure: OnFailure
     echo_stderr: bool = False
+    memory: MemoryLimit = UNLIMITED
 
     def __post_init__(self) -> None:
+        self._looks = 0  # at the memory of nodes
         self._hosts = [self._host(node) for node in self.nodes]
         self._echoed: dict[str, int] = {}
 
@@ -287,7 +302,19 @@ class ProcessHosts:
             host.start()
         if self.echo_stderr:
             self._tail()
+        if self.memory != UNLIMITED:
+            self._look_at_memory()
         return list(self._hosts)
+
+    def _look_at_memory(self) -> None:
+        """End the node that uses too much memory, if one does, and look again soon."""
+        whole_groups = self._looks % WHOLE_GROUPS_EVERY == 0
+        self._looks += 1
+        used = resident_bytes(self.pids(), whole_groups=whole_groups)
+        if broken := self.memory.broken_by(used):
+            node, why = broken
+            next(host for host in self._hosts if host.name == node).end(why)
+        self.loop.call_at(self.loop.now_ns() + LOOK_NS, self._look_at_memory)
 
     def pids(self) -> dict[str, int]:
         """The process of each node that was started."""

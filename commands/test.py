@@ -20,6 +20,7 @@ from bench.checkers import judge
 from bench.failure import RunFailure, unwritable
 from bench.hosts import OnFailure, OnLine
 from bench.loop import RealLoop
+from bench.memory import limit_of
 from bench.options import TestOptions, test_flags
 from bench.processes import ProcessHosts
 from bench.run import BenchRun, RunResult
@@ -185,6 +186,7 @@ def _perform(
             on_line=on_line,
             on_failure=on_failure,
             echo_stderr=chosen.log_stderr,
+            memory=limit_of(chosen.node_memory_max_mib),
         )
         started.append(hosts)
         return hosts

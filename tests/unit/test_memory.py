@@ -1,125 +1,50 @@
-"""Bounded memory: what is moved out is read back, contiguous, whatever happens meanwhile."""
+"""How much memory nodes may use, and who is ended."""
+
+import os
 
 import pytest
 
-from leaderless.core.headlog.memory import Memory
-from leaderless.core.headlog.replica import Replica
-from simulation.driver import Driver
-from tests.compacting import (
-    ENTRIES,
-    JudgedStore,
-    Worker,
-    messages_of,
-    reader_of,
+from bench.memory import MIB, MemoryLimit, free_bytes, limit_of, resident_bytes
+
+USED = {"n0": 50 * MIB, "n1": 120 * MIB, "n2": 90 * MIB}
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [MemoryLimit(), MemoryLimit(each_bytes=120 * MIB), MemoryLimit(together_bytes=260 * MIB)],
 )
-
-SIZES = [0, 200, 800, 1 << 20]  # of the memory, in bytes
-RESIDENT = {0: 8, 200: 8, 800: 4, 1 << 20: 0}  # a run has eight messages of about 66 bytes each
-
-
-@pytest.fixture
-def store() -> JudgedStore:
-    """A log of which the first eight entries are in two runs."""
-    store = JudgedStore()
-    Worker(store, "worker").finish()
-    return store
+def test_nobody_is_ended_within_the_limit(limit: MemoryLimit) -> None:
+    assert limit.broken_by(USED) is None
+    assert limit.broken_by({}) is None
 
 
-def read_everything(driver: Driver, memory: Memory, entries: int = ENTRIES) -> None:
-    """Poll each key from each offset to its end; every answer must go on where the last one ended."""
-    for key, msgs in messages_of(entries).items():
-        for start in range(-1, len(msgs) + 1):
-            found = driver.call(memory.read(key, start))
-            while run := driver.call(memory.read(key, max(0, start) + len(found))):
-                found += run
-            assert found == [[at, msg] for at, msg in enumerate(msgs)][max(0, start) :]
+def test_a_node_beyond_its_own_limit_is_ended_with_a_sentence() -> None:
+    broken = MemoryLimit(each_bytes=100 * MIB).broken_by(USED)
+    assert broken
+    node, why = broken
+    assert node == "n1"
+    assert why.startswith("Node n1 used 120 MiB of memory and was killed. A node may use 100 MiB")
+    assert "--node-memory-max" in why
 
 
-def resident_bytes(replica: Replica) -> int:
-    return sum(64 + len(msg) for msgs in replica.view.messages.values() for msg in msgs)
+def test_the_largest_node_is_ended_when_all_together_use_too_much() -> None:
+    broken = MemoryLimit(together_bytes=259 * MIB).broken_by(USED)
+    assert broken
+    assert broken[0] == "n1"
+    assert "All nodes together used 260 MiB, and they may use 259 MiB" in broken[1]
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_a_start_with_a_log_larger_than_memory(store: JudgedStore, size: int) -> None:
-    driver, replica = reader_of(store, size)
-    driver.call(replica.refresh())
-    assert replica.view.bytes == resident_bytes(replica)
-    assert replica.view.resident == RESIDENT[size]
-    read_everything(driver, Memory(replica, size))
+def test_the_limit_is_the_given_one_or_a_share_of_what_is_free() -> None:
+    assert limit_of(100) == MemoryLimit(each_bytes=100 * MIB)
+    share, free = limit_of(None).together_bytes, free_bytes()
+    assert share
+    assert free
+    assert 0 < share < free * 2
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_eviction_while_serving(size: int) -> None:
-    store = JudgedStore()
-    driver, replica = reader_of(store, size)
-    memory = Memory(replica, size)
-    driver.call(replica.refresh())
-    driver.call(memory.evict())
-    assert replica.view.resident == 0  # nothing is compacted: it must stay
-    Worker(store, "worker").finish()
-    driver.call(memory.evict())
-    assert (replica.view.resident > 0) == (size < 1 << 20)
-    assert replica.view.bytes == resident_bytes(replica)
-    read_everything(driver, memory)
-    store.grow_to(ENTRIES + 8)
-    Worker(store, "again").finish()
-    driver.call(replica.refresh())
-    driver.call(memory.evict())
-    read_everything(driver, memory, store.entries)
-
-
-def test_it_is_overfull_once_for_each_segment(store: JudgedStore) -> None:
-    driver, replica = reader_of(JudgedStore(), 1 << 20)
-    memory = Memory(replica, bytes_max=200)
-    driver.call(replica.refresh())
-    assert memory.overfull
-    driver.start(memory.evict())
-    assert not memory.overfull  # it is being seen to
-    driver.finish()
-    assert not memory.overfull  # the index had nothing; no need to look before another seal
-
-
-def test_a_silent_store_leaves_the_log_in_memory(store: JudgedStore) -> None:
-    driver, replica = reader_of(store)
-    memory = Memory(replica, bytes_max=0)
-    driver.call(replica.refresh())
-    driver.start(memory.evict())
-    while driver.running:
-        driver.carry_out("call lost")
-    assert replica.view.resident == 0
-    driver.call(memory.evict())
-    assert replica.view.resident == 8
-
-
-@pytest.mark.parametrize("size", SIZES)
-def test_two_reads_of_a_node_that_starts(store: JudgedStore, size: int) -> None:
-    """A poll and a send that come together both load the log; its runs leave memory once."""
-    driver, replica = reader_of(store, size)
-    for _ in range(2):
-        driver.start(replica.refresh())
-    driver.finish()
-    assert driver.results == [None, None]
-    driver.results.clear()
-    read_everything(driver, Memory(replica, size))
-
-
-@pytest.mark.parametrize("order", [0, -1], ids=["oldest first", "newest first"])
-def test_evictions_and_loads_may_cross(order: int) -> None:
-    """A node that lags behind loads runs, and moves them out, beside an eviction that is under way."""
-    for paused in range(8):
-        store = JudgedStore(7)
-        driver, replica = reader_of(store, 0)
-        memory = Memory(replica, 0)
-        driver.call(replica.refresh())
-        store.grow_to(ENTRIES + 8)
-        Worker(store, "worker").finish()
-        driver.start(memory.evict())
-        for _ in range(paused):
-            if driver.running:
-                driver.carry_out()
-        driver.start(replica.refresh())
-        while driver.running:
-            driver.carry_out(which=order)
-        assert set(driver.results) == {None}
-        read_everything(driver, memory, store.entries)
-        assert replica.view.bytes == resident_bytes(replica)
+def test_the_memory_of_a_process_group_is_that_of_its_processes() -> None:
+    group = {"ours": os.getpgrp()}
+    me = resident_bytes({"me": os.getpid()}, whole_groups=False)
+    assert resident_bytes(group, whole_groups=True)["ours"] > 0
+    assert (me["me"] > 0) == (os.getpid() == os.getpgrp())  # only a leader has the group's number
+    assert resident_bytes({"gone": 2**30}, whole_groups=False) == {"gone": 0}
