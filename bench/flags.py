@@ -17,6 +17,7 @@ from typing import Any, TypeVar, get_type_hints
 import click
 
 COUNT = click.IntRange(min=1)
+NATURAL = click.IntRange(min=0)
 NOT_NEGATIVE = click.FloatRange(min=0)
 POSITIVE = click.FloatRange(min=0, min_open=True)
 _UNITS = {"s": "seconds", "ms": "ms", "us": "microseconds", "kib": "KiB", "mib": "MiB"}

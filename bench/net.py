@@ -181,6 +181,10 @@ class Network:
             for delay_ns in self.copies_ns(src, dest, self._draw_latency_ns):
                 self._arrival.put(message, delay_ns)
 
+    def arrive_again(self, message: Message) -> None:
+        """Let a copy of a message that was sent once arrive now."""
+        self._arrival.put(message, 0)
+
     def _is_cut(self, src: str, dest: str) -> bool:
         return bool(self._cut) and src in self._cut.get(dest, ())
 

@@ -30,7 +30,7 @@ from bench.nemesis.store_faults import STORE, Store, StoreFaults
 from bench.net import Network, Trace, latency
 from bench.options import TestOptions
 from bench.phases import FinalPhase, MainPhase, Phase
-from bench.services import connect, default_services
+from bench.services import Serve, connect, default_services
 from bench.services.consistency import Consistency
 from bench.set_up import prepare
 from bench.worker import Recorder, Worker, client_names
@@ -157,6 +157,7 @@ class BenchRun:
         self.nemesis.stop()
         self._wait(lambda: self.nemesis.over and self.cluster.ready)
         self._sleep(self.options.recovery_time_s)
+        self._recovered()
         self._watcher.phase("final phase")
         generator, limit_s = self.workload.final_generator, self.workload.final_limit_s
         self._run_phase(FinalPhase(self._loop, self.recorder, self._workers, generator, limit_s))
@@ -166,12 +167,19 @@ class BenchRun:
         """The services by name; a subclass may watch them."""
         return default_services(self._random)
 
+    def _serve_store(self) -> Serve:
+        """What becomes of requests to the store; a subclass may trouble them more."""
+        return self._store_faults.serve
+
+    def _recovered(self) -> None:
+        """A subclass may talk to the nodes here, when the time for recovery is over."""
+
     def _epilogue(self) -> None:
         """A subclass may talk to the nodes here before they are stopped."""
 
     def _start_nodes(self) -> None:
         self._watcher.phase("starting the nodes")
-        connect(self.network, self._services(), {STORE: self._store_faults.serve})
+        connect(self.network, self._services(), {STORE: self._serve_store()})
         self.cluster.connect(self._hosts.start())
         self._wait(lambda: self.cluster.ready)
 

@@ -51,13 +51,16 @@ class Epilogue:
         self.judge()
         self.list_committed(keys)
         wait("list_committed_offsets")
-        if oracle:
-            for offsets in self.committed.values():
-                oracle.listed_at_last(offsets)
+        self.judge_committed(oracle)
 
     def probe(self) -> None:
         for node in self._nodes:
             self._ask(node, {"type": "send", "key": PROBE, "msg": node})
+
+    def send(self, key: str, msg: str, turn: int) -> None:
+        """Send a message through the node whose turn it is."""
+        node = self._nodes[turn % len(self._nodes)]
+        self._ask(node, {"type": "send", "key": key, "msg": msg})
 
     def read(self, keys: list[str]) -> None:
         """Read these keys from the beginning, through every node."""
@@ -68,6 +71,12 @@ class Epilogue:
     def list_committed(self, keys: list[str]) -> None:
         for node in self._nodes:
             self._ask(node, {"type": "list_committed_offsets", "keys": keys})
+
+    def judge_committed(self, oracle: Oracle | None) -> None:
+        """Raise `Violation` unless every node has listed whatever must be in the log."""
+        if oracle:
+            for offsets in self.committed.values():
+                oracle.listed_at_last(offsets)
 
     def judge(self) -> None:
         """Raise `Violation` unless all nodes have shown the same log, with every probe in it."""

@@ -18,7 +18,9 @@ from simulation.oracle import (
     Body,
     Oracle,
     Pairs,
+    Polled,
     Promises,
+    Rising,
     Violation,
     raise_to,
     require,
@@ -52,6 +54,10 @@ class HeadLogOracle(Oracle):
         self._batches: set[tuple[str, int]] = set()
         self._logged: set[tuple[str, Any]] = set()  # (key, msg)
         self._dead_segments: set[str] = set()
+        self.commits_in_log: dict[
+            str, Rising
+        ] = {}  # key -> the highest committed offset in an entry
+        self._epochs = {0}  # in which the task of compaction was claimed
         self._claim_moved_s = 0.0  # when the claim of compaction was last changed
         self._commits_of: dict[str, dict[str, int]] = {}  # node -> what it acknowledged, alive
 
@@ -72,6 +78,8 @@ class HeadLogOracle(Oracle):
             self._index_changed(old or EMPTY_INDEX, new)
 
     def _index_changed(self, old: Any, new: Any) -> None:
+        text = f"an index of epoch {new['epoch']}, in which nobody claimed the task"
+        require(new["epoch"] in self._epochs and new["epoch"], "OneLiveClaim", text)
         for name in ("cursor", "epoch"):
             require(new[name] >= old[name], "CursorNeverMovesBack", f"{name}: {old} -> {new}")
         compacted = new["runs"][-1]["last"] + 1 if new["runs"] else 0
@@ -82,9 +90,12 @@ class HeadLogOracle(Oracle):
 
     def _claim_changed(self, old: Any, new: Any, now_s: float) -> None:
         stood_s, self._claim_moved_s = now_s - self._claim_moved_s, now_s
-        if new["owner"] in (None, old["owner"]):
-            return
         text = f"{old} became {new} after {stood_s:.3f} s"
+        self._epochs.add(new["epoch"])
+        if new["owner"] in (None, old["owner"]):
+            same = new["epoch"] == old["epoch"] or new["owner"] is not None
+            require(same, "OneLiveClaim", f"a stale worker released it: {text}")
+            return
         require(new["epoch"] > old["epoch"], "OneLiveClaim", f"no epoch of its own: {text}")
         free = old["owner"] is None or stood_s >= self._lease_s
         require(free, "OneLiveClaim", f"taken from the living: {text}")
@@ -119,6 +130,7 @@ class HeadLogOracle(Oracle):
                 self._add(key, msg)
         for key, offset in commits.items():
             self._require_not_ahead(key, offset)
+            self.commits_in_log.setdefault(key, Rising()).raise_to(offset, now_s)
 
     def _add(self, key: str, msg: Any) -> None:
         where = f"{msg!r} of key {key}"
@@ -150,7 +162,7 @@ class HeadLogOracle(Oracle):
         placed = 0 <= offset < len(log) and log[offset] == msg
         require(placed, "AckedExactlyOnce", f"{msg!r} of key {key} is not at {offset}")
 
-    def _poll_answered(self, key: str, start: int, pairs: Pairs, asked_s: float) -> None:
+    def _poll_answered(self, key: str, start: int, pairs: Pairs, polled: Polled) -> None:
         if pairs:
             offsets = [offset for offset, _ in pairs]
             if offsets != list(range(start, start + len(pairs))):
@@ -158,8 +170,9 @@ class HeadLogOracle(Oracle):
             known = self.messages.get(key, [])[start : start + len(pairs)]
             if [msg for _, msg in pairs] != known:
                 raise Violation(f"ViewIsPrefix: {key} from {start}: {pairs}")
-        due = bisect_right(self._since.get(key, []), asked_s - self._promises.freshness_s)
-        self._require_fresh(key, start, pairs, due)
+        due = bisect_right(self._since.get(key, []), polled.at_s - self._promises.freshness_s)
+        if not polled.full:
+            self._require_fresh(key, start, pairs, due)
 
     def _is_in_log(self, key: str, msg: Any) -> bool:
         return (key, msg) in self._logged
@@ -171,6 +184,9 @@ class HeadLogOracle(Oracle):
     def _listed(self, asked: Asked, key: str, offset: int, now_s: float) -> None:
         super()._listed(asked, key, offset, now_s)
         require_kept(key, offset, self._commits_of.get(asked.node, {}).get(key, -1))
+        if key in self.commits_in_log:
+            seen_s = asked.at_s - self._promises.freshness_s
+            require_kept(key, offset, self.commits_in_log[key].at(seen_s))
 
 
 # Strategy -> what it promises. What is not here promises nothing, and the checker alone finds its anomalies.
@@ -187,7 +203,7 @@ def oracle_for(strategy: str, options: Options, *, evicts: bool = False) -> Orac
         return None
     promises = PROMISES[strategy]._replace(freshness_s=options.freshness_s, evicts=evicts)
     kept = strategy != "leaderless" or options.durable_commits
-    promises = promises._replace(commits_kept=kept)
+    promises = promises._replace(commits_kept=kept, answer_bytes=options.limits.answer_bytes)
     if strategy == "leaderless":
         return HeadLogOracle(promises, options.pace.lease_s)
     return Oracle(promises)

@@ -4,7 +4,7 @@ Operations of clients are numbered from 0 in the order in which they are drawn, 
 An operation that is left out is drawn all the same, so the others stay as they were unless they follow from it.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import partial
 from random import Random
 from typing import Any
@@ -32,15 +32,25 @@ class OmittingGenerator:
     """A `workloads.interface.OpGenerator` without some of its operations: their turns pass.
 
     `gap_s`: how long a turn takes, about; the bench asks again soon when there is nothing to do.
+    `idle(worker)`: whether a worker never has anything to do.
     """
 
-    def __init__(self, generator: OpGenerator, acts: Acts, gap_s: float) -> None:
+    def __init__(
+        self,
+        generator: OpGenerator,
+        acts: Acts,
+        gap_s: float,
+        idle: Callable[[int], bool] = lambda _worker: False,
+    ) -> None:
         self._generator = generator
+        self._idle = idle
         self._omitted = acts.omitted
         self._gap_ns = int(gap_s * 1e9)
         self._until_ns = 0
 
     def next(self, worker: int, now_ns: int) -> Draft | Wait | None:
+        if self._idle(worker):
+            return Wait(now_ns + self._gap_ns)
         if now_ns < self._until_ns:
             return Wait(self._until_ns)
         draft = self._generator.next(worker, now_ns)

@@ -7,6 +7,7 @@ the leaderless log must hold.
 
 from bisect import bisect_right
 from collections import defaultdict
+from math import inf
 from typing import Any, NamedTuple
 
 from leaderless.wire.errors import ErrorCode
@@ -45,12 +46,21 @@ class Promises(NamedTuple):
     `freshness_s`: a poll shows what was acknowledged so long before it was asked (0: polls are
     linearizable). `dense`: offsets have no holes. `commits_kept`: every node lists an acknowledged commit
     at once, whichever node dies. `evicts`: memory is so small that a poll may leave a part to the next one.
+    `answer_bytes`: an answer to a poll may end where the next message would make it larger than that.
     """
 
     freshness_s: float = 0.0
     dense: bool = True
     commits_kept: bool = True
     evicts: bool = False
+    answer_bytes: float = inf
+
+
+class Polled(NamedTuple):
+    """A poll that was asked at `at_s`; `full`: the next message might have been too much for its answer."""
+
+    at_s: float
+    full: bool
 
 
 class Rising:
@@ -81,6 +91,7 @@ class Oracle:
     def __init__(self, promises: Promises) -> None:
         self._promises = promises
         self._sent: set[tuple[str, Any]] = set()
+        self._largest = 0  # bytes of a message that was sent, about
         self._refused: set[tuple[str, Any]] = set()
         self._shown: dict[str, dict[int, Any]] = defaultdict(dict)  # key -> offset -> message
         self._offsets: dict[tuple[str, Any], int] = {}
@@ -93,6 +104,7 @@ class Oracle:
         match body:
             case {"type": "send", "key": key, "msg": msg}:
                 self._sent.add((key, msg))
+                self._largest = max(self._largest, _weight(msg))
             case {"type": "commit_offsets", "offsets": offsets}:
                 raise_to(self._commits_asked, offsets)
 
@@ -105,8 +117,9 @@ class Oracle:
                 self._send_answered(key, msg, offset, now_s)
             case {"offsets": offsets}, {"type": "poll_ok", "msgs": msgs}:
                 require(all(msgs.values()), "PollContiguous", f"a key without messages: {msgs}")
+                polled = Polled(asked.at_s, self._is_full(msgs))
                 for key, start in offsets.items():
-                    self._poll_answered(key, max(0, start), msgs.get(key, []), asked.at_s)
+                    self._poll_answered(key, max(0, start), msgs.get(key, []), polled)
             case {"offsets": offsets}, {"type": "commit_offsets_ok"}:
                 self._commit_answered(asked.node, offsets, now_s)
             case {"keys": keys}, {"type": "list_committed_offsets_ok", "offsets": offsets}:
@@ -130,12 +143,17 @@ class Oracle:
         self._show(key, offset, msg)
         self._acknowledged[key].raise_to(offset, now_s)
 
-    def _poll_answered(self, key: str, start: int, pairs: Pairs, asked_s: float) -> None:
+    def _is_full(self, msgs: dict[str, Pairs]) -> bool:
+        size = sum(_weight(msg) for pairs in msgs.values() for _, msg in pairs)
+        return size + self._largest > self._promises.answer_bytes
+
+    def _poll_answered(self, key: str, start: int, pairs: Pairs, polled: Polled) -> None:
         self._require_contiguous(key, start, [offset for offset, _ in pairs])
         for offset, msg in pairs:
             self._show(key, offset, msg)
-        due = self._acknowledged[key].at(asked_s - self._promises.freshness_s)
-        self._require_fresh(key, start, pairs, due + 1)
+        due = self._acknowledged[key].at(polled.at_s - self._promises.freshness_s)
+        if not polled.full:
+            self._require_fresh(key, start, pairs, due + 1)
 
     def _show(self, key: str, offset: int, msg: Any) -> None:
         """A client learns that a message is at an offset."""
@@ -193,6 +211,11 @@ class Oracle:
     def _require_not_ahead(self, key: str, offset: int) -> None:
         asked = self._commits_asked.get(key, -1)
         require(offset <= asked, "CommitNeverAhead", f"{key} at {offset}, asked for {asked}")
+
+
+def _weight(msg: Any) -> int:
+    """About the bytes that a message takes in an answer, rather too many."""
+    return 128 + (len(msg) if isinstance(msg, str) else 0)
 
 
 def require_kept(key: str, offset: int, known: int) -> None:

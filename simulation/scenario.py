@@ -21,7 +21,7 @@ import click
 
 from bench import options as bench_options
 from bench.arrival import IN_TURN, WHEN_DUE
-from bench.flags import COUNT, NOT_NEGATIVE, NUMBERS, POSITIVE, Flag, declared, flags_of
+from bench.flags import COUNT, NATURAL, NOT_NEGATIVE, NUMBERS, POSITIVE, Flag, declared, flags_of
 from bench.nemesis.fault import MIXED
 from bench.nemesis.partition import REAL_SHAPES, SHAPES
 from bench.options import DISTRIBUTIONS, TestOptions
@@ -72,8 +72,10 @@ def _draw_faults(random: Random) -> tuple[str, ...]:
 class Scenario:
     """The options of one run; those of the bench mean what they mean in `./maelstrom test`.
 
-    `freshness_ms` to `store_timeout_ms` are the node's options, the next three its limits. `omit` and
-    `omit_faults` number the operations and the acts of faults that are left out (`simulation.omit`).
+    `freshness_ms` to `store_timeout_ms` are the node's options, the next four its limits. From `store_late_s`
+    on follows what no bench does to a node (`simulation.trouble`, `side_clients`, `backlog`, `strays`,
+    `aftermath`). `omit` and `omit_faults` number the operations and the acts of faults that are left out
+    (`simulation.omit`).
     """
 
     seed: int
@@ -141,6 +143,7 @@ class Scenario:
         tuple[str, ...], of_bench("partition_shapes"), one_of(REAL_SHAPES, tuple(SHAPES))
     ] = REAL_SHAPES
     strict: Annotated[bool, of_bench("strict")] = True
+    lenient: Annotated[bool, of_bench("lenient")] = False
     freshness_ms: Annotated[
         float,
         Flag("A view that is older is renewed before it answers a poll.", NOT_NEGATIVE),
@@ -193,6 +196,75 @@ class Scenario:
         one_of(2, 4, 16),
         Reduce(),
     ] = NODE.limits.segments_per_run
+    message_kib: Annotated[
+        int, Flag("The largest request that a node takes.", COUNT), one_of(32, 1024), Reduce()
+    ] = NODE.limits.message_bytes // 1024
+    store_late_s: Annotated[
+        float,
+        Flag("Some store requests are carried out up to so late.", NOT_NEGATIVE),
+        one_of(0.0, 0.0, 0.0, 3.0, 120.0),
+        Reduce((0.0, 3.0, 30.0)),
+    ] = 0.0
+    store_error: Annotated[
+        int,
+        Flag("The code with which the store refuses requests; 0: it does not.", NATURAL),
+        one_of(*[0] * 14, 1, 10, 11, 13, 14, 21, 1000),
+        Reduce((0, 11)),
+    ] = 0
+    store_error_s: Annotated[
+        float,
+        Flag("It refuses all of them for so long; 0: single ones.", NOT_NEGATIVE),
+        one_of(0.0, 0.5, 3.0),
+        Reduce((0.0, 0.5)),
+    ] = 0.0
+    store_value_kib: Annotated[
+        int,
+        Flag("The largest value that the store takes; 0: any.", NATURAL),
+        one_of(0, 0, 0, 128),
+        Reduce((0,)),
+    ] = 0
+    store_kib_per_s: Annotated[
+        int,
+        Flag("What passes between a node and the store each second; 0: anything.", NATURAL),
+        one_of(0, 0, 0, 4_096),
+        Reduce((0,)),
+    ] = 0
+    large_kib: Annotated[
+        int,
+        Flag("One more client sends values up to so large; 0: none does.", NATURAL),
+        one_of(0, 0, 0, 0, 16, 200),
+        Reduce((0, 1, 16, 64)),
+    ] = 0
+    auditors: Annotated[
+        int,
+        Flag("Clients that commit and list offsets through all nodes.", NATURAL),
+        one_of(0, 0, 1, 3),
+        Reduce((0, 1)),
+    ] = 0
+    idle_nodes: Annotated[
+        int,
+        Flag("Nodes, the last ones, to which no client of the workload talks.", NATURAL),
+        one_of(0, 0, 1, 2),
+        Reduce((0, 1)),
+    ] = 0
+    backlog: Annotated[
+        int,
+        Flag("Messages that are in the log before the run begins.", NATURAL),
+        one_of(0, 0, 0, 0, 0, 200),
+        Reduce((0, 10, 50)),
+    ] = 0
+    strays: Annotated[
+        int,
+        Flag("Copies of messages of its former life that come when a node lives again.", NATURAL),
+        one_of(0, 0, 20),
+        Reduce((0, 1, 5)),
+    ] = 0
+    aftermath: Annotated[
+        bool,
+        Flag("Whether the run goes on until all is late, and compaction must have moved."),
+        Draw(lambda random: random.random() < 0.3),
+        Reduce(),
+    ] = False
     omit: Annotated[tuple[int, ...], Flag("Leave out operations by number: 3,5-9.", NUMBERS)] = ()
     omit_faults: Annotated[
         tuple[int, ...], Flag("Leave out acts of faults by number.", NUMBERS)
@@ -207,7 +279,13 @@ class Scenario:
             for name, each in DRAWS.items()
             if name not in given
         }
-        return Scenario(seed=seed, **drawn | dict(given))
+        scenario = Scenario(seed=seed, **drawn | dict(given))
+        return scenario if scenario.strategy == "leaderless" else _lighter(scenario, given)
+
+    @property
+    def idle_names(self) -> tuple[str, ...]:
+        """The nodes to which no client of the workload talks; there is always another."""
+        return self.node_names[max(1, self.nodes - self.idle_nodes) :]
 
     @property
     def node_names(self) -> tuple[str, ...]:
@@ -230,15 +308,24 @@ class Scenario:
             freshness_s=self.freshness_ms / 1000,
             combine=self.combine,
             durable_commits=self.commits == "durable",
-            limits=Limits(
-                lanes=self.lanes,
-                seal_entries=self.seal_entries,
-                seal_bytes=self.seal_bytes,
-                segments_per_run=self.segments_per_run,
-                memory_bytes=self.memory_kib * 1024,
-            ),
+            limits=self.limits,
             pace=Pace(store_timeout_s=self.store_timeout_ms / 1000),
         )
+
+    @property
+    def limits(self) -> Limits:
+        """Of a node. Its lines are as short as its other limits allow."""
+        message_bytes = self.message_kib * 1024
+        limits = Limits(
+            lanes=self.lanes,
+            seal_entries=self.seal_entries,
+            seal_bytes=self.seal_bytes,
+            segments_per_run=self.segments_per_run,
+            memory_bytes=self.memory_kib * 1024,
+            message_bytes=message_bytes,
+            answer_bytes=min(2 * message_bytes, NODE.limits.answer_bytes),
+        )
+        return replace(limits, line_bytes=limits.segments_per_run * limits.segment_bytes)
 
     def options(self) -> dict[str, Any]:
         """All options by name, the seed first."""
@@ -261,6 +348,15 @@ DRAWS: dict[str, Draw] = declared(Scenario, Draw)
 REDUCTIONS: dict[str, Reduce] = declared(Scenario, Reduce)
 # The options that a scenario has from the bench, in the same form.
 OF_BENCH = {each.name for each in fields(TestOptions)} & FLAGS.keys() - {"nodes"}
+
+
+# What a strategy with a whole log in one register cannot bear.
+HEAVY = ("store_value_kib", "store_kib_per_s", "large_kib", "backlog")
+
+
+def _lighter(scenario: Scenario, given: Mapping[str, Any]) -> Scenario:
+    changes: dict[str, Any] = {name: 0 for name in HEAVY if name not in given}
+    return replace(scenario, **changes)
 
 
 def given_options(flags: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ here; what a strategy promises is judged by its oracle (`simulation.oracle`).
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from leaderless.wire.errors import ErrorCode
@@ -23,6 +24,7 @@ Body = dict[str, Any]
 class Watch:
     """`message` is the trace of a network, `changed` the listener of a store.
 
+    `line_bytes`: what a node can read, of the store and of a peer.
     `alive(node)` says whether a node runs; `now_ns` is the loop's clock.
     """
 
@@ -30,6 +32,7 @@ class Watch:
     now_ns: Callable[[], int]
     alive: Callable[[str], bool]
     oracle: Oracle | None
+    line_bytes: float = inf
 
     def __post_init__(self) -> None:
         self.message_id = -1  # of the message in whose step everything happens now
@@ -67,6 +70,9 @@ class Watch:
     def message(self, event: str, src: str, dest: str, body: Body, wire: bytes) -> None:
         if event == "recv":
             self.message_id = _id_of(wire)
+            if len(wire) > self.line_bytes and dest in self.nodes and src[0] != "c":
+                text = f"{len(wire)} bytes, not {self.line_bytes}: {body['type']} from {src}"
+                raise Violation(f"LinesReadable: {dest} cannot read a line of {text}")
             if dest in self.nodes and src[0] == "c" and "msg_id" in body and self.alive(dest):
                 self._asked(src, dest, body)
             return

@@ -1,21 +1,29 @@
 """One simulated run of a scenario, watched in every step.
 
-main phase with faults, healing, recovery, final polls      as on real processes
+an old log is written                                        `simulation.backlog`
+main phase with faults, healing, recovery, final polls       as on real processes; clients beside those of the
+                                                             workload, and more trouble with the store
 epilogue: every node is sent a probe, and read whole         `Progress`, `Convergence`
+aftermath: whatever was late has come                        `CompactionMoves`, `GarbageCollected`
 """
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import inf
 from random import Random
 from typing import Any
 
+from bench.mute import Mute
 from bench.nemesis.fault import Fault
 from bench.nemesis.store_faults import STORE
 from bench.net import Trace
-from bench.services import default_services
+from bench.phases import Phase
+from bench.services import Serve, default_services
 from bench.services.consistency import Consistency
 from leaderless.core.headlog.records import HEAD
 from leaderless.core.strategy import Options
+from simulation.aftermath import Aftermath
+from simulation.backlog import old_key, write_backlog
 from simulation.convergence import PROBE, Epilogue
 from simulation.headlog import HeadLogOracle, oracle_for
 from simulation.hosts import NS, Think
@@ -25,10 +33,16 @@ from simulation.oracle import Asked, Body, Oracle, require
 from simulation.registers import Store
 from simulation.run import DigestFile, SimulatedRun
 from simulation.scenario import Scenario
+from simulation.side_clients import AUDITED, SideClients
 from simulation.stepped import SteppedCluster
+from simulation.strays import Strays
+from simulation.trouble import StoreTrouble
 from simulation.watch import Watch
 from workloads.interface import Setting, Workload
 
+FRESH = Options(
+    durable_commits=False
+)  # it sees what is in the log; the other nodes are not its peers
 FRESH_READS = 30  # reads of the whole log while it doubles; all of them while it is short
 FINAL_LIMIT_S = 120.0  # a node with little memory hands out the log in many small pieces
 EVICTS_BELOW_KIB = 65_536  # no simulated log is as large
@@ -60,6 +74,7 @@ class World(SimulatedRun):
             self._now_ns,
             lambda node: self.hosts[node].alive,
             oracle,
+            scenario.limits.line_bytes if scenario.strategy == "leaderless" else inf,
         )
         self.store = Store(self._store_changed)
         self._changes_unread = 0
@@ -76,10 +91,16 @@ class World(SimulatedRun):
     def _build_workload(self, setting: Setting) -> Workload:
         workload = super()._build_workload(setting)
         gap_s = 1 / self.scenario.rate
-        generator = OmittingGenerator(workload.generator, self.acts, gap_s)
+        generator = OmittingGenerator(workload.generator, self.acts, gap_s, self._is_idle)
         return replace(workload, generator=generator, final_limit_s=FINAL_LIMIT_S)
 
-    def _new_session(self, _name: str, incarnation: int) -> NodeSession:
+    def _is_idle(self, worker: int) -> bool:
+        names = self.scenario.node_names
+        return names[worker % len(names)] in self.scenario.idle_names
+
+    def _new_session(self, name: str, incarnation: int) -> NodeSession:
+        if incarnation > 1:
+            self._strays.restarted(name)
         return new_session(self._strategy, incarnation, self.scenario.node_options)
 
     def _oracle(self) -> Oracle | None:
@@ -93,14 +114,33 @@ class World(SimulatedRun):
     def _killed(self, node: str) -> None:
         self.watch.killed(node)
 
+    def _muted(self, mute: Mute) -> None:
+        super()._muted(mute)
+        text = f"{mute.node} is not heard any more since it wrote {mute.line}"
+        require(self.watch.oracle is None, "NeverMute", text)
+
     def _resumed(self, node: str, stopped_ns: int | None) -> None:
         self.watch.resumed(node, stopped_ns)
 
     def _trace(self) -> Trace:
-        return self.watch.message
+        def trace(event: str, src: str, dest: str, body: Body, wire: bytes) -> None:
+            if event == "send":
+                self._strays.sent(src, dest, body, wire)
+            self.watch.message(event, src, dest, body, wire)
+
+        return trace
+
+    def _start_strays(self) -> Strays:
+        arrive = self.network.arrive_again
+        return Strays(self.loop, arrive, self.scenario.strays, self._random("strays"))
 
     def _services(self) -> dict[str, Consistency]:
-        return default_services(self._random) | {STORE: self.store}
+        random = self._random("trouble")
+        self._trouble = StoreTrouble(self.scenario, self.store, self.loop, random)
+        return default_services(self._random) | {STORE: self._trouble}
+
+    def _serve_store(self) -> Serve:
+        return self._trouble.around(super()._serve_store())
 
     def _faults(self) -> list[Fault]:
         return [OmittingFault(fault, self.fault_acts) for fault in super()._faults()]
@@ -122,29 +162,88 @@ class World(SimulatedRun):
 
     def _read_afresh(self, oracle: HeadLogOracle) -> None:
         """At this very moment a node that knows nothing can read everything."""
-        polled: Body = {"type": "poll", "offsets": dict.fromkeys(oracle.messages, 0)}
-        alone = SteppedCluster(["fresh"], self._strategy, Options(), store=self.store.copy())
-        alone.request("c1", "fresh", polled)
-        alone.settle()
-        reply = alone.answers.get(alone.last_msg_id)
-        require(reply is not None, "CommittedReadable", "a fresh node gets no answer")
-        assert reply
-        oracle.answered(Asked("fresh", polled, self.virtual_s), reply, self.virtual_s)
+        questions: list[Body] = [
+            {"type": "poll", "offsets": dict.fromkeys(oracle.messages, 0)},
+            {"type": "list_committed_offsets", "keys": list(oracle.commits_in_log)},
+        ]
+        alone = SteppedCluster(["fresh"], self._strategy, FRESH, store=self.store.copy())
+        for question in questions:
+            alone.request("c1", "fresh", question)
+            alone.settle()
+            reply = alone.answers.get(alone.last_msg_id)
+            require(reply is not None, "CommittedReadable", "a fresh node gets no answer")
+            assert reply
+            oracle.answered(Asked("fresh", question, self.virtual_s), reply, self.virtual_s)
 
-    # ------------------------------------------------------------ the end
+    # ------------------------------------------------------------ phases
+
+    def _start_nodes(self) -> None:
+        scenario, oracle = self.scenario, self.watch.oracle
+        if oracle:
+            options = scenario.node_options
+            write_backlog(scenario.strategy, scenario.backlog, options, self.store, oracle)
+        self._strays = self._start_strays()
+        super()._start_nodes()
+
+    def _main_phase(self) -> Phase:
+        self._trouble.begin()
+        random = self._random("side clients")
+        self._side_clients = SideClients(
+            self.scenario, self.loop, self.network, self._new_client, random
+        )
+        self._side_clients.begin()
+        return super()._main_phase()
+
+    def _recovered(self) -> None:
+        """Nobody asked anything for a while: committed offsets that waited for company are in the log."""
+        if self.scenario.auditors:
+            epilogue = self._new_epilogue()
+            epilogue.list_committed(self._keys())
+            self._wait_for(epilogue, "list_committed_offsets")
+            epilogue.judge_committed(self.watch.oracle)
+            self.network.remove(epilogue.client)
 
     def _epilogue(self) -> None:
         self._watcher.phase("epilogue")
-        epilogue = Epilogue(self.network, self._new_client(), self.scenario.node_names)
-        keys = sorted({PROBE} | {op.value[0][1] for op in self.recorder.ops if op.f == "send"})
+        epilogue, keys = self._new_epilogue(), self._keys()
         epilogue.run(
             keys, lambda what: self._wait_for(epilogue, what), self._sleep, self.watch.oracle
         )
+        if self.scenario.aftermath:
+            self._aftermath(epilogue, keys)
         self.network.remove(epilogue.client)
         left = list(self.watch.unanswered.values())
         require(
             not left, "Progress", f"unanswered: {[(each.node, each.body) for each in left[:3]]}"
         )
+
+    def _aftermath(self, epilogue: Epilogue, keys: list[str]) -> None:
+        late_ns = self._trouble.last_ns - self.loop.now_ns()
+        self._sleep(max(0, late_ns) / NS + 1)
+        aftermath = Aftermath(
+            epilogue,
+            self.scenario.node_options,
+            lambda what: self._wait_for(epilogue, what),
+            self._sleep,
+        )
+        if self._compacts:
+            aftermath.compact(lambda: self.store.registers)
+        aftermath.read(keys, self.watch.oracle)
+
+    @property
+    def _compacts(self) -> bool:
+        """Whether every run of segments can be written: a store with a limit may refuse it for ever."""
+        return self.scenario.strategy == "leaderless" and not self.scenario.store_value_kib
+
+    def _new_epilogue(self) -> Epilogue:
+        return Epilogue(self.network, self._new_client(), self.scenario.node_names)
+
+    def _keys(self) -> list[str]:
+        """All keys to which anybody sent, or that anybody committed."""
+        sent = {op.value[0][1] for op in self.recorder.ops if op.f == "send"}
+        old = {old_key(number) for number in range(self.scenario.backlog)}
+        audited = AUDITED if self.scenario.auditors else []
+        return sorted({PROBE, *audited} | sent | old | self._side_clients.sent)
 
     def _wait_for(self, epilogue: Epilogue, what: str) -> None:
         patience_s = self.scenario.recovery_time_s

@@ -1,0 +1,87 @@
+"""Long after the faults: what came too late has come, compaction moves, and garbage is gone.
+
+1. Every late request to the store has been carried out.
+2. Messages as large as a tail are sent, so that there is something to compact, and again after the longest
+   pause that compaction makes.
+3. Every node shows the same log, and every committed offset.
+4. All segments but the newest are in runs (`CompactionMoves`), and no register is left that nobody reads any
+   more (`GarbageCollected`).
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from leaderless.core.coordination import TOMBSTONE
+from leaderless.core.headlog.compaction import REVIVED_AFTER_LEASES
+from leaderless.core.headlog.records import COMPACTED, HEAD
+from leaderless.core.strategy import Options
+from simulation.convergence import Epilogue
+from simulation.oracle import Oracle, require
+
+KEY = "aftermath"
+SEGMENTS_LEFT = 3  # runs' worth of segments that may wait for the next seal
+WORKERS_PAUSE_LEASES = REVIVED_AFTER_LEASES + 6
+
+
+class Aftermath:
+    """`wait` and `rest` as for `Epilogue.run`; `registers` are those of the store."""
+
+    def __init__(
+        self,
+        epilogue: Epilogue,
+        options: Options,
+        wait: Callable[[str], object],
+        rest: Callable[[float], object],
+    ) -> None:
+        self._epilogue = epilogue
+        self._options = options
+        self._wait = wait
+        self._rest = rest
+        self._sent = 0
+
+    def compact(self, registers: Callable[[], Mapping[str, Any]]) -> None:
+        """Give compaction work and time; raises `Violation` if it does not move."""
+        self._fill_segments()
+        self._rest(WORKERS_PAUSE_LEASES * self._options.pace.lease_s)
+        self._fill_segments()
+        self._rest(WORKERS_PAUSE_LEASES * self._options.pace.lease_s)
+        require_compacted(registers(), self._options.limits.segments_per_run)
+
+    def read(self, keys: list[str], oracle: Oracle | None) -> None:
+        """Look at the log and at committed offsets once more, through every node."""
+        self._epilogue.read([*keys, KEY])
+        self._wait("a poll")
+        self._epilogue.judge()
+        self._epilogue.list_committed(keys)
+        self._wait("list_committed_offsets")
+        self._epilogue.judge_committed(oracle)
+
+    def _fill_segments(self) -> None:
+        for _ in range(2 * self._options.limits.segments_per_run):
+            self._sent += 1
+            self._epilogue.send(
+                KEY, f"{self._sent} {'x' * self._options.limits.seal_bytes}", self._sent
+            )
+            self._wait("a send")
+
+
+def require_compacted(registers: Mapping[str, Any], segments_per_run: int) -> None:
+    """Raise `Violation` when too many segments wait, or registers are left that nobody reads."""
+    index = registers.get(COMPACTED, {"cursor": 0, "runs": []})
+    sealed, cursor = registers[HEAD]["sealed"], index["cursor"]
+    text = f"{sealed} segments, of which {cursor} are in runs"
+    require(sealed - cursor < SEGMENTS_LEFT * segments_per_run, "CompactionMoves", text)
+    listed = {run["register"] for run in index["runs"]}
+    left = [
+        name
+        for name, value in registers.items()
+        if value != TOMBSTONE and _is_garbage(name, cursor, listed)
+    ]
+    require(not left, "GarbageCollected", f"nobody reads {left[:5]} any more")
+
+
+def _is_garbage(name: str, cursor: int, listed: set[str]) -> bool:
+    kind, _, rest = name.partition("/")
+    if kind == "segment":
+        return int(rest) < cursor
+    return kind == "run" and name not in listed
