@@ -107,7 +107,7 @@ class Committer:
             self._pacer.store_took(self._clock.now - asked_at)
         if fate is Fate.COMMITTED:
             self._pacer.attempt_committed(len(tried.entries), len(self._jobs))
-            if replica.head is tried.new and tried.new.full(self._limits):
+            if tried.new.full(self._limits):
                 yield Spawn(self._seal_ahead(tried.new))
             return
         self._pacer.attempt_failed(known=fate is Fate.CONFLICT)
