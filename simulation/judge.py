@@ -1,5 +1,6 @@
 """Runs a scenario and says what was wrong with it, by name."""
 
+import re
 import signal
 import threading
 import time
@@ -18,6 +19,7 @@ from simulation.oracle import Violation
 from simulation.scenario import Scenario
 from simulation.world import World
 
+INVARIANT = re.compile(r"\b([A-Z][a-z]+[A-Z]\w+): ")
 CPU_S_MAX = 60.0  # of one run: no virtual clock ends a loop in which no time passes
 # What the checker says of a run too short for a single send, which a simulation may be.
 HARMLESS = frozenset(("empty-transaction-graph",))
@@ -87,8 +89,7 @@ def judged(world: World, began_s: float | None = None, cpu_s_max: float = CPU_S_
     except Violation as violation:
         failures.append(Failure(violation.name, str(violation).partition(": ")[2]))
     except InvariantBroken as broken:
-        name, _, text = str(broken).partition(": ")
-        failures.append(Failure(name, text))
+        failures.append(_named(str(broken)))
     except Stuck as stuck:
         failures.append(Failure("Progress", f"time stands still: {stuck}"))
     except Exception as crash:
@@ -107,6 +108,12 @@ def judged(world: World, began_s: float | None = None, cpu_s_max: float = CPU_S_
         history=world.recorder.ops,
         message_id=world.watch.message_id if ended_early else None,
     )
+
+
+def _named(text: str) -> Failure:
+    """The failure that a text of the node's log tells: the name of the invariant is a word of it."""
+    found = INVARIANT.search(text)
+    return Failure(found[1], text[found.end() :]) if found else Failure("InvariantBroken", text)
 
 
 def _anomalies(world: World, harmless: frozenset[str]) -> Iterator[Failure]:

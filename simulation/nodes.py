@@ -57,7 +57,12 @@ def new_session(
         scheduler = Scheduler(StoreTimeouts(chosen.pace), CALLS_PER_START * incarnation)
         return Machine(made, chosen.limits, clock, scheduler)
 
-    return Session(start, f"i{incarnation}", note=raise_if_broken if strict else log_note)
+    return Session(
+        start,
+        f"i{incarnation}",
+        note=raise_if_broken if strict else log_note,
+        message_bytes=(options or Options()).limits.message_bytes,
+    )
 
 
 def raise_if_broken(note: Note) -> None:

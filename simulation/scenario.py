@@ -197,7 +197,10 @@ class Scenario:
         Reduce(),
     ] = NODE.limits.segments_per_run
     message_kib: Annotated[
-        int, Flag("The largest request that a node takes.", COUNT), one_of(32, 1024), Reduce()
+        int,
+        Flag("The largest request that a node takes.", COUNT, words=("--message-kib",)),
+        one_of(32, 1024),
+        Reduce(),
     ] = NODE.limits.message_bytes // 1024
     store_late_s: Annotated[
         float,
@@ -205,13 +208,13 @@ class Scenario:
         one_of(0.0, 0.0, 0.0, 3.0, 120.0),
         Reduce((0.0, 3.0, 30.0)),
     ] = 0.0
-    store_error: Annotated[
+    refusal_code: Annotated[
         int,
         Flag("The code with which the store refuses requests; 0: it does not.", NATURAL),
         one_of(*[0] * 14, 1, 10, 11, 13, 14, 21, 1000),
         Reduce((0, 11)),
     ] = 0
-    store_error_s: Annotated[
+    refusing_s: Annotated[
         float,
         Flag("It refuses all of them for so long; 0: single ones.", NOT_NEGATIVE),
         one_of(0.0, 0.5, 3.0),
@@ -219,19 +222,29 @@ class Scenario:
     ] = 0.0
     store_value_kib: Annotated[
         int,
-        Flag("The largest value that the store takes; 0: any.", NATURAL),
+        Flag(
+            "The largest value that the store takes; 0: any.", NATURAL, words=("--store-value-kib",)
+        ),
         one_of(0, 0, 0, 128),
         Reduce((0,)),
     ] = 0
     store_kib_per_s: Annotated[
         int,
-        Flag("What passes between a node and the store each second; 0: anything.", NATURAL),
+        Flag(
+            "What passes between a node and the store each second; 0: anything.",
+            NATURAL,
+            words=("--store-kib-per-s",),
+        ),
         one_of(0, 0, 0, 4_096),
         Reduce((0,)),
     ] = 0
     large_kib: Annotated[
         int,
-        Flag("One more client sends values up to so large; 0: none does.", NATURAL),
+        Flag(
+            "One more client sends values up to so large; 0: none does.",
+            NATURAL,
+            words=("--large-kib",),
+        ),
         one_of(0, 0, 0, 0, 16, 200),
         Reduce((0, 1, 16, 64)),
     ] = 0

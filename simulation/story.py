@@ -18,6 +18,7 @@ from workloads.kafka.shrink import anomalies, smallest
 
 Event = dict[str, Any]  # a line of the journal
 MESSAGES_SHOWN = 40
+LATE_S = 1.0
 
 Message = tuple[str, Any]  # key, message
 
@@ -51,6 +52,8 @@ def story_of(world: World, report: Report) -> Story:
 def text_of(story: Story) -> Iterator[str]:
     """The events as lines: time in ms, what happened; the decisive one is marked."""
     first_ns = story.events[0]["time"] if story.events else 0
+    sent = [event for event in story.events if event["type"] == "send"]
+    sent_ns = {event["message"]["id"]: event["time"] for event in sent}
     for event in story.events:
         message = event["message"]
         mark = ">>" if message["id"] == story.decisive and event["type"] == "recv" else "  "
@@ -59,7 +62,16 @@ def text_of(story: Story) -> Iterator[str]:
         if event["type"] == "recv":
             who, whom = whom, who
         at_ms = (event["time"] - first_ns) / 1e6
-        yield f"{mark}{at_ms:10.3f} {who:>7} {arrow:9} {whom:7} {brief(message['body'])}"
+        late = _lateness(event, sent_ns)
+        yield f"{mark}{at_ms:10.3f} {who:>7} {arrow:9} {whom:7} {brief(message['body'])}{late}"
+
+
+def _lateness(event: Event, sent_ns: Mapping[int, int]) -> str:
+    """Of a message that was long on its way, or is a stray copy: when it was sent."""
+    if event["type"] == "send":
+        return ""
+    late_s = (event["time"] - sent_ns.get(event["message"]["id"], event["time"])) / 1e9
+    return f" (sent {late_s:.1f} s before)" if late_s >= LATE_S else ""
 
 
 def brief(body: Mapping[str, Any]) -> str:

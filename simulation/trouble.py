@@ -54,7 +54,7 @@ class StoreTrouble:
         now_ns, length_ns = self._loop.now_ns(), int(self._scenario.time_limit_s * NS)
         self._until_ns = now_ns + length_ns
         start_ns = now_ns + int(self._random.random() * length_ns / 2)
-        end_ns = min(start_ns + int(self._scenario.store_error_s * NS), self._until_ns)
+        end_ns = min(start_ns + int(self._scenario.refusing_s * NS), self._until_ns)
         self._refusing_ns = range(start_ns, end_ns)
 
     def handle(self, client: str, request: Body) -> Body:
@@ -66,7 +66,7 @@ class StoreTrouble:
             return error(TOO_LARGE, f"a value may have {limit} bytes, not {self._bytes}")
         if not self._refuses():
             return self._store.handle(client, request)
-        code = self._scenario.store_error
+        code = self._scenario.refusal_code
         self._count(client)
         _, definite = ERRORS.get(code, ("", False))
         if not definite and self._random.random() < 0.5:
@@ -101,9 +101,9 @@ class StoreTrouble:
 
     def _refuses(self) -> bool:
         scenario = self._scenario
-        if not scenario.store_error or not self._in_force:
+        if not scenario.refusal_code or not self._in_force:
             return False
-        if scenario.store_error_s:
+        if scenario.refusing_s:
             return self._loop.now_ns() in self._refusing_ns
         return self._random.random() < ERROR_SHARE
 

@@ -74,7 +74,8 @@ class World(SimulatedRun):
             self._now_ns,
             lambda node: self.hosts[node].alive,
             oracle,
-            scenario.limits.line_bytes if scenario.strategy == "leaderless" else inf,
+            line_bytes=scenario.limits.line_bytes if scenario.strategy == "leaderless" else inf,
+            in_time=node is None,
         )
         self.store = Store(self._store_changed)
         self._changes_unread = 0
