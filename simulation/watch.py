@@ -87,6 +87,20 @@ class Watch:
             elif body["type"] == "hand_over_ok" and self.oracle:
                 self.oracle.handed_over(body)
 
+    def unheard(self, node: str, client: str) -> None:
+        """An answer mutes its node, because its client is gone.
+
+        The request may have waited behind other messages on its way, which the node cannot know. What counts
+        here is how long the node had it.
+        """
+        now_s = self.now_ns() / NS
+        calls = [call for call in (*self.unanswered, *self._excused) if call[0] == client]
+        require(bool(calls), "NeverMute", f"{node} answers {client}, which asked nothing")
+        for call in calls:
+            asked = self.unanswered.pop(call, None) or self._excused.pop(call)
+            text = f"{node} answers {client}, which is gone, after {now_s - asked.at_s:.3f} s"
+            require(now_s - asked.at_s < CLIENT_PATIENCE_S - MARGIN_S / 2, "NeverMute", text)
+
     def _asked(self, client: str, node: str, body: Body) -> None:
         if self.oracle:
             self.oracle.asked(body)

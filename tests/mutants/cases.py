@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from simulation.nodes import MakeNode
 from tests.mutants.faulty import FAULTY, node_of, world_of
-from tests.mutants.harder import HARDER
 from tests.mutants.kill import Kill, kill
 from tests.mutants.mutant import Mutant
 from tests.mutants.mutants import MUTANTS
@@ -54,7 +53,6 @@ def _of_script(script: str, wrong: str) -> Case:
 
 SECTIONS: dict[str, list[Case]] = {
     "Mutants of the leaderless log": [_of(each) for each in MUTANTS],
-    "Mutants that need a harder world": [_of(each) for each in HARDER],
     "Strategies that are weak": WEAK,
     "Faulty nodes (`tests/nodes`)": [_of_script(*each) for each in FAULTY.items()],
 }
