@@ -19,6 +19,7 @@ from runs.faults import Injection, injections
 from runs.history import NEMESIS, Op
 from runs.keyword import Keyword, keywords
 from runs.messages import Event
+from runs.operations import operation_count
 from workloads.interface import UNKNOWN, Checker, Placement, Workload, worst
 
 Result = dict[Keyword, Any]
@@ -163,7 +164,7 @@ def net_statistics(history: Sequence[Op], network: Network) -> dict[Keyword, Any
     `init` and its reply count too, as in the results of the real tool; `msgs-per-op` is per
     invocation by a client, crashes included.
     """
-    operations = sum(op.type == "invoke" and op.process != NEMESIS for op in history)
+    operations = operation_count(history)
     clients, servers = network.clients, network.servers
     both = Traffic(clients.sent + servers.sent, clients.received + servers.received)
     result = keywords(all=_counts(both), clients=_counts(clients), servers=_counts(servers))

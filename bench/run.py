@@ -117,8 +117,8 @@ class BenchRun:
         self.failure = self.failure or failure
 
     def operations(self) -> int:
-        """How many operations have been completed (for showing progress)."""
-        return len(self.recorder.ops) // 2
+        """How many operations clients have invoked so far (`runs.operations.operation_count`)."""
+        return self.recorder.operation_count
 
     def fault(self) -> str:
         """The faults that are active, or an empty string."""

@@ -18,6 +18,7 @@ from runs import edn
 from runs.facts import never_succeeded
 from runs.history import Op
 from runs.keyword import Keyword
+from runs.operations import operation_count
 from workloads.interface import Finding, Placement, Workload
 
 EXIT_VALID, EXIT_INVALID, EXIT_UNKNOWN, EXIT_CRASHED = 0, 1, 2, 255
@@ -50,7 +51,7 @@ def print_verdict(
     if outcome.failure:
         console.print()
         print_failure(console, outcome.failure)
-    console.print(f"\n{_figures(results)}", highlight=False, soft_wrap=True)
+    console.print(f"\n{_figures(results, outcome.history)}", highlight=False, soft_wrap=True)
     if workload.judge.figures and "error" not in judged:
         console.print(workload.judge.figures(judged), highlight=False, soft_wrap=True)
     console.print(_last_line(results, findings, outcome), highlight=False)
@@ -96,18 +97,21 @@ def exit_status(results: Result, failure: RunFailure | None) -> int:
     return {True: EXIT_VALID, False: EXIT_INVALID}.get(verdict, EXIT_UNKNOWN)
 
 
-def _figures(results: Result) -> str:
-    """One line with the operations and messages of a run."""
+def _figures(results: Result, history: Sequence[Op]) -> str:
+    """One line with the operations of a run, how they ended, and its messages."""
     stats, net = results[Keyword("stats")], results[Keyword("net")]
+    count = operation_count(history)
     crashes = stats["by-f"].get("crash", {}).get("count", 0)
-    parts = [
-        f"{stats['count'] - crashes} operations",
-        f"{stats['fail-count']} failed",
-        f"{stats['info-count'] - crashes} of unknown outcome",
-        f"{crashes} client crash{'es' * (crashes > 1)}" if crashes else "",
-        f"{net['servers'].get('msgs-per-op', 0.0):.2f} server messages an operation",
-    ]
-    return ", ".join(filter(None, parts))
+    ends = {
+        "failed": stats["fail-count"],
+        "of unknown outcome": stats["info-count"] - crashes,
+        f"client crash{'es' * (crashes > 1)}": crashes,
+        "under way when the run stopped": count - stats["count"],
+    }
+    told = ", ".join(f"{number} {end}" for end, number in ends.items() if number)
+    among = f" ({told})" if told else ""
+    per_op = net["servers"].get("msgs-per-op", 0.0)
+    return f"{count} operations{among}, {per_op:.2f} server messages an operation"
 
 
 def _last_line(results: Result, findings: Sequence[Finding], outcome: RunResult) -> str:

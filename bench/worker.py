@@ -40,6 +40,7 @@ class Recorder(LineBuffer):
         self._loop = loop
         self._origin_ns = 0
         self.ops: list[Op] = []
+        self.operation_count = 0  # invoked by clients
 
     def start(self) -> None:
         """Let the clock of the history begin now."""
@@ -64,6 +65,7 @@ class Recorder(LineBuffer):
         """Append one operation to the history, with the present time."""
         op = Op(len(self.ops), self.now_ns(), type, process, f, value, extra or {})
         self.ops.append(op)
+        self.operation_count += type == "invoke"  # a nemesis has only `info`
         self.lines.append(json_line(op) + b"\n")
         return op
 

@@ -18,8 +18,9 @@ from bench.verdict import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID
 from runs import edn
 from runs.facts import unfinished
 from runs.files import OPTIONS, RESULTS
-from runs.history import NEMESIS, HistoryError, Op, find_history, printable, read_cut_history
+from runs.history import HistoryError, Op, find_history, printable, read_cut_history
 from runs.keyword import keywords
+from runs.operations import operation_count
 from workloads.interface import Finding, Placement
 
 EXIT_BAD_ARGUMENTS = 254
@@ -175,7 +176,7 @@ def _rest(judgement: Judgement) -> Iterator[str]:
 
 def _summary(judgement: Judgement) -> str:
     valid = judgement.result["valid?"]
-    count = sum(op.type == "invoke" and op.process != NEMESIS for op in judgement.history)
+    count = operation_count(judgement.history)
     if valid in _WORDS:
         bad = ", ".join(sorted(judgement.bad))
         told = f"{_WORDS[valid]}{': ' * bool(bad)}{bad}"

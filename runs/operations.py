@@ -2,6 +2,7 @@
 
 These definitions are the project's; `analysis.metrics` expresses them a second time, for runs of any size.
 
+- The *number of operations* of a run is how many its clients invoked, crashes of clients among them.
 - The *latency* of an operation is the time from its invocation to its completion, as its client saw it. An
   operation that was never completed has none.
 - A *quantile* q is the smallest value that a share q of the values do not exceed: always one that occurred.
@@ -59,6 +60,11 @@ def operations(history: Sequence[Op]) -> list[Operation]:
         for at, op in enumerate(history)
         if op.type == "invoke" and op.process != NEMESIS
     ]
+
+
+def operation_count(history: Iterable[Op]) -> int:
+    """How many operations clients invoked; the same as the number of `operations`."""
+    return sum(op.type == "invoke" and op.process != NEMESIS for op in history)
 
 
 def completed(done: Iterable[Operation]) -> Iterator[Operation]:
