@@ -1,4 +1,4 @@
-"""The command `leaderless`: `leaderless node` runs a node.
+"""The command `leaderless`: `leaderless node` runs a node, and the others work on a log in a store.
 
 A sub-command is a row of `COMMANDS`. The row's function imports the sub-command only when it runs,
 so one that needs more packages costs the others nothing. A sub-command reads its own arguments and
@@ -26,8 +26,37 @@ def _node(arguments: Sequence[str]) -> int:
     return run_node(arguments, program="leaderless node")
 
 
+SUMMARIES = {
+    "init": "make a log, after a look whether the store can hold one",
+    "produce": "append one value",
+    "produce-batch": "append the values of JSON lines at consecutive offsets",
+    "read": "show records of a key",
+    "tail": "show records as they come",
+    "keys": "list the keys",
+    "consume": "show the record that a group processes next; its cursor stays",
+    "ack": "acknowledge the record that a group has processed",
+    "groups": "list groups of consumers and where they are",
+    "fence": "close the log for appends",
+    "unfence": "open a fenced log again",
+    "compact": "put sealed segments into runs now",
+    "vacuum": "delete objects of values that no record refers to",
+    "status": "show how the log is",
+    "fsck": "check every invariant of the log, and name what is broken",
+}
+
+
+def _operation(name: str) -> Command:
+    def run(arguments: Sequence[str]) -> int:
+        from leaderless.library.commands import main as run_operation
+
+        return run_operation(name, SUMMARIES[name], arguments)
+
+    return Command(SUMMARIES[name], run)
+
+
 COMMANDS = {
     "node": Command("run a node that speaks Maelstrom's protocol on stdin and stdout", _node),
+    **{name: _operation(name) for name in SUMMARIES},
 }
 
 
@@ -48,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    rows = [f"  {name:10}{command.summary}" for name, command in COMMANDS.items()]
+    rows = [f"  {name:15}{command.summary}" for name, command in COMMANDS.items()]
     parser = argparse.ArgumentParser(
         prog="leaderless",
         description="A Kafka-style log without a leader.",

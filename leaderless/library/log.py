@@ -94,7 +94,10 @@ class Status(NamedTuple):
 
 
 class Log:
-    """A log that `open_log` opened. Every method may raise `LogError`."""
+    """A log that `open_log` opened. Every method may raise `LogError`.
+
+    `hosts` must run. `cursors`: those of groups. `data`: the objects of large values.
+    """
 
     def __init__(self, store: Store, bounds: Bounds) -> None:
         self._store = store
@@ -108,9 +111,10 @@ class Log:
         scheduler = Scheduler(StoreTimeouts(pace))
         machine = Machine(self._strategy, limits, clock, scheduler)
         self._host = Host(machine, self._registers, limits.client_patience_s)
-        self._data = Data(store, bounds.inline_bytes, bounds.value_bytes)
-        self._cursors = Cursors(store)
+        self.data = Data(store, bounds.inline_bytes, bounds.value_bytes)
+        self.cursors = Cursors(store)
         self._maintenance = Maintenance(store, self._registers, bounds)
+        self.hosts = (self._host, self._maintenance.host)
         self._room = _Room(limits.waiting_bytes // 2)
 
     def __repr__(self) -> str:
@@ -132,7 +136,7 @@ class Log:
         if not values:
             raise Unfit("append_many needs at least one value")
         since = anyio.current_time()
-        messages = await side_by_side([partial(self._data.message, value) for value in values])
+        messages = await side_by_side([partial(self.data.message, value) for value in values])
         size = sum(size for _, size in messages) + len(values) * len(key)
         if len(values) > 1 and size > self._limits.batch_bytes:
             text = f"values of {size} bytes together; {self._limits.batch_bytes} fit into one batch"
@@ -178,7 +182,7 @@ class Log:
         return {key: await self._records(key, pairs[:limit]) for key, pairs in answer.msgs.items()}
 
     async def _records(self, key: str, pairs: list[list[Any]]) -> list[Record]:
-        values = await self._data.values([msg for _, msg in pairs])
+        values = await self.data.values([msg for _, msg in pairs])
         return [Record(key, at, value) for (at, _), value in zip(pairs, values, strict=True)]
 
     async def tail(
@@ -226,11 +230,11 @@ class Log:
 
         It is durable when this returns, and never goes back: of two, the higher one holds.
         """
-        await self._cursors.commit(group, offsets)
+        await self.cursors.commit(group, offsets)
 
     async def committed(self, group: str, keys: Iterable[str]) -> dict[str, int]:
         """The committed offsets of a group; a key without one is left out."""
-        return await self._cursors.committed(group, keys)
+        return await self.cursors.committed(group, keys)
 
     # ------------------------------------------------------------ the log itself
 
@@ -360,7 +364,7 @@ async def open_log(
     try:
         await (initialise(store) if create else require_log(store))
         log = Log(store, bounds_of(store, patience_s, store_timeout_s))
-        async with _running(log._host, log._maintenance.host):
+        async with _running(*log.hosts):
             yield log
     finally:
         with anyio.CancelScope(shield=True):

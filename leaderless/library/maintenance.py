@@ -167,7 +167,7 @@ async def references(store: Store) -> AsyncIterator[Reference]:
     leaves the old one. So to look there in this order misses none.
     """
     head = await patiently(lambda: store.read(HEAD))
-    for each in _references_in(orjson.loads(head.value) if head else {}):
+    for each in references_in(orjson.loads(head.value) if head else {}):
         yield each
     for folder in ("segment", "run"):
         names = [listed.key async for listed in all_of(store, folder)]
@@ -175,11 +175,11 @@ async def references(store: Store) -> AsyncIterator[Reference]:
             some = names[start : start + READ_AT_ONCE]
             reads = [partial(patiently, partial(store.read, name)) for name in some]
             for found in await side_by_side(reads):
-                for each in _references_in(orjson.loads(found.value) if found else {}):
+                for each in references_in(orjson.loads(found.value) if found else {}):
                     yield each
 
 
-def _references_in(register: dict[str, Any]) -> Iterator[Reference]:
+def references_in(register: dict[str, Any]) -> Iterator[Reference]:
     """Those in a head, a segment or a run (`leaderless.core.headlog.records`)."""
     entries = register.get("tail", register.get("entries", []))
     blocks = [block for _, _, appends, _ in entries for block in appends.values()]

@@ -119,6 +119,11 @@ class Within:
         self._prefix = prefix.strip("/")
 
     @property
+    def inner(self) -> Store:
+        """The store itself, with all its objects."""
+        return self._store.inner if isinstance(self._store, Within) else self._store
+
+    @property
     def url(self) -> str:
         """See `Store`."""
         return f"{self._store.url.rstrip('/')}/{self._prefix}"

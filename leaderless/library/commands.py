@@ -1,0 +1,377 @@
+"""The commands of `leaderless` that work on a log: each reads its arguments and prints what came of it.
+
+With `--json` a command prints one JSON object (`tail`: one a record), also for an error. Exit status: 0 done; 1
+an error, or `fsck` found something, or `ack` met another offset; 2 wrong arguments; 130 interrupted.
+"""
+
+import argparse
+import logging
+import os
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import anyio
+import orjson
+
+from leaderless.library import fsck, groups
+from leaderless.library.errors import Definite, Indefinite, LogError, Unfit
+from leaderless.library.log import Log, Record, open_log
+from leaderless.library.maintenance import RETENTION_S_MIN
+from leaderless.library.output import show
+from leaderless.library.place import initialise, place_of
+from leaderless.library.values import Value, message_of
+from leaderless.store.options import StoreOptions
+from leaderless.store.port import OutcomeUnknown, Refused, Store
+from leaderless.store.probe import probe
+from leaderless.store.urls import URLS
+
+DEFAULT_STORE = "sqlite:///leaderless.db"
+INTERRUPTED = 130
+Arguments = argparse.Namespace
+Result = dict[str, Any]
+
+
+class Operation(NamedTuple):
+    """A command: its arguments, and what it does with them."""
+
+    add: Callable[[argparse.ArgumentParser], object]
+    run: Callable[[Arguments], Awaitable[Result | None]]
+
+
+def main(name: str, summary: str, arguments: Sequence[str]) -> int:
+    """Run the command `name`; returns the exit status."""
+    operation = OPERATIONS[name]
+    parser = argparse.ArgumentParser(
+        prog=f"leaderless {name}",
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog=f"stores:\n{URLS}\n\nKeys of a store come from the environment: AWS_ACCESS_KEY_ID and "
+        "AWS_SECRET_ACCESS_KEY.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    operation.add(parser)
+    _add_common(parser)
+    options = parser.parse_args(arguments)
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(message)s"
+    )
+    return _run(operation, options)
+
+
+def _run(operation: Operation, options: Arguments) -> int:
+    try:
+        result = anyio.run(operation.run, options)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:  # nobody reads any more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except LogError as error:
+        kind = type(error).__name__
+        unsure = isinstance(error, Indefinite)
+        show({"error": str(error), "kind": kind, "may_have_happened": unsure}, options.json)
+        return 1
+    if result is not None:
+        show(result, options.json)
+    return 1 if result is not None and "error" in result else 0
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    store = os.environ.get("LEADERLESS_STORE", DEFAULT_STORE)
+    add = parser.add_argument
+    add("--store", metavar="URL", default=store, help="where the log is, else LEADERLESS_STORE, else "
+        f"{DEFAULT_STORE}")  # fmt: skip
+    add("--topic", metavar="NAME", help="one of several logs in the store; any text")
+    add(
+        "--endpoint",
+        metavar="URL",
+        help="of an S3-compatible server, such as http://127.0.0.1:7480",
+    )
+    add("--region", help="of the bucket")
+    add(
+        "--patience",
+        type=_seconds,
+        default=30.0,
+        metavar="S",
+        help="how long a call may take; default 30",
+    )
+    add("--json", action="store_true", help="print one JSON object")
+
+
+@asynccontextmanager
+async def _log(options: Arguments) -> AsyncIterator[Log]:
+    opened = open_log(
+        options.store,
+        options.topic,
+        create=False,
+        endpoint=options.endpoint,
+        region=options.region,
+        patience_s=options.patience,
+        store_timeout_s=min(5.0, options.patience),
+    )
+    async with opened as log:
+        yield log
+
+
+@asynccontextmanager
+async def _store(options: Arguments) -> AsyncIterator[Store]:
+    timeout_s = min(10.0, options.patience)
+    known = StoreOptions(endpoint=options.endpoint, region=options.region, timeout_s=timeout_s)
+    store = place_of(options.store, options.topic, known)
+    try:
+        yield store
+    finally:
+        await store.aclose()
+
+
+# ---------------------------------------------------------------- commands
+
+
+async def _init(options: Arguments) -> Result:
+    async with _store(options) as store:
+        try:
+            probed = await probe(store)
+        except Refused as refused:
+            raise Definite(str(refused)) from refused
+        except OutcomeUnknown as unknown:
+            text = f"the store does not answer as it should: {unknown}. Check its address and the network"
+            raise Indefinite(text) from unknown
+        created = await initialise(store)
+        etags = {"etags": probed.etags} if probed.etags else {}
+        milliseconds = round(probed.request_s * 1000, 1)
+        return {"store": store.url, "created": created, "request_ms": milliseconds} | etags
+
+
+async def _produce(options: Arguments) -> Result:
+    value = options.value if options.string else _parsed(options.value, "the value")
+    async with _log(options) as log:
+        return {"key": options.key, "offset": await log.append(options.key, value)}
+
+
+async def _produce_batch(options: Arguments) -> Result:
+    lines = _lines_of(options.file)
+    values = [_parsed(line, f"line {number}") for number, line in enumerate(lines, 1)]
+    async with _log(options) as log:
+        offsets = await log.append_many(options.key, values)
+    return {"key": options.key, "first": offsets[0], "last": offsets[-1], "count": len(offsets)}
+
+
+async def _read(options: Arguments) -> Result:
+    async with _log(options) as log:
+        records = await log.read(options.key, options.offset, options.limit)
+    return {"key": options.key, "records": [_shown(record) for record in records]}
+
+
+async def _tail(options: Arguments) -> None:
+    start: Any = options.offset if options.offset is not None else "latest"
+    left = options.count
+    async with _log(options) as log:
+        if left == 0:
+            return
+        async for record in log.tail(options.keys, start):
+            show({"key": record.key, **_shown(record)}, options.json)
+            left = left and left - 1
+            if left == 0:
+                return
+
+
+async def _keys(options: Arguments) -> Result:
+    async with _log(options) as log:
+        ends = await log.keys()
+    return {"keys": [{"key": key, "next_offset": end} for key, end in ends.items()]}
+
+
+async def _consume(options: Arguments) -> Result:
+    async with _log(options) as log:
+        record = await groups.consume(log, options.group, options.key)
+    found = {"empty": True} if record is None else _shown(record)
+    return {"group": options.group, "key": options.key} | found
+
+
+async def _ack(options: Arguments) -> Result:
+    async with _log(options) as log:
+        acked = await groups.ack(log.cursors, options.group, options.key, options.offset)
+    result: Result = {"status": acked.status, "next": acked.next}
+    if acked.status == "offset_mismatch":
+        result["error"] = f"the group is at offset {acked.next}, not {options.offset}"
+    return result
+
+
+async def _groups(options: Arguments) -> Result:
+    async with _log(options) as log:
+        ends = await log.keys()
+        found = await log.cursors.groups()
+    return {
+        "groups": [
+            {
+                "group": group,
+                "key": key,
+                "committed": cursor.committed,
+                "lag": max(0, ends.get(key, 0) - cursor.next),
+                "failures": cursor.failures,
+            }
+            for group, cursors in found.items()
+            for key, cursor in cursors.items()
+        ]
+    }
+
+
+async def _fence(options: Arguments) -> Result:
+    async with _log(options) as log:
+        return {"state": "fenced", "epoch": await log.fence()}
+
+
+async def _unfence(options: Arguments) -> Result:
+    async with _log(options) as log:
+        return {"state": "open", "epoch": await log.unfence()}
+
+
+async def _compact(options: Arguments) -> Result:
+    async with _log(options) as log:
+        return {"segments_compacted": await log.compact()}
+
+
+async def _vacuum(options: Arguments) -> Result:
+    async with _log(options) as log:
+        return (await log.vacuum(options.retention))._asdict()
+
+
+async def _status(options: Arguments) -> Result:
+    async with _log(options) as log:
+        status = await log.status()
+    keys = [{"key": key, "next_offset": end} for key, end in status.keys.items()]
+    return status._asdict() | {"keys": keys}
+
+
+async def _fsck(options: Arguments) -> Result:
+    async with _store(options) as store:
+        report = await fsck.check(store)
+    result = report._asdict() | {"findings": [finding._asdict() for finding in report.findings]}
+    if report.findings:
+        names = sorted({finding.invariant for finding in report.findings})
+        result["error"] = f"broken: {', '.join(names)}"
+    return result
+
+
+# ---------------------------------------------------------------- arguments
+
+
+def _key(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("key", help="the key; any text")
+
+
+def _produce_arguments(parser: argparse.ArgumentParser) -> None:
+    _key(parser)
+    parser.add_argument("value", help="a JSON value")
+    parser.add_argument(
+        "--string", action="store_true", help="take the value as a text, not as JSON"
+    )
+
+
+def _batch_arguments(parser: argparse.ArgumentParser) -> None:
+    _key(parser)
+    parser.add_argument("file", nargs="?", default="-", help="JSON lines; `-`, the default: stdin")
+
+
+def _read_arguments(parser: argparse.ArgumentParser) -> None:
+    _key(parser)
+    parser.add_argument("--offset", type=_offset, default=0, help="the first offset; default 0")
+    parser.add_argument("--limit", type=_positive, default=100, help="records at most; default 100")
+
+
+def _tail_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("keys", nargs="+", metavar="key")
+    parser.add_argument(
+        "--offset", type=_offset, help="the first offset; default: what comes from now on"
+    )
+    parser.add_argument("--count", type=_offset, metavar="N", help="end after N records")
+
+
+def _group_arguments(parser: argparse.ArgumentParser) -> None:
+    _key(parser)
+    parser.add_argument(
+        "--group", default="default", help='the group of consumers; default "default"'
+    )
+
+
+def _ack_arguments(parser: argparse.ArgumentParser) -> None:
+    _group_arguments(parser)
+    parser.add_argument("offset", type=_offset, help="of the record that was processed")
+
+
+def _vacuum_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--retention",
+        type=_seconds,
+        default=3600.0,
+        metavar="S",
+        help=f"younger objects stay; {RETENTION_S_MIN:g} s or more, default 3600",
+    )
+
+
+def _nothing(_parser: argparse.ArgumentParser) -> None:
+    pass
+
+
+def _offset(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"must be a number from 0 up, not {text!r}")
+    return int(text)
+
+
+def _positive(text: str) -> int:
+    if (number := _offset(text)) == 0:
+        raise argparse.ArgumentTypeError("must be 1 or more")
+    return number
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be seconds, more than 0, not {text!r}")
+    return seconds
+
+
+def _parsed(text: str | bytes, what: str) -> Value:
+    try:
+        value: Value = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise Unfit(f"{what} is no JSON ({error}); --string takes it as a text") from None
+    return value
+
+
+def _lines_of(file: str) -> list[bytes]:
+    try:
+        text = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise Unfit(f"{file} cannot be read: {error.strerror}") from None
+    return [line for line in text.split(b"\n") if line.strip()]
+
+
+def _shown(record: Record) -> Result:
+    return {"offset": record.offset, "value": message_of(record.value)}
+
+
+OPERATIONS = {
+    "init": Operation(_nothing, _init),
+    "produce": Operation(_produce_arguments, _produce),
+    "produce-batch": Operation(_batch_arguments, _produce_batch),
+    "read": Operation(_read_arguments, _read),
+    "tail": Operation(_tail_arguments, _tail),
+    "keys": Operation(_nothing, _keys),
+    "consume": Operation(_group_arguments, _consume),
+    "ack": Operation(_ack_arguments, _ack),
+    "groups": Operation(_nothing, _groups),
+    "fence": Operation(_nothing, _fence),
+    "unfence": Operation(_nothing, _unfence),
+    "compact": Operation(_nothing, _compact),
+    "vacuum": Operation(_vacuum_arguments, _vacuum),
+    "status": Operation(_nothing, _status),
+    "fsck": Operation(_nothing, _fsck),
+}

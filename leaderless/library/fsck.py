@@ -1,0 +1,205 @@
+"""Checks a log as it stands in a store: every invariant that its objects can show, by the names of the models.
+
+    FormatKnown                 the object `format` is one that this program knows
+    RegistersReadable           head, segments, runs and cursors are what this program writes
+    CommittedReadable           every slot below the end of the log is in a run, a segment, or the head
+    OffsetsDense                the messages of a key have consecutive offsets from 0, in the order of slots
+    AckedExactlyOnce            no batch is in the log twice, and a writer's batches are in their order
+    SegmentsImmutable           a segment that is still there says the same as the run that holds it
+    CursorNeverPassesCompacted  every deleted segment is in a run
+    DataReadable                every value that stands in an object of its own is there, as long as it was
+
+It reads the head first, then segments, then runs: a batch moves in this direction, and is in the new place
+before it leaves the old one. So a log in use can be checked; what was appended meanwhile is passed over.
+"""
+
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import orjson
+
+from leaderless.core.coordination import TOMBSTONE
+from leaderless.core.headlog.records import HEAD
+from leaderless.library.data import patiently, side_by_side
+from leaderless.library.errors import LogError
+from leaderless.library.maintenance import READ_AT_ONCE, references_in
+from leaderless.library.place import require_log
+from leaderless.library.values import Reference
+from leaderless.store.port import Store, all_of
+
+
+class Finding(NamedTuple):
+    """What is wrong: the invariant, the object that shows it, and how."""
+
+    invariant: str
+    object: str
+    text: str
+
+
+class Report(NamedTuple):
+    """What was checked and found; `orphans`: objects of large values without a record (see `vacuum`)."""
+
+    findings: list[Finding]
+    batches: int
+    messages: int
+    objects: int
+    orphans: int
+
+
+class _Span(NamedTuple):
+    """Consecutive slots in one object, and `[key, first offset, messages]` of each block, in order."""
+
+    name: str
+    base: int
+    end: int
+    blocks: list[tuple[str, int, list[Any]]]
+    batches: list[tuple[str, int]]
+
+
+async def check(store: Store) -> Report:
+    """Check the whole log of `store`, which takes about one request for each object."""
+    return await _Check(store).run()
+
+
+class _Check:
+    """One check, and what it has found."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._findings: list[Finding] = []
+        self._referred: dict[str, Reference] = {}
+        self._objects = 0
+
+    async def run(self) -> Report:
+        try:
+            await require_log(self._store)
+        except LogError as error:
+            self._find("FormatKnown", "format", str(error))
+        head = await self._head()
+        segments = [span async for span in self._spans("segment")]
+        runs = [span async for span in self._spans("run")]
+        log = [span for span in (*runs, *segments, head) if span]
+        messages = self._check_slots(log, head.end if head else 0)
+        self._check_copies(runs, segments)
+        orphans = await self._check_data()
+        end = head.end if head else 0
+        return Report(self._findings, end, messages, self._objects, orphans)
+
+    def _find(self, invariant: str, name: str, text: str) -> None:
+        self._findings.append(Finding(invariant, name, text))
+
+    # ------------------------------------------------------------ reading
+
+    async def _head(self) -> _Span | None:
+        found = await patiently(partial(self._store.read, HEAD))
+        return self._decode(HEAD, found.value) if found else None
+
+    async def _spans(self, folder: str) -> AsyncIterator[_Span]:
+        names = [listed.key async for listed in all_of(self._store, folder)]
+        for start in range(0, len(names), READ_AT_ONCE):
+            some = names[start : start + READ_AT_ONCE]
+            reads = [partial(patiently, partial(self._store.read, name)) for name in some]
+            for name, found in zip(some, await side_by_side(reads), strict=True):
+                if found and (span := self._decode(name, found.value)):
+                    yield span
+
+    def _decode(self, name: str, text: bytes) -> _Span | None:
+        """The slots in an object; None for a tombstone, and for what makes no sense, which is noted."""
+        self._objects += 1
+        try:
+            value = orjson.loads(text)
+            if value == TOMBSTONE:
+                return None
+            span = _span_of(name, value)
+            self._referred |= {each.key: each for each in references_in(value)}
+        except (ValueError, KeyError, TypeError, LogError) as error:
+            self._find("RegistersReadable", name, f"{type(error).__name__}: {error}")
+            return None
+        return span
+
+    # ------------------------------------------------------------ checking
+
+    def _check_slots(self, log: list[_Span], end: int) -> int:
+        """Go through the log in the order of its slots; returns how many messages it has."""
+        slot, ends = 0, dict[str, int]()
+        newest: dict[str, int] = {}
+        for span in sorted(log, key=lambda span: (span.base, -span.end)):
+            if span.end <= slot or span.base >= end:
+                continue  # a copy of what is known, or later than the head that was read
+            if span.base > slot:
+                self._lost(slot, span.base, span.name)
+            elif span.base < slot:
+                self._find(
+                    "CommittedReadable", span.name, f"begins at slot {span.base}, inside another"
+                )
+            self._check_blocks(span, ends)
+            self._check_batches(span, newest)
+            slot = span.end
+        if slot < end:
+            self._lost(slot, end, HEAD)
+        return sum(ends.values())
+
+    def _lost(self, first: int, end: int, name: str) -> None:
+        text = f"slots {first} to {end - 1} before it are in no object"
+        self._find("CommittedReadable", name, text)
+        if name != HEAD:
+            self._find("CursorNeverPassesCompacted", name, text)
+
+    def _check_blocks(self, span: _Span, ends: dict[str, int]) -> None:
+        for key, first, messages in span.blocks:
+            expected = ends.get(key, 0)
+            if first != expected:
+                text = f"key {key!r} has offset {first} after {expected - 1}"
+                self._find("OffsetsDense", span.name, text)
+            ends[key] = first + len(messages)
+
+    def _check_batches(self, span: _Span, newest: dict[str, int]) -> None:
+        for writer, seq in span.batches:
+            if seq <= newest.get(writer, -1):
+                text = f"batch {seq} of {writer} after its batch {newest[writer]}"
+                self._find("AckedExactlyOnce", span.name, text)
+            newest[writer] = seq
+
+    def _check_copies(self, runs: list[_Span], segments: list[_Span]) -> None:
+        for segment in segments:
+            for run in runs:
+                if run.base <= segment.base and segment.end <= run.end:
+                    self._check_copy(run, segment)
+
+    def _check_copy(self, run: _Span, segment: _Span) -> None:
+        kept = {key: (first, messages) for key, first, messages in run.blocks}
+        for key, first, messages in segment.blocks:
+            start, all_messages = kept.get(key, (first, []))
+            if all_messages[first - start : first - start + len(messages)] != messages:
+                text = f"key {key!r} from offset {first} is not as in {segment.name}"
+                self._find("SegmentsImmutable", run.name, text)
+
+    async def _check_data(self) -> int:
+        """Compare references with objects; returns how many objects have none."""
+        there = {listed.key: listed.size async for listed in all_of(self._store, "data")}
+        self._objects += len(there)
+        for key, reference in sorted(self._referred.items()):
+            if key not in there:
+                self._find("DataReadable", key, "a record refers to it, and it is not there")
+            elif there[key] not in (None, reference.size):
+                text = f"it has {there[key]} bytes, and its record says {reference.size}"
+                self._find("DataReadable", key, text)
+        return len(there.keys() - self._referred.keys())
+
+
+def _span_of(name: str, value: dict[str, Any]) -> _Span:
+    """The slots in a head, a segment or a run (`leaderless.core.headlog.records`)."""
+    if name.startswith("run/"):
+        blocks = [(key, first, messages) for key, (first, messages) in value["keys"].items()]
+        batches = [(writer, seq) for writer, (seq, _) in value["writers"].items()]
+        return _Span(name, value["base"], value["end"], blocks, batches)
+    entries = value["tail"] if name == HEAD else value["entries"]
+    batches = [(writer, seq) for writer, seq, _, _ in entries]
+    return _Span(name, value["base"], value["base"] + len(entries), [*_blocks(entries)], batches)
+
+
+def _blocks(entries: list[Any]) -> Iterator[tuple[str, int, list[Any]]]:
+    for _, _, appends, _ in entries:
+        for key, (first, messages) in appends.items():
+            yield key, first, messages

@@ -1,0 +1,212 @@
+"""The commands of `leaderless` on a log (`leaderless.library.commands`)."""
+
+import io
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from leaderless.cli import SUMMARIES, main
+from leaderless.library.commands import OPERATIONS
+
+Run = Callable[..., tuple[int, Any]]
+
+
+@pytest.fixture
+def run(
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Run:
+    """Runs a command with `--json`: its exit status and object."""
+    monkeypatch.setenv("LEADERLESS_STORE", f"memory:{request.node.nodeid}")
+
+    def run(*arguments: str, stdin: str = "") -> tuple[int, Any]:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+        status = main([*arguments, "--json"])
+        lines = capsys.readouterr().out.splitlines()
+        objects = [orjson.loads(line) for line in lines]
+        return status, objects if arguments[0] == "tail" else objects[0]
+
+    return run
+
+
+@pytest.fixture
+def log(run: Run) -> Run:
+    """As `run`, on a log that is there."""
+    assert run("init")[0] == 0
+    return run
+
+
+def test_every_command_has_a_summary() -> None:
+    assert [*SUMMARIES] == [*OPERATIONS]
+
+
+@pytest.mark.parametrize("name", [*OPERATIONS])
+def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main([name, "--help"])
+    assert "s3://BUCKET/PREFIX" in capsys.readouterr().out
+
+
+def test_init_makes_a_log_once(run: Run) -> None:
+    status, made = run("init")
+    assert (status, made["created"]) == (0, True)
+    assert run("init")[1]["created"] is False
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("produce", "k", "1"), ("produce-batch", "k"), ("read", "k"), ("tail", "k"), ("keys",),
+        ("consume", "k"), ("ack", "k", "0"), ("groups",), ("fence",), ("unfence",),
+        ("compact",), ("vacuum",), ("status",),
+    ],
+    ids=lambda arguments: arguments[0],
+)  # fmt: skip
+def test_without_a_log_every_command_says_so(run: Run, arguments: tuple[str, ...]) -> None:
+    status, said = run(*arguments, stdin="1\n")
+    said = said[0] if arguments[0] == "tail" else said
+    assert (status, said["kind"], said["may_have_happened"]) == (1, "NotInitialised", False)
+    assert "leaderless init" in said["error"]
+
+
+def test_what_is_produced_is_read(log: Run) -> None:
+    assert log("produce", "k", '{"a": [1, null]}') == (0, {"key": "k", "offset": 0})
+    assert log("produce", "k", "not JSON", "--string") == (0, {"key": "k", "offset": 1})
+    batch = {"key": "k", "first": 2, "last": 4, "count": 3}
+    assert log("produce-batch", "k", stdin='1\n\n"two"\n3') == (0, batch)
+    assert log("read", "k", "--offset", "1", "--limit", "2")[1]["records"] == [
+        {"offset": 1, "value": "not JSON"},
+        {"offset": 2, "value": 1},
+    ]
+    assert log("keys")[1] == {"keys": [{"key": "k", "next_offset": 5}]}
+    assert [each["offset"] for each in log("tail", "k", "--offset", "3", "--count", "2")[1]] == [
+        3,
+        4,
+    ]
+
+
+def test_a_batch_may_be_in_a_file(log: Run, tmp_path: Path) -> None:
+    lines = tmp_path / "lines"
+    lines.write_text("1\n2\n")
+    assert log("produce-batch", "k", str(lines))[1]["count"] == 2
+    assert "cannot be read" in log("produce-batch", "k", f"{lines}.none")[1]["error"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin"),
+    [(("produce", "k", "{"), ""), (("produce-batch", "k"), ""), (("produce-batch", "k"), "1\n{\n")],
+)
+def test_what_is_no_value_appends_nothing(log: Run, arguments: tuple[str, ...], stdin: str) -> None:
+    status, said = log(*arguments, stdin=stdin)
+    assert (status, said["kind"], said["may_have_happened"]) == (1, "Unfit", False)
+    assert log("keys")[1] == {"keys": []}
+
+
+def test_a_batch_that_is_too_large_appends_nothing(log: Run) -> None:
+    status, said = log("produce-batch", "k", stdin=f'"{"x" * 10_000}"\n' * 200)
+    assert (status, said["kind"]) == (1, "Unfit")
+    assert log("keys")[1] == {"keys": []}
+
+
+def test_consume_and_the_three_answers_of_ack(log: Run) -> None:
+    assert log("consume", "k", "--group", "g")[1]["empty"]
+    log("produce-batch", "k", stdin="1\n2\n")
+    for _ in range(2):  # it stays until it is acknowledged
+        assert log("consume", "k", "--group", "g")[1]["offset"] == 0
+    assert log("ack", "k", "0", "--group", "g") == (0, {"status": "advanced", "next": 1})
+    assert log("ack", "k", "0", "--group", "g") == (0, {"status": "already_processed", "next": 1})
+    status, said = log("ack", "k", "5", "--group", "g")
+    assert (status, said["status"], said["next"]) == (1, "offset_mismatch", 1)
+    assert "at offset 1, not 5" in said["error"]
+    assert log("consume", "k", "--group", "g")[1]["offset"] == 1
+    assert log("consume", "k")[1]["offset"] == 0  # another group
+    [group] = log("groups")[1]["groups"]
+    assert group == {"group": "g", "key": "k", "committed": 0, "lag": 1, "failures": 0}
+
+
+def test_fences(log: Run) -> None:
+    assert log("fence") == log("fence") == (0, {"state": "fenced", "epoch": 1})
+    status, said = log("produce", "k", "1")
+    assert (status, said["kind"]) == (1, "Fenced")
+    assert log("unfence") == (0, {"state": "open", "epoch": 2})
+    assert log("fence")[1]["epoch"] == 3
+    assert log("status")[1]["state"] == "fenced"
+
+
+def test_upkeep(log: Run) -> None:
+    log("produce", "k", "1")
+    assert log("compact") == (0, {"segments_compacted": 0})
+    assert log("vacuum") == (0, {"deleted": 0, "bytes": 0, "kept": 0})
+    assert "600 s or more" in log("vacuum", "--retention", "599")[1]["error"]
+    status = log("status")[1]
+    assert (status["batches"], status["keys"]) == (1, [{"key": "k", "next_offset": 1}])
+    assert log("fsck")[1]["findings"] == []
+
+
+def test_topics_are_apart(run: Run) -> None:
+    for topic in ("a/b", "a%2Fb"):
+        assert run("init", "--topic", topic)[1]["created"]
+        assert run("produce", "k", "1", "--topic", topic)[1]["offset"] == 0
+
+
+@pytest.mark.parametrize(
+    ("url", "text"),
+    [
+        ("ftp://x", "names no store"),
+        ("s3://key:hidden@bucket", "without keys"),
+        ("sqlite:///no/such/folder/x.db", "make the folder"),
+    ],
+)
+@pytest.mark.parametrize("command", [("init",), ("keys",), ("fsck",)], ids=lambda words: words[0])
+def test_a_store_that_cannot_be(run: Run, command: tuple[str], url: str, text: str) -> None:
+    status, said = run(*command, "--store", url)
+    assert (status, said["may_have_happened"]) == (1, False)
+    assert text in said["error"]
+    assert "hidden" not in said["error"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("ack", "k", "-1"), ("read", "k", "--limit", "0"), ("status", "--patience", "0"), ("nothing",), ("tail",)],
+)  # fmt: skip
+def test_wrong_arguments(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(arguments)
+    assert "usage" in capsys.readouterr().err
+
+
+def test_tables_for_people(log: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    log("produce", "k", '"a text"')
+    log("produce", "longer key", '"two\\nlines"')
+    main(["keys"])
+    assert capsys.readouterr().out == "key         next offset\nk           1\nlonger key  1\n"
+    main(["read", "longer key"])
+    assert capsys.readouterr().out == 'key  longer key\noffset  value\n0       "two\\nlines"\n'
+    main(["groups"])
+    assert capsys.readouterr().out == "no groups\n"
+
+
+@pytest.mark.process
+def test_a_reader_that_goes_away_ends_a_tail(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "leaderless.cli"]
+    store = ["--store", f"sqlite:///{tmp_path}/x.db"]
+    subprocess.run([*command, "init", *store], check=True, stdout=subprocess.DEVNULL)
+    numbers = "\n".join(map(str, range(3000)))
+    batch = [*command, "produce-batch", "k", *store]
+    subprocess.run(batch, input=numbers, text=True, check=True, stdout=subprocess.DEVNULL)
+    tail = [*command, "tail", "k", "--offset", "0", "--json", *store]
+    with subprocess.Popen(
+        tail, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        assert orjson.loads(running.stdout.readline())["offset"] == 0
+        running.stdout.close()
+        assert running.stderr.read() == ""
+        assert running.wait() == 1
