@@ -23,8 +23,6 @@ INVARIANT = re.compile(r"\b([A-Z][a-z]+[A-Z]\w+): ")
 CPU_S_MAX = 60.0  # of one run: no virtual clock ends a loop in which no time passes
 # What the checker says of a run too short for a single send, which a simulation may be.
 HARMLESS = frozenset(("empty-transaction-graph",))
-# What it says of every run that ended before its final polls.
-UNFINISHED = frozenset(("unseen", "unreplicated"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +38,7 @@ class Report:
     """What a simulated run showed.
 
     `acts` and `fault_acts`: how many operations of the main phase and acts of faults were drawn;
-    `message_id`: the message in whose step the run ended, when it ended early.
+    `message_id`: the message in whose step the run ended, when it `ended_early`.
     """
 
     scenario: Scenario
@@ -53,6 +51,7 @@ class Report:
     fault_acts: int
     history: list[Op] = field(default_factory=list)
     message_id: int | None = None
+    ended_early: bool = False
 
     @property
     def names(self) -> list[str]:
@@ -95,7 +94,9 @@ def judged(world: World, began_s: float | None = None, cpu_s_max: float = CPU_S_
     except Exception as crash:
         failures.append(Failure("crash", f"{crash!r}\n{traceback.format_exc(limit=-6)}"))
     ended_early = bool(failures)
-    failures += _anomalies(world, HARMLESS | UNFINISHED if ended_early else HARMLESS)
+    # Before the final polls, that something is missing is no anomaly.
+    unsettled = world.workload.judge.at_end if ended_early else frozenset()
+    failures += _anomalies(world, HARMLESS | unsettled)
     return Report(
         scenario=world.scenario,
         failures=failures,
@@ -107,6 +108,7 @@ def judged(world: World, began_s: float | None = None, cpu_s_max: float = CPU_S_
         fault_acts=world.fault_acts.count,
         history=world.recorder.ops,
         message_id=world.watch.message_id if ended_early else None,
+        ended_early=ended_early,
     )
 
 

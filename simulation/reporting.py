@@ -15,7 +15,7 @@ from runs.store import utc_now
 from simulation.judge import Report, judged, simulate
 from simulation.run import DigestFile
 from simulation.scenario import Scenario
-from simulation.shrink import Effort, smallest
+from simulation.shrink import Effort, smallest, subject
 from simulation.story import Story, brief, story_of, text_of
 from simulation.world import World
 
@@ -36,7 +36,7 @@ def simulate_into(run_dir: Path, scenario: Scenario, console: Console) -> Report
     test["history_origin_ns"] = world.recorder.origin_ns
     run_files.write_json(run_dir / OPTIONS, test)
     broken = RunFailure("\n".join(f"{each.name}: {each.text}" for each in report.failures))
-    failure = broken if report.failures else None
+    failure = broken if report.ended_early else None
     outcome = RunResult(report.history, world.network, failure, world.recorder.origin_ns)
     run_files.write_results(run_dir, outcome, judge(outcome, options, world.workload))
     if report.history:
@@ -58,8 +58,9 @@ def report_smallest(
     with collected_quietly():
         world = World(small.scenario, keep=True)
         small = judged(world)
-        story = story_of(world, small)
-    failure = small.failures[0]
+        name = subject(report)
+        story = story_of(world, small, name)
+    failure = next(each for each in small.failures if each.name == name)
     console.print(f"\n✘ {failure.name}", style="bold red", markup=False)
     console.print(f"  {failure.text}\n", markup=False)
     for line in text_of(story):

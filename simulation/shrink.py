@@ -1,9 +1,9 @@
 """Shrinks a failing seed: first its options, then single operations and acts of faults.
 
 Every step is a run of its own, judged as any other. A step is taken when the run fails by the same name as
-before. Changing an option changes what is drawn from then on, and an anomaly that needs luck may be gone for
-that reason alone: so each step tries a few seeds beside its own before it gives up. [delta debugging:
-Zeller & Hildebrandt, Simplifying and Isolating Failure-Inducing Input, 2002]
+before, and has no more operations. Changing an option changes what is drawn from then on, and an anomaly that
+needs luck may be gone for that reason alone: so each step tries a few seeds beside its own before it gives
+up. [delta debugging: Zeller & Hildebrandt, Simplifying and Isolating Failure-Inducing Input, 2002]
 """
 
 from collections.abc import Callable, Iterator
@@ -15,6 +15,8 @@ from simulation.judge import Report, simulate
 from simulation.scenario import REDUCTIONS, Scenario
 
 DEFAULTS = Scenario(seed=0).options()
+# What follows from an anomaly that has a name of its own, where there is one.
+CONSEQUENCES = ("Convergence", "Progress")
 
 Simulate = Callable[[Scenario], Report]
 Log = Callable[[str], object]
@@ -34,7 +36,7 @@ def smallest(
     log: Log = lambda _: None,
     effort: Effort | None = None,
 ) -> Report:
-    """The report of a small scenario that fails as `report` did first.
+    """The report of a small scenario that fails by the `subject` of `report`.
 
     No single step of `simpler` makes it smaller in any of the seeds tried, and no operation or act of a
     fault can be left out of it. `log` is called with a line for each step. Raises `ValueError` when nothing
@@ -42,9 +44,14 @@ def smallest(
     """
     if not report.failures:
         raise ValueError("nothing is wrong with this seed: there is nothing to shrink to")
-    shrinker = _Shrinker(report.names[0], run, log, effort or Effort())
+    shrinker = _Shrinker(subject(report), run, log, effort or Effort())
     report = shrinker.best_seed(shrinker.with_fewer_options(report))
     return shrinker.with_fewer_acts(report)
+
+
+def subject(report: Report) -> str:
+    """The name of the failure that a report is about: the first that is no mere consequence."""
+    return next((each for each in report.names if each not in CONSEQUENCES), report.names[0])
 
 
 def simpler(scenario: Scenario) -> Iterator[Scenario]:
@@ -88,7 +95,7 @@ class _Shrinker:
                 shape = replace(scenario, seed=0)
                 if shape in refused:
                     continue
-                found = self._failing(scenario)
+                found = self._failing(scenario, report.operations)
                 if found:
                     if _line(found) != _line(report):
                         self.log(_line(found))
@@ -134,10 +141,11 @@ class _Shrinker:
                 return found
         return None
 
-    def _failing(self, scenario: Scenario) -> Report | None:
+    def _failing(self, scenario: Scenario, operations: int) -> Report | None:
+        """The report of the first seed that fails with at most so many operations."""
         seeds = chain([scenario.seed], range(self.effort.seeds_per_step))
-        each = (self._fails(replace(scenario, seed=seed)) for seed in seeds)
-        return next(filter(None, each), None)
+        each = filter(None, (self._fails(replace(scenario, seed=seed)) for seed in seeds))
+        return next((report for report in each if report.operations <= operations), None)
 
     def _fails(self, scenario: Scenario) -> Report | None:
         report = self.run(scenario)

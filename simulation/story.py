@@ -1,9 +1,9 @@
 """Tells a failure: the message that decided it, and the messages that led there.
 
 *The decisive message* is the last message that was received before the failure was certain. When a run ends
-in the step in which an invariant breaks, it is the message received in that step. When the checker finds an
-anomaly, it is the reply that completed a certain operation: from this operation on, every longer history shows
-the anomaly of the same messages as the whole history does, and the history before it does not.
+in the step in which an invariant breaks, it is the message received in that step. For an anomaly that the
+checker finds, it is the reply that completed a certain operation: from this operation on, every longer
+history shows the anomaly of the same messages as the whole history does, and the history before it does not.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,21 +24,33 @@ Message = tuple[str, Any]  # key, message
 
 
 class Story(NamedTuple):
-    """`decisive`: the id of a message, None when no message is to blame; `events`: for a diagram."""
+    """`decisive`: the id of a message, None when no message is to blame; `events`: for a diagram.
+
+    `lost` has the ids of those messages that were sent and never received.
+    """
 
     decisive: int | None
     events: list[Event]
+    lost: frozenset[int] = frozenset()
 
 
-def story_of(world: World, report: Report) -> Story:
-    """The story of the first failure of a run whose journal was kept."""
+def story_of(world: World, report: Report, name: str) -> Story:
+    """The story of the failure `name` of a run whose journal was kept."""
     events = [orjson.loads(line) for line in world.journal_file.content.splitlines()]
-    if report.message_id is not None:
-        return Story(report.message_id, _before(events, report.message_id))
-    name = report.names[0]
+    decisive, chosen = _decided(events, world, report, name)
+    received = {each["message"]["id"] for each in events if each["type"] == "recv"}
+    return Story(decisive, chosen, frozenset(each["message"]["id"] for each in chosen) - received)
+
+
+def _decided(
+    events: Sequence[Event], world: World, report: Report, name: str
+) -> tuple[int | None, list[Event]]:
+    """The decisive message, and the events of those that led there."""
     at = _certain_at(report.history, name)
+    if at is None and report.message_id is not None:
+        return report.message_id, _before(events, report.message_id)
     if at is None:
-        return Story(None, events[-2 * MESSAGES_SHOWN :])
+        return None, list(events[-2 * MESSAGES_SHOWN :])
     decisive = _reply_to(events, report.history, at, world)
     witness = smallest(report.history, [name])
     about = {sent for op in witness for sent in _sent(op)}
@@ -46,7 +58,7 @@ def story_of(world: World, report: Report) -> Story:
     chosen = [
         each for each in events if each["message"]["id"] == decisive or _belongs(each, about, asked)
     ]
-    return Story(decisive, _newest(chosen, decisive))
+    return decisive, _newest(chosen, decisive)
 
 
 def text_of(story: Story) -> Iterator[str]:
@@ -62,8 +74,8 @@ def text_of(story: Story) -> Iterator[str]:
         if event["type"] == "recv":
             who, whom = whom, who
         at_ms = (event["time"] - first_ns) / 1e6
-        late = _lateness(event, sent_ns)
-        yield f"{mark}{at_ms:10.3f} {who:>7} {arrow:9} {whom:7} {brief(message['body'])}{late}"
+        fate = " (lost)" if message["id"] in story.lost else _lateness(event, sent_ns)
+        yield f"{mark}{at_ms:10.3f} {who:>7} {arrow:9} {whom:7} {brief(message['body'])}{fate}"
 
 
 def _lateness(event: Event, sent_ns: Mapping[int, int]) -> str:

@@ -1,6 +1,7 @@
 """The shrinker: small, still wrong, and told by its messages."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -9,8 +10,8 @@ from runs.collection import collected_quietly
 from simulation.judge import Failure, Report, judged, simulate
 from simulation.reporting import report_smallest
 from simulation.scenario import Scenario
-from simulation.shrink import Effort, simpler, smallest
-from simulation.story import story_of, text_of
+from simulation.shrink import Effort, simpler, smallest, subject
+from simulation.story import Story, story_of, text_of
 from simulation.world import World
 
 pytestmark = pytest.mark.slow  # two searches of many runs
@@ -77,6 +78,32 @@ def test_prefetch_needs_no_fault_and_few_operations(small: Report) -> None:
     assert small.scenario.nemesis == ()
 
 
+def test_it_is_about_the_anomaly_and_not_about_what_follows_from_it(small: Report) -> None:
+    assert "int-poll-skip" in small.names
+    both = [Failure("Convergence", "n0 differs from n1"), Failure("poll-skip", "4 is missing")]
+    assert subject(replace(small, failures=both)) == "poll-skip"
+    assert subject(replace(small, failures=both[:1])) == "Convergence"
+
+
+def test_progress_goes_down() -> None:
+    told: list[str] = []
+    smallest(simulate(PREFETCH), log=told.append, effort=FEW_SEEDS)
+    operations = [int(line.split()[0]) for line in told]
+    assert operations == sorted(operations, reverse=True)
+
+
+def test_a_lost_message_is_marked() -> None:
+    def event(kind: str, number: int) -> dict[str, Any]:
+        body = {"type": "send", "msg": number}
+        message = {"id": number, "src": "c1", "dest": "n0", "body": body}
+        return {"type": kind, "time": number, "message": message}
+
+    story = Story(1, [event("send", 0), event("send", 1), event("recv", 1)], frozenset((0,)))
+    lost, *others = text_of(story)
+    assert lost.endswith("send msg=0 (lost)")
+    assert not any("lost" in line for line in others)
+
+
 def test_what_is_small_replays(small: Report) -> None:
     again = simulate(small.scenario)
     assert (again.digest, again.names) == (small.digest, small.names)
@@ -85,7 +112,8 @@ def test_what_is_small_replays(small: Report) -> None:
 def test_the_decisive_message_is_among_those_shown(small: Report) -> None:
     with collected_quietly():
         world = World(small.scenario, keep=True)
-        story = story_of(world, judged(world))
+        report = judged(world)
+        story = story_of(world, report, subject(report))
     decisive = [each for each in story.events if each["message"]["id"] == story.decisive]
     assert {each["type"] for each in decisive} == {"send", "recv"}
     assert sum(line.startswith(">>") for line in text_of(story)) == 1
@@ -103,7 +131,7 @@ def test_the_story_is_printed_and_drawn(tmp_path, capsys) -> None:
     console = Console(soft_wrap=True)
     small = report_smallest(PREFETCH, tmp_path / "story.svg", console, FEW_SEEDS)
     told = capsys.readouterr().out
-    assert small.names[0] in told
+    assert f"✘ {subject(small)}" in told
     assert "Decided by message" in told
     assert "replay: ./maelstrom simulate --seed" in told
     assert (tmp_path / "story.svg").read_text().startswith("<svg")
