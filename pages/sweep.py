@@ -57,7 +57,7 @@ def sweep_values(name: str, folder: Path) -> dict[str, Any]:
                 "words": [_word(cell, axis) for axis in varying],
                 "verdicts": _in_order(cell.verdicts),
                 "unexpected": not cell.as_expected,
-                "anomalies": cell.anomalies,
+                "anomalies": cell.signs,
                 "figures": [shown(cell, figure) for figure in SHOWN],
                 "runs": [(e.repetition, e.run, e.verdict) for e in cell.rows],
             }

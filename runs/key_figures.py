@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from runs.facts import Results, read_options
+from runs.faults import MUTE, injections
 from runs.files import OPTIONS
 from runs.history import Op, find_history, read_history
 from runs.operations import operations, quantile
@@ -34,6 +35,7 @@ def of_run(run_dir: Path, *, time_limit_s: float, strict: bool) -> tuple[Figures
         **_of_results(results, strict=strict),
         **_of_cpu(history, node_cpu_s),
         "longest_key_messages": _longest_key(history),
+        "mute_nodes": _mute_nodes(history),
     }
     return figures, list(results.bad_error_types or ())
 
@@ -97,3 +99,8 @@ def _longest_key(history: Sequence[Op]) -> float:
     """How many messages the key with most of them got: a short run never comes near a large limit."""
     sent = Counter(op.value[0][1] for op in history if op.type == "ok" and op.f == "send")
     return float(max(sent.values(), default=0))
+
+
+def _mute_nodes(history: Sequence[Op]) -> float:
+    """How many nodes went mute, each counted once."""
+    return float(len({each.effect["node"] for each in injections(history) if each.fault == MUTE}))

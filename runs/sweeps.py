@@ -168,6 +168,13 @@ class Cell:
         return sorted({name for row in self.rows for name in row.anomalies})
 
     @property
+    def signs(self) -> list[str]:
+        """What its runs showed that a reader should know: anomalies, and nodes that went mute."""
+        most = int(max(self.values("mute_nodes"), default=0))
+        mute = [f"{most} mute node{'s' * (most > 1)}"] if most else []
+        return [*self.anomalies, *mute]
+
+    @property
     def as_expected(self) -> bool:
         """Whether every run ended as was asked for."""
         return all(row.as_expected for row in self.rows)

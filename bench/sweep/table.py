@@ -47,12 +47,12 @@ def outcome(sweep: Sweep, jobs: Sequence[Job], rows: Mapping[Key, Row]) -> Table
 
 
 def findings(jobs: Sequence[Job], rows: Mapping[Key, Row]) -> list[str]:
-    """For each cell whose runs showed anomalies: its title and their types."""
+    """For each cell whose runs showed anomalies or mute nodes: its title and what they showed."""
     lines = []
     for alike in _by_cell(jobs).values():
         found = [rows[job.key] for job in alike if job.key in rows]
-        if found and (names := Cell(found).anomalies):
-            lines.append(f"{alike[0].cell.title}: {', '.join(names)}")
+        if found and (signs := Cell(found).signs):
+            lines.append(f"{alike[0].cell.title}: {', '.join(signs)}")
     return lines
 
 

@@ -78,6 +78,7 @@ def test_all_figures_of_a_run(run_dir):
         "strict_valid": None,
         "node_cpu_us_per_op": 1000.0,
         "longest_key_messages": 2.0,
+        "mute_nodes": 0.0,
     }
 
 

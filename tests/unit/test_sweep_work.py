@@ -122,6 +122,14 @@ def test_the_table_has_a_row_for_each_cell_and_what_was_found():
     assert table.findings(jobs, rows(*done)) == ["nodes=3 strategy=b: poll-skip"]
 
 
+def test_mute_nodes_are_named_beside_the_anomalies():
+    _, jobs = planned()
+    done = [row(job, mute_nodes=float(number)) for number, job in enumerate(jobs[:2])]
+    done[1] = replace(done[1], anomalies=["unseen"])
+    (line,) = table.findings(jobs, rows(*done))
+    assert line.endswith("unseen, 1 mute node")
+
+
 def test_cells_can_be_listed_before_anything_has_run():
     shown = io.StringIO()
     Console(file=shown, width=120).print(table.cells(*planned()))
