@@ -25,7 +25,6 @@ from bench.flags import (
     click_options,
     flags_of,
     names_of,
-    split,
     with_words,
 )
 from bench.nemesis.fault import MIXED, TARGET_WORDS
@@ -33,7 +32,11 @@ from bench.nemesis.partition import REAL_SHAPES, SHAPES
 from runs.facts import EMBEDDED, JEPSEN
 from runs.faults import FAULTS
 from runs.messages import SERVICES
+from workloads.keys import DEFAULT_KEY_DIST
+from workloads.keys import DISTRIBUTIONS as KEY_DISTRIBUTIONS
 from workloads.topology import TOPOLOGIES
+from workloads.txn.models import DEFAULT_MODELS
+from workloads.txn.models import NAMES as MODELS
 
 DISTRIBUTIONS = ("constant", "uniform", "exponential")
 DEFAULT_NODES = ("n1", "n2", "n3", "n4", "n5")
@@ -132,7 +135,7 @@ class TestOptions:
     ] = 10
     key_count: Annotated[int | None, Flag("How many keys at a time.", COUNT, axis="keys")] = None
     max_writes_per_key: Annotated[int, Flag("A key with so many is replaced.", COUNT)] = 16
-    max_txn_length: Annotated[int, Flag("Operations of a transaction at most.", COUNT)] = 4
+    max_txn_length: Annotated[int, Flag("Reads and writes of a transaction at most.", COUNT)] = 4
     availability: Annotated[
         str | float | None,
         Flag(
@@ -140,9 +143,17 @@ class TestOptions:
             Parsed("fraction", _availability),
         ),
     ] = None
+    key_dist: Annotated[
+        str,
+        Flag("Which keys transactions draw.", click.Choice(tuple(KEY_DISTRIBUTIONS)), ours=True),
+    ] = DEFAULT_KEY_DIST
     consistency_models: Annotated[
-        tuple[str, ...], Flag("For transactions; accepted.", Parsed("names", split))
-    ] = ("strict-serializable",)
+        tuple[str, ...],
+        Flag(
+            "What transactions must keep, separated by commas: read-committed, serializable, ...",
+            names_of(MODELS, some=True),
+        ),
+    ] = DEFAULT_MODELS
     topology: Annotated[
         str,
         Flag(

@@ -13,6 +13,7 @@ from rich.text import Text
 
 import workloads
 from bench import verdict
+from bench.options import FLAGS
 from bench.circumstances import with_circumstances
 from bench.verdict import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID
 from runs import edn
@@ -58,6 +59,11 @@ class Judgement:
     type=click.Choice(workloads.NAMES),
     help="What the clients did. [default: what the run's files or folder say, else kafka]",
 )
+@click.option(
+    "--consistency-models",
+    type=FLAGS["consistency_models"].kind,
+    help="What transactions must keep. [default: as in the run's files]",
+)
 @click.option("--json", "form", flag_value="json", help="Print one JSON object a file.")
 @click.option("--edn", "form", flag_value="edn", help="Print everything, as results.edn has it.")
 @click.option("--strict", is_flag=True, help="Ask every node for every acknowledged message.")
@@ -90,7 +96,8 @@ def _judge(file: str, options: Mapping[str, Any], form: str | None) -> Judgement
     path = find_history(Path(file))
     recorded = _recorded(path)
     name = options["workload"] or _workload(path, recorded)
-    checked = {**recorded, "strict": False}
+    models = options["consistency_models"] or recorded.get("consistency_models")
+    checked = {**recorded, "strict": False, "consistency_models": models}
     if options["strict"]:
         checked |= _strict_options(path, recorded, options)
     history, is_torn = read_cut_history(path)

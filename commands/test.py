@@ -34,9 +34,6 @@ from runs.store import Folder, create_run_dir, utc_now
 from runs.writing import LineFile
 from workloads.interface import Placement, Workload
 
-# Workloads of the real tool that the embedded bench does not have.
-ONLY_JEPSEN = ("txn-list-append", "txn-rw-register")
-
 
 @click.command()
 @test_flags
@@ -71,11 +68,6 @@ def test(**flags: Any) -> None:
 def check_workload(name: str) -> None:
     """Raise `click.UsageError` when the embedded bench has no such workload."""
     here = ", ".join(sorted(workloads.NAMES))
-    if name in ONLY_JEPSEN:
-        raise click.UsageError(
-            f"The embedded bench has no workload {name}; it has {here}. The real Maelstrom has it:"
-            " --engine jepsen."
-        )
     if name not in workloads.NAMES:
         raise click.UsageError(f"--workload {name}: must be one of {here}.")
 

@@ -57,7 +57,7 @@ class HistoryError(ValueError):
 _FIELDS = ("index", "time", "type", "process", "f", "value")
 _TYPES = get_args(OpType)
 _JSON_HEAD = re.compile(r'\s*\{\s*"')
-_MICRO_OPS = ("send", "poll")
+_MICRO_OPS = ("send", "poll", "r", "w", "append")
 _NAME = re.compile(r"[a-z][a-z0-9-]*")
 # The five fields every line of a real history begins with; what follows is read as any other EDN.
 _EDN_HEAD = re.compile(
@@ -236,7 +236,7 @@ def _whole(value: Any, default: int) -> int:
 
 
 def _with_keywords(value: Any) -> Any:
-    """Kafka micro-operations have keywords for names in EDN, which JSON cannot tell from strings."""
+    """Micro-operations of kafka and of transactions begin with keywords in EDN, which JSON has not."""
     if isinstance(value, list) and all(isinstance(mop, list) and mop for mop in value):
         for mop in value:
             if mop[0] in _MICRO_OPS:

@@ -13,6 +13,8 @@ NAMES = (
     "kafka",
     "lin-kv",
     "pn-counter",
+    "txn-list-append",
+    "txn-rw-register",
     "unique-ids",
 )
 

@@ -31,10 +31,13 @@ def run(store, workload, node, *flags):
         pytest.param("g-set", "g_set.py", marks=SLOW),
         pytest.param("g-counter", "g_counter.py", marks=SLOW),
         pytest.param("pn-counter", "pn_counter.py", marks=SLOW),
+        pytest.param("txn-list-append", "txn_list_append.py", marks=SLOW),
+        pytest.param("txn-rw-register", "txn_rw_register.py", marks=SLOW),
     ],
 )
 def test_an_example_passes_and_its_history_is_judged_again(tmp_path, workload, node):
-    status, output, _ = run(tmp_path, workload, f"examples/{node}", *FAST_FAULTS)
+    models = ["--consistency-models", "read-committed"] if workload == "txn-rw-register" else []
+    status, output, _ = run(tmp_path, workload, f"examples/{node}", *FAST_FAULTS, *models)
     assert status == 0, output
     assert "VALID" in output
     check = [ROOT / "maelstrom", "check", "--edn", tmp_path / "latest/history.edn"]
@@ -53,6 +56,8 @@ def test_an_example_passes_and_its_history_is_judged_again(tmp_path, workload, n
         pytest.param("g-set", "g_set_loses.py", "lost", marks=SLOW),
         pytest.param("g-counter", "counter_counts_twice.py", "wrong-sum", marks=SLOW),
         pytest.param("pn-counter", "counter_counts_twice.py", "wrong-sum", marks=SLOW),
+        pytest.param("txn-list-append", "txn_dirty_writes.py", "incompatible-order", marks=SLOW),
+        pytest.param("txn-rw-register", "txn_dirty_reads.py", "G1a", marks=SLOW),
     ],
 )
 def test_a_wrong_node_is_caught_and_its_fault_named(tmp_path, workload, node, anomaly):

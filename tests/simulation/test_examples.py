@@ -30,11 +30,14 @@ def run(
         ("g-counter", "g_counter.py"),
         ("g-counter", "pn_counter.py"),
         ("pn-counter", "pn_counter.py"),
+        ("txn-rw-register", "txn_rw_register.py"),
+        ("txn-list-append", "txn_list_append.py"),
     ],
 )
 @pytest.mark.parametrize("seed", ["1", "2"])
 def test_the_examples_survive_partitions(workload: str, script: str, seed: str) -> None:
-    outcome = run(workload, script, seed=seed, **STORM)
+    models = ("read-committed",) if workload == "txn-rw-register" else ("strict-serializable",)
+    outcome = run(workload, script, seed=seed, consistency_models=models, **STORM)
     assert outcome.outcome.failure is None
     assert outcome.check()["valid?"] is True
     assert {op.type for op in outcome.history if op.process != "nemesis"} == {"invoke", "ok"}
@@ -71,6 +74,8 @@ def test_waiting_for_company_saves_messages_and_takes_longer() -> None:
         ("g-counter", "counter_counts_twice.py", {}, "wrong-sum"),
         ("pn-counter", "counter_counts_twice.py", {}, "wrong-sum"),
         ("echo", "echo_wrong.py", {}, "wrong-echo"),
+        ("txn-list-append", "txn_dirty_writes.py", {"latency_ms": 10}, "incompatible-order"),
+        ("txn-rw-register", "txn_dirty_reads.py", {"nodes": ("n0",)}, "G1a"),
     ],
 )
 def test_a_wrong_node_is_caught_and_its_fault_named(
@@ -115,3 +120,10 @@ def test_the_document_says_what_a_broadcast_costs(arguments: tuple[str, ...]) ->
     figures += [str(latencies[share]) for share in (0.5, 0.99, 1)]
     row = f"| {name} | {' | '.join(figures)} |"
     assert row in (ROOT / "docs/glomers.md").read_text()
+
+
+def test_read_committed_is_not_serializable() -> None:
+    outcome = run("txn-rw-register", "txn_rw_register.py", **STORM)
+    result = outcome.check()
+    assert result["valid?"] is False
+    assert "lost-update" in result["anomaly-types"]

@@ -64,7 +64,7 @@ ALL_FLAGS = """
     --nemesis-targets all --partition-shapes bridge,one-way
     --key-count 4 --max-writes-per-key 5 --availability 0.9 --test-count 2
     --log-stderr --log-net-send --log-net-recv --leave-db-running --strict
-    --topology line --consistency-models a,b --max-txn-length 2 --store s --seed x
+    --topology line --consistency-models read-committed,PL-3 --key-dist uniform --max-txn-length 2 --store s --seed x
     --recovery-time 1 -- --strategy cas -x
 """
 
@@ -133,7 +133,7 @@ def test_availability(maelstrom, text, expected):
         ("--nodes c1", "'c1' cannot name a node"),
         ("--nodes lin-kv,b", "'lin-kv' cannot name a node"),
         ("--no-such-flag", "--no-such-flag"),
-        ("-w txn-list-append", "--engine jepsen"),
+        ("--consistency-models serialisable", "serialisable: must be one of"),
     ],
 )
 def test_bad_arguments_end_with_254_and_say_what_is_wrong(maelstrom, arguments, part):

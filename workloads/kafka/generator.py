@@ -19,46 +19,12 @@ from runs.history import Op
 from runs.keyword import Keyword, keywords
 from workloads.interface import Draft, Wait
 from workloads.kafka.client import POLL, SEND
+from workloads.keys import Keys
 
 ASSIGN_PROBABILITY = 1 / 64
 UNSEEN_PROBABILITY = 1 / 3
 CRASH_INTERVAL_S = 30
 FINAL_POLL_INTERVAL_S = 0.2
-
-
-class Keys:
-    """The active keys, and how many writes each one has had."""
-
-    def __init__(self, key_count: int, max_writes: int, random: Random) -> None:
-        self._active = list(range(key_count))
-        self._writes = [0] * key_count
-        self._newest = key_count - 1
-        self._max_writes = max_writes
-        self._random = random
-
-    def draw(self) -> tuple[str, int | None]:
-        """Draw one micro-operation: the key, and the value to send or None for a poll."""
-        while True:
-            send = self._random.random() < 0.5
-            index = self._draw_index()
-            if not send:
-                return str(self._active[index]), None
-            if self._writes[index] < self._max_writes:
-                self._writes[index] += 1
-                return str(self._active[index]), self._writes[index]
-            self._retire(index)
-
-    def _draw_index(self) -> int:
-        """0 to key_count - 1, each twice as likely as the one before."""
-        # 2**n - 1 equal tickets, 2**i of them for index i: the ticket's bit length says whose it
-        # is.
-        tickets = (1 << len(self._active)) - 1
-        return self._random.randint(1, tickets).bit_length() - 1
-
-    def _retire(self, index: int) -> None:
-        self._newest += 1
-        self._active[index] = self._newest
-        self._writes[index] = 0
 
 
 class Offsets:
@@ -125,7 +91,7 @@ class KafkaGenerator:
         if now_ns >= self._crash_ns and self._crashes.random() < 0.5:
             self._crash_ns = now_ns + int(self._crashes.random() * self._crash_gap_ns)
             return Draft("crash")
-        key, value = self._drawn or self._keys.draw()
+        key, value = self._drawn or self._draw()
         if self._random.random() < ASSIGN_PROBABILITY:
             self._drawn = key, value  # its turn comes after the assign
             return self._assign(key)
@@ -137,6 +103,11 @@ class KafkaGenerator:
     def update(self, op: Op) -> None:
         if op.type == "ok":
             self._offsets.learn(op)
+
+    def _draw(self) -> tuple[str, int | None]:
+        """The next micro-operation; keys are strings on the wire."""
+        key, value = self._keys.draw()
+        return str(key), value
 
     def _assign(self, key: str) -> Draft:
         catch_up = self._random.random() < UNSEEN_PROBABILITY  # drawn whether there is any or not

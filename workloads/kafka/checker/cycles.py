@@ -18,8 +18,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from runs.keyword import Keyword, keywords
+from workloads.digraph import Graph
 from workloads.kafka.checker.cases import EMPTY_GRAPH, Case
-from workloads.kafka.checker.graph import Graph, dependency_graph
+from workloads.kafka.checker.graph import dependency_graph
 from workloads.kafka.checker.observed import Facts, Key, Message, Transaction, micro_ops
 from workloads.kafka.checker.versions import Log
 

@@ -1,96 +1,15 @@
-"""The dependency graph between transactions, its strongly connected components and its shortest cycles.
+"""The dependency graph between the transactions of a kafka history. Edges:
 
-Vertices are numbers: the transactions in order of completion, then *moments* of the run. Edges:
-
-    wr         T1 sent a message and T2 polled it
-    ww         T1's message immediately precedes T2's in the log of a key (only on request)
-    realtime   T1 was acknowledged before T2 was invoked
-
-Realtime order has quadratically many pairs. Elle draws its transitive reduction, which has an edge for
-each pair of concurrent operations. This graph draws the order through moments: T1 -> the first moment
-after it -> the next moment ... -> T2. That has the same paths, and at most three edges for a transaction.
+wr         T1 sent a message and T2 polled it
+ww         T1's message immediately precedes T2's in the log of a key (only on request)
+realtime   T1 was acknowledged before T2 was invoked (`workloads.digraph`)
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 
-import rustworkx as rx
-
+from workloads.digraph import Graph, realtime_edges
 from workloads.kafka.checker.observed import Facts, Key, Transaction
 from workloads.kafka.checker.versions import Log
-
-Edges = list[tuple[int, int]]
-_STARTS = 64  # how many transactions of a component are tried as the start of the shortest cycle
-
-
-@dataclass(frozen=True)
-class Graph:
-    """The edges of each kind. Vertices below `transactions` are transactions, the others are moments."""
-
-    transactions: int
-    edges: Mapping[str, Edges]
-
-    def is_empty(self) -> bool:
-        """Whether no transaction depends on another."""
-        return not any(self.edges.values())
-
-    def of(self, kinds: Iterable[str]) -> "Digraph":
-        """The graph with the edges of these kinds only."""
-        graph: rx.PyDiGraph[None, None] = rx.PyDiGraph()
-        for kind in kinds:
-            graph.extend_from_edge_list(self.edges[kind])
-        return Digraph(graph, self.transactions)
-
-
-@dataclass(frozen=True)
-class Digraph:
-    """A graph of transactions and moments."""
-
-    graph: "rx.PyDiGraph[None, None]"
-    transactions: int
-
-    def components(self) -> list[list[int]]:
-        """The strongly connected components of more than one vertex, each ascending."""
-        found = rx.strongly_connected_components(self.graph)
-        return sorted(sorted(each) for each in found if len(each) > 1)
-
-    def transactions_in(self, vertices: Iterable[int]) -> list[int]:
-        """Those of `vertices` that are transactions."""
-        return [vertex for vertex in vertices if vertex < self.transactions]
-
-    def short_cycle(self, component: list[int]) -> list[int]:
-        """The transactions of a short cycle in a component, the first one repeated at the end.
-
-        It is the shortest cycle through any of the component's first transactions.
-        """
-        members = set(component)
-        # A cycle is as long as the number of its transactions: an edge to a moment costs nothing.
-        costs = [
-            (vertex, after, float(after < self.transactions))
-            for vertex in component
-            for after in self.graph.successor_indices(vertex)
-            if after in members
-        ]
-        inside: rx.PyDiGraph[None, float] = rx.PyDiGraph()
-        inside.extend_from_weighted_edge_list(costs)
-        starts = self.transactions_in(component)[:_STARTS]
-        cycles = (_shortest_cycle(inside, start) for start in starts)
-        return min(map(self.transactions_in, cycles), key=len)
-
-
-def _shortest_cycle(graph: "rx.PyDiGraph[None, float]", start: int) -> list[int]:
-    """A cheapest path from `start` back to it, both ends included; `start` is on a cycle.
-
-    The library's own paths would need memory quadratic in their length, so this walks back along its
-    distances. The walk ends, because the moments, between which edges cost nothing, form no cycle.
-    """
-    distances = rx.dijkstra_shortest_path_lengths(graph, start, float)
-    distance_of = {**distances, start: 0.0}
-    path = [start]
-    while len(path) == 1 or path[-1] != start:
-        edges = graph.in_edges(path[-1])
-        path.append(min(edges, key=lambda edge: distance_of[edge[0]] + edge[2])[0])
-    return path[::-1]
 
 
 def dependency_graph(facts: Facts, logs: Mapping[Key, Log], ww_deps: bool) -> Graph:
@@ -99,7 +18,7 @@ def dependency_graph(facts: Facts, logs: Mapping[Key, Log], ww_deps: bool) -> Gr
     edges = {
         "wr": list(_wr_edges(facts, number_of)),
         "ww": list(_ww_edges(facts, logs, number_of)) if ww_deps else [],
-        "realtime": list(_realtime_edges(facts, number_of)),
+        "realtime": list(realtime_edges(facts.history, facts.transactions)),
     }
     return Graph(len(facts.transactions), edges)
 
@@ -129,19 +48,3 @@ def _ww_edges(
             before, after = (number_of.get(each.completed_at) for each in (earlier, later))
             if before is not None and after is not None:
                 yield before, after
-
-
-def _realtime_edges(facts: Facts, number_of: Mapping[int, int]) -> Iterator[tuple[int, int]]:
-    """A moment comes before the first invocation after some acknowledgement, and follows all of these."""
-    completed_by = {each.invoked_at: each.completed_at for each in facts.transactions}
-    moment = len(facts.transactions) - 1  # the last one, once there is one
-    before: list[int] = []  # the moment before the next one, and what was acknowledged since
-    for at, op in enumerate(facts.history):
-        if at in number_of and op.type == "ok":
-            before.append(number_of[at])
-        elif op.type == "invoke" and at in completed_by and before:
-            if before != [moment]:
-                moment += 1
-                yield from ((each, moment) for each in before)
-                before = [moment]
-            yield moment, number_of[completed_by[at]]

@@ -1,0 +1,217 @@
+"""txn-list-append: transactions of reads and appends over lists.
+
+    {"type": "txn", "txn": [["r", 1, null], ["append", 1, 6], ["append", 2, 9]]}
+    {"type": "txn_ok", "txn": [["r", 1, [8]], ["append", 1, 6], ["append", 2, 9]]}
+
+`workloads.txn` says what is common to transactions. Here a read shows all that was appended before it. So the
+longest read of a key gives the order of its elements, up to the last one read. An append that nobody read comes
+after that one; a key with one append and no read has that element. From the order come the edges ww, wr and rw
+(`workloads.txn.cycles`), between transactions that succeeded or may have. Beside cycles there are
+
+    G1a                 an element was read that a failed transaction appended
+    G1b                 a read ends with an element after which its transaction appended more
+    internal            a transaction read what contradicts its own earlier reads and appends
+    future-read         a transaction read an element before it appended that itself
+    duplicate-elements  a read has an element more than once
+    incompatible-order  of two reads of a key, neither is the beginning of the other
+    dirty-update        after an append that failed comes one that succeeded
+    lost-update         several transactions read the same list of a key, and appended to it
+
+The rules are those of Maelstrom's workload of this name and Elle's `list-append`.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+from runs.history import Op
+from runs.keyword import Keyword, keywords
+from workloads.interface import Judge, Setting, Workload
+from workloads.replies import ARRAY
+from workloads.txn.client import READ, TxnClient, TxnGenerator
+from workloads.txn.cycles import Case, DataEdges, Dependencies, Txn
+from workloads.txn.local import dirty_reads, failed_writes, intermediate_writes, lost_updates
+from workloads.txn.verdict import EMPTY_GRAPH, explain, models_of, orders_for, transactions, verdict
+
+APPEND = Keyword("append")
+INIT = Keyword("init")  # stands for the element before the first
+
+Key = Any
+Element = Any
+
+
+def check(history: Sequence[Op], options: Mapping[str, Any]) -> dict[Keyword, Any]:
+    """Judge a history by the option `consistency_models`; `workloads.txn` describes the result."""
+    models = models_of(options)
+    txns = transactions(history)
+    seen = _lists(txns)
+    found: dict[str, Any] = defaultdict(list)
+    for name, case in _local_cases(history, txns, seen):
+        found[name].append(case)
+    edges = _edges(txns, {key: _distinct(lists[-1]) for key, lists in seen.items()})
+    graph = Dependencies(history, txns, edges, orders_for(models))
+    if graph.is_empty:
+        found[EMPTY_GRAPH] = True
+    for name, case in graph.cases():
+        found[name].append(case)
+    return verdict(found, models)
+
+
+def _reads(op: Op) -> Iterator[tuple[list[Any], Key, list[Element]]]:
+    """The reads of an operation that succeeded: the micro-operation, its key and its list."""
+    for mop in op.value:
+        if mop[0] == READ:
+            yield mop, mop[1], mop[2] or []
+
+
+def _lists(txns: Sequence[Txn]) -> dict[Key, list[list[Element]]]:
+    """The different lists that each key was seen as, the longest last; empty ones are left out."""
+    appended: dict[Key, list[Element]] = defaultdict(list)
+    read: dict[Key, dict[str, list[Element]]] = defaultdict(dict)
+    for txn in txns:
+        for f, key, value in txn.op.value:
+            if f == APPEND:
+                appended[key].append(value)
+        for _, key, elements in _reads(txn.op) if txn.is_ok else ():
+            if elements:
+                read[key][repr(elements)] = elements
+    single = {key: [values] for key, values in appended.items() if len(values) == 1}
+    return single | {key: sorted(lists.values(), key=len) for key, lists in read.items()}
+
+
+def _distinct(elements: Sequence[Element]) -> list[Element]:
+    return list(dict.fromkeys(elements))
+
+
+def _edges(txns: Sequence[Txn], order: Mapping[Key, list[Element]]) -> dict[str, DataEdges]:
+    """The dependencies by kind, between the numbers of transactions."""
+    writer: dict[tuple[Key, Element], int] = {}
+    readers: dict[tuple[Key, Element], list[int]] = defaultdict(list)
+    for number, txn in enumerate(txns):
+        writer |= {(key, value): number for f, key, value in txn.op.value if f == APPEND}
+        for _, key, elements in _reads(txn.op) if txn.is_ok else ():
+            readers[key, elements[-1] if elements else INIT].append(number)
+    before = {
+        (key, after): previous
+        for key, elements in order.items()
+        for previous, after in pairwise((INIT, *elements))
+    }
+    edges: dict[str, DataEdges] = {"ww": {}, "wr": {}, "rw": {}}
+    for (key, element), number in writer.items():
+        unseen = order[key][-1] if key in order else INIT
+        previous = before.get((key, element), unseen)
+        about = (key, previous, element)
+        if (key, previous) in writer:
+            edges["ww"][writer[key, previous], number] = about
+        edges["rw"] |= {(reader, number): about for reader in readers.get((key, previous), ())}
+        edges["wr"] |= {
+            (number, reader): (key, element) for reader in readers.get((key, element), ())
+        }
+    return {
+        kind: {p: about for p, about in each.items() if p[0] != p[1]}
+        for kind, each in edges.items()
+    }
+
+
+def _local_cases(
+    history: Sequence[Op], txns: Sequence[Txn], seen: Mapping[Key, list[list[Element]]]
+) -> Iterator[tuple[str, Case]]:
+    oks = [txn.op for txn in txns if txn.is_ok]
+    failed = failed_writes(history, APPEND)
+    intermediate = intermediate_writes([txn.op for txn in txns], APPEND)
+    for op in oks:
+        for mop, _, elements in _reads(op):
+            for element in elements:
+                yield from (("G1a", case) for case in dirty_reads(op, mop, element, failed))
+            for element in elements[-1:]:
+                yield from (("G1b", case) for case in dirty_reads(op, mop, element, intermediate))
+            twice = {element: n for element, n in Counter(elements).items() if n > 1}
+            if twice:
+                yield "duplicate-elements", keywords(op=op, mop=mop, duplicates=twice)
+        yield from (("internal", case) for case in _internal(op))
+        yield from (("future-read", case) for case in _future_reads(op))
+    yield from (("incompatible-order", case) for case in _incompatible(seen))
+    yield from (("dirty-update", case) for case in _dirty_updates(txns, failed, seen))
+    yield from (("lost-update", case) for case in lost_updates(oks, APPEND))
+
+
+def _internal(op: Op) -> Iterator[Case]:
+    """The first read that contradicts what the transaction itself did before."""
+    known: dict[Key, list[Element]] = {}  # by key: what its list must be, or (`ends`) must end with
+    ends: dict[Key, list[Element]] = defaultdict(list)
+    for mop in op.value:
+        f, key, value = mop
+        if f == APPEND:
+            (known if key in known else ends)[key].append(value)
+            continue
+        elements = value or []
+        wanted = known.get(key, ends.get(key, []))
+        got = elements if key in known else elements[len(elements) - len(wanted) :]
+        if got != wanted or len(elements) < len(wanted):
+            yield keywords(op=op, mop=mop, expected=wanted if key in known else ["...", *wanted])
+            return
+        known[key] = list(elements)
+
+
+def _future_reads(op: Op) -> Iterator[Case]:
+    """The first read of an element that the transaction appended only later."""
+    read: dict[tuple[Key, Element], Any] = {}
+    for mop in op.value:
+        if mop[0] == READ:
+            for element in mop[2] or ():
+                read.setdefault((mop[1], element), mop)
+        elif (mop[1], mop[2]) in read:
+            yield keywords(op=op, mop=read[mop[1], mop[2]], element=mop[2])
+            return
+
+
+def _incompatible(seen: Mapping[Key, list[list[Element]]]) -> Iterator[Case]:
+    """For each key the first two of its lists that contradict each other."""
+    for key, lists in seen.items():
+        for shorter, longer in pairwise(lists):
+            if longer[: len(shorter)] != shorter:
+                yield keywords(key=key, values=[shorter, longer])
+                break
+
+
+def _dirty_updates(
+    txns: Sequence[Txn],
+    failed: Mapping[tuple[Key, Element], Op],
+    seen: Mapping[Key, list[list[Element]]],
+) -> Iterator[Case]:
+    """Appends that failed, and the next one in the order of the key that succeeded."""
+    succeeded = {
+        (key, value): txn.op
+        for txn in txns
+        if txn.is_ok
+        for f, key, value in txn.op.value
+        if f == APPEND
+    }
+    for key, lists in seen.items():
+        aborted: Op | None = None
+        since: list[Element] = []
+        for element in _distinct(lists[-1]):
+            since = [*since, element]
+            if (key, element) in failed:
+                aborted, since = (aborted, since) if aborted else (failed[key, element], [element])
+            elif (key, element) in succeeded:
+                if aborted:
+                    yield keywords(key=key, values=since, txns=[aborted, succeeded[key, element]])
+                aborted, since = None, []
+
+
+def build(setting: Setting) -> Workload:
+    """The workload for this run; `workloads.txn` names its options."""
+    return Workload(
+        generator=TxnGenerator.of(setting, APPEND),
+        open_client=partial(TxnClient, reads=ARRAY),
+        judge=judge(),
+        reusable=True,
+    )
+
+
+def judge() -> Judge:
+    """Whether the models that a run asks for hold."""
+    return Judge(check, explain)
