@@ -13,8 +13,8 @@ from rich.text import Text
 
 import workloads
 from bench import verdict
-from bench.options import FLAGS
 from bench.circumstances import with_circumstances
+from bench.options import FLAGS
 from bench.verdict import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID
 from runs import edn
 from runs.facts import unfinished

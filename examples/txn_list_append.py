@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """txn-list-append, strictly serializable: the whole database is one value in the service lin-kv.
 
-A transaction reads the database, and puts the changed one in its place by compare-and-set. If another transaction
-was faster, it begins again. Simple, slow, and right as long as the store is.
+A transaction reads the database, and puts the changed one in its place by compare-and-set. If another
+transaction was faster, it begins again. Simple, slow, and right as long as the store is.
 """
 
 from maelstrom_node import Node

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """txn-rw-register, totally available and read committed: every node has a copy, and tells others of its writes.
 
-A node is one thread, so a transaction is done before the next one begins: no other sees half of it. The writes of
-a transaction go to the others together, and again until they acknowledge. Each transaction has a stamp, (counter,
-node), and of two writes of a key that with the greater stamp stays. So all copies agree which of two transactions
-came last: that is what forbids dirty writes.
+A node is one thread, so a transaction is done before the next one begins: no other sees half of it. The writes
+of a transaction go to the others together, and again until they acknowledge. Each transaction has a stamp,
+(counter, node), and of two writes of a key that with the greater stamp stays. So all copies agree which of two
+transactions came last: that is what forbids dirty writes.
 """
 
 from maelstrom_node import Node

@@ -64,7 +64,8 @@ ALL_FLAGS = """
     --nemesis-targets all --partition-shapes bridge,one-way
     --key-count 4 --max-writes-per-key 5 --availability 0.9 --test-count 2
     --log-stderr --log-net-send --log-net-recv --leave-db-running --strict
-    --topology line --consistency-models read-committed,PL-3 --key-dist uniform --max-txn-length 2 --store s --seed x
+    --topology line --consistency-models read-committed,PL-3
+    --key-dist uniform --max-txn-length 2 --store s --seed x
     --recovery-time 1 -- --strategy cas -x
 """
 
@@ -78,7 +79,8 @@ def test_all_flags(maelstrom):
     assert (options.nemesis_targets, options.partition_shapes) == ("all", ("bridge", "one-way"))
     assert (options.key_count, options.max_writes_per_key, options.availability) == (4, 5, 0.9)
     assert options.args == ("--strategy", "cas", "-x")
-    assert options.consistency_models == ("a", "b")
+    assert options.consistency_models == ("read-committed", "PL-3")
+    assert (options.topology, options.key_dist, options.max_txn_length) == ("line", "uniform", 2)
     assert (options.store, options.seed, options.recovery_time_s) == ("s", "x", 1)
     assert (options.log_stderr, options.log_net_send, options.log_net_recv) == (True,) * 3
     assert (options.leave_db_running, options.strict) == (True, True)

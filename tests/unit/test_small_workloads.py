@@ -10,6 +10,7 @@ import pytest
 import workloads
 from runs.history import Op
 from workloads.interface import Client, Draft, MalformedReply, Rpc, RpcError, Setting, Workload
+from workloads.keys import DISTRIBUTIONS
 from workloads.pn_counter import sums
 from workloads.topology import TOPOLOGIES, topology
 
@@ -305,3 +306,56 @@ def test_an_unknown_workload_is_a_key_error() -> None:
     make: Callable[[str], Any] = workloads.judge
     with pytest.raises(KeyError):
         make("os")
+
+
+TXN = [["r", 1, None], ["w", 1, 6]]
+
+
+def test_a_transaction_is_sent_and_comes_back_with_its_reads() -> None:
+    build = workload("txn-rw-register", max_txn_length=4, max_writes_per_key=16)
+    right = {"type": "txn_ok", "txn": [["r", 1, 8], ["w", 1, 6]]}
+    request, value = answered(build.open_client("n1"), asked("txn", TXN), right)
+    assert request.body == {"type": "txn", "txn": TXN}
+    assert value == right["txn"]
+    for wrong in (
+        None,
+        [["r", 1, 8]],
+        [["r", 2, 8], ["w", 1, 6]],
+        [["r", 1, 8], ["w", 1, 7]],
+        [1, 2],
+    ):
+        with pytest.raises(MalformedReply, match="not the transaction, its reads filled in"):
+            answered(build.open_client("n1"), asked("txn", TXN), {"type": "txn_ok", "txn": wrong})
+    lists = workload("txn-list-append", max_txn_length=4, max_writes_per_key=16)
+    with pytest.raises(MalformedReply):
+        answered(
+            lists.open_client("n1"),
+            asked("txn", [["r", 1, None]]),
+            {"type": "txn_ok", "txn": [["r", 1, 8]]},
+        )
+
+
+def test_transactions_are_as_long_and_keys_as_many_as_asked() -> None:
+    options = {"max_txn_length": 3, "max_writes_per_key": 4, "key_dist": "uniform"}
+    generator = workload("txn-list-append", **options).generator
+    found = [generator.next(0, 0) for _ in range(600)]
+    values = [each.value for each in found if isinstance(each, Draft)]
+    assert {len(value) for value in values} == {1, 2, 3}
+    appends = [(key, value) for txn in values for f, key, value in txn if f == "append"]
+    assert len(appends) == len(set(appends))
+    assert {value for _, value in appends} == {1, 2, 3, 4}
+    assert {key for txn in values[:5] for _, key, _ in txn} <= {0, 1, 2}, "three keys if uniform"
+
+
+@pytest.mark.parametrize(
+    ("name", "shares"),
+    [
+        ("exponential", [1 / 7, 2 / 7, 4 / 7]),
+        ("uniform", [1 / 3] * 3),
+        ("zipf", [36 / 49, 9 / 49, 4 / 49]),
+    ],
+)
+def test_keys_are_drawn_by_their_distribution(name: str, shares: list[float]) -> None:
+    draw, random = DISTRIBUTIONS[name], Random(2)
+    drawn = [draw(3, random) for _ in range(5000)]
+    assert [drawn.count(key) / 5000 for key in range(3)] == pytest.approx(shares, abs=0.03)
