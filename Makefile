@@ -59,8 +59,9 @@ quick: setup java ## unit tests, and those with processes, simulated clusters, S
 slow: setup java ## the tests that `make quick` leaves out
 	@$(PYTEST) -m "browser or slow"
 
-specs: setup java ## the TLA+ models, small sizes, checked by TLC
+specs: setup java ## the TLA+ models, small sizes, checked by TLC, and the smallest by a second checker
 	@$(BIN)/python -m specs.check
+	@$(BIN)/python -m specs.second
 
 specs-medium: setup java ## the TLA+ models, thorough sizes (many minutes)
 	@$(BIN)/python -m specs.check --size medium --jobs 1 --workers auto

@@ -65,11 +65,11 @@ WithEnsemble(frags, e, members) ==
 Replaced(members, old, new) == [i \in DOMAIN members |-> IF members[i] = old THEN new ELSE members[i]]
 
 LacSent(e) == LastAddConfirmed
-Adds(writer, e, to) ==
-    {[kind |-> "add", writer |-> writer, bookie |-> b, entry |-> e, lac |-> LacSent(e)] : b \in to}
+Adds(e, to) == {[kind |-> "add", bookie |-> b, entry |-> e, lac |-> LacSent(e)] : b \in to}
+WriteBacks(e, to) == {[kind |-> "write back", bookie |-> b, entry |-> e] : b \in to}
 Fences(to) == {[kind |-> "fence", bookie |-> b] : b \in to}
 Reads(e, to) == {[kind |-> "read", bookie |-> b, entry |-> e] : b \in to}
-FromRecoverer(m) == m.kind \in {"fence", "read"} \/ (m.kind = "add" /\ m.writer = "recoverer")
+FromRecoverer(m) == m.kind \in {"fence", "read", "write back"}
 NoAnswers == [b \in {} |-> 0]
 
 Init ==
@@ -110,7 +110,7 @@ AddEntry ==
     /\ owner = "writing"
     /\ sent < MaxEntries
     /\ sent' = sent + 1
-    /\ network' = network \union Adds("owner", sent', WriteSet(ensemble, sent'))
+    /\ network' = network \union Adds(sent', WriteSet(ensemble, sent'))
     /\ UNCHANGED <<meta, bookies, changes, owner, ensemble, acks, confirmed, recoverer>>
 
 Confirm(e) ==
@@ -132,7 +132,7 @@ ChangeEnsemble(old, new) ==
     /\ LET first == LastAddConfirmed + 1
        IN /\ meta' = [meta EXCEPT !.version = @ + 1, !.fragments = WithEnsemble(@, first, ensemble')]
           /\ network' = network \union
-                UNION {Adds("owner", e, WriteSet(ensemble', e) \intersect {new}) : e \in first..sent}
+                UNION {Adds(e, WriteSet(ensemble', e) \intersect {new}) : e \in first..sent}
     /\ changes' = changes + 1
     /\ UNCHANGED <<bookies, owner, sent, acks, confirmed, recoverer>>
 
@@ -148,7 +148,7 @@ Close ==
 
 \* An owner whose entry is refused stops: somebody recovers the ledger.
 ReceiveAdd(m) ==
-    /\ m.kind = "add" /\ m.writer = "owner"
+    /\ m.kind = "add"
     /\ network' = network \ {m}
     /\ IF m.bookie \in fenced
        THEN /\ owner' = IF owner = "writing" THEN "stopped" ELSE owner
@@ -178,7 +178,7 @@ ReceiveRead(m) ==
 
 \* A fenced bookie takes what the recoverer writes back.
 ReceiveWriteBack(m) ==
-    /\ m.kind = "add" /\ m.writer = "recoverer"
+    /\ m.kind = "write back"
     /\ stored' = [stored EXCEPT ![m.bookie] = @ \union {m.entry}]
     /\ TellRecoverer(m, "added")
     /\ UNCHANGED <<fenced, lacs>>
@@ -212,7 +212,7 @@ StartReading ==
 WriteBack ==
     /\ phase = "reading"
     /\ "found" \in Range(answers)
-    /\ Go("writing back", entry, Adds("recoverer", entry, WriteSet(Last(fragments).ensemble, entry)))
+    /\ Go("writing back", entry, WriteBacks(entry, WriteSet(Last(fragments).ensemble, entry)))
     /\ UNCHANGED <<meta, bookies, changes, ownerVars, fragments>>
 
 \* So many lack the entry that it was never confirmed: here the ledger ends.
@@ -235,7 +235,7 @@ ChangeRecoveryEnsemble(old, new) ==
        /\ changes < MaxChanges
        /\ old \in WriteSet(now, entry) \ DOMAIN answers /\ new \notin Range(now)
        /\ fragments' = WithEnsemble(fragments, entry, Replaced(now, old, new))
-       /\ network' = network \union Adds("recoverer", entry, {new})
+       /\ network' = network \union WriteBacks(entry, {new})
        /\ changes' = changes + 1
        /\ UNCHANGED <<meta, bookies, ownerVars, phase, entry, answers>>
 
