@@ -8,12 +8,13 @@
    more (`GarbageCollected`).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from leaderless.core.coordination import TOMBSTONE
 from leaderless.core.headlog.compaction import REVIVED_AFTER_LEASES
-from leaderless.core.headlog.records import COMPACTED, HEAD
+from leaderless.core.headlog.index import COMPACTED
+from leaderless.core.headlog.records import HEAD
 from leaderless.core.strategy import Options
 from simulation.convergence import Epilogue
 from simulation.oracle import Oracle, require
@@ -67,11 +68,11 @@ class Aftermath:
 
 def require_compacted(registers: Mapping[str, Any], segments_per_run: int) -> None:
     """Raise `Violation` when too many segments wait, or registers are left that nobody reads."""
-    index = registers.get(COMPACTED, {"cursor": 0, "runs": []})
+    index = registers.get(COMPACTED, {"cursor": 0, "listed": []})
     sealed, cursor = registers[HEAD]["sealed"], index["cursor"]
     text = f"{sealed} segments, of which {cursor} are in runs"
     require(sealed - cursor < SEGMENTS_LEFT * segments_per_run, "CompactionMoves", text)
-    listed = {run["register"] for run in index["runs"]}
+    listed = set(_below(registers, index["listed"]))
     left = [
         name
         for name, value in registers.items()
@@ -80,8 +81,19 @@ def require_compacted(registers: Mapping[str, Any], segments_per_run: int) -> No
     require(not left, "GarbageCollected", f"nobody reads {left[:5]} any more")
 
 
+def _below(registers: Mapping[str, Any], listed: list[list[int]]) -> Iterator[str]:
+    """The registers of runs and pages, and of all that is below the pages."""
+    for level, first, last, _, _, parts, _ in listed:
+        if not level:
+            yield f"run/{first}-{last}"
+            continue
+        pages = [f"page/{level}/{first}-{last}/{part}" for part in range(parts)]
+        yield from pages
+        yield from _below(registers, registers[pages[0]]["children"])
+
+
 def _is_garbage(name: str, cursor: int, listed: set[str]) -> bool:
     kind, _, rest = name.partition("/")
     if kind == "segment":
         return int(rest) < cursor
-    return kind == "run" and name not in listed
+    return kind in ("run", "page") and name not in listed

@@ -9,7 +9,8 @@ from typing import Any
 
 from leaderless.core.coordination import TOMBSTONE
 from leaderless.core.headlog.compaction import CLAIM
-from leaderless.core.headlog.records import COMPACTED, HEAD
+from leaderless.core.headlog.index import COMPACTED
+from leaderless.core.headlog.records import HEAD
 from leaderless.core.lease import NEVER_TAKEN
 from leaderless.core.pace import Pace
 from leaderless.core.strategy import Options
@@ -27,7 +28,7 @@ from simulation.oracle import (
     require_kept,
 )
 
-EMPTY_INDEX: Body = {"epoch": 0, "cursor": 0, "runs": []}
+EMPTY_INDEX: Body = {"epoch": 0, "cursor": 0, "listed": []}
 EMPTY_HEAD = {"state": "open", "epoch": 0, "version": 0, "base": 0, "tail": []}
 RECENT, WHOLE_TAIL_EVERY = 8, 16
 
@@ -58,6 +59,7 @@ class HeadLogOracle(Oracle):
             str, Rising
         ] = {}  # key -> the highest committed offset in an entry
         self._epochs = {0}  # in which the task of compaction was claimed
+        self._run_ends: set[tuple[str, int]] = set()  # where a key ends in a run
         self._claim_moved_s = 0.0  # when the claim of compaction was last changed
         self._commits_of: dict[str, dict[str, int]] = {}  # node -> what it acknowledged, alive
 
@@ -67,11 +69,14 @@ class HeadLogOracle(Oracle):
         """A register that held `old` (None: it was missing) holds `new`."""
         if register == HEAD:
             self._head_changed(old or EMPTY_HEAD, new, now_s)
-        elif register.startswith(("segment/", "run/")):
+        elif register.startswith(("segment/", "run/", "page/")):
             dead = new == TOMBSTONE and register.startswith("segment/")
             require(old in (None, new) or dead, "SegmentsImmutable", f"{register} changed")
             if dead:
                 self._dead_segments.add(register)
+            if register.startswith("run/"):
+                blocks = new["keys"].items()
+                self._run_ends |= {(key, first + len(msgs)) for key, (first, msgs) in blocks}
         elif register == CLAIM:
             self._claim_changed(old or NEVER_TAKEN, new, now_s)
         elif register == COMPACTED:
@@ -82,7 +87,8 @@ class HeadLogOracle(Oracle):
         require(new["epoch"] in self._epochs and new["epoch"], "OneLiveClaim", text)
         for name in ("cursor", "epoch"):
             require(new[name] >= old[name], "CursorNeverMovesBack", f"{name}: {old} -> {new}")
-        compacted = new["runs"][-1]["last"] + 1 if new["runs"] else 0
+        _, _, last, *_ = new["listed"][-1] if new["listed"] else (0, 0, -1)
+        compacted = last + 1
         text = f"cursor {new['cursor']}, compacted {compacted}"
         require(new["cursor"] <= compacted, "CursorNeverPassesCompacted", text)
         passed = {f"segment/{number}" for number in range(old["cursor"], new["cursor"])}
@@ -173,6 +179,11 @@ class HeadLogOracle(Oracle):
         due = bisect_right(self._since.get(key, []), polled.at_s - self._promises.freshness_s)
         if not polled.full:
             self._require_fresh(key, start, pairs, due)
+
+    def _require_fresh(self, key: str, start: int, pairs: Pairs, due: int) -> None:
+        """What is read back from a run ends with it at the latest; the next poll goes on."""
+        if not pairs or (key, pairs[-1][0] + 1) not in self._run_ends:
+            super()._require_fresh(key, start, pairs, due)
 
     def _is_in_log(self, key: str, msg: Any) -> bool:
         return (key, msg) in self._logged

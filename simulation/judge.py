@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 
 from bench.system import handled
-from leaderless.core.headlog.view import InvariantBroken
+from leaderless.core.headlog.records import InvariantBroken
 from runs.collection import collected_quietly
 from runs.history import Op
 from simulation.nodes import MakeNode, StrategyMaker

@@ -334,11 +334,15 @@ class Scenario:
             seal_entries=self.seal_entries,
             seal_bytes=self.seal_bytes,
             segments_per_run=self.segments_per_run,
+            page_children=2,
+            page_bytes=256,
+            committed_keys=4,
             memory_bytes=self.memory_kib * 1024,
             message_bytes=message_bytes,
             answer_bytes=min(2 * message_bytes, NODE.limits.answer_bytes),
         )
-        return replace(limits, line_bytes=limits.segments_per_run * limits.segment_bytes)
+        run_bytes = (limits.segments_per_run - 1) * limits.segment_bytes
+        return replace(limits, run_bytes=run_bytes, line_bytes=run_bytes + limits.segment_bytes)
 
     def options(self) -> dict[str, Any]:
         """All options by name, the seed first."""

@@ -1,13 +1,15 @@
 """A short log, in a store that is judged at every change, and workers that compact it or read it."""
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
 import orjson
 
 from leaderless.core.headlog.compaction import Compactor
+from leaderless.core.headlog.index import COMPACTED, index_of
+from leaderless.core.headlog.memory import Memory
 from leaderless.core.headlog.records import (
-    COMPACTED,
     EMPTY,
     HEAD,
     Head,
@@ -25,12 +27,13 @@ from simulation.oracle import Promises, require
 from simulation.registers import Store
 
 ENTRIES = 11  # five segments and a tail of one: two runs and a segment
-RUNS, CURSOR = 2, 4
 KEYS = ("j", "k", "l")
 SOUND: set[bytes] = set()  # states of the store that were read already, in any test
 UNBOUNDED = 1 << 30
 LEASE_S = Pace().lease_s
-SMALL = Limits(seal_entries=2, segments_per_run=2, memory_bytes=UNBOUNDED)
+SMALL = Limits(
+    seal_entries=2, segments_per_run=2, page_children=2, page_bytes=64, memory_bytes=UNBOUNDED
+)
 
 
 def entry_of(slot: int) -> Entry:
@@ -60,6 +63,17 @@ def reader_of(store: Store, bytes_max: int = UNBOUNDED) -> tuple[Driver, Replica
     return driver, Replica(driver.clock, "reader", [], replace(SMALL, memory_bytes=bytes_max))
 
 
+def log_of(driver: Driver, replica: Replica) -> dict[str, list[Any]]:
+    """All messages of a replica's view, from memory or read back."""
+    memory = Memory(replica)
+    log: dict[str, list[Any]] = {}
+    for key in KEYS:
+        while found := driver.call(memory.read(key, len(log.get(key, ())))):
+            assert [offset for offset, _ in found] == [*range(found[0][0], found[-1][0] + 1)]
+            log.setdefault(key, []).extend(msg for _, msg in found)
+    return log
+
+
 class JudgedStore(Store):
     """A store whose oracle judges every change; after each, a fresh reader must find the whole log."""
 
@@ -87,8 +101,12 @@ class JudgedStore(Store):
 
     def require_compacted(self) -> None:
         """All that can be is in runs, and nothing else is left."""
-        index = self.registers[COMPACTED]
-        assert (len(index["runs"]), index["cursor"]) == (RUNS, CURSOR)
+        index = index_of(self.registers[COMPACTED])
+        runs = sum(name.startswith("run/") for name in self.registers)
+        segments = (self.entries - 1) // SMALL.seal_entries
+        assert runs == segments // SMALL.segments_per_run
+        assert index.cursor == index.sealed == SMALL.segments_per_run * runs
+        assert max(Counter(each.level for each in index.listed).values()) <= SMALL.page_children
 
     def _sent(self, entry: Entry) -> Entry:
         for key, (_, msgs) in entry.appends.items():
@@ -104,7 +122,7 @@ class JudgedStore(Store):
         if not self._grows and (state := orjson.dumps(self.registers)) not in SOUND:
             driver, replica = reader_of(self.copy())
             driver.call(replica.refresh())
-            whole = replica.view.messages == messages_of(self.entries)
+            whole = log_of(driver, replica) == messages_of(self.entries)
             require(whole, "CommittedReadable", f"after {register} became {new}")
             SOUND.add(state)
 

@@ -29,9 +29,16 @@ class Limits:
         shorter one costs two more messages for each segment.
     `segments_per_run`: so many segments are compacted together. More of them make larger registers, which
         must be read whole; fewer make more registers, and a longer index.
-    `recent_entries`: newest entries that stay as they are, for peers that lack them; up to twice as many.
+    `run_bytes`: a run with so many bytes of messages takes no further segment.
+    `page_children`: so many runs, or pages of a level, become one page of the next level of the index. With
+        more of them the index has fewer levels to descend, and a start reads more.
+    `page_bytes`: about, of one part of a page. Larger parts are fewer; each must be read whole.
+    `recent_entries`: newest entries that stay as they are, for peers that lack them, up to `answer_bytes`.
     `poll_messages`: of a key in one answer; the rest is one poll further on.
-    `memory_bytes`: of messages in memory, about; older ones are read back from the store when polled.
+    `memory_bytes`: of messages, runs and pages in memory, about; what is older is read back from the store
+        when polled. The ends of keys, the committed offsets and the writers' last numbers come on top.
+    `committed_keys`: of the register of a node's durable commits. With more of them its commits move into the
+        log, unless it is fenced. Each commit writes the whole register twice (`from` and `to`).
     `commits_idle_s`: how long committed offsets wait for a batch to ride in, in seconds. A crash of the node
         loses what waits.
     `client_patience_s`: how long a client waits for an answer before it is gone, in seconds. Nothing is sent
@@ -50,9 +57,13 @@ class Limits:
     seal_bytes: int = 8_192
     seal_entries: int = 256
     segments_per_run: int = 16
+    run_bytes: int = 1 << 20
+    page_children: int = 16
+    page_bytes: int = 1 << 18
     recent_entries: int = 2_048
     poll_messages: int = 4_096
     memory_bytes: int = 256 << 20
+    committed_keys: int = 256
     commits_idle_s: float = 3.0
     client_patience_s: float = 5.0
     answer_margin_s: float = 0.5
@@ -62,9 +73,18 @@ class Limits:
         _require(min(counts) >= 1, "nothing moves without a lane, an entry, a message")
         _require(self.segments_per_run >= 2, "a run of one segment saves nothing")
         _require(0 < self.batch_bytes <= self.commit_bytes, "a commit must have room for a batch")
+        _require(self.page_children >= 2, "a page of one child saves nothing")
         _require(
-            self.segments_per_run * self.segment_bytes <= self.line_bytes,
-            "any node must be able to read a run of segments, each with a message as large as can be",
+            self.run_bytes + self.segment_bytes <= self.line_bytes,
+            "any node must be able to read a run, whose last segment has a message as large as can be",
+        )
+        _require(
+            2 * self.segment_bytes <= self.line_bytes,
+            "a compare-and-set of the head has two tails, each with a message as large as can be",
+        )
+        _require(
+            64 * self.page_bytes <= self.line_bytes,
+            "any node must be able to read a part of a page; a hash of keys does not make all parts equal",
         )
         _require(
             self.seal_entries <= self.recent_entries,

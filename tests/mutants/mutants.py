@@ -227,14 +227,15 @@ MUTANTS = [
     Mutant(
         "run-without-writers",
         "a run keeps how far each writer had come",
-        f"{VIEW}.fold_run",
-        (("self.writers[writer] = seq", "pass"),),
+        f"{VIEW}.skip_to",
+        (("self.writers[writer] = max(seq, self.writers.get(writer, seq))", "pass"),),
+        COMPACTED,
     ),
     Mutant(
         "index-newer-than-head",
         "a run beyond the head that was read is not folded",
-        f"{REPLICA}._load_sealed",
-        (("while index.end <= head.base:", "while True:"),),
+        f"{REPLICA}._read_outline",
+        (("if index.end > head.base:", "if False:"),),
         COMPACTED | {"rate": 300.0},
     ),
     Mutant(
@@ -243,6 +244,44 @@ MUTANTS = [
         f"{COMPACTOR}._take_over",
         (("if index.epoch >= self._claims.epoch:", "if False:"),),
         STALE,
+    ),
+    Mutant(
+        "page-without-a-child",
+        "a page says for every child which offsets it holds",
+        f"{COMPACTOR}._write_page",
+        (
+            (
+                "for place, child in enumerate(children):",
+                "for place, child in [*enumerate(children)][1:]:",
+            ),
+        ),
+        COMPACTED,
+    ),
+    Mutant(
+        "page-before-it-is-written",
+        "a page is written before the index names it",
+        f"{COMPACTOR}._write_page",
+        (("yield from create(page.register(part), draft.value)", "pass"),),
+        COMPACTED,
+    ),
+    Mutant(
+        "evicted-beyond-the-runs",
+        "a view forgets only what is in runs",
+        f"{VIEW}.evict",
+        (("self._sections[0].end <= slot", "True"),),
+        COMPACTED | {"memory_kib": 1},
+    ),
+    Mutant(
+        "key-in-the-wrong-part",
+        "a key stands in the part of a page that its hash says",
+        "core.headlog.index:distribute",
+        (
+            (
+                "drafts[part_of(key, parts)].keys.setdefault",
+                "drafts[min(drafts)].keys.setdefault",
+            ),
+        ),
+        COMPACTED | {"key_count": 10},
     ),
     Mutant(
         "index-put",
@@ -339,8 +378,11 @@ MUTANTS = [
         "a committed offset goes into what the register held, also of a former life",
         "core.headlog.commits:DurableCommits._write",
         (
-            ("(yield from read_as(register, offsets_of)) or {}", "{}"),
-            ("Cas(register, self._held or None, new, create=not self._held)", "Put(register, new)"),
+            ("(yield from read_as(register, committed_of))", "None"),
+            (
+                "Cas(register, old and old.value, new.value, create=not old)",
+                "Put(register, new.value)",
+            ),
             (
                 "register = _register(self._node)",
                 "from leaderless.core.messages import Put\n"
@@ -348,6 +390,20 @@ MUTANTS = [
             ),
         ),
         DURABLE,
+    ),
+    Mutant(
+        "commits-dropped-too-early",
+        "a committed offset leaves its register when it is in the log",
+        "core.headlog.commits:DurableCommits._raised",
+        (("kept = self._beyond_log(held.offsets)", "kept = {}"),),
+        DURABLE,
+    ),
+    Mutant(
+        "commits-listed-without-the-log",
+        "a view shorter than what left the registers is read on before it answers",
+        f"{CONSUMER}.list_committed_offsets",
+        (("if self._replica.view.slot < durable.slot:", "if False:"),),
+        DURABLE | {"freshness_ms": 90.0, "key_count": 10, "rate": 300.0, "nemesis": ("none",)},
     ),
     Mutant(
         "commits-of-one-node",

@@ -14,6 +14,7 @@ from tests.compacting import (
     ENTRIES,
     JudgedStore,
     Worker,
+    log_of,
     messages_of,
     reader_of,
 )
@@ -21,9 +22,12 @@ from tests.compacting import (
 pytestmark = pytest.mark.simulation
 
 
-def calls_of_a_worker() -> int:
+PAGED = 27  # entries: six runs, so that pages are made of runs and of pages
+
+
+def calls_of_a_worker(entries: int = ENTRIES) -> int:
     """How many calls one worker makes undisturbed."""
-    store, count = JudgedStore(), 0
+    store, count = JudgedStore(entries), 0
     worker = Worker(store, "alone")
     while worker.make_calls(1):
         count += 1
@@ -49,6 +53,15 @@ def test_a_worker_may_crash_after_every_call(which: int) -> None:
         store = JudgedStore()
         Worker(store, "crashes").make_calls(made, which)
         finish(store)
+
+
+@pytest.mark.parametrize("which", ORDERS.values(), ids=ORDERS)
+def test_a_worker_may_crash_while_it_makes_pages(which: int) -> None:
+    for made in range(calls_of_a_worker(), calls_of_a_worker(PAGED), 3):
+        store = JudgedStore(PAGED)
+        Worker(store, "crashes").make_calls(made, which)
+        finish(store)
+        assert any(name.startswith("page/2/") for name in store.registers)
 
 
 def test_crash_after_crash() -> None:
@@ -147,7 +160,7 @@ def test_a_reader_may_be_overtaken_after_every_call(
             reader.finish()
             assert set(reader.results) == {None}
             reader.call(replica.refresh())
-            assert replica.view.messages == messages_of(store.entries)
+            assert log_of(reader, replica) == messages_of(store.entries)
             assert replica.view.slot == replica.head.end == store.entries
         paused += 1
     assert paused >= 3
@@ -165,7 +178,7 @@ def test_two_reads_of_one_node_may_cross() -> None:
         while reader.running:
             reader.carry_out(which=-1)
         assert reader.results == [None, None]
-        assert replica.view.messages == messages_of(ENTRIES)
+        assert log_of(reader, replica) == messages_of(ENTRIES)
         assert replica.view.slot == replica.head.end == ENTRIES
         paused += 1
     assert paused >= 5

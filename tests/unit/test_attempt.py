@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from leaderless.core.headlog.attempt import Fate, carry_out, prepare
-from leaderless.core.headlog.records import Head
+from leaderless.core.headlog.records import Head, InvariantBroken
 from leaderless.core.headlog.replica import Replica
-from leaderless.core.headlog.view import InvariantBroken
 from leaderless.core.limits import Limits
 from leaderless.core.messages import Batch
 from simulation.driver import Driver

@@ -8,16 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leaderless.core.coordination import Misfit
-from leaderless.core.headlog.records import (
-    Head,
+from leaderless.core.headlog.index import (
     Index,
     Listed,
-    Segment,
-    head_of,
+    decode_part,
+    distribute,
     index_of,
-    merge,
-    sealed_of,
+    new_page,
 )
+from leaderless.core.headlog.records import Head, Segment, head_of, merge, segment_of
 from leaderless.core.messages import Entry, Heading
 from leaderless.runtime.session import Session
 from simulation.nodes import LINEARIZABLE, new_session
@@ -30,11 +29,16 @@ ENTRIES = [
 ]
 SEGMENT = Segment(0, ENTRIES)
 HEAD = Head(Heading(version=3, by="n1", size=9), ENTRIES)
-INDEX = Index(2, 16, (Listed("run/0-15", 0, 15, 0, 99),))
+RUN = merge([SEGMENT])
+LISTED = Listed(0, 0, 15, 0, 2, 1, 60)
+INDEX = Index(2, 16, (LISTED,))
+PAGE = new_page([LISTED])
+distribute(RUN, 0, {0: PAGE}, 1)
 RECORDS = [
     (head_of, HEAD),
-    (sealed_of, SEGMENT),
-    (sealed_of, merge([SEGMENT])),
+    (segment_of, SEGMENT),
+    (decode_part, RUN),
+    (decode_part, PAGE),
     (index_of, INDEX),
 ]
 JUNK = [None, True, -1, 1.5, "x", [], {}, [None], {"k": None}, [[[[]]]]]
@@ -72,6 +76,12 @@ def test_a_decoder_takes_a_record_or_raises_misfit(decode: Any, record: Any) -> 
         else:
             assert decoded is None or json_of(decoded.value).keys() <= value.keys()
     assert refused > len(JUNK)
+
+
+@pytest.mark.parametrize("version", [1, 3])
+def test_an_index_of_another_format_is_refused(version: int) -> None:
+    with pytest.raises(Misfit, match=f"an index of format {version}, this node reads 2"):
+        index_of(INDEX.value | {"format": version})
 
 
 # ---------------------------------------------------------------- strangers

@@ -144,7 +144,7 @@ def test_a_peer_that_lacks_too_much_reads_the_store() -> None:
 
 def test_relations_of_limits_are_asserted() -> None:
     for wrong in (
-        {"message_bytes": 1 << 23},
+        {"message_bytes": 1 << 25},
         {"batch_bytes": 1 << 20},
         {"segments_per_run": 1},
         {"answer_margin_s": 5.0},

@@ -2,8 +2,9 @@
 
 import pytest
 
-from leaderless.core.headlog.records import Segment, merge
-from leaderless.core.headlog.view import InvariantBroken, View
+from leaderless.core.headlog.outline import Outline
+from leaderless.core.headlog.records import InvariantBroken, Run, Segment, merge
+from leaderless.core.headlog.view import View
 from leaderless.core.limits import Limits
 from leaderless.core.messages import Entry
 
@@ -69,23 +70,61 @@ def test_entries_for_a_peer() -> None:
     assert view.since(3) == []
 
 
+def skipped(view: View, run: Run) -> View:
+    """The view after a run that it does not read."""
+    outline = Outline(view.slot, view.end, view.placed.keys())
+    outline.add(run)
+    outline.slot = run.end
+    view.skip_to(outline)
+    return view
+
+
 @pytest.mark.parametrize("known", range(4))
-def test_a_run_gives_the_same_view(known: int) -> None:
-    """Whatever of it was known: messages, commits, writers, and where the own batch is."""
+def test_an_outline_gives_the_same_view_without_messages(known: int) -> None:
+    """Whatever of it was known: ends, commits, writers, and where the own batch is."""
     run = merge([Segment(0, LOG[:2]), Segment(2, LOG[2:])])
-    view, whole = view_of(LOG[:known]), view_of(LOG)
-    view.fold_run(run)
-    for name in ("slot", "messages", "committed", "writers", "placed"):
+    view, whole = skipped(view_of(LOG[:known]), run), view_of(LOG)
+    for name in ("slot", "committed", "writers", "placed"):
         assert getattr(view, name) == getattr(whole, name), name
+    assert [view.end(key) for key in ("j", "k")] == [whole.end(key) for key in ("j", "k")]
+    assert (view.read("k", 0) is None) == (known < 3)
 
 
-def test_after_a_run_the_entries_are_not_at_hand() -> None:
-    view = view_of([])
-    view.fold_run(merge([Segment(0, LOG)]))
+def test_an_outline_that_is_older_changes_nothing() -> None:
+    view = skipped(view_of(LOG), merge([Segment(0, LOG[:2])]))
+    assert (view.slot, view.read("k", 0)) == (3, [[0, "a"], [1, "b"], [2, "c"]])
+
+
+def test_a_page_after_its_children_changes_nothing() -> None:
+    """A read that was silent is taken up again, when the index has become another one."""
+    outline = Outline(0, lambda _: 0, {"n0/0"})
+    for run in (merge([Segment(0, LOG[:2])]), merge([Segment(2, LOG[2:])])):
+        outline.add(run)
+        outline.slot = run.end
+    before = (outline.ends.copy(), outline.placed.copy())
+    outline.add(merge([Segment(0, LOG)]))
+    outline.add(merge([Segment(0, LOG[:2])]))
+    assert (outline.ends, outline.placed) == before == ({"k": 3, "j": 2}, {"n0/0": (2, {"j": 1})})
+
+
+def test_after_an_outline_the_entries_are_not_at_hand() -> None:
+    view = skipped(view_of([]), merge([Segment(0, LOG)]))
     assert view.since(2) is None
     assert view.since(3) == []
 
 
-def test_a_run_beyond_the_view_is_refused() -> None:
+def test_an_outline_must_continue_the_view() -> None:
     with pytest.raises(InvariantBroken, match=r"^ViewIsPrefix"):
-        view_of(LOG[:1]).fold_run(merge([Segment(2, LOG[2:])]))
+        skipped(view_of(LOG[:1]), merge([Segment(2, LOG[2:])]))
+    with pytest.raises(InvariantBroken, match=r"^OffsetsDense"):
+        skipped(view_of(LOG[:1]), merge([Segment(1, LOG[2:])]))
+
+
+def test_what_was_evicted_is_not_read() -> None:
+    view = view_of(LOG)
+    view.evict(2)
+    assert view.read("k", 0) == [[0, "a"], [1, "b"], [2, "c"]]  # a section goes as a whole
+    view.evict(3, bytes_max=view.bytes)
+    assert view.read("k", 0) is not None
+    view.evict(3)
+    assert (view.read("k", 2), view.read("k", 3), view.end("k"), view.bytes) == (None, [], 3, 0)

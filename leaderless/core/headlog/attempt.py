@@ -25,9 +25,9 @@ from typing import NamedTuple
 
 from leaderless.core.coordination import StoreSilent
 from leaderless.core.headlog import trace as steps
-from leaderless.core.headlog.records import HEAD, Head
+from leaderless.core.headlog.records import HEAD, Head, InvariantBroken
 from leaderless.core.headlog.replica import Replica
-from leaderless.core.headlog.view import InvariantBroken, View
+from leaderless.core.headlog.view import View
 from leaderless.core.messages import Batch, Cas, Entry, Mismatch, Missing, Ok, Outcome
 from leaderless.core.process import Process, call, gather
 

@@ -1,26 +1,58 @@
-"""Committed offsets that are durable when they are acknowledged: a register for each node, only ever raised.
+"""Committed offsets that are durable when they are acknowledged: a register for each node.
 
-    committed/NODE   {key: offset}      what consumers committed through NODE, in any of its lives
+    committed/NODE   {format, slot, offsets: {key: offset}}     what consumers committed through NODE
 
 A committed offset needs no place in the order of the log: of two, the higher one holds. So it does not
 contend for the head. All that wait at a node go into one compare-and-set of the node's own register, which
 costs one round trip and two messages. A reader merges the registers of all nodes by maximum. A fence does
 not stop it: that stops appends, not consumers.
 
-Law: a value of the register never comes back and never goes down, because each replaces one that was read,
-and raises it. So a compare-and-set of unknown outcome, also one of a former life, does no harm whenever it
-arrives.
+A register does not grow with the keys: when it has more than `committed_keys`, its pairs ride in a batch, too,
+and one that is in the log is left out at the next write. `slot` tells how much of the log has all that was
+left out: a reader whose view is shorter reads on.
+
+Law: each write replaces a value that was read, raises what it has, and leaves out only pairs that are in the
+log below its `slot`. Both hold for ever. So a compare-and-set of unknown outcome, also one of a former life,
+does no harm whenever it arrives.
 """
 
 from dataclasses import dataclass, field
+from reprlib import repr as brief
+from typing import Any, NamedTuple
 
-from leaderless.core.coordination import ATTEMPTS, StoreSilent, read_as
-from leaderless.core.headlog.records import offsets_of
+from leaderless.core.coordination import ATTEMPTS, Misfit, StoreSilent, read_as
+from leaderless.core.headlog.producer import Producer
+from leaderless.core.headlog.records import count_of, offsets_of
+from leaderless.core.headlog.view import View
 from leaderless.core.messages import Cas, Offsets, Ok
 from leaderless.core.process import Notify, Process, Signal, Sleep, Spawn, Wait, call, gather
 from leaderless.core.strategy import Context
 
 LINGER_S = 0.003  # before a write: company saves two messages each, and every consumer waits for it
+
+FORMAT = 2  # 1 had the offsets alone
+
+
+class Committed(NamedTuple):
+    """What a register holds. What it has not is in the log below `slot`."""
+
+    slot: int = 0
+    offsets: Offsets = {}  # noqa: RUF012 - never changed
+
+    @property
+    def value(self) -> dict[str, Any]:
+        """As the register holds it."""
+        return {"format": FORMAT, "slot": self.slot, "offsets": self.offsets}
+
+
+def committed_of(value: object) -> Committed:
+    """What a register's value says."""
+    match value:
+        case {"format": 2, "slot": slot, "offsets": offsets}:
+            return Committed(count_of(slot), offsets_of(offsets))
+        case {"format": int(version)}:
+            raise Misfit(f"commits of format {version}, this node reads {FORMAT}: update this node")
+    raise Misfit(f"no commits of format {FORMAT}: {brief(value)}")
 
 
 @dataclass(slots=True, eq=False)
@@ -35,16 +67,19 @@ class _Group:
 class DurableCommits:
     """The committed offsets of one node, and of all."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, view: View, producer: Producer) -> None:
         self._clock = context.clock
+        self._keys_max = context.options.limits.committed_keys
+        self._view = view
+        self._producer = producer
         self._node, self._peers, _ = context.identity
-        self._held: Offsets | None = None  # what the own register held last; None: it must be read
+        self._held: Committed | None = None  # what the own register has; None: it must be read
         self._waiting = _Group()
         self._running = False
 
     def commit(self, offsets: Offsets) -> Process[None]:
         """Return when the offsets, or higher ones, are in the store. Raises `StoreSilent`."""
-        if raised(self._held or {}, offsets) == self._held:
+        if not self._lacking(offsets):
             return
         group = self._waiting
         group.offsets = raised(group.offsets, offsets)
@@ -55,13 +90,20 @@ class DurableCommits:
         if group.silent:
             raise group.silent
 
-    def read(self) -> Process[Offsets]:
-        """The highest committed offset of each key, through any node. Raises `StoreSilent`."""
+    def read(self) -> Process[Committed]:
+        """The registers of all nodes, merged. Raises `StoreSilent`."""
         names = [_register(peer) for peer in self._peers]
-        merged: Offsets = {}
-        for found in (yield from gather([read_as(name, offsets_of) for name in names])):
-            merged = raised(merged, found or {})
-        return raised(merged, self._held or {})  # written while the others were read
+        merged = Committed()
+        for found in (yield from gather([read_as(name, committed_of) for name in names])):
+            if found:
+                slot = max(merged.slot, found.slot)
+                merged = Committed(slot, raised(merged.offsets, found.offsets))
+        return merged
+
+    @property
+    def held(self) -> Offsets:
+        """What the own register has, as far as this node knows."""
+        return self._held.offsets if self._held else {}
 
     def _run(self) -> Process[None]:
         try:
@@ -76,21 +118,46 @@ class DurableCommits:
         finally:
             self._running = False
 
+    def _lacking(self, offsets: Offsets) -> Offsets:
+        """Those that are neither in the register nor in the log, as far as this node knows."""
+        held = self.held
+        return {
+            key: offset
+            for key, offset in self._beyond_log(offsets).items()
+            if offset > held.get(key, -1)
+        }
+
+    def _beyond_log(self, offsets: Offsets) -> Offsets:
+        logged = self._view.committed
+        return {key: offset for key, offset in offsets.items() if offset > logged.get(key, -1)}
+
     def _write(self, offsets: Offsets) -> Process[None]:
+        """Raise the register to these offsets. Raises `StoreSilent`."""
         register = _register(self._node)
         for _ in range(ATTEMPTS):
-            if self._held is None:
-                self._held = (yield from read_as(register, offsets_of)) or {}
-            new = raised(self._held, offsets)
-            if new == self._held:
+            old = self._held or (yield from read_as(register, committed_of))
+            self._held = held = old or Committed()
+            if not (lacking := self._lacking(offsets)):
                 return
-            outcome = yield from call(Cas(register, self._held or None, new, create=not self._held))
+            new = self._raised(held, lacking)
+            outcome = yield from call(Cas(register, old and old.value, new.value, create=not old))
             self._held = new if isinstance(outcome, Ok) else None
             if self._held is not None:
+                yield from self._move_into_log(new.offsets)
                 return
         raise StoreSilent(
             f"{register!r} may be raised or not: no clear answer in {ATTEMPTS} attempts"
         )
+
+    def _raised(self, held: Committed, offsets: Offsets) -> Committed:
+        kept = self._beyond_log(held.offsets)
+        slot = held.slot if len(kept) == len(held.offsets) else max(held.slot, self._view.slot)
+        return Committed(slot, kept | offsets)
+
+    def _move_into_log(self, offsets: Offsets) -> Process[None]:
+        """Let pairs of the register ride in batches when they are too many."""
+        if len(offsets) > self._keys_max:
+            yield from self._producer.commit_offsets(self._beyond_log(offsets))
 
 
 def raised(offsets: Offsets, more: Offsets) -> Offsets:

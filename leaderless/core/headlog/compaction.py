@@ -1,4 +1,4 @@
-"""Compaction: sealed segments of all keys become runs (`runs`), in which each key's messages stand together.
+"""Compaction: sealed segments of all keys become runs (`Run`), in which each key's messages stand together.
 
 The three steps of the Leaderless Log Protocol, each of which may be cut off and done again:
 
@@ -11,22 +11,28 @@ Between any two steps every committed offset is readable (`CommittedReadable`): 
 tombstone reads `compacted` again, where the run has been listed since step 1. The cursor never passes the
 end of the runs (`CursorNeverPassesCompacted`). The node that claims the task does it (`core.claims`).
 A new claim first raises `compacted.epoch`, so the update of a stale worker fails.
+
+Before step 1, whatever fills a level of the index goes into a page of the next level (`index`). Every worker
+makes the same page, and writes it before step 1 names it. Nothing is deleted for it.
 """
 
 from leaderless.core.claims import Claims
 from leaderless.core.coordination import StoreSilent, create, delete, read_as, replace
 from leaderless.core.headlog import trace as steps
-from leaderless.core.headlog.records import (
+from leaderless.core.headlog.index import (
     COMPACTED,
     Index,
     Listed,
-    Segment,
+    distribute,
     index_of,
-    merge,
-    sealed_of,
-    segment_name,
+    new_page,
+    parts_for,
+    size_of_run,
 )
+from leaderless.core.headlog.library import windows
+from leaderless.core.headlog.records import Segment, merge, segment_name, segment_of
 from leaderless.core.headlog.replica import Replica
+from leaderless.core.headlog.view import weight_of_entries
 from leaderless.core.lease import LeaseLost
 from leaderless.core.messages import Note
 from leaderless.core.process import Process, Sleep, Spawn, gather
@@ -34,6 +40,7 @@ from leaderless.core.strategy import Clock
 
 CLAIM = "claim/compaction"
 REVIVED_AFTER_LEASES = 8
+SEGMENTS_AT_ONCE = 4  # a few at a time, for each may have large messages
 
 
 class Compactor:
@@ -42,6 +49,7 @@ class Compactor:
     def __init__(self, clock: Clock, replica: Replica, worker: str, lease_s: float) -> None:
         self._clock = clock
         self._replica = replica
+        self._limits = replica.limits
         self._segments = replica.limits.segments_per_run
         self._lease_s = lease_s
         self._claims = Claims(clock, CLAIM, worker, lease_s)
@@ -106,28 +114,69 @@ class Compactor:
 
     def _write(self, index: Index) -> Process[Index]:
         """Step 1."""
-        first = index.cursor
-        last = first + self._segments - 1
-        names = [segment_name(number) for number in range(first, last + 1)]
-        found = yield from gather([read_as(name, sealed_of) for name in names])
-        segments = [each for each in found if isinstance(each, Segment)]
-        if len(segments) < len(names):
-            raise LeaseLost(CLAIM)  # another worker is further on
+        listed = yield from self._paged(index.listed)
+        segments = yield from self._read_segments(index.cursor)
         run = merge(segments)
-        listed = Listed(f"run/{first}-{last}", first, last, run.base, run.end)
-        yield from create(listed.register, run.value)
+        last = index.cursor + len(segments) - 1
+        new = Listed(0, index.cursor, last, run.base, run.end, 1, size_of_run(run))
+        yield from create(new.register(), run.value)
         yield from self._claims.beat()
-        return (yield from self._update(index, index._replace(runs=(*index.runs, listed))))
+        return (yield from self._update(index, index._replace(listed=(*listed, new))))
+
+    def _read_segments(self, first: int) -> Process[list[Segment]]:
+        """The segments of the next run: `segments_per_run` of them, or fewer with `run_bytes`."""
+        segments: list[Segment] = []
+        size = 0
+        for some in windows(range(first, first + self._segments), SEGMENTS_AT_ONCE):
+            names = [segment_name(number) for number in some]
+            for segment in (yield from gather([read_as(name, segment_of) for name in names])):
+                if segment is None:
+                    raise LeaseLost(CLAIM)  # another worker is further on
+                size += weight_of_entries(segment.entries)
+                segments.append(segment)
+                if size >= self._limits.run_bytes:
+                    return segments
+        return segments
+
+    def _paged(self, listed: tuple[Listed, ...]) -> Process[tuple[Listed, ...]]:
+        """What the index lists, with a page in place of the last ones of a level that is full."""
+        count = self._limits.page_children
+        while len(levels := {each.level for each in listed[-count:]}) == 1 and len(listed) >= count:
+            page = yield from self._write_page(listed[-count:], levels.pop() + 1)
+            listed = (*listed[:-count], page)
+        return listed
+
+    def _write_page(self, children: tuple[Listed, ...], level: int) -> Process[Listed]:
+        """Write all parts of a page.
+
+        A part has what some parts of each child have, and those go into no other: so parts are made a few
+        at a time, which bounds the memory that they take.
+        """
+        first, last = children[0], children[-1]
+        parts = parts_for(sum(child.size for child in children), self._limits.page_bytes)
+        page = Listed(level, first.first, last.last, first.base, last.end, parts, 0)
+        stripes = min(parts, *(child.parts for child in children))
+        for stripe in range(stripes):
+            drafts = {part: new_page(children) for part in range(stripe, parts, stripes)}
+            for place, child in enumerate(children):
+                for source in range(stripe, child.parts, stripes):
+                    found = yield from self._replica.library.read(child.register(source))
+                    distribute(found, place, drafts, parts)
+            for part, draft in drafts.items():
+                yield from self._claims.beat()
+                yield from create(page.register(part), draft.value)
+                page = page._replace(size=page.size + draft.size)
+        return page
 
     def _finish(self, index: Index) -> Process[None]:
         """Steps 2 and 3 for the run that was listed last."""
-        trace, listed = self._replica.trace, index.runs[-1]
+        trace = self._replica.trace
         trace("CompactWrite", steps.cursor, index)
-        numbers = range(index.cursor, listed.last + 1)
+        numbers = range(index.cursor, index.sealed)
         yield from gather([delete(segment_name(number)) for number in numbers])
         trace("CompactDelete", steps.cursor, index)
         yield from self._claims.beat()
-        yield from self._update(index, index._replace(cursor=listed.last + 1))
+        yield from self._update(index, index._replace(cursor=index.sealed))
         trace("CompactCursor", steps.cursor, index)
 
     def _read_index(self) -> Process[tuple[Index | None, Index]]:

@@ -9,7 +9,8 @@ from typing import Any
 
 from leaderless.core.coordination import StoreSilent
 from leaderless.core.headlog import trace as steps
-from leaderless.core.headlog.commits import DurableCommits
+from leaderless.core.headlog.commits import Committed, DurableCommits
+from leaderless.core.headlog.library import windows
 from leaderless.core.headlog.memory import Memory
 from leaderless.core.headlog.producer import Producer
 from leaderless.core.headlog.replica import Replica
@@ -24,8 +25,10 @@ from leaderless.core.messages import (
     PollOk,
     Reply,
 )
-from leaderless.core.process import Notify, Process, Signal, Spawn, Wait
+from leaderless.core.process import Notify, Process, Signal, Spawn, Wait, gather
 from leaderless.core.strategy import Context
+
+KEYS_AT_ONCE = 8  # that are read back from runs
 
 
 @dataclass(slots=True, eq=False)
@@ -46,7 +49,7 @@ class Consumer:
         self._clock = context.clock
         self._freshness_s = context.options.freshness_s
         self._durable = context.options.durable_commits
-        self._commits = DurableCommits(context)
+        self._commits = DurableCommits(context, replica.view, producer)
         self._replica = replica
         self._producer = producer
         self._memory = memory
@@ -68,27 +71,39 @@ class Consumer:
         """
         left = self._replica.limits.answer_bytes
         msgs: dict[str, list[list[Any]]] = {}
+        archived: list[tuple[str, int]] = []
         for key, offset in offsets.items():
             if left <= 0:
                 break
             run = self._replica.view.read(key, offset, left)
             if run is None:
-                run = cut((yield from self._memory.read(key, offset)), left)
-            if run:
+                archived.append((key, offset))
+            elif run:
                 msgs[key] = run
-                left -= weight_of(run)
+                left -= _bytes_of(run)
+        for some in windows(archived, KEYS_AT_ONCE):
+            if left <= 0:
+                break
+            found = yield from gather([self._memory.read(key, offset) for key, offset in some])
+            for (key, _), run in zip(some, found, strict=True):
+                if left > 0:
+                    msgs[key] = cut(run, left)
+                    left -= _bytes_of(msgs[key])
         return msgs
 
     def list_committed_offsets(self, event: ListCommittedOffsets) -> Process[None]:
         """Answer with the highest committed offset of each key.
 
-        Durable ones are read from the store; of deferred ones this node knows its own, and what is in the
-        log. So after a restart, or on another node, a deferred one may be missing for a while.
+        Durable ones are read from registers, and from the log what has moved there. Of deferred ones this
+        node knows its own, and what is in the log. So after a restart, or on another node, a deferred one
+        may be missing for a while.
         """
         yield from self._freshen()
+        durable = (yield from self._commits.read()) if self._durable else Committed()
+        if self._replica.view.slot < durable.slot:
+            yield from self._replica.refresh()
         known = [self._replica.view.committed, self._producer.commits]
-        if self._durable:
-            known.append((yield from self._commits.read()))
+        known += [durable.offsets, self._commits.held]  # the latter: written meanwhile
         found = {key: [some[key] for some in known if key in some] for key in event.keys}
         offsets = {key: max(some) for key, some in found.items() if some}
         yield Reply(event.request, ListCommittedOffsetsOk(offsets))
@@ -101,7 +116,7 @@ class Consumer:
         if self._durable:
             yield from self._commits.commit(event.offsets)
         else:
-            yield from self._producer.commit_offsets(event)
+            yield from self._producer.commit_offsets(event.offsets)
         yield Reply(event.request, CommitOffsetsOk())
 
     def _freshen(self) -> Process[None]:
@@ -124,3 +139,8 @@ class Consumer:
         if self._reading is reading:
             self._reading = None
         yield Notify(reading.done)
+
+
+def _bytes_of(pairs: list[list[Any]]) -> int:
+    """About the bytes of `[[offset, msg], ...]`."""
+    return weight_of(msg for _, msg in pairs)

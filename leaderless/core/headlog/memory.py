@@ -1,20 +1,22 @@
-"""Keeps a view within its memory: what was compacted longest ago goes, and is read back when polled."""
+"""Keeps what a node has of the log within its memory: the newest messages, and what was read back last.
+
+The view may take half of the memory. Above that it forgets its oldest messages, as far as they are in runs.
+The library takes what the view leaves.
+"""
 
 from typing import Any
 
-from leaderless.core.coordination import StoreSilent, read_as
-from leaderless.core.headlog.records import COMPACTED, Index, Run, index_of, sealed_of
+from leaderless.core.coordination import StoreSilent
 from leaderless.core.headlog.replica import Replica
-from leaderless.core.headlog.view import InvariantBroken
 from leaderless.core.process import Process
 
 
 class Memory:
-    """Evicts runs of one node's view above `bytes_max`, which is the replica's limit if not given."""
+    """Reads the log of one node, and bounds what it keeps: see `Limits.memory_bytes`."""
 
-    def __init__(self, replica: Replica, bytes_max: int | None = None) -> None:
+    def __init__(self, replica: Replica) -> None:
         self._replica = replica
-        self._bytes_max = replica.limits.memory_bytes if bytes_max is None else bytes_max
+        self._view_bytes_max = replica.limits.memory_bytes // 2
         self._evicting = False
         self._looked_at = -1  # segments sealed when the index was last looked at
 
@@ -22,41 +24,35 @@ class Memory:
     def overfull(self) -> bool:
         """Whether to evict: the view is too large and something new may have been compacted."""
         replica = self._replica
-        too_large = replica.view.bytes > self._bytes_max
+        too_large = replica.view.bytes > self._view_bytes_max
         return too_large and not self._evicting and replica.head.sealed != self._looked_at
 
     def evict(self) -> Process[None]:
-        """Move what is compacted out of memory until the view is small enough."""
-        view = self._replica.view
-        self._evicting, self._looked_at = True, self._replica.head.sealed
+        """Forget what is compacted until the view takes three quarters of its share.
+
+        So the index is read once for many segments, not for each.
+        """
+        replica = self._replica
+        self._evicting, self._looked_at = True, replica.head.sealed
         try:
-            index = (yield from read_as(COMPACTED, index_of)) or Index()
-            for listed in index.runs:
-                if view.bytes <= self._bytes_max:
-                    break
-                if listed.base == view.resident and listed.end <= view.slot:
-                    view.evict(listed.register, (yield from _read_run(listed.register)))
+            index = yield from replica.read_index()
+            replica.view.evict(index.end, self._view_bytes_max * 3 // 4)
+            replica.library.trim()
         except StoreSilent:
             pass  # it stays in memory until the store answers
         finally:
             self._evicting = False
 
     def read(self, key: str, offset: int) -> Process[list[list[Any]]]:
-        """A contiguous run of a key from `offset` on, from memory or else from the store."""
+        """`[[offset, msg], ...]`, a contiguous run of a key from `offset` on: from memory or from the store.
+
+        One from the store ends with its run at the latest. Raises `StoreSilent`, `InvariantBroken`.
+        """
         view = self._replica.view
-        run = view.read(key, offset)
-        if run is not None:
-            return run
-        register = view.archive.register_of(key, max(0, offset))
-        assert register is not None, "what is not in memory is archived"
-        archived = yield from _read_run(register)
-        first, msgs = archived.keys[key]
-        start = max(offset, first)
-        return [[at, msg] for at, msg in enumerate(msgs[start - first :], start)]
-
-
-def _read_run(register: str) -> Process[Run]:
-    run = yield from read_as(register, sealed_of)
-    if not isinstance(run, Run):
-        raise InvariantBroken(f"CommittedReadable: {register} holds no run")
-    return run
+        found = view.read(key, offset)
+        if found is not None:
+            return found
+        start = max(0, offset)
+        first, msgs = yield from self._replica.library.find(key, start, view.first[key])
+        upto = start - first + self._replica.limits.poll_messages
+        return [[at, msg] for at, msg in enumerate(msgs[start - first : upto], start)]

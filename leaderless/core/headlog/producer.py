@@ -12,9 +12,9 @@ from leaderless.core.coordination import StoreSilent
 from leaderless.core.headlog import trace as steps
 from leaderless.core.headlog.delivery import Delivery
 from leaderless.core.headlog.pacer import Pacer
+from leaderless.core.headlog.records import InvariantBroken
 from leaderless.core.headlog.replica import Replica
-from leaderless.core.headlog.view import InvariantBroken
-from leaderless.core.messages import Batch, CommitOffsets, Failure, Offsets, Reply, Send, SendOk
+from leaderless.core.messages import Batch, Failure, Offsets, Reply, Send, SendOk
 from leaderless.core.process import Process, Sleep, Spawn
 from leaderless.core.strategy import Clock
 
@@ -83,10 +83,10 @@ class Producer:
                 yield Spawn(self._run(self._idle.pop()))
         self._watching = False
 
-    def commit_offsets(self, event: CommitOffsets) -> Process[None]:
+    def commit_offsets(self, offsets: Offsets) -> Process[None]:
         """Take committed offsets; they ride in the next batch."""
         committed = self._replica.view.committed
-        for key, offset in event.offsets.items():
+        for key, offset in offsets.items():
             if offset > max(self.commits.get(key, -1), committed.get(key, -1)):
                 self.commits[key] = offset
         yield from self._plan_flush()

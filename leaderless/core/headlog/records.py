@@ -2,17 +2,18 @@
 
     head          {state, epoch, version, by, sealed, base, size, tail}
     segment/S     {base, entries}                                the S-th sealed tail; never changes
-    compacted     {epoch, cursor, runs: [{register, first, last, base, end}, ...]}
     run/FIRST-LAST  {base, end, keys: {key: block}, commits, writers: {writer: [seq, {key: first_offset}]}}
     entry         [writer, seq, {key: block}, {key: committed_offset}]
     block         [first_offset, [msg, ...]]
+
+`leaderless.core.headlog.index` has the registers that list runs.
 
 Each value is decoded and checked once, at the edge where it comes in; behind the edge its type says what it
 is. A decoder raises `Misfit` for a value that no node can have written, and the caller takes that for no
 answer. What a decoder cannot see, because it depends on the log before it, the view asserts when it folds.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from reprlib import repr as brief
 from typing import Any, NamedTuple
 
@@ -21,9 +22,14 @@ from leaderless.core.limits import Limits
 from leaderless.core.messages import Block, Entry, Heading, Offsets
 
 HEAD = "head"
-COMPACTED = "compacted"
 ENTRY_BYTES = 48  # about what an entry's names and brackets take
 FENCED = "fenced"
+
+Writers = dict[str, tuple[int, Offsets]]  # of each its newest batch: the seq, and its first offsets
+
+
+class InvariantBroken(AssertionError):
+    """The log is not what it must be; the text begins with the invariant's name."""
 
 
 class Head:
@@ -132,45 +138,21 @@ class Run(NamedTuple):
     end: int
     keys: dict[str, Block]
     commits: Offsets
-    writers: dict[str, tuple[int, Offsets]]
+    writers: Writers
 
     @property
     def value(self) -> dict[str, Any]:
         """As registers hold it."""
         return self._asdict()
 
+    def ranges(self) -> Iterator[tuple[str, int, int]]:
+        """Of each key its first offset here, and the one after its last."""
+        return ((key, first, first + len(msgs)) for key, (first, msgs) in self.keys.items())
 
-class Listed(NamedTuple):
-    """A run in the index: its register, its segments `first` to `last`, its slots `base` to `end` - 1."""
-
-    register: str
-    first: int
-    last: int
-    base: int
-    end: int
-
-
-class Index(NamedTuple):
-    """The list of runs. `epoch` is that of the newest worker; segments below `cursor` are deleted."""
-
-    epoch: int = 0
-    cursor: int = 0
-    runs: tuple[Listed, ...] = ()
-
-    @property
-    def value(self) -> dict[str, Any]:
-        """As the register holds it."""
-        return self._asdict() | {"runs": [listed._asdict() for listed in self.runs]}
-
-    @property
-    def end(self) -> int:
-        """The slot after the newest run."""
-        return self.runs[-1].end if self.runs else 0
-
-    @property
-    def unfinished(self) -> bool:
-        """Whether segments of the newest run may not be deleted yet."""
-        return bool(self.runs) and self.cursor <= self.runs[-1].last
+    def holds(self, key: str, offset: int) -> bool:
+        """Whether an offset of a key is in the run."""
+        first, msgs = self.keys.get(key, (0, ()))
+        return first <= offset < first + len(msgs)
 
 
 def segment_name(sealed: int) -> str:
@@ -182,7 +164,7 @@ def merge(segments: Sequence[Segment]) -> Run:
     """The run of consecutive segments: a function of them alone, so that every node makes the same."""
     keys: dict[str, Block] = {}
     commits: Offsets = {}
-    writers: dict[str, tuple[int, Offsets]] = {}
+    writers: Writers = {}
     for entry in (entry for segment in segments for entry in segment.entries):
         writers[entry.writer] = entry.seq, {key: at for key, (at, _) in entry.appends.items()}
         for key, (first, msgs) in entry.appends.items():
@@ -208,7 +190,7 @@ def heading_of(value: object) -> Heading:
     """A head's fields without its tail."""
     match value:
         case {"state": "open" | "fenced" as state, "by": str(by), **rest}:
-            numbers = (_count(rest.get(name)) for name in Heading._fields if name not in _WORDS)
+            numbers = (count_of(rest.get(name)) for name in Heading._fields if name not in _WORDS)
             epoch, version, sealed, base, size = numbers
             return Heading(state, epoch, version, by, sealed, base, size)
     raise Misfit(f"no head: {brief(value)}")
@@ -222,43 +204,36 @@ def entry_of(value: object) -> Entry:
     match value:
         case [str(writer), seq, dict(appends), commits]:
             blocks = {key: _block(block) for key, block in appends.items()}
-            return Entry(writer, _count(seq), blocks, offsets_of(commits))
+            return Entry(writer, count_of(seq), blocks, offsets_of(commits))
     raise Misfit(f"no entry: {brief(value)}")
 
 
-def sealed_of(value: object) -> Segment | Run | None:
-    """What a segment's or a run's register holds; None: it was deleted."""
+def segment_of(value: object) -> Segment | None:
+    """What a segment's register holds; None: it was deleted."""
     match value:
         case {"entries": [*entries], "base": base}:
-            return Segment(_count(base), [entry_of(entry) for entry in entries])
-        case {"base": base, "end": end, "keys": dict(keys), "commits": commits, "writers": writers}:
-            blocks = {key: _block(block) for key, block in keys.items()}
-            return Run(_count(base), _count(end), blocks, offsets_of(commits), _writers(writers))
+            return Segment(count_of(base), [entry_of(entry) for entry in entries])
     if value == TOMBSTONE:
         return None
-    raise Misfit(f"no segment and no run: {brief(value)}")
+    raise Misfit(f"no segment: {brief(value)}")
 
 
-def index_of(value: object) -> Index:
-    """The index in a register's value."""
+def run_of(value: object) -> Run:
+    """What a run's register holds."""
     match value:
-        case {"epoch": epoch, "cursor": cursor, "runs": [*runs]}:
-            return Index(_count(epoch), _count(cursor), tuple(_listed(run) for run in runs))
-    raise Misfit(f"no index: {brief(value)}")
+        case {"base": base, "end": end, "keys": dict(keys), "commits": commits, "writers": writers}:
+            blocks = {key: _block(block) for key, block in keys.items()}
+            commits, writers = offsets_of(commits), writers_of(writers)
+            return Run(count_of(base), count_of(end), blocks, commits, writers)
+    raise Misfit(f"no run and no page: {brief(value)}")
 
 
-def _listed(value: object) -> Listed:
-    match value:
-        case {"register": str(register), "first": first, "last": last, "base": base, "end": end}:
-            return Listed(register, _count(first), _count(last), _count(base), _count(end))
-    raise Misfit(f"no run in an index: {brief(value)}")
-
-
-def _writers(value: object) -> dict[str, tuple[int, Offsets]]:
+def writers_of(value: object) -> Writers:
+    """The newest batch of each writer."""
     if isinstance(value, dict) and all(
         isinstance(each, list) and len(each) == 2 for each in value.values()
     ):
-        return {writer: (_count(seq), offsets_of(at)) for writer, (seq, at) in value.items()}
+        return {writer: (count_of(seq), offsets_of(at)) for writer, (seq, at) in value.items()}
     raise Misfit(f"no writers: {brief(value)}")
 
 
@@ -266,7 +241,7 @@ def _block(value: object) -> Block:
     if isinstance(value, list) and len(value) == 2:
         first, msgs = value
         if isinstance(msgs, list) and msgs:
-            return _count(first), msgs
+            return count_of(first), msgs
     raise Misfit(f"no block of messages: {brief(value)}")
 
 
@@ -277,7 +252,8 @@ def offsets_of(value: object) -> Offsets:
     raise Misfit(f"no offsets: {brief(value)}")
 
 
-def _count(value: object) -> int:
+def count_of(value: object) -> int:
+    """A number from 0 up."""
     if type(value) is int and value >= 0:  # a bool is an int to isinstance
         return value
     raise Misfit(f"not a number from 0 up: {brief(value)}")

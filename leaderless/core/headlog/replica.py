@@ -5,38 +5,40 @@ the log up to `head`. So a compare-and-set from `head` that succeeds proves that
 whatever it says about a batch (in the log or not) was true at that moment.
 """
 
-from collections import deque
 from collections.abc import Iterable
 
 from leaderless.core.coordination import StoreSilent, read_as
 from leaderless.core.headlog import trace as steps
+from leaderless.core.headlog.index import COMPACTED, Index, index_of
+from leaderless.core.headlog.library import READS_AT_ONCE, Library, windows
+from leaderless.core.headlog.outline import Outline
 from leaderless.core.headlog.pacer import Pacer
 from leaderless.core.headlog.records import (
-    COMPACTED,
     EMPTY,
     HEAD,
     Head,
-    Index,
-    Run,
+    InvariantBroken,
     Segment,
     head_of,
-    index_of,
-    sealed_of,
     segment_name,
+    segment_of,
 )
-from leaderless.core.headlog.view import InvariantBroken, View
+from leaderless.core.headlog.view import View
 from leaderless.core.limits import Limits
 from leaderless.core.messages import Entry, HandedOver, Note
 from leaderless.core.pace import Pace
-from leaderless.core.process import Process, gather
+from leaderless.core.process import Notify, Process, Signal, Wait, gather
 from leaderless.core.strategy import Clock, Trace
+
+SEGMENTS_AT_ONCE = 16
 
 
 class Replica:
     """One node's copy of the log.
 
-    `confirmed_at` is a time, in seconds, at or after which the view was the whole log. `trace` takes every
-    step of the node's protocol; `pacer` is told what was learnt of other nodes and of the store.
+    `confirmed_at` is a time, in seconds, at or after which the view was the whole log. `library`
+    has what is read back from runs. `trace` takes every step of the node's protocol; `pacer` is told what was
+    learnt of other nodes and of the store.
     """
 
     def __init__(
@@ -56,6 +58,10 @@ class Replica:
         self._node = node
         self.head = EMPTY
         self.view = View(writers, limits)
+        self.library = Library(lambda: limits.memory_bytes - self.view.bytes)
+        self._loading: Signal | None = None  # fires when the read of what was sealed ends
+        self._outline: Outline | None = None  # what was read, and is not in the view yet,
+        self._segments: dict[int, Segment] = {}  # because another read was silent
         self.confirmed_at = float("-inf")
 
     @property
@@ -82,8 +88,11 @@ class Replica:
     def _refresh(self) -> Process[None]:
         asked_at = self._clock.now
         head = yield from self._read_head()
-        while head.version > self.head.version and not (yield from self._load_sealed(head)):
-            head = yield from self._read_head()
+        while head.version > self.head.version and head.base > self.view.slot:
+            if self._loading:
+                yield Wait(self._loading)
+            elif not (yield from self._load_alone(head)):
+                head = yield from self._read_head()
         self._follow(head, head.base, head.tail)
         if self.head.version == head.version:  # not if a newer one was learnt meanwhile
             self.trace("Refresh", steps.known, head)
@@ -171,51 +180,98 @@ class Replica:
         self._pacer.store_took(self._clock.now - asked_at)
         return head or EMPTY
 
-    def _load_sealed(self, head: Head) -> Process[bool]:
-        """Fold what was sealed since this replica's head: runs and segments, all read side by side.
+    def read_index(self) -> Process[Index]:
+        """What `compacted` holds. Raises `StoreSilent`."""
+        index = (yield from read_as(COMPACTED, index_of)) or Index()
+        self.library.learn(index)
+        return index
+
+    def _load_alone(self, head: Head) -> Process[bool]:
+        """Load what was sealed below `head`, while no other process does; see `_load`."""
+        done = self._loading = Signal()
+        failure: Exception | None = None
+        enough = False
+        try:
+            enough = yield from self._load(head)
+        except Exception as error:
+            failure = error
+        self._loading = None
+        yield Notify(done)  # not in a `finally`: a generator must not yield while it is closed
+        if failure:
+            raise failure
+        return enough
+
+    def _load(self, head: Head) -> Process[bool]:
+        """Read what was sealed since this replica's head, and fold it.
+
+        What was read is kept when another read is silent. The view does not move before all of it is there.
 
         False when `head` is too old for that: (1) it is read, (2) others seal more, and compact what it
-        still has in its tail, (3) the index is read. Folding that run would put the view before the head.
+        still has in its tail, (3) the index is read. An outline of that would put the view before the head.
         """
-        index = Index()
-        if not self.loaded:
-            index = yield from self._read_index()
-        while index.end <= head.base:
-            if (yield from self._load(head, index)):
-                return True
-            # A segment was compacted meanwhile. Its run was listed before it was deleted.
-            index = yield from self._read_index()
-        return False
-
-    def _read_index(self) -> Process[Index]:
-        return (yield from read_as(COMPACTED, index_of)) or Index()
-
-    def _load(self, head: Head, index: Index) -> Process[bool]:
-        """Fold runs and then segments; False, and nothing folded, when a segment was gone."""
-        slot, sealed = self.view.slot, self.head.sealed
-        runs = [run for run in index.runs if run.end > slot]
-        if index.runs:
-            sealed = max(sealed, index.runs[-1].last + 1)
-        numbers = range(sealed, head.sealed)
-        wanted = [run.register for run in runs] + [segment_name(number) for number in numbers]
-        values = yield from gather([_read_sealed(register) for register in wanted])
-        if None in values:
+        view = self.view
+        if self._outline is None or self._outline.slot < view.slot:
+            self._outline = Outline(view.slot, view.end, view.placed.keys())
+        outline = self._outline
+        behind = head.sealed - self.head.sealed > self.limits.segments_per_run
+        if (behind or not self.loaded) and not (yield from self._read_outline(outline, head)):
             return False
-        in_memory: deque[tuple[str, Run]] = deque()
-        for register, value in zip(wanted, values, strict=True):
-            if isinstance(value, Run):
-                self.view.fold_run(value)
-                in_memory.append((register, value))
-                while self.view.bytes > self.limits.memory_bytes and in_memory:
-                    self.view.evict(*in_memory.popleft())
-            elif value and value.base + len(value.entries) > self.view.slot:
-                self.view.fold(value.base, value.entries)
+        while not (yield from self._read_segments(outline, head)):
+            # A segment was compacted meanwhile. Its run was listed before it was deleted.
+            lacking = self._lacking(outline, head)
+            if not (yield from self._read_outline(outline, head)):
+                return False
+            if self._lacking(outline, head) == lacking:
+                raise InvariantBroken(f"CommittedReadable: of segments {lacking} one is in no run")
+        self._fold_sealed(outline, head)
         return True
 
+    def _read_outline(self, outline: Outline, head: Head) -> Process[bool]:
+        """Add what the index lists; False when that is more than what `head` has sealed."""
+        index = yield from self.read_index()
+        if index.end > head.base:
+            return False
+        parts = [
+            (listed, register)
+            for listed in index.listed
+            if listed.end > outline.slot
+            for register in listed.registers
+        ]
+        for some in windows(parts, READS_AT_ONCE):
+            found = yield from self.library.read_all(register for _, register in some)
+            for (listed, register), part in zip(some, found, strict=True):
+                outline.add(part)
+                if register == listed.registers[-1]:
+                    outline.slot = listed.end
+        outline.sealed = index.sealed
+        return True
 
-def _read_sealed(register: str) -> Process[Segment | Run | None]:
-    """What was sealed in a register, None when it was deleted. Raises `StoreSilent`, `InvariantBroken`."""
-    found = yield from read_as(register, lambda value: (sealed_of(value),))
-    if found is None:
-        raise InvariantBroken(f"CommittedReadable: {register} is missing")
-    return found[0]
+    def _read_segments(self, outline: Outline, head: Head) -> Process[bool]:
+        """Read the segments between the outline, or the view, and `head`; False when one was deleted."""
+        for some in windows(self._lacking(outline, head), SEGMENTS_AT_ONCE):
+            wanted = [number for number in some if number not in self._segments]
+            if False in (yield from gather([self._read_segment(number) for number in wanted])):
+                return False
+        return True
+
+    def _lacking(self, outline: Outline, head: Head) -> range:
+        return range(max(self.head.sealed, outline.sealed), head.sealed)
+
+    def _read_segment(self, number: int) -> Process[bool]:
+        """Read a segment and keep it; False when it was deleted. Raises `StoreSilent`, `InvariantBroken`."""
+        register = segment_name(number)
+        found = yield from read_as(register, lambda value: (segment_of(value),))
+        if found is None:
+            raise InvariantBroken(f"CommittedReadable: {register} is missing")
+        [segment] = found
+        if segment is not None:
+            self._segments[number] = segment
+        return segment is not None
+
+    def _fold_sealed(self, outline: Outline, head: Head) -> None:
+        segments = [self._segments[number] for number in self._lacking(outline, head)]
+        self._outline, self._segments = None, {}
+        self.view.skip_to(outline)
+        for segment in segments:
+            if segment.base + len(segment.entries) > self.view.slot:
+                self.view.fold(segment.base, segment.entries)

@@ -7,7 +7,8 @@ traced node has one lane.
 
 from typing import Any
 
-from leaderless.core.headlog.records import Head, Index
+from leaderless.core.headlog.index import Index
+from leaderless.core.headlog.records import Head
 from leaderless.core.messages import Batch, Entry, Fields
 
 
@@ -79,4 +80,4 @@ def claimed(index: Index) -> Fields:
 
 def cursor(index: Index) -> Fields:
     """Of the three steps of compaction: the slot at which the segments at the cursor begin."""
-    return {"base": index.runs[-1].base if index.unfinished else index.end}
+    return {"base": index.listed[-1].base if index.unfinished else index.end}

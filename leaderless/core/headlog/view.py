@@ -3,46 +3,43 @@
 The fold asserts the invariants that it can see, by their names in `design.md` and in the models.
 """
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from math import inf
 from typing import Any
 
-from leaderless.core.coordination import ceiling
-from leaderless.core.headlog.records import Run
+from leaderless.core.headlog.outline import Outline
+from leaderless.core.headlog.records import InvariantBroken
 from leaderless.core.limits import Limits
 from leaderless.core.messages import Entry, Offsets
 
-
-class InvariantBroken(AssertionError):
-    """The log is not what it must be; the text begins with the invariant's name."""
+ENTRY_BYTES = 400  # about what an entry takes in memory beside its messages
 
 
-class Archive:
-    """Which register holds the messages that are no longer in memory.
+class Section:
+    """Some entries in a row, about as many as a segment has.
 
-    Per key a sparse index by end offset, looked up by ceiling, as in the Leaderless Log Protocol.
+    `end`: the slot after them; `ends`: those of their keys there; `bytes`: about, in memory.
     """
 
+    __slots__ = ("bytes", "end", "ends", "slots")
+
     def __init__(self) -> None:
-        self._ends: dict[str, list[int]] = {}
-        self._registers: dict[str, list[str]] = {}
+        self.slots = self.bytes = self.end = 0
+        self.ends: Offsets = {}
 
-    def add(self, key: str, last_offset: int, register: str) -> None:
-        """Note that `register` holds the messages of a key up to `last_offset`; in rising order."""
-        self._ends.setdefault(key, []).append(last_offset)
-        self._registers.setdefault(key, []).append(register)
-
-    def register_of(self, key: str, offset: int) -> str | None:
-        """The register with the first message at or after `offset`; None if it is not archived."""
-        place = ceiling(self._ends.get(key, ()), offset)
-        return None if place is None else self._registers[key][place]
+    def full(self, limits: Limits) -> bool:
+        """Whether the next entry goes into another one."""
+        return self.slots >= limits.seal_entries or self.bytes >= limits.seal_bytes
 
 
 class View:
     """What a node knows of the log.
 
-    `slot`: how many entries are folded; those below `resident` were moved out of memory (`evict`).
-    `messages[key]` are the messages from offset `first[key]` on; `bytes` is about what they take.
+    `slot`: how many entries are folded. `messages[key]` are the messages from offset `first[key]` on; those
+    before it are in runs, and were forgotten (`evict`) or never read (`skip_to`). `bytes` is about what is in
+    memory.
     `committed[key]` is a committed offset, `writers[writer]` the highest seq of a writer in the log,
     `placed[writer]` is the newest batch of each writer of this node's own: its seq and its first offsets.
     """
@@ -50,15 +47,15 @@ class View:
     def __init__(self, own: Iterable[str], limits: Limits) -> None:
         self._limits = limits
         self.slot = 0
-        self.resident = 0
         self.placed: dict[str, tuple[int, Offsets]] = {writer: (-1, {}) for writer in own}
         self.messages: dict[str, list[Any]] = {}
         self.first: dict[str, int] = {}
         self.bytes = 0
-        self.archive = Archive()
         self.committed: dict[str, int] = {}
         self.writers: dict[str, int] = {}
-        self._recent: list[Entry] = []
+        self._recent: deque[tuple[Entry, int]] = deque()  # each with the bytes of its messages
+        self._recent_bytes = 0
+        self._sections: deque[Section] = deque()
 
     def fold(self, slot: int, entries: list[Entry]) -> None:
         """Take the entries of slots `slot` and on; those already known are passed over.
@@ -71,8 +68,15 @@ class View:
         self._require_next(new)
         for entry in new:
             self._fold(entry)
-        if len(self._recent) > 2 * (kept := self._limits.recent_entries):
-            del self._recent[:-kept]
+        self._forget_entries()
+
+    def _forget_entries(self) -> None:
+        """Keep the newest entries that may be in an answer to a peer."""
+        limits, recent = self._limits, self._recent
+        while len(recent) > limits.recent_entries or (
+            self._recent_bytes > limits.answer_bytes and len(recent) > 1
+        ):
+            self._recent_bytes -= recent.popleft()[1]
 
     def _require_next(self, entries: list[Entry]) -> None:
         """Each batch is new, and each block of messages begins where its key ended."""
@@ -94,34 +98,44 @@ class View:
         self.writers[writer] = seq
         if writer in self.placed:
             self.placed[writer] = seq, {key: first for key, (first, _) in appends.items()}
+        section = self._section()
+        weight = 0
         for key, (_, msgs) in appends.items():
-            self._extend(key, msgs)
+            self.messages.setdefault(key, []).extend(msgs)
+            section.ends[key] = self.end(key)
+            for msg in msgs:
+                weight += _weight(msg)
         for key, offset in commits.items():
             if offset > self.committed.get(key, -1):
                 self.committed[key] = offset
         self.slot += 1
-        self._recent.append(entry)
+        section.slots, section.end = section.slots + 1, self.slot
+        section.bytes += weight + ENTRY_BYTES
+        self.bytes += weight + ENTRY_BYTES
+        self._recent.append((entry, weight))
+        self._recent_bytes += weight
 
-    def fold_run(self, run: Run) -> None:
-        """Take a compacted run that begins at or below the view's end."""
-        if run.base > self.slot:
-            raise InvariantBroken(f"ViewIsPrefix: run at slot {run.base} after {self.slot}")
-        if run.end <= self.slot:
+    def _section(self) -> Section:
+        if not self._sections or self._sections[-1].full(self._limits):
+            self._sections.append(Section())
+        return self._sections[-1]
+
+    def skip_to(self, outline: Outline) -> None:
+        """Go on at the slot of an outline, if that is later: all messages before it are in runs."""
+        if outline.slot <= self.slot:
             return
-        for key, (first, _) in run.keys.items():
-            if first > (end := self.end(key)):
-                raise InvariantBroken(f"OffsetsDense: key {key!r} at {first} after {end}")
-        for key, (first, msgs) in run.keys.items():
-            self._extend(key, msgs[self.end(key) - first :])
-        for key, offset in run.commits.items():
+        self.evict(self.slot)
+        self.first |= outline.ends
+        for key, offset in outline.commits.items():
             self.committed[key] = max(offset, self.committed.get(key, offset))
-        for writer, (seq, placed) in run.writers.items():
-            if seq > self.writers.get(writer, -1):
-                self.writers[writer] = seq
-                if writer in self.placed:
-                    self.placed[writer] = seq, placed
-        self.slot = run.end
+        for writer, seq in outline.writers.items():
+            self.writers[writer] = max(seq, self.writers.get(writer, seq))
+        for writer, newest in outline.placed.items():
+            if newest[0] > self.placed[writer][0]:
+                self.placed[writer] = newest
+        self.slot = outline.slot
         self._recent.clear()  # they no longer end where the view does
+        self._recent_bytes = 0
 
     def contains(self, writer: str, seq: int) -> bool:
         """Whether a batch is in the log; a writer's batches enter it in the order of their seq."""
@@ -130,13 +144,12 @@ class View:
     def since(self, slot: int) -> list[Entry] | None:
         """The entries from `slot` on, None when they are no longer at hand."""
         start = slot - (self.slot - len(self._recent))
-        return self._recent[start:] if start >= 0 else None
+        recent = islice(self._recent, max(start, 0), None)
+        return [entry for entry, _ in recent] if start >= 0 else None
 
     def fits_answer(self, entries: list[Entry]) -> bool:
         """Whether entries are few enough bytes for an answer to a peer; a single one always is."""
-        blocks = (block for entry in entries for block in entry.appends.values())
-        size = sum(_weight(msg) for _, msgs in blocks for msg in msgs)
-        return len(entries) <= 1 or size <= self._limits.answer_bytes
+        return len(entries) <= 1 or weight_of_entries(entries) <= self._limits.answer_bytes
 
     def end(self, key: str) -> int:
         """The next offset of a key."""
@@ -154,24 +167,17 @@ class View:
         msgs = self.messages.get(key, ())[start : start + self._limits.poll_messages]
         return cut([[at, msg] for at, msg in enumerate(msgs, start + first)], bytes_max)
 
-    def evict(self, register: str, run: Run) -> None:
-        """Move out of memory what `register` holds, if it is the oldest run that is in memory."""
-        if run.base != self.resident or run.end > self.slot:
-            return  # another process was faster
-        for key, (first, msgs) in run.keys.items():
-            end = first + len(msgs)
-            log, in_memory = self.messages.get(key, []), self.first.get(key, 0)
-            self.bytes -= sum(_weight(msg) for msg in log[: end - in_memory])
-            del log[: end - in_memory]
-            self.first[key] = end
-            self.archive.add(key, end - 1, register)
-        self.resident = run.end
-
-    def _extend(self, key: str, msgs: list[Any]) -> None:
-        log = self.messages.setdefault(key, [])
-        log += msgs
-        for msg in msgs:
-            self.bytes += _weight(msg)
+    def evict(self, slot: int, bytes_max: int = 0) -> None:
+        """Forget the oldest messages, of slots below `slot`, until there are at most `bytes_max`."""
+        while self._sections and self._sections[0].end <= slot and self.bytes > bytes_max:
+            section = self._sections.popleft()
+            self.bytes -= section.bytes
+            for key, end in section.ends.items():
+                msgs = self.messages[key]
+                del msgs[: end - self.first.get(key, 0)]
+                self.first[key] = end
+                if not msgs:
+                    del self.messages[key]
 
 
 def cut(pairs: list[list[Any]], bytes_max: float) -> list[list[Any]]:
@@ -184,9 +190,15 @@ def cut(pairs: list[list[Any]], bytes_max: float) -> list[list[Any]]:
     return pairs
 
 
-def weight_of(pairs: list[list[Any]]) -> int:
-    """About the bytes of `[[offset, msg], ...]`."""
-    return sum(_weight(msg) for _, msg in pairs)
+def weight_of(msgs: Iterable[Any]) -> int:
+    """About the bytes of messages."""
+    return sum(map(_weight, msgs))
+
+
+def weight_of_entries(entries: Sequence[Entry]) -> int:
+    """About the bytes of the messages of entries."""
+    blocks = (block for entry in entries for block in entry.appends.values())
+    return sum(weight_of(msgs) for _, msgs in blocks)
 
 
 def _weight(msg: Any) -> int:

@@ -1,0 +1,244 @@
+"""The index of the compacted log: runs, and pages above them, so that no register grows with the log.
+
+    compacted            {format, epoch, cursor, listed: [[level, first, last, base, end, parts, size], ...]}
+    page/L/FIRST-LAST/P  {base, end, children: [...], keys: {key: [first, place, end, ...]}, commits, writers}
+
+A `Listed` of level 0 is a run. One of a higher level is a page, whose children are `Listed` of the level
+below. A page never changes. It may have several parts, each in a register of its own: a hash of the key, or of
+the writer, says in which part it stands. The idea is that of a log-structured merge tree (O'Neil et al.,
+1996), but only the directory is merged: messages stay in their runs.
+"""
+
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
+from itertools import pairwise
+from reprlib import repr as brief
+from typing import Any, NamedTuple
+
+from leaderless.core.coordination import Misfit
+from leaderless.core.headlog.records import (
+    Run,
+    Writers,
+    count_of,
+    offsets_of,
+    run_of,
+    writers_of,
+)
+from leaderless.core.messages import Offsets
+
+COMPACTED = "compacted"
+FORMAT = 2  # 1 listed runs alone
+RECORD_BYTES, PAIR_BYTES = (
+    16,
+    12,
+)  # about what a key takes in a page beside its name, and a child of it
+
+
+class Listed(NamedTuple):
+    """A run or page in the index: its segments `first` to `last`, its slots `base` to `end` - 1.
+
+    `parts` is a power of two, 1 for a run. `size`: about the bytes of its directory, in all parts together.
+    """
+
+    level: int
+    first: int
+    last: int
+    base: int
+    end: int
+    parts: int
+    size: int
+
+    def register(self, part: int = 0) -> str:
+        """The register of one of its parts."""
+        if not self.level:
+            return f"run/{self.first}-{self.last}"
+        return f"page/{self.level}/{self.first}-{self.last}/{part}"
+
+    @property
+    def registers(self) -> list[str]:
+        """The registers of all parts."""
+        return [self.register(part) for part in range(self.parts)]
+
+    def register_of(self, key: str) -> str:
+        """The register in which a key stands, if it is there at all."""
+        return self.register(part_of(key, self.parts))
+
+
+class Index(NamedTuple):
+    """What `compacted` holds.
+
+    `epoch` is that of the newest worker; segments below `cursor` are deleted. The last of `listed` is
+    always the newest run; levels never rise from one to the next.
+    """
+
+    epoch: int = 0
+    cursor: int = 0
+    listed: tuple[Listed, ...] = ()
+
+    @property
+    def value(self) -> dict[str, Any]:
+        """As the register holds it."""
+        listed = [[*each] for each in self.listed]
+        return {"format": FORMAT, "epoch": self.epoch, "cursor": self.cursor, "listed": listed}
+
+    @property
+    def end(self) -> int:
+        """The slot after the newest run."""
+        return self.listed[-1].end if self.listed else 0
+
+    @property
+    def sealed(self) -> int:
+        """The first segment that is in no run."""
+        return self.listed[-1].last + 1 if self.listed else 0
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether segments of the newest run may not be deleted yet."""
+        return self.cursor < self.sealed
+
+
+class Page(NamedTuple):
+    """A part of a page: which of `children` holds which offsets of a key.
+
+    `keys[key]` is `[first, place, end, place, end, ...]`: the first offset in this page, and for each child
+    that has the key its place in `children` and the offset after its last one.
+    """
+
+    base: int
+    end: int
+    children: list[Listed]
+    keys: dict[str, list[int]]
+    commits: Offsets
+    writers: Writers
+
+    @property
+    def value(self) -> dict[str, Any]:
+        """As registers hold it."""
+        return self._asdict() | {"children": [[*child] for child in self.children]}
+
+    def ranges(self) -> Iterator[tuple[str, int, int]]:
+        """Of each key its first offset here, and the one after its last."""
+        return ((key, record[0], record[-1]) for key, record in self.keys.items())
+
+    def holds(self, key: str, offset: int) -> bool:
+        """Whether an offset of a key is in one of its runs."""
+        record = self.keys.get(key)
+        return record is not None and record[0] <= offset < record[-1]
+
+    def child_of(self, key: str, offset: int) -> Listed | None:
+        """The child that holds an offset of a key; None if it is not in this page."""
+        if not self.holds(key, offset):
+            return None
+        record = self.keys[key]
+        ends = zip(record[1::2], record[2::2], strict=True)
+        return next((self.children[place] for place, end in ends if offset < end), None)
+
+    @property
+    def size(self) -> int:
+        """About its bytes as a register, without its children."""
+        records = sum(
+            len(key) + RECORD_BYTES + PAIR_BYTES * (len(record) // 2)
+            for key, record in self.keys.items()
+        )
+        return records + _rest_bytes(self.commits, self.writers)
+
+
+Part = Run | Page  # what the directory of the log is made of
+
+
+def part_of(name: str, parts: int) -> int:
+    """The part of a page in which a key, or a writer, stands."""
+    if parts == 1:
+        return 0
+    digest = blake2b(name.encode(), digest_size=8).digest()
+    return int.from_bytes(digest) % parts
+
+
+def parts_for(size: int, page_bytes: int) -> int:
+    """How many parts a directory of `size` bytes needs: a power of two."""
+    parts = 1
+    while parts * page_bytes < size:
+        parts *= 2
+    return parts
+
+
+def size_of_run(run: Run) -> int:
+    """About the bytes that a run adds to the directory."""
+    records = sum(len(key) + RECORD_BYTES + PAIR_BYTES for key in run.keys)
+    return records + _rest_bytes(run.commits, run.writers)
+
+
+def _rest_bytes(commits: Offsets, writers: Writers) -> int:
+    placed = (len(writer) + sum(map(len, at)) for writer, (_, at) in writers.items())
+    return (
+        sum(len(key) + RECORD_BYTES for key in commits)
+        + sum(placed)
+        + 2 * RECORD_BYTES * len(writers)
+    )
+
+
+def new_page(children: Sequence[Listed]) -> Page:
+    """A part of the page of these children, still empty."""
+    return Page(children[0].base, children[-1].end, [*children], {}, {}, {})
+
+
+def distribute(source: Part, place: int, drafts: dict[int, Page], parts: int) -> None:
+    """Add what stands in a child, the one at `place`, to the parts of its page; children in their order."""
+    for key, first, end in source.ranges():
+        drafts[part_of(key, parts)].keys.setdefault(key, [first]).extend((place, end))
+    for key, offset in source.commits.items():
+        commits = drafts[part_of(key, parts)].commits
+        commits[key] = max(offset, commits.get(key, offset))
+    for writer, newest in source.writers.items():
+        drafts[part_of(writer, parts)].writers[writer] = newest
+
+
+# ---------------------------------------------------------------- decoders
+
+
+def index_of(value: object) -> Index:
+    """The index in a register's value."""
+    match value:
+        case {"format": 2, "epoch": epoch, "cursor": cursor, "listed": [*listed]}:
+            return Index(count_of(epoch), count_of(cursor), tuple(map(_listed, listed)))
+        case {"format": int(version)}:
+            raise Misfit(
+                f"an index of format {version}, this node reads {FORMAT}: update this node"
+            )
+    raise Misfit(f"no index of format {FORMAT}: {brief(value)}")
+
+
+def decode_part(value: object) -> Part:
+    """The run, or the part of a page, in a register's value."""
+    match value:
+        case {
+            "base": base,
+            "end": end,
+            "children": [*children],
+            "keys": dict(keys),
+            "commits": commits,
+            "writers": writers,
+        }:
+            listed = [_listed(child) for child in children]
+            if all(_is_record(record, len(listed)) for record in keys.values()):
+                commits, writers = offsets_of(commits), writers_of(writers)
+                return Page(count_of(base), count_of(end), listed, keys, commits, writers)
+    return run_of(value)
+
+
+def _listed(value: object) -> Listed:
+    if isinstance(value, list) and len(value) == len(Listed._fields):
+        listed = Listed(*map(count_of, value))
+        if listed.parts:
+            return listed
+    raise Misfit(f"nothing that an index lists: {brief(value)}")
+
+
+def _is_record(record: object, children: int) -> bool:
+    if not isinstance(record, list) or len(record) < 3 or len(record) % 2 == 0:
+        return False
+    if not all(type(number) is int for number in record):
+        return False
+    places, ends = record[1::2], [record[0], *record[2::2]]
+    rising = all(low < high for low, high in pairwise(ends))
+    return rising and record[0] >= 0 and all(0 <= place < children for place in places)

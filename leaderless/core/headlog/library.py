@@ -1,0 +1,124 @@
+"""Reads runs and pages back from the store, few at a time, and keeps the last used ones in memory.
+
+None of them ever changes, and none is deleted. So what was read once holds, and an older index is a valid
+one for the slots below its end.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from leaderless.core.coordination import StoreSilent, read_as
+from leaderless.core.headlog.index import Index, Page, Part, decode_part
+from leaderless.core.headlog.records import InvariantBroken
+from leaderless.core.headlog.view import weight_of
+from leaderless.core.messages import Block
+from leaderless.core.process import Notify, Process, Signal, Wait, gather
+
+T = TypeVar("T")
+READS_AT_ONCE = (
+    8  # of runs and pages; more of them hide a long round trip, and take memory on their way
+)
+FIND_AT_ONCE = 4  # of them, while it is not known which one holds an offset
+KEY_BYTES, NUMBER_BYTES = 300, 40  # about what a key takes in memory, and a number
+
+
+def windows(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """The items in their order, up to `size` at a time."""
+    return (items[start : start + size] for start in range(0, len(items), size))
+
+
+class Library:
+    """The runs and pages that one node has read, in at most `room()` bytes of memory, about.
+
+    `index` is the newest index that this node has read.
+    """
+
+    def __init__(self, room: Callable[[], int]) -> None:
+        self.index = Index()
+        self._room = room
+        self._kept: OrderedDict[str, tuple[Part, int]] = (
+            OrderedDict()
+        )  # the last used one at the end
+        self._reading: dict[str, Signal] = {}
+        self.bytes = 0
+
+    def learn(self, index: Index) -> None:
+        """Take an index that was read, unless a newer one is known."""
+        if index.end >= self.index.end:
+            self.index = index
+
+    def read(self, register: str) -> Process[Part]:
+        """What a register of the index holds. Raises `StoreSilent`, `InvariantBroken`."""
+        while (kept := self._kept.get(register)) is None:
+            if register in self._reading:
+                yield Wait(self._reading[register])
+            elif len(self._reading) >= READS_AT_ONCE:
+                yield Wait(next(iter(self._reading.values())))
+            else:
+                return (yield from self._fetch(register))
+        self._kept.move_to_end(register)
+        return kept[0]
+
+    def find(self, key: str, offset: int, end: int) -> Process[Block]:
+        """The block of a key that holds `offset`, which is below `end`, the key's end in runs.
+
+        Raises `StoreSilent`; `InvariantBroken` when no run has the offset.
+        """
+        listed = self.index.listed  # the nearer side first
+        ordered = listed if 2 * offset < end else listed[::-1]
+        for some in windows(ordered, FIND_AT_ONCE):
+            for part in (yield from self.read_all(each.register_of(key) for each in some)):
+                if part.holds(key, offset):
+                    return (yield from self._descend(part, key, offset))
+        raise InvariantBroken(f"CommittedReadable: no run holds {offset} of key {key!r}")
+
+    def read_all(self, registers: Iterable[str]) -> Process[list[Part]]:
+        """What these registers hold, read side by side."""
+        return (yield from gather([self.read(register) for register in registers]))
+
+    def trim(self) -> None:
+        """Forget what was not used for longest, all but the newest, until there is room."""
+        room = self._room()
+        while self.bytes > room and len(self._kept) > 1:
+            _, (_, size) = self._kept.popitem(last=False)
+            self.bytes -= size
+
+    def _descend(self, part: Part, key: str, offset: int) -> Process[Block]:
+        while isinstance(part, Page):
+            child = part.child_of(key, offset)
+            assert child is not None, "a page that holds an offset says in which child"
+            part = yield from self.read(child.register_of(key))
+        return part.keys[key]
+
+    def _fetch(self, register: str) -> Process[Part]:
+        done = self._reading[register] = Signal()
+        found: Part | None = None
+        failure: StoreSilent | None = None
+        try:
+            found = yield from read_as(register, decode_part)
+        except StoreSilent as silent:
+            failure = silent
+        del self._reading[register]
+        if found is not None:
+            self._keep(register, found)
+        yield Notify(done)  # not in a `finally`: a generator must not yield while it is closed
+        if failure:
+            raise failure
+        if found is None:
+            raise InvariantBroken(f"CommittedReadable: {register} is missing")
+        return found
+
+    def _keep(self, register: str, part: Part) -> None:
+        size = _memory_of(part)
+        self._kept[register] = part, size
+        self.bytes += size
+        self.trim()
+
+
+def _memory_of(part: Part) -> int:
+    """About the bytes that a run or a page takes in memory."""
+    keys = KEY_BYTES * len(part.keys)
+    if isinstance(part, Page):
+        return keys + NUMBER_BYTES * sum(map(len, part.keys.values()))
+    return keys + sum(weight_of(msgs) for _, msgs in part.keys.values())
