@@ -7,6 +7,7 @@
 | `campaign` | many simulated seeds of each strategy under each fault |
 | `checker` | the kafka checker, in one process and as a Spark job; readers of histories |
 | `ingest` | Spark's ingest of runs |
+| `long_log` | the first polls of a node that starts on a long log, behind a store with a limited bandwidth |
 | `node_throughput` | messages a second of one node, beside the limit of its interpreter |
 | `recovery` | the time from the end of a fault until latency is as before |
 | `restart` | the time from a node's start to its first answer |

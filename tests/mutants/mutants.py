@@ -219,7 +219,7 @@ MUTANTS = [
             (
                 "run = merge(segments)",
                 "run = merge(segments)\n"
-                "        numbers = range(first, last + 1)\n"
+                "        numbers = range(index.cursor, index.cursor + len(segments))\n"
                 "        yield gather([delete(segment_name(number)) for number in numbers])",
             ),
         ),

@@ -1,0 +1,106 @@
+"""The register of a node's durable commits stays small, whatever the number of keys, and none of them is lost."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from leaderless.core.coordination import Misfit
+from leaderless.core.headlog.commits import Committed, committed_of
+from leaderless.core.strategy import Options
+from simulation.headlog import oracle_for
+from simulation.stepped import SteppedCluster
+
+KEYS_MAX = 8
+OPTIONS = Options(freshness_s=0.0)
+OPTIONS = OPTIONS._replace(limits=replace(OPTIONS.limits, committed_keys=KEYS_MAX))
+
+
+def cluster_of(nodes: list[str], options: Options = OPTIONS) -> SteppedCluster:
+    return SteppedCluster(nodes, "leaderless", options, oracle_for("leaderless", options))
+
+
+def ask(cluster: SteppedCluster, node: str, body: dict[str, Any]) -> dict[str, Any]:
+    before = len(cluster.to_clients)
+    cluster.request("c1", node, body)
+    while len(cluster.to_clients) == before:
+        cluster.settle()
+        cluster.pass_time(0.01)
+    return cluster.to_clients[-1].body
+
+
+def commit(cluster: SteppedCluster, node: str, offsets: dict[str, int]) -> None:
+    assert (
+        ask(cluster, node, {"type": "commit_offsets", "offsets": offsets})["type"]
+        == "commit_offsets_ok"
+    )
+
+
+def listed(cluster: SteppedCluster, node: str, keys: list[str]) -> dict[str, int]:
+    found = ask(cluster, node, {"type": "list_committed_offsets", "keys": keys})
+    offsets: dict[str, int] = found["offsets"]
+    return offsets
+
+
+def pause(cluster: SteppedCluster) -> None:
+    """So long that what waits for a batch goes without one."""
+    cluster.pass_time(OPTIONS.limits.commits_idle_s + 0.1)
+    cluster.settle()
+    cluster.pass_time(0.1)
+    cluster.settle()
+
+
+def test_what_is_too_much_for_the_register_moves_into_the_log() -> None:
+    cluster = cluster_of(["n0", "n1"])
+    expected: dict[str, int] = {}
+    largest = 0
+    for number in range(60):
+        offsets = {f"k{number}": number, "stays": number}
+        commit(cluster, "n0", offsets)
+        expected |= offsets
+        if number % 4 == 3:
+            pause(cluster)
+        largest = max(largest, len(cluster.store.registers["committed/n0"]["offsets"]))
+        assert listed(cluster, "n1", [*expected]) == expected
+    assert largest <= KEYS_MAX + 8
+    cluster.start("n0")
+    assert listed(cluster, "n0", [*expected]) == expected
+
+
+def test_a_view_that_is_older_than_the_move_is_renewed() -> None:
+    """It may answer polls for another 10 s, but it would not list what has left the register."""
+    cluster = cluster_of(["n0", "n1"], OPTIONS._replace(freshness_s=10.0))
+    assert listed(cluster, "n1", ["k0"]) == {}
+    expected = {f"k{number}": number for number in range(KEYS_MAX + 1)}
+    commit(cluster, "n0", expected)
+    pause(cluster)
+    commit(cluster, "n0", {"last": 0})
+    assert [*cluster.store.registers["committed/n0"]["offsets"]] == ["last"]
+    assert listed(cluster, "n1", [*expected]) == expected
+
+
+def test_while_the_log_is_fenced_the_register_keeps_all() -> None:
+    cluster = cluster_of(["n0"])
+    ask(cluster, "n0", {"type": "fence"})
+    expected = {f"k{number}": number for number in range(3 * KEYS_MAX)}
+    for key, offset in expected.items():
+        commit(cluster, "n0", {key: offset})
+    pause(cluster)
+    assert listed(cluster, "n0", [*expected]) == expected
+    assert cluster.store.registers["committed/n0"]["offsets"] == expected
+    ask(cluster, "n0", {"type": "unfence"})
+    commit(cluster, "n0", {"more": 1})
+    pause(cluster)
+    commit(cluster, "n0", {"more": 2})
+    assert len(cluster.store.registers["committed/n0"]["offsets"]) == 1
+    assert listed(cluster, "n0", [*expected, "more"]) == expected | {"more": 2}
+
+
+@pytest.mark.parametrize(
+    "value", [{"k": 4}, {"format": 3}, None, {"format": 2, "slot": -1, "offsets": {}}]
+)
+def test_registers_of_another_format_are_refused(value: object) -> None:
+    with pytest.raises(Misfit):
+        committed_of(value)
+    written = Committed(3, {"k": 4})
+    assert committed_of(written.value) == written
