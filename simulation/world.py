@@ -40,9 +40,7 @@ from simulation.trouble import StoreTrouble
 from simulation.watch import Watch
 from workloads.interface import Setting, Workload
 
-FRESH = Options(
-    durable_commits=False
-)  # it sees what is in the log; the other nodes are not its peers
+FRESH = Options()
 FRESH_READS = 30  # reads of the whole log while it doubles; all of them while it is short
 FINAL_LIMIT_S = 120.0  # a node with little memory hands out the log in many small pieces
 EVICTS_BELOW_KIB = 65_536  # no simulated log is as large
@@ -168,7 +166,8 @@ class World(SimulatedRun):
             {"type": "poll", "offsets": dict.fromkeys(oracle.messages, 0)},
             {"type": "list_committed_offsets", "keys": list(oracle.commits_in_log)},
         ]
-        alone = SteppedCluster(["fresh"], self._strategy, FRESH, store=self.store.copy())
+        names = ["fresh", *self.scenario.node_names]
+        alone = SteppedCluster(names, self._strategy, FRESH, store=self.store.copy())
         for question in questions:
             alone.request("c1", "fresh", question)
             alone.settle()

@@ -147,7 +147,7 @@ def test_an_old_log_is_read_by_everybody() -> None:
     oracle = world.watch.oracle
     assert isinstance(oracle, HeadLogOracle)
     assert [len(oracle.messages[f"old{number}"]) for number in range(4)] == [10] * 4
-    assert world.store.registers["compacted"]["runs"]
+    assert world.store.registers["compacted"]["listed"]
 
 
 def test_the_aftermath_waits_for_what_is_late_and_compacts() -> None:
@@ -207,11 +207,14 @@ def test_a_late_answer_mutes_a_node_unless_the_bench_is_lenient(lenient: bool) -
 
 # ---------------------------------------------------------------- judges
 
-INDEX = {"epoch": 1, "cursor": 4, "runs": [{"register": "run/0-3"}]}
+LISTED = [[1, 0, 1, 0, 8, 1, 90], [0, 2, 3, 8, 16, 1, 90]]
+INDEX = {"epoch": 1, "cursor": 4, "listed": LISTED}
 SOUND = {
     "head": {"sealed": 6},
     "compacted": INDEX,
-    "run/0-3": {},
+    "page/1/0-1/0": {"children": [[0, 0, 1, 0, 8, 1, 90]]},
+    "run/0-1": {},
+    "run/2-3": {},
     "segment/3": {"deleted": True},
     "segment/4": {},
     "segment/6": {},
@@ -224,8 +227,9 @@ SOUND = {
         ({}, None),
         ({"head": {"sealed": 40}}, "CompactionMoves"),
         ({"segment/3": {}}, "GarbageCollected"),
-        ({"run/0-1": {}}, "GarbageCollected"),
-        ({"run/0-1": {"deleted": True}}, None),
+        ({"run/0-3": {}}, "GarbageCollected"),
+        ({"page/1/0-1/1": {}}, "GarbageCollected"),
+        ({"run/0-3": {"deleted": True}}, None),
     ],
 )
 def test_what_is_left_in_the_end_is_judged(change: dict[str, Any], name: str | None) -> None:
@@ -253,9 +257,9 @@ def test_a_release_by_a_stale_worker_is_found() -> None:
 def test_an_index_of_an_epoch_that_nobody_claimed_is_found() -> None:
     oracle = HeadLogOracle(Promises())
     oracle.changed(CLAIM, None, FREE | {"epoch": 1, "owner": "n0"}, 1.0)
-    oracle.changed("compacted", None, {"epoch": 1, "cursor": 0, "runs": []}, 1.1)
+    oracle.changed("compacted", None, {"epoch": 1, "cursor": 0, "listed": []}, 1.1)
     with pytest.raises(Violation, match=r"OneLiveClaim.*nobody claimed"):
-        oracle.changed("compacted", None, {"epoch": 0, "cursor": 0, "runs": []}, 1.2)
+        oracle.changed("compacted", None, {"epoch": 0, "cursor": 0, "listed": []}, 1.2)
 
 
 def test_a_story_says_when_a_late_message_was_sent() -> None:
