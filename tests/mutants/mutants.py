@@ -220,7 +220,7 @@ MUTANTS = [
                 "run = merge(segments)",
                 "run = merge(segments)\n"
                 "        numbers = range(index.cursor, index.cursor + len(segments))\n"
-                "        yield gather([delete(segment_name(number)) for number in numbers])",
+                "        yield from gather([delete(segment_name(number)) for number in numbers])",
             ),
         ),
     ),
@@ -397,13 +397,6 @@ MUTANTS = [
         "core.headlog.commits:DurableCommits._raised",
         (("kept = self._beyond_log(held.offsets)", "kept = {}"),),
         DURABLE,
-    ),
-    Mutant(
-        "commits-listed-without-the-log",
-        "a view shorter than what left the registers is read on before it answers",
-        f"{CONSUMER}.list_committed_offsets",
-        (("if self._replica.view.slot < durable.slot:", "if False:"),),
-        DURABLE | {"freshness_ms": 90.0, "key_count": 10, "rate": 300.0, "nemesis": ("none",)},
     ),
     Mutant(
         "commits-of-one-node",
