@@ -1,4 +1,4 @@
-"""The register of a node's durable commits stays small, whatever the number of keys, and none of them is lost."""
+"""The register of a node's durable commits stays small with any number of keys, and none of them is lost."""
 
 from dataclasses import replace
 from typing import Any
