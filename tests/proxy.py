@@ -10,17 +10,22 @@ from urllib.parse import urlsplit
 
 # Pass it on; pass it on and drop the answer; drop it; or answer with this status and pass nothing on.
 Fate = Literal["ok", "answer lost", "call lost"] | int
+Choose = Callable[[str, str, dict[str, str]], Fate]
 
 
 class Proxy(ThreadingHTTPServer):
-    """`fate(method, path, headers)` decides about each request; `requests` are all that came."""
+    """`fate(method, path, headers)` decides about each request; `requests` are all that came.
+
+    `drops`: a header that is not passed on, as if the server did not know it.
+    """
 
     daemon_threads = True
 
-    def __init__(self, upstream: str, fate: Callable[[str, str, dict[str, str]], Fate]) -> None:
+    def __init__(self, upstream: str, fate: Choose, drops: str) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.upstream = urlsplit(upstream).netloc
         self.fate = fate
+        self.drops = drops
         self.requests: list[tuple[str, str]] = []
 
     @property
@@ -53,7 +58,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _pass_on(self, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
         upstream = http.client.HTTPConnection(self.server.upstream)
         try:  # the signature covers the host that the client asked, so it stays
-            upstream.request(self.command, self.path, body, dict(self.headers))
+            headers = {n: v for n, v in self.headers.items() if n.lower() != self.server.drops}
+            upstream.request(self.command, self.path, body, headers)
             answer = upstream.getresponse()
             return answer.status, answer.getheaders(), answer.read()
         finally:
@@ -75,9 +81,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def proxy(upstream: str, fate: Callable[[str, str, dict[str, str]], Fate]) -> Iterator[Proxy]:
+def proxy(upstream: str, fate: Choose, drops: str = "") -> Iterator[Proxy]:
     """Run a proxy before `upstream` until the block ends."""
-    with Proxy(upstream, fate) as server:
+    with Proxy(upstream, fate, drops) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:

@@ -46,7 +46,7 @@ def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         "memory",
         "sqlite",
         pytest.param("s3", marks=pytest.mark.process),
-        pytest.param("etcd", marks=pytest.mark.process),
+        pytest.param("etcd", marks=[pytest.mark.process, pytest.mark.slow]),  # it must be installed
     ]
 )
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:

@@ -1,0 +1,297 @@
+"""A log on real stores: processes that are killed, answers that are lost, stores that cannot hold a log."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import orjson
+import pytest
+
+from leaderless import Record, open_log
+from leaderless.cli import main
+from leaderless.library.errors import Indefinite
+from leaderless.library.fsck import check
+from leaderless.store.urls import open_store
+from tests import servers
+from tests.proxy import Fate, proxy
+
+pytestmark = pytest.mark.anyio
+BUCKET = f"s3://{servers.BUCKET}"
+
+
+@pytest.fixture(scope="module")
+def moto() -> Iterator[str]:
+    with servers.moto() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def endpoint(moto: str) -> str:
+    servers.make_bucket(moto)
+    return moto
+
+
+def keys(endpoint: str) -> dict[str, Any]:
+    options = servers.of_moto(endpoint)
+    return {
+        "endpoint": endpoint,
+        "access_key": options.access_key,
+        "secret_key": options.secret_key,
+        "region": options.region,
+    }
+
+
+# ---------------------------------------------------------------- processes
+
+
+class Killed:
+    """A process of `tests.appending`; `acknowledged` is what it said before it was killed."""
+
+    def __init__(self, url: str, endpoint: str, name: str) -> None:
+        command = [sys.executable, "-m", "tests.appending", url, endpoint, name]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self.acknowledged: list[Record] = []
+
+    def wait_for(self, appends: int) -> None:
+        """Return when it has acknowledged so many appends."""
+        assert self._process.stdout is not None
+        while len(self.acknowledged) < appends:
+            self._take(self._process.stdout.readline())
+
+    def kill(self) -> None:
+        """Kill it in the middle of whatever it does, and take what it has said."""
+        self._process.kill()
+        rest, _ = self._process.communicate()
+        for line in rest.splitlines(keepends=True):
+            if line.endswith("\n"):
+                self._take(line)
+
+    def _take(self, line: str) -> None:
+        key, offset, value = line.split()
+        self.acknowledged.append(Record(key, int(offset), value))
+
+
+def killed_in_turn(url: str, endpoint: str = "") -> list[Record]:
+    """What three processes acknowledged, each of which was killed while the next one appended too."""
+    processes: list[Killed] = []
+    for name in "abc":
+        processes.append(Killed(url, endpoint, name))
+        processes[-1].wait_for(20)
+        if len(processes) > 1:
+            processes[-2].kill()
+    processes[-1].kill()
+    return [record for process in processes for record in process.acknowledged]
+
+
+async def whole_log(url: str, **options: Any) -> list[Record]:
+    """Every record; the log is checked on the way."""
+    async with open_log(url, **options) as log:
+        records: list[Record] = []
+        for key, end in (await log.keys()).items():
+            at = 0
+            while at < end:
+                records += (found := await log.read(key, at, 1000))
+                at = found[-1].offset + 1
+        assert await log.append("k0", "after") == (await log.keys())["k0"] - 1
+    return records
+
+
+async def require_whole(url: str, options: Any = None) -> None:
+    store = open_store(url, options)
+    assert (await check(store)).findings == []
+    await store.aclose()
+
+
+def test_kill_9_loses_and_doubles_nothing_in_sqlite(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/log.db"
+    require_kept(killed_in_turn(url), anyio.run(whole_log, url))
+    anyio.run(require_whole, url)
+
+
+@pytest.mark.slow  # etcd must be installed
+def test_kill_9_loses_and_doubles_nothing_in_etcd(tmp_path: Path) -> None:
+    with servers.etcd(tmp_path / "etcd") as address:
+        url = f"etcd://{address}/log"
+        require_kept(killed_in_turn(url), anyio.run(whole_log, url))
+        anyio.run(require_whole, url)
+
+
+async def test_kill_9_loses_and_doubles_nothing_in_a_bucket(endpoint: str) -> None:
+    url = f"{BUCKET}/log"
+    acknowledged = await anyio.to_thread.run_sync(killed_in_turn, url, endpoint)
+    require_kept(acknowledged, await whole_log(url, **keys(endpoint)))
+    await require_whole(url, servers.of_moto(endpoint))
+
+
+def require_kept(acknowledged: list[Record], records: list[Record]) -> None:
+    assert {*acknowledged} <= {*records}
+    values = [record.value for record in records]
+    assert len({*map(str, values)}) == len(values)  # none twice
+    for key in ("k0", "k1"):
+        offsets = [record.offset for record in records if record.key == key]
+        assert offsets == list(range(len(offsets)))
+
+
+# ---------------------------------------------------------------- lost answers
+
+
+async def test_an_append_whose_answer_is_lost_is_neither_lost_nor_doubled(endpoint: str) -> None:
+    """The proxy passes each third conditional update on, and drops its answer."""
+    updates = 0
+
+    def fate(_method: str, path: str, headers: dict[str, str]) -> Fate:
+        nonlocal updates
+        if path.endswith("/head") and "if-match" in headers:
+            updates += 1
+            return "answer lost" if updates % 3 == 0 else "ok"
+        return "ok"
+
+    with proxy(endpoint, fate) as server:
+        async with open_log(f"{BUCKET}/log", **keys(server.url)) as log:
+            offsets = [await log.append("k", number) for number in range(12)]
+            records = await log.read("k")
+    assert updates >= 11
+    assert offsets == list(range(12))
+    assert [record.value for record in records] == list(range(12))
+
+
+@pytest.mark.parametrize("status", [409, 500, 503])
+async def test_a_store_that_throttles_delays_and_loses_nothing(endpoint: str, status: int) -> None:
+    requests = 0
+
+    def fate(method: str, _path: str, _headers: dict[str, str]) -> Fate:
+        nonlocal requests
+        requests += 1
+        return status if requests % 3 == 0 and (status != 409 or method == "PUT") else "ok"
+
+    with proxy(endpoint, fate) as server:
+        async with open_log(f"{BUCKET}/log", **keys(server.url)) as log:
+            assert [await log.append("k", number) for number in range(5)] == list(range(5))
+            assert await log.append("k", "x" * 20_000) == 5
+            assert len(await log.read("k")) == 6
+
+
+async def test_a_log_in_a_bucket_that_wants_etags_without_quotes(endpoint: str) -> None:
+    def ceph(_method: str, _path: str, headers: dict[str, str]) -> Fate:
+        return 412 if headers.get("if-match", "").startswith('"') else "ok"
+
+    with proxy(endpoint, ceph) as server:
+        for _ in range(2):
+            async with open_log(f"{BUCKET}/log", **keys(server.url)) as log:
+                for number in range(3):
+                    await log.append("k", number)
+        async with open_log(f"{BUCKET}/log", **keys(server.url)) as log:
+            assert await log.keys() == {"k": 6}
+
+
+async def test_a_store_that_goes_away_is_an_indefinite_error(endpoint: str) -> None:
+    down = False
+
+    def fate(_method: str, _path: str, _headers: dict[str, str]) -> Fate:
+        return "call lost" if down else "ok"
+
+    with proxy(endpoint, fate) as server:
+        short: Any = {"patience_s": 1.0, "store_timeout_s": 0.2}
+        async with open_log(f"{BUCKET}/log", **keys(server.url), **short) as log:
+            await log.append("k", 0)
+            down = True
+            with pytest.raises(Indefinite):
+                await log.append("k", 1)
+            down = False
+            await log.append("k", 2)
+            assert [record.value for record in await log.read("k")] in ([0, 2], [0, 1, 2])
+
+
+# ---------------------------------------------------------------- init
+
+
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (
+        ("ACCESS_KEY_ID", "test"),
+        ("SECRET_ACCESS_KEY", "hidden"),
+        ("REGION", "us-east-1"),
+    ):
+        monkeypatch.setenv(f"AWS_{name}", value)
+
+
+Said = tuple[int, dict[str, Any]]
+
+
+def init(capsys: pytest.CaptureFixture[str], endpoint: str, bucket: str = servers.BUCKET) -> Said:
+    """What `leaderless init` says."""
+    arguments = [
+        "--store",
+        f"s3://{bucket}/log",
+        "--endpoint",
+        endpoint,
+        "--patience",
+        "2",
+        "--json",
+    ]
+    status = main(["init", *arguments])
+    output = capsys.readouterr()
+    assert "hidden" not in output.out + output.err
+    return status, orjson.loads(output.out)
+
+
+@pytest.mark.usefixtures("environment")
+def test_init_finds_how_etags_are_sent(capsys: pytest.CaptureFixture[str], endpoint: str) -> None:
+    assert init(capsys, endpoint)[1]["etags"] == "quoted"
+
+    def ceph(_method: str, _path: str, headers: dict[str, str]) -> Fate:
+        return 412 if headers.get("if-match", "").startswith('"') else "ok"
+
+    with proxy(endpoint, ceph) as server:
+        status, said = init(capsys, server.url)
+    assert (status, said["etags"], said["created"]) == (0, "bare", False)
+
+
+@pytest.mark.usefixtures("environment")
+@pytest.mark.parametrize(
+    ("header", "fate", "text"),
+    [
+        ("if-match", 412, "never lets a conditional update through"),
+        ("", 403, "Check the access key"),
+        ("", 401, "Check the access key"),
+        ("", 503, "does not answer as it should"),
+        ("", "call lost", "does not answer as it should"),
+    ],
+)
+def test_init_says_what_a_store_lacks(
+    capsys: pytest.CaptureFixture[str], endpoint: str, header: str, fate: Fate, text: str
+) -> None:
+    def meets(_method: str, _path: str, headers: dict[str, str]) -> Fate:
+        return fate if header in headers or not header else "ok"
+
+    with proxy(endpoint, meets) as server:
+        status, said = init(capsys, server.url)
+    assert status == 1
+    assert text in said["error"]
+
+
+@pytest.mark.usefixtures("environment")
+def test_init_without_a_bucket_or_a_server(
+    capsys: pytest.CaptureFixture[str], endpoint: str
+) -> None:
+    assert "bucket does not exist" in init(capsys, endpoint, "nowhere")[1]["error"]
+    status, said = init(capsys, f"http://127.0.0.1:{servers.free_port()}")
+    assert (status, said["may_have_happened"]) == (1, True)
+    assert "the network" in said["error"]
+
+
+@pytest.mark.usefixtures("environment")
+@pytest.mark.parametrize(
+    ("ignored", "text"),
+    [("if-none-match", "ignores If-None-Match"), ("if-match", "ignores If-Match")],
+)
+def test_init_finds_conditions_that_are_ignored(
+    capsys: pytest.CaptureFixture[str], endpoint: str, ignored: str, text: str
+) -> None:
+    with proxy(endpoint, lambda *_: "ok", drops=ignored) as server:
+        status, said = init(capsys, server.url)
+    assert status == 1
+    assert text in said["error"]
