@@ -110,9 +110,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5.0, help="for each row; default 5")
     options = parser.parse_args()
     say = sys.stdout.write
-    say(
-        "| store | tasks | appends a second | requests an append | p50 ms | p99 ms |\n|---|---:|---:|---:|---:|---:|\n"
-    )
+    names = ("store", "tasks", "appends a second", "requests an append", "p50 ms", "p99 ms")
+    say(f"| {' | '.join(names)} |\n|---|{'---:|' * 5}\n")
     with tempfile.TemporaryDirectory() as folder:
         for row in rows(Path(folder), options.seconds):
             say(
