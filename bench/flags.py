@@ -12,6 +12,7 @@ A name may end with its unit (`time_limit_s`). The word on the command line leav
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import Any, TypeVar, get_type_hints
 
 import click
@@ -142,8 +143,20 @@ class Parsed(click.ParamType[Any]):
 
 
 def split(text: str) -> tuple[str, ...]:
-    """The names in a list that is separated by commas, each once, in the order of the text."""
-    return tuple(dict.fromkeys(filter(None, re.split(r"\s*,\s*", text.strip()))))
+    """The names in a list that is separated by commas, each once, in the order of the text.
+
+    Raises `ValueError` for a comma without a name at either side.
+    """
+    names = re.split(r"\s*,\s*", text.strip())
+    if any(names) and not all(names):
+        raise ValueError(f"{text}: a name is missing beside a comma.")
+    return tuple(dict.fromkeys(filter(None, names)))
+
+
+def did_you_mean(word: str, known: Sequence[str]) -> str:
+    """A question with the known word that is most like `word`, to end a message with; or nothing."""
+    near = get_close_matches(word, known, n=1)
+    return f" Did you mean {near[0]}?" if near else ""
 
 
 def names_of(known: Sequence[str], *, some: bool = False) -> Parsed:
@@ -158,7 +171,10 @@ def names_of(known: Sequence[str], *, some: bool = False) -> Parsed:
         names = words.get(text.strip(), split(text))
         if unknown := sorted(set(names) - set(known)):
             others = f", or {' or '.join(words)}" if words else ""
-            raise ValueError(f"{', '.join(unknown)}: must be one of {', '.join(known)}{others}.")
+            near = did_you_mean(unknown[0], known)
+            raise ValueError(
+                f"{', '.join(unknown)}: must be one of {', '.join(known)}{others}.{near}"
+            )
         if some and not names:
             raise ValueError(f"name at least one of {', '.join(known)}.")
         return names

@@ -150,7 +150,7 @@ class TestOptions:
     consistency_models: Annotated[
         tuple[str, ...],
         Flag(
-            "What transactions must keep, separated by commas: read-committed, serializable, ...",
+            f"What transactions must keep, separated by commas: {', '.join(MODELS)}.",
             names_of(MODELS, some=True),
         ),
     ] = DEFAULT_MODELS
@@ -237,7 +237,9 @@ _DEFAULTS = {each.name: each.default for each in fields(TestOptions) if each.def
 def test_flags(command: Callable[..., Any]) -> Callable[..., Any]:
     """Decorate a click command with the arguments for the node and all flags of `test`."""
     command = click_options(FLAGS, _DEFAULTS)(command)
-    return click.argument("args", nargs=-1, type=click.UNPROCESSED)(command)
+    return click.argument(
+        "args", nargs=-1, type=click.UNPROCESSED, metavar="[-- OPTIONS OF THE NODE]"
+    )(command)
 
 
 def from_flags(flags: Mapping[str, Any]) -> TestOptions:

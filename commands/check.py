@@ -1,6 +1,7 @@
 """`./maelstrom check`: judge histories, ours or the real tool's, without running anything."""
 
 import json
+import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -57,7 +58,9 @@ class Judgement:
     "-w",
     "--workload",
     type=click.Choice(workloads.NAMES),
-    help="What the clients did. [default: what the run's files or folder say, else kafka]",
+    metavar="NAME",
+    help=f"What the clients did: {', '.join(workloads.NAMES)}. [default: what the run's files or folder say,"
+    " else kafka]",
 )
 @click.option(
     "--consistency-models",
@@ -177,7 +180,11 @@ def _print_text(judgement: Judgement) -> None:
 
 def _rest(judgement: Judgement) -> Iterator[str]:
     beside = find_history(Path(judgement.file)).with_name("results.edn")
-    yield str(beside) if beside.exists() else f"`./maelstrom check --edn {judgement.file}`"
+    yield (
+        str(beside)
+        if beside.exists()
+        else f"`./maelstrom check --edn {shlex.quote(judgement.file)}`"
+    )
     yield "under :workload"
 
 

@@ -4,6 +4,7 @@ import sys
 
 import click
 
+from bench.flags import did_you_mean
 from bench.system import lenient_stdout
 
 EXIT_BAD_ARGUMENTS, EXIT_CRASHED = 254, 255
@@ -40,14 +41,37 @@ class LazyGroup(click.Group):
                 return None
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click's, but a mistyped command gets a suggestion."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            near = did_you_mean(args[0], sorted(COMMANDS))
+            raise click.UsageError(f"{error.format_message()}{near}", ctx) from None
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
             formatter.write_dl(sorted(COMMANDS.items()))
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
 def cli() -> None:
     """A Maelstrom-compatible bench for distributed systems that speak JSON over stdin and stdout."""
+
+
+def _option_of_the_node(error: click.NoSuchOption) -> str:
+    """A line that says where an option of the node belongs; nothing in commands that start no node."""
+    if error.ctx is None or error.ctx.info_name != "test":
+        return ""
+    return (
+        f"Options of the node stand after `--`: ./maelstrom test ... -- {error.option_name} ..."
+        " (./run.sh --help lists those of our node)\n"
+    )
 
 
 def main() -> None:
@@ -55,6 +79,10 @@ def main() -> None:
     try:
         with lenient_stdout():
             cli.main(prog_name="maelstrom", standalone_mode=False)
+    except click.NoSuchOption as error:
+        error.show()
+        click.echo(_option_of_the_node(error), err=True, nl=False)
+        sys.exit(EXIT_BAD_ARGUMENTS)
     except click.ClickException as error:
         error.show()
         sys.exit(EXIT_BAD_ARGUMENTS)

@@ -1,6 +1,7 @@
 """`./maelstrom test`: run one test, judge it, and exit with the verdict."""
 
 import os
+import shlex
 import signal
 import socket
 import sys
@@ -18,6 +19,7 @@ import workloads
 from bench import engine, options, run_files, verdict
 from bench.checkers import judge
 from bench.failure import RunFailure, unwritable
+from bench.flags import did_you_mean
 from bench.hosts import OnFailure, OnLine
 from bench.loop import RealLoop
 from bench.memory import limit_of
@@ -26,13 +28,16 @@ from bench.processes import ProcessHosts
 from bench.run import BenchRun, RunResult
 from bench.system import allow_open_files, handled, sigterm_as_interrupt
 from bench.watchers import CpuMeter, Progress
-from runs.facts import FINISHED
+from runs.facts import FINISHED, OWN_NODES
 from runs.files import HISTORY, JOURNAL, NODE_LOGS, OPTIONS
 from runs.messages import Event
 from runs.reading import Bad, TooLarge, journal
 from runs.store import Folder, create_run_dir, utc_now
 from runs.writing import LineFile
 from workloads.interface import Placement, Workload
+
+OWN_PROGRAMS = {Path(__file__).resolve().parents[1] / name for name in OWN_NODES}
+OWN_WORKLOAD = "kafka"
 
 
 @click.command()
@@ -53,6 +58,7 @@ def test(**flags: Any) -> None:
     check_workload(flags["workload"])
     chosen = options.from_flags(flags)
     console.print(f"engine: embedded (seed {chosen.seed})", highlight=False)
+    warn_of_own_node(chosen.bin, chosen.workload, console)
     if chosen.leave_db_running:
         console.print("--leave-db-running: nodes live on the bench's pipes and stop with it")
     status = 0
@@ -69,7 +75,20 @@ def check_workload(name: str) -> None:
     """Raise `click.UsageError` when the embedded bench has no such workload."""
     here = ", ".join(sorted(workloads.NAMES))
     if name not in workloads.NAMES:
-        raise click.UsageError(f"--workload {name}: must be one of {here}.")
+        near = did_you_mean(name, workloads.NAMES)
+        raise click.UsageError(f"--workload {name}: must be one of {here}.{near}")
+
+
+def warn_of_own_node(program: str, workload: str, console: Console) -> None:
+    """Say before the run that the project's own node serves no such workload."""
+    if workload != OWN_WORKLOAD and Path(program).resolve() in OWN_PROGRAMS:
+        console.print(
+            f"{Path(program).name} serves the workload {OWN_WORKLOAD} alone, so it will refuse the requests"
+            f" of {workload}. Give -w {OWN_WORKLOAD}, or another program with --bin.",
+            style="yellow",
+            highlight=False,
+            markup=False,
+        )
 
 
 def _make_folder(store: Path, workload: str, started: datetime) -> Path:
@@ -140,7 +159,7 @@ def _judge(
     except KeyboardInterrupt:
         raise RunFailure(
             f"Stopped before there was a verdict. The history is kept; to judge it later:\n"
-            f"  ./maelstrom check {run_dir}",
+            f"  ./maelstrom check {shlex.quote(str(run_dir))}",
             interrupted=True,
         ) from None
     if outcome.history and not unkept:

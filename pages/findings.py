@@ -4,6 +4,7 @@ The verdict is the one that the run's results hold. The sentences come from the 
 again on the history; so a store of the real tool gets them too.
 """
 
+import shlex
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -97,7 +98,7 @@ def small_history(run: Folder) -> tuple[list[Op], str]:
     limit = LIMIT_BYTES // 8 if file.suffix == ".gz" else LIMIT_BYTES
     if file.stat().st_size > limit:
         told = f"{file.name} is larger than the {limit // MIB} MiB that are read for a page."
-        return [], f"{told} `./maelstrom check {run.path}` judges it."
+        return [], f"{told} `./maelstrom check {shlex.quote(str(run.path))}` judges it."
     try:
         return read_history(file), ""
     except HistoryError as error:

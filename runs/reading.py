@@ -1,6 +1,7 @@
 """Reading a run's large files in parts: never more than a limit, and never failing on a bad line."""
 
 import gzip
+import shlex
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,8 +27,8 @@ class TooLarge(Exception):
     def __init__(self, file: Path, limit_bytes: int) -> None:
         super().__init__(
             f"{file.name} is larger than the {limit_bytes // MIB} MiB that are read for a page. "
-            f"`python -m analysis summary {file.parent}` computes its figures with Spark; "
-            "then this page shows them."
+            f"`.venv/bin/python -m analysis summary {shlex.quote(str(file.parent))}` computes its"
+            " figures with Spark; then this page shows them."
         )
 
 

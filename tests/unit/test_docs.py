@@ -3,6 +3,7 @@
 No network: addresses elsewhere are not followed.
 """
 
+import ast
 import re
 import shlex
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 import click
 import pytest
 
+from analysis.cli import main as analysis
 from commands.main import COMMANDS, LazyGroup
 from workloads.kafka.checker.cases import CYCLES
 from workloads.kafka.checker.compose import ALLOWED, ALLOWED_WITH_WW, AT_THE_END
@@ -121,19 +123,94 @@ def test_commands_and_targets_exist(page: Path) -> None:
             assert (ROOT / script).exists(), text
 
 
+def parse(line: str) -> None:
+    """Let the command line of a program of ours be parsed; raise `click.UsageError` for what it refuses."""
+    words = shlex.split(line, comments=True)
+    if words[0] == "./maelstrom":
+        command, *arguments = words[1:]
+        found = LazyGroup().get_command(CONTEXT, command)
+    else:
+        command, *arguments = words[3:]
+        found = analysis.commands.get(command)
+    assert found, line
+    try:
+        found.make_context(command, list(arguments))
+    except click.BadParameter as error:
+        if "does not exist" not in error.message:  # a run that the reader has made
+            raise
+    except click.exceptions.Exit:  # --help
+        assert "--help" in arguments
+
+
+OURS = ("./maelstrom ", ".venv/bin/python -m analysis ")
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_commands_take_the_options_that_are_printed(page: Path) -> None:
     code = "\n".join(line.strip() for line in code_lines(page)).replace("\\\n", "")
     for line in code.splitlines():
-        if line.startswith("./maelstrom ") and not re.search(r"[$<]| \.\.\.", line):
-            command, *arguments = shlex.split(line, comments=True)[1:]
-            found = LazyGroup().get_command(CONTEXT, command)
-            assert found, line
-            try:
-                found.make_context(command, arguments)
-            except click.BadParameter as error:
-                if "does not exist" not in error.message:  # a run that the reader has made
-                    raise
+        if line.startswith(OURS) and not re.search(r"[$<]| \.\.\.", line):
+            parse(line.replace("analysis --help", "analysis check --help"))
+
+
+ELIDED = "X"  # what stands for a value in a text that a program prints
+SOURCES = [
+    path
+    for room in (
+        "bench",
+        "commands",
+        "simulation",
+        "analysis",
+        "pages",
+        "plots",
+        "runs",
+        "workloads",
+    )
+    for path in (ROOT / room).rglob("*.py")
+]
+COMMAND = re.compile(r"`?((?:\./maelstrom|(?:\.venv/bin/)?python -m analysis) [^`\n]*)(`?)")
+
+
+def printed_commands(source: Path) -> Iterator[str]:
+    """The commands in the texts of a module that a program may print: between backticks, or a whole line."""
+    tree = ast.parse(source.read_text())
+    documentation = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        and isinstance(node.body[0], ast.Expr)
+    }
+    inside = {
+        id(part)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.JoinedStr)
+        for part in node.values
+    }
+    for node in ast.walk(tree):
+        if id(node) in documentation | inside:
+            continue
+        for found in COMMAND.finditer(_text(node)):
+            line, closing = found.groups()
+            if closing or found.string[: found.start()].rpartition("\n")[2].strip() == "":
+                yield line
+
+
+def _text(node: ast.AST) -> str:
+    """The text of a literal; a value in it is `ELIDED`."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr):
+        return "".join(_text(part) or ELIDED for part in node.values)
+    return ""
+
+
+def test_commands_that_programs_print_are_taken_too() -> None:
+    found = [(source, line) for source in SOURCES for line in printed_commands(source)]
+    assert len(found) > 4
+    for source, line in found:
+        assert "python -m" not in line or line.startswith(".venv/bin/"), (name(source), line)
+        if " ..." not in line and "<" not in line and len(line.split()) > 2:
+            parse(line)
 
 
 def test_every_anomaly_is_explained() -> None:
