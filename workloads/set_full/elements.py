@@ -83,12 +83,14 @@ class SetHistory:
         for invoked_at, at in completions(history).items():
             if history[at].f == "read" and history[at].type == "ok":
                 values = history[at].value or []
-                counts = Counter(map(name_of, values))
-                multiple |= Counter({name: n for name, n in counts.items() if n > 1})
-                unexpected |= {
-                    name_of(value): value for value in values if name_of(value) not in added_at
-                }
-                reads.append(Read(invoked_at, at, frozenset(counts)))
+                names = _names(values)
+                have = frozenset(names)
+                if len(have) < len(names):
+                    multiple |= Counter({name: n for name, n in Counter(names).items() if n > 1})
+                if extra := have.difference(added_at):
+                    pairs = zip(names, values, strict=True)
+                    unexpected |= {name: value for name, value in pairs if name in extra}
+                reads.append(Read(invoked_at, at, have))
         reads.sort(key=lambda read: read.completed_at)
         found = cls(history, elements, added_at, reads, multiple, list(unexpected.values()))
         found._find_known(add)
@@ -140,6 +142,11 @@ class SetHistory:
         for read in reads:
             latest.append(max(latest[-1], read.completed_at))
         return zip(reversed(reads), reversed(latest[1:]), strict=True)
+
+
+def _names(values: list[Any]) -> list[Name]:
+    """The names of elements; as a rule these are the elements, and there are many."""
+    return values if set(map(type, values)) <= {int, str} else list(map(name_of, values))
 
 
 def name_of(value: Any) -> Name:
