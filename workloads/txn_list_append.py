@@ -32,8 +32,9 @@ from workloads.interface import Judge, Setting, Workload
 from workloads.replies import ARRAY
 from workloads.txn.client import READ, TxnClient, TxnGenerator
 from workloads.txn.cycles import Case, DataEdges, Dependencies, Txn
+from workloads.txn.explain import explain
 from workloads.txn.local import dirty_reads, failed_writes, intermediate_writes, lost_updates
-from workloads.txn.verdict import EMPTY_GRAPH, explain, models_of, orders_for, transactions, verdict
+from workloads.txn.verdict import EMPTY_GRAPH, models_of, orders_for, transactions, verdict
 
 APPEND = Keyword("append")
 INIT = Keyword("init")  # stands for the element before the first

@@ -30,8 +30,9 @@ from workloads.interface import Judge, Setting, Workload
 from workloads.replies import ANY
 from workloads.txn.client import READ, TxnClient, TxnGenerator
 from workloads.txn.cycles import Case, DataEdges, Dependencies, Txn
+from workloads.txn.explain import explain
 from workloads.txn.local import dirty_reads, failed_writes, intermediate_writes, lost_updates
-from workloads.txn.verdict import EMPTY_GRAPH, explain, models_of, orders_for, transactions, verdict
+from workloads.txn.verdict import EMPTY_GRAPH, models_of, orders_for, transactions, verdict
 
 WRITE = Keyword("w")
 

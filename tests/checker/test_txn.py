@@ -144,6 +144,16 @@ def test_a_history_without_dependencies_proves_nothing() -> None:
     assert types(REGISTER, []) == ("unknown", {"empty-transaction-graph"})
 
 
+def test_two_orders_are_told_with_the_first_reads_of_each() -> None:
+    ops = history("a1=1", "a1=2", "r1=12", "r1=21")
+    result = judge(LIST).check(ops, {})
+    found = {each.type: each for each in judge(LIST).explain(result, ops)}["incompatible-order"]
+    assert [op.index for op in found.witness] == [6, 7]
+    assert (
+        found.sentence == "Key 1 was read as [[1 2] [2 1]]; neither is the beginning of the other."
+    )
+
+
 def test_a_cycle_is_told_step_by_step() -> None:
     ops = history("a1=1 a2=1", "r1= r2=1")
     result = judge(LIST).check(ops, {})

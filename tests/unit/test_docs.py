@@ -19,6 +19,7 @@ from workloads.kafka.checker.compose import ALLOWED, ALLOWED_WITH_WW, AT_THE_END
 from workloads.kafka.checker.explain import CAUSES
 from workloads.kafka.checker.sentences import SENTENCES
 from workloads.lin_kv.checker import NONLINEARIZABLE
+from workloads.txn.explain import SENTENCES as TXN_SENTENCES
 
 ROOT = Path(__file__).parents[2]
 COLUMNS = 100  # of a line of code
@@ -216,6 +217,7 @@ def test_commands_that_programs_print_are_taken_too() -> None:
 def test_every_anomaly_is_explained() -> None:
     explained = anchors(ROOT / "docs" / "anomalies.md")
     names = {*SENTENCES, *CYCLES, *CAUSES, *ALLOWED, *ALLOWED_WITH_WW, *AT_THE_END, NONLINEARIZABLE}
+    names |= {*TXN_SENTENCES, "G-single-item", "G-nonadjacent-item", "G2-item"}
     for module in (ROOT / "workloads").rglob("*.py"):
         names.update(re.findall(r"\bFinding\(\s*\"([\w-]+)\"", module.read_text()))
     assert {each.lower() for each in names} <= explained
