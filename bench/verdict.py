@@ -12,7 +12,7 @@ from rich.text import Text
 from bench import mute
 from bench.checkers import Result
 from bench.circumstances import with_circumstances
-from bench.failure import RunFailure
+from bench.failure import RunFailure, clip
 from bench.run import RunResult
 from runs import edn
 from runs.facts import never_succeeded
@@ -188,7 +188,8 @@ def _allowed(finding: Finding) -> bool:
 
 
 def _indented(text: str, style: str = "") -> Padding:
-    return Padding(Text(text, style=style), (0, 0, 0, 2))
+    # A node may send megabytes, which take minutes to be wrapped.
+    return Padding(Text(clip(text), style=style), (0, 0, 0, 2))
 
 
 def _table(witness: Sequence[Op], place: Placement | None) -> Table:
