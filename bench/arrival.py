@@ -71,13 +71,14 @@ class InTurn:
         self._waiting: dict[str, list[tuple[int, int, Message]]] = {}
 
     def put(self, message: Message, latency_ns: int) -> None:
-        due_ns = self._loop.now_ns() + latency_ns
         waiting = self._waiting.get(message.dest)
-        if waiting is None:
-            self._take(due_ns, message)
-        else:
+        if waiting is not None:
             self._count += 1
-            heappush(waiting, (due_ns, self._count, message))
+            heappush(waiting, (self._loop.now_ns() + latency_ns, self._count, message))
+        elif latency_ns:
+            self._take(self._loop.now_ns() + latency_ns, message)
+        elif not self._is_cut(message.src, message.dest):
+            self._arrive(message)
 
     def _take(self, due_ns: int, message: Message) -> bool:
         """Take a message, and let it arrive at once if it is due. Returns whether the taker sleeps now."""
