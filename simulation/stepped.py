@@ -127,7 +127,8 @@ class SteppedCluster:
     """Started nodes. Every method returns the messages that it made leave a node or the store.
 
     `oracle` judges every change of the store and every answer to a client. `store`: one that was filled before;
-    its changes are not judged. Raises `Violation` in the step in which an invariant breaks.
+    its changes are not judged. `absent`: nodes that belong to the cluster and never start. Raises `Violation`
+    in the step in which an invariant breaks.
     """
 
     def __init__(
@@ -137,8 +138,11 @@ class SteppedCluster:
         options: Options = LINEARIZABLE,
         oracle: Oracle | None = None,
         store: Store | None = None,
+        *,
+        absent: Iterable[str] = (),
     ) -> None:
         self.names = list(nodes)
+        self._absent = list(absent)
         self.to_clients: list[Flying] = []
         self.answers: dict[int, Body] = {}  # by the `msg_id` of the request
         self._strategy, self._options = strategy, options
@@ -183,7 +187,8 @@ class SteppedCluster:
         """Start a node, or kill it and start it again; what is in flight to it stays so."""
         self._hosts[node].kill()
         self._hosts[node].start()
-        return self.request("c0", node, {"type": "init", "node_id": node, "node_ids": self.names})
+        names = [*self.names, *self._absent]
+        return self.request("c0", node, {"type": "init", "node_id": node, "node_ids": names})
 
     def ask(self, node: str, body: Body, every_s: float = 0.2) -> Body:
         """The answer to a client's request, everything delivered."""

@@ -166,8 +166,9 @@ class World(SimulatedRun):
             {"type": "poll", "offsets": dict.fromkeys(oracle.messages, 0)},
             {"type": "list_committed_offsets", "keys": list(oracle.commits_in_log)},
         ]
-        names = ["fresh", *self.scenario.node_names]
-        alone = SteppedCluster(names, self._strategy, FRESH, store=self.store.copy())
+        absent = self.scenario.node_names  # what they committed is in their registers
+        store = self.store.copy()
+        alone = SteppedCluster(["fresh"], self._strategy, FRESH, store=store, absent=absent)
         for question in questions:
             alone.request("c1", "fresh", question)
             alone.settle()

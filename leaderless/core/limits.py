@@ -23,7 +23,8 @@ class Limits:
     `batch_bytes`: of one batch, unless a single message is larger. Larger batches save messages, and delay
         whatever shares their lane.
     `commit_bytes`: of the batches in one compare-and-set, unless a single batch is larger.
-    `waiting_bytes`: of the sends that are in no batch yet; a node refuses more with a definite error.
+    `waiting_bytes`: of memory for the sends that are in no batch yet, about; a node refuses more with a
+        definite error.
     `seal_bytes`, `seal_entries`: a tail of the head that reaches one of them is full, and becomes a segment.
         Each commit writes the whole tail twice (`from` and `to`), so a longer tail costs bytes a commit; a
         shorter one costs two more messages for each segment.

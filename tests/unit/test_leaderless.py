@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from leaderless.core.headlog.producer import SEND_BYTES
 from leaderless.core.limits import Limits
 from leaderless.core.strategy import Options
 from simulation.scenario import Scenario
@@ -147,6 +148,16 @@ def test_too_much_that_waits_is_refused_for_certain() -> None:
     refused = [m.body for m in cluster.to_clients if m.body["type"] == "error"]
     assert refused
     assert {body["code"] for body in refused} == {11}
+
+
+def test_small_sends_that_wait_count_by_the_memory_that_they_take() -> None:
+    """They counted as 8 bytes and took 357, so a node with 64 MiB for them grew to 3 GB."""
+    options = Options(freshness_s=0.0, limits=Limits(waiting_bytes=100_000))
+    cluster = SteppedCluster(["n0"], "leaderless", options)
+    for number in range(1_000):
+        cluster.request("c1", "n0", {"type": "send", "key": "k", "msg": number})
+    refused = sum(each.body["type"] == "error" for each in cluster.to_clients)
+    assert 0 < 1_000 - refused <= 100_000 / SEND_BYTES + 1
 
 
 def test_a_silent_store_is_no_certain_failure() -> None:

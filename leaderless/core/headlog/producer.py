@@ -6,6 +6,7 @@ writer in the log tells which of its batches are in it. A second lane starts whi
 only when waiting for it would cost more than the messages.
 """
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from leaderless.core.coordination import StoreSilent
@@ -18,6 +19,7 @@ from leaderless.core.messages import Batch, Failure, Offsets, Reply, Send, SendO
 from leaderless.core.process import Process, Sleep, Spawn
 from leaderless.core.strategy import Clock
 
+SEND_BYTES = 400  # about what a send takes in memory beside the bytes of its message
 OFFSET_BYTES = 16  # about what a committed offset takes, beside its key
 
 
@@ -67,7 +69,7 @@ class Producer:
             yield Reply(event.request, Failure("temporarily-unavailable", text))
             return
         self._waiting.append(_Waiting(event, self._clock.now + self._limits.answer_s))
-        self._waiting_bytes += event.size
+        self._waiting_bytes += _memory_of([event])
         self._pacer.send_arrived()
         if self._needs_lane:
             yield Spawn(self._run(self._idle.pop()))
@@ -160,7 +162,7 @@ class Producer:
         else:  # no copy of the batch can get into the log any more: its sends go into a new one
             self._replica.trace("Reject", steps.named, batch)
             self._waiting[:0] = waiting
-            self._waiting_bytes += _bytes_of(sends)
+            self._waiting_bytes += _memory_of(sends)
             yield from self._plan_flush()
 
     def _take_waiting(self) -> list[_Waiting]:
@@ -172,7 +174,7 @@ class Producer:
                 break
             size, count = size + send.size, count + 1
         taken, self._waiting = self._waiting[:count], self._waiting[count:]
-        self._waiting_bytes -= size
+        self._waiting_bytes -= _memory_of(each.send for each in taken)
         return taken
 
     def _drop_those_gone(self) -> None:
@@ -181,7 +183,7 @@ class Producer:
         if self._waiting and self._waiting[0].until <= now:
             gone = [each.send for each in self._waiting if each.until <= now]
             self._waiting = [each for each in self._waiting if each.until > now]
-            self._waiting_bytes -= _bytes_of(gone)
+            self._waiting_bytes -= _memory_of(gone)
 
     def _batch(self, lane: str, sends: list[Send]) -> Batch:
         appends: dict[str, list[Any]] = {}
@@ -234,3 +236,7 @@ class Producer:
 
 def _bytes_of(sends: list[Send]) -> int:
     return sum(send.size for send in sends)
+
+
+def _memory_of(sends: Iterable[Send]) -> int:
+    return sum(send.size + SEND_BYTES for send in sends)
