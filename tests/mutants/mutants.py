@@ -251,8 +251,8 @@ MUTANTS = [
         f"{COMPACTOR}._write_page",
         (
             (
-                "for place, child in enumerate(children):",
-                "for place, child in [*enumerate(children)][1:]:",
+                "for place, child in enumerate(children)",
+                "for place, child in [*enumerate(children)][1:]",
             ),
         ),
         COMPACTED,

@@ -29,7 +29,7 @@ from leaderless.core.headlog.index import (
     parts_for,
     size_of_run,
 )
-from leaderless.core.headlog.library import windows
+from leaderless.core.headlog.library import READS_AT_ONCE, windows
 from leaderless.core.headlog.records import Segment, merge, segment_name, segment_of
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.headlog.view import weight_of_entries
@@ -40,7 +40,7 @@ from leaderless.core.strategy import Clock
 
 CLAIM = "claim/compaction"
 REVIVED_AFTER_LEASES = 8
-SEGMENTS_AT_ONCE = 4  # a few at a time, for each may have large messages
+SEGMENTS_AT_ONCE = 8  # not all, for each may have large messages
 
 
 class Compactor:
@@ -158,13 +158,19 @@ class Compactor:
         stripes = min(parts, *(child.parts for child in children))
         for stripe in range(stripes):
             drafts = {part: new_page(children) for part in range(stripe, parts, stripes)}
-            for place, child in enumerate(children):
-                for source in range(stripe, child.parts, stripes):
-                    found = yield from self._replica.library.read(child.register(source))
-                    distribute(found, place, drafts, parts)
-            for part, draft in drafts.items():
+            sources = [
+                (place, child.register(source))
+                for place, child in enumerate(children)
+                for source in range(stripe, child.parts, stripes)
+            ]
+            for some in windows(sources, READS_AT_ONCE):
+                found = yield from self._replica.library.read_all(name for _, name in some)
+                for (place, _), source in zip(some, found, strict=True):
+                    distribute(source, place, drafts, parts)
                 yield from self._claims.beat()
+            for part, draft in drafts.items():
                 yield from create(page.register(part), draft.value)
+                yield from self._claims.beat()
                 page = page._replace(size=page.size + draft.size)
         return page
 
