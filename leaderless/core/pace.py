@@ -19,6 +19,8 @@ class Pace:
     `message_worth_s`: how long a client may wait to save one server message. From it follow whether a batch is
         handed over, and whether waiting for company pays. Higher: fewer messages, later answers.
     `conflict_messages`: what a lost compare-and-set costs beside time, in messages: it and the next one.
+    `conflict_round_trips`: what it costs beside that, in round trips: who lost once often loses again, and
+        makes others lose. Higher: more is handed over where the store is far away.
     `commit_linger_s`: a wait before a commit, when company is worth it: that much latency, fewer commits.
     `batch_linger_s`: the same before a batch is made. It is shorter, because a commit is still to come.
     `company_luck_min`, `company_try_every`: when fewer of the waits than `company_luck_min` bring company, a
@@ -35,6 +37,10 @@ class Pace:
 
     Other nodes:
 
+    `hedge_deviations`: a batch whose peer has not answered after the mean and so many deviations of a
+        hand-over, or twice the mean, goes another way, too, under the same name; later batches pass that peer
+        over until it has answered. Fewer: less waiting for a peer that is cut off, more batches that go two
+        ways, which costs two messages each and makes commits of others fail.
     `patience_deviations`, `patience_means`: a peer is silent after the mean and so many deviations of its
         round trip, or so many means, whichever is less. TCP's four deviations are too few: delays that are
         exponentially distributed exceed them once in a hundred times, and a node that then commits for
@@ -67,6 +73,7 @@ class Pace:
 
     message_worth_s: float = 0.005
     conflict_messages: float = 4
+    conflict_round_trips: float = 2
     commit_linger_s: float = 0.0025
     batch_linger_s: float = 0.001
     company_luck_min: float = 0.02
@@ -77,6 +84,7 @@ class Pace:
     rate_observed_s_min: float = 0.01
     store_guess_s: float = 0.002
 
+    hedge_deviations: float = 4
     patience_deviations: float = 8
     patience_means: float = 4
     patience_s_min: float = 0.02
@@ -119,6 +127,7 @@ class Pace:
             0 < self.patience_s_min <= self.patience_s_max <= self.suspect_s_max,
             "a suspect is left alone for at least the patience that it cost",
         )
+        _require(self.hedge_deviations > 0, "half of all batches would go two ways")
         _require(self.patience_means >= 1, "an answer that takes the mean is no silence")
         _require(self.suspect_patiences >= 1, "a suspicion that ends at once saves nothing")
         _require(self.timeout_growth > 1, "without growth a store far away is never reached")

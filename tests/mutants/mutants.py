@@ -110,8 +110,8 @@ MUTANTS = [
         f"{DELIVERY}.deliver",
         (
             (
-                "was_silent = not (yield from self._hand_to(peer, batch))",
-                f"was_silent = not (yield from self._hand_to(peer, batch)){RENAME}",
+                "yield from self._hand_to(peer, batch)",
+                f"yield from self._hand_to(peer, batch){RENAME}",
             ),
         ),
     ),
@@ -121,7 +121,7 @@ MUTANTS = [
         f"{DELIVERY}.deliver",
         (
             (
-                "was_silent = not (yield from self._hand_to(peer, batch))",
+                "yield from self._hand_to(peer, batch)",
                 "yield from self._hand_to(peer, batch)\n                return True",
             ),
         ),

@@ -84,6 +84,7 @@ class CoinPacer(Pacer):
     isolates = property(_coin)
     reads_ahead = property(_coin)
     patience_s = property(lambda self: self._time_s() + 0.001)
+    hedge_s = property(lambda self: self._time_s() + 0.001)
     lane_overdue_s = property(lambda self: self._time_s() + 0.001)
 
 
@@ -115,7 +116,7 @@ def run(scenario: Scenario, seed: str) -> Report:
 def test_every_decision_is_the_coins() -> None:
     """A decision that the pacer gets one day must be given to the coin, too."""
     facts = {"store_took", "confirmed", "head_is_by", "others_committed"}
-    facts |= {"attempt_committed", "attempt_failed", "peer_answered", "peer_helped"}
+    facts |= {"attempt_committed", "attempt_failed", "peer_asked", "peer_answered", "peer_helped"}
     facts |= {"peer_was_silent", "job_arrived", "send_arrived", "jobs_came", "sends_came"}
     shown = {"suspects"}  # to people
     decisions = {name for name in vars(Pacer) if not name.startswith("_")} - facts - shown

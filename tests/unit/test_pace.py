@@ -23,6 +23,7 @@ PACE = Pace()
         {"suspect_s_max": 0.5},
         {"patience_means": 0.5},
         {"suspect_patiences": 0},
+        {"hedge_deviations": 0},
         {"timeout_growth": 1.0},
         {"error_pause_s": 2.0},
     ],
@@ -88,6 +89,25 @@ def test_a_node_that_may_not_combine_commits_here() -> None:
     pacer = Pacer(clock, "n0", ("n0", "n1"), PACE, combine=False)
     contended(pacer, clock)
     assert pacer.target() is None
+
+
+def test_a_peer_that_is_overdue_is_passed_over_until_it_answers() -> None:
+    pacer, clock = new_pacer()
+    contended(pacer, clock)
+    assert 0.02 < pacer.hedge_s <= pacer.patience_s
+    pacer.peer_asked("n1")
+    assert pacer.target() == "n1"
+    clock.now += 1.1 * pacer.hedge_s
+    assert pacer.target() == "n2"
+    pacer.peer_answered("n1", 0.002)
+    assert pacer.target() == "n1"
+
+
+def test_a_batch_waits_longer_than_most_answers_take() -> None:
+    pacer, _ = new_pacer(0.2)
+    for took_s in (0.3, 0.5) * 20:
+        pacer.peer_answered("n1", took_s)
+    assert 0.5 < pacer.hedge_s <= pacer.patience_s
 
 
 def test_a_suspect_is_asked_once_when_its_time_has_come() -> None:

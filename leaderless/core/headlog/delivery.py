@@ -2,9 +2,9 @@
 
 Whoever loses a conflict decides again, and now knows the winner: so under contention all hand over to one
 node, and it alone finds that it committed last. That is no election: no node waits for it, and when it does not
-answer in time, a node commits for itself and becomes the one that committed last. A batch keeps its name
-whichever way it goes, so the copy that a silent peer may still hold cannot append it twice. Which way, and for
-how long: the `pacer` says so.
+answer in about the time that 19 of 20 answers take, the batch goes another way, too: to another peer, or it is
+committed here. It keeps its name whichever way it goes, so whichever copy is first in the log wins, and every
+other one is found to be there already (`attempt`, Law 1). Which way, and for how long: the `pacer` says so.
 """
 
 from contextlib import suppress
@@ -15,7 +15,7 @@ from leaderless.core.headlog.committer import Committer, Job
 from leaderless.core.headlog.pacer import Pacer
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.messages import Batch, HandedOver, Offer
-from leaderless.core.process import Process, Spawn, Wait, ask
+from leaderless.core.process import Notify, Process, Signal, Sleep, Spawn, Wait, ask
 from leaderless.core.strategy import Clock
 
 
@@ -35,12 +35,11 @@ class Delivery:
         the log later, before the next batch of its writer or never, because of two of a writer the older
         one cannot enter after the newer (`View.contains`).
         """
-        was_silent = False
         while self._is_alive(batch) and not self._is_in_log(batch) and self._clock.now < until:
             yield from self._probe(batch)
-            peer = None if was_silent else self._pacer.target()
+            peer = self._pacer.target()
             if peer:
-                was_silent = not (yield from self._hand_to(peer, batch))
+                yield from self._hand_to(peer, batch)
             else:
                 job = Job(batch, self._clock.now, until)
                 yield from self._committer.submit(job)
@@ -61,18 +60,33 @@ class Delivery:
     def _probe(self, batch: Batch) -> Process[None]:
         """Hand the batch to suspects whose time has come, too, without waiting for them."""
         for peer in self._pacer.to_probe():
-            yield Spawn(self._hand_to(peer, batch))
+            yield Spawn(self._ask(peer, batch, Signal()))
 
-    def _hand_to(self, peer: str, batch: Batch) -> Process[bool]:
-        """Returns whether the peer answered."""
+    def _hand_to(self, peer: str, batch: Batch) -> Process[None]:
+        """Return when the peer has answered, or when the batch has waited so long that it goes another way.
+
+        Its answer counts whenever it comes.
+        """
+        moved = Signal()
+        yield Spawn(self._ask(peer, batch, moved))
+        yield Spawn(_at(self._clock.now + self._pacer.hedge_s, moved))
+        yield Wait(moved)
+
+    def _ask(self, peer: str, batch: Batch, moved: Signal) -> Process[None]:
         asked_at, slot = self._clock.now, self._replica.view.slot
         self._replica.trace("HandOver", steps.handed, batch, peer)
+        self._pacer.peer_asked(peer)
         answer = yield from ask(peer, Offer(slot, batch), self._pacer.patience_s)
-        if not isinstance(answer, HandedOver):
+        if isinstance(answer, HandedOver):
+            self._pacer.peer_answered(peer, self._clock.now - asked_at)
+            with suppress(StoreSilent):  # nothing learnt: the batch goes another round
+                yield from self._replica.learn(answer, asked_at)
+            self._pacer.peer_helped(peer, helped=self._is_in_log(batch))
+        else:
             self._pacer.peer_was_silent(peer)
-            return False
-        self._pacer.peer_answered(peer, self._clock.now - asked_at)
-        with suppress(StoreSilent):  # nothing learnt: the batch goes another round
-            yield from self._replica.learn(answer, asked_at)
-        self._pacer.peer_helped(peer, helped=self._is_in_log(batch))
-        return True
+        yield Notify(moved)
+
+
+def _at(until: float, signal: Signal) -> Process[None]:
+    yield Sleep(until)
+    yield Notify(signal)

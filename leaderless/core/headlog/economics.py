@@ -43,7 +43,7 @@ def committing_is_cheaper(
     conflict, two_messages_s = contention.conflict, 2 * pace.message_worth_s
     read_s = 0.0 if reading_ahead_pays(pace, contention, store_s) else store_s
     again = read_s + min(store_s * (1 + conflict), hand_over_s)
-    again += pace.conflict_messages * pace.message_worth_s
+    again += pace.conflict_messages * pace.message_worth_s + pace.conflict_round_trips * store_s
     disturbed = min(1.0, contention.rate * store_s) * max(0.0, contention.batches - 1)
     commit = store_s + two_messages_s + (conflict + disturbed) * again
     return commit <= hand_over_s + two_messages_s

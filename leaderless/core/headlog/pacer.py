@@ -85,6 +85,10 @@ class Pacer:
             self._unknowns += 1
             self._passed = 0
 
+    def peer_asked(self, peer: str) -> None:
+        """A batch was handed to a peer."""
+        self._peers.asked(peer, self._clock.now)
+
     def peer_answered(self, peer: str, seconds: float) -> None:
         """A peer answered a hand-over."""
         self._peers.answered(peer, seconds)
@@ -117,7 +121,7 @@ class Pacer:
 
     def target(self) -> str | None:
         """The peer to hand a batch to now; None to commit it here."""
-        peer = self._peers.committing
+        peer = self._peers.committing(self._clock.now - self.hedge_s)
         if not self._combine or peer is None:
             return None
         cheaper = committing_is_cheaper(
@@ -194,6 +198,16 @@ class Pacer:
         """How long a hand-over may take: the peer may have a store call under way, and then makes ours."""
         calls_s = self._pace.patience_store_calls * self._patience_of(self._store)
         return max(self._patience_of(self._peers.round_trip), calls_s)
+
+    @property
+    def hedge_s(self) -> float:
+        """How long a batch waits for a peer until it goes another way, too: longer than 19 of 20 take."""
+        pace, peer = self._pace, self._peers.round_trip
+        floor_s = pace.patience_store_calls * pace.patience_s_min
+        calls, taken = (1, peer) if peer.known else (2, self._store)
+        spread_s = max(taken.mean_s, pace.hedge_deviations * taken.deviation_s)
+        taken_s = calls * (taken.mean_s + spread_s)
+        return min(self.patience_s, max(floor_s, taken_s))
 
     # ---------------------------------------------------------------- estimates
 
