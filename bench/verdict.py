@@ -170,7 +170,8 @@ def _print_finding(finding: Finding, console: Console, rest: str, place: Placeme
     mark, style = ("•", "bold yellow") if _allowed(finding) else _MARKS[finding.invalidating]
     note = ", allowed" if _allowed(finding) else ", so far" if finding.unsettled else ""
     console.print(Text(f"{mark} {finding.type} ({finding.count}{note})", style=style))
-    console.print(_indented(finding.sentence))
+    # A sentence may quote megabytes of a node, which take minutes to be wrapped.
+    console.print(_indented(clip(finding.sentence)))
     if finding.unsettled:
         console.print(_indented("The run stopped before its end, which alone can tell."))
     if finding.circumstances:
@@ -188,8 +189,7 @@ def _allowed(finding: Finding) -> bool:
 
 
 def _indented(text: str, style: str = "") -> Padding:
-    # A node may send megabytes, which take minutes to be wrapped.
-    return Padding(Text(clip(text), style=style), (0, 0, 0, 2))
+    return Padding(Text(text, style=style), (0, 0, 0, 2))
 
 
 def _table(witness: Sequence[Op], place: Placement | None) -> Table:

@@ -4,13 +4,21 @@ On the real tool such nodes are valid at small latencies. At 100 ms they answer 
 go mute. The node is the one of tests/nodes, run in this process on the virtual clock.
 """
 
+import io
 import json
 from functools import cache
+from pathlib import Path
 from typing import Any
 
-from runs.history import NEMESIS
+from rich.console import Console
+
+from bench.checkers import judge
+from bench.verdict import print_lines_not_heard, print_verdict
+from runs.keyword import Keyword
+from runs.operations import operation_count
 from tests.nodes.kafka_lin_kv import Node
 from tests.toy_log import VirtualRun
+from workloads.interface import Placement
 
 
 class OneByOne(Node):
@@ -69,7 +77,7 @@ def run(latency_ms: int, arrival: str = "in-turn", **options: Any) -> VirtualRun
 
 
 def operations(done: VirtualRun) -> int:
-    return sum(op.type == "invoke" and op.process != NEMESIS for op in done.history)
+    return operation_count(done.history)
 
 
 def mute(done: VirtualRun) -> set[str]:
@@ -92,6 +100,31 @@ def test_at_100_ms_it_goes_mute_and_messages_are_unseen() -> None:
     done = run(100)
     assert mute(done)
     assert "unseen" in done.check()["bad-error-types"]
+
+
+def test_the_verdict_and_the_results_name_its_mute_nodes() -> None:
+    done = run(100)
+    results = judge(done.outcome, done.options, done.workload)
+    muted = {each["text"] for each in results[Keyword("faults")] if each["fault"] == "mute"}
+    assert len(muted) == len(mute(done))
+    console = Console(file=io.StringIO(), record=True, width=400)
+    place = Placement(done.options.nodes, done.options.concurrency)
+    print_verdict(console, Path("here"), results, done.outcome, done.workload, place=place)
+    text = console.export_text()
+    assert all(f"Node {node} is mute from " in text for node in mute(done))
+    assert text.count("Answer within that time or not at all") == 1
+
+
+def test_a_lenient_bench_counts_its_late_answers_in_results_and_verdict() -> None:
+    done = run(100, lenient=True)
+    results = judge(done.outcome, done.options, done.workload)
+    dropped = results[Keyword("dropped-lines")]
+    assert dropped
+    assert not mute(done)
+    console = Console(file=io.StringIO(), record=True, width=400)
+    print_lines_not_heard(console, done.history, dropped)
+    text = console.export_text()
+    assert all(f"{count} lines of {node} were dropped" in text for node, count in dropped.items())
 
 
 def test_in_turn_it_gets_less_done_than_when_each_message_arrives_when_it_is_due() -> None:
