@@ -127,3 +127,26 @@ def test_read_committed_is_not_serializable() -> None:
     result = outcome.check()
     assert result["valid?"] is False
     assert "lost-update" in result["anomaly-types"]
+
+
+@pytest.mark.parametrize(
+    ("workload", "script"), [("unique-ids", "unique_ids.py"), ("g-counter", "g_counter.py")]
+)
+@pytest.mark.parametrize("seed", ["1", "2", "3"])
+def test_examples_that_keep_nothing_in_memory_survive_kills(
+    workload: str, script: str, seed: str
+) -> None:
+    faults = {"nemesis": ("kill", "pause"), "nemesis_interval_s": 0.7, "latency_ms": 5}
+    outcome = run(workload, script, seed=seed, **faults)
+    assert outcome.outcome.failure is None
+    assert any(op.f == "kill" for op in outcome.history)
+    assert outcome.check()["valid?"] is True
+
+
+@pytest.mark.parametrize("workload", ["broadcast", "g-counter", "txn-rw-register"])
+def test_the_same_seed_gives_the_same_history(workload: str) -> None:
+    script = f"{workload.replace('-', '_')}.py"
+    first, second = (run(workload, script, time_limit_s=2, **STORM) for _ in range(2))
+    assert first.history_file.content == second.history_file.content
+    other = run(workload, script, time_limit_s=2, seed="another", **STORM)
+    assert other.history_file.content != first.history_file.content

@@ -97,3 +97,40 @@ def test_strict_without_final_polls_is_unknown(tmp_path):
     result = run("--json", "--strict", "--node-count", 3, "--concurrency", 6, tmp_path)
     assert result.exit_code == 2
     assert json.loads(result.stdout)["valid"] == "unknown"
+
+
+ADD_LOST = """
+{:index 0, :time 0, :type :invoke, :process 0, :f :add, :value 7}
+{:index 1, :time 1, :type :ok, :process 0, :f :add, :value 7}
+{:index 2, :time 2, :type :invoke, :process 1, :f :read, :value nil, :final? true}
+{:index 3, :time 3, :type :ok, :process 1, :f :read, :value [], :final? true}
+"""
+
+
+def test_the_folder_of_the_real_tool_or_an_option_says_the_workload(tmp_path):
+    run_dir = tmp_path / "g-set" / "20260101T000000.000"
+    run_dir.mkdir(parents=True)
+    (run_dir / "history.edn").write_text(ADD_LOST)
+    result = run("--json", run_dir)
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["errors"] == {"lost": 1}
+    shutil.copy(run_dir / "history.edn", tmp_path)
+    assert run("--json", "-w", "g-set", tmp_path / "history.edn").exit_code == 1
+
+
+def test_the_runs_own_options_say_the_workload_and_the_models(tmp_path):
+    (tmp_path / "history.edn").write_text(
+        "{:index 0, :time 0, :type :invoke, :process 0, :f :txn, :value [[:w 1 1]]}\n"
+        "{:index 1, :time 1, :type :fail, :process 0, :f :txn, :value [[:w 1 1]]}\n"
+        "{:index 2, :time 2, :type :invoke, :process 1, :f :txn, :value [[:r 1 nil] [:w 2 2]]}\n"
+        "{:index 3, :time 3, :type :ok, :process 1, :f :txn, :value [[:r 1 1] [:w 2 2]]}\n"
+        "{:index 4, :time 4, :type :invoke, :process 1, :f :txn, :value [[:r 2 nil]]}\n"
+        "{:index 5, :time 5, :type :ok, :process 1, :f :txn, :value [[:r 2 2]]}\n"
+    )
+    options = {"workload": "txn-rw-register", "consistency_models": ["read-uncommitted"]}
+    (tmp_path / "test.json").write_text(json.dumps(options))
+    assert run(tmp_path).exit_code == 0
+    result = run("--consistency-models", "read-committed", tmp_path)
+    assert result.exit_code == 1
+    assert "INVALID: G1a" in result.stdout
+    assert run("--consistency-models", "read-comitted", tmp_path).exit_code == 2, "a bad argument"

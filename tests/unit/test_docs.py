@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 import pytest
 
+import workloads
 from analysis.cli import main as analysis
 from commands.main import COMMANDS, LazyGroup
 from workloads.kafka.checker.cases import CYCLES
@@ -212,6 +213,11 @@ def test_commands_that_programs_print_are_taken_too() -> None:
         assert "python -m" not in line or line.startswith(".venv/bin/"), (name(source), line)
         if " ..." not in line and "<" not in line and len(line.split()) > 2:
             parse(line)
+
+
+def test_every_workload_is_described() -> None:
+    text = (ROOT / "docs" / "workloads.md").read_text()
+    assert not [each for each in workloads.NAMES if f"| `{each}` |" not in text]
 
 
 def test_every_anomaly_is_explained() -> None:
