@@ -211,7 +211,7 @@ class BookKeeper:
             name, answer = "Read", "found" if recovery.entry in bookie.stored else "missing"
             bookie = bookie._replace(fenced=bookie.fenced or not self.reads_do_not_fence)
         else:
-            name, answer = "WriteBack", "added"
+            name, answer = "Copy", "added"
             bookie = bookie._replace(stored=bookie.stored | {recovery.entry})
         recovery = recovery._replace(
             waiting=recovery.waiting - {number}, answers=recovery.answers | {(number, answer)}
