@@ -33,7 +33,13 @@ from workloads.replies import ARRAY
 from workloads.txn.client import READ, TxnClient, TxnGenerator
 from workloads.txn.cycles import Case, DataEdges, Dependencies, Txn
 from workloads.txn.explain import explain
-from workloads.txn.local import dirty_reads, failed_writes, intermediate_writes, lost_updates
+from workloads.txn.local import (
+    dirty_reads,
+    failed_writes,
+    hashable,
+    intermediate_writes,
+    lost_updates,
+)
 from workloads.txn.verdict import EMPTY_GRAPH, models_of, orders_for, transactions, verdict
 
 APPEND = Keyword("append")
@@ -64,7 +70,9 @@ def _reads(op: Op) -> Iterator[tuple[list[Any], Key, list[Element]]]:
     """The reads of an operation that succeeded: the micro-operation, its key and its list."""
     for mop in op.value:
         if mop[0] == READ:
-            yield mop, mop[1], mop[2] or []
+            elements = mop[2] or []
+            is_plain = {list, dict}.isdisjoint(map(type, elements))
+            yield mop, mop[1], elements if is_plain else list(map(hashable, elements))
 
 
 def _lists(txns: Sequence[Txn]) -> dict[Key, list[list[Element]]]:
@@ -162,7 +170,7 @@ def _future_reads(op: Op) -> Iterator[Case]:
     for mop in op.value:
         if mop[0] == READ:
             for element in mop[2] or ():
-                read.setdefault((mop[1], element), mop)
+                read.setdefault((mop[1], hashable(element)), mop)
         elif (mop[1], mop[2]) in read:
             yield keywords(op=op, mop=read[mop[1], mop[2]], element=mop[2])
             return

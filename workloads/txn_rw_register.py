@@ -31,7 +31,13 @@ from workloads.replies import ANY
 from workloads.txn.client import READ, TxnClient, TxnGenerator
 from workloads.txn.cycles import Case, DataEdges, Dependencies, Txn
 from workloads.txn.explain import explain
-from workloads.txn.local import dirty_reads, failed_writes, intermediate_writes, lost_updates
+from workloads.txn.local import (
+    dirty_reads,
+    failed_writes,
+    hashable,
+    intermediate_writes,
+    lost_updates,
+)
 from workloads.txn.verdict import EMPTY_GRAPH, models_of, orders_for, transactions, verdict
 
 WRITE = Keyword("w")
@@ -64,7 +70,7 @@ def first_reads(op: Op) -> dict[Any, Any]:
         if f == WRITE:
             written.add(key)
         elif key not in written:
-            found.setdefault(key, value)
+            found.setdefault(key, hashable(value))
     return found
 
 
@@ -137,8 +143,9 @@ def _local_cases(history: Sequence[Op], txns: Sequence[Txn]) -> Iterator[tuple[s
     for op in oks:
         for mop in op.value:
             if mop[0] == READ:
-                yield from (("G1a", case) for case in dirty_reads(op, mop, mop[2], failed))
-                yield from (("G1b", case) for case in dirty_reads(op, mop, mop[2], intermediate))
+                seen = hashable(mop[2])
+                yield from (("G1a", case) for case in dirty_reads(op, mop, seen, failed))
+                yield from (("G1b", case) for case in dirty_reads(op, mop, seen, intermediate))
         yield from (("internal", case) for case in _internal(op))
     yield from (("lost-update", case) for case in lost_updates(oks, WRITE))
 

@@ -11,6 +11,11 @@ from workloads.txn.cycles import Case
 Writers = dict[tuple[Any, Any], Op]  # (key, value) -> the operation that wrote it
 
 
+def hashable(value: Any) -> Any:
+    """The value of a read; arrays and objects, which no client writes, as their text."""
+    return repr(value) if isinstance(value, list | dict) else value
+
+
 def failed_writes(history: Sequence[Op], write: str) -> Writers:
     """What transactions wrote that certainly failed."""
     return {
