@@ -68,7 +68,7 @@ async def test_a_value_comes_back_as_it_was(log: Log, value: Any) -> None:
         2**64, float("nan"), float("inf"), (1, 2), {1, 2}, {1: 2}, object(), "\ud800", bytearray(b"x"),
         {"a": (1,)}, 1j,
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )  # fmt: skip
 async def test_a_value_that_would_not_come_back_is_refused(log: Log, value: Any) -> None:
     with pytest.raises(Unfit, match="bytes or JSON"):
