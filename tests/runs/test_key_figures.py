@@ -121,3 +121,23 @@ def test_figures_of_a_run_of_the_real_tool():
     assert anomalies == ["int-poll-skip", "poll-skip"]
     assert found["valid"] == 0.0
     assert found["node_cpu_us_per_op"] is None
+
+
+def test_a_run_of_another_workload_is_measured_by_all_its_operations(tmp_path):
+    history = ops(
+        (0, "invoke", 0, "add"),
+        (5, "ok", 0, "add"),
+        (6, "invoke", 0, "read"),
+        (7, "ok", 0, "read"),
+        (8, "info", "nemesis", "start-partition"),
+        (1200, "invoke", 0, "read"),
+        (1201, "ok", 0, "read"),
+    )
+    by_f = {"add": {"count": 1, "ok-count": 1}, "read": {"count": 2, "ok-count": 2}}
+    results = {**RESULTS, "stats": {"by-f": by_f}, "workload": {"valid?": False, "lost": [0]}}
+    (tmp_path / "results.json").write_text(json.dumps(results))
+    with (tmp_path / "history.jsonl").open("wb") as file:
+        write_jsonl(history, file)
+    found = of_run(tmp_path)
+    assert (found["throughput_ops_per_s"], found["ok_fraction"], found["valid"]) == (2.0, 1.0, 0.0)
+    assert found["send_p50_ms"] is None
