@@ -2,6 +2,7 @@
 
 import sys
 import time
+import traceback
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import click
 from rich.console import Console
 
+from analysis.errors import Interrupted
 from runs.files import RunsError
 
 _lake = click.option(
@@ -28,17 +30,30 @@ _PATH = click.Path(path_type=Path)
 
 
 class _Commands(click.Group):
-    """Shows the errors that a user can correct as a message, without a traceback."""
+    """Shows the errors that a user can correct as a message; their traceback only when it is asked for."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except RunsError as error:
-            raise click.ClickException(str(error)) from error
+        except (RunsError, KeyboardInterrupt) as error:
+            if ctx.params.get("traceback"):
+                traceback.print_exception(error)
+            raise _shown(error) from error
+
+
+def _shown(error: RunsError | KeyboardInterrupt) -> click.ClickException:
+    if isinstance(error, Interrupted | KeyboardInterrupt):
+        return _Stopped(str(error) or "Stopped by Ctrl-C.")
+    return click.ClickException(str(error))
+
+
+class _Stopped(click.ClickException):
+    exit_code = 130  # of what SIGINT ended
 
 
 @click.group(cls=_Commands)
-def main() -> None:
+@click.option("--traceback", is_flag=True, help="Show where an error came from, Java's part too.")
+def main(*, traceback: bool) -> None:
     """Analyse runs of the bench and stores of the real Maelstrom with Spark."""
 
 
@@ -61,10 +76,15 @@ def ingest(paths: tuple[str, ...], lake: str, master: str) -> None:
     with console.status("Starting Spark ...") as status, session(master) as spark:
         runs = [*{run.folder: run for path in paths for run in find_runs(path)}.values()]
         status.update(f"Reading {len(runs)} runs ...")
-        for number, done in enumerate(read_in(spark, Lake(lake), runs), start=1):
-            word = "ingested" if done.fresh else "already there"
-            console.print(f"{done.run.run_id}: {word}", soft_wrap=True)
-            status.update(f"Reading {len(runs)} runs, {number} done ...")
+        number = 0
+        try:
+            for number, done in enumerate(read_in(spark, Lake(lake), runs), start=1):
+                word = "ingested" if done.fresh else "already there"
+                console.print(f"{done.run.run_id}: {word}", soft_wrap=True)
+                status.update(f"Reading {len(runs)} runs, {number} done ...")
+        except KeyboardInterrupt:
+            told = f"Stopped by Ctrl-C: {number} of {len(runs)} runs are in {lake}."
+            raise Interrupted(f"{told} The same command reads the rest.") from None
     console.print(f"{len(runs)} runs in {lake}", soft_wrap=True)
 
 
@@ -196,6 +216,27 @@ def pack(output: Path, lake: str, master: str) -> None:
     for name, size in sizes.items():
         console.print(f"{name}: {size / 1000:.1f} kB")
     console.print(f"{sum(sizes.values()) / 1000:.0f} kB in {output}", soft_wrap=True)
+
+
+@main.command()
+@click.argument("output")
+@_lake
+@_master
+def compact(output: str, lake: str, master: str) -> None:
+    """Copy a lake into OUTPUT, a folder or URI, with few large files a table, for reading.
+
+    A lake has a file for each run and table, which is slow to read when there are thousands of runs. Give
+    OUTPUT as --lake to notebooks. Ingest into the lake, and compact it again.
+    """
+    from analysis.lake import Lake
+    from analysis.packed import compact as write
+    from analysis.spark import session
+
+    console = Console()
+    with console.status("Starting Spark ...") as status, session(master) as spark:
+        status.update(f"Compacting {lake} ...")
+        write(spark, Lake(lake), output)
+    console.print(f"{lake} is compacted in {output}", soft_wrap=True)
 
 
 @main.command()

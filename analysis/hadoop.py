@@ -73,6 +73,19 @@ class Files:
         if not filesystem.rename(draft, target):
             raise OSError(f"cannot make {path}")
 
+    def exists(self, path: str) -> bool:
+        filesystem, target = self._at(path)
+        return bool(filesystem.exists(target))
+
+    def move(self, source: str, target: str) -> None:
+        """Rename a folder, in place of what is there: one step locally and on HDFS, a copy on object stores."""
+        filesystem, from_ = self._at(source)
+        _, to = self._at(target)
+        filesystem.delete(to, True)
+        filesystem.mkdirs(to.getParent())
+        if not filesystem.rename(from_, to):
+            raise OSError(f"cannot move {source} to {target}")
+
     def delete(self, path: str) -> None:
         """Remove a file or a folder with all that is in it; nothing happens if it is not there."""
         filesystem, target = self._at(path)

@@ -1,23 +1,34 @@
 """One way to start Spark: quick and quiet on one machine, with a cluster's own defaults on a cluster."""
 
 import atexit
+import logging
 import os
+import re
+import shlex
 import shutil
+import signal
 import sys
 import tempfile
+import threading
 import warnings
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import pairwise
 from pathlib import Path
 
+import pyspark
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from analysis.errors import AnalysisError
+from analysis.errors import AnalysisError, Interrupted
+from analysis.failures import WORKERS_PYTHON, require_java, require_master, why, why_no_start
 
 # Spark generates a method for each stage. For wide rows it is so long that Java would only interpret it.
 LONG_METHODS = "-XX:-DontCompileHugeMethods"
+_STOP_S = 20.0  # how long a session may take to stop; its Java ends with this process anyway
+# What holds unless the user chose otherwise (`asked_settings`).
 COMMON = {
     "spark.ui.enabled": "false",
     "spark.executor.extraJavaOptions": LONG_METHODS,
@@ -60,45 +71,107 @@ def session(master: str, *, brief: bool = False) -> Iterator[SparkSession]:
         master: a Spark master URL, such as `local[*]` or `spark://host:7077`.
         brief: whether all of the work is a matter of seconds, as it is for one small run.
     Raises:
-        AnalysisError: no Java, or the master cannot be reached.
+        AnalysisError: no Java, or the master cannot be reached, or Spark failed meanwhile.
+        Interrupted: Ctrl-C.
     """
-    spark = start(master, brief=brief)
+    spark = None
     try:
-        yield spark
+        spark = start(master, brief=brief)
+        with _plain_interrupts():
+            yield spark
+    except KeyboardInterrupt:
+        _stop_elsewhere(spark)
+        spark = None
+        raise Interrupted("Stopped by Ctrl-C.") from None
+    except (Py4JError, PySparkException, ConnectionError) as error:
+        raise AnalysisError(why(error)) from error
     finally:
-        spark.stop()
+        _stop(spark)
+
+
+@contextmanager
+def _plain_interrupts() -> Iterator[None]:
+    """Ctrl-C raises `KeyboardInterrupt`, and no more.
+
+    PySpark's handler asks Java to cancel all jobs, over the connection whose answer is being waited for. The
+    answers are mixed up, and end in traces of either side.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
+    logging.root.addFilter(_is_no_interrupt)
+    try:
+        yield
+    finally:
+        logging.root.removeFilter(_is_no_interrupt)
+        signal.signal(signal.SIGINT, former)
+
+
+def _is_no_interrupt(record: logging.LogRecord) -> bool:
+    """py4j logs a trace of the interrupt at the root, and raises it, too."""
+    return not (record.exc_info and record.exc_info[0] is KeyboardInterrupt)
+
+
+def _stop(spark: SparkSession | None) -> None:
+    if spark:
+        with suppress(Py4JError, PySparkException, OSError):  # Java may be gone
+            spark.stop()
+
+
+def _stop_elsewhere(spark: SparkSession | None) -> None:
+    """Stop from another thread, which has a connection to Java of its own: this one's awaits an answer."""
+    stopping = threading.Thread(target=_stop, args=(spark,), daemon=True)
+    stopping.start()
+    stopping.join(_STOP_S)
 
 
 def start(master: str, *, brief: bool = False) -> SparkSession:
     """A session like that of `session`, which the caller stops."""
-    _require_java()
+    require_java()
+    require_master(master)
     # PySpark imports pandas wherever it uses Arrow. This program uses no more of pandas than that.
     warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
+    logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)  # what fails there is raised, too
     local = master.startswith("local")
     settings = COMMON | (LOCAL if local else {}) | (BRIEF if local and brief else {})
     if local:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # not just any on the path
+    os.environ.setdefault(WORKERS_PYTHON, sys.executable)  # not just any on the path
     builder = SparkSession.builder.master(master).appName("leaderless analysis")
     for name, value in settings.items():
-        builder = builder.config(name, value)
+        if name not in asked_settings():
+            builder = builder.config(name, value)
     with _quiet_start() as java_log:
         try:
             spark = builder.getOrCreate()
-        except (PySparkException, RuntimeError, OSError) as error:
-            raise AnalysisError(_start_failure(master, java_log)) from error
+        except (PySparkException, Py4JError, RuntimeError, OSError) as error:
+            log = java_log.read_text(errors="replace")
+            raise AnalysisError(why_no_start(master, log)) from error
     spark.sparkContext.setLogLevel("OFF" if local else "ERROR")
     _ship_packages(spark)
     return spark
 
 
-def _require_java() -> None:
-    home = os.environ.get("JAVA_HOME")
-    if not (shutil.which("java") or (home and Path(home, "bin", "java").exists())):
-        raise AnalysisError(
-            "Spark needs Java 17 or newer, and no `java` was found.\n"
-            "On Debian or Ubuntu: apt-get install openjdk-17-jre-headless"
-        )
+def asked_settings() -> set[str]:
+    """The names of the settings that the user chose: in `spark-defaults.conf`, or PYSPARK_SUBMIT_ARGS."""
+    home = os.environ.get("SPARK_HOME") or str(Path(pyspark.__file__).parent)
+    folder = Path(os.environ.get("SPARK_CONF_DIR") or Path(home, "conf"))
+    with suppress(OSError):
+        lines = (folder / "spark-defaults.conf").read_text(encoding="utf-8").splitlines()
+        return _conf_names(lines) | _submit_names()
+    return _submit_names()
+
+
+def _conf_names(lines: Iterable[str]) -> set[str]:
+    """Of lines `name value`, `name=value` or `# comment`."""
+    names = (re.split(r"[\s=:]", line.strip(), maxsplit=1)[0] for line in lines)
+    return {name for name in names if name and not name.startswith("#")}
+
+
+def _submit_names() -> set[str]:
+    words = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
+    return {value.partition("=")[0] for word, value in pairwise(words) if word in ("--conf", "-c")}
 
 
 @contextmanager
@@ -117,11 +190,6 @@ def _quiet_start() -> Iterator[Path]:
             os.dup2(saved, 2)
             os.close(saved)
             Path(log.name).unlink()
-
-
-def _start_failure(master: str, java_log: Path) -> str:
-    last_lines = "\n".join(java_log.read_text(errors="replace").splitlines()[-5:])
-    return f"Spark did not start on master {master!r}; the last lines it wrote:\n{last_lines}"
 
 
 def _ship_packages(spark: SparkSession) -> None:

@@ -5,6 +5,7 @@ from statistics import median
 from typing import NamedTuple
 
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from plots import style
 from plots.picture import (
@@ -25,6 +26,7 @@ from plots.picture import (
 )
 
 _KINDS = ("send", "poll")
+SHARES_OF_ALL = ("availability",)  # figures that cannot be above 1
 _WIDEST = 0.2  # of the column of a group
 _ROW_INCHES = 0.28
 
@@ -57,7 +59,7 @@ def compare(means: Table, baseline: str, by: str = "strategy") -> Picture:
         axes.set_yticks(range(len(groups)), groups)
         axes.grid(visible=False, axis="y")
         axes.grid(visible=True, axis="x")
-        axes.margins(x=0.12)
+        _within_bounds(axes, name)
     panels[0].set_ylim(len(groups) - 0.5, -0.8)  # the baseline on top, with room for its number
     looks = style.STANDINGS | {"no difference told": style.NEUTRAL}
     legend(
@@ -67,11 +69,21 @@ def compare(means: Table, baseline: str, by: str = "strategy") -> Picture:
     return picture
 
 
+def _within_bounds(axes: Axes, figure: str) -> None:
+    """Room beside the dots, but no axis beyond what is possible: nothing below 0, no share above 1."""
+    axes.margins(x=0.12)
+    low, high = axes.get_xlim()
+    axes.set_xlim(max(low, 0.0), high)
+    if figure in SHARES_OF_ALL:
+        axes.set_xlim(min(low, 0.9), 1.0)
+
+
 def _mean(axes: Axes, place: int, row: Row) -> None:
     colour = style.STANDINGS.get(row["standing"] or "", style.NEUTRAL)
     if row["mean_low"] is not None:
-        axes.hlines(place, row["mean_low"], row["mean_high"], color=colour, linewidth=3)
-    axes.plot(row["mean"], place, marker="o", color=colour, markersize=6)
+        ends = row["mean_low"], row["mean_high"]
+        axes.hlines(place, *ends, color=colour, linewidth=3, clip_on=False)
+    axes.plot(row["mean"], place, marker="o", color=colour, markersize=6, clip_on=False)
     text = f"{row['mean']:.3g}" if row["enough_runs"] else f"({row['mean']:.3g})"
     write_above(axes, text, (row["mean"], place), 6)
 
@@ -121,7 +133,8 @@ def _recoveries(axes: Axes, at: float, width: float, rows: Sequence[Row], colour
     ranked = sorted(never if r["recovery_ns"] is None else r["recovery_ns"] / 1e9 for r in rows)
     if ranked and ranked[len(ranked) // 2] != never:
         ends = at - width * 0.4, at + width * 0.4
-        axes.hlines(ranked[len(ranked) // 2], *ends, color=colour, linewidth=2.5)
+        middle = ranked[len(ranked) // 2]
+        axes.hlines(middle, *ends, color=colour, linewidth=2.5, clip_on=False)
 
 
 @drawn
@@ -144,7 +157,7 @@ def latency_curves(curves: Table) -> Picture:
             mine.sort(key=lambda row: float(row["slower_share"]))
             latency_ms = [row["latency_ns"] / 1e6 for row in mine]
             shares = [100 * row["slower_share"] for row in mine]
-            axes.plot(latency_ms, shares, color=colours[name])
+            axes.plot(latency_ms, shares, color=colours[name], clip_on=False)
         logarithmic(axes, "x")
         logarithmic(axes, suffix=" %")
         axes.set_title(kind)
@@ -190,9 +203,12 @@ def _offsets(axes: Axes, rows: Sequence[Row]) -> None:
     for late, (colour, _) in _SENT.items():
         part = [row for row in rows if row["sent_ns"] is not None and bool(row["is_late"]) == late]
         sent_s = [row["sent_ns"] / 1e9 for row in part]
-        look: Look = {"markersize": 5, "markeredgewidth": 0, "color": colour}
+        look: Look = {"markersize": 5, "markeredgewidth": 0, "color": colour, "clip_on": False}
         axes.plot(sent_s, [row["offset"] for row in part], "o", **look)
     axes.set_xlabel("time, s")
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    axes.set_ylim(bottom=0)
+    axes.set_xlim(left=0)
 
 
 def dots(rows: Sequence[tuple[str, str, Sequence[float]]], unit: str) -> Picture | None:

@@ -28,6 +28,7 @@ FIGURES = "figures.json"
 TIMELINE = "timeline.html"
 NODE_LOGS, JEPSEN_LOG = "node-logs", "jepsen.log"
 SWEEP_INDEX = "index.jsonl"  # in the folder of a sweep
+LAKE_STAGED = "_staged"  # in the folder of a lake: what an ingest under way has written
 LAKE_COMMITS = "_commits"  # in the folder of a lake, which holds thousands of files and no run
 LATEST = "latest"  # a link to the newest run; a copied store may hold it as a folder
 

@@ -53,6 +53,7 @@ def ingest(spark: SparkSession, lake: Lake, runs: Sequence[Run]) -> Iterator[Ing
     Raises:
         AnalysisError: the lake, or another of `runs`, has another run of the same name.
     """
+    lake.finish(spark)
     held = {each.run_id: each for each in lake.runs(spark)}
     _require_distinct(lake, held, runs)
     fresh: dict[str, Held] = {}

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from analysis.ingest.lines import parse
 from analysis.schemas import HISTORY_LINE, HISTORY_REQUIRED
-from runs.faults import NAMED
+from runs.faults import HEARD, MUTE, NAMED
 from runs.history import NEMESIS
 
 # By operation: the fault that it begins, or ends; the others are start-X and stop-X (see `runs.faults`).
@@ -104,6 +104,27 @@ def faults(history: DataFrame) -> DataFrame:
             "ended_ns",
             "target_json",
             "effect_json",
+        )
+        .unionByName(_mute(history))
+    )
+
+
+def _mute(history: DataFrame) -> DataFrame:
+    """Mute nodes: one line says that a node is mute, and one that a new process of it is heard."""
+    lines = history.filter((F.col("process") == NEMESIS) & F.col("f").isin(MUTE, HEARD))
+    node = F.coalesce(F.try_variant_get("value", "$.node", "string"), F.to_json("value"))
+    same = Window.partitionBy("run_id", node).orderBy("index")
+    heard_ns = F.when(F.lead("f").over(same) == HEARD, F.lead("time").over(same))
+    return (
+        lines.withColumn("ended_ns", heard_ns)
+        .filter(F.col("f") == MUTE)
+        .select(
+            "run_id",
+            F.lit(MUTE).alias("kind"),
+            F.col("time").alias("started_ns"),
+            "ended_ns",
+            F.lit(None).cast("string").alias("target_json"),
+            F.to_json("value").alias("effect_json"),
         )
     )
 

@@ -1,8 +1,11 @@
-"""The answers that notebooks open with: two sentences each, computed from the figures shown below them.
+"""The answers that notebooks open with: two sentences or a grid, computed from the figures shown below them.
 
 Every function takes small frames of `analysis.notebooks.tables` and returns Markdown. What a lake does
 not hold is said, not left out.
 """
+
+from collections.abc import Sequence
+from statistics import median
 
 import pandas as pd
 
@@ -12,6 +15,7 @@ from plots.style import strategies as strategies_of
 
 OWN = "leaderless"
 _NONE = "none"
+_STANDINGS = {"better": "**better**", "worse": "*worse*"}
 
 
 def latency(quantiles: pd.DataFrame) -> str:
@@ -66,19 +70,60 @@ def faults(served: pd.DataFrame, recoveries: pd.DataFrame) -> str:
         for kind, rows in _rows(met, strategy=own).groupby("fault")
     ]
     first = f"Of the operations that met a fault, `{own}` acknowledged: {', '.join(words)}."
-    watched = _rows(recoveries[recoveries.watched_ns > 0], strategy=own)
-    done = watched.recovery_ns.dropna().astype(float)
-    if watched.empty:
+    watched = recoveries[recoveries.watched_ns > 0]
+    if _rows(watched, strategy=own).empty:
         return f"**{first}** No fault ended before its run did, so there is no recovery to tell."
-    second = f"After {len(done)} of {len(watched)} faults latencies were back near calm"
-    median_s = done.median() / 1e9
-    when = f"{median_s:.2g} s after its end" if median_s else "in the first window after its end"
-    median = f", in the median {when}" if len(done) else ""
-    return f"**{first}** {second} before the next one began{median}."
+    return f"**{first}** {_recovered(_rows(watched, strategy=own))} {_sooner(watched, own)}"
+
+
+def _recovered(watched: pd.DataFrame) -> str:
+    done, runs = watched.recovery_ns.notna().sum(), watched.run_id.nunique()
+    return (
+        f"After {done} of {len(watched)} faults in {runs} run{'s' * (runs != 1)} latencies were back near calm"
+        f" before the next fault, in the median {_after(_median_ns(watched))}."
+    )
+
+
+def _sooner(watched: pd.DataFrame, own: str) -> str:
+    """Where another strategy recovered sooner; a recovery that was not seen counts as the longest."""
+    medians = {pair: _median_ns(rows) for pair, rows in watched.groupby(["kind", "strategy"])}
+    told = [
+        f"`{other}` after {kind} ({_after(median)}, against {_after(medians[kind, own])})"
+        for (kind, other), median in medians.items()
+        if other != own and (kind, own) in medians and median < medians[kind, own]
+    ]
+    if told:
+        return f"Sooner, in the median: {'; '.join(told)}."
+    return f"No other strategy recovered sooner than `{own}`."
+
+
+def _median_ns(watched: pd.DataFrame) -> float:
+    """That of an odd number of faults, or the later of the two in the middle."""
+    ranked = sorted(watched.recovery_ns.astype(float).fillna(float("inf")))
+    return float(ranked[len(ranked) // 2])
+
+
+def _after(recovery_ns: float) -> str:
+    if recovery_ns == float("inf"):
+        return "not seen"
+    seconds = recovery_ns / 1e9
+    return f"{seconds:.2g} s after the fault" if seconds else "in the first window after the fault"
+
+
+def sql(values: Sequence[tuple[str, str, Sequence[float]]]) -> str:
+    """Of `tables.by_strategy`: what the first query of the notebook found, in ms."""
+    medians = sorted((median(each), name) for name, _, each in values if each)
+    if not medians:
+        return "**No run without faults is in this lake, so the query finds nothing.**"
+    order = ", ".join(f"`{name}` {value:.3g} ms" for value, name in medians)
+    return (
+        "**With SQL: `open_lake()` opens the tables, and Spark SQL joins them by `run_id`.** This query asks"
+        f" how long 99 % of the sends of each run took at most; in the median of the runs: {order}."
+    )
 
 
 def strategies(compared: pd.DataFrame, better: dict[str, str]) -> str:
-    """Of `tables.compared`: where the baseline wins and loses, and what cannot be told."""
+    """Of `tables.compared`: a grid of where the baseline is better, worse or the same."""
     if compared.empty:
         return "**There are no two strategies without faults in this lake to compare.**"
     told = compared[compared.verdict.isin([LESS, MORE])]
@@ -89,18 +134,35 @@ def strategies(compared: pd.DataFrame, better: dict[str, str]) -> str:
             " Four runs of each without faults are the fewest with which a difference can be told."
         )
     other_is_better = told.verdict == told.figure.map(better)
-    wins, losses = told[~other_is_better], told[other_is_better]
+    standing = (~other_is_better).map({True: "better", False: "worse"})
     return (
-        f"**`{baseline}` is better {_against(wins)}, and worse {_against(losses)}.** "
-        f"Of {len(compared)} differences {len(compared) - len(told)} cannot be told from noise"
-        " with so many runs."
+        f"**How `{baseline}` stands against each other strategy, as far as {runs} runs of it can tell.**"
+        " *Same* means that no difference can be told from noise.\n\n"
+        f"{_grid(compared.assign(standing=standing), better)}"
     )
 
 
-def _against(rows: pd.DataFrame) -> str:
-    figures = rows.groupby("other", sort=False).figure.agg(", ".join)
-    named = "; ".join(f"than `{other}` in {names}" for other, names in figures.items())
-    return named or "in nothing that can be told"
+def _grid(compared: pd.DataFrame, figures: dict[str, str]) -> str:
+    """A row for each figure and a column for each other strategy, as Markdown."""
+    others = strategies_of(compared.other)
+    words = {
+        (row.figure, row.other): _STANDINGS.get(row.standing, row.standing)
+        if row.verdict != TOO_FEW
+        else "too few runs"
+        for row in compared.fillna({"standing": "same"}).itertuples()
+    }
+    there = set(compared.figure)
+    names = [name for name in figures if name in there]
+    names += sorted(there - set(names))
+    lines = [
+        f"| | {' | '.join(f'`{other}`' for other in others)} |",
+        "|---" * (len(others) + 1) + "|",
+    ]
+    lines += [
+        f"| {name} | {' | '.join(words.get((name, other), '–') for other in others)} |"
+        for name in names
+    ]
+    return "\n".join(lines)
 
 
 def prefetch(order: pd.DataFrame) -> str:

@@ -4,11 +4,13 @@ All of one command share a process, and with it a Spark session: to start one ta
 Each begins with no names but its own.
 """
 
+import asyncio
 import base64
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 
-from analysis.errors import AnalysisError
+from analysis.errors import AnalysisError, Interrupted
 from analysis.notebooks.lake import LAKE, MASTER
 
 _notebooks: Any = nbformat  # its functions have no types
@@ -71,6 +73,28 @@ def kernel(surroundings: Surroundings) -> Iterator[AsyncKernelManager]:
         stop(now=True)
 
 
+class _Interrupts:
+    """Ctrl-C while a notebook is executed: it kills the process, so that the execution ends at once.
+
+    nbclient's own way ends in traces: it tidies up in a task that nobody waits for.
+    """
+
+    def __init__(self, manager: AsyncKernelManager) -> None:
+        self._manager = manager
+        self.came = False
+
+    def listen(self, **_: object) -> None:
+        """Called when nbclient has begun and has set its own handlers."""
+        with suppress(ValueError, RuntimeError, NotImplementedError):  # not in the main thread
+            asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._end)
+
+    def _end(self) -> None:
+        self.came = True
+        process = getattr(self._manager.provisioner, "pid", None)
+        if process:
+            os.kill(process, signal.SIGKILL)
+
+
 def execute(
     source: Path, target: Path, manager: AsyncKernelManager, progress: Progress | None = None
 ) -> None:
@@ -78,6 +102,7 @@ def execute(
 
     Raises:
         AnalysisError: a cell failed. What there was until then is in `target`, unless that is `source`.
+        Interrupted: Ctrl-C.
     """
     notebook = _notebooks.read(source, as_version=4)
     notebook.cells.insert(0, _notebooks.v4.new_code_cell("%reset -f"))
@@ -90,13 +115,21 @@ def execute(
             if progress:
                 progress(len(begun), len(code) - 1)
 
+    interrupts = _Interrupts(manager)
     # No timing in the outputs: the same figures give the same file.
     client = NotebookClient(
-        notebook, km=manager, timeout=_CELL_LIMIT_S, record_timing=False, on_cell_start=begin
+        notebook,
+        km=manager,
+        timeout=_CELL_LIMIT_S,
+        record_timing=False,
+        on_notebook_start=interrupts.listen,
+        on_cell_start=begin,
     )
     try:
         client.execute()
     except (CellExecutionError, CellTimeoutError, RuntimeError) as error:  # the last: it died
+        if interrupts.came:
+            raise Interrupted(f"Stopped by Ctrl-C while {source.name} was executed.") from None
         message = _failure(source, begun, error)
         if target != source:
             _write(notebook, target)

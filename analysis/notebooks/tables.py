@@ -1,7 +1,9 @@
 """The frames that notebooks show: metrics of a lake's runs, with their strategies, as pandas."""
 
+from dataclasses import fields
+
 import pandas as pd
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from analysis.metrics.causes import message_causes
@@ -14,6 +16,7 @@ from analysis.metrics.recovery import recovery_times
 from analysis.metrics.served import availability, node_fairness
 from analysis.metrics.windows import judged, main_phase, with_fault
 from analysis.notebooks.lake import Tables
+from plots.style import strategies as strategies_of
 from runs.recovery import WINDOW_NS
 
 _GROUP = ["strategy", "weather"]
@@ -22,6 +25,29 @@ _GROUP = ["strategy", "weather"]
 def _frame(metric: DataFrame) -> pd.DataFrame:
     frame: pd.DataFrame = metric.toArrow().to_pandas()
     return frame
+
+
+def with_views(tables: Tables) -> SparkSession:
+    """The session, in which each table is a view of its name for SQL."""
+    for field in fields(tables):
+        getattr(tables, field.name).createOrReplaceTempView(field.name)
+    return tables.runs.sparkSession
+
+
+def counted(tables: Tables) -> pd.DataFrame:
+    """How many rows each table has, and its columns."""
+    named = {field.name: getattr(tables, field.name) for field in fields(tables)}
+    rows = [(name, table.count(), ", ".join(table.columns)) for name, table in named.items()]
+    return pd.DataFrame(rows, columns=["table", "rows", "columns"])
+
+
+def by_strategy(values: DataFrame, column: str) -> list[tuple[str, str, list[float]]]:
+    """For `plots.groups.dots`: a row for each strategy, with its values."""
+    frame = _frame(values)
+    return [
+        (name, name, sorted(frame[frame.strategy == name][column].astype(float)))
+        for name in strategies_of(frame.strategy)
+    ]
 
 
 def runs(tables: Tables) -> pd.DataFrame:

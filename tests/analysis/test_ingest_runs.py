@@ -9,18 +9,24 @@ import time
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
+from pyarrow.dataset import dataset
 from pyspark.sql import SparkSession
 
 from analysis.finding import Run, find_run, find_runs
+from analysis.hadoop import Files
 from analysis.ingest import batched, ingest
 from analysis.ingest.history import CLOSING, OPENING
 from analysis.ingest.small import of_results
 from analysis.lake import Lake
+from analysis.packed import Packed, compact
+from analysis.schemas import TABLES
 from leaderless.core.strategies import DEFAULT
 from runs.facts import DEFAULT_STRATEGY, Settings
-from runs.faults import FAULTS, OPERATIONS
-from runs.files import File, RunFiles
+from runs.faults import FAULTS, OPERATIONS, injections
+from runs.files import LAKE_STAGED, File, RunFiles
+from runs.history import read_history
 from tests.stores import write_lines
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -79,6 +85,17 @@ def test_faults_of_all_kinds_may_overlap(spark: SparkSession, tmp_path: Path) ->
         ("pause", 80, None),
         ("new", 120, None),
     ]
+
+
+def test_mute_nodes_are_faults_of_their_own(spark: SparkSession, tmp_path: Path) -> None:
+    deeds = [("mute", "n1"), ("mute", "n2"), ("heard", "n1"), ("mute", "n1"), ("kill", "n1")]
+    lines = [line(n, "info", "nemesis", f, {"node": node}) for n, (f, node) in enumerate(deeds)]
+    folder = make_run(tmp_path / "results" / "run", lines)
+    (faults,) = read(spark, tmp_path, "faults")
+    found = [{name: row[name] for name in row if name != "run_id"} for row in faults]
+    defined = [each.row() for each in injections(read_history(folder / "history.jsonl"))]
+    assert sorted(found, key=lambda row: row["started_ns"]) == defined
+    assert [(row["kind"], row["ended_ns"]) for row in defined][:2] == [("mute", 20), ("mute", None)]
 
 
 def test_the_names_of_faults_are_those_of_the_bench() -> None:
@@ -207,16 +224,80 @@ def test_sigkill_in_the_middle_leaves_the_lake_as_it_was(
     write_lines(folder / "net-journal.jsonl", journal)  # long to read, after operations are there
     command = [sys.executable, "-m", "analysis", "ingest", folder, "--lake", tmp_path / "lake"]
     process = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL)
-    written = (tmp_path / "lake" / "operations").glob
-    while process.poll() is None and len(list(written("*/_SUCCESS"))) < 2:
+    written = (tmp_path / "lake" / LAKE_STAGED).glob
+    while process.poll() is None and not list(written("*/operations/_SUCCESS")):
         time.sleep(0.01)  # until the second version is there, or the process has ended
     os.killpg(process.pid, signal.SIGKILL)  # Java too
     process.wait()
     lake = Lake(tmp_path / "lake")
-    assert len(list(written("*/_SUCCESS"))) == 2, "it had written the operations"
+    assert list(written("*/operations/_SUCCESS")), "it had written the operations"
     assert lake.table(spark, "operations").count() == 1
+    assert plain_counts(spark, tmp_path / "lake") == [1, 1, 1]
     assert lake.table(spark, "messages").count() == 0
     assert [done.fresh for done in ingest(spark, lake, [find_run(folder)])] == [True]
     assert lake.table(spark, "operations").count() == 9
+    assert plain_counts(spark, tmp_path / "lake") == [9, 9, 9]
     lake.delete_leftovers(spark, min_age_ms=0)
-    assert len(list((tmp_path / "lake" / "operations").iterdir())) == 1
+    assert not list(written("*"))
+
+
+def plain_counts(spark: SparkSession, lake: Path) -> list[int]:
+    """Operations as those count them who know nothing of commits."""
+    folder = lake / "operations"
+    files = f"{folder}/version=*/run_id=*/*.parquet"  # as docs/query-the-lake.md has it
+    counted = duckdb.sql(f"select count(*) from read_parquet('{files}')").fetchone()
+    assert counted
+    return [
+        spark.read.parquet(str(folder)).count(),
+        int(counted[0]),
+        dataset(folder, partitioning="hive").count_rows(),
+    ]
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.mark.parametrize("moved", [0, 1, 4])
+def test_an_ingest_killed_after_its_commit_is_finished_by_the_next(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moved: int
+) -> None:
+    folder = make_run(tmp_path / "results" / "run", [line(0, "invoke", 0, "poll")])
+    read(spark, tmp_path, "operations")
+    write_lines(folder / "history.jsonl", [line(n, "invoke", n, "poll") for n in range(9)])
+    move, moves = Files.move, iter(range(moved))
+
+    def die(self: Files, source: str, target: str) -> None:
+        if next(moves, None) is None:
+            raise Killed
+        move(self, source, target)
+
+    lake = Lake(tmp_path / "lake")
+    with monkeypatch.context() as patched:
+        patched.setattr(Files, "move", die)
+        with pytest.raises(Killed):
+            list(ingest(spark, lake, [find_run(folder)]))
+    assert lake.table(spark, "operations").count() == 9  # it was committed
+    assert lake.table(spark, "runs").count() == 1
+    assert [done.fresh for done in ingest(spark, lake, [find_run(folder)])] == [False]
+    assert plain_counts(spark, tmp_path / "lake") == [9, 9, 9]
+    assert not list((tmp_path / "lake" / LAKE_STAGED).iterdir())
+
+
+def test_a_compacted_lake_has_all_rows_in_one_file_a_table(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    for number in range(3):
+        make_run(tmp_path / "results" / f"run{number}", [line(0, "invoke", 0, "poll")])
+    lake = Lake(tmp_path / "lake")
+    list(ingest(spark, lake, find_runs(str(tmp_path / "results"))))
+    assert len(list((tmp_path / "lake" / "operations").glob("*/*/*.parquet"))) == 3
+    for _ in range(2):  # the second takes the place of the first
+        compact(spark, lake, tmp_path / "small")
+        assert len(list((tmp_path / "small" / "operations.parquet").glob("*.parquet"))) == 1
+        for name in ("runs", "operations"):
+            rows = lake.table(spark, name).collect()
+            assert sorted(Packed(tmp_path / "small").table(spark, name).collect()) == sorted(rows)
+    assert {each.name for each in (tmp_path / "small").iterdir()} == {
+        f"{n}.parquet" for n in TABLES
+    }

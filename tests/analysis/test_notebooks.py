@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pandas as pd
@@ -17,6 +18,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from pyspark.sql import Row, SparkSession
 
 from analysis.lake import Lake
+from analysis.metrics.comparison import LESS, MORE, SAME, TOO_FEW
 from analysis.metrics.latency import latency_curves
 from analysis.metrics.offsets import offset_order, offset_times, with_late
 from analysis.notebooks import answers, tables
@@ -30,6 +32,7 @@ NAMES = [
     "fault-injection",
     "latency",
     "messages-per-operation",
+    "query-the-lake",
     "strategies",
     "why-prefetch-fails",
 ]
@@ -195,6 +198,50 @@ def test_the_answer_about_prefetch_follows_the_figures() -> None:
     assert "the 70 of `prefetch-sealed` did no harm" in answers.prefetch(rows)
     none_late = answers.prefetch(rows.assign(late_count=0, hole_count=0))
     assert "no message came to stand behind a reader" in none_late
+
+
+def test_the_answer_about_strategies_is_a_grid() -> None:
+    rows = [
+        ("latency", "cas", MORE, 4),  # the other has more of it, which is worse for the other
+        ("latency", "leader", LESS, 4),
+        ("availability", "cas", SAME, 4),
+        ("availability", "leader", TOO_FEW, 4),
+    ]
+    columns = ["figure", "other", "verdict", "baseline_runs"]
+    compared = pd.DataFrame(rows, columns=columns).assign(baseline="leaderless")
+    told = answers.strategies(compared, {"latency": "less", "availability": "more"})
+    assert told.startswith("**How `leaderless` stands against each other strategy")
+    assert told.splitlines()[-4:] == [
+        "| | `cas` | `leader` |",
+        "|---|---|---|",
+        "| latency | **better** | *worse* |",
+        "| availability | same | too few runs |",
+    ]
+
+
+def recovery(strategy: str, kind: str, *seconds: float | None) -> list[tuple[Any, ...]]:
+    return [
+        (f"run-{strategy}-{n}", strategy, kind, 1e9, None if s is None else s * 1e9)
+        for n, s in enumerate(seconds)
+    ]
+
+
+def test_the_answer_about_faults_says_where_another_recovered_sooner() -> None:
+    served = pd.DataFrame(
+        [("leaderless", "kill", "kill", 99, 100)],
+        columns=["strategy", "weather", "fault", "ok_count", "invoked_count"],
+    )
+    rows = recovery("leaderless", "kill", 0.5, 1.5, None) + recovery("leaderless", "pause", 0, 0, 0)
+    rows += recovery("cas", "kill", 0.25, 0.5) + recovery("cas", "pause", 0, 1, 1)
+    columns = ["run_id", "strategy", "kind", "watched_ns", "recovery_ns"]
+    told = answers.faults(served, pd.DataFrame(rows, columns=columns))
+    assert "`leaderless` acknowledged: kill 99.0%." in told
+    assert "After 5 of 6 faults in 3 runs" in told
+    assert "Sooner, in the median: `cas` after kill (0.5 s after the fault, against 1.5 s" in told
+    assert "after pause" not in told
+    alone = [row for row in rows if row[1] == "leaderless"]
+    told = answers.faults(served, pd.DataFrame(alone, columns=columns))
+    assert "No other strategy recovered sooner than `leaderless`." in told
 
 
 def test_tables_have_readable_units() -> None:

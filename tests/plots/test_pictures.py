@@ -199,6 +199,21 @@ def test_groups_are_compared_with_the_baseline_on_top() -> None:
     assert {"availability", "2", "(2)", "no difference told", "better"} <= words(picture)
 
 
+def test_no_axis_goes_beyond_what_is_possible() -> None:
+    rows = [
+        mean("cas", "baseline") | {"figure": figure, "mean": m, "mean_low": m, "mean_high": m}
+        for figure, m in (("availability", 1.0), ("conflicts per operation", 0.0))
+    ]
+    share, count = groups.compare(rows, "cas").axes
+    assert share.get_xlim()[1] == 1
+    assert count.get_xlim()[0] == 0
+    sent = {"strategy": "cas", "key": "7", "first_polled_ns": None, "is_late": False}
+    messages_ = [sent | {"offset": offset, "sent_ns": offset} for offset in (0, 1)]
+    (axes,) = groups.filling(messages_, ["cas"]).axes
+    assert axes.get_ylim()[0] == 0
+    assert all(float(tick).is_integer() for tick in axes.get_yticks())
+
+
 def test_recoveries_that_were_not_seen_are_hollow() -> None:
     rows = [
         {"strategy": "cas", "kind": "kill", "watched_ns": SECOND, "recovery_ns": recovered}
