@@ -203,12 +203,10 @@ def _offsets(axes: Axes, rows: Sequence[Row]) -> None:
     for late, (colour, _) in _SENT.items():
         part = [row for row in rows if row["sent_ns"] is not None and bool(row["is_late"]) == late]
         sent_s = [row["sent_ns"] / 1e9 for row in part]
-        look: Look = {"markersize": 5, "markeredgewidth": 0, "color": colour, "clip_on": False}
+        look: Look = {"markersize": 5, "markeredgewidth": 0, "color": colour}
         axes.plot(sent_s, [row["offset"] for row in part], "o", **look)
     axes.set_xlabel("time, s")
     axes.yaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-    axes.set_ylim(bottom=0)
-    axes.set_xlim(left=0)
 
 
 def dots(rows: Sequence[tuple[str, str, Sequence[float]]], unit: str) -> Picture | None:
