@@ -127,6 +127,20 @@ def test_the_timeline_has_a_bar_for_each_operation_and_escapes():
     assert "This page shows the first" not in page
 
 
+def test_in_the_timeline_each_kind_of_fault_has_its_lane():
+    history = ops(
+        (0.0, "info", NEMESIS, "start-partition", "majority"),
+        (0.1, "info", NEMESIS, "kill", ["n0"]),
+        (0.2, "invoke", 0, "poll", [["poll"]]),
+        (0.3, "info", NEMESIS, "start-partition", "one"),
+    )
+    lanes = re.findall(
+        r'class="fault" title="([^"]*)" style="--lane:(\d)', timeline_html(history, "")
+    )
+    assert [lane for _, lane in lanes] == ["0", "1", "0"]
+    assert lanes[0][0] == "the network was cut: majority"
+
+
 def test_the_timeline_says_what_it_leaves_out():
     page = timeline_html(RUN, "kafka", limit=1)
     assert page.count("<li ") == 1
