@@ -132,12 +132,12 @@ def test_in_the_timeline_each_kind_of_fault_has_its_lane():
         (0.0, "info", NEMESIS, "start-partition", "majority"),
         (0.1, "info", NEMESIS, "kill", ["n0"]),
         (0.2, "invoke", 0, "poll", [["poll"]]),
-        (0.3, "info", NEMESIS, "start-partition", "one"),
+        (0.3, "info", NEMESIS, "pause", ["n1"]),
     )
     lanes = re.findall(
         r'class="fault" title="([^"]*)" style="--lane:(\d)', timeline_html(history, "")
     )
-    assert [lane for _, lane in lanes] == ["0", "1", "0"]
+    assert [lane for _, lane in lanes] == ["0", "1", "2"]
     assert lanes[0][0] == "the network was cut: majority"
 
 
