@@ -209,7 +209,10 @@ def _fence(_intent: Any, effect: Any) -> str:
 
 
 def _mute(_intent: Any, effect: Any) -> str:
-    return f"nobody heard {effect['node']}, after its message {effect['role']} {effect['name']}"
+    why = "which is not in the network"
+    if "after-ns" in effect:
+        why = f"which {effect['why']} {effect['after-ns'] / 1e9:.1f} s before"
+    return f"{effect['node']} was mute (it sent a message {effect['role']} {effect['name']}, {why})"
 
 
 _TEXTS: dict[str, Callable[[Any, Any], str]] = {
