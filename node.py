@@ -2,7 +2,10 @@
 
 import sys
 
-from leaderless.runtime.main import main
+from leaderless.runtime.without_tls import import_anyio
 
 if __name__ == "__main__":
+    import_anyio()
+    from leaderless.runtime.main import main
+
     sys.exit(main())

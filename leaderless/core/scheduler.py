@@ -9,7 +9,6 @@ exception, once.
 """
 
 import heapq
-from traceback import format_exception
 from typing import Any, assert_never
 
 from leaderless.core.coordination import failure_of
@@ -243,5 +242,7 @@ class Scheduler:
 
 def _told(error: Exception) -> str:
     """A failure for the node's log; a broken invariant has its name first."""
+    from traceback import format_exception  # seldom needed, and slow to import
+
     named = str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"
     return f"{named} (in a process that nobody waits for)\n{''.join(format_exception(error))}"
