@@ -18,10 +18,11 @@ import orjson
 
 from leaderless.library import fsck, groups
 from leaderless.library.errors import Definite, Indefinite, LogError, Unfit
-from leaderless.library.log import Log, Record, open_log
+from leaderless.library.log import Log, open_log
 from leaderless.library.maintenance import RETENTION_S_MIN
 from leaderless.library.output import show
 from leaderless.library.place import initialise, place_of
+from leaderless.library.record import Record
 from leaderless.library.values import Value, message_of
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import OutcomeUnknown, Refused, Store

@@ -7,7 +7,8 @@ least once.
 from typing import Literal, NamedTuple
 
 from leaderless.library.cursors import Cursor, Cursors
-from leaderless.library.log import Log, Record
+from leaderless.library.log import Log
+from leaderless.library.record import Record
 
 Answer = Literal["advanced", "already_processed", "offset_mismatch"]
 

@@ -8,9 +8,10 @@ dropped.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
 from math import inf
-from typing import Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import anyio
 import anyio.abc
@@ -99,12 +100,14 @@ class Host:
         self._woken = anyio.Event()
         self._wakes_at = -inf  # not running yet
         self._tasks: anyio.abc.TaskGroup | None = None
+        self._early: list[StoreCall] = []  # before `run`
         self._over: LogError | None = None
 
-    async def run(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
-        """Run until it is cancelled."""
+    async def run(self) -> None:
+        """Run until it is cancelled; store calls that were asked for before are made first."""
         async with anyio.create_task_group() as self._tasks:
-            task_status.started()
+            for call in self._early:
+                self._tasks.start_soon(self._call_store, call)
             while True:
                 self._woken, self._wakes_at = anyio.Event(), self._deadline
                 with anyio.CancelScope(deadline=self._wakes_at):
@@ -184,7 +187,9 @@ class Host:
                     if waiter := self._waiting.pop(request, None):
                         waiter.set(answer)
                 case StoreCall():
-                    if self._tasks and not self._over:
+                    if self._tasks is None:
+                        self._early.append(effect)
+                    elif not self._over:
                         self._tasks.start_soon(self._call_store, effect)
                 case Note(text, broken):
                     log.log(logging.ERROR if broken else logging.WARNING, "%s", text)
@@ -244,3 +249,31 @@ def _watched(process: Process[T], waiter: _Waiter) -> Process[None]:
         waiter.set((yield from process))
     except Exception as error:
         waiter.fail(error)
+
+
+@asynccontextmanager
+async def running(*hosts: Host) -> AsyncIterator[None]:
+    """Run hosts beside a block, and close them at its end."""
+    async with beside(*(host.run for host in hosts)):
+        try:
+            yield
+        finally:
+            for host in hosts:
+                host.close()
+
+
+@asynccontextmanager
+async def beside(*tasks: Callable[[], Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
+    """Run tasks beside a block, until it ends; an exception of the block leaves as it is, in no group."""
+    raised: Exception | None = None
+    async with anyio.create_task_group() as group:
+        for task in tasks:
+            group.start_soon(task)
+        try:
+            yield
+        except Exception as error:
+            raised = error
+        finally:
+            group.cancel_scope.cancel()
+    if raised is not None:
+        raise raised

@@ -41,6 +41,7 @@ from leaderless.core.scheduler import Scheduler
 from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.core.strategy import Clock, Context, Identity, Options
 from leaderless.core.timeouts import StoreTimeouts
+from leaderless.library.consumer import Consumer, membership_of
 from leaderless.library.cursors import Cursors
 from leaderless.library.data import Data, side_by_side
 from leaderless.library.errors import (
@@ -52,9 +53,10 @@ from leaderless.library.errors import (
     Stalled,
     Unfit,
 )
-from leaderless.library.host import Host
+from leaderless.library.host import Host, beside, running
 from leaderless.library.maintenance import Maintenance, Vacuumed
 from leaderless.library.place import Bounds, bounds_of, initialise, place_of, require_log
+from leaderless.library.record import Record
 from leaderless.library.values import Value
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Store
@@ -67,14 +69,6 @@ DATA_STALLED_S = (
     300.0  # between a value's object and its append; half the least retention of `vacuum`
 )
 Start = Literal["latest", "earliest"] | int | Mapping[str, int]
-
-
-class Record(NamedTuple):
-    """One value of the log, at its offset in its key."""
-
-    key: str
-    offset: int
-    value: Value
 
 
 class Status(NamedTuple):
@@ -169,9 +163,13 @@ class Log:
         An empty list: nothing is there yet. It may have fewer records than there are, when they are large
         or many; never none.
         """
-        return (await self._read({key: offset}, limit)).get(key, [])
+        return (await self.read_many({key: offset}, limit)).get(key, [])
 
-    async def _read(self, offsets: Mapping[str, int], limit: int) -> dict[str, list[Record]]:
+    async def read_many(self, offsets: Mapping[str, int], limit: int) -> dict[str, list[Record]]:
+        """As `read`, of several keys from one state of the log; a key without records is left out.
+
+        When they are large together, later keys are left out, too.
+        """
         if limit < 1 or any(type(offset) is not int or offset < 0 for offset in offsets.values()):
             raise Unfit("an offset is a number from 0 up, and a limit one from 1 up")
         for key in offsets:
@@ -195,7 +193,7 @@ class Log:
         """
         at = await self._start(dict.fromkeys(keys), offset)
         while True:
-            found = await self._read(at, self._limits.poll_messages)
+            found = await self.read_many(at, self._limits.poll_messages)
             for key, records in found.items():
                 for record in records:
                     yield record
@@ -235,6 +233,31 @@ class Log:
     async def committed(self, group: str, keys: Iterable[str]) -> dict[str, int]:
         """The committed offsets of a group; a key without one is left out."""
         return await self.cursors.committed(group, keys)
+
+    @asynccontextmanager
+    async def consumer(
+        self,
+        group: str,
+        keys: Iterable[str],
+        *,
+        lease_s: float = 10.0,
+        failures_max: int = 5,
+        keys_max: int | None = None,
+        poll_s: float = POLL_S,
+    ) -> AsyncIterator[Consumer]:
+        """A member of a group of consumers; see `leaderless.library.consumer`. Raises `Unfit`."""
+        membership = membership_of(
+            group,
+            keys,
+            lease_s=lease_s,
+            failures_max=failures_max,
+            keys_max=keys_max,
+            poll_s=poll_s,
+        )
+        host, clock = self._maintenance.host, self._maintenance.clock
+        consumer = Consumer(self, self.cursors, host, clock, membership)
+        async with beside(consumer.run):
+            yield consumer
 
     # ------------------------------------------------------------ the log itself
 
@@ -364,27 +387,8 @@ async def open_log(
     try:
         await (initialise(store) if create else require_log(store))
         log = Log(store, bounds_of(store, patience_s, store_timeout_s))
-        async with _running(*log.hosts):
+        async with running(*log.hosts):
             yield log
     finally:
         with anyio.CancelScope(shield=True):
             await store.aclose()
-
-
-@asynccontextmanager
-async def _running(*hosts: Host) -> AsyncIterator[None]:
-    """Run hosts beside a block; an exception of the block leaves as it is, in no group."""
-    raised: Exception | None = None
-    async with anyio.create_task_group() as tasks:
-        for host in hosts:
-            await tasks.start(host.run)
-        try:
-            yield
-        except Exception as error:
-            raised = error
-        finally:
-            for host in hosts:
-                host.close()
-            tasks.cancel_scope.cancel()
-    if raised is not None:
-        raise raised

@@ -64,6 +64,11 @@ class Maintenance:
         self._processes = Processes(bounds.pace)
         self.host = Host(self._processes, registers)
 
+    @property
+    def clock(self) -> Clock:
+        """The clock that processes on `host` read."""
+        return self._processes.clock
+
     async def outline(self) -> tuple[Outline, int]:
         """The head's outline, and the first segment that is not deleted yet."""
         head = await self._read(HEAD) or {

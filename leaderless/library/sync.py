@@ -13,8 +13,10 @@ from typing import Any
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from leaderless.library.log import POLL_S, Log, Record, Start, Status, open_log
+from leaderless.library.consumer import Consumer
+from leaderless.library.log import POLL_S, Log, Start, Status, open_log
 from leaderless.library.maintenance import Vacuumed
+from leaderless.library.record import Record
 from leaderless.library.values import Value
 
 
@@ -40,6 +42,10 @@ class LogSync:
         """See `Log.read`."""
         return self._portal.call(self._log.read, key, offset, limit)
 
+    def read_many(self, offsets: Mapping[str, int], limit: int) -> dict[str, list[Record]]:
+        """See `Log.read_many`."""
+        return self._portal.call(self._log.read_many, offsets, limit)
+
     def tail(
         self, keys: Iterable[str], offset: Start = "latest", poll_s: float = POLL_S
     ) -> Iterator[Record]:
@@ -60,6 +66,13 @@ class LogSync:
         """See `Log.committed`."""
         return self._portal.call(self._log.committed, group, keys)
 
+    @contextmanager
+    def consumer(self, group: str, keys: Iterable[str], **options: Any) -> Iterator["ConsumerSync"]:
+        """See `Log.consumer`."""
+        member = self._log.consumer(group, keys, **options)
+        with self._portal.wrap_async_context_manager(member) as consumer:
+            yield ConsumerSync(consumer, self._portal)
+
     def fence(self) -> int:
         """See `Log.fence`."""
         return self._portal.call(self._log.fence)
@@ -79,6 +92,26 @@ class LogSync:
     def status(self) -> Status:
         """See `Log.status`."""
         return self._portal.call(self._log.status)
+
+
+class ConsumerSync:
+    """See `leaderless.library.consumer.Consumer`."""
+
+    def __init__(self, consumer: Consumer, portal: BlockingPortal) -> None:
+        self._consumer = consumer
+        self._portal = portal
+
+    def __iter__(self) -> Iterator[Record]:
+        while True:
+            yield self._portal.call(self._consumer.__anext__)
+
+    def ack(self, record: Record) -> None:
+        """See `Consumer.ack`."""
+        self._portal.call(self._consumer.ack, record)
+
+    def fail(self, record: Record) -> None:
+        """See `Consumer.fail`."""
+        self._portal.call(self._consumer.fail, record)
 
 
 @contextmanager

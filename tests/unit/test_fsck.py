@@ -8,7 +8,8 @@ import orjson
 import pytest
 
 from leaderless.library.fsck import check
-from leaderless.library.log import Log, _running
+from leaderless.library.host import running
+from leaderless.library.log import Log
 from leaderless.library.place import Bounds, bounds_of, initialise
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import all_of
@@ -29,7 +30,7 @@ async def store() -> MemoryStore:
     store = MemoryStore()
     await initialise(store)
     log = Log(store, small(store))
-    async with _running(*log.hosts):
+    async with running(*log.hosts):
         for number in range(21):
             await log.append("ab"[number % 2], number)
             if number % 7 == 0:

@@ -35,7 +35,7 @@ class Silent:
 async def processes() -> AsyncIterator[Host]:
     host = Host(Processes(Pace()), Registers(MemoryStore()))
     async with anyio.create_task_group() as tasks:
-        await tasks.start(host.run)
+        tasks.start_soon(host.run)
         yield host
         tasks.cancel_scope.cancel()
 
@@ -43,7 +43,7 @@ async def processes() -> AsyncIterator[Host]:
 async def test_a_request_that_the_engine_forgets_is_answered_by_the_host() -> None:
     host = Host(Silent(), Registers(MemoryStore()), patience_s=0.02)
     async with anyio.create_task_group() as tasks:
-        await tasks.start(host.run)
+        tasks.start_soon(host.run)
         with pytest.raises(Indefinite, match=r"no outcome within 0\.02 s"):
             await host.ask([Fence])
         tasks.cancel_scope.cancel()

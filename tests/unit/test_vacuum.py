@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from leaderless.library.errors import Indefinite, Unfit
-from leaderless.library.log import Log, _running
+from leaderless.library.host import running
+from leaderless.library.log import Log
 from leaderless.library.place import bounds_of, initialise
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Found, Version, all_of
@@ -35,7 +36,7 @@ async def store() -> Aged:
 @pytest.fixture
 async def log(store: Aged) -> AsyncIterator[Log]:
     log = Log(store, bounds_of(store, 5.0, 1.0))
-    async with _running(*log.hosts):
+    async with running(*log.hosts):
         yield log
 
 
@@ -91,7 +92,7 @@ async def test_appends_go_on_after_a_vacuum(store: Aged, log: Log) -> None:
     await log.append("k", 1)
     await store.write("data/0-orphan", b"12345")
     other = Log(store, bounds_of(store, 5.0, 1.0))
-    async with _running(*other.hosts):
+    async with running(*other.hosts):
         await other.append("k", 2)
         await log.vacuum()
         assert await other.append("k", 3) == 2

@@ -1,0 +1,13 @@
+"""A record of the log, as programs see it."""
+
+from typing import NamedTuple
+
+from leaderless.library.values import Value
+
+
+class Record(NamedTuple):
+    """One value of the log, at its offset in its key."""
+
+    key: str
+    offset: int
+    value: Value

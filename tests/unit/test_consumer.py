@@ -1,0 +1,230 @@
+"""Groups of consumers (`leaderless.library.consumer`), on a clock that jumps: no test waits for a lease."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import anyio
+import orjson
+import pytest
+import trio.testing
+
+from leaderless import Record, open_log, open_log_sync
+from leaderless.library.consumer import Consumer
+from leaderless.library.errors import NotOwner, Unfit
+from leaderless.library.log import Log
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> Any:
+    return "trio", {"clock": trio.testing.MockClock(autojump_threshold=0)}
+
+
+@pytest.fixture
+def url(request: pytest.FixtureRequest) -> str:
+    return f"memory:{request.node.nodeid}"
+
+
+@pytest.fixture
+async def log(url: str) -> AsyncIterator[Log]:
+    async with open_log(url) as log:
+        yield log
+
+
+async def take(consumer: Consumer, count: int) -> list[Record]:
+    """So many records, each acknowledged."""
+    records = []
+    for _ in range(count):
+        records.append(record := await anext(consumer))
+        await consumer.ack(record)
+    return records
+
+
+async def test_records_come_in_the_order_of_their_key(log: Log) -> None:
+    for key in "ab":
+        await log.append_many(key, [*range(5)])
+    async with log.consumer("g", "ab") as consumer:
+        records = await take(consumer, 10)
+    for key in "ab":
+        assert [record.offset for record in records if record.key == key] == [0, 1, 2, 3, 4]
+    assert await log.committed("g", "ab") == {"a": 4, "b": 4}
+
+
+async def test_a_record_comes_alone_until_it_is_settled(log: Log) -> None:
+    await log.append_many("a", [1, 2])
+    async with log.consumer("g", ["a"]) as consumer:
+        first = await anext(consumer)
+        with anyio.move_on_after(60) as waiting:
+            await anext(consumer)
+        assert waiting.cancelled_caught
+        await consumer.ack(first)
+        assert (await anext(consumer)).offset == 1
+
+
+async def test_what_comes_later_is_delivered(log: Log) -> None:
+    async with log.consumer("g", ["a"]) as consumer, anyio.create_task_group() as tasks:
+        tasks.start_soon(_append_after, log, 30)
+        assert (await take(consumer, 1))[0].value == "late"
+
+
+async def _append_after(log: Log, seconds: float) -> None:
+    await anyio.sleep(seconds)
+    await log.append("a", "late")
+
+
+async def test_the_next_member_goes_on_where_the_last_one_stopped(url: str, log: Log) -> None:
+    await log.append_many("a", [*range(6)])
+    for offset in (0, 2, 4):
+        async with open_log(url) as other, other.consumer("g", ["a"]) as consumer:
+            began = anyio.current_time()
+            assert [record.offset for record in await take(consumer, 2)] == [offset, offset + 1]
+            assert anyio.current_time() - began < 5  # a member that leaves gives its keys back
+
+
+async def test_a_key_has_one_owner(url: str, log: Log) -> None:
+    await log.append_many("a", [*range(6)])
+    async with (
+        open_log(url) as other,
+        log.consumer("g", ["a"]) as one,
+        other.consumer("g", ["a"]) as another,
+    ):
+        await anyio.sleep(20)
+        [first] = [each for each in (one, another) if each.keys]
+        for _ in range(3):
+            await take(first, 1)
+            await anyio.sleep(20)
+            assert one.keys + another.keys == first.keys == ["a"]
+
+
+async def test_keys_are_shared_by_bound(url: str, log: Log) -> None:
+    async with (
+        open_log(url) as other,
+        log.consumer("g", "abcd", keys_max=2) as first,
+        other.consumer("g", "abcd", keys_max=2) as second,
+    ):
+        await anyio.sleep(60)
+        assert len(first.keys) == len(second.keys) == 2
+        assert {*first.keys, *second.keys} == {*"abcd"}
+
+
+async def dead_member(log: Log, key: str, epoch: int) -> None:
+    """Leave behind what a member that died in `epoch` had in the store."""
+    claim = {"epoch": epoch, "owner": f"dead {epoch}", "beat": 3}
+    await log._store.write(f"group/g/claim/{key}", orjson.dumps(claim, option=orjson.OPT_SORT_KEYS))
+    await log.cursors.change("g", key, lambda old: old._replace(epoch=epoch))
+
+
+async def test_the_keys_of_a_dead_member_are_taken_after_its_lease(log: Log) -> None:
+    await log.append("a", 1)
+    await dead_member(log, "a", 7)
+    began = anyio.current_time()
+    async with log.consumer("g", ["a"], lease_s=10) as consumer:
+        await take(consumer, 1)
+    assert 10 <= anyio.current_time() - began < 15
+
+
+async def test_the_acknowledgement_of_a_stale_member_is_refused(url: str, log: Log) -> None:
+    """(1) A member stands still with a record. (2) Its lease is taken. (3) It goes on, and acknowledges."""
+    await log.append_many("a", [1, 2])
+    async with log.consumer("g", ["a"], lease_s=1e6) as slow:  # it does not notice by a beat
+        record = await anext(slow)
+        await dead_member(log, "a", 99)  # another member has taken the key since
+        with pytest.raises(NotOwner, match="another member"):
+            await slow.ack(record)
+        assert slow.keys == []
+        with pytest.raises(NotOwner, match="lost"):
+            await slow.ack(record)
+        assert await log.committed("g", ["a"]) == {}
+
+
+async def test_a_member_notices_by_its_beat_that_it_lost_a_key(log: Log) -> None:
+    await log.append("a", 1)
+    async with log.consumer("g", ["a"], lease_s=8) as consumer:
+        await anext(consumer)
+        await dead_member(log, "a", 99)
+        await anyio.sleep(4)
+        assert consumer.keys == []
+        await anyio.sleep(20)
+        assert consumer.keys == ["a"]  # that one died, too
+
+
+async def test_a_record_that_fails_comes_again_and_is_buried_at_last(log: Log) -> None:
+    await log.append_many("a", ["bad", "good"])
+    async with log.consumer("g", ["a"], failures_max=3) as consumer:
+        for _ in range(3):
+            record = await anext(consumer)
+            assert record.value == "bad"
+            await consumer.fail(record)
+        assert (await take(consumer, 1))[0].value == "good"
+    [letter] = await log.read("dead/g")
+    assert letter.value == {"key": "a", "offset": 0, "failures": 3}
+
+
+async def test_a_success_forgets_failures(log: Log) -> None:
+    await log.append_many("a", [1, 2])
+    async with log.consumer("g", ["a"], failures_max=2) as consumer:
+        for _ in range(2):
+            await consumer.fail(await anext(consumer))
+            await consumer.ack(await anext(consumer))
+    assert await log.read("dead/g") == []
+
+
+async def test_a_record_that_kills_its_members_is_buried(log: Log) -> None:
+    await log.append_many("a", ["deadly", "good"])
+    for epoch in range(1, 6):
+        await dead_member(log, "a", 10 * epoch)
+        async with log.consumer("g", ["a"], failures_max=3) as consumer:
+            record = await anext(consumer)
+            if record.value == "good":
+                break
+    assert epoch == 3
+    assert [letter.value for letter in await log.read("dead/g")] == [
+        {"key": "a", "offset": 0, "failures": 3}
+    ]
+
+
+async def test_only_what_was_delivered_is_settled(log: Log) -> None:
+    await log.append_many("a", [1, 2])
+    async with log.consumer("g", ["a"]) as consumer:
+        record = await anext(consumer)
+        for settle in (consumer.ack, consumer.fail):
+            with pytest.raises(Unfit, match="not delivered"):
+                await settle(record._replace(offset=1))
+        await consumer.ack(record)
+        with pytest.raises(Unfit, match="settled"):
+            await consumer.ack(record)
+
+
+@pytest.mark.parametrize(
+    ("keys", "options"),
+    [
+        ([], {}), (["a"], {"lease_s": 0}), (["a"], {"failures_max": 0}), (["a"], {"keys_max": 0}),
+        (["x" * 500], {}),
+    ],
+)  # fmt: skip
+async def test_a_membership_that_cannot_be(log: Log, keys: list[str], options: Any) -> None:
+    with pytest.raises(Unfit):
+        async with log.consumer("g", keys, **options):
+            pass
+
+
+async def test_groups_are_apart(log: Log) -> None:
+    await log.append("a", 1)
+    for group in ("g", "h", "a/b", "a%2Fb"):
+        async with log.consumer(group, ["a"]) as consumer:
+            await take(consumer, 1)
+    assert {*await log.cursors.groups()} == {"g", "h", "a/b", "a%2Fb"}
+
+
+def test_the_sync_consumer_is_the_same(url: str) -> None:
+    with open_log_sync(url) as log:
+        log.append_many("a", [1, 2])
+        with log.consumer("g", ["a"]) as consumer:
+            for record in consumer:
+                if record.offset == 1:
+                    consumer.fail(record)
+                    break
+                consumer.ack(record)
+        assert log.committed("g", ["a"]) == {"a": 0}
+        assert {*log.read_many({"a": 0}, 1)} == {"a"}
