@@ -49,7 +49,8 @@ def print_verdict(
     render(results, findings, console, place=place)
     print_lines_not_heard(console, outcome.history, outcome.network.hearing.dropped)
     if outcome.failure:
-        console.print()
+        if not findings:
+            console.print()
         print_failure(console, outcome.failure)
     console.print(f"\n{_figures(results, outcome.history)}", highlight=False, soft_wrap=True)
     if workload.judge.figures and "error" not in judged:
@@ -117,7 +118,7 @@ def _figures(results: Result, history: Sequence[Op]) -> str:
 def _last_line(results: Result, findings: Sequence[Finding], outcome: RunResult) -> str:
     verdict = results[Keyword("valid?")]
     if verdict is False:
-        return f"✘ INVALID: {_why_invalid(results)}."
+        return f"✘ INVALID: {_why_invalid(results, findings)}."
     if outcome.failure:
         return f"? UNKNOWN: {so_far(findings, started=bool(outcome.history))}"
     if verdict is not True:
@@ -125,14 +126,16 @@ def _last_line(results: Result, findings: Sequence[Finding], outcome: RunResult)
     return "✔ VALID: no anomaly found."
 
 
-def _why_invalid(results: Result) -> str:
-    if results[Keyword("workload")]["valid?"] is False:
-        return "the history shows anomalies that this workload does not allow"
+def _why_invalid(results: Result, findings: Sequence[Finding]) -> str:
     never = never_succeeded(results[Keyword("stats")])
-    ok_share = results[Keyword("availability")].get("ok-fraction", 1.0)
+    is_shown = any(each.witness for each in findings if each.invalidating)
+    if is_shown or not (never or results[Keyword("workload")]["valid?"] is True):
+        return "the history shows anomalies that this workload does not allow"
     parts = [f"{_and(never)} never succeeded"] if never else []
-    if results[Keyword("availability")]["valid?"] is False:
-        parts.append(f"{ok_share:.1%} of the operations succeeded, which is less than asked for")
+    availability = results[Keyword("availability")]
+    if availability["valid?"] is False:
+        share = f"{availability['ok-fraction']:.1%} of the operations succeeded"
+        parts.append(f"{share}, which is less than asked for")
     return f"no anomaly was found, but {'; and '.join(parts)}"
 
 

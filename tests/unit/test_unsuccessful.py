@@ -171,3 +171,17 @@ def test_a_check_that_broke_is_not_certainly_wrong() -> None:
     results = keywords(stats=keywords(valid="unknown", error="it broke"))
     render(results, [], Console(file=output, width=100))
     assert output.getvalue().startswith("? stats")
+
+
+class NeverAcknowledges(MemoryLog):
+    """Keeps every message, and answers no send."""
+
+    def answer(self, body: Body) -> Body | None:
+        reply = super().answer(body)
+        return None if body["type"] in ("send", "poll") else reply
+
+
+def test_a_history_in_which_nothing_happened_shows_no_anomaly() -> None:
+    told = verdict_of(VirtualRun(node_class=NeverAcknowledges, rate=1.0))
+    assert "empty-transaction-graph" in told
+    assert "✘ INVALID: no anomaly was found, but poll and send never succeeded." in told
