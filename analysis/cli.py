@@ -12,6 +12,8 @@ from rich.console import Console
 
 from analysis.errors import Interrupted
 from runs.files import RunsError
+from runs.keyword import Keyword
+from workloads.interface import worst
 
 _lake = click.option(
     "--lake",
@@ -264,7 +266,8 @@ def check(
 
     PATHS are histories (EDN or JSON lines, gzipped or not), folders of runs, or folders of Parquet as
     `synthesise` writes them. Without PATHS, runs of the lake: those named by --run, or all.
-    Exit status: 0 all are valid, 1 one is invalid.
+    Exit status: 0 all are valid, 1 one is invalid,
+    2 one is unknown.
     """
     from analysis.checker import printed as checked
     from analysis.lake import Lake
@@ -279,7 +282,8 @@ def check(
             checked.write_anomalies(spark, results, anomalies)
     for line in forms[form](results):
         click.echo(line)
-    sys.exit(0 if all(result["valid?"] for result in results.values()) else 1)
+    verdicts = [result[Keyword("valid?")] for result in results.values()]
+    sys.exit({True: 0, False: 1}.get(worst(verdicts), 2))
 
 
 def _counts(_: click.Context, __: click.Parameter, text: str) -> dict[str, int]:

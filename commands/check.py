@@ -111,12 +111,12 @@ def _judge(file: str, options: Mapping[str, Any], form: str | None) -> Judgement
     early = None if has_results else judge.stops_early(history)
     if known and history and not has_results and not early and result["valid?"] is True:
         known = None  # all was read before the bench was stopped
-    finished = not known and not (early and form is None)
-    if not finished:
+    why = known or (early if form is None else None)
+    if why:
         result = judge.so_far(result, history)
     place = Placement.of(checked)
-    findings = judge.findings(result, history, place, finished=finished)
-    return Judgement(file, history, result, findings, known or early, place)
+    findings = judge.findings(result, history, place, finished=not why)
+    return Judgement(file, history, result, findings, why, place)
 
 
 def _recorded(path: Path) -> dict[str, Any]:
@@ -149,12 +149,16 @@ def _strict_options(
 
 
 def _print_json(judgement: Judgement) -> None:
-    errors = {each.type: each.count for each in judgement.findings}
+    errors = {each.type: each.count for each in sorted(judgement.findings, key=_by_type)}
     valid = judgement.result["valid?"]
     line = {"file": judgement.file, "valid": valid, "bad": sorted(judgement.bad), "errors": errors}
     if judgement.unfinished:
         line["unfinished"] = judgement.unfinished
     click.echo(json.dumps(line))
+
+
+def _by_type(finding: Finding) -> str:
+    return finding.type
 
 
 def _print_edn(judgement: Judgement) -> None:

@@ -178,7 +178,11 @@ def unfinished(folder: Path) -> str | None:
     except FileNotFoundError:
         options = _options_of(folder)
         is_open = options is not None and options.get(FINISHED) is not True
-        return "It has no results: it goes on, was killed, or had no room for them." if is_open else None
+        return (
+            "It has no results: it goes on, was killed, or had no room for them."
+            if is_open
+            else None
+        )
     except (OSError, ValueError) as error:
         return f"Its results cannot be read ({error})."
 

@@ -267,14 +267,19 @@ class Judge:
         against the run. Other anomalies are certain. Without one the run is unknown, if only the end of a run
         proves anything in this workload.
         """
+        if "bad-error-types" in result:
+            return so_far(result, self.at_end)
         told = self.findings(result, history, finished=False)
         is_wrong = result["valid?"] is False and not any(each.unsettled for each in told)
         is_certain = is_wrong or any(each.invalidating for each in told) or not self.at_end
-        settled: dict[Any, Any] = {} if is_certain else {Keyword("valid?"): UNKNOWN}
-        if "bad-error-types" in result:
-            kept = (each for each in result["bad-error-types"] if each not in self.at_end)
-            settled[Keyword("bad-error-types")] = tuple(kept)
-        return {**result, **settled}
+        return dict(result) if is_certain else {**result, Keyword("valid?"): UNKNOWN}
+
+
+def so_far(result: Mapping[Any, Any], at_end: Collection[str]) -> dict[Any, Any]:
+    """As `Judge.so_far`, of a result that names its types of anomaly."""
+    bad = tuple(each for each in result["bad-error-types"] if each not in at_end)
+    settled = {Keyword("valid?"): False if bad else UNKNOWN, Keyword("bad-error-types"): bad}
+    return {**result, **settled}
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,8 @@ from runs import edn
 from runs import facts as small_files
 from runs.history import HistoryError, find_history
 from runs.keyword import Keyword, keywords
-from workloads.kafka.checker import error_count
+from workloads.interface import so_far
+from workloads.kafka.checker import AT_THE_END, error_count
 
 Results = Mapping[str, Mapping[Any, Any]]
 _WORDS = {True: "✔ VALID", False: "✘ INVALID"}
@@ -27,14 +28,21 @@ _WORDS = {True: "✔ VALID", False: "✘ INVALID"}
 def judged(spark: SparkSession, paths: Sequence[Path], lake: Lake, runs: Sequence[str]) -> Results:
     """The results of the histories in `paths` (files, folders of runs, Parquet), or of `runs` of a lake.
 
+    A run whose folder says that it did not come to its end is judged as one that stopped early.
+
     Raises:
         AnalysisError: one of them is not there or cannot be read.
     """
     return {
-        name: result
+        name: so_far(result, AT_THE_END) if _is_unfinished(Path(name)) else result
         for source in sources(spark, paths, lake, runs)
         for name, result in judge(spark, source).items()
     }
+
+
+def _is_unfinished(path: Path) -> bool:
+    """Whether this is the history of a run that did not come to its end; never for a run of a lake."""
+    return path.is_file() and small_files.unfinished(path.parent) is not None
 
 
 def sources(
@@ -83,10 +91,11 @@ def edn_texts(results: Results) -> Iterator[str]:
 def plain_lines(results: Results) -> Iterator[str]:
     """A line for each history, and one for each type of anomaly in it."""
     for name, result in results.items():
-        yield f"{_WORDS[result[Keyword('valid?')]]} {name}"
+        yield f"{_WORDS.get(result[Keyword('valid?')], '? UNKNOWN')} {name}"
         bad = set(result[Keyword("bad-error-types")])
         for anomaly, count in counts(result).items():
-            yield f"    {count} {anomaly}" + ("" if anomaly in bad else " (allowed)")
+            note = " (so far)" if anomaly in AT_THE_END else " (allowed)"
+            yield f"    {count} {anomaly}" + ("" if anomaly in bad else note)
 
 
 def counts(result: Mapping[Keyword, Any]) -> dict[str, int]:

@@ -25,7 +25,8 @@ from runs import edn
 from runs.history import Op, read_history, write_edn
 from runs.keyword import keywords
 from tests.checker.random_histories import broken_log, mutated_histories
-from workloads.kafka.checker import check, error_count
+from workloads.interface import so_far
+from workloads.kafka.checker import AT_THE_END, check, error_count
 from workloads.kafka.checker.cases import CYCLES, EMPTY_GRAPH, SHOWN
 from workloads.kafka.checker.compose import verdict
 from workloads.kafka.checker.observed import scalar
@@ -151,6 +152,11 @@ def test_tells_a_verdict_in_a_line_and_its_anomalies_below() -> None:
         "    2 duplicate",
         "✔ VALID y.edn",
     ]
+
+
+def test_a_run_that_stopped_early_is_unknown() -> None:
+    result = so_far(verdict({"unseen": keywords(unseen={"1": 2})}, {}, ()), AT_THE_END)
+    assert [*printed.plain_lines({"x.edn": result})] == ["? UNKNOWN x.edn", "    2 unseen (so far)"]
 
 
 def test_writes_the_anomalies_it_found(

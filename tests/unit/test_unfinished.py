@@ -15,6 +15,7 @@ from bench.verdict import EXIT_CRASHED, EXIT_INVALID, EXIT_UNKNOWN, exit_status,
 from commands.check import check
 from pages.facts import read_facts
 from pages.findings import find
+from runs.facts import UNKNOWN, Results
 from runs.files import HISTORY, OPTIONS, RESULTS_JSON
 from runs.history import write_jsonl
 from runs.keyword import Keyword
@@ -195,7 +196,7 @@ def test_a_history_alone_is_judged_by_its_content(tmp_path: Path) -> None:
     # For tools, the words of the real checker, which takes every history for a whole one.
     said = json.loads(checked("--json", folder).stdout)
     assert (said["valid"], said["bad"]) == (False, ["unseen"])
-    assert "final polls" in said["unfinished"]
+    assert "unfinished" not in said
 
 
 def test_pages_say_the_same(tmp_path: Path) -> None:
@@ -204,6 +205,10 @@ def test_pages_say_the_same(tmp_path: Path) -> None:
     killed = read_facts(Folder(folder, "run"), now_s=1e12)
     assert killed.verdict == "incomplete"
     (folder / RESULTS_JSON).write_text(json.dumps(run.results | {"error": "stopped by Ctrl-C"}))
+    # The lake reads the same.
+    recorded = Results.of_run(folder)
+    assert recorded.valid == UNKNOWN
+    assert [(each.type, each.invalidating) for each in recorded.anomalies()] == [("unseen", False)]
     facts = read_facts(Folder(folder, "run"), now_s=1e12)
     assert facts.verdict in ("unknown", "crashed")
     assert not any(each.invalidating for each in facts.anomalies)
