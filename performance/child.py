@@ -1,6 +1,7 @@
 """A program under test on two pipes, and the traffic of clients and of `lin-kv` that it gets."""
 
 import os
+import select
 import subprocess
 import sys
 import time
@@ -45,6 +46,7 @@ class Child:
         self._store = store
         self._registers = {} if registers is None else registers
         self._rest = b""
+        self._unread: list[bytes] = []
         self.messages = self.calls = 0
         self.written: list[bytes] = []
 
@@ -100,18 +102,27 @@ class Child:
     def _write(self, lines: list[bytes]) -> None:
         self.messages += len(lines)
         self.written += lines
-        data = b"".join(lines)
-        while data:
-            data = data[os.write(self._to, data) :]
+        data = memoryview(b"".join(lines))
+        while data:  # a child whose own pipe is full reads nothing until that is read
+            readable, writable, _ = select.select([self._from], [self._to], [])
+            if readable:
+                self._unread.append(self._read_chunk())
+            if writable:
+                data = data[os.write(self._to, data[: select.PIPE_BUF]) :]
 
     def _read(self) -> list[bytes]:
         """The next messages, at least one chunk's."""
-        chunk = os.read(self._from, 1 << 20)
-        if not chunk:
-            raise SystemExit(f"the child ended with status {self._process.wait()}")
+        chunk = b"".join(self._unread) or self._read_chunk()
+        self._unread.clear()
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         self.messages += len(lines)
         return lines
+
+    def _read_chunk(self) -> bytes:
+        chunk = os.read(self._from, 1 << 20)
+        if not chunk:
+            raise SystemExit(f"the child ended with status {self._process.wait()}")
+        return chunk
 
     def close(self) -> None:
         os.close(self._to)
