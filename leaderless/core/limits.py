@@ -58,7 +58,7 @@ class Limits:
     seal_bytes: int = 8_192
     seal_entries: int = 256
     segments_per_run: int = 16
-    run_bytes: int = 1 << 20
+    run_bytes: int = 1 << 19
     page_children: int = 16
     page_bytes: int = 1 << 18
     recent_entries: int = 2_048

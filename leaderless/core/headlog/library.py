@@ -16,10 +16,7 @@ from leaderless.core.messages import Block
 from leaderless.core.process import Notify, Process, Signal, Wait, gather
 
 T = TypeVar("T")
-READS_AT_ONCE = (
-    8  # of runs and pages; more of them hide a long round trip, and take memory on their way
-)
-FIND_AT_ONCE = 4  # of them, while it is not known which one holds an offset
+READS_AT_ONCE = 4  # of runs and pages: more of them hide a long round trip, and take memory
 KEY_BYTES, NUMBER_BYTES = 300, 40  # about what a key takes in memory, and a number
 
 
@@ -67,7 +64,7 @@ class Library:
         """
         listed = self.index.listed  # the nearer side first
         ordered = listed if 2 * offset < end else listed[::-1]
-        for some in windows(ordered, FIND_AT_ONCE):
+        for some in windows(ordered, READS_AT_ONCE):
             for part in (yield from self.read_all(each.register_of(key) for each in some)):
                 if part.holds(key, offset):
                     return (yield from self._descend(part, key, offset))

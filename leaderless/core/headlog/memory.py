@@ -1,7 +1,7 @@
 """Keeps what a node has of the log within its memory: the newest messages, and what was read back last.
 
 The view may take half of the memory. Above that it forgets its oldest messages, as far as they are in runs.
-The library takes what the view leaves.
+The library takes what the view leaves of three quarters. The last quarter is for what is on its way.
 """
 
 from typing import Any
