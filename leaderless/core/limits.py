@@ -30,7 +30,7 @@ class Limits:
         shorter one costs two more messages for each segment.
     `segments_per_run`: so many segments are compacted together. More of them make larger registers, which
         must be read whole; fewer make more registers, and a longer index.
-    `run_bytes`: a run with so many bytes of messages takes no further segment.
+    `run_bytes`: a run whose segments have so many bytes takes no further one.
     `page_children`: so many runs, or pages of a level, become one page of the next level of the index. With
         more of them the index has fewer levels to descend, and a start reads more.
     `page_bytes`: about, of one part of a page. Larger parts are fewer; each must be read whole.

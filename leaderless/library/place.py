@@ -98,6 +98,7 @@ def bounds_of(store: Store, patience_s: float, store_timeout_s: float) -> Bounds
         commit_bytes=1 << 16 if small else 1 << 21,
         seal_bytes=1 << 13 if small else 1 << 16,
         segments_per_run=4 if small else 16,
+        page_bytes=1 << 13 if small else 1 << 18,
         client_patience_s=patience_s,
         answer_margin_s=patience_s / 10,
     )

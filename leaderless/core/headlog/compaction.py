@@ -16,6 +16,8 @@ Before step 1, whatever fills a level of the index goes into a page of the next 
 makes the same page, and writes it before step 1 names it. Nothing is deleted for it.
 """
 
+import orjson
+
 from leaderless.core.claims import Claims
 from leaderless.core.coordination import StoreSilent, create, delete, read_as, replace
 from leaderless.core.headlog import trace as steps
@@ -32,7 +34,6 @@ from leaderless.core.headlog.index import (
 from leaderless.core.headlog.library import READS_AT_ONCE, windows
 from leaderless.core.headlog.records import Segment, merge, segment_name, segment_of
 from leaderless.core.headlog.replica import Replica
-from leaderless.core.headlog.view import weight_of_entries
 from leaderless.core.lease import LeaseLost
 from leaderless.core.messages import Note
 from leaderless.core.process import Process, Sleep, Spawn, gather
@@ -132,7 +133,7 @@ class Compactor:
             for segment in (yield from gather([read_as(name, segment_of) for name in names])):
                 if segment is None:
                     raise LeaseLost(CLAIM)  # another worker is further on
-                size += weight_of_entries(segment.entries)
+                size += len(orjson.dumps(segment.value))
                 segments.append(segment)
                 if size >= self._limits.run_bytes:
                     return segments
