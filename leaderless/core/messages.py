@@ -99,6 +99,12 @@ class Unfence(NamedTuple):
     request: Request
 
 
+class Status(NamedTuple):
+    """What the node does, and what it waits for."""
+
+    request: Request
+
+
 class Batch(NamedTuple):
     """Appends and committed offsets that one writer wants in the log together.
 
@@ -229,6 +235,12 @@ class FenceOk(NamedTuple):
     epoch: int
 
 
+class StatusOk(NamedTuple):
+    """What the node does, and what it waits for, by name (`docs/node.md`)."""
+
+    fields: Fields
+
+
 class HandedOver(NamedTuple):
     """To a peer: the entries from slot `slot` on, its batch among them if it is in the log.
 
@@ -253,7 +265,16 @@ class Failure(NamedTuple):
 
 
 PeerReply = HandedOver | SendOk  # what a peer may answer
-Answer = SendOk | PollOk | CommitOffsetsOk | ListCommittedOffsetsOk | FenceOk | HandedOver | Failure
+Answer = (
+    SendOk
+    | PollOk
+    | CommitOffsetsOk
+    | ListCommittedOffsetsOk
+    | FenceOk
+    | StatusOk
+    | HandedOver
+    | Failure
+)
 
 
 class Reply(NamedTuple):
@@ -312,6 +333,8 @@ class Note(NamedTuple):
     broken: bool = False
 
 
-RequestEvent = Send | Poll | CommitOffsets | ListCommittedOffsets | Fence | Unfence | HandOver
+RequestEvent = (
+    Send | Poll | CommitOffsets | ListCommittedOffsets | Fence | Unfence | Status | HandOver
+)
 Event = RequestEvent | Share | StoreAnswer | PeerAnswer | TimePassed
 Effect = Reply | StoreCall | PeerCall | Tell | Step | Note

@@ -33,6 +33,8 @@ from leaderless.core.messages import (
     Send,
     SendOk,
     Share,
+    Status,
+    StatusOk,
     Unfence,
 )
 from leaderless.wire.errors import ErrorCode
@@ -65,6 +67,8 @@ def parse(request: Request, body: Body, size: int = 0) -> RequestEvent:
             return Fence(request)
         case "unfence":
             return Unfence(request)
+        case "status":
+            return Status(request)
         case "hand_over":
             return HandOver(request, _count(body, "slot"), _batch(body, size))
         case other:
@@ -84,6 +88,8 @@ def body_of(answer: Answer) -> Body:
             return {"type": "list_committed_offsets_ok", "offsets": offsets}
         case FenceOk(epoch):
             return {"type": "fence_ok", "epoch": epoch}
+        case StatusOk(fields):
+            return {"type": "status_ok", **fields}
         case HandedOver():
             return _handed_over(answer)
         case Failure(error, text):

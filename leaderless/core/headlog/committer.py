@@ -53,6 +53,11 @@ class Committer:
         self._running = False
         self._refuted: Head | None = None  # the head that failed, until it was read anew
 
+    @property
+    def jobs(self) -> int:
+        """How many batches wait here for a commit, those of peers included."""
+        return len(self._jobs)
+
     def submit(self, job: Job) -> Process[None]:
         """Take a job; it is worked on while others wait for `job.done`."""
         self._jobs.append(job)

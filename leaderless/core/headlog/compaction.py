@@ -56,6 +56,20 @@ class Compactor:
         self._claims = Claims(clock, CLAIM, worker, lease_s)
         self._next = 0  # the first segment that is not known to be in a run
         self._running = False
+        self._resumes_at: float | None = None
+
+    @property
+    def state(self) -> str:
+        """What this node's compaction does, and why it waits, in words."""
+        if self._resumes_at is not None:
+            left_s = max(0.0, self._resumes_at - self._clock.now)
+            return f"waits {left_s:.1f} s more: workers crashed several times in a row"
+        waiting = self._replica.head.sealed - self._next
+        if self._running:
+            return f"compacts, or waits for its claim: {waiting} segments"
+        if waiting < self._segments:
+            return f"idle: {waiting} of {self._segments} segments"
+        return f"left to another worker, or to the next full tail: {waiting} segments"
 
     @property
     def running(self) -> bool:
@@ -87,7 +101,11 @@ class Compactor:
         """Workers crashed several times in a row, for a reason that may pass: go on, but not at once."""
         pause_s = REVIVED_AFTER_LEASES * self._lease_s
         yield Note(f"compaction failed several times in a row; it is tried again in {pause_s:g} s")
-        yield Sleep(self._clock.now + pause_s)
+        self._resumes_at = self._clock.now + pause_s
+        try:
+            yield Sleep(self._resumes_at)
+        finally:
+            self._resumes_at = None
         yield from self._claims.revive()
 
     def _compact(self) -> Process[None]:

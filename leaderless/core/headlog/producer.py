@@ -62,6 +62,11 @@ class Producer:
         self._idle = writers[::-1]
         self._seqs = dict.fromkeys(self._idle, 0)
 
+    @property
+    def load(self) -> tuple[int, int]:
+        """Sends that are in no batch yet, and batches under way."""
+        return len(self._waiting), len(self._seqs) - len(self._idle)
+
     def send(self, event: Send) -> Process[None]:
         """Take a send; it is answered when its batch is in the log."""
         if self._waiting_bytes > self._limits.waiting_bytes:

@@ -8,6 +8,8 @@ Weak where: all keys share the head register, so the log grows as fast as one re
 times the batch; and every node folds every entry, even if no client polls it there.
 """
 
+from dataclasses import asdict
+
 from leaderless.core.headlog import trace as steps
 from leaderless.core.headlog.committer import Committer, Job
 from leaderless.core.headlog.compaction import Compactor
@@ -32,6 +34,8 @@ from leaderless.core.messages import (
     Request,
     RequestEvent,
     Send,
+    Status,
+    StatusOk,
     Unfence,
 )
 from leaderless.core.process import Process, Spawn, Wait, call
@@ -50,10 +54,11 @@ class LeaderlessLog:
         decides = pacer(clock, node, identity.peers, pace, combine=options.combine)
         self._replica = Replica(clock, node, writers, limits, trace, pacer=decides)
         self._memory = Memory(self._replica)
-        compactor = Compactor(clock, self._replica, identity.writer, pace.lease_s)
-        self._committer = Committer(clock, self._replica, node, decides, compactor)
+        self._compactor = Compactor(clock, self._replica, identity.writer, pace.lease_s)
+        self._committer = Committer(clock, self._replica, node, decides, self._compactor)
         delivery = Delivery(clock, self._replica, decides, self._committer)
         self._producer = Producer(clock, writers, self._replica, decides, delivery)
+        self._options, self._pacer = options, decides
         self._consumer = Consumer(context, self._replica, self._producer, self._memory)
 
     @property
@@ -79,6 +84,8 @@ class LeaderlessLog:
                 return self._consumer.commit_offsets(event)
             case ListCommittedOffsets():
                 return self._consumer.list_committed_offsets(event)
+            case Status(request):
+                return self._status(request)
             case HandOver():
                 return self._commit_for(event)
             case Fence(request):
@@ -94,6 +101,26 @@ class LeaderlessLog:
         yield Wait(job.done)
         held_s = self._replica.confirmed_at - job.arrived_at
         yield Reply(request, self._replica.share(slot, held_s))
+
+    def _status(self, request: Request) -> Process[None]:
+        """Answer at once, from what this node knows."""
+        replica, heading = self._replica, self._replica.head.heading
+        waiting, under_way = self._producer.load
+        age_s = self._clock.now - replica.confirmed_at
+        fields = {
+            "node": self._node,
+            "head": heading._asdict() | {"end": replica.head.end},
+            "view_age_s": round(age_s, 3) if replica.loaded else None,
+            "sends_waiting": waiting,
+            "batches_under_way": under_way,
+            "batches_to_commit": self._committer.jobs,
+            "hands_over_to": self._pacer.target(),
+            "silent_peers": self._pacer.suspects,
+            "compaction": self._compactor.state,
+            "limits": asdict(self._limits),
+            "pace": asdict(self._options.pace),
+        }
+        yield Reply(request, StatusOk(fields))
 
     def _set_state(self, request: Request, state: str) -> Process[None]:
         """Change the state of the head in a new epoch; already there is fine."""
