@@ -11,6 +11,7 @@ from runs.faults import KINDS
 from runs.messages import LINKS
 from runs.operations import SHARES
 from scripts import pictures
+from specs.stories import STORIES
 
 ROOT = Path(__file__).parents[2]
 ROOMS = (
@@ -68,6 +69,7 @@ def test_every_picture_of_the_documents_is_made_by_a_program() -> None:
     drawn = {name for _, names in pictures.PICTURES.values() for name in names}
     drawn |= {f"notebook-{file.stem}.png" for file in (ROOT / "analysis/notebooks").glob("*.ipynb")}
     drawn |= {f"performance-{slope.name}.svg" for slope in SLOPES}
+    drawn |= {story.picture.name for story in STORIES}
     assert shown <= drawn
     assert {file.name for file in (ROOT / "docs" / "images").iterdir()} == drawn
 
