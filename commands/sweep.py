@@ -141,8 +141,7 @@ def _run(
     if stopped:
         print_failure(console, stopped)
     console.print(f"Index: {index.path}", markup=False, highlight=False, soft_wrap=True)
-    is_whole = not stopped and len(rows) == len(planned)
-    return exit_status(rows.values()) if is_whole else EXIT_CRASHED
+    return EXIT_CRASHED if stopped else exit_status(rows.values())
 
 
 def exit_status(rows: Iterable[Row]) -> int:

@@ -13,8 +13,7 @@ from bench.sweep import table
 from bench.sweep.folder import Index
 from bench.sweep.runner import last_words, perform
 from bench.sweep.work import Job, finished, missing, seconds_left
-from runs.facts import unfinished
-from runs.sweeps import CRASHED, UNKNOWN, Row
+from runs.sweeps import CRASHED, Row
 
 
 def run_all(
@@ -23,8 +22,7 @@ def run_all(
     """Make every run that the index lacks, and with `again` those that failed.
 
     With `discard` the folder of a run that ended as expected is deleted once its figures are known.
-    `KeyboardInterrupt` stops the sweep: finished runs are in the index, the run under way is not. Nor is a run
-    that was stopped by itself: the next sweep makes it again.
+    `KeyboardInterrupt` stops the sweep: finished runs are in the index, the run under way is not.
     """
     rows = finished(planned, index.rows())
     todo = missing(planned, rows, again=again)
@@ -41,20 +39,12 @@ def run_all(
             count = f"{number + 1}/{len(todo)}"
             left_s = seconds_left(todo[number:], planned, rows)
             row = perform(job, index.folder, bar.begin(f"{count} {job.cell.title}", left_s))
-            if _was_stopped(row, index.folder):
-                console.print(f"{count} {job.cell.title}: stopped; it is made again", markup=False)
-                continue
             if discard and row.as_expected:
                 shutil.rmtree(job.folder(index.folder), ignore_errors=True)
                 row = replace(row, run=None)
             index.add(row)
             rows[row.key] = row
             _print_row(console, job, row, index.folder, count)
-
-
-def _was_stopped(row: Row, folder: Path) -> bool:
-    """Whether a run ended early without a verdict, as after a signal to it alone. It counts as not made."""
-    return row.verdict == UNKNOWN and bool(row.run and unfinished(folder / row.run))
 
 
 def duration(seconds: float) -> str:

@@ -100,21 +100,17 @@ class Registers:
             if canonical(orjson.loads(found.value)) != old:
                 return _MISMATCH
             version = found.version
-        before = self._held_before(key, new)
         try:
-            version = await self._store.compare_and_set(key, new, version)
+            self._took(key, new, await self._store.compare_and_set(key, new, version))
         except Conflict:
             return _MISMATCH
-        self._took(key, new, version, before)
         return _DONE
 
     async def _created(self, key: str, value: bytes) -> bool:
-        before = self._held_before(key, value)
         try:
-            version = await self._store.create(key, value)
+            self._took(key, value, await self._store.create(key, value))
         except Conflict:
             return False
-        self._took(key, value, version, before)
         return True
 
     async def _read(self, key: str) -> Found | None:
@@ -123,17 +119,11 @@ class Registers:
             self._remembered(key).saw(_digest(found.value), found.version)
         return found
 
-    def _held_before(self, key: str, value: bytes) -> bool:
-        """Whether a register was seen to hold a value, as of now.
-
-        Asked before a write is made: another read may see what it wrote before its own answer comes.
-        """
-        return self._distinct and _digest(value) in self._remembered(key).earlier
-
-    def _took(self, key: str, value: bytes, version: Version, held_before: bool) -> None:
-        if held_before:
+    def _took(self, key: str, value: bytes, version: Version) -> None:
+        digest, remembered = _digest(value), self._remembered(key)
+        if self._distinct and digest in remembered.earlier:
             raise ValueTwice(f"{key} holds a value for the second time: {value[:200]!r}")
-        self._remembered(key).saw(_digest(value), version)
+        remembered.saw(digest, version)
 
     def _version_of(self, key: str, value: bytes) -> Version | None:
         remembered = self._remembered(key)

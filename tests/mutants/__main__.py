@@ -2,19 +2,22 @@
 
 import os
 from collections.abc import Iterator
+from textwrap import fill
 
 import click
 
 from simulation.pool import spread
 from tests.mutants.cases import CASES, SECTIONS, look_for
+from tests.mutants.harder import EQUIVALENT, SURVIVING
 from tests.mutants.kill import SEEDS_MAX, Kill
+from tests.mutants.mutant import Mutant
 
 HEADER = f"""\
 # What the simulator finds
 
 Each of these is wrong in one way that is known, and must be found by `./maelstrom simulate` within
-{SEEDS_MAX} seeds. `seeds` is how many that took, counted from seed 0; options that are not named in
-`tests/mutants` were drawn. Written by `python -m tests.mutants > docs/mutants.md`;
+{SEEDS_MAX} seeds, or by a test. `seeds` is how many that took, counted from seed 0; options that are not
+named in `tests/mutants` were drawn. Written by `python -m tests.mutants > docs/mutants.md`;
 `tests/mutants/test_mutants.py` holds it.
 """
 COLUMNS = "| what | the rule it breaks | caught by | seeds |\n|---|---|---|---|"
@@ -46,8 +49,25 @@ def table(found: dict[str, Kill | None], seeds: int) -> Iterator[str]:
         rows = [row(name, found[name], seeds) for name, *_ in cases if name in found]
         if rows:
             yield from (f"## {title}\n", COLUMNS, *rows, "")
+    if len(found) == len(CASES):
+        yield from equivalents()
     killed = sum(each is not None for each in found.values())
     yield f"{killed} of {len(found)} found."
+
+
+def equivalents() -> Iterator[str]:
+    """Which mutants no test can find, and why; and those that no test has found yet."""
+    yield "## Mutants that cannot matter\n"
+    yield from map(item, EQUIVALENT)
+    yield "\n## Mutants that survive so far\n"
+    yield from map(item, SURVIVING)
+    yield ""
+
+
+def item(mutant: Mutant) -> str:
+    """A mutant that is in no table."""
+    text = f"- `{mutant.name}` breaks this: {mutant.rule}."
+    return fill(text, 116, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def row(name: str, killed: Kill | None, seeds: int) -> str:

@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 from simulation.nodes import MakeNode
 from tests.mutants.faulty import FAULTY, node_of, world_of
-from tests.mutants.kill import Kill, kill
+from tests.mutants.first_design import FIRST_DESIGN
+from tests.mutants.harder import HARDER
+from tests.mutants.kill import Kill, kill, kill_by_test
 from tests.mutants.mutant import Mutant
 from tests.mutants.mutants import MUTANTS
 
@@ -22,7 +24,9 @@ class Case(NamedTuple):
     node: MakeNode | None = None
 
     def kill(self, seeds: range) -> Kill | None:
-        """Look for it in these seeds."""
+        """Look for it in these seeds, or by its test."""
+        if self.mutant and self.mutant.test:
+            return kill_by_test(self.name, self.mutant.test)
         alive: AbstractContextManager[None] = self.mutant.alive() if self.mutant else nullcontext()
         return kill(alive, self.world, seeds, self.node)
 
@@ -53,6 +57,8 @@ def _of_script(script: str, wrong: str) -> Case:
 
 SECTIONS: dict[str, list[Case]] = {
     "Mutants of the leaderless log": [_of(each) for each in MUTANTS],
+    "Mutants that need a harder world": [_of(each) for each in HARDER],
+    "Behaviours of the first design, found by a test": [_of(each) for each in FIRST_DESIGN],
     "Strategies that are weak": WEAK,
     "Faulty nodes (`tests/nodes`)": [_of_script(*each) for each in FAULTY.items()],
 }

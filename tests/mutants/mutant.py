@@ -27,7 +27,8 @@ class Mutant(NamedTuple):
     """A broken rule: `rule` says in words what the right code does.
 
     In `place` (`module:Class.method` below `leaderless.`) each `old` of the `edits` becomes its `new`. `world`
-    are options of the scenarios in which that shows soonest.
+    are options of the scenarios in which that shows soonest; `test` is the test that fails by it, where no
+    scenario shows it.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Mutant(NamedTuple):
     place: str
     edits: tuple[tuple[str, str], ...]
     world: Mapping[str, Any] = MappingProxyType({})
+    test: str = ""
 
     @contextmanager
     def alive(self) -> Iterator[None]:

@@ -9,14 +9,17 @@ import pytest
 from leaderless.core import coordination
 from leaderless.core.headlog import commits, compaction, replica
 from leaderless.core.headlog.commits import raised
-from tests.mutants.cases import CASES
+from tests.mutants.cases import CASES, Case
 from tests.mutants.faulty import node_of, world_of
+from tests.mutants.first_design import FIRST_DESIGN
+from tests.mutants.harder import EQUIVALENT, HARDER, SURVIVING
 from tests.mutants.kill import SEEDS_MAX, kill
 from tests.mutants.mutant import Mutant, StaleMutant
 from tests.mutants.mutants import MUTANTS
 
-TABLE = Path(__file__).parents[2] / "docs" / "mutants.md"
-ROW = re.compile(r"^\| `([a-z_., -]+)` \|.*\| (\d+) \|$", re.MULTILINE)
+ROOT = Path(__file__).parents[2]
+TABLE, POINTS = ROOT / "docs" / "mutants.md", ROOT / "docs" / "node-tests.md"
+ROW = re.compile(r"^\| `([a-z0-9_., -]+)` \|.*\| (\d+) \|$", re.MULTILINE)
 FAST = 5  # seeds; what takes more is looked for by the slow tests
 pytestmark = pytest.mark.simulation
 
@@ -28,10 +31,13 @@ def seeds_needed() -> dict[str, int]:
 
 def cases() -> list[object]:
     needed = seeds_needed()
-    return [
-        pytest.param(name, marks=[pytest.mark.slow] if needed.get(name, 0) > FAST else [])
-        for name in CASES
-    ]
+    slow = {name for name, case in CASES.items() if needed.get(name, 0) > FAST or by_test(case)}
+    return [pytest.param(name, marks=[pytest.mark.slow] if name in slow else []) for name in CASES]
+
+
+def by_test(case: Case) -> bool:
+    """Whether it takes a process of its own."""
+    return bool(case.mutant and case.mutant.test)
 
 
 @pytest.mark.parametrize("name", cases())
@@ -42,6 +48,16 @@ def test_it_is_found(name: str) -> None:
 
 def test_the_table_names_every_case() -> None:
     assert [*seeds_needed()] == [*CASES]
+
+
+def test_what_broke_the_first_design_names_tests_and_mutants_that_are_there() -> None:
+    rows = [line for line in POINTS.read_text(encoding="utf-8").splitlines() if line[:2] == "| "]
+    named = {name for row in rows for name in re.findall(r"`([^`]+)`", row.rsplit("|", 2)[1])}
+    assert named >= {mutant.name for mutant in FIRST_DESIGN}
+    assert named <= CASES.keys()
+    files = {name for row in rows for name in re.findall(r"`(\w+/[^`]+[.]py)`", row)}
+    assert len(files) > 8
+    assert [name for name in files if not (ROOT / name).is_file()] == []
 
 
 def test_a_right_node_of_the_same_kind_survives() -> None:
@@ -84,7 +100,17 @@ def test_no_module_keeps_a_mutant() -> None:
     assert [vars(module)["read_as"] for module in users] == right
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+ALL = [*MUTANTS, *HARDER, *FIRST_DESIGN, *EQUIVALENT, *SURVIVING]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mutant", EQUIVALENT, ids=lambda mutant: mutant.name)
+def test_what_cannot_matter_is_not_found(mutant: Mutant) -> None:
+    world = {"strategy": "leaderless", **mutant.world}
+    assert kill(mutant.alive(), world, range(5)) is None
+
+
+@pytest.mark.parametrize("mutant", ALL, ids=lambda mutant: mutant.name)
 def test_it_changes_the_code_that_is_there_now(mutant: Mutant) -> None:
     with mutant.alive():
         pass

@@ -114,20 +114,6 @@ async def test_a_register_that_holds_a_value_twice_is_noticed() -> None:
         await registers.carry_out(Cas("a", 2, 1))
 
 
-async def test_an_own_write_may_be_read_before_its_answer_comes() -> None:
-    """(1) A compare-and-set is applied. (2) Another task reads what it wrote. (3) Its answer comes."""
-
-    class ReadsFirst(Watched):
-        async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
-            new = await super().compare_and_set(key, value, version)
-            assert same([await registers.carry_out(Get(key))], [Ok(2)])
-            return new
-
-    registers = Registers(ReadsFirst())
-    ops: list[StoreOp] = [Cas("a", None, 1, create=True), Cas("a", 1, 2)]
-    assert same(await outcomes(registers, *ops), [Ok(), Ok()])
-
-
 async def test_why_no_value_may_come_twice() -> None:
     """(1) One reads 1. (2) Others write 2, and 1 again. (3) The first's compare-and-set succeeds."""
     store = ByContent()

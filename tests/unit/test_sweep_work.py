@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from bench.sweep import progress, runner, table, work
+from bench.sweep import runner, table, work
 from bench.sweep.definition import parse
-from bench.sweep.folder import Index
 from bench.sweep.progress import duration
 from commands.sweep import exit_status
 from runs.sweeps import Row
@@ -157,24 +156,3 @@ def test_the_worst_run_decides_the_exit_status(verdicts, status):
 )
 def test_durations(seconds, text):
     assert duration(seconds) == text
-
-
-def test_a_run_that_was_stopped_by_itself_is_made_again(tmp_path, monkeypatch):
-    """Its bench got a signal that the sweep did not get; what it left says so."""
-    _, jobs = planned()
-    (tmp_path / "stopped").mkdir()
-    (tmp_path / "stopped" / "results.json").write_text('{"valid?": "unknown", "error": "SIGTERM"}')
-    (tmp_path / "judged").mkdir()
-    (tmp_path / "judged" / "results.json").write_text('{"valid?": "unknown"}')
-    left = iter(["stopped", "judged"])
-
-    def perform(job, _folder, _tick):
-        return replace(row(job, "unknown"), run=next(left))
-
-    monkeypatch.setattr(progress, "perform", perform)
-    index = Index(tmp_path)
-    console = Console(file=io.StringIO(), width=200)
-    progress.run_all(jobs[:2], index, console, again=False, discard=False)
-    assert list(index.rows()) == [jobs[1].key]
-    assert work.missing(jobs[:2], index.rows(), again=False) == [jobs[0]]
-    assert "stopped; it is made again" in console.file.getvalue()

@@ -216,12 +216,13 @@ class Replica:
         behind = head.sealed - self.head.sealed > self.limits.segments_per_run
         if (behind or not self.loaded) and not (yield from self._read_outline(outline, head)):
             return False
-        while not (yield from self._read_segments(outline, head)):
+        lacking = self._lacking(outline, head)
+        while not (yield from self._read_segments(lacking)):
             # A segment was compacted meanwhile. Its run was listed before it was deleted.
-            lacking = self._lacking(outline, head)
             if not (yield from self._read_outline(outline, head)):
                 return False
-            if self._lacking(outline, head) == lacking:
+            before, lacking = lacking, self._lacking(outline, head)
+            if lacking == before:  # this replica's head may have come further, too
                 raise InvariantBroken(f"CommittedReadable: of segments {lacking} one is in no run")
         self._fold_sealed(outline, head)
         return True
@@ -246,9 +247,9 @@ class Replica:
         outline.sealed = index.sealed
         return True
 
-    def _read_segments(self, outline: Outline, head: Head) -> Process[bool]:
-        """Read the segments between the outline, or the view, and `head`; False when one was deleted."""
-        for some in windows(self._lacking(outline, head), SEGMENTS_AT_ONCE):
+    def _read_segments(self, numbers: range) -> Process[bool]:
+        """Read segments; False when one was deleted."""
+        for some in windows(numbers, SEGMENTS_AT_ONCE):
             wanted = [number for number in some if number not in self._segments]
             if False in (yield from gather([self._read_segment(number) for number in wanted])):
                 return False
