@@ -35,6 +35,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "CompactDelete": ("base",),
     "CompactCursor": ("base",),
     "Release": (),
+    "GiveUp": (),
 }
 
 
@@ -223,6 +224,7 @@ def config_text(trace: Trace) -> str:
         "TailLimit": "= 1",  # not looked at: IsFull is replaced
         "RunSegments": f"= {trace.segments_per_run}",
         "MayAbandon": "= TRUE",
+        "MayGiveUp": "= TRUE",
         "MaxIncarnation": f"= {_Translator(trace).last_incarnation + 1}",
     } | dict.fromkeys(
         ("MaxSlots", "MaxSeq", "MaxEpoch", "MaxInFlight", "MaxHandOvers", "MaxClaims"),

@@ -26,7 +26,8 @@ CONSTANTS
     MaxInFlight,  \* cas requests of unknown outcome at one time
     MaxHandOvers, \* hand-over messages in the network at one time
     MaxClaims,    \* claims of the compaction task
-    MayAbandon    \* whether a node may leave a batch alone whose clients are gone
+    MayAbandon,   \* whether a node may leave a batch alone whose clients are gone
+    MayGiveUp     \* whether a worker may stop in the middle of a job and keep its claim
 
 VARIABLES
     \* the store
@@ -397,6 +398,12 @@ Release(n) ==
     /\ worker' = [worker EXCEPT ![n] = Idle]
     /\ UNCHANGED <<head, segments, runs, log, incarnation, seq, known, view, batch, network, told>>
 
+\* A worker hears nothing from the store and stops. Its claim stands until another one is made.
+GiveUp(n) ==
+    /\ worker[n].phase # "idle"
+    /\ worker' = [worker EXCEPT ![n] = Idle]
+    /\ UNCHANGED <<store, network, told, incarnation, seq, known, view, batch>>
+
 -----------------------------------------------------------------------------
 \* The actions with everything chosen by TLC (under these names they stand in counterexamples).
 Commit(n) == \E group \in Groups(Waiting(n)) : CommitGroup(n, group)
@@ -415,6 +422,7 @@ Next ==
     \/ \E n \in Nodes : Answered(n) \/ Acked(n) \/ Reject(n) \/ Restart(n)
     \/ MayAbandon /\ \E n \in Nodes : Abandon(n)
     \/ \E n \in Nodes : Claim(n) \/ Compact(n)
+    \/ MayGiveUp /\ \E n \in Nodes : GiveUp(n)
     \/ LateCommit \/ Fence \/ Unfence
 
 Spec == Init /\ [][Next]_vars

@@ -161,6 +161,7 @@ Problem ==
       [] e.step = "CompactDelete" -> WorkProblem("written")
       [] e.step = "CompactCursor" -> CursorProblem
       [] e.step = "Release" -> ReleaseProblem
+      [] e.step = "GiveUp" -> IF worker[n].phase = "idle" THEN "the node has no compaction job" ELSE ""
 
 Do ==
     CASE e.step = "Send" -> SendIn(n, [count |-> e.count, commits |-> e.commits], e.epoch)
@@ -186,6 +187,7 @@ Do ==
       [] e.step = "CompactDelete" -> CompactDelete(n)
       [] e.step = "CompactCursor" -> CompactCursor(n)
       [] e.step = "Release" -> Release(n)
+      [] e.step = "GiveUp" -> GiveUp(n)
 
 TraceInit == Init /\ at = 1 /\ TLCSet(1, 0)
 

@@ -121,6 +121,9 @@ class Compactor:
             except LeaseLost:
                 self._replica.trace("Release")
                 raise
+            except StoreSilent:
+                self._replica.trace("GiveUp")
+                raise
             self._replica.trace("Release")
         self._next = (yield from self._read_index())[1].cursor
 
