@@ -9,7 +9,8 @@ the version from the content, and then a late compare-and-set from the first tim
 time. Why ours never do: `version` in the head counts its changes; `epoch`, `cursor` and the runs in `compacted`
 only grow; a claim raises `epoch` when it is taken and `beat` while it is held; a committed offset only rises.
 Segments and runs are created, and then at most overwritten by a tombstone, from which nothing is compared.
-`ValueTwice` asserts it: a compare-and-set succeeded with a value that the register was seen to hold before.
+`ValueTwice` asserts it: a compare-and-set succeeded with a value that the register was seen to hold before the
+compare-and-set was sent. What is seen while its answer is under way may be its own effect, and what came after.
 
 An answer that is not clear is `Unknown`, also a refusal: to the core it is always safe to look again.
 `trouble` tells people what the store said.
@@ -100,15 +101,17 @@ class Registers:
             if canonical(orjson.loads(found.value)) != old:
                 return _MISMATCH
             version = found.version
+        was_held = self._was_held(key, new)
         try:
-            self._took(key, new, await self._store.compare_and_set(key, new, version))
+            self._took(key, new, await self._store.compare_and_set(key, new, version), was_held)
         except Conflict:
             return _MISMATCH
         return _DONE
 
     async def _created(self, key: str, value: bytes) -> bool:
+        was_held = self._was_held(key, value)
         try:
-            self._took(key, value, await self._store.create(key, value))
+            self._took(key, value, await self._store.create(key, value), was_held)
         except Conflict:
             return False
         return True
@@ -119,11 +122,13 @@ class Registers:
             self._remembered(key).saw(_digest(found.value), found.version)
         return found
 
-    def _took(self, key: str, value: bytes, version: Version) -> None:
-        digest, remembered = _digest(value), self._remembered(key)
-        if self._distinct and digest in remembered.earlier:
+    def _was_held(self, key: str, value: bytes) -> bool:
+        return _digest(value) in self._remembered(key).earlier
+
+    def _took(self, key: str, value: bytes, version: Version, was_held: bool) -> None:
+        if self._distinct and was_held:
             raise ValueTwice(f"{key} holds a value for the second time: {value[:200]!r}")
-        remembered.saw(digest, version)
+        self._remembered(key).saw(_digest(value), version)
 
     def _version_of(self, key: str, value: bytes) -> Version | None:
         remembered = self._remembered(key)

@@ -140,3 +140,21 @@ async def test_racing_increments_lose_nothing() -> None:
         for _ in range(5):
             group.start_soon(count_up)
     assert same(await outcomes(Registers(store), Get("n")), [Ok(50)])
+
+
+async def test_own_effects_seen_before_the_answer_are_no_second_time() -> None:
+    """(1) 2 is set, its answer is slow. (2) A read shows 2. (3) Others set 3, a read shows it. (4) The answer."""
+
+    class Slow(Watched):
+        async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
+            new = await super().compare_and_set(key, value, version)
+            if value == b"2":
+                await registers.carry_out(Get("a"))
+                await outcomes(Registers(self), Cas("a", 2, 3))
+                await registers.carry_out(Get("a"))
+            return new
+
+    store = Slow()
+    registers = Registers(store)
+    await outcomes(registers, Cas("a", None, 1, create=True))
+    assert same(await outcomes(registers, Cas("a", 1, 2), Cas("a", 3, 4)), [Ok(), Ok()])
