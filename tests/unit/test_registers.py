@@ -143,7 +143,7 @@ async def test_racing_increments_lose_nothing() -> None:
 
 
 async def test_own_effects_seen_before_the_answer_are_no_second_time() -> None:
-    """(1) 2 is set, its answer is slow. (2) A read shows 2. (3) Others set 3, a read shows it. (4) The answer."""
+    """(1) 2 is set; its answer waits. (2) A read shows 2. (3) Others set 3; a read shows it. (4) The answer"""
 
     class Slow(Watched):
         async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
