@@ -38,7 +38,7 @@ class SimulatedHost:
     def __post_init__(self) -> None:
         self._starts = 0
         self._paused = False
-        self._stopped_ns: int | None = None  # of a stop after which nothing was read yet
+        self._stopped_ns: int | None = None  # of the first stop after which nothing was read yet
         self._inbox: list[bytes] = []
         self._reading = False  # a reading is planned
         self._alarm_ns: int | None = None  # the earliest timer that is set
@@ -63,7 +63,7 @@ class SimulatedHost:
         self.on_kill(self.name)
 
     def pause(self) -> None:
-        if not self._paused:
+        if not self._paused and self._stopped_ns is None:
             self._stopped_ns = self.loop.now_ns()
         self._paused = True
 

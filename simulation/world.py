@@ -44,6 +44,9 @@ FRESH = Options()
 FRESH_READS = 30  # reads of the whole log while it doubles; all of them while it is short
 FINAL_LIMIT_S = 120.0  # a node with little memory hands out the log in many small pieces
 EVICTS_BELOW_KIB = 65_536  # no simulated log is as large
+CALLS_PER_OLD_SEND = (
+    8  # of the store, one after the other, on the way down to a run that was forgotten
+)
 
 
 class World(SimulatedRun):
@@ -247,8 +250,17 @@ class World(SimulatedRun):
         audited = AUDITED if self.scenario.auditors else []
         return sorted({PROBE, *audited} | sent | old | self._side_clients.sent)
 
+    @property
+    def _reading_back_s(self) -> float:
+        """How much longer a node may take that reads an old log one part after the other, and keeps none."""
+        scenario = self.scenario
+        forgets = scenario.memory_kib < EVICTS_BELOW_KIB
+        return (
+            scenario.backlog * scenario.latency_ms / 1000 * CALLS_PER_OLD_SEND if forgets else 0.0
+        )
+
     def _wait_for(self, epilogue: Epilogue, what: str) -> None:
-        patience_s = self.scenario.recovery_time_s
+        patience_s = self.scenario.recovery_time_s + self._reading_back_s
         end_ns = self.loop.now_ns() + int(patience_s * NS)
         self.loop.call_at(end_ns, int)  # something to wait for
         self._wait(lambda: not epilogue.waiting or self.loop.now_ns() >= end_ns)

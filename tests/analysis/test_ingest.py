@@ -360,5 +360,5 @@ def test_finding_runs(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(AnalysisError, match="holds no run"):
         find_runs(tmp_path / "empty")
-    with pytest.raises(AnalysisError, match="4 runs"):
+    with pytest.raises(AnalysisError, match="5 runs"):
         find_run(STORES)

@@ -29,6 +29,7 @@ from leaderless.core.process import Notify, Process, Signal, Spawn, Wait, gather
 from leaderless.core.strategy import Context
 
 KEYS_AT_ONCE = 8  # that are read back from runs
+SHARE_OF_READING = 0.5  # of the time for an answer; then it goes with the keys that were read
 
 
 @dataclass(slots=True, eq=False)
@@ -56,18 +57,19 @@ class Consumer:
         self._reading: _Reading | None = None
 
     def poll(self, event: Poll) -> Process[None]:
-        """Answer with a contiguous run of each key."""
+        """Answer with a contiguous run of each key, of some keys if the runs of all take too long to read."""
+        until = self._clock.now + self._replica.limits.answer_s * SHARE_OF_READING
         if self._replica.confirmed_at < self._clock.now - self._freshness_s:
             yield from self._freshen()
-        msgs = yield from self._messages(event.offsets)
+        msgs = yield from self._messages(event.offsets, until)
         for key, offset in event.offsets.items():
             self._replica.trace("Poll", steps.polled, key, offset, msgs.get(key, []))
         yield Reply(event.request, PollOk(msgs))
 
-    def _messages(self, offsets: Offsets) -> Process[dict[str, list[list[Any]]]]:
+    def _messages(self, offsets: Offsets, until: float) -> Process[dict[str, list[list[Any]]]]:
         """What each key has from its offset on, up to `answer_bytes` together; one message if there is any.
 
-        A key for which no room is left is left out: it is one poll further on.
+        A key for which no room is left, or no time before `until`, is left out: it is one poll further on.
         """
         left = self._replica.limits.answer_bytes
         msgs: dict[str, list[list[Any]]] = {}
@@ -82,7 +84,7 @@ class Consumer:
                 msgs[key] = run
                 left -= _bytes_of(run)
         for some in windows(archived, KEYS_AT_ONCE):
-            if left <= 0:
+            if left <= 0 or (msgs and self._clock.now >= until):
                 break
             found = yield from gather([self._memory.read(key, offset) for key, offset in some])
             for (key, _), run in zip(some, found, strict=True):
