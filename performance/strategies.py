@@ -34,6 +34,8 @@ from performance.sweep_records import (
 )
 from runs.sweeps import FIGURES
 
+LEFT_OUT = ("ok_fraction_of_all",)  # a client's `crash` never succeeds, whatever the node does
+
 
 class Verdict(NamedTuple):
     """An aim and its outcome; `met` is None when it was not measured."""
@@ -111,6 +113,7 @@ def rows(
             *([real.get(figure, "")] if real else []),
         ]
         for figure, column in FIGURES.items()
+        if figure not in LEFT_OUT
     ]
     verdicts = [
         [title, *(verdict_words(each, verdict) for each in found), *([""] if real else [])]
