@@ -13,37 +13,14 @@ failed and yet took effect is allowed.
 The rules are those of Maelstrom's workload of this name and Jepsen's `set-full` checker.
 """
 
+from functools import partial
 from itertools import count
 
-from runs.history import Op
-from workloads.interface import Draft, Judge, Rpc, RpcError, Setting, Steps, Workload
+from workloads.add_client import AddClient
+from workloads.interface import Draft, Judge, Setting, Workload
 from workloads.mixes import Mix, OnceEach, read
-from workloads.replies import ARRAY, require
+from workloads.replies import ARRAY
 from workloads.set_full import judge_of
-
-
-class GSetClient:
-    """Adds and reads at one node."""
-
-    def __init__(self, node: str) -> None:
-        self.node = node
-
-    def invoke(self, op: Op) -> Steps:
-        try:
-            return (yield from self._add(op) if op.f == "add" else self._read())
-        except RpcError as error:
-            raise error.unknown() from None
-
-    def _add(self, op: Op) -> Steps:
-        request = {"type": "add", "element": op.value}
-        require(request, (yield Rpc(self.node, request)))
-        return op.value
-
-    def _read(self) -> Steps:
-        request = {"type": "read"}
-        reply = yield Rpc(self.node, request)
-        require(request, reply, value=ARRAY)
-        return reply["value"]
 
 
 def build(setting: Setting) -> Workload:
@@ -52,7 +29,7 @@ def build(setting: Setting) -> Workload:
     return Workload(
         generator=Mix(setting.random("g-set"), lambda: Draft("add", next(elements)), read),
         final_generator=OnceEach(setting.concurrency, read),
-        open_client=GSetClient,
+        open_client=partial(AddClient, field="element", value=ARRAY),
         judge=judge(),
     )
 

@@ -19,53 +19,28 @@ The rules are those of Maelstrom's workload of this name.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from typing import Any
 
 from runs.edn import dumps
 from runs.history import Op, completions
 from runs.keyword import Keyword, keywords
+from workloads.add_client import AddClient
 from workloads.interface import (
     UNKNOWN,
     Draft,
     Finding,
     Judge,
     OpGenerator,
-    Rpc,
-    RpcError,
     Setting,
-    Steps,
     Workload,
 )
 from workloads.mixes import FINAL, Mix, OnceEach, final_read, read
-from workloads.replies import INTEGER, require
+from workloads.replies import INTEGER
 
 LEAST, MOST = -5, 4
 _WITNESSES = 3
-
-
-class CounterClient:
-    """Adds and reads at one node."""
-
-    def __init__(self, node: str) -> None:
-        self.node = node
-
-    def invoke(self, op: Op) -> Steps:
-        try:
-            return (yield from self._add(op) if op.f == "add" else self._read())
-        except RpcError as error:
-            raise error.unknown() from None
-
-    def _add(self, op: Op) -> Steps:
-        request = {"type": "add", "delta": op.value}
-        require(request, (yield Rpc(self.node, request)))
-        return op.value
-
-    def _read(self) -> Steps:
-        request = {"type": "read"}
-        reply = yield Rpc(self.node, request)
-        require(request, reply, value=INTEGER)
-        return reply["value"]
 
 
 def check(
@@ -145,7 +120,7 @@ def workload(setting: Setting, generator: OpGenerator) -> Workload:
     return Workload(
         generator=generator,
         final_generator=OnceEach(setting.concurrency, final_read),
-        open_client=CounterClient,
+        open_client=partial(AddClient, field="delta", value=INTEGER),
         judge=judge(),
     )
 
