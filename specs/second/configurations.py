@@ -1,7 +1,8 @@
 """Which configurations of the manifest have a second model, and how its parts are named."""
 
+import dataclasses
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 from specs.manifest import Configuration
@@ -10,9 +11,6 @@ from specs.second.explorer import Model
 from specs.second.prefetch import Prefetch
 from specs.second.two_step_assign import TwoStepAssign
 from specs.second.unclean_election import UncleanElection
-
-Flags = Mapping[str, bool]
-Factory = Callable[[Configuration, Flags], Model[Any]]
 
 # What stands in for an operator in the manifest, and the flag that means the same here.
 _FLAGS = {
@@ -58,7 +56,7 @@ _FLAGS_OF_PAIRS = {
 
 def has_second_model(configuration: Configuration) -> bool:
     """Whether this configuration can be checked here: its protocol is written, no liveness."""
-    return configuration.model in _FACTORIES and not configuration.properties
+    return configuration.model in _MODELS and not configuration.properties
 
 
 def second_model(configuration: Configuration) -> Model[Any]:
@@ -72,64 +70,33 @@ def second_model(configuration: Configuration) -> Model[Any]:
         _FLAGS_OF_PAIRS.get((old, new)) or names[new]: True
         for old, new in configuration.replace.items()
     }
-    return _FACTORIES[configuration.model](configuration, flags)
+    made = _MODELS[configuration.model]
+    fields = {field.name for field in dataclasses.fields(made)}
+    if "symmetric" in fields:
+        flags["symmetric"] = configuration.symmetry is not None
+    model: Model[Any] = made(**_constants(configuration, fields), **flags)
+    return model
 
 
-def _members(configuration: Configuration, name: str) -> list[str]:
-    return re.findall(r"\w+", configuration.constants[name])
+def _constants(configuration: Configuration, names: Container[str]) -> dict[str, int]:
+    """The constants that a model has under these names: a number, or how many members a set has.
+
+    `MaxEntries` in the manifest is `max_entries` here.
+    """
+    found = {
+        re.sub(r"(?<!^)([A-Z])", r"_\1", name).lower(): text
+        for name, text in configuration.constants.items()
+    }
+    return {
+        name: len(re.findall(r"\w+", text)) if text.startswith("{") else int(text)
+        for name, text in found.items()
+        if name in names
+    }
 
 
-def _number(configuration: Configuration, name: str) -> int:
-    return int(configuration.constants[name])
-
-
-def _prefetch(configuration: Configuration, flags: Flags) -> Model[Any]:
-    return Prefetch(
-        nodes=tuple(_members(configuration, "Nodes")),
-        readers=len(_members(configuration, "Readers")),
-        block=_number(configuration, "Block"),
-        max_blocks=_number(configuration, "MaxBlocks"),
-        **flags,
-    )
-
-
-def _two_step_assign(configuration: Configuration, flags: Flags) -> Model[Any]:
-    return TwoStepAssign(
-        writers=len(_members(configuration, "Writers")),
-        max_offset=_number(configuration, "MaxOffset"),
-        range_last=_number(configuration, "RangeLast"),
-        **flags,
-    )
-
-
-def _unclean_election(configuration: Configuration, flags: Flags) -> Model[Any]:
-    return UncleanElection(
-        replicas=len(_members(configuration, "Replicas")),
-        min_in_sync=_number(configuration, "MinInSync"),
-        candidates=_number(configuration, "Candidates"),
-        max_epoch=_number(configuration, "MaxEpoch"),
-        max_messages=_number(configuration, "MaxMessages"),
-        max_crashes=_number(configuration, "MaxCrashes"),
-        **flags,
-    )
-
-
-def _bookkeeper(configuration: Configuration, flags: Flags) -> Model[Any]:
-    return BookKeeper(
-        bookies=len(_members(configuration, "Bookies")),
-        ensemble_size=_number(configuration, "EnsembleSize"),
-        write_quorum=_number(configuration, "WriteQuorum"),
-        ack_quorum=_number(configuration, "AckQuorum"),
-        max_entries=_number(configuration, "MaxEntries"),
-        max_changes=_number(configuration, "MaxChanges"),
-        symmetric=configuration.symmetry is not None,
-        **flags,
-    )
-
-
-_FACTORIES: Mapping[str, Factory] = {
-    "Prefetch": _prefetch,
-    "TwoStepAssign": _two_step_assign,
-    "UncleanElection": _unclean_election,
-    "BookKeeper": _bookkeeper,
+_MODELS: Mapping[str, type[Any]] = {
+    "Prefetch": Prefetch,
+    "TwoStepAssign": TwoStepAssign,
+    "UncleanElection": UncleanElection,
+    "BookKeeper": BookKeeper,
 }

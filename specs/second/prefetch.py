@@ -10,7 +10,7 @@ T = TypeVar("T")
 class Block(NamedTuple):
     """A reserved block: the node that may fill it (None: closed) and how many offsets are filled."""
 
-    owner: str | None
+    owner: int | None
     filled: int
 
 
@@ -30,7 +30,7 @@ class State(NamedTuple):
 class Prefetch:
     """Sealed ranges; each flag is a broken variant of the manifest."""
 
-    nodes: tuple[str, ...]
+    nodes: int
     readers: int
     block: int
     max_blocks: int
@@ -46,15 +46,15 @@ class Prefetch:
         """Nodes reserve, fill and close blocks; readers poll."""
         blocks = state.blocks
         if len(blocks) < self.max_blocks:
-            for node in self.nodes:
+            for node in range(self.nodes):
                 if all(node != block.owner for block in blocks):
                     yield "Reserve", state._replace(blocks=(*blocks, Block(node, 0)))
         for number, block in enumerate(blocks):
             # Each node that may fill the block leads to the same state: one step is enough.
-            if (block.owner or self.fill_after_close) and block.filled < self.block:
+            if (block.owner is not None or self.fill_after_close) and block.filled < self.block:
                 filled = block._replace(filled=block.filled + 1)
                 yield "Fill", state._replace(blocks=_changed(blocks, number, filled))
-            if block.owner:
+            if block.owner is not None:
                 closed = block._replace(owner=None)
                 yield "Close", state._replace(blocks=_changed(blocks, number, closed))
         for number, reader in enumerate(state.readers):
@@ -77,7 +77,7 @@ class Prefetch:
             yield from range(first, first + block.filled)
 
     def _shown(self, blocks: tuple[Block, ...]) -> Iterator[int]:
-        open_blocks = (number for number, block in enumerate(blocks) if block.owner)
+        open_blocks = (number for number, block in enumerate(blocks) if block.owner is not None)
         count = len(blocks) if self.shown_at_once else next(open_blocks, len(blocks))
         return self._offsets(blocks, count)
 

@@ -47,7 +47,7 @@ def test_an_incomplete_search_says_nothing() -> None:
 
 
 def test_the_way_to_a_broken_law_is_the_shortest() -> None:
-    found = explore(Prefetch(("a", "b"), 1, 2, 3, shown_at_once=True), ["OrderedReads"], 1000)
+    found = explore(Prefetch(2, 1, 2, 3, shown_at_once=True), ["OrderedReads"], 1000)
     assert [step for step, _ in found.path] == [
         "Init",
         "Reserve",
@@ -60,7 +60,7 @@ def test_the_way_to_a_broken_law_is_the_shortest() -> None:
 
 def test_a_disagreement_is_an_exit_status(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = replace(ALL["Prefetch/sealed-ranges"], distinct_states=1)
-    monkeypatch.setattr(second, "second_model", lambda _: Prefetch(("a", "b"), 1, 2, 3))
+    monkeypatch.setattr(second, "second_model", lambda _: Prefetch(2, 1, 2, 3))
     monkeypatch.setattr(second, "load", lambda: replace(load(), configurations=(wrong,)))
     result = CliRunner().invoke(second.main, [])
     assert result.exit_code == 1
