@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeAlias
 import orjson
 
 from leaderless.library.errors import Broken, Unfit
+from leaderless.wire.codec import leaves
 
 Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
 Value: TypeAlias = Json | bytes
@@ -96,14 +97,8 @@ def _special(message: Json) -> bool:
 
 def _require_kept(value: object) -> None:
     """orjson writes tuples as lists and NaN as null; neither comes back. Raises `TypeError`."""
-    todo = [value]
-    while todo:
-        part = todo.pop()
-        if isinstance(part, dict):
-            todo += part.values()
-        elif isinstance(part, list):
-            todo += part
-        elif isinstance(part, float):
+    for part in leaves(value):
+        if isinstance(part, float):
             if not math.isfinite(part):
                 raise TypeError(f"{part} is no number in JSON")
         elif not (part is None or isinstance(part, bool | int | str)):

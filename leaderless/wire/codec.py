@@ -51,8 +51,8 @@ def encode(src: str, dest: str, body: dict[str, Any]) -> bytes:
 
 def keeps(line: bytes, value: Any) -> bool:
     """Whether no integer in `value`, which was decoded from `line`, became a float: beyond 64 bits it does."""
-    return not any(map(_may_have_been_huge, _leaves(value))) or not any(
-        map(_is_huge, _leaves(json.loads(line)))
+    return not any(map(_may_have_been_huge, leaves(value))) or not any(
+        map(_is_huge, leaves(json.loads(line)))
     )
 
 
@@ -64,7 +64,7 @@ def _is_huge(value: Any) -> bool:
     return type(value) is int and not -(2**63) <= value < 2**64
 
 
-def _leaves(value: Any) -> Iterator[Any]:
+def leaves(value: Any) -> Iterator[Any]:
     """What stands in a JSON value that is neither a list nor an object, however deep."""
     todo = [value]
     while todo:

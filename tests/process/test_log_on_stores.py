@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +19,6 @@ from tests.proxy import Fate, proxy
 
 pytestmark = pytest.mark.anyio
 BUCKET = f"s3://{servers.BUCKET}"
-
-
-@pytest.fixture(scope="module")
-def moto() -> Iterator[str]:
-    with servers.moto() as endpoint:
-        yield endpoint
-
-
-@pytest.fixture
-def endpoint(moto: str) -> str:
-    servers.make_bucket(moto)
-    return moto
 
 
 def keys(endpoint: str) -> dict[str, Any]:

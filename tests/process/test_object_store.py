@@ -16,18 +16,6 @@ from tests.proxy import Fate, Proxy, proxy
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(scope="module")
-def moto() -> Iterator[str]:
-    with servers.moto() as endpoint:
-        yield endpoint
-
-
-@pytest.fixture
-def endpoint(moto: str) -> str:
-    servers.make_bucket(moto)
-    return moto
-
-
 def store_at(endpoint: str, bucket: str = servers.BUCKET) -> ObjectStore:
     return open_bucket("s3", bucket, servers.of_moto(endpoint))
 
