@@ -19,6 +19,7 @@ from leaderless.store.port import OutcomeUnknown, Refused, Store
 T = TypeVar("T")
 ATTEMPTS = 4
 READ_AT_ONCE = 16
+DATA_STALLED_S = 300.0  # between an object and its append; half the least retention of `vacuum`
 PAUSE_S = 0.1  # before the second attempt; it doubles
 
 
@@ -29,6 +30,11 @@ class Data:
         self._store = store
         self._inline_bytes = inline_bytes
         self._value_bytes = value_bytes
+
+    def inline(self, value: Value) -> tuple[Json, int] | None:
+        """The message for a value that needs no object of its own, and its size. Raises `Unfit`."""
+        text, _ = text_of(value)
+        return (message_of(value), len(text)) if len(text) <= self._inline_bytes else None
 
     async def message(self, value: Value) -> tuple[Json, int]:
         """The message for a value, and its size. Raises `Unfit`, `Definite`, `Indefinite`."""

@@ -43,7 +43,7 @@ from leaderless.core.strategy import Clock, Context, Identity, Options
 from leaderless.core.timeouts import StoreTimeouts
 from leaderless.library.consumer import Consumer, membership_of
 from leaderless.library.cursors import Cursors
-from leaderless.library.data import Data, side_by_side
+from leaderless.library.data import DATA_STALLED_S, Data, side_by_side
 from leaderless.library.errors import (
     Broken,
     Definite,
@@ -55,6 +55,7 @@ from leaderless.library.errors import (
 )
 from leaderless.library.host import Host, beside, running
 from leaderless.library.maintenance import Maintenance, Vacuumed
+from leaderless.library.named import Named
 from leaderless.library.place import Bounds, bounds_of, initialise, place_of, require_log
 from leaderless.library.record import Record
 from leaderless.library.values import Value
@@ -65,9 +66,6 @@ from leaderless.wire.errors import ErrorCode
 
 KEY_BYTES_MAX = 1024
 POLL_S = 0.2  # between two looks of `tail` at a log without news
-DATA_STALLED_S = (
-    300.0  # between a value's object and its append; half the least retention of `vacuum`
-)
 Start = Literal["latest", "earliest"] | int | Mapping[str, int]
 
 
@@ -106,6 +104,9 @@ class Log:
         machine = Machine(self._strategy, limits, clock, scheduler)
         self._host = Host(machine, self._registers, limits.client_patience_s)
         self.data = Data(store, bounds.inline_bytes, bounds.value_bytes)
+        self._named = Named(
+            self._host, self._strategy, self.data, limits.batch_bytes, limits.client_patience_s
+        )
         self.cursors = Cursors(store)
         self._maintenance = Maintenance(store, self._registers, bounds)
         self.hosts = (self._host, self._maintenance.host)
@@ -146,6 +147,28 @@ class Log:
             ]
             answers = await self._host.ask(sends)
         return self._consecutive(answers)
+
+    async def append_named(
+        self, writer: str, seq: int, records: Sequence[tuple[str, Value]]
+    ) -> None:
+        """Append pairs of key and value as the batch `[writer, seq]`, all or none, unless it is in the log.
+
+        To repeat a call is safe, also from another process: see `leaderless.library.named`. The batch may
+        have `batch_bytes`. Raises as `append`.
+        """
+        for key, _ in records:
+            _require_key(key)
+        await self._named.append(writer, seq, records)
+
+    async def has_named(self, writer: str, seq: int) -> bool:
+        """Whether the log has the batch `[writer, seq]`, or one of `writer` with a higher number."""
+        await self._look()
+        return self._named.contains(writer, seq)
+
+    @property
+    def batch_bytes(self) -> int:
+        """About how many bytes of keys and values fit into one batch."""
+        return self._limits.batch_bytes
 
     def _consecutive(self, answers: list[Answer]) -> list[int]:
         offsets: list[int] = []

@@ -38,6 +38,19 @@ class LogSync:
         """See `Log.append_many`."""
         return self._portal.call(self._log.append_many, key, values)
 
+    def append_named(self, writer: str, seq: int, records: Sequence[tuple[str, Value]]) -> None:
+        """See `Log.append_named`."""
+        self._portal.call(self._log.append_named, writer, seq, records)
+
+    def has_named(self, writer: str, seq: int) -> bool:
+        """See `Log.has_named`."""
+        return self._portal.call(self._log.has_named, writer, seq)
+
+    @property
+    def batch_bytes(self) -> int:
+        """See `Log.batch_bytes`."""
+        return self._log.batch_bytes
+
     def read(self, key: str, offset: int = 0, limit: int = 100) -> list[Record]:
         """See `Log.read`."""
         return self._portal.call(self._log.read, key, offset, limit)
