@@ -99,4 +99,6 @@ def _writer(writer: str) -> str:
 
 def _require_name(writer: str, seq: int) -> None:
     if not writer or not 0 <= seq <= SEQ_MAX:
-        raise Unfit(f"a batch needs a writer and a number from 0 to {SEQ_MAX}, not {writer!r}, {seq}")
+        raise Unfit(
+            f"a batch needs a writer and a number from 0 to {SEQ_MAX}, not {writer!r}, {seq}"
+        )

@@ -122,7 +122,7 @@ async def test_a_silent_store_leaves_it_open() -> None:
     store = Silent("x")
     log = Log(store, bounds_of(store, 0.3, 0.1))
     async with running(*log.hosts):
-        with pytest.raises(Indefinite, match="may have happened|under its name"):
+        with pytest.raises(Indefinite, match=r"may have happened|under its name"):
             await log.append_named("w", 1, [("a", 1)])
 
 
