@@ -12,6 +12,7 @@ from leaderless.library.errors import Fenced, Indefinite, Unfit
 from leaderless.library.host import running
 from leaderless.library.log import Log
 from leaderless.library.place import bounds_of, initialise
+from leaderless.library.values import Value
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import OutcomeUnknown, Version
 
@@ -45,7 +46,12 @@ async def small(store: MemoryStore) -> AsyncIterator[Log]:
 
 
 async def test_a_batch_is_appended_once_however_often_it_is_repeated(url: str) -> None:
-    records = [("a", 1), ("b", {"x": [2]}), ("a", b"3"), ("a", "x" * 50_000)]
+    records: list[tuple[str, Value]] = [
+        ("a", 1),
+        ("b", {"x": [2]}),
+        ("a", b"3"),
+        ("a", "x" * 50_000),
+    ]
     for _ in range(3):
         async with open_log(url) as log:
             assert await log.has_named("w", 7) == bool(await log.keys())
