@@ -5,7 +5,7 @@ import sys
 from leaderless.runtime.without_tls import import_anyio
 
 if __name__ == "__main__":
-    import_anyio()
+    import_anyio(sys.argv[1:])
     from leaderless.runtime.main import main
 
     sys.exit(main())

@@ -23,7 +23,7 @@ class Command(NamedTuple):
 def _node(arguments: Sequence[str]) -> int:
     from leaderless.runtime.without_tls import import_anyio
 
-    import_anyio()
+    import_anyio(arguments)
     from leaderless.runtime.main import main as run_node
 
     return run_node(arguments, program="leaderless node")

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from leaderless.core.headlog.records import InvariantBroken
 from leaderless.core.machine import Machine
-from leaderless.core.messages import Note
+from leaderless.core.messages import Note, StoreCall
 from leaderless.core.scheduler import Scheduler
 from leaderless.core.strategies import STRATEGIES
 from leaderless.core.strategy import Clock, Context, Identity, Options, Strategy
@@ -44,10 +44,12 @@ def new_session(
     options: Options | None = None,
     *,
     strict: bool = True,
+    store: Callable[[StoreCall], object] | None = None,
 ) -> Session:
     """A session that has not received `init` yet; `strategy` is a name, or makes the strategy.
 
     An invariant that breaks raises `InvariantBroken` if `strict`; otherwise it is logged, as in a real node.
+    `store`: as of a `Session`.
     """
     make = STRATEGIES[strategy] if isinstance(strategy, str) else strategy
 
@@ -62,6 +64,7 @@ def new_session(
         f"i{incarnation}",
         note=raise_if_broken if strict else log_note,
         message_bytes=(options or Options()).limits.message_bytes,
+        store=store,
     )
 
 

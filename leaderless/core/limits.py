@@ -4,7 +4,7 @@ A bound is about how much or how many. None of them is needed for safety: any va
 give the same log, sooner or later.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 NAMES_BYTES = 65_536  # around the messages of a segment: names, brackets, numbers
 
@@ -96,6 +96,21 @@ class Limits:
             "an error after the margin must still find its client",
         )
         _require(self.commits_idle_s > 0, "a flush without a pause would be endless")
+
+    def fitted(self, register_bytes: int) -> "Limits":
+        """With registers of at most `register_bytes`, which are 1 MiB or more."""
+        if register_bytes >= self.line_bytes:
+            return self
+        return replace(
+            self,
+            line_bytes=register_bytes,
+            message_bytes=min(self.message_bytes, register_bytes // 16),
+            batch_bytes=min(self.batch_bytes, register_bytes // 32),
+            commit_bytes=min(self.commit_bytes, register_bytes // 16),
+            seal_bytes=min(self.seal_bytes, register_bytes // 128),
+            run_bytes=min(self.run_bytes, register_bytes // 2),
+            page_bytes=min(self.page_bytes, register_bytes // 128),
+        )
 
     @property
     def segment_bytes(self) -> int:

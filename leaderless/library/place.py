@@ -9,12 +9,11 @@ from leaderless.core.limits import Limits
 from leaderless.core.pace import Pace
 from leaderless.library.errors import Definite, Indefinite, NotInitialised, OtherFormat
 from leaderless.library.errors import Unfit as _Unfit
-from leaderless.store.names import segment_of
+from leaderless.store.names import FORMAT, segment_of
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Conflict, OutcomeUnknown, Refused, Store, Within
 from leaderless.store.urls import open_store
 
-FORMAT = "format"
 VERSION = 1  # of the format; raised when an older program could misread what a newer one writes
 SMALL_VALUES = 1 << 24  # a store of smaller objects gets smaller registers
 

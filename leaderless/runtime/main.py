@@ -10,7 +10,7 @@ from functools import partial
 import anyio
 
 from leaderless.core.machine import Machine
-from leaderless.core.messages import Step
+from leaderless.core.messages import Step, StoreCall
 from leaderless.core.scheduler import Scheduler
 from leaderless.core.strategies import STRATEGIES
 from leaderless.core.strategy import Clock, Context, Identity, Trace
@@ -19,6 +19,8 @@ from leaderless.runtime.session import Session
 from leaderless.runtime.settings import Settings, parse
 from leaderless.runtime.stdio import serve
 from leaderless.runtime.trace_file import trace_to
+from leaderless.store.port import Refused
+from leaderless.store.urls import open_store
 
 log = logging.getLogger("leaderless")
 
@@ -38,19 +40,41 @@ def main(arguments: Sequence[str] | None = None, program: str = "run.sh") -> int
     if sys.stdin is None or sys.stdout is None:  # their numbers would go to the next file opened
         log.error("stdin or stdout is closed; a node speaks through both")
         return UNUSABLE
-    session = Session(
+    gc.freeze()  # what was imported lives as long as the node
+    gc.set_threshold(20_000, 20, 50)
+    try:
+        return anyio.run(_serve, settings, backend=settings.backend)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+async def _serve(settings: Settings) -> int:
+    """Serve on stdin and stdout; returns the exit status."""
+    place = settings.place
+    if place is None:
+        await serve(_session(settings))
+        return 0
+    from leaderless.runtime.on_store import Desk, serve_on_store
+
+    try:
+        store = open_store(place.url, place.options)
+    except Refused as refused:
+        log.error("--store: %s", refused)
+        return UNUSABLE
+    desk = Desk()
+    session = _session(settings.fitted(store.value_bytes_max), desk.put)
+    await serve_on_store(session, desk, store)
+    return 0
+
+
+def _session(settings: Settings, put_call: Callable[[StoreCall], object] | None = None) -> Session:
+    return Session(
         partial(_machine, settings),
         os.urandom(6).hex(),
         partial(_writer, settings),
         message_bytes=settings.options.limits.message_bytes,
+        store=put_call,
     )
-    gc.freeze()  # what was imported lives as long as the node
-    gc.set_threshold(20_000, 20, 50)
-    try:
-        anyio.run(serve, session, backend=settings.backend)
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    return 0
 
 
 def _machine(settings: Settings, identity: Identity) -> Machine:

@@ -56,7 +56,9 @@ class Session:
 
     `start` makes the machine once `init` has said who the node is; `incarnation` is a string that no two
     starts of a node share. `trace` makes, for a node, what takes the steps of its protocol; `note`
-    takes what the machine says for the log. Requests above `message_bytes` are refused.
+    takes what the machine says for the log. Requests above `message_bytes` are refused. `store` takes the
+    calls to a store that is no service of the network, and `store_answered` its answers; without it they are
+    messages to `lin-kv`. `unusable` says why that store cannot hold a log: then `init` is refused.
     """
 
     def __init__(
@@ -67,7 +69,10 @@ class Session:
         note: Callable[[Note], None] = log_note,
         *,
         message_bytes: int = Limits().message_bytes,
+        store: Callable[[StoreCall], object] | None = None,
     ) -> None:
+        self._store = store
+        self.unusable = ""
         self._message_bytes = message_bytes
         self._note = note
         self._start = start
@@ -117,11 +122,16 @@ class Session:
         if self._machine:
             self._carry_out(self._machine.step(TimePassed(), now))
 
+    def store_answered(self, answer: StoreAnswer, now: float) -> None:
+        """Take the answer to a call that `store` got."""
+        if self._machine:
+            self._carry_out(self._machine.step(answer, now))
+
     def _answered(self, src: str, body: Body, now: float) -> None:
         call = body["in_reply_to"]
         if self._machine is None or type(call) is not int:
             log.info("reply dropped: nobody here asked %s for %s", src, brief(call))
-        elif src == lin_kv.SERVICE:
+        elif src == lin_kv.SERVICE and self._store is None:
             self._carry_out(self._machine.step(StoreAnswer(call, lin_kv.outcome_of(body)), now))
         elif self._is_peer(src):
             self._carry_out(self._machine.step(PeerAnswer(call, bodies.answer_of(body)), now))
@@ -210,6 +220,9 @@ class Session:
                 "init needs a string 'node_id' and a list of strings 'node_ids'",
             )
             return
+        if self.unusable:
+            self._refuse(request, ErrorCode.TEMPORARILY_UNAVAILABLE, self.unusable)
+            return
         identity = Identity(node, tuple(nodes), f"{node}.{self._incarnation}")
         if self._identity is None:
             self._identity, self._node = identity, node
@@ -232,6 +245,9 @@ class Session:
                     (dest, msg_id), answer = effect
                     body = bodies.body_of(answer)
                     body["in_reply_to"] = msg_id
+                case StoreCall() if self._store:
+                    self._store(effect)
+                    continue
                 case StoreCall():
                     dest, body = lin_kv.SERVICE, lin_kv.body_of(effect)
                 case PeerCall():

@@ -2,7 +2,7 @@
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from math import inf
 from pathlib import Path
@@ -11,6 +11,7 @@ from leaderless.core.limits import Limits
 from leaderless.core.pace import Pace
 from leaderless.core.strategies import DEFAULT, STRATEGIES
 from leaderless.core.strategy import Options
+from leaderless.runtime.store_url import LIN_KV, STORES, StorePlace, place_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +23,22 @@ class Settings:
     log_level: str
     backend: str
     trace: Path | None
+    place: StorePlace | None
+
+    def fitted(self, value_bytes_max: int) -> "Settings":
+        """With limits whose registers fit into the objects of a store."""
+        limits = self.options.limits.fitted(value_bytes_max)
+        return replace(self, options=self.options._replace(limits=limits))
 
 
 def parse(arguments: Sequence[str], program: str = "run.sh") -> Settings:
     """Settings from the command line; `--help` and errors end the process as usual (0 and 2)."""
     parser = _parser(program)
     options = parser.parse_args(arguments)
+    try:
+        place = place_of(options.store, options.store_option, options.client_patience_s)
+    except ValueError as error:
+        parser.error(str(error))
     if find_spec(options.backend) is None:
         parser.error(f"--backend {options.backend}: it is not installed; pip install trio")
     if options.trace and not options.trace.parent.is_dir():
@@ -50,20 +61,40 @@ def parse(arguments: Sequence[str], program: str = "run.sh") -> Settings:
         log_level=options.log_level,
         backend=options.backend,
         trace=options.trace,
+        place=place,
     )
+
+
+class _Formatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
+    """Shows defaults, and keeps the lines of the epilog."""
 
 
 def _parser(program: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=program,
-        description="A node of a Kafka-style log without a leader. It speaks Maelstrom's protocol: JSON lines "
+        description="A node of a Kafka-style log without a leader. It speaks Maelstrom's protocol:\nJSON lines "
         "on stdin and stdout, logs on stderr.",
-        epilog="On a bench: ./maelstrom test -w kafka --bin ./run.sh ... -- --strategy cas",
+        epilog=f"stores:\n{STORES}\n\n"
+        "On a bench: ./maelstrom test -w kafka --bin ./run.sh ... -- --strategy cas",
         allow_abbrev=False,
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        formatter_class=_Formatter,
     )
     parser.add_argument(
         "--strategy", choices=sorted(STRATEGIES), default=DEFAULT, help="how the log is kept"
+    )
+    parser.add_argument(
+        "--store",
+        metavar="URL",
+        default=LIN_KV,
+        help="where the log is, listed below; a new test needs a prefix of its own in a real store",
+    )
+    parser.add_argument(
+        "--store-option",
+        action="append",
+        metavar="NAME=VALUE",
+        default=[],
+        help="of a real store, may be repeated: endpoint=URL of an S3-compatible server, else "
+        "AWS_ENDPOINT_URL; region=NAME of the bucket. Keys come from the environment alone",
     )
     parser.add_argument(
         "--freshness",

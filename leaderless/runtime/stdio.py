@@ -78,7 +78,7 @@ async def serve(
     `chunk_bytes` is the most that one read takes.
     """
     splitter = LineSplitter()
-    with _non_blocking(stdin), _non_blocking(stdout):
+    with non_blocking(stdin), non_blocking(stdout):
         for turn in count(1):
             if turn % TURNS_PER_CHECKPOINT == 0:
                 await anyio.lowlevel.checkpoint()
@@ -93,7 +93,7 @@ async def serve(
             if (deadline := session.deadline) is not None and deadline <= now:
                 session.pass_time(now)
             try:
-                await _write(stdout, session.take())
+                await write_all(stdout, session.take())
             except BrokenPipeError:
                 log.info("nobody reads this node's stdout any more")
                 return
@@ -110,14 +110,15 @@ async def _read(fd: int, deadline: float, chunk_bytes: int) -> bytes | None:
 
     Under load there is something more often than not, and to ask for it costs a tenth of a wait.
     """
-    chunk = _read_now(fd, chunk_bytes)
+    chunk = read_now(fd, chunk_bytes)
     if chunk is None:
         await _wait(fd, deadline)
-        chunk = _read_now(fd, chunk_bytes)
+        chunk = read_now(fd, chunk_bytes)
     return chunk
 
 
-def _read_now(fd: int, chunk_bytes: int) -> bytes | None:
+def read_now(fd: int, chunk_bytes: int) -> bytes | None:
+    """What is there to read, b"" at its end, None when there is nothing yet."""
     try:
         return os.read(fd, chunk_bytes)
     except BlockingIOError:
@@ -133,7 +134,8 @@ async def _wait(fd: int, deadline: float) -> None:
             await anyio.wait_readable(fd)
 
 
-async def _write(fd: int, data: bytes) -> None:
+async def write_all(fd: int, data: bytes) -> None:
+    """Write to a descriptor that does not block. Raises `BrokenPipeError` when nobody reads it any more."""
     left = memoryview(data)
     while left:
         try:
@@ -143,7 +145,7 @@ async def _write(fd: int, data: bytes) -> None:
 
 
 @contextmanager
-def _non_blocking(fd: int) -> Iterator[None]:
+def non_blocking(fd: int) -> Iterator[None]:
     """A full pipe must not stop the loop inside a system call: timers could not be cancelled then."""
     before = os.get_blocking(fd)
     os.set_blocking(fd, False)

@@ -1,11 +1,13 @@
 """Imports anyio without OpenSSL, which takes a quarter of a node's start and is never used by one.
 
-A node speaks through two pipes. `asyncio` goes without the module `ssl`, as where Python was built without
-it; anyio only names its classes until a TLS connection is asked for. So `ssl` is absent while asyncio is
-imported, and a placeholder while anyio is. Afterwards an `import ssl` finds the real one.
+A node speaks through two pipes; only one whose log is in a real store (`--store`) needs TLS. `asyncio` goes
+without the module `ssl`, as where Python was built without it; anyio only names its classes until a TLS
+connection is asked for. So `ssl` is absent while asyncio is imported, and a placeholder while anyio is.
+Afterwards an `import ssl` finds the real one.
 """
 
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from types import ModuleType
 
@@ -19,13 +21,13 @@ class _Placeholder(ModuleType):
         return type(name, (Exception,), {})
 
 
-def import_anyio() -> None:
-    """For a process that is a node and nothing else, before anything imports anyio.
+def import_anyio(arguments: Sequence[str] = ()) -> None:
+    """For a process that is a node and nothing else, before anything imports anyio; its arguments.
 
     A process that has imported `ssl` or `asyncio` already is left as it is. A version of anyio that needs
     more of `ssl` gets the real one later, when it is imported again.
     """
-    if {"ssl", "asyncio"} & sys.modules.keys():
+    if {"ssl", "asyncio"} & sys.modules.keys() or _names_store(arguments):
         return
     sys.modules["ssl"] = None  # type: ignore[assignment]
     try:
@@ -38,3 +40,7 @@ def import_anyio() -> None:
             anyio.run(anyio.sleep, 0)  # imports what it needs to run
     finally:
         del sys.modules["ssl"]
+
+
+def _names_store(arguments: Sequence[str]) -> bool:
+    return any(each == "--store" or each.startswith("--store=") for each in arguments)

@@ -7,6 +7,7 @@ another name than `a%2Fb` and `a=2Fb`, and no layer that escapes `%` for a URL c
 
 import string
 
+FORMAT = "format"  # the object that says which version of the library made a log
 _PLAIN = frozenset((string.ascii_letters + string.digits + "_-.").encode())
 SEGMENT_BYTES_MAX = 400  # two of them and our own names stay below the 1024 bytes of a key on S3
 

@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeVar
 from leaderless.store.port import Conflict, Found, Refused, Store, Version
 
 T = TypeVar("T")
+PROBES = "probe"  # the folder of what it tries
 
 
 class Probed(NamedTuple):
@@ -26,7 +27,7 @@ async def probe(store: Store) -> Probed:
 
     Raises `Refused` when it breaks a law or lets nobody in, `OutcomeUnknown` when it is silent.
     """
-    key, times = f"probe/{secrets.token_hex(8)}", _Times()
+    key, times = f"{PROBES}/{secrets.token_hex(8)}", _Times()
     try:
         first = await times.of(store.create(key, b"1"))
         await _expect(await times.of(store.read(key)), b"1", "shows an old state after a write")
@@ -37,7 +38,7 @@ async def probe(store: Store) -> Probed:
         else:
             raise Refused(_lacks(store, "overwrites what exists: it ignores If-None-Match"))
         await _compare_and_set(store, key, first, times)
-        listed = await times.of(store.list_objects("probe"))
+        listed = await times.of(store.list_objects(PROBES))
         if key not in [each.key for each in listed] and len(listed) < 1000:
             raise Refused(_lacks(store, "does not list what was written before"))
     finally:

@@ -1,0 +1,232 @@
+"""A node whose log is in a store: the loop with store calls beside it, on both event loops, over real pipes."""
+
+import os
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import orjson
+import pytest
+import trio.testing
+
+from leaderless.runtime import on_store
+from leaderless.runtime.on_store import Desk, serve_on_store
+from leaderless.store.memory import MemoryStore
+from leaderless.store.names import FORMAT
+from leaderless.store.port import Found, OutcomeUnknown, Store, Version
+from simulation.nodes import new_session
+
+INIT = {"type": "init", "msg_id": 1, "node_id": "n0", "node_ids": ["n0"]}
+Body = dict[str, Any]
+
+
+def send(msg_id: int, msg: object) -> Body:
+    return {"type": "send", "msg_id": msg_id, "key": "k", "msg": msg}
+
+
+POLL: Body = {"type": "poll", "msg_id": 90, "offsets": {"k": 0}}
+
+
+class Client:
+    """The other ends of a node's pipes."""
+
+    def __init__(self, to_node: int, from_node: int) -> None:
+        self._to_node, self._from_node = to_node, from_node
+        self._rest = b""
+
+    def tell(self, *bodies: Body) -> None:
+        messages = ({"src": "c1", "dest": "n0", "body": body} for body in bodies)
+        os.write(self._to_node, b"".join(orjson.dumps(message) + b"\n" for message in messages))
+
+    async def hears(self, count: int) -> list[Body]:
+        """The next so many messages, in the order of the requests that they answer."""
+        heard: list[Body] = []
+        while len(heard) < count:
+            await anyio.wait_readable(self._from_node)
+            *lines, self._rest = (self._rest + os.read(self._from_node, 1 << 16)).split(b"\n")
+            heard += [orjson.loads(line)["body"] for line in lines]
+        return sorted(heard, key=lambda body: body["in_reply_to"])
+
+    def close(self) -> None:
+        os.close(self._to_node)
+
+
+@asynccontextmanager
+async def node_on(store: Store) -> AsyncIterator[Client]:
+    """A node, and the client that talks to it; the node ends because its stdin does."""
+    stdin, to_node = os.pipe()
+    from_node, stdout = os.pipe()
+    desk = Desk()
+    session = new_session("leaderless", store=desk.put)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(serve_on_store, session, desk, store, stdin, stdout)
+        client = Client(to_node, from_node)
+        yield client
+        client.close()
+    for fd in (stdin, from_node, stdout):
+        os.close(fd)
+
+
+@pytest.fixture(params=["asyncio", "trio"])
+def anyio_backend(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.mark.anyio
+async def test_the_log_is_in_the_store_and_survives_its_nodes() -> None:
+    store = MemoryStore()
+    async with node_on(store) as client:
+        client.tell(INIT, send(2, "a"), send(3, "b"))
+        assert await client.hears(3) == [
+            {"type": "init_ok", "in_reply_to": 1},
+            {"type": "send_ok", "offset": 0, "in_reply_to": 2},
+            {"type": "send_ok", "offset": 1, "in_reply_to": 3},
+        ]
+    async with node_on(store) as client:
+        client.tell(INIT, POLL)
+        [_, polled] = await client.hears(2)
+    assert polled["msgs"] == {"k": [[0, "a"], [1, "b"]]}
+
+
+class Troubled(MemoryStore):
+    """Asks `trouble` before each call, and again after each write was applied."""
+
+    def __init__(self, trouble: Callable[[str], None]) -> None:
+        super().__init__()
+        self._trouble = trouble
+
+    async def read(self, key: str) -> Found | None:
+        self._trouble("read")
+        return await super().read(key)
+
+    async def create(self, key: str, value: bytes) -> Version:
+        self._trouble("write")
+        version = await super().create(key, value)
+        self._trouble("applied")
+        return version
+
+    async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
+        self._trouble("write")
+        new = await super().compare_and_set(key, value, version)
+        self._trouble("applied")
+        return new
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("moment", ["write", "applied"])
+async def test_an_append_whose_answer_was_lost_is_in_the_log_exactly_once(moment: str) -> None:
+    losses = [moment]
+
+    def lose(now: str) -> None:
+        if ready and losses and losses[-1] == now:
+            losses.pop()
+            raise OutcomeUnknown("lost")
+
+    ready: list[bool] = []
+    async with node_on(Troubled(lose)) as client:
+        client.tell(INIT)
+        await client.hears(1)
+        ready.append(True)
+        client.tell(send(2, "once"))
+        [answer] = await client.hears(1)
+        client.tell(POLL)
+        [polled] = await client.hears(1)
+    assert not losses
+    assert (answer["type"], polled["msgs"]) == ("send_ok", {"k": [[answer["offset"], "once"]]})
+
+
+@pytest.mark.anyio
+async def test_a_store_call_that_hangs_delays_no_line() -> None:
+    class Hanging(MemoryStore):
+        async def create(self, key: str, value: bytes) -> Version:
+            if key == "head":
+                await anyio.sleep_forever()
+            return await super().create(key, value)
+
+    async with node_on(Hanging()) as client:
+        client.tell(INIT)
+        await client.hears(1)
+        client.tell(send(2, 1))
+        client.tell({"type": "status", "msg_id": 3})
+        [status] = await client.hears(1)
+        assert (status["in_reply_to"], status["type"]) == (3, "status_ok")
+
+
+def outcome_of_init(store: Store) -> tuple[Body, float]:
+    """What a node answers to `init`, and after how many seconds of a clock that jumps."""
+
+    async def converse() -> tuple[Body, float]:
+        before = anyio.current_time()
+        async with node_on(store) as client:
+            client.tell(INIT)
+            [answer] = await client.hears(1)
+            return answer, anyio.current_time() - before
+
+    return trio.run(converse, clock=trio.testing.MockClock(autojump_threshold=0))
+
+
+def test_a_store_that_is_silent_for_long_is_said_at_init(caplog: pytest.LogCaptureFixture) -> None:
+    def silent(_moment: str) -> None:
+        raise OutcomeUnknown("connection refused")
+
+    answer, took_s = outcome_of_init(Troubled(silent))
+    assert answer == {
+        "type": "error",
+        "code": 11,
+        "text": "the store did not answer within 6 s: connection refused",
+        "in_reply_to": 1,
+    }
+    assert on_store.REACH_S <= took_s < 10  # as long as the bench waits
+    assert [record.getMessage() for record in caplog.records] == [answer["text"]]
+
+
+def test_a_store_that_answers_soon_enough_is_used() -> None:
+    troubles = iter([True, True])
+
+    def twice(_moment: str) -> None:
+        if next(troubles, False):
+            raise OutcomeUnknown("not yet")
+
+    answer, _ = outcome_of_init(Troubled(twice))
+    assert answer["type"] == "init_ok"
+
+
+class Overwriting(MemoryStore):
+    """Ignores conditions, as some servers do."""
+
+    async def create(self, key: str, value: bytes) -> Version:
+        return await self.write(key, value)
+
+
+def test_a_store_without_conditional_writes_is_refused_at_init() -> None:
+    answer, _ = outcome_of_init(Overwriting())
+    assert answer["type"] == "error"
+    assert "ignores If-None-Match" in answer["text"]
+
+
+@pytest.fixture
+def library_log() -> MemoryStore:
+    store = MemoryStore()
+    trio.run(store.create, FORMAT, b"{}")
+    return store
+
+
+def test_a_log_of_the_library_is_left_alone(library_log: MemoryStore) -> None:
+    answer, _ = outcome_of_init(library_log)
+    assert "holds a log of the library" in answer["text"]
+    keys: Sequence[str] = [each.key for each in trio.run(library_log.list_objects)]
+    assert keys == [FORMAT]
+
+
+@pytest.mark.anyio
+async def test_a_log_that_is_not_empty_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    store = MemoryStore()
+    async with node_on(store) as client:
+        client.tell(INIT, send(2, 1))
+        await client.hears(2)
+        assert not caplog.records
+    async with node_on(store) as client:
+        client.tell(INIT)
+        await client.hears(1)
+    assert "is not empty, and goes on" in caplog.text
