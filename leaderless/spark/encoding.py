@@ -1,0 +1,110 @@
+"""Rows of a frame as keys and values of a log.
+
+    column `key`      string
+    column `value`    binary: bytes
+                      string: JSON text, or with `values=text` just text
+                      any other type, such as a struct: its JSON
+
+Of types that JSON lacks, dates and times become text of ISO 8601, decimals text, and bytes in a struct text of
+base64. A null is JSON's null.
+"""
+
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import orjson
+import pyarrow as pa
+
+from leaderless.library.errors import Unfit
+from leaderless.library.values import Value, text_of
+
+COLUMNS = ("key", "value")
+Encode = Callable[[Any], Value]
+
+
+class Row(NamedTuple):
+    """A record for the log: `text` is JSON, or the bytes themselves."""
+
+    key: str
+    text: bytes
+    is_json: bool
+
+    @property
+    def value(self) -> Value:
+        """What is appended."""
+        found: Value = orjson.loads(self.text) if self.is_json else self.text
+        return found
+
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+        return len(self.key.encode()) + len(self.text)
+
+
+def require_columns(names: list[str], types: dict[str, str]) -> None:
+    """Raises `Unfit` unless a frame has the columns `key`, a string, and `value`."""
+    if sorted(names) != [*COLUMNS] or types["key"] != "string":
+        found = ", ".join(f"{name} {types[name]}" for name in names)
+        raise Unfit(f"a log takes the columns key (string) and value, not: {found}")
+
+
+def rows_of(batch: pa.RecordBatch, *, plain_text: bool) -> Iterator[Row]:
+    """The rows of a batch. Raises `Unfit` for a row that the log cannot keep."""
+    column = batch.column("value")
+    encode = _encoder(column.type, plain_text=plain_text)
+    values = column.to_pylist(maps_as_pydicts="strict")
+    for key, value in zip(batch.column("key").to_pylist(), values, strict=True):
+        if key is None:
+            raise Unfit("a row has no key; give each row one, or leave such rows out")
+        try:
+            text, kind = text_of(encode(value))
+        except (Unfit, orjson.JSONDecodeError) as error:
+            raise Unfit(f"the value of a row with the key {key!r}: {error}") from None
+        yield Row(key, text, kind == "json")
+
+
+def _encoder(kind: pa.DataType, *, plain_text: bool) -> Encode:
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return _itself if plain_text else _parsed
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return _itself
+    return _plain
+
+
+def _itself(value: Value) -> Value:
+    return value
+
+
+def _parsed(text: str | None) -> Value:
+    if text is None:
+        return None
+    try:
+        found: Value = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise Unfit(f"{error}; for text that is no JSON set the option values=text") from None
+    return found
+
+
+def _plain(value: Any) -> Value:
+    """What JSON has for a value that Arrow made."""
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case dict():
+            return {str(name): _json(each) for name, each in value.items()}
+        case list():
+            return [_json(each) for each in value]
+        case datetime() | date() | time():
+            return value.isoformat()
+        case timedelta():
+            return value.total_seconds()
+        case Decimal():
+            return str(value)
+    raise Unfit(f"{type(value).__name__} has no form in JSON")
+
+
+def _json(value: Any) -> Any:
+    return b64encode(value).decode() if isinstance(value, bytes) else _plain(value)

@@ -1,0 +1,70 @@
+"""The options of the data source: which log, and how to reach it."""
+
+import os
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import NamedTuple
+
+from leaderless.library.errors import Unfit
+from leaderless.library.log import Log, open_log
+from leaderless.library.place import place_of
+from leaderless.store.options import StoreOptions
+from leaderless.store.port import Store
+
+STORE = "LEADERLESS_STORE"  # of the environment, as for the command line
+PATIENCE_S = (
+    60.0  # of one request to the log; a task or an epoch is tried again by Spark, at a higher price
+)
+
+
+class Place(NamedTuple):
+    """A log, as tasks get it. Its `repr` has no credentials.
+
+    Credentials that are no options come from the environment of the process that uses them.
+    """
+
+    url: str
+    topic: str | None
+    access: StoreOptions
+
+    def log(self, *, create: bool = False) -> AbstractAsyncContextManager[Log]:
+        """The log, open within the block."""
+        endpoint, key, secret = self.access.endpoint, self.access.access_key, self.access.secret_key
+        return open_log(
+            self.url,
+            self.topic,
+            create=create,
+            endpoint=endpoint,
+            access_key=key,
+            secret_key=secret,
+            region=self.access.region,
+            patience_s=PATIENCE_S,
+        )
+
+    def store(self) -> Store:
+        """The store of the log's objects; the caller closes it."""
+        return place_of(self.url, self.topic, self.access)
+
+
+def place_in(options: Mapping[str, str]) -> Place:
+    """The log that the options of a source or sink name. Raises `Unfit`."""
+    url = options.get("url") or options.get("path") or os.environ.get(STORE)
+    if not url:
+        raise Unfit(f"which log? Set the option url, such as s3://bucket/orders, or {STORE}")
+    access = StoreOptions(
+        options.get("endpoint"),
+        options.get("accessKey"),
+        options.get("secretKey"),
+        options.get("region"),
+    )
+    return Place(url, options.get("topic"), access)
+
+
+def count_in(options: Mapping[str, str], name: str) -> int | None:
+    """The option `name` as a number from 0 up; None when it is not set. Raises `Unfit`."""
+    text = options.get(name)
+    if text is None:
+        return None
+    if not text.isdecimal():
+        raise Unfit(f"the option {name} is a number from 0 up, not {text!r}")
+    return int(text)

@@ -1,0 +1,152 @@
+"""The sink: writers of Spark's data source API. What makes it exactly once stands in `epochs`."""
+
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import cast
+
+import anyio
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+
+from leaderless.library.errors import LogError, Unfit
+from leaderless.spark.encoding import Row, rows_of
+from leaderless.spark.epochs import abort, commit
+from leaderless.spark.settings import Place
+from leaderless.spark.staging import Epoch, stage
+from leaderless.store.port import Store
+
+QUERY_ID, BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"  # properties of Spark's tasks
+Messages = Sequence[WriterCommitMessage | None]
+
+
+@dataclass
+class Staged(WriterCommitMessage):
+    """What one task has staged, and of which writer."""
+
+    writer: str
+    parts: list[str]
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where rows go. `plain_text`: whether strings are text, not JSON."""
+
+    place: Place
+    plain_text: bool
+
+    def stage(self, epoch: Epoch, batches: Iterator[pa.RecordBatch]) -> Staged:
+        """Stage the rows of one attempt of a task."""
+        rows = chain.from_iterable(rows_of(batch, plain_text=self.plain_text) for batch in batches)
+        task = _task()
+        folder = f"{epoch.folder}/{task.partitionId():06}-{task.taskAttemptId()}"
+        return Staged(epoch.writer, anyio.run(self._stage, folder, rows))
+
+    async def _stage(self, folder: str, rows: Iterator[Row]) -> list[str]:
+        store = self.place.store()
+        try:
+            return await stage(store, folder, rows)
+        finally:
+            await store.aclose()
+
+    def commit(self, number: int, messages: Messages) -> None:
+        """Append what was staged for an epoch."""
+        for epoch, parts in _epochs(number, messages):
+            anyio.run(self._commit, epoch, parts)
+
+    async def _commit(self, epoch: Epoch, parts: list[str]) -> None:
+        async with self.place.log(create=True) as log:
+            store = self.place.store()
+            try:
+                await commit(log, store, epoch, parts)
+            finally:
+                await store.aclose()
+
+    def abort(self, number: int, messages: Messages) -> None:
+        """Delete what was staged for an epoch that failed; tasks that were killed leave theirs."""
+        for epoch, parts in _epochs(number, messages):
+            anyio.run(self._abort, epoch, parts)
+
+    async def _abort(self, epoch: Epoch, parts: list[str]) -> None:
+        store: Store = self.place.store()
+        try:
+            await abort(store, epoch, parts)
+        finally:
+            await store.aclose()
+
+
+class StreamSink(DataSourceStreamArrowWriter):
+    """Writes a stream; its writer is the query, by the id that its checkpoint keeps."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Stage what one task has."""
+        task = _task()
+        query, number = task.getLocalProperty(QUERY_ID), task.getLocalProperty(BATCH_ID)
+        if query is None or number is None:
+            raise LogError("Spark gave this task no id of its query: run it in micro-batches")
+        return self._target.stage(Epoch(f"spark/{query}", int(number)), iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Append an epoch."""
+        self._target.commit(batchId, messages)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Give an epoch up."""
+        self._target.abort(batchId, messages)
+
+
+class BatchSink(DataSourceArrowWriter):
+    """Writes a frame. `name`: the same name appends nothing twice; None: each write is one of its own."""
+
+    def __init__(self, target: Target, name: str | None) -> None:
+        self._target = target
+        self._epoch = Epoch(f"spark/{name or secrets.token_hex(16)}", 0)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Stage what one task has."""
+        return self._target.stage(self._epoch, iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Append all of it."""
+        self._target.commit(self._epoch.number, messages)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Give it up."""
+        self._target.abort(self._epoch.number, messages)
+
+
+def target_of(place: Place, values: str | None, *, overwrite: bool) -> Target:
+    """Where a writer writes. `values`: the option of that name. Raises `Unfit`."""
+    if overwrite:
+        raise Unfit("a log is not overwritten: write with mode('append'), or outputMode('append')")
+    if values not in (None, "json", "text"):
+        raise Unfit(f"the option values is json or text, not {values!r}")
+    return Target(place, values == "text")
+
+
+def _epochs(number: int, messages: Messages) -> list[tuple[Epoch, list[str]]]:
+    """The epoch that messages are of, with all its parts; none without messages."""
+    found = [cast(Staged, message) for message in messages if message is not None]
+    writers = sorted({message.writer for message in found})
+    return [
+        (
+            Epoch(writer, number),
+            [part for each in found if each.writer == writer for part in each.parts],
+        )
+        for writer in writers
+    ]
+
+
+def _task() -> TaskContext:
+    task = TaskContext.get()
+    assert task is not None, "Spark calls `write` in a task"
+    return task

@@ -1,0 +1,131 @@
+"""Rows of a frame as keys and values of a log (`leaderless.spark.encoding`), and the options; without Spark."""
+
+import subprocess
+import sys
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from leaderless.library.errors import Unfit
+from leaderless.spark.encoding import require_columns, rows_of
+from leaderless.spark.settings import count_in, place_in
+
+
+def encoded(values: Any, kind: pa.DataType, *, plain_text: bool = False) -> list[Any]:
+    keys = pa.array(["k"] * len(values))
+    batch = pa.record_batch([keys, pa.array(values, kind)], names=["key", "value"])
+    return [row.value for row in rows_of(batch, plain_text=plain_text)]
+
+
+def test_strings_are_json_or_with_the_option_text() -> None:
+    texts = ['{"a": [1.5, null]}', "1", '"x"', None]
+    assert encoded(texts, pa.string()) == [{"a": [1.5, None]}, 1, "x", None]
+    assert encoded(texts, pa.string(), plain_text=True) == texts
+    assert encoded(texts, pa.large_string()) == [{"a": [1.5, None]}, 1, "x", None]
+
+
+def test_binary_is_bytes() -> None:
+    assert encoded([b"\0\xff", b"", None], pa.binary()) == [b"\0\xff", b"", None]
+
+
+def test_a_struct_is_its_json() -> None:
+    kind = pa.struct(
+        {
+            "id": pa.int64(),
+            "on": pa.date32(),
+            "at": pa.timestamp("us", tz="UTC"),
+            "price": pa.decimal128(10, 2),
+            "raw": pa.binary(),
+            "tags": pa.map_(pa.string(), pa.list_(pa.int32())),
+        }
+    )
+    row = {
+        "id": 2**62,
+        "on": date(2026, 1, 2),
+        "at": datetime(2026, 1, 2, 3, 4, 5, 6, UTC),
+        "price": Decimal("1.10"),
+        "raw": b"\xff",
+        "tags": [("x", [1, 2])],
+    }
+    nothing = dict.fromkeys(row) | {"tags": []}
+    assert encoded([row, nothing, None], kind) == [
+        {
+            "id": 2**62,
+            "on": "2026-01-02",
+            "at": "2026-01-02T03:04:05.000006+00:00",
+            "price": "1.10",
+            "raw": "/w==",
+            "tags": {"x": [1, 2]},
+        },
+        dict.fromkeys(row) | {"tags": {}},
+        None,
+    ]
+
+
+def test_other_types_are_their_json() -> None:
+    assert encoded([1, None], pa.int64()) == [1, None]
+    assert encoded([[1.5], []], pa.list_(pa.float64())) == [[1.5], []]
+    assert encoded([True], pa.bool_()) == [True]
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "text"),
+    [
+        ("{", pa.string(), r"'k'.*values=text"),
+        (float("nan"), pa.float64(), "'k'.*no number"),
+        ({"x": float("inf")}, pa.struct({"x": pa.float64()}), "'k'.*no number"),
+    ],
+)
+def test_what_is_no_json_is_refused(value: Any, kind: pa.DataType, text: str) -> None:
+    with pytest.raises(Unfit, match=text):
+        encoded([value], kind)
+
+
+def test_a_row_without_a_key_is_refused() -> None:
+    batch = pa.record_batch(
+        [pa.array([None], pa.string()), pa.array(["1"])], names=["key", "value"]
+    )
+    with pytest.raises(Unfit, match="no key"):
+        list(rows_of(batch, plain_text=False))
+
+
+@pytest.mark.parametrize(
+    "types",
+    [{"key": "bigint", "value": "string"}, {"key": "string"}, {"key": "string", "v": "string"}],
+)
+def test_a_frame_has_a_key_and_a_value(types: dict[str, str]) -> None:
+    require_columns(["value", "key"], {"key": "string", "value": "binary"})
+    with pytest.raises(Unfit, match="takes the columns"):
+        require_columns([*types], types)
+
+
+def test_a_place_comes_from_options_or_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = {"url": "s3://b/l", "topic": "t", "accessKey": "hush", "secretKey": "hush"}
+    place = place_in(options)
+    assert (place.url, place.topic, place.access.secret_key) == ("s3://b/l", "t", "hush")
+    assert "hush" not in repr(place)
+    assert place_in({"path": "memory:x"}).url == "memory:x"
+    monkeypatch.setenv("LEADERLESS_STORE", "memory:y")
+    assert place_in({}).url == "memory:y"
+    monkeypatch.delenv("LEADERLESS_STORE")
+    with pytest.raises(Unfit, match="which log"):
+        place_in({})
+
+
+def test_a_count_is_a_number() -> None:
+    assert count_in({}, "n") is None
+    assert count_in({"n": "12"}, "n") == 12
+    with pytest.raises(Unfit, match="a number from 0 up"):
+        count_in({"n": "-1"}, "n")
+
+
+def test_the_library_does_not_import_spark() -> None:
+    names = "leaderless, leaderless.cli, leaderless.library.log, leaderless.spark, leaderless.spark.epochs"
+    program = f"import sys, {names}; print('pyspark' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "False"
