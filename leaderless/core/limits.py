@@ -38,6 +38,8 @@ class Limits:
     `poll_messages`: of a key in one answer; the rest is one poll further on.
     `memory_bytes`: of messages, runs and pages in memory, about; what is older is read back from the store
         when polled. The ends of keys, the committed offsets and the writers' last numbers come on top.
+    `sliced`: whether the store has slices of runs, `run/A-B/OFFSET/KEY`. Then the node asks for a slice
+        where it would read a run whole. `lin-kv` has none.
     `committed_keys`: of the register of a node's durable commits. With more of them its commits move into the
         log, unless it is fenced. Each commit writes the whole register twice (`from` and `to`).
     `commits_idle_s`: how long committed offsets wait for a batch to ride in, in seconds. A crash of the node
@@ -64,6 +66,7 @@ class Limits:
     recent_entries: int = 2_048
     poll_messages: int = 4_096
     memory_bytes: int = 256 << 20
+    sliced: bool = False
     committed_keys: int = 256
     commits_idle_s: float = 3.0
     client_patience_s: float = 5.0

@@ -1,6 +1,13 @@
-"""Where a log is: a store, and the object `format` that says which version of the program made it."""
+"""Where a log is: a store, and the object `format` that says which version of the program made it.
 
-from typing import NamedTuple
+    format    {format: 1 or 2, made_by}
+
+Runs of a log of format 1 are JSON registers, those of format 2 are Parquet files (`leaderless.table`). Which
+of them is chosen when the log is made, and holds for all its life.
+"""
+
+from importlib.util import find_spec
+from typing import Any, Literal, NamedTuple
 
 import orjson
 
@@ -9,12 +16,16 @@ from leaderless.core.limits import Limits
 from leaderless.core.pace import Pace
 from leaderless.library.errors import Definite, Indefinite, NotInitialised, OtherFormat
 from leaderless.library.errors import Unfit as _Unfit
+from leaderless.store.files import files_of
 from leaderless.store.names import FORMAT, segment_of
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Conflict, OutcomeUnknown, Refused, Store, Within
 from leaderless.store.urls import open_store
 
-VERSION = 1  # of the format; raised when an older program could misread what a newer one writes
+Runs = Literal["json", "parquet"]
+VERSIONS: dict[Runs, int] = {"json": 1, "parquet": 2}  # one that does not know it refuses the log
+INSTALL = "it needs the package pyarrow: pip install 'leaderless[table]'"
+_HAS_PYARROW = find_spec("pyarrow") is not None
 SMALL_VALUES = 1 << 24  # a store of smaller objects gets smaller registers
 
 
@@ -32,13 +43,22 @@ def place_of(url: str, topic: str | None, options: StoreOptions) -> Store:
         raise _Unfit(f"topic: {error}") from None
 
 
-async def initialise(store: Store) -> bool:
-    """Make the log if it is not there; returns whether this call made it. Raises as `require_log`."""
-    value = orjson.dumps({"format": VERSION, "made_by": f"leaderless {__version__}"})
+async def initialise(store: Store, runs: Runs | None = None) -> bool:
+    """Make the log if it is not there; returns whether this call made it. Raises as `require_log`.
+
+    `runs`: how a new log keeps them. None: as Parquet where the store has files and pyarrow is installed, and
+    whatever an existing log has. Raises `Unfit` when the store, or an existing log, has no such runs.
+    """
+    if runs == "parquet":
+        _require_parquet(store)
+    chosen = runs or default_runs(store)
+    value = orjson.dumps({"format": VERSIONS[chosen], "made_by": f"leaderless {__version__}"})
     try:
         await store.create(FORMAT, value)
     except Conflict:
-        await require_log(store)
+        found = await require_log(store)
+        if runs not in (None, found):
+            raise _Unfit(f"the log at {store.url} has runs of {found}, not {runs}") from None
         return False
     except Refused as refused:
         raise Definite(str(refused)) from refused
@@ -47,11 +67,32 @@ async def initialise(store: Store) -> bool:
     return True
 
 
-async def require_log(store: Store) -> None:
-    """Return if there is a log that this program can read.
+def default_runs(store: Store) -> Runs:
+    """How a log that is made in `store` keeps its runs, if nobody says it."""
+    return "json"
 
-    Raises `NotInitialised`, `OtherFormat`, `Definite` when the store refuses, `Indefinite` when it is silent.
+
+def _require_parquet(store: Store) -> None:
+    if files_of(store) is None:
+        raise _Unfit(f"{store.url} has no files, so its logs have runs of JSON")
+    if not _HAS_PYARROW:
+        raise Definite(f"the log at {store.url} has runs of Parquet: {INSTALL}")
+
+
+async def require_log(store: Store) -> Runs:
+    """Return how the log keeps its runs, if there is one that this program can read.
+
+    Raises `NotInitialised`, `OtherFormat`, `Definite` when the store refuses or pyarrow is missing,
+    `Indefinite` when the store is silent.
     """
+    runs = await runs_of(store)
+    if runs == "parquet":
+        _require_parquet(store)
+    return runs
+
+
+async def runs_of(store: Store) -> Runs:
+    """How the log in a store keeps its runs. Raises as `require_log`."""
     try:
         found = await store.read(FORMAT)
     except Refused as refused:
@@ -61,14 +102,16 @@ async def require_log(store: Store) -> None:
     if found is None:
         raise NotInitialised(f"there is no log at {store.url}; make it with `leaderless init`")
     try:
-        version = orjson.loads(found.value)["format"]
+        version: Any = orjson.loads(found.value)["format"]
     except (orjson.JSONDecodeError, KeyError, TypeError):
         version = None
-    if version != VERSION:
-        raise OtherFormat(
-            f"{store.url} has format {version}, and this program (leaderless {__version__}) knows "
-            f"{VERSION}: use a newer one"
-        )
+    for runs, known in VERSIONS.items():
+        if version == known:
+            return runs
+    raise OtherFormat(
+        f"{store.url} has format {version}, and this program (leaderless {__version__}) knows "
+        f"{max(VERSIONS.values())} and older: use a newer one"
+    )
 
 
 class Bounds(NamedTuple):

@@ -4,6 +4,7 @@ import time
 from bisect import bisect_right
 from collections.abc import Sequence
 
+from leaderless.store.files import MemoryFiles
 from leaderless.store.port import PAGE, Conflict, Found, Listed, Version
 
 _STORES: dict[str, "MemoryStore"] = {}
@@ -18,6 +19,7 @@ class MemoryStore:
     def __init__(self, name: str = "") -> None:
         self.url = f"memory:{name}"
         self.value_bytes_max = 1 << 30
+        self.files = MemoryFiles()
         self._objects: dict[str, tuple[Found, float]] = {}
         self._writes = 0
 

@@ -14,8 +14,11 @@ What servers do that is not in the standard:
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from datetime import timedelta
+from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 import anyio
@@ -24,6 +27,7 @@ import obstore
 from obstore import exceptions
 from obstore.store import AzureStore, GCSStore, S3Store
 
+from leaderless.store.files import WHOLE_BYTES_MAX, Gone
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import (
     PAGE,
@@ -110,6 +114,7 @@ class ObjectStore:
         self.url = url
         self.value_bytes_max = 1 << 30
         self.quotes = Quotes()
+        self.files = BucketFiles(url, store)
         self._store = store
         self._threads = anyio.CapacityLimiter(CALLS)
 
@@ -118,7 +123,8 @@ class ObjectStore:
 
         def get() -> Found:
             answer = obstore.get(self._store, key)
-            return Found(bytes(answer.bytes()), _version(answer.meta))
+            written_at = answer.meta["last_modified"].timestamp()
+            return Found(bytes(answer.bytes()), _version(answer.meta), written_at)
 
         try:
             return await self._run(get)
@@ -206,6 +212,60 @@ class ObjectStore:
             )
         except (exceptions.BaseError, ValueError) as error:
             raise classified(self.url, error) from error
+
+
+class BucketFiles:
+    """Files in a bucket, see `leaderless.store.files.Files`; each request waits for its answer."""
+
+    def __init__(self, url: str, store: Any) -> None:
+        self._url = url
+        self._store = store
+
+    def put(self, path: str, source: Path | bytes) -> None:
+        """See `Files`. A large one goes in parts, and appears when all are there."""
+        size = len(source) if isinstance(source, bytes) else source.stat().st_size
+        how: dict[str, Any] = {"mode": "create", "use_multipart": False}
+        if size > WHOLE_BYTES_MAX:
+            how = {"use_multipart": True}
+        with suppress(Conflict):
+            self._call(lambda: obstore.put(self._store, path, source, **how))
+
+    def size(self, path: str) -> int:
+        """See `Files`."""
+        return int(self._call(lambda: obstore.head(self._store, path))["size"])
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        """See `Files`."""
+        content = self._call(
+            lambda: obstore.get_range(self._store, path, start=start, length=length)
+        )
+        return bytes(content)
+
+    def delete(self, paths: Sequence[str]) -> None:
+        """See `Files`."""
+        for first in range(0, len(paths), PAGE):
+            some = [*paths[first : first + PAGE]]
+            with suppress(Gone):
+                self._call(partial(obstore.delete, self._store, some))
+
+    def list_files(self, folder: str) -> Iterator[Listed]:
+        """See `Files`."""
+        pages = iter(self._call(lambda: obstore.list(self._store, folder)))
+        while page := self._call(lambda: next(pages, None)):
+            yield from map(_listed, page)
+
+    def location(self, path: str) -> str:
+        """See `Files`."""
+        return f"{self._url}/{path}"
+
+    def _call(self, call: Callable[[], T]) -> T:
+        try:
+            return call()
+        except FileNotFoundError as error:
+            _require_bucket(error)
+            raise Gone(f"{self._url}: {_first_line(error)}") from error
+        except (exceptions.BaseError, ValueError) as error:
+            raise classified(self._url, error) from error
 
 
 def _version(meta: Any) -> Version:

@@ -21,10 +21,11 @@ PAGE = 1000  # keys in one listing, and in one deletion, as object stores allow
 
 
 class Found(NamedTuple):
-    """An object's value and version."""
+    """An object's value and version, and when it was written (see `Listed`)."""
 
     value: bytes
     version: Version
+    modified: float | None = None
 
 
 class Listed(NamedTuple):
@@ -117,6 +118,16 @@ class Within:
     def __init__(self, store: Store, prefix: str) -> None:
         self._store = store
         self._prefix = prefix.strip("/")
+
+    @property
+    def outer(self) -> Store:
+        """The store that has the prefix."""
+        return self._store
+
+    @property
+    def prefix(self) -> str:
+        """The prefix, without a slash at its ends."""
+        return self._prefix
 
     @property
     def inner(self) -> Store:

@@ -66,7 +66,7 @@ class Registers:
     async def carry_out(self, op: StoreOp) -> Outcome:
         """The outcome of one operation. Raises `ValueTwice`."""
         try:
-            outcome = await self._carry_out(op)
+            outcome = await self.perform(op)
         except StoreError as error:
             self._note(op.key, error)
             self._troubled = type(op), op.key
@@ -75,7 +75,8 @@ class Registers:
             self.trouble = ""
         return outcome
 
-    async def _carry_out(self, op: StoreOp) -> Outcome:
+    async def perform(self, op: StoreOp) -> Outcome:
+        """The outcome of one operation. Raises `ValueTwice`, and `StoreError` where it is not clear."""
         match op:
             case Get(key):
                 found = await self._read(key)

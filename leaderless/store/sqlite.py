@@ -16,10 +16,12 @@ from typing import Any, TypeVar
 
 import anyio.to_thread
 
+from leaderless.store.files import FolderFiles
 from leaderless.store.port import PAGE, Conflict, Found, Listed, OutcomeUnknown, Refused, Version
 
 T = TypeVar("T")
 APPLICATION = 0x4C65614C  # "LeaL": marks a file of this module
+FILES = "-files"  # the folder of files beside it
 LAST = "\U0010ffff"  # after every key
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS objects (
@@ -43,6 +45,7 @@ class SqliteStore:
     def __init__(self, path: Path, busy_s: float = 10.0) -> None:
         self.url = f"sqlite:///{path}"
         self.value_bytes_max = 512 << 20
+        self.files = FolderFiles(path.with_name(f"{path.name}{FILES}"))
         self._path = path
         try:
             self._writer = self._connect(busy_s)
@@ -79,8 +82,9 @@ class SqliteStore:
 
     async def read(self, key: str) -> Found | None:
         """See `leaderless.store.port.Store`."""
-        rows = await self._query("SELECT value, version FROM objects WHERE key = ?", key)
-        return Found(rows[0][0], str(rows[0][1])) if rows else None
+        statement = "SELECT value, version, modified FROM objects WHERE key = ?"
+        rows = await self._query(statement, key)
+        return Found(rows[0][0], str(rows[0][1]), rows[0][2]) if rows else None
 
     async def write(self, key: str, value: bytes) -> Version:
         """See `leaderless.store.port.Store`."""

@@ -59,6 +59,10 @@ class Listed(NamedTuple):
         """The registers of all parts."""
         return [self.register(part) for part in range(self.parts)]
 
+    def slice_of(self, key: str, offset: int) -> str:
+        """The register of a slice of a run, for stores that have them (`Limits.sliced`)."""
+        return f"{self.register()}/{offset}/{key}"
+
     def register_of(self, key: str) -> str:
         """The register in which a key stands, if it is there at all."""
         return self.register(part_of(key, self.parts))

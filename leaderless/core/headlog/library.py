@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from leaderless.core.coordination import StoreSilent, read_as
 from leaderless.core.headlog.index import Index, Page, Part, decode_part
-from leaderless.core.headlog.records import InvariantBroken
+from leaderless.core.headlog.records import InvariantBroken, block_of
 from leaderless.core.headlog.view import weight_of
 from leaderless.core.messages import Block
 from leaderless.core.process import Notify, Process, Signal, Wait, gather
@@ -28,11 +28,12 @@ def windows(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
 class Library:
     """The runs and pages that one node has read, in at most `room()` bytes of memory, about.
 
-    `index` is the newest index that this node has read.
+    `index` is the newest index that this node has read. `sliced`: see `Limits`.
     """
 
-    def __init__(self, room: Callable[[], int]) -> None:
+    def __init__(self, room: Callable[[], int], sliced: bool = False) -> None:
         self.index = Index()
+        self._sliced = sliced
         self._room = room
         self._kept: OrderedDict[str, tuple[Part, int]] = (
             OrderedDict()
@@ -85,8 +86,16 @@ class Library:
         while isinstance(part, Page):
             child = part.child_of(key, offset)
             assert child is not None, "a page that holds an offset says in which child"
+            if self._sliced and not child.level:
+                return (yield from self._read_slice(child.slice_of(key, offset)))
             part = yield from self.read(child.register_of(key))
         return part.keys[key]
+
+    def _read_slice(self, register: str) -> Process[Block]:
+        block = yield from read_as(register, block_of)
+        if block is None:
+            raise InvariantBroken(f"CommittedReadable: {register} is missing")
+        return block
 
     def _fetch(self, register: str) -> Process[Part]:
         done = self._reading[register] = Signal()

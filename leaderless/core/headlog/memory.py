@@ -7,7 +7,9 @@ The library takes what the view leaves of three quarters. The last quarter is fo
 from typing import Any
 
 from leaderless.core.coordination import StoreSilent
+from leaderless.core.headlog.records import InvariantBroken
 from leaderless.core.headlog.replica import Replica
+from leaderless.core.messages import Block
 from leaderless.core.process import Process
 
 
@@ -53,6 +55,22 @@ class Memory:
         if found is not None:
             return found
         start = max(0, offset)
-        first, msgs = yield from self._replica.library.find(key, start, view.first[key])
+        first, msgs = yield from self._find(key, start)
         upto = start - first + self._replica.limits.poll_messages
         return [[at, msg] for at, msg in enumerate(msgs[start - first : upto], start)]
+
+    def _find(self, key: str, offset: int) -> Process[Block]:
+        """The block that holds an offset below what is in memory.
+
+        A store may replace a run that a page names by another file, and delete it long after
+        (`leaderless.table`). So when a run is missing, the index may be an old one: it is read again.
+        """
+        replica = self._replica
+        end = replica.view.first[key]
+        before = replica.library.index
+        try:
+            return (yield from replica.library.find(key, offset, end))
+        except InvariantBroken:
+            if (yield from replica.read_index()) == before:
+                raise
+        return (yield from replica.library.find(key, offset, end))

@@ -203,7 +203,7 @@ def entry_of(value: object) -> Entry:
     """One entry."""
     match value:
         case [str(writer), seq, dict(appends), commits]:
-            blocks = {key: _block(block) for key, block in appends.items()}
+            blocks = {key: block_of(block) for key, block in appends.items()}
             return Entry(writer, count_of(seq), blocks, offsets_of(commits))
     raise Misfit(f"no entry: {brief(value)}")
 
@@ -222,7 +222,7 @@ def run_of(value: object) -> Run:
     """What a run's register holds."""
     match value:
         case {"base": base, "end": end, "keys": dict(keys), "commits": commits, "writers": writers}:
-            blocks = {key: _block(block) for key, block in keys.items()}
+            blocks = {key: block_of(block) for key, block in keys.items()}
             commits, writers = offsets_of(commits), writers_of(writers)
             return Run(count_of(base), count_of(end), blocks, commits, writers)
     raise Misfit(f"no run and no page: {brief(value)}")
@@ -237,7 +237,8 @@ def writers_of(value: object) -> Writers:
     raise Misfit(f"no writers: {brief(value)}")
 
 
-def _block(value: object) -> Block:
+def block_of(value: object) -> Block:
+    """Messages of one key, and the offset of the first."""
     if isinstance(value, list) and len(value) == 2:
         first, msgs = value
         if isinstance(msgs, list) and msgs:

@@ -58,7 +58,9 @@ class Replica:
         self._node = node
         self.head = EMPTY
         self.view = View(writers, limits)
-        self.library = Library(lambda: limits.memory_bytes * 3 // 4 - self.view.bytes)
+        self.library = Library(
+            lambda: limits.memory_bytes * 3 // 4 - self.view.bytes, limits.sliced
+        )
         self._loading: Signal | None = None  # fires when the read of what was sealed ends
         self._outline: Outline | None = None  # what was read, and is not in the view yet,
         self._segments: dict[int, Segment] = {}  # because another read was silent

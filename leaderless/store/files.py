@@ -1,0 +1,272 @@
+"""Files of a store: objects that are written whole, never change, and are read in ranges.
+
+A store that has them (`files_of`) can keep runs as Parquet. In a bucket they are objects beside the others.
+Beside a SQLite file they are plain files in a folder, so that other programs can read them. Calls block; an
+event loop makes them in threads.
+"""
+
+import io
+import os
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from leaderless.store.port import Listed, OutcomeUnknown, Store, StoreError, Within
+
+WHOLE_BYTES_MAX = 16 << 20  # of a file that is written in one request
+
+
+class Gone(StoreError):
+    """There is no such file, or not any more: a reader was slower than the retention of what it reads."""
+
+
+class Files(Protocol):
+    """Files by their path, such as `run/0-15.parquet`. Every method may raise `Refused` and
+    `OutcomeUnknown`."""
+
+    def put(self, path: str, source: Path | bytes) -> None:
+        """Make a file, durable and visible as a whole; a small one that exists already is left as it is.
+
+        A file above `WHOLE_BYTES_MAX` must have a path that nobody else writes.
+        """
+        ...
+
+    def size(self, path: str) -> int:
+        """Its bytes. Raises `Gone`."""
+        ...
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        """`length` bytes from `start` on. Raises `Gone`."""
+        ...
+
+    def delete(self, paths: Sequence[str]) -> None:
+        """Delete files; those that do not exist are passed over."""
+        ...
+
+    def list_files(self, folder: str) -> Iterator[Listed]:
+        """Every file below a folder, with its size and the time of its writing."""
+        ...
+
+    def location(self, path: str) -> str:
+        """The URL or the path under which other programs find it."""
+        ...
+
+
+@runtime_checkable
+class HasFiles(Protocol):
+    """A store that has files."""
+
+    @property
+    def files(self) -> Files: ...
+
+
+def files_of(store: Store) -> Files | None:
+    """The files of a store; None where it can keep none."""
+    if isinstance(store, Within):
+        inner = files_of(store.outer)
+        return inner and FilesWithin(inner, store.prefix)
+    return store.files if isinstance(store, HasFiles) else None
+
+
+class FilesWithin:
+    """The files below `prefix`; their paths lose it."""
+
+    def __init__(self, files: Files, prefix: str) -> None:
+        self._files = files
+        self._prefix = prefix
+
+    def put(self, path: str, source: Path | bytes) -> None:
+        """See `Files`."""
+        self._files.put(f"{self._prefix}/{path}", source)
+
+    def size(self, path: str) -> int:
+        """See `Files`."""
+        return self._files.size(f"{self._prefix}/{path}")
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        """See `Files`."""
+        return self._files.read_range(f"{self._prefix}/{path}", start, length)
+
+    def delete(self, paths: Sequence[str]) -> None:
+        """See `Files`."""
+        self._files.delete([f"{self._prefix}/{path}" for path in paths])
+
+    def list_files(self, folder: str) -> Iterator[Listed]:
+        """See `Files`."""
+        for listed in self._files.list_files(f"{self._prefix}/{folder}"):
+            yield listed._replace(key=listed.key.removeprefix(f"{self._prefix}/"))
+
+    def location(self, path: str) -> str:
+        """See `Files`."""
+        return self._files.location(f"{self._prefix}/{path}")
+
+
+class FolderFiles:
+    """Files in a folder of a local disk, which is made when the first one is written."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def put(self, path: str, source: Path | bytes) -> None:
+        """See `Files`."""
+        file = self._folder / path
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            unfinished = file.parent / f".unfinished-{secrets.token_hex(8)}"
+            try:
+                _write_durably(unfinished, source)
+                with suppress(FileExistsError):
+                    os.link(unfinished, file)
+            finally:
+                unfinished.unlink(missing_ok=True)
+            _sync_folder(file.parent)
+        except OSError as error:  # such as a full disk
+            raise OutcomeUnknown(f"{file}: {error}") from error
+
+    def size(self, path: str) -> int:
+        """See `Files`."""
+        try:
+            return (self._folder / path).stat().st_size
+        except OSError as error:
+            raise _failure(self._folder / path, error) from error
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        """See `Files`."""
+        try:
+            with (self._folder / path).open("rb", buffering=0) as file:
+                return os.pread(file.fileno(), length, start)
+        except OSError as error:
+            raise _failure(self._folder / path, error) from error
+
+    def delete(self, paths: Sequence[str]) -> None:
+        """See `Files`."""
+        for path in paths:
+            try:
+                (self._folder / path).unlink(missing_ok=True)
+            except OSError as error:
+                raise OutcomeUnknown(f"{self._folder / path}: {error}") from error
+
+    def list_files(self, folder: str) -> Iterator[Listed]:
+        """See `Files`."""
+        for file in sorted((self._folder / folder).rglob("*.parquet")):
+            status = file.stat()
+            key = file.relative_to(self._folder).as_posix()
+            yield Listed(key, status.st_size, status.st_mtime)
+
+    def location(self, path: str) -> str:
+        """See `Files`."""
+        return str((self._folder / path).absolute())
+
+
+def _write_durably(file: Path, source: Path | bytes) -> None:
+    with file.open("wb") as target:
+        if isinstance(source, bytes):
+            target.write(source)
+        else:
+            with source.open("rb") as content:
+                while chunk := content.read(1 << 20):
+                    target.write(chunk)
+        target.flush()
+        os.fsync(target.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def _failure(file: Path, error: OSError) -> StoreError:
+    if isinstance(error, FileNotFoundError):
+        return Gone(f"{file} is not there, or not any more")
+    return OutcomeUnknown(f"{file}: {error}")
+
+
+class MemoryFiles:
+    """Files in memory."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, bytes] = {}
+
+    def put(self, path: str, source: Path | bytes) -> None:
+        """See `Files`."""
+        content = source if isinstance(source, bytes) else source.read_bytes()
+        self._files.setdefault(path, content)
+
+    def size(self, path: str) -> int:
+        """See `Files`."""
+        return len(self._content(path))
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        """See `Files`."""
+        return self._content(path)[start : start + length]
+
+    def delete(self, paths: Sequence[str]) -> None:
+        """See `Files`."""
+        for path in paths:
+            self._files.pop(path, None)
+
+    def list_files(self, folder: str) -> Iterator[Listed]:
+        """See `Files`."""
+        for path in sorted(self._files):
+            if path.startswith(f"{folder}/"):
+                yield Listed(path, len(self._files[path]), None)
+
+    def location(self, path: str) -> str:
+        """See `Files`."""
+        return path
+
+    def _content(self, path: str) -> bytes:
+        try:
+            return self._files[path]
+        except KeyError:
+            raise Gone(f"{path} is not there, or not any more") from None
+
+
+class RangeReader(io.RawIOBase):
+    """A file of a store as Python's file, for readers of Parquet; `bytes_read` counts what was asked for."""
+
+    def __init__(self, files: Files, path: str, size: int | None = None) -> None:
+        super().__init__()
+        self._files = files
+        self._path = path
+        self._size = files.size(path) if size is None else size
+        self._at = 0
+        self.bytes_read = 0
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def seekable(self) -> bool:
+        """Yes."""
+        return True
+
+    def tell(self) -> int:
+        """Where the next read begins."""
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Move; returns where the next read begins."""
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        self._at = start + offset
+        return self._at
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Up to `size` bytes, from the store in one request. Raises as `Files.read_range`."""
+        left = max(0, self._size - self._at)
+        length = left if size is None or size < 0 else min(size, left)
+        if not length:
+            return b""
+        content = self._files.read_range(self._path, self._at, length)
+        self._at += len(content)
+        self.bytes_read += len(content)
+        return content
+
+    def readall(self) -> bytes:
+        """The rest."""
+        return self.read()

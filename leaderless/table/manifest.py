@@ -1,0 +1,92 @@
+"""The list of merged files, a register of the log: which file holds which runs.
+
+    table    {format, epoch, version, files: [[path, first, last, base, end, rows, bytes, keys], ...],
+              replaced: [[path, at], ...]}
+
+The index of the core names runs, and goes on naming them (`leaderless.core.headlog.index`). A merged file
+holds consecutive runs, those of the segments `first` to `last`. Files are in the order of their segments,
+from segment 0 on and without a gap. So whatever they hold is asked of them, and what comes after is in runs
+of its own. `replaced` are files that are no longer needed, and when they were replaced, in seconds since
+1970; readers of an older list may still use them. `version` counts the changes, so the register never holds
+one value twice.
+"""
+
+from typing import Any, NamedTuple
+
+from leaderless.library.errors import Broken, OtherFormat
+
+TABLE = "table"
+FORMAT = 1
+
+
+class Merged(NamedTuple):
+    """A file of several runs: segments `first` to `last`, slots `base` to `end` - 1.
+
+    `keys`: the first and the last one, None without rows.
+    """
+
+    path: str
+    first: int
+    last: int
+    base: int
+    end: int
+    rows: int
+    bytes: int
+    keys: tuple[str, str] | None
+
+
+class Replaced(NamedTuple):
+    """A file that another one has replaced at a time, in seconds since 1970."""
+
+    path: str
+    at: float
+
+
+class Manifest(NamedTuple):
+    """What the register `table` holds."""
+
+    epoch: int = 0
+    version: int = 0
+    files: tuple[Merged, ...] = ()
+    replaced: tuple[Replaced, ...] = ()
+
+    @property
+    def value(self) -> dict[str, Any]:
+        """As the register holds it."""
+        return {
+            "format": FORMAT,
+            "epoch": self.epoch,
+            "version": self.version,
+            "files": [[*file[:-1], file.keys and [*file.keys]] for file in self.files],
+            "replaced": [[*each] for each in self.replaced],
+        }
+
+    @property
+    def sealed(self) -> int:
+        """The first segment that is in no merged file."""
+        return self.files[-1].last + 1 if self.files else 0
+
+    def file_of(self, segment: int) -> Merged | None:
+        """The file that holds a segment."""
+        return next((file for file in self.files if file.first <= segment <= file.last), None)
+
+
+def manifest_of(value: Any) -> Manifest:
+    """The manifest in a register's value; None: there is none yet. Raises `OtherFormat`, `Broken`."""
+    if value is None:
+        return Manifest()
+    try:
+        if value["format"] != FORMAT:
+            text = f"a list of files of format {value['format']}, this program knows {FORMAT}"
+            raise OtherFormat(f"{text}: update it")
+        files = tuple(_merged(*each) for each in value["files"])
+        replaced = tuple(Replaced(path, at) for path, at in value["replaced"])
+        return Manifest(value["epoch"], value["version"], files, replaced)
+    except (KeyError, TypeError, ValueError) as error:
+        raise Broken(f"the register {TABLE!r} is none of this program: {error!r}") from None
+
+
+def _merged(path: str, *rest: Any) -> Merged:
+    *numbers, keys = rest
+    first, last, base, end, rows, size = map(int, numbers)
+    return Merged(path, first, last, base, end, rows, size, keys and (keys[0], keys[1]))

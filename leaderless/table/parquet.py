@@ -1,0 +1,228 @@
+"""Writes and reads one Parquet file of the log; its columns are in `leaderless.table.schema`.
+
+A reader needs a row group or two of a file, never the whole: rows are in order, and the statistics of each
+group say which keys and offsets it has. Groups are about as large as the answer to a poll.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from leaderless.library.errors import Broken, OtherFormat
+from leaderless.store.files import Files, RangeReader
+from leaderless.table.schema import COLUMNS, FORMAT, FORMAT_NAME, RUN_NAME
+
+GROUP_BYTES = 2 << 20  # of a row group in memory
+GROUP_ROWS = 32_768
+NUMBERS = ("offset", "seq", "slot", "appended_at")
+
+
+class Content(NamedTuple):
+    """What was written: rows, and the first and last key; None for a file without rows."""
+
+    rows: int
+    keys: tuple[str, str] | None
+
+
+class Writer:
+    """Writes tables, already in order among themselves, into one file; memory holds one row group.
+
+    `run`: what the metadata say beside the rows. `content` grows with what is written.
+    """
+
+    def __init__(self, target: Path | pa.NativeFile, run: dict[str, Any]) -> None:
+        names = {FORMAT_NAME: str(FORMAT).encode(), RUN_NAME: orjson.dumps(run)}
+        self._file = pq.ParquetWriter(
+            target,
+            COLUMNS.with_metadata(names),
+            compression="zstd",
+            write_page_index=True,
+            use_dictionary=["key", "writer"],
+            column_encoding=dict.fromkeys(NUMBERS, "DELTA_BINARY_PACKED"),
+            sorting_columns=[pq.SortingColumn(0), pq.SortingColumn(1)],
+        )
+        self._waiting: list[pa.Table] = []
+        self._bytes = self._rows = 0
+        self.content = Content(0, None)
+
+    def __enter__(self) -> "Writer":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self._flush()
+        self._file.close()
+
+    def write(self, table: pa.Table) -> None:
+        """Add the next rows."""
+        rows = max(1, min(GROUP_ROWS, table.num_rows * GROUP_BYTES // max(1, table.nbytes)))
+        for start in range(0, table.num_rows, rows):
+            part = table.slice(start, rows)
+            if self._rows + part.num_rows > GROUP_ROWS or self._bytes + part.nbytes > GROUP_BYTES:
+                self._flush()
+            self._waiting.append(part)
+            self._bytes += part.nbytes
+            self._rows += part.num_rows
+
+    def _flush(self) -> None:
+        if not self._rows:
+            return
+        group = pa.concat_tables(self._waiting)
+        self._file.write_table(group, row_group_size=self._rows)
+        keys = group.column("key")
+        first = self.content.keys[0] if self.content.keys else keys[0].as_py()
+        rows = self.content.rows + self._rows
+        self.content = Content(rows, (first, keys[-1].as_py()))
+        self._waiting, self._bytes, self._rows = [], 0, 0
+
+
+def write_file(table: pa.Table, run: dict[str, Any]) -> bytes:
+    """A file of a table in order, in memory; `run` goes into the metadata."""
+    target = pa.BufferOutputStream()
+    with Writer(target, run) as writer:
+        writer.write(table)
+    return bytes(target.getvalue())
+
+
+class Group(NamedTuple):
+    """What the statistics say of one row group: its place, rows, and bounds, all of them inclusive."""
+
+    place: int
+    rows: int
+    keys: tuple[str, str]
+    offsets: tuple[int, int]
+    slots: tuple[int, int]
+
+    def may_hold(self, key: str, offset: int) -> bool:
+        """Whether it may have a row of the key at or after an offset."""
+        return self.keys[0] <= key <= self.keys[1] and offset <= self.offsets[1]
+
+
+class Reader:
+    """An open file. Raises `Gone` when it was deleted, `OtherFormat` when it is none of ours, or a newer one.
+
+    `metadata`: of an earlier reader of the same file, which saves the requests for its footer.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        path: str,
+        *,
+        size: int | None = None,
+        metadata: pq.FileMetaData | None = None,
+    ) -> None:
+        self.path = path
+        self._source = RangeReader(files, path, size)
+        try:
+            self._file = pq.ParquetFile(
+                pa.PythonFile(self._source, "r"), metadata=metadata, pre_buffer=True
+            )
+        except pa.ArrowInvalid as error:
+            raise Broken(f"{path} is no Parquet file: {error}") from error
+        self.metadata: pq.FileMetaData = self._file.metadata
+        _require_format(path, self.metadata.metadata or {})
+
+    @property
+    def bytes_read(self) -> int:
+        """How many bytes were read from the store."""
+        return self._source.bytes_read
+
+    @property
+    def run(self) -> dict[str, Any]:
+        """What the file says beside its rows."""
+        found: dict[str, Any] = orjson.loads(self.metadata.metadata[RUN_NAME])
+        return found
+
+    def groups(self) -> list[Group]:
+        """The row groups in their order."""
+        return [_group(self.metadata, place) for place in range(self.metadata.num_row_groups)]
+
+    def read(
+        self, places: Sequence[int] | None = None, columns: Sequence[str] | None = None
+    ) -> pa.Table:
+        """The rows of some row groups, or of all."""
+        wanted = range(self.metadata.num_row_groups) if places is None else places
+        table = self._file.read_row_groups([*wanted], columns=columns and [*columns])
+        return table.replace_schema_metadata(None)
+
+    def batches(
+        self,
+        places: Sequence[int] | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """The same, a row group at a time."""
+        wanted = range(self.metadata.num_row_groups) if places is None else places
+        for place in wanted:
+            yield from self.read([place], columns).to_batches()
+
+
+def _require_format(path: str, names: dict[bytes, bytes]) -> None:
+    if FORMAT_NAME not in names or RUN_NAME not in names:
+        raise OtherFormat(f"{path} is a Parquet file of another program")
+    if names[FORMAT_NAME] != str(FORMAT).encode():
+        version = names[FORMAT_NAME].decode(errors="replace")
+        raise OtherFormat(f"{path} has format {version}, this program knows {FORMAT}: update it")
+
+
+def _group(metadata: pq.FileMetaData, place: int) -> Group:
+    group = metadata.row_group(place)
+    bounds = {}
+    for name in ("key", "offset", "slot"):
+        statistics = group.column(COLUMNS.get_field_index(name)).statistics
+        bounds[name] = statistics.min, statistics.max
+    return Group(place, group.num_rows, bounds["key"], bounds["offset"], bounds["slot"])
+
+
+def groups_for(
+    groups: Iterable[Group],
+    keys: Collection[str] | None = None,
+    offsets: tuple[int, int] | None = None,
+    slots: tuple[int, int] | None = None,
+) -> list[int]:
+    """The places of the row groups that may have rows of some keys, offsets and slots; bounds are
+    inclusive."""
+
+    def may(group: Group) -> bool:
+        first, last = group.keys
+        return (
+            (keys is None or any(first <= key <= last for key in keys))
+            and _meet(offsets, group.offsets)
+            and _meet(slots, group.slots)
+        )
+
+    return [group.place for group in groups if may(group)]
+
+
+def _meet(wanted: tuple[int, int] | None, found: tuple[int, int]) -> bool:
+    return wanted is None or (wanted[0] <= found[1] and found[0] <= wanted[1])
+
+
+def read_slice(reader: Reader, key: str, offset: int, rows: int) -> pa.Table:
+    """Up to `rows` rows of a key from the first one at or after `offset`, out of one row group.
+
+    A table without rows: the file has none.
+    """
+    for group in reader.groups():
+        if group.may_hold(key, offset):
+            found = slice_of(reader.read([group.place]), key, offset, rows)
+            if found.num_rows:
+                return found
+    return COLUMNS.empty_table()
+
+
+def slice_of(table: pa.Table, key: str, offset: int, rows: int) -> pa.Table:
+    """Up to `rows` rows of a key in a table from the first one at or after `offset`."""
+    wanted = pc.and_(pc.equal(table["key"], key), pc.greater_equal(table["offset"], offset))
+    return table.filter(wanted).slice(0, rows)

@@ -1,0 +1,128 @@
+"""The core's registers on a store whose log keeps runs as Parquet files.
+
+    run/A-B              the file `run/A-B.parquet`; it is read whole, for the newest runs alone
+    run/A-B/OFFSET/KEY   a slice of the run: the block of a key from an offset on, read in ranges of bytes
+    from the file
+                         of the run, or from the merged file that replaced it
+
+All other registers are as in `leaderless.store.registers`. Every run is made of segments that were read
+before, whose origins are kept; what is missing of them is read again.
+"""
+
+import re
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any, TypeVar
+
+import anyio
+import anyio.to_thread
+import orjson
+
+from leaderless.core.coordination import Misfit
+from leaderless.core.headlog.records import run_of, segment_name, segment_of
+from leaderless.core.messages import Cas, Get, Missing, Ok, Outcome, StoreOp, Unknown
+from leaderless.library.errors import OtherFormat
+from leaderless.store.files import Files, Gone
+from leaderless.store.port import Refused, Store
+from leaderless.store.registers import Registers
+from leaderless.table.manifest import TABLE, Manifest, manifest_of
+from leaderless.table.parquet import Reader
+from leaderless.table.runs import Origin, block_of, decode_run, encode_run, origins_of, run_path
+from leaderless.table.shelf import Shelf
+
+T = TypeVar("T")
+THREADS = 8  # that read or write files at once
+SEGMENTS_REMEMBERED = 256
+SLICE_ROWS = 4_096
+
+_RUN = re.compile(r"run/(\d+)-(\d+)(?:/(\d+)/(.*))?", re.DOTALL)
+
+
+class TableRegisters(Registers):
+    """Carries out the core's store operations on a store with files."""
+
+    def __init__(self, store: Store, files: Files, *, distinct: bool = True) -> None:
+        super().__init__(store, distinct=distinct)
+        self._files = files
+        self._threads = anyio.CapacityLimiter(THREADS)
+        self._origins: OrderedDict[str, list[Origin]] = OrderedDict()
+        self._manifest: Manifest | None = None
+        self.shelf = Shelf(files)
+
+    async def perform(self, op: StoreOp) -> Outcome:
+        """See `Registers`."""
+        named = _RUN.fullmatch(op.key)
+        if named is None:
+            return await super().perform(op)
+        first, last = int(named[1]), int(named[2])
+        try:
+            match op:
+                case Get() if named[3] is not None:
+                    return await self._slice(first, last, named[4], int(named[3]))
+                case Get():
+                    return await self._read_run(first, last)
+                case Cas(_, None, value, True):
+                    return await self._write_run(first, last, value)
+        except OtherFormat as other:
+            raise Refused(str(other)) from other
+        raise Refused(f"{op.key} is a file, and files do not change")
+
+    async def _read_run(self, first: int, last: int) -> Outcome:
+        try:
+            return Ok(
+                await self._run(lambda: decode_run(Reader(self._files, run_path(first, last))))
+            )
+        except Gone:
+            return Missing()
+
+    async def _slice(self, first: int, last: int, key: str, offset: int) -> Outcome:
+        for renew in (False, True):
+            try:
+                path = await self._path_of(first, last, renew=renew)
+                table = await self._run(partial(self.shelf.read, path, key, offset, SLICE_ROWS))
+            except Gone:
+                continue
+            block = block_of(table)
+            return Missing() if block is None else Ok(block)
+        return Missing()
+
+    async def _path_of(self, first: int, last: int, *, renew: bool) -> str:
+        """The file that holds a run now, or held it when the list of files was read last."""
+        if self._manifest is None or renew:
+            found = await self._store.read(TABLE)
+            self._manifest = manifest_of(orjson.loads(found.value) if found else None)
+        merged = self._manifest.file_of(first)
+        return merged.path if merged else run_path(first, last)
+
+    async def _write_run(self, first: int, last: int, value: Any) -> Outcome:
+        origins: list[Origin] = []
+        for number in range(first, last + 1):
+            some = await self._origins_of(segment_name(number))
+            if some is None:
+                return Unknown()  # another worker is further on
+            origins += some
+        path, run = run_path(first, last), run_of(orjson.loads(orjson.dumps(value)))
+        await self._run(lambda: self._files.put(path, encode_run(first, last, run, origins)))
+        return Ok()
+
+    async def _origins_of(self, name: str) -> list[Origin] | None:
+        """The origins of a segment; None when it was deleted."""
+        if name not in self._origins:
+            await self._read(name)
+        return self._origins.get(name)
+
+    async def _read(self, key: str) -> Any:
+        found = await super()._read(key)
+        if found and key.startswith("segment/"):
+            with suppress(Misfit):  # the core sees it, too
+                segment = segment_of(orjson.loads(found.value))
+                if segment is not None:
+                    self._origins[key] = origins_of(segment, found.modified)
+            if len(self._origins) > SEGMENTS_REMEMBERED:
+                self._origins.popitem(last=False)
+        return found
+
+    async def _run(self, call: Callable[[], T]) -> T:
+        return await anyio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=self._threads)

@@ -1,0 +1,151 @@
+"""The columns of the log's Parquet files, and the records in them.
+
+    key          string
+    offset       int64
+    value        string     a JSON value as text; null where one of the next two holds the message
+    bytes        binary     a value of bytes
+    message      string     what is neither: the message as the log holds it, as JSON text. A value that
+    stands in
+                            an object of its own is `{"$data": [name, bytes, "json" or "bytes"]}`
+                            (`data/NAME`)
+    writer, seq  string, int64   the batch that appended it
+    slot         int64      the place of that batch in the log
+    appended_at  timestamp  when the store took the segment that had it, at the latest; null where it does not
+    say
+
+Rows are in the order of key (its UTF-8 bytes) and offset. A file's metadata have `leaderless.format`, and in
+`leaderless.run` what else its run holds (`leaderless.table.runs`).
+"""
+
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import orjson
+import pyarrow as pa
+
+from leaderless.core.messages import Entry
+from leaderless.library.values import Reference, message_of, value_of
+from leaderless.store.registers import canonical
+
+FORMAT = 1
+FORMAT_NAME, RUN_NAME = b"leaderless.format", b"leaderless.run"
+
+COLUMNS = pa.schema(
+    [
+        pa.field("key", pa.string(), nullable=False),
+        pa.field("offset", pa.int64(), nullable=False),
+        pa.field("value", pa.string()),
+        pa.field("bytes", pa.binary()),
+        pa.field("message", pa.string()),
+        pa.field("writer", pa.string()),
+        pa.field("seq", pa.int64()),
+        pa.field("slot", pa.int64()),
+        pa.field("appended_at", pa.timestamp("us", tz="UTC")),
+    ]
+)
+CONTENT = ("value", "bytes", "message")
+
+
+class Row(NamedTuple):
+    """One record of the log: a row of the table.
+
+    `message` is the message as the log holds it. `appended_at` is in seconds since 1970. `writer`, `seq`,
+    `slot` and `appended_at` are None where a run of JSON does not say them.
+    """
+
+    key: str
+    offset: int
+    message: Any
+    writer: str | None
+    seq: int | None
+    slot: int | None
+    appended_at: float | None
+
+
+def rows_of(base: int, entries: Iterable[Entry], appended_at: float | None) -> Iterator[Row]:
+    """The rows of the entries of slots `base` and on, in the order of the log."""
+    for slot, (writer, seq, appends, _) in enumerate(entries, base):
+        for key, (first, messages) in appends.items():
+            for offset, message in enumerate(messages, first):
+                yield Row(key, offset, message, writer, seq, slot, appended_at)
+
+
+def table_of(rows: Iterable[Row]) -> pa.Table:
+    """The rows as a table, in the order of key and offset."""
+    ordered = sorted(rows, key=lambda row: (row.key, row.offset))
+    content = [content_of(row.message) for row in ordered]
+    times = [None if row.appended_at is None else round(row.appended_at * 1e6) for row in ordered]
+    columns = [
+        [row.key for row in ordered],
+        [row.offset for row in ordered],
+        *([each[place] for each in content] for place in range(len(CONTENT))),
+        [row.writer for row in ordered],
+        [row.seq for row in ordered],
+        [row.slot for row in ordered],
+        times,
+    ]
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, COLUMNS, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=COLUMNS)
+
+
+def content_of(message: Any) -> tuple[str | None, bytes | None, str | None]:
+    """A message as `value`, `bytes` or `message`: the first of them from which it comes back as it was."""
+    if not isinstance(message, dict) or len(message) != 1:
+        return canonical(message).decode(), None, None
+    match message:
+        case {"$bytes": str(text)} if (content := _decoded(text)) is not None:
+            return None, content, None
+        case {"$json": value} if message_of(value) == message:
+            return canonical(value).decode(), None, None
+    if message_of(message) == message:  # its only name is no special one
+        return canonical(message).decode(), None, None
+    return None, None, canonical(message).decode()
+
+
+def _decoded(text: str) -> bytes | None:
+    try:
+        content = b64decode(text, validate=True)
+    except ValueError:
+        return None
+    return content if b64encode(content).decode() == text else None
+
+
+def messages_of(table: pa.Table) -> list[Any]:
+    """The messages in the columns `value`, `bytes` and `message` of a table."""
+    values, contents, others = (table.column(name).to_pylist() for name in CONTENT)
+    return [
+        _message(value, content, other)
+        for value, content, other in zip(values, contents, others, strict=True)
+    ]
+
+
+def _message(value: str | None, content: bytes | None, other: str | None) -> Any:
+    if value is not None:
+        return message_of(orjson.loads(value))
+    if content is not None:
+        return message_of(content)
+    return orjson.loads(other or "null")
+
+
+def rows_in(table: pa.Table) -> Iterator[Row]:
+    """The rows of a table, as they were before `table_of`."""
+    places = table.select(["key", "offset", "writer", "seq", "slot"]).to_pydict()
+    times = table.column("appended_at").cast(pa.int64()).to_pylist()
+    for key, offset, message, writer, seq, slot, at in zip(
+        places["key"],
+        places["offset"],
+        messages_of(table),
+        places["writer"],
+        places["seq"],
+        places["slot"],
+        times,
+        strict=True,
+    ):
+        yield Row(key, offset, message, writer, seq, slot, None if at is None else at / 1e6)
+
+
+def reference_of(message: str) -> Reference | None:
+    """The reference to a large value in a text of the column `message`; None: the text is none."""
+    found = value_of(orjson.loads(message))
+    return found if isinstance(found, Reference) else None

@@ -1,0 +1,199 @@
+"""A consistent prefix of the log as a list of files, and the records that are in none yet.
+
+The prefix is named by a number of batches: it has every record of the slots below it, and no other. A record
+moves from the head to a segment, from there to a run, and from there to a merged file, and is in the new
+place before it leaves the old one. So the places are read in the opposite order: list of merged files, index
+of runs, head, segments. When a segment was compacted meanwhile, all is read again.
+
+Files stay for the retention of readers after they were replaced (`leaderless.table.upkeep`). A reader that
+needs longer gets `Gone`.
+"""
+
+from collections.abc import AsyncIterator, Iterable
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import anyio.to_thread
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from leaderless.core.coordination import Misfit
+from leaderless.core.headlog.index import COMPACTED, Index, Listed, Page, decode_part, index_of
+from leaderless.core.headlog.records import EMPTY, HEAD, head_of, segment_name, segment_of
+from leaderless.library.data import patiently, side_by_side
+from leaderless.library.errors import Broken, Indefinite, Unfit
+from leaderless.library.place import runs_of
+from leaderless.store.files import files_of
+from leaderless.store.port import Found, Store
+from leaderless.table.manifest import TABLE, Manifest, manifest_of
+from leaderless.table.parquet import Reader
+from leaderless.table.runs import run_path
+from leaderless.table.schema import Row, rows_of, table_of
+
+ATTEMPTS = 8  # to meet no compaction while segments are read
+READ_AT_ONCE = 16
+
+
+class FileRef(NamedTuple):
+    """A file of the log: what must be known to plan a read of it.
+
+    `path`: its key in the store, of the log's own folder. `kind`: "parquet", or "json" for a run of a log
+    without Parquet. `first` to `last`: its segments; `base` to `end` - 1: its slots. `size` in bytes, `rows`,
+    and `keys`, the first and the last: None where only the file itself says them.
+    """
+
+    path: str
+    kind: Literal["parquet", "json"]
+    first: int
+    last: int
+    base: int
+    end: int
+    size: int | None = None
+    rows: int | None = None
+    keys: tuple[str, str] | None = None
+
+
+class Snapshot(NamedTuple):
+    """A prefix of the log.
+
+    `version`: how many batches it has; slots from there on are not in it. Of `files` the last ones may hold
+    such slots, if `version` was asked for: rows of `slot >= version` are to be passed over. `tail`: the
+    records that are in no file. `head_version`: of the head that was read.
+    """
+
+    version: int
+    head_version: int
+    files: list[FileRef]
+    tail: list[Row]
+
+
+async def snapshot(store: Store, as_of: int | None = None) -> Snapshot:
+    """The log in `store` as it is now, or as it was when it had `as_of` batches.
+
+    Raises `Unfit`: the log has not so many batches, or `as_of` divides a run of JSON, which does not say the
+    slots of its records. Raises `Definite`, `Indefinite` for what the store says, and `Broken`.
+    """
+    for _ in range(ATTEMPTS):
+        found = await _attempt(store)
+        if found is not None:
+            return found if as_of is None else _cut(found, as_of)
+    raise Indefinite("the log was compacted faster than it could be read; try again")
+
+
+async def _attempt(store: Store) -> Snapshot | None:
+    """A snapshot; None when a segment was compacted meanwhile."""
+    manifest = manifest_of(await _value(store, TABLE))
+    try:
+        index = index_of(await _value(store, COMPACTED) or Index().value)
+        head_value = await _value(store, HEAD)
+        head = head_of(head_value) if head_value else EMPTY
+        files = [_ref_of_merged(manifest, place) for place in range(len(manifest.files))]
+        files += [ref async for ref in _runs(store, index, manifest.sealed)]
+        tail = await _segments(store, range(index.sealed, head.sealed))
+    except Misfit as misfit:
+        raise Broken(str(misfit)) from misfit
+    if tail is None:
+        return None
+    tail += rows_of(head.base, head.tail, None)
+    return Snapshot(head.end, head.version, files, tail)
+
+
+def _ref_of_merged(manifest: Manifest, place: int) -> FileRef:
+    path, first, last, base, end, rows, size, keys = manifest.files[place]
+    return FileRef(path, "parquet", first, last, base, end, size, rows, keys)
+
+
+async def _runs(store: Store, index: Index, first: int) -> AsyncIterator[FileRef]:
+    """The runs of segments from `first` on, in their order."""
+    parquet = await runs_of(store) == "parquet"
+    async for listed in leaves(store, index.listed, first):
+        path = run_path(listed.first, listed.last) if parquet else listed.register()
+        kind: Literal["parquet", "json"] = "parquet" if parquet else "json"
+        yield FileRef(path, kind, listed.first, listed.last, listed.base, listed.end)
+
+
+async def leaves(store: Store, listed: Iterable[Listed], first: int) -> AsyncIterator[Listed]:
+    """The runs below what an index lists, those of segments from `first` on."""
+    for each in listed:
+        if each.last < first:
+            continue
+        if not each.level:
+            yield each
+            continue
+        value = await _value(store, each.register())
+        page = None if value is None else decode_part(value)
+        if not isinstance(page, Page):
+            raise Broken(f"CommittedReadable: {each.register()} is no page")
+        async for leaf in leaves(store, page.children, first):
+            yield leaf
+
+
+async def _segments(store: Store, numbers: range) -> list[Row] | None:
+    """The records of segments; None when one was deleted, because its run is listed now."""
+    rows: list[Row] = []
+    for start in range(numbers.start, numbers.stop, READ_AT_ONCE):
+        some = [segment_name(at) for at in numbers[start - numbers.start :][:READ_AT_ONCE]]
+        for found in await side_by_side([partial(_found, store, name) for name in some]):
+            segment = segment_of(orjson.loads(found.value)) if found else None
+            if found is None or segment is None:
+                return None
+            rows += rows_of(segment.base, segment.entries, found.modified)
+    return rows
+
+
+def _cut(found: Snapshot, as_of: int) -> Snapshot:
+    """What the first `as_of` batches of a snapshot hold."""
+    if not 0 <= as_of <= found.version:
+        raise Unfit(f"the log has {found.version} batches, so there is no version {as_of} of it")
+    files = [ref for ref in found.files if ref.base < as_of]
+    for ref in files:
+        if ref.kind == "json" and ref.end > as_of:
+            text = f"version {as_of} divides the run of slots {ref.base} to {ref.end - 1}"
+            raise Unfit(f"{text}, which is JSON: ask for {ref.base} or {ref.end}")
+    tail = [row for row in found.tail if row.slot is not None and row.slot < as_of]
+    return Snapshot(as_of, found.head_version, files, tail)
+
+
+# ---------------------------------------------------------------- reading files
+
+
+async def table_in(store: Store, ref: FileRef, version: int | None = None) -> pa.Table:
+    """All rows of a file, of slots below `version` if it is given. Raises `Gone` when it was deleted."""
+    if ref.kind == "json":
+        value = await _value(store, ref.path)
+        if value is None:
+            raise Broken(f"CommittedReadable: {ref.path} is missing")
+        return table_of(_rows_of_json(value))
+    table = await anyio.to_thread.run_sync(lambda: reader_of(store, ref).read())
+    return below(table, ref, version)
+
+
+def reader_of(store: Store, ref: FileRef) -> Reader:
+    """A reader of a Parquet file; its calls block. Raises `Gone`, `OtherFormat`, `Broken`."""
+    files = files_of(store)
+    if files is None or ref.kind != "parquet":
+        raise Unfit(f"{ref.path} is no Parquet file")
+    return Reader(files, ref.path, size=ref.size)
+
+
+def below(table: pa.Table, ref: FileRef, version: int | None) -> pa.Table:
+    """The rows of a file of slots below `version`."""
+    if version is None or ref.end <= version:
+        return table
+    return table.filter(pc.less(table["slot"], version))
+
+
+def _rows_of_json(value: dict[str, Any]) -> Iterable[Row]:
+    for key, (first, messages) in value["keys"].items():
+        for offset, message in enumerate(messages, first):
+            yield Row(key, offset, message, None, None, None, None)
+
+
+async def _found(store: Store, name: str) -> Found | None:
+    return await patiently(lambda: store.read(name))
+
+
+async def _value(store: Store, name: str) -> Any:
+    found = await _found(store, name)
+    return orjson.loads(found.value) if found else None
