@@ -21,7 +21,7 @@ from leaderless.library.errors import Definite, Indefinite, LogError, Unfit
 from leaderless.library.log import Log, open_log
 from leaderless.library.maintenance import RETENTION_S_MIN
 from leaderless.library.output import show
-from leaderless.library.place import initialise, place_of
+from leaderless.library.place import VERSIONS, initialise, place_of
 from leaderless.library.record import Record
 from leaderless.library.values import Value, message_of
 from leaderless.store.options import StoreOptions
@@ -140,10 +140,15 @@ async def _init(options: Arguments) -> Result:
         except OutcomeUnknown as unknown:
             text = f"the store does not answer as it should: {unknown}. Check its address and the network"
             raise Indefinite(text) from unknown
-        created = await initialise(store)
+        created, runs = await initialise(store, options.runs)
         etags = {"etags": probed.etags} if probed.etags else {}
         milliseconds = round(probed.request_s * 1000, 1)
-        return {"store": store.url, "created": created, "request_ms": milliseconds} | etags
+        return {
+            "store": store.url,
+            "created": created,
+            "runs": runs,
+            "request_ms": milliseconds,
+        } | etags
 
 
 async def _produce(options: Arguments) -> Result:
@@ -313,6 +318,14 @@ def _vacuum_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _init_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--runs",
+        choices=VERSIONS,
+        help="what a new log keeps its older records in, for all its life; parquet needs leaderless[table]",
+    )
+
+
 def _nothing(_parser: argparse.ArgumentParser) -> None:
     pass
 
@@ -360,7 +373,7 @@ def _shown(record: Record) -> Result:
 
 
 OPERATIONS = {
-    "init": Operation(_nothing, _init),
+    "init": Operation(_init_arguments, _init),
     "produce": Operation(_produce_arguments, _produce),
     "produce-batch": Operation(_batch_arguments, _produce_batch),
     "read": Operation(_read_arguments, _read),

@@ -56,12 +56,19 @@ from leaderless.library.errors import (
 from leaderless.library.host import Host, beside, running
 from leaderless.library.maintenance import Maintenance, Vacuumed
 from leaderless.library.named import Named
-from leaderless.library.place import Bounds, bounds_of, initialise, place_of, require_log
+from leaderless.library.place import (
+    Bounds,
+    Runs,
+    bounds_of,
+    initialise,
+    place_of,
+    registers_of,
+    require_log,
+)
 from leaderless.library.record import Record
 from leaderless.library.values import Value
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Store
-from leaderless.store.registers import Registers
 from leaderless.wire.errors import ErrorCode
 
 KEY_BYTES_MAX = 1024
@@ -99,7 +106,7 @@ class Log:
         clock = Clock()
         options = Options(freshness_s=0.0, combine=False, limits=limits, pace=pace)
         self._strategy = LeaderlessLog(Context(Identity(writer, (writer,), writer), clock, options))
-        self._registers = Registers(store)
+        self._registers = registers_of(store, bounds)
         scheduler = Scheduler(StoreTimeouts(pace))
         machine = Machine(self._strategy, limits, clock, scheduler)
         self._host = Host(machine, self._registers, limits.client_patience_s)
@@ -392,6 +399,7 @@ async def open_log(
     region: str | None = None,
     patience_s: float = 30.0,
     store_timeout_s: float = 5.0,
+    runs: Runs | None = None,
 ) -> AsyncIterator[Log]:
     """Open the log at `url` (`leaderless.store.urls.URLS`), or the one called `topic` there.
 
@@ -401,6 +409,7 @@ async def open_log(
         patience_s: how long an append or a read may take, in seconds, before it raises `Indefinite`.
         store_timeout_s: how long one request to the store may take, in seconds, before it is given up and
             looked at again; measured round trips raise it.
+        runs: how a log that is made here keeps its runs, see `leaderless.library.place.initialise`.
 
     Raises:
         NotInitialised, OtherFormat, Definite, Indefinite: the log cannot be opened; the text says why.
@@ -408,8 +417,8 @@ async def open_log(
     options = StoreOptions(endpoint, access_key, secret_key, region, timeout_s=2 * store_timeout_s)
     store = place_of(url, topic, options)
     try:
-        await (initialise(store) if create else require_log(store))
-        log = Log(store, bounds_of(store, patience_s, store_timeout_s))
+        kept = (await initialise(store, runs)).runs if create else await require_log(store)
+        log = Log(store, bounds_of(store, patience_s, store_timeout_s, kept))
         async with running(*log.hosts):
             yield log
     finally:

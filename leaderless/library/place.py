@@ -20,6 +20,7 @@ from leaderless.store.files import files_of
 from leaderless.store.names import FORMAT, segment_of
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Conflict, OutcomeUnknown, Refused, Store, Within
+from leaderless.store.registers import Registers
 from leaderless.store.urls import open_store
 
 Runs = Literal["json", "parquet"]
@@ -43,15 +44,22 @@ def place_of(url: str, topic: str | None, options: StoreOptions) -> Store:
         raise _Unfit(f"topic: {error}") from None
 
 
-async def initialise(store: Store, runs: Runs | None = None) -> bool:
-    """Make the log if it is not there; returns whether this call made it. Raises as `require_log`.
+class Made(NamedTuple):
+    """Whether a log was made by this call, and how it keeps its runs."""
 
-    `runs`: how a new log keeps them. None: as Parquet where the store has files and pyarrow is installed, and
-    whatever an existing log has. Raises `Unfit` when the store, or an existing log, has no such runs.
+    new: bool
+    runs: Runs
+
+
+async def initialise(store: Store, runs: Runs | None = None) -> Made:
+    """Make the log if it is not there. Raises as `require_log`.
+
+    `runs`: how a new log keeps them; None: as JSON, and as it does if it is there already. Raises `Unfit`
+    when the store, or an existing log, has no such runs.
     """
     if runs == "parquet":
         _require_parquet(store)
-    chosen = runs or default_runs(store)
+    chosen = runs or "json"
     value = orjson.dumps({"format": VERSIONS[chosen], "made_by": f"leaderless {__version__}"})
     try:
         await store.create(FORMAT, value)
@@ -59,17 +67,12 @@ async def initialise(store: Store, runs: Runs | None = None) -> bool:
         found = await require_log(store)
         if runs not in (None, found):
             raise _Unfit(f"the log at {store.url} has runs of {found}, not {runs}") from None
-        return False
+        return Made(False, found)
     except Refused as refused:
         raise Definite(str(refused)) from refused
     except OutcomeUnknown as unknown:
         raise Indefinite(str(unknown)) from unknown
-    return True
-
-
-def default_runs(store: Store) -> Runs:
-    """How a log that is made in `store` keeps its runs, if nobody says it."""
-    return "json"
+    return Made(True, chosen)
 
 
 def _require_parquet(store: Store) -> None:
@@ -126,8 +129,10 @@ class Bounds(NamedTuple):
     value_bytes: int
 
 
-def bounds_of(store: Store, patience_s: float, store_timeout_s: float) -> Bounds:
-    """Bounds for a log on `store`.
+def bounds_of(
+    store: Store, patience_s: float, store_timeout_s: float, runs: Runs = "json"
+) -> Bounds:
+    """Bounds for a log on `store` that keeps its runs in this way.
 
     A request to a store costs more than a message to Maelstrom's `lin-kv`, in time and money, and bytes
     cost less: so batches and segments are larger. `patience_s`: see `Limits.client_patience_s`.
@@ -141,8 +146,19 @@ def bounds_of(store: Store, patience_s: float, store_timeout_s: float) -> Bounds
         seal_bytes=1 << 13 if small else 1 << 16,
         segments_per_run=4 if small else 16,
         page_bytes=1 << 13 if small else 1 << 18,
+        sliced=runs == "parquet",
         client_patience_s=patience_s,
         answer_margin_s=patience_s / 10,
     )
     pace = Pace(store_timeout_s=store_timeout_s, timeout_unmeasured_max_s=store_timeout_s)
     return Bounds(limits, pace, 1 << 14, store.value_bytes_max)
+
+
+def registers_of(store: Store, bounds: Bounds) -> Registers:
+    """The registers of a log on `store`, whose runs are files if the bounds say so."""
+    files = files_of(store)
+    if not bounds.limits.sliced or files is None:
+        return Registers(store)
+    from leaderless.table.registers import TableRegisters
+
+    return TableRegisters(store, files)

@@ -1,0 +1,60 @@
+"""Logs with runs of Parquet, whose segments, runs and pages a few appends fill; and what they hold."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+from leaderless.library.host import running
+from leaderless.library.log import Log
+from leaderless.library.place import Runs, bounds_of, initialise
+from leaderless.library.values import Value, message_of
+from leaderless.store.port import Store
+from leaderless.table.schema import Row, rows_in
+from leaderless.table.snapshot import Snapshot, snapshot, table_in
+
+Model = dict[str, list[Value]]
+
+
+@asynccontextmanager
+async def small_log(store: Store, runs: Runs = "parquet") -> AsyncIterator[Log]:
+    """A log in `store`, which is made when it is missing, with small limits."""
+    made = await initialise(store, runs)
+    bounds = bounds_of(store, 5.0, 1.0, made.runs)
+    limits = replace(
+        bounds.limits, seal_entries=2, segments_per_run=2, page_children=2, memory_bytes=1
+    )
+    log = Log(store, bounds._replace(limits=limits))
+    async with running(*log.hosts):
+        yield log
+
+
+async def append(log: Log, model: Model, key: str, *values: Value) -> None:
+    """Append values to a log and to its model."""
+    offsets = await log.append_many(key, values)
+    kept = model.setdefault(key, [])
+    assert offsets == [*range(len(kept), len(kept) + len(values))]
+    kept += values
+
+
+async def rows_of_snapshot(store: Store, found: Snapshot) -> list[Row]:
+    """Every record of a snapshot, by key and offset; none of them twice."""
+    rows = list(found.tail)
+    for ref in found.files:
+        rows += rows_in(await table_in(store, ref, found.version))
+    rows.sort(key=lambda row: (row.key, row.offset))
+    return rows
+
+
+async def content_of(store: Store, as_of: int | None = None) -> dict[str, list[object]]:
+    """The messages of each key in a snapshot; their offsets count from 0 without a gap."""
+    content: dict[str, list[object]] = {}
+    for row in await rows_of_snapshot(store, await snapshot(store, as_of)):
+        messages = content.setdefault(row.key, [])
+        assert row.offset == len(messages), row
+        messages.append(row.message)
+    return content
+
+
+def messages(model: Model) -> dict[str, list[object]]:
+    """The model as messages of the log; values above 16 KiB would be references."""
+    return {key: [message_of(value) for value in values] for key, values in model.items()}

@@ -1,0 +1,169 @@
+"""Runs as Parquet files: what they hold, how they are read, and the snapshot that lists them."""
+
+from pathlib import Path
+from random import Random
+
+import pyarrow.parquet as pq
+import pytest
+
+from leaderless import open_log
+from leaderless.library.errors import OtherFormat, Unfit
+from leaderless.library.place import Runs, initialise
+from leaderless.library.values import Value
+from leaderless.store.files import files_of
+from leaderless.store.memory import MemoryStore
+from leaderless.store.port import Store, Within
+from leaderless.store.sqlite import SqliteStore
+from leaderless.table.parquet import Reader, read_slice, write_file
+from leaderless.table.schema import COLUMNS, Row, messages_of, rows_in, table_of
+from leaderless.table.snapshot import reader_of, snapshot
+from tests.tables import Model, append, content_of, messages, rows_of_snapshot, small_log
+
+pytestmark = pytest.mark.anyio
+
+VALUES: list[Value] = [
+    None, True, 0, -1.5, "", "é\u0000\U0001f600", [], [1, [2]], {}, {"a": 1, "b": None}, {"$": 1},
+    {"$bytes": "AAA="}, {"$json": 1}, {"$data": ["x", 1, "json"]}, {"$json": {"$json": 1}}, b"", b"\x00\xff",
+]  # fmt: skip
+STRANGE = [{"$bytes": 5}, {"$bytes": "A"}, {"$json": 5}, {"$what": 1}, {"$data": ["n", 3, "bytes"]}]
+
+
+@pytest.fixture(params=["memory", "sqlite", "topic"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    if request.param == "memory":
+        return MemoryStore()
+    store = SqliteStore(tmp_path / "log.db")
+    return Within(store, "topic/x") if request.param == "topic" else store
+
+
+def row(key: str, offset: int, message: object) -> Row:
+    return Row(key, offset, message, "w", offset, offset, 1.5)
+
+
+def test_every_message_comes_back_as_it_was() -> None:
+    from leaderless.library.values import message_of
+
+    kept = [message_of(value) for value in VALUES] + STRANGE
+    table = table_of(row("k", offset, message) for offset, message in enumerate(kept))
+    assert messages_of(table) == kept
+    assert [each.message for each in rows_in(table)] == kept
+    assert table["value"].null_count == 2 + len(STRANGE)  # two of bytes, and what is no value
+
+
+def test_rows_are_ordered_by_the_bytes_of_the_key_and_by_offset() -> None:
+    keys = ["é", "z", "\U0001f600", "\uffee", "a"]
+    rows = [row(key, offset, None) for offset in (2, 0, 1) for key in keys]
+    found = [(each.key.encode(), each.offset) for each in rows_in(table_of(rows))]
+    assert found == sorted(found)
+
+
+@pytest.mark.parametrize("runs", ["json", "parquet"])
+async def test_a_log_reads_back_what_was_appended_from_any_offset(store: Store, runs: Runs) -> None:
+    model: Model = {}
+    random = Random(1)
+    async with small_log(store, runs) as log:
+        for number in range(60):
+            await append(log, model, random.choice("abc"), number, *VALUES[: number % 3])
+        await log.compact()
+    async with small_log(store, runs) as log:  # it has nothing in memory
+        for key, values in model.items():
+            for offset in random.sample(range(len(values)), 9):
+                [first, *_] = await log.read(key, offset)
+                assert (first.offset, first.value) == (offset, values[offset])
+    assert await content_of(store) == messages(model)
+
+
+async def test_a_run_is_a_file_with_statistics_and_a_page_index(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "log.db")
+    async with small_log(store) as log:
+        for number in range(9):
+            await append(log, {}, f"k{number}", number)
+        await log.compact()
+    found = await snapshot(store)
+    first = found.files[0]
+    files = files_of(store)
+    assert files is not None
+    metadata = pq.read_metadata(files.location(first.path))
+    column = metadata.row_group(0).column(0)
+    assert column.compression == "ZSTD"
+    assert column.has_column_index
+    assert column.statistics.min == "k0"
+    assert (first.kind, first.base, first.end) == ("parquet", 0, 4)
+    rows = await rows_of_snapshot(store, found)
+    assert [each.slot for each in rows] == [each.offset for each in rows] or len(rows) == 9
+    assert all(each.writer and each.seq is not None for each in rows)
+
+
+async def test_a_snapshot_of_an_earlier_version_has_its_batches_and_no_other(store: Store) -> None:
+    model: Model = {}
+    earlier: list[dict[str, list[object]]] = [{}]
+    async with small_log(store) as log:
+        for number in range(12):
+            await append(log, model, "ab"[number % 2], number)
+            earlier.append({key: [*values] for key, values in messages(model).items()})
+        await log.compact()
+        for version, content in enumerate(earlier):
+            assert await content_of(store, version) == content
+    with pytest.raises(Unfit, match="12 batches"):
+        await snapshot(store, 13)
+
+
+async def test_a_version_that_divides_a_run_of_json_is_refused(store: Store) -> None:
+    async with small_log(store, "json") as log:
+        for number in range(8):
+            await append(log, {}, f"k{number}", number)
+        await log.compact()
+    assert len(await content_of(store, 4)) == 4
+    with pytest.raises(Unfit, match="ask for 0 or 4"):
+        await snapshot(store, 3)
+
+
+async def test_the_format_of_a_log_is_chosen_once(store: Store) -> None:
+    assert (await initialise(store, "parquet")).new
+    assert await initialise(store) == (False, "parquet")
+    with pytest.raises(Unfit, match="has runs of parquet, not json"):
+        await initialise(store, "json")
+
+
+async def test_open_log_makes_a_log_of_files(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'log.db'}"
+    async with open_log(url, runs="parquet") as log:
+        await log.append("k", 1)
+    async with open_log(url) as log:
+        assert [each.value for each in await log.read("k")] == [1]
+
+
+def test_a_slice_reads_the_row_groups_that_it_needs_and_no_other() -> None:
+    store = MemoryStore()
+    rows = [row(f"key {key:03}", offset, "x" * 1000) for key in range(100) for offset in range(200)]
+    store.files.put("big.parquet", write_file(table_of(rows), {}))
+    reader = Reader(store.files, "big.parquet")
+    assert reader.metadata.num_row_groups > 5
+    footer = reader.bytes_read
+    found = read_slice(reader, "key 050", 150, 10)
+    assert found["offset"].to_pylist() == [*range(150, 160)]
+    size = store.files.size("big.parquet")
+    groups = reader.metadata.num_row_groups
+    assert reader.bytes_read - footer < 3 * size / groups
+    assert read_slice(reader, "key 050", 200, 10).num_rows == 0
+    assert read_slice(reader, "none", 0, 10).schema == COLUMNS
+
+
+def test_a_file_of_another_program_or_format_is_refused() -> None:
+    store = MemoryStore()
+    content = write_file(table_of([row("k", 0, 1)]), {})
+    store.files.put("new.parquet", content.replace(b"leaderless.format", b"leaderless.tamrof"))
+    with pytest.raises(OtherFormat, match="of another program"):
+        Reader(store.files, "new.parquet")
+
+
+async def test_a_reader_of_a_file_counts_its_bytes(store: Store) -> None:
+    model: Model = {}
+    async with small_log(store) as log:
+        for number in range(8):
+            await append(log, model, "k", number)
+        await log.compact()
+    [ref, *_] = (await snapshot(store)).files
+    reader = reader_of(store, ref)
+    assert reader.read().num_rows == 4
+    assert reader.bytes_read > 0
