@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from leaderless.store.options import StoreOptions
-from leaderless.store.port import PAGE, Conflict, Found, Refused, Store, Within, all_of
+from leaderless.store.port import PAGE, Conflict, Refused, Store, Version, Within, all_of
 from leaderless.store.urls import open_store
 from tests import servers
 
@@ -74,10 +74,16 @@ async def keys_of(store: Store, folder: str = "") -> list[str]:
     return [listed.key async for listed in all_of(store, folder)]
 
 
+async def held(store: Store, key: str) -> tuple[bytes, Version] | None:
+    """What an object holds, and its version."""
+    found = await store.read(key)
+    return found and (found.value, found.version)
+
+
 @pytest.mark.parametrize("value", [b"", b"\0\xff", b"{}", b"x" * 300_000], ids=len)
 async def test_what_was_written_is_read(store: Store, value: bytes) -> None:
     version = await store.write("a", value)
-    assert await store.read("a") == Found(value, version)
+    assert await held(store, "a") == (value, version)
 
 
 async def test_what_is_missing_is_none(store: Store) -> None:
@@ -88,14 +94,14 @@ async def test_a_write_replaces_whatever_is_there(store: Store) -> None:
     first = await store.write("a", b"1")
     second = await store.write("a", b"2")
     assert first != second
-    assert await store.read("a") == Found(b"2", second)
+    assert await held(store, "a") == (b"2", second)
 
 
 async def test_only_one_creates(store: Store) -> None:
     version = await store.create("a", b"1")
     with pytest.raises(Conflict):
         await store.create("a", b"2")
-    assert await store.read("a") == Found(b"1", version)
+    assert await held(store, "a") == (b"1", version)
 
 
 async def test_what_was_deleted_can_be_created(store: Store) -> None:
@@ -111,7 +117,7 @@ async def test_compare_and_set_takes_the_version_of_a_read_and_of_a_write(store:
     assert found is not None
     version = await store.compare_and_set("a", b"2", found.version)
     version = await store.compare_and_set("a", b"3", version)
-    assert await store.read("a") == Found(b"3", version)
+    assert await held(store, "a") == (b"3", version)
 
 
 async def test_a_stale_version_conflicts(store: Store) -> None:
@@ -119,7 +125,7 @@ async def test_a_stale_version_conflicts(store: Store) -> None:
     version = await store.compare_and_set("a", b"2", stale)
     with pytest.raises(Conflict):
         await store.compare_and_set("a", b"3", stale)
-    assert await store.read("a") == Found(b"2", version)
+    assert await held(store, "a") == (b"2", version)
 
 
 async def test_a_missing_object_has_no_version(store: Store) -> None:
@@ -232,11 +238,11 @@ async def test_one_of_many_at_once_wins(store: Store) -> None:
 async def test_a_second_process_sees_it_at_once(place: Place) -> None:
     first, second = place.open(), place.open()
     version = await first.create("a", b"1")
-    assert await second.read("a") == Found(b"1", version)
+    assert await held(second, "a") == (b"1", version)
     newer = await second.compare_and_set("a", b"2", version)
     with pytest.raises(Conflict):
         await first.compare_and_set("a", b"3", version)
-    assert await first.read("a") == Found(b"2", newer)
+    assert await held(first, "a") == (b"2", newer)
     await first.aclose()
     await second.aclose()
 
@@ -270,3 +276,11 @@ def race(place: Place) -> list[int]:
         assert racer.returncode == 0
         reached += map(int, output.split())
     return reached
+
+
+async def test_a_read_says_when_it_was_written_where_the_store_does(store: Store) -> None:
+    await store.write("a", b"1")
+    found = await store.read("a")
+    [listed] = await store.list_objects("", "", 1)
+    assert found
+    assert found.modified is None or found.modified == listed.modified

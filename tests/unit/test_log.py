@@ -206,7 +206,7 @@ async def test_a_log_that_is_not_there(url: str) -> None:
             pass
 
 
-@pytest.mark.parametrize("format_", [{"format": 2}, {"format": "1"}, [], {}, "x"])
+@pytest.mark.parametrize("format_", [{"format": 3}, {"format": "1"}, [], {}, "x"])
 async def test_a_log_of_a_newer_format_is_refused(url: str, format_: Any) -> None:
     await MemoryStore.named(url.removeprefix("memory:")).write("format", orjson.dumps(format_))
     for create in (True, False):
