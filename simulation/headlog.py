@@ -5,6 +5,7 @@ nothing of the code that fills them.
 """
 
 from bisect import bisect_right
+from math import inf
 from typing import Any
 
 from leaderless.core.coordination import TOMBSTONE
@@ -31,6 +32,10 @@ from simulation.oracle import (
 EMPTY_INDEX: Body = {"epoch": 0, "cursor": 0, "listed": []}
 EMPTY_HEAD = {"state": "open", "epoch": 0, "version": 0, "base": 0, "tail": []}
 RECENT, WHOLE_TAIL_EVERY = 8, 16
+ENVELOPE_BYTES_MAX, MESSAGE_BYTES_MIN = (
+    32,
+    8,
+)  # what a node takes off a long message, and counts for a short one
 
 Entry = list[Any]  # [writer, seq, {key: [first_offset, [msg, ...]]}, {key: committed_offset}]
 
@@ -41,12 +46,16 @@ class HeadLogOracle(Oracle):
     Each rule of `Oracle` for sends and polls is replaced by a stronger one, since the log itself is known.
     A deferred commit (not `promises.commits_kept`) is acknowledged before it is in the log: only the node that
     did so has to list it, while it lives.
-    `lease_s`: how long a claim of compaction stands still before it may be taken over.
+    `lease_s`: how long a claim of compaction stands still before it may be taken over. `commit_bytes`: the most
+    that several batches of one commit have together.
     """
 
-    def __init__(self, promises: Promises, lease_s: float = Pace().lease_s) -> None:
+    def __init__(
+        self, promises: Promises, lease_s: float = Pace().lease_s, commit_bytes: float = inf
+    ) -> None:
         super().__init__(promises)
         self._lease_s = lease_s
+        self._commit_bytes = commit_bytes
         self.entries: list[Entry] = []
         self.messages: dict[str, list[Any]] = {}
         self._since: dict[
@@ -118,6 +127,9 @@ class HeadLogOracle(Oracle):
         require(new["epoch"] >= old["epoch"], "NoAppendWhileFenced", "an epoch came back")
         closed = old["state"] == "fenced" or new["epoch"] != old["epoch"]
         require(not (added and closed), "NoAppendWhileFenced", f"{added} in epoch {old['epoch']}")
+        size = sum(map(_least_bytes, added))
+        text = f"{len(added)} batches of {size} bytes in one commit"
+        require(len(added) <= 1 or size <= self._commit_bytes, "CommitBounded", text)
         for entry in added:
             self._append(entry, now_s)
 
@@ -200,6 +212,12 @@ class HeadLogOracle(Oracle):
             require_kept(key, offset, self.commits_in_log[key].at(seen_s))
 
 
+def _least_bytes(entry: Entry) -> int:
+    """The least that a node counts for a batch: of a long message, the request may be a bit shorter."""
+    sizes = [len(str(msg)) for _, msgs in entry[2].values() for msg in msgs]
+    return sum(max(size - ENVELOPE_BYTES_MAX, min(size, MESSAGE_BYTES_MIN)) for size in sizes)
+
+
 # Strategy -> what it promises. What is not here promises nothing, and the checker alone finds its anomalies.
 PROMISES = {
     "leaderless": Promises(),
@@ -216,5 +234,5 @@ def oracle_for(strategy: str, options: Options, *, evicts: bool = False) -> Orac
     kept = strategy != "leaderless" or options.durable_commits
     promises = promises._replace(commits_kept=kept, answer_bytes=options.limits.answer_bytes)
     if strategy == "leaderless":
-        return HeadLogOracle(promises, options.pace.lease_s)
+        return HeadLogOracle(promises, options.pace.lease_s, options.limits.commit_bytes)
     return Oracle(promises)

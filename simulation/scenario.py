@@ -72,7 +72,7 @@ def _draw_faults(random: Random) -> tuple[str, ...]:
 class Scenario:
     """The options of one run; those of the bench mean what they mean in `./maelstrom test`.
 
-    `freshness_ms` to `store_timeout_ms` are the node's options, the next four its limits. From `store_late_s`
+    `freshness_ms` to `store_timeout_ms` are the node's options, the next five its limits. From `store_late_s`
     on follows what no bench does to a node (`simulation.trouble`, `side_clients`, `backlog`, `strays`,
     `aftermath`). `omit` and `omit_faults` number the operations and the acts of faults that are left out
     (`simulation.omit`).
@@ -190,6 +190,16 @@ class Scenario:
     seal_bytes: Annotated[
         int, Flag("Bytes of a full tail.", COUNT), one_of(1_024, 8_192), Reduce()
     ] = NODE.limits.seal_bytes
+    commit_kib: Annotated[
+        int,
+        Flag(
+            "Batches that are committed together; a batch has half of it.",
+            COUNT,
+            words=("--commit-kib",),
+        ),
+        one_of(1, 64),
+        Reduce(),
+    ] = NODE.limits.commit_bytes // 1024
     segments_per_run: Annotated[
         int,
         Flag("Segments that are compacted together.", click.IntRange(min=2)),
@@ -333,6 +343,8 @@ class Scenario:
             lanes=self.lanes,
             seal_entries=self.seal_entries,
             seal_bytes=self.seal_bytes,
+            batch_bytes=self.commit_kib * 512,
+            commit_bytes=self.commit_kib * 1024,
             segments_per_run=self.segments_per_run,
             page_children=2,
             page_bytes=256,

@@ -8,7 +8,7 @@ import click
 
 from simulation.pool import spread
 from tests.mutants.cases import CASES, SECTIONS, look_for
-from tests.mutants.harder import EQUIVALENT, SURVIVING
+from tests.mutants.harder import EQUIVALENT
 from tests.mutants.kill import SEEDS_MAX, Kill
 from tests.mutants.mutant import Mutant
 
@@ -56,11 +56,9 @@ def table(found: dict[str, Kill | None], seeds: int) -> Iterator[str]:
 
 
 def equivalents() -> Iterator[str]:
-    """Which mutants no test can find, and why; and those that no test has found yet."""
+    """Which mutants no test can find, and why."""
     yield "## Mutants that cannot matter\n"
     yield from map(item, EQUIVALENT)
-    yield "\n## Mutants that survive so far\n"
-    yield from map(item, SURVIVING)
     yield ""
 
 

@@ -2,6 +2,7 @@
 
 from tests.mutants.mutant import Mutant
 from tests.mutants.mutants import (
+    BUSY,
     COMMITTER,
     COMPACTED,
     COMPACTOR,
@@ -67,6 +68,19 @@ HARDER = [
             ),
         ),
         FENCED | {"nemesis": ("fence", "slow"), "latency_ms": 50, "nemesis_interval_s": 0.3},
+    ),
+    Mutant(
+        "commits-stay-when-left-alone",
+        "committed offsets whose batch is left alone are planned again",
+        f"{PRODUCER}._produce",
+        (
+            (
+                "yield from self._plan_flush()  # its clients are gone; its committed offsets ride on",
+                "pass",
+            ),
+        ),
+        test="tests/unit/test_leaderless.py"
+        "::test_committed_offsets_outlive_what_keeps_them_from_the_log[silent]",
     ),
     Mutant(
         "three-commits-a-batch",
@@ -250,6 +264,21 @@ HARDER = [
         ),
         MOVES | {"latency_ms": 50, "latency_dist": "constant", "nodes": 2, "nemesis": ()},
     ),
+    # ---------------------------------------------------------------- sizes
+    Mutant(
+        "all-in-one-commit",
+        "the batches of a commit have a bound in bytes together",
+        f"{COMMITTER}._eligible",
+        (("size > self._limits.commit_bytes", "False"),),
+        BUSY | {"commit_kib": 1, "large_kib": 16, "time_limit_s": 2.0},
+    ),
+    Mutant(
+        "whole-log-in-an-answer",
+        "a peer that lacks too much reads the store",
+        f"{VIEW}._forget_entries",
+        (("self._recent_bytes > limits.answer_bytes", "False"),),
+        test="tests/unit/test_sizes.py::test_a_peer_that_lacks_too_much_reads_the_store",
+    ),
     # ---------------------------------------------------------------- the store
     Mutant(
         "store-timeout-fixed",
@@ -280,50 +309,5 @@ EQUIVALENT = [
         "core.coordination:replace",
         (("return unsure and (yield from read(register)) == new", "return False"),),
         COMPACTED | MOVES | {"nemesis": ("store", "loss")},
-    ),
-]
-
-# Each should break a promise, and neither a scenario nor a test has shown one.
-SURVIVING = [
-    Mutant(
-        "commits-stay-when-left-alone",
-        "committed offsets whose batch is left alone are planned again",
-        f"{PRODUCER}._produce",
-        (
-            (
-                "yield from self._plan_flush()  # its clients are gone; its committed offsets ride on",
-                "pass",
-            ),
-        ),
-        DEFERRED | {"refusal_code": 11, "refusing_s": 6.0, "time_limit_s": 8.0, "nemesis": ()},
-    ),
-    Mutant(
-        "all-in-one-commit",
-        "the batches of a commit have a bound in bytes together",
-        f"{COMMITTER}._eligible",
-        (("size > self._limits.commit_bytes", "False"),),
-        {
-            "large_kib": 31,
-            "message_kib": 32,
-            "rate": 100.0,
-            "nodes": 5,
-            "latency_ms": 50,
-            "time_limit_s": 2.0,
-        },
-    ),
-    Mutant(
-        "whole-log-in-an-answer",
-        "a peer that lacks too much reads the store",
-        f"{VIEW}.fits_answer",
-        (("return len(entries) <= 1 or", "return True or"),),
-        {"large_kib": 31, "message_kib": 32, "seal_bytes": 1024, "segments_per_run": 2}
-        | {
-            "nodes": 4,
-            "nemesis": ("pause",),
-            "combine": True,
-            "rate": 100.0,
-            "latency_ms": 20,
-            "time_limit_s": 4.0,
-        },
     ),
 ]

@@ -7,12 +7,12 @@ words are no longer there and the mutant says so (`StaleMutant`) instead of test
 import inspect
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from functools import cache, reduce
+from functools import cache, partial, reduce
 from importlib import import_module
 from pkgutil import walk_packages
-from types import MappingProxyType, ModuleType
+from types import FunctionType, MappingProxyType, ModuleType
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
@@ -65,8 +65,13 @@ class Mutant(NamedTuple):
 
 @contextmanager
 def _replaced(owner: Any, name: str, new: Any) -> Iterator[None]:
-    """`owner.name` is `new` inside the block, also in every module that imported it, under whatever name."""
+    """`owner.name` is `new` inside the block, also in every module that imported it, under whatever name.
+
+    Raises `StaleMutant` when a table, a class or a default would go on with the right code.
+    """
     old = inspect.getattr_static(owner, name)
+    if isinstance(owner, ModuleType) and (keepers := [*_keepers(old)]):
+        raise StaleMutant(f"{name} is kept by {', '.join(keepers)}, which would not change")
     with ExitStack() as patches:
         patches.enter_context(patch.object(owner, name, new))
         if isinstance(owner, ModuleType):
@@ -84,6 +89,32 @@ def _holders(value: Any) -> list[tuple[ModuleType, str]]:
         for name, held in list(vars(module).items())
         if held is value
     ]
+
+
+def _keepers(value: Any) -> Iterator[str]:
+    """What else of the package has that very object, inside of it."""
+    _import_all()
+    for module in list(sys.modules.values()):
+        if module.__name__.partition(".")[0] == leaderless.__name__:
+            for name, held in list(vars(module).items()):
+                if any(each is value for each in _inside(held)):
+                    yield f"{module.__name__}.{name}"
+
+
+def _inside(held: Any) -> Iterable[Any]:
+    """What a table, a class or a function's defaults hold."""
+    match held:
+        case dict():
+            return held.values()
+        case list() | tuple() | set() | frozenset():
+            return held
+        case type():
+            return vars(held).values()
+        case partial():
+            return (held.func, *held.args, *held.keywords.values())
+        case FunctionType():
+            return (*(held.__defaults__ or ()), *(held.__kwdefaults__ or {}).values())
+    return ()
 
 
 @cache

@@ -1,8 +1,11 @@
 """Whatever is known to be wrong is found within SEEDS_MAX seeds; a mutant of code that is gone is an error."""
 
 import re
+from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +15,7 @@ from leaderless.core.headlog.commits import raised
 from tests.mutants.cases import CASES, Case
 from tests.mutants.faulty import node_of, world_of
 from tests.mutants.first_design import FIRST_DESIGN
-from tests.mutants.harder import EQUIVALENT, HARDER, SURVIVING
+from tests.mutants.harder import EQUIVALENT, HARDER
 from tests.mutants.kill import SEEDS_MAX, kill
 from tests.mutants.mutant import Mutant, StaleMutant
 from tests.mutants.mutants import MUTANTS
@@ -90,6 +93,28 @@ def test_a_function_is_changed_in_every_module_that_imported_it() -> None:
     assert commits.raised({"j": 1}, {"k": 2}) == raised({"j": 1}, {"k": 2}) == whole
 
 
+@pytest.mark.parametrize(
+    "keep",
+    [
+        lambda right: {"raised": right},
+        lambda right: (right,),
+        lambda right: type("Keeper", (), {"raised": right}),
+        lambda right: partial(right, {}),
+        lambda right: lambda raise_by=right: raise_by,
+    ],
+    ids=["table", "tuple", "class", "partial", "default"],
+)
+def test_a_function_that_is_kept_where_it_cannot_be_changed_says_so(
+    keep: Callable[[Any], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commits, "KEEPER", keep(raised), raising=False)
+    mutant = Mutant(
+        "kept", "", "core.headlog.commits:raised", (("return offsets | {", "return {"),)
+    )
+    with pytest.raises(StaleMutant, match=r"commits\.KEEPER"), mutant.alive():
+        pass
+
+
 def test_no_module_keeps_a_mutant() -> None:
     place = "core.coordination:read_as"
     users = [replica, compaction, commits, coordination]
@@ -100,7 +125,7 @@ def test_no_module_keeps_a_mutant() -> None:
     assert [vars(module)["read_as"] for module in users] == right
 
 
-ALL = [*MUTANTS, *HARDER, *FIRST_DESIGN, *EQUIVALENT, *SURVIVING]
+ALL = [*MUTANTS, *HARDER, *FIRST_DESIGN, *EQUIVALENT]
 
 
 @pytest.mark.slow

@@ -133,9 +133,7 @@ class Replica:
         """The answer for a peer whose view reaches to `slot`."""
         heading = self.head.heading
         entries = self.view.since(slot)
-        if entries is None or not self.view.fits_answer(
-            entries
-        ):  # too far behind: it must read the store
+        if entries is None:  # too far behind: it must read the store
             return HandedOver(self.view.slot, [], heading, held_s)
         return HandedOver(min(slot, self.view.slot), entries, heading, held_s)
 

@@ -4,7 +4,7 @@ The fold asserts the invariants that it can see, by their names in `design.md` a
 """
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import islice
 from math import inf
 from typing import Any
@@ -71,7 +71,7 @@ class View:
         self._forget_entries()
 
     def _forget_entries(self) -> None:
-        """Keep the newest entries that may be in an answer to a peer."""
+        """Keep the newest entries that may be in an answer to a peer: `answer_bytes`, or a single one."""
         limits, recent = self._limits, self._recent
         while len(recent) > limits.recent_entries or (
             self._recent_bytes > limits.answer_bytes and len(recent) > 1
@@ -142,14 +142,10 @@ class View:
         return self.writers.get(writer, -1) >= seq
 
     def since(self, slot: int) -> list[Entry] | None:
-        """The entries from `slot` on, None when they are no longer at hand."""
+        """The entries from `slot` on, at most `answer_bytes`; None when they are no longer at hand."""
         start = slot - (self.slot - len(self._recent))
         recent = islice(self._recent, max(start, 0), None)
         return [entry for entry, _ in recent] if start >= 0 else None
-
-    def fits_answer(self, entries: list[Entry]) -> bool:
-        """Whether entries are few enough bytes for an answer to a peer; a single one always is."""
-        return len(entries) <= 1 or weight_of_entries(entries) <= self._limits.answer_bytes
 
     def end(self, key: str) -> int:
         """The next offset of a key."""
@@ -193,12 +189,6 @@ def cut(pairs: list[list[Any]], bytes_max: float) -> list[list[Any]]:
 def weight_of(msgs: Iterable[Any]) -> int:
     """About the bytes of messages."""
     return sum(map(_weight, msgs))
-
-
-def weight_of_entries(entries: Sequence[Entry]) -> int:
-    """About the bytes of the messages of entries."""
-    blocks = (block for entry in entries for block in entry.appends.values())
-    return sum(weight_of(msgs) for _, msgs in blocks)
 
 
 def _weight(msg: Any) -> int:
