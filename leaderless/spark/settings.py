@@ -27,13 +27,13 @@ class Place(NamedTuple):
     topic: str | None
     access: StoreOptions
 
-    def log(self, *, create: bool = False) -> AbstractAsyncContextManager[Log]:
-        """The log, open within the block."""
+    def log(self) -> AbstractAsyncContextManager[Log]:
+        """The log, which must exist, open within the block."""
         endpoint, key, secret = self.access.endpoint, self.access.access_key, self.access.secret_key
         return open_log(
             self.url,
             self.topic,
-            create=create,
+            create=False,
             endpoint=endpoint,
             access_key=key,
             secret_key=secret,

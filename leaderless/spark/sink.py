@@ -15,11 +15,13 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from leaderless.library.errors import LogError, Unfit
+from leaderless.library.errors import LogError, NotInitialised, Unfit
+from leaderless.library.place import initialise, require_log
 from leaderless.spark.encoding import Row, rows_of
 from leaderless.spark.epochs import abort, commit
 from leaderless.spark.settings import Place
 from leaderless.spark.staging import Epoch, stage
+from leaderless.store.files import files_of
 from leaderless.store.port import Store
 
 QUERY_ID, BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"  # properties of Spark's tasks
@@ -61,12 +63,21 @@ class Target:
             anyio.run(self._commit, epoch, parts)
 
     async def _commit(self, epoch: Epoch, parts: list[str]) -> None:
-        async with self.place.log(create=True) as log:
-            store = self.place.store()
-            try:
+        store = self.place.store()
+        try:
+            if not await self._exists(store):  # its runs are Parquet where that can be
+                await initialise(store, "parquet" if files_of(store) else None)
+            async with self.place.log() as log:
                 await commit(log, store, epoch, parts)
-            finally:
-                await store.aclose()
+        finally:
+            await store.aclose()
+
+    async def _exists(self, store: Store) -> bool:
+        try:
+            await require_log(store)
+        except NotInitialised:
+            return False
+        return True
 
     def abort(self, number: int, messages: Messages) -> None:
         """Delete what was staged for an epoch that failed; tasks that were killed leave theirs."""

@@ -2,14 +2,38 @@
 
 from pyspark.sql.datasource import (
     DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
     DataSourceStreamWriter,
     DataSourceWriter,
 )
-from pyspark.sql.types import StructType
+from pyspark.sql.types import (
+    BinaryType,
+    DataType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
+from leaderless.library.errors import Unfit
 from leaderless.spark.encoding import require_columns
-from leaderless.spark.settings import place_in
+from leaderless.spark.predicate import Predicate
+from leaderless.spark.reader import Scan, StreamReader, start_of, table_reader
+from leaderless.spark.settings import count_in, place_in
 from leaderless.spark.sink import BatchSink, StreamSink, Target, target_of
+
+TYPES: dict[str, DataType] = {  # in Spark, of `leaderless.spark.columns.SCHEMA`
+    "key": StringType(),
+    "offset": LongType(),
+    "value": StringType(),
+    "bytes": BinaryType(),
+    "writer": StringType(),
+    "seq": LongType(),
+    "slot": LongType(),
+    "appended_at": TimestampType(),
+}
 
 
 class LeaderlessDataSource(DataSource):
@@ -20,6 +44,24 @@ class LeaderlessDataSource(DataSource):
         """The name of the format."""
         return "leaderless"
 
+    def schema(self) -> StructType:
+        """The columns of the table; a read may ask for some of them with `.schema(...)`."""
+        return StructType([StructField(name, kind) for name, kind in TYPES.items()])
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """A reader of a batch."""
+        return table_reader(self._scan(schema), count_in(self.options, "asOfVersion"))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        """A reader of a stream."""
+        start, rows_max = (
+            start_of(self.options.get("start")),
+            count_in(self.options, "maxRecordsPerBatch"),
+        )
+        if rows_max == 0:
+            raise Unfit("the option maxRecordsPerBatch is a number from 1 up")
+        return StreamReader(self._scan(schema), start, rows_max)
+
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """A sink for a frame."""
         return BatchSink(self._target(schema, overwrite), self.options.get("name"))
@@ -27,6 +69,16 @@ class LeaderlessDataSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
         """A sink for a stream."""
         return StreamSink(self._target(schema, overwrite))
+
+    def _scan(self, schema: StructType) -> Scan:
+        for field in schema.fields:
+            if TYPES.get(field.name) != field.dataType:
+                asked = f"{field.name} {field.dataType.simpleString()}"
+                known = ", ".join(f"{name} {kind.simpleString()}" for name, kind in TYPES.items())
+                raise Unfit(f"the table has no column {asked}; it has {known}")
+        keys = self.options.get("keys")
+        predicate = Predicate() if keys is None else Predicate().with_keys(keys.split(","))
+        return Scan(place_in(self.options), tuple(schema.names), predicate)
 
     def _target(self, schema: StructType, overwrite: bool) -> Target:
         types = {field.name: field.dataType.simpleString() for field in schema.fields}

@@ -1,0 +1,81 @@
+"""Positions of a stream: how many batches of the log it has read. A position is a number, whatever the keys.
+
+A batch of the log is never divided, for its records have one slot. So a limit is met as far as that allows:
+a step takes at least one batch.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import anyio.to_thread
+import orjson
+import pyarrow.compute as pc
+
+from leaderless.core.headlog.records import EMPTY, HEAD, head_of
+from leaderless.library.data import patiently
+from leaderless.library.errors import Definite
+from leaderless.store.port import Store
+from leaderless.table.snapshot import FileRef, reader_of, snapshot, table_in
+
+
+async def end_of(store: Store) -> int:
+    """How many batches the log has."""
+    found = await patiently(lambda: store.read(HEAD))
+    return (head_of(orjson.loads(found.value)) if found else EMPTY).end
+
+
+async def advance(store: Store, start: int, rows_max: int) -> int:
+    """The position after `start` with about `rows_max` records more, at least one batch if there is any."""
+    found = await snapshot(store)
+    step = _Step(start, rows_max)
+    for ref in found.files:
+        if ref.end <= step.position:
+            continue
+        if ref.base >= step.position and (rows := await _rows_in(store, ref)) <= step.left:
+            step.take(ref.end, rows)
+        elif not step.take_batches(await _counted(store, ref), ref.end):
+            return step.position
+    tail = Counter(row.slot for row in found.tail if row.slot is not None)
+    step.take_batches(tail, found.version)
+    return step.position
+
+
+@dataclass
+class _Step:
+    """A step of a stream, from its first batch on: where it is, and how many records it may still take."""
+
+    position: int
+    left: int
+    empty: bool = True
+
+    def take(self, end: int, rows: int) -> None:
+        self.position, self.left, self.empty = end, self.left - rows, False
+
+    def take_batches(self, counted: Counter[int], end: int) -> bool:
+        """Take batches up to `end` while there is room; returns whether all were taken."""
+        for slot in range(self.position, end):
+            if counted[slot] > self.left and not self.empty:
+                return False
+            self.take(slot + 1, counted[slot])
+        return True
+
+
+async def _rows_in(store: Store, ref: FileRef) -> int:
+    if ref.rows is not None:
+        return ref.rows
+    if ref.kind == "json":
+        return int((await table_in(store, ref)).num_rows)
+    return await anyio.to_thread.run_sync(lambda: int(reader_of(store, ref).metadata.num_rows))
+
+
+async def _counted(store: Store, ref: FileRef) -> Counter[int]:
+    """How many records each slot of a file has."""
+    if ref.kind == "json":
+        raise Definite("a limit of records a batch needs a log with runs of Parquet")
+    column = await anyio.to_thread.run_sync(lambda: reader_of(store, ref).read(columns=["slot"]))
+    return Counter(dict(_pairs(pc.value_counts(column["slot"]).to_pylist())))
+
+
+def _pairs(counts: list[dict[str, int]]) -> Iterator[tuple[int, int]]:
+    return ((each["values"], each["counts"]) for each in counts)

@@ -1,0 +1,124 @@
+"""Which records a reader wants: keys, and ranges of numbers; from the filters that Spark pushes down."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import NamedTuple, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+NUMBERS = ("offset", "slot")
+
+
+class Range(NamedTuple):
+    """Numbers from `first` to `last`, both inclusive; it is empty when `first` is larger."""
+
+    first: int = 0
+    last: int = 2**63 - 1
+
+    def meet(self, other: "Range") -> "Range":
+        """The numbers that are in both."""
+        return Range(max(self.first, other.first), min(self.last, other.last))
+
+    def covers(self, other: "Range") -> bool:
+        """Whether all numbers of `other` are in this one."""
+        return self.first <= other.first and other.last <= self.last
+
+
+ALL = Range()
+
+
+class Compared(Protocol):
+    """A filter: the column, and what it is compared with."""
+
+    @property
+    def attribute(self) -> tuple[str, ...]: ...
+
+    @property
+    def value(self) -> object: ...
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """Records of `keys` (None: of all), whose offset and slot are in these ranges."""
+
+    keys: frozenset[str] | None = None
+    offset: Range = ALL
+    slot: Range = ALL
+
+    def with_keys(self, keys: Iterable[str]) -> "Predicate":
+        """Of these keys alone, too."""
+        wanted = frozenset(keys)
+        return replace(self, keys=wanted if self.keys is None else self.keys & wanted)
+
+    def within(self, column: str, numbers: Range) -> "Predicate":
+        """With a number in `numbers`, too."""
+        if column == "offset":
+            return replace(self, offset=self.offset.meet(numbers))
+        return replace(self, slot=self.slot.meet(numbers))
+
+    @property
+    def empty(self) -> bool:
+        """Whether no record can be wanted."""
+        return self.keys == frozenset() or any(
+            each.first > each.last for each in (self.offset, self.slot)
+        )
+
+    def may_hold(self, keys: tuple[str, str] | None) -> bool:
+        """Whether a file or group whose keys are from the first to the last one may have wanted records."""
+        if self.keys is None or keys is None:
+            return True
+        return any(keys[0] <= key <= keys[1] for key in self.keys)
+
+    def select(self, table: pa.Table) -> pa.Table:
+        """The wanted rows of a table."""
+        masks = []
+        if self.keys is not None:
+            masks.append(pc.is_in(table["key"], pa.array(sorted(self.keys), pa.string())))
+        for column, numbers in zip(NUMBERS, (self.offset, self.slot), strict=True):
+            if numbers.first > ALL.first:
+                masks.append(pc.greater_equal(table[column], numbers.first))
+            if numbers.last < ALL.last:
+                masks.append(pc.less_equal(table[column], numbers.last))
+        return table.filter(reduce(pc.and_, masks)) if masks else table
+
+
+def pushed(predicate: Predicate, comparison: str, filtered: Compared) -> Predicate | None:
+    """The predicate with one filter more, which is met exactly; None: Spark must do it.
+
+    `comparison`: "=", "in", "<", "<=", ">", ">=" or "is not null".
+    """
+    column = filtered.attribute
+    if column == ("key",):
+        return _of_key(predicate, comparison, filtered)
+    if len(column) == 1 and column[0] in NUMBERS:
+        if comparison == "is not null":
+            return predicate if column == ("offset",) else None
+        numbers = _range(comparison, filtered.value)
+        return numbers and predicate.within(column[0], numbers)
+    return None
+
+
+def _of_key(predicate: Predicate, comparison: str, filtered: Compared) -> Predicate | None:
+    match comparison:
+        case "is not null":
+            return predicate  # each record has one
+        case "=" if isinstance(filtered.value, str):
+            return predicate.with_keys([filtered.value])
+        case "in" if isinstance(filtered.value, tuple):
+            return predicate.with_keys(key for key in filtered.value if isinstance(key, str))
+    return None
+
+
+def _range(comparison: str, value: object) -> Range | None:
+    if type(value) is not int:
+        return None
+    ranges = {
+        "=": Range(value, value),
+        "<": Range(last=value - 1),
+        "<=": Range(last=value),
+        ">": Range(first=value + 1),
+        ">=": Range(first=value),
+    }
+    return ranges.get(comparison)

@@ -1,0 +1,186 @@
+"""The readers of Spark's data source API: batches and streams of a log."""
+
+import sys
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import NamedTuple, cast
+
+import anyio
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSourceReader,
+    DataSourceStreamReader,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    InputPartition,
+    IsNotNull,
+    LessThan,
+    LessThanOrEqual,
+)
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from leaderless.library.errors import Unfit
+from leaderless.library.place import require_log
+from leaderless.spark.positions import advance, end_of
+from leaderless.spark.predicate import Compared, Predicate, Range, pushed
+from leaderless.spark.reading import read, snapshot_of, with_store
+from leaderless.spark.settings import Place
+from leaderless.spark.slices import Slice, slices
+from leaderless.store.port import Store
+
+PUSHING = "pyspark.sql.worker.data_source_pushdown_filters"
+COMPARISONS: dict[type[Filter], str] = {
+    EqualTo: "=",
+    In: "in",
+    LessThan: "<",
+    LessThanOrEqual: "<=",
+    GreaterThan: ">",
+    GreaterThanOrEqual: ">=",
+    IsNotNull: "is not null",
+}
+
+
+class Part(InputPartition):
+    """A slice, as Spark sends it to a task."""
+
+    def __init__(self, part: Slice) -> None:
+        self.part = part
+
+
+class Scan(NamedTuple):
+    """What is read: columns `names` of the records that `predicate` wants."""
+
+    place: Place
+    names: tuple[str, ...]
+    predicate: Predicate
+
+    def parts(self, as_of: int | None) -> list[InputPartition]:
+        """The partitions of the log, or of its first `as_of` batches."""
+        return [Part(each) for each in slices(snapshot_of(self.place, as_of), self.predicate)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a partition; none for the empty one that Spark makes when there is nothing to read."""
+        if not isinstance(partition, Part):
+            return iter(())
+        return read(self.place, partition.part, self.predicate, self.names)
+
+
+class TableReader(DataSourceReader):
+    """Reads a prefix of the log: all of it, or its first `as_of` batches."""
+
+    def __init__(self, scan: Scan, as_of: int | None) -> None:
+        self._scan = scan
+        self._as_of = as_of
+
+    def partitions(self) -> list[InputPartition]:
+        """What the tasks read."""
+        return self._scan.parts(self._as_of)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """What one task reads."""
+        return self._scan.read(partition)
+
+
+class FilteringTableReader(TableReader):
+    """The same, and it takes filters."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
+        """Take the filters that can be met exactly; returns the others."""
+        for each in filters:
+            comparison = COMPARISONS.get(type(each), "")
+            wanted = pushed(self._scan.predicate, comparison, cast(Compared, each))
+            if wanted is None:
+                yield each
+            else:
+                self._scan = self._scan._replace(predicate=wanted)
+
+
+def table_reader(scan: Scan, as_of: int | None) -> TableReader:
+    """The reader of a batch.
+
+    Spark refuses a reader that takes filters unless `spark.sql.python.filterPushdown.enabled` is set. A data
+    source is not told whether it is. But only the worker of `PUSHING` asks a reader for filters.
+    """
+    kind = FilteringTableReader if PUSHING in sys.modules else TableReader
+    return kind(scan, as_of)
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads the log as it grows. An offset is `{"slot": n}`: the first `n` batches of the log are read.
+
+    `start`: "earliest", "latest" or a position. `rows_max`: of one micro-batch, about.
+    """
+
+    def __init__(self, scan: Scan, start: str, rows_max: int | None) -> None:
+        self._scan = scan
+        self._start = start
+        self._rows_max = rows_max
+        self._until: int | None = None
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802
+        """Where a new query begins."""
+        end = self._end()
+        named = {"earliest": 0, "latest": end}
+        position = named[self._start] if self._start in named else int(self._start)
+        if position > end:
+            raise Unfit(f"start: the log has {end} batches, so there is no position {position}")
+        return {"slot": position}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """The limit of a micro-batch."""
+        return ReadAllAvailable() if self._rows_max is None else ReadMaxRows(self._rows_max)
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
+        """Where the next micro-batch ends."""
+        end = self._end()
+        if isinstance(limit, ReadMaxRows) and end > start["slot"]:
+            forward = partial(_advance, start=start["slot"], rows_max=limit.max_rows)
+            end = min(end, anyio.run(with_store, self._scan.place, forward))
+        if self._until is not None:
+            end = min(end, self._until)
+        return {"slot": max(start["slot"], end)}
+
+    def reportLatestOffset(self) -> dict[str, int]:  # noqa: N802
+        """The end of the log, for the query's progress."""
+        return {"slot": self._end()}
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Read no further than the log is now."""
+        self._until = self._end()
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
+        """What the tasks of a micro-batch read."""
+        slots = Range(start["slot"], end["slot"] - 1)
+        predicate = self._scan.predicate.within("slot", slots)
+        return self._scan._replace(predicate=predicate).parts(end["slot"])
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """What one task reads."""
+        return self._scan.read(partition)
+
+    def _end(self) -> int:
+        async def look(store: Store) -> int:
+            await require_log(store)
+            return await end_of(store)
+
+        return anyio.run(with_store, self._scan.place, look)
+
+
+async def _advance(store: Store, start: int, rows_max: int) -> int:
+    return await advance(store, start, rows_max)
+
+
+def start_of(text: str | None) -> str:
+    """The option `start`. Raises `Unfit`."""
+    found = text or "earliest"
+    if found not in ("earliest", "latest") and not found.isdecimal():
+        raise Unfit(f"the option start is earliest, latest or a position, not {text!r}")
+    return found

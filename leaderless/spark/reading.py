@@ -1,0 +1,122 @@
+"""Reads slices of a log as Arrow: what a task does. Memory holds a row group, or the end of the log."""
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple, TypeVar
+
+import anyio
+import pyarrow as pa
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from leaderless.library.errors import Definite
+from leaderless.library.place import require_log
+from leaderless.spark.columns import needed, shown
+from leaderless.spark.predicate import ALL, Predicate, Range
+from leaderless.spark.settings import Place
+from leaderless.spark.slices import Slice, share_of, slots_of
+from leaderless.store.files import Gone
+from leaderless.store.port import Store
+from leaderless.table.parquet import groups_for
+from leaderless.table.schema import table_of
+from leaderless.table.snapshot import FileRef, Snapshot, reader_of, snapshot, table_in
+
+T = TypeVar("T")
+
+
+def snapshot_of(place: Place, as_of: int | None = None) -> Snapshot:
+    """The log of `place` as it is, or as it was when it had `as_of` batches. Raises `LogError`."""
+
+    async def take(store: Store) -> Snapshot:
+        await require_log(store)
+        return await snapshot(store, as_of)
+
+    return anyio.run(with_store, place, take)
+
+
+def read(
+    place: Place, part: Slice, predicate: Predicate, names: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """The wanted rows of a slice, columns `names`, ordered by key and offset in each file.
+
+    Raises `Definite` when a file was replaced, and deleted, since the read was planned.
+    """
+    wanted = replace(predicate, slot=ALL)  # the slice says which slots
+    with start_blocking_portal() as portal:
+        store = portal.call(_opened, place)
+        source = _Source(portal, store, wanted, needed(names))
+        try:
+            for table in source.tables(part):
+                found = wanted.select(table)
+                if found.num_rows:
+                    yield from portal.call(shown, store, found, names).to_batches()
+        except Gone as gone:
+            text = "it took longer than compaction keeps files for readers; read again"
+            raise Definite(f"{gone}: {text}") from gone
+        finally:
+            portal.call(store.aclose)
+
+
+async def _opened(place: Place) -> Store:
+    return place.store()
+
+
+class _Source(NamedTuple):
+    """Where one task reads: a superset of the rows that `predicate` wants, `columns` of them."""
+
+    portal: BlockingPortal
+    store: Store
+    predicate: Predicate
+    columns: Sequence[str]
+
+    def tables(self, part: Slice) -> Iterator[pa.Table]:
+        """The rows of a slice, exactly of its slots."""
+        if not part.files:
+            for table in self.portal.call(_of_slots, self.store, part.slots):
+                yield table.select([*self.columns])
+        for ref in part.files:
+            for table in self._of_file(ref, part):
+                yield in_slots(table, ref, part.slots)
+
+    def _of_file(self, ref: FileRef, part: Slice) -> Iterator[pa.Table]:
+        if ref.kind == "json":
+            yield self.portal.call(table_in, self.store, ref).select([*self.columns])
+            return
+        reader = reader_of(self.store, ref)
+        groups = reader.groups()
+        mine = [groups[at] for at in share_of(len(groups), part.share, part.shares)]
+        for place in groups_for(mine, self.predicate.keys, self.predicate.offset, part.slots):
+            yield reader.read([place], self.columns)
+
+
+async def _of_slots(store: Store, slots: Range) -> list[pa.Table]:
+    """Everything in a range of slots, wherever it is now."""
+    found = await snapshot(store, slots.last + 1)
+    tables = [
+        in_slots(await table_in(store, ref), ref, slots)
+        for ref in found.files
+        if ref.end > slots.first
+    ]
+    tail = [row for row in found.tail if row.slot is not None and row.slot >= slots.first]
+    return [*tables, table_of(tail)]
+
+
+def in_slots(table: pa.Table, ref: FileRef, slots: Range) -> pa.Table:
+    """The rows of a file, `table`, that are in a range of slots. Raises `Definite` for a divided JSON run."""
+    held = slots_of(ref)
+    if slots.covers(held):
+        return table
+    if ref.kind == "json":
+        text = (
+            f"a run of JSON has slots {held.first} to {held.last}, and not which record has which"
+        )
+        raise Definite(f"{text}: read again, or make the log with runs of Parquet")
+    return Predicate(slot=slots).select(table)
+
+
+async def with_store(place: Place, take: Callable[[Store], Awaitable[T]]) -> T:
+    """What `take` makes of the store of a place, which is closed then."""
+    store = place.store()
+    try:
+        return await take(store)
+    finally:
+        await store.aclose()

@@ -1,0 +1,273 @@
+"""Slices, positions and predicates of the Spark source, without Spark, on logs that are compacted meanwhile."""
+
+from random import Random
+from typing import Any, NamedTuple
+
+import anyio.to_thread
+import orjson
+import pytest
+
+from leaderless.library.errors import Definite, Unfit
+from leaderless.library.log import Log
+from leaderless.spark.columns import SCHEMA
+from leaderless.spark.positions import advance, end_of
+from leaderless.spark.predicate import Predicate, Range, pushed
+from leaderless.spark.reading import read
+from leaderless.spark.settings import Place
+from leaderless.spark.slices import Slice, share_of, slices
+from leaderless.store.files import files_of
+from leaderless.store.options import StoreOptions
+from leaderless.store.port import Store
+from leaderless.table.snapshot import snapshot
+from tests.tables import small_log
+
+pytestmark = pytest.mark.anyio
+LARGE = "x" * 20_000
+NAMES = ("key", "offset", "value", "bytes", "slot")
+
+
+class Reads(NamedTuple):
+    """A log of a test, as a source reads it."""
+
+    store: Store
+    place: Place
+
+    async def rows(self, parts: list[Slice], predicate: Predicate | None = None) -> list[Any]:
+        """What tasks read: key, offset, value and slot, in the order of the slices."""
+
+        def tasks() -> list[Any]:
+            wanted = predicate or Predicate()
+            batches = [each for part in parts for each in read(self.place, part, wanted, NAMES)]
+            return [
+                row for batch in batches for row in zip(*batch.to_pydict().values(), strict=True)
+            ]
+
+        return [
+            (key, at, orjson.loads(value) if value is not None else content, slot)
+            for key, at, value, content, slot in await anyio.to_thread.run_sync(tasks)
+        ]
+
+    async def planned(
+        self, predicate: Predicate | None = None, as_of: int | None = None
+    ) -> list[Slice]:
+        return slices(await snapshot(self.store, as_of), predicate or Predicate())
+
+
+@pytest.fixture
+def reads(request: pytest.FixtureRequest) -> Reads:
+    place = Place(f"memory:{request.node.nodeid}", None, StoreOptions())
+    return Reads(place.store(), place)
+
+
+async def fill(log: Log, batches: int, first: int = 0) -> list[Any]:
+    """Append batches of some keys; returns the rows, in the order of the log."""
+    ends = await log.keys()
+    rows: list[Any] = []
+    for slot in range(first, first + batches):
+        values: list[Any] = [slot, {"a": [slot]}, b"\xff", LARGE if slot % 5 == 0 else "s"]
+        records = [(f"k{(slot + place) % 3}", value) for place, value in enumerate(values)]
+        await log.append_named("filling", slot, records)
+        for key in dict.fromkeys(key for key, _ in records):
+            for value in (value for other, value in records if other == key):
+                rows.append((key, ends.get(key, 0), value, slot))
+                ends[key] = ends.get(key, 0) + 1
+    return rows
+
+
+def by_place(rows: list[Any]) -> list[Any]:
+    return sorted(rows, key=lambda row: row[:2])
+
+
+def in_order(rows: list[Any]) -> bool:
+    """Whether the records of each key come in order, without a gap."""
+    seen: dict[str, int] = {}
+    for key, offset, *_ in rows:
+        if offset != seen.get(key, offset):
+            return False
+        seen[key] = offset + 1
+    return True
+
+
+# ---------------------------------------------------------------- batches
+
+
+async def test_a_table_has_every_record_once_whatever_was_compacted(reads: Reads) -> None:
+    async with small_log(reads.store) as log:
+        rows: list[Any] = []
+        for first in range(0, 24, 4):
+            rows += await fill(log, 4, first)
+            if first in (8, 16):
+                await log.compact()
+            found = await reads.rows(await reads.planned())
+            assert in_order(found)
+            assert by_place(found) == by_place(rows)
+
+
+async def test_compaction_between_plan_and_read_changes_nothing(reads: Reads) -> None:
+    async with small_log(reads.store) as log:
+        rows = await fill(log, 11)
+        parts = await reads.planned()
+        await fill(log, 20, 11)
+        assert await log.compact() > 10
+        assert by_place(await reads.rows(parts)) == by_place(rows)
+
+
+@pytest.mark.parametrize("as_of", [0, 1, 7, 8, 20, 21])
+async def test_an_older_version_is_read_as_it_was(reads: Reads, as_of: int) -> None:
+    async with small_log(reads.store) as log:
+        rows = await fill(log, 16)
+        await log.compact()
+        rows += await fill(log, 5, 16)
+        found = await reads.rows(await reads.planned(as_of=as_of))
+        assert by_place(found) == by_place([row for row in rows if row[3] < as_of])
+        with pytest.raises(Unfit, match="no version 22"):
+            await reads.planned(as_of=22)
+
+
+@pytest.mark.parametrize(
+    "predicate",
+    [
+        Predicate().with_keys(["k1"]),
+        Predicate().with_keys(["k0", "k2", "other"]).within("offset", Range(5, 9)),
+        Predicate().within("offset", Range(first=12)),
+        Predicate().within("slot", Range(3, 17)),
+        Predicate().with_keys(["k1"]).with_keys(["k2"]),
+        Predicate().within("offset", Range(last=-1)),
+    ],
+)
+async def test_a_predicate_is_met_exactly(reads: Reads, predicate: Predicate) -> None:
+    async with small_log(reads.store) as log:
+        rows = await fill(log, 16)
+        await log.compact()
+        rows += await fill(log, 5, 16)
+    wanted = [
+        row
+        for row in rows
+        if (predicate.keys is None or row[0] in predicate.keys)
+        and predicate.offset.first <= row[1] <= predicate.offset.last
+        and predicate.slot.first <= row[3] <= predicate.slot.last
+    ]
+    parts = await reads.planned(predicate)
+    assert by_place(await reads.rows(parts, predicate)) == by_place(wanted)
+    assert bool(parts) == (not predicate.empty)
+
+
+async def test_files_without_wanted_slots_are_in_no_slice(reads: Reads) -> None:
+    async with small_log(reads.store) as log:
+        await fill(log, 21)
+        await log.compact()
+    [part] = await reads.planned(Predicate().within("slot", Range(5, 6)))
+    assert [(ref.base, ref.end) for ref in part.files] == [(4, 8)]
+
+
+async def test_a_file_that_was_deleted_is_an_error_and_not_half_a_table(reads: Reads) -> None:
+    async with small_log(reads.store) as log:
+        await fill(log, 21)
+        await log.compact()
+    parts = await reads.planned()
+    files = files_of(reads.store)
+    assert files is not None
+    files.delete([parts[0].files[1].path])
+    with pytest.raises(Definite, match="read again"):
+        await reads.rows(parts)
+
+
+async def test_runs_of_json_are_read_too_but_not_divided(reads: Reads) -> None:
+    async with small_log(reads.store, "json") as log:
+        rows = await fill(log, 16)
+        await log.compact()
+        rows += await fill(log, 5, 16)
+    found = await reads.rows(await reads.planned())
+    assert by_place([row[:3] for row in found]) == by_place([row[:3] for row in rows])
+    with pytest.raises(Definite, match="runs of Parquet"):
+        await reads.rows(await reads.planned(Predicate().within("slot", Range(5, 6))))
+
+
+@pytest.mark.parametrize(("count", "shares"), [(0, 3), (1, 3), (7, 3), (9, 3), (100, 7)])
+def test_shares_of_a_file_have_each_group_once(count: int, shares: int) -> None:
+    places = [at for share in range(shares) for at in share_of(count, share, shares)]
+    assert places == [*range(count)]
+
+
+# ---------------------------------------------------------------- streams
+
+
+@pytest.mark.parametrize("rows_max", [1, 4, 10, 1000])
+async def test_a_stream_sees_each_record_once_while_the_log_grows(
+    reads: Reads, rows_max: int
+) -> None:
+    """Steps of a stream, with appends and compaction between plan, read and next step."""
+    coin = Random(rows_max)
+    async with small_log(reads.store) as log:
+        rows: list[Any] = []
+        seen: list[Any] = []
+        position = slot = 0
+        while slot < 24 or position < slot:
+            if slot < 24 and coin.random() < 0.7:
+                more = coin.randint(1, 6)
+                rows += await fill(log, more, slot)
+                slot += more
+            end = await advance(reads.store, position, rows_max) if position < slot else position
+            step = Predicate().within("slot", Range(position, end - 1))
+            parts = await reads.planned(step, end)
+            if coin.random() < 0.5:
+                await log.compact()
+            found = await reads.rows(parts, step)
+            assert len(found) <= max(rows_max, 4)
+            seen += found
+            position = end
+        assert await end_of(reads.store) == slot
+    assert in_order(seen)
+    assert by_place(seen) == by_place(rows)
+
+
+async def test_a_limit_takes_at_least_one_batch_and_at_most_the_log(reads: Reads) -> None:
+    async with small_log(reads.store) as log:
+        assert await end_of(reads.store) == 0
+        await fill(log, 10)
+        for _ in range(2):
+            assert await advance(reads.store, 0, 1) == 1
+            assert await advance(reads.store, 3, 8) == 5
+            assert await advance(reads.store, 3, 11) == 5
+            assert await advance(reads.store, 3, 1000) == 10
+            await log.compact()
+
+
+# ---------------------------------------------------------------- filters
+
+
+class Filter(NamedTuple):
+    attribute: tuple[str, ...]
+    value: object = None
+
+
+@pytest.mark.parametrize(
+    ("comparison", "column", "value", "wanted"),
+    [
+        ("=", "key", "a", Predicate(frozenset("a"))),
+        ("in", "key", ("a", "b", None), Predicate(frozenset("ab"))),
+        ("is not null", "key", None, Predicate()),
+        ("=", "offset", 3, Predicate(offset=Range(3, 3))),
+        ("<", "offset", 3, Predicate(offset=Range(0, 2))),
+        ("<=", "offset", 3, Predicate(offset=Range(0, 3))),
+        (">", "slot", 3, Predicate(slot=Range(4))),
+        (">=", "slot", 3, Predicate(slot=Range(3))),
+        ("is not null", "offset", None, Predicate()),
+        ("is not null", "slot", None, None),  # a run of JSON has none
+        (">", "key", "a", None),
+        ("=", "key", None, None),
+        ("=", "value", "1", None),
+        ("=", "offset", True, None),
+        ("", "offset", 1, None),
+    ],
+)
+def test_a_filter_is_taken_if_it_can_be_met_exactly(
+    comparison: str, column: str, value: object, wanted: Predicate | None
+) -> None:
+    assert pushed(Predicate(), comparison, Filter((column,), value)) == wanted
+
+
+def test_the_columns_are_those_of_the_files_with_large_values_in_their_place() -> None:
+    assert SCHEMA.names == [
+        "key", "offset", "value", "bytes", "writer", "seq", "slot", "appended_at",
+    ]  # fmt: skip
