@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 .DEFAULT_GOAL := help
-.PHONY: help setup java run test check thorough lint types contracts unit quick slow specs specs-medium \
+.PHONY: help setup java run test check test-stores thorough lint types contracts unit quick slow specs specs-medium \
   performance performance-scaling sweep notebooks reference lock clean
 
 help: ## list the targets
@@ -39,6 +39,9 @@ test: java lint types contracts quick ## what to run after a change (5 min): lin
 
 check: test thorough ## all that CI runs (20 min): `make test`, then `make thorough`
 
+test-stores: setup ## what each store promises, on servers of its own: also Ceph's S3 gateway, azurite (4 min)
+	@scripts/test-stores $(OPTIONS)
+
 thorough: slow specs notebooks ## what `make test` leaves out: slow tests, pages in a browser, models, notebooks
 
 lint: setup ## format, lint, and that every import is declared
@@ -51,13 +54,13 @@ contracts: setup ## imports go one way
 	@$(BIN)/lint-imports
 
 unit: setup ## the tests of single modules (1 min)
-	@$(PYTEST) -m "not (browser or process or simulation or slow or spark or tlc)"
+	@$(PYTEST) -m "not (browser or process or simulation or slow or spark or stores or tlc)"
 
 quick: setup java ## unit tests, and those with processes, simulated clusters, Spark and TLC
-	@$(PYTEST) -m "not (browser or slow)"
+	@$(PYTEST) -m "not (browser or slow or stores)"
 
 slow: setup java ## the tests that `make quick` leaves out
-	@$(PYTEST) -m "browser or slow"
+	@$(PYTEST) -m "(browser or slow) and not stores"
 
 specs: setup java ## the TLA+ models, small sizes, checked by TLC, and the smallest by a second checker
 	@$(BIN)/python -m specs.check

@@ -85,7 +85,7 @@ def rows(folder: Path, seconds: float) -> Iterator[Row]:
         servers.moto() as endpoint,
         servers.etcd(folder / "etcd") if has_etcd else nullcontext() as etcd,
     ):
-        options = servers.of_moto(endpoint)
+        options = servers.s3_options(endpoint)
         keys = {
             "endpoint": endpoint,
             "access_key": options.access_key,

@@ -8,14 +8,14 @@ import sys
 import anyio
 
 from leaderless import open_log
-from tests.servers import of_moto
+from tests.servers import options_of
 
 
 async def main(url: str, endpoint: str, name: str) -> None:
     """Append as several tasks, without end."""
-    options = of_moto(endpoint) if endpoint else None
+    options = options_of(url, endpoint)
     given = {
-        "endpoint": endpoint or None,
+        "endpoint": options and options.endpoint,
         "access_key": options and options.access_key,
         "secret_key": options and options.secret_key,
         "region": options and options.region,

@@ -13,6 +13,7 @@ from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
 from runs.collection import collected_quietly
+from tests import servers
 from tests.stores import STORES, WITH_JOURNAL
 
 settings.register_profile("ci", derandomize=True, deadline=None, database=None)
@@ -71,6 +72,20 @@ def store(request: pytest.FixtureRequest) -> Path:
     """Each store of the real tool in turn whose journal is there as JSON lines too."""
     name: str = request.param
     return STORES / name
+
+
+@pytest.fixture(scope="session")
+def ceph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The endpoint of Ceph's gateway, which takes 15 seconds to start; for tests marked `stores`."""
+    with servers.ceph(tmp_path_factory.mktemp("ceph")) as endpoint:
+        yield endpoint
+
+
+@pytest.fixture(scope="session")
+def azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The endpoint of Azure's emulator; for tests marked `stores`."""
+    with servers.azurite(tmp_path_factory.mktemp("azurite")) as endpoint:
+        yield endpoint
 
 
 @pytest.fixture

@@ -1,47 +1,76 @@
-"""A process that races others for one object: `python -m tests.racing URL ENDPOINT TIMES`.
+"""Writers that race those of other processes: `python -m tests.racing URL ENDPOINT NAME ROUNDS`.
 
-It counts the object up `TIMES` times by compare-and-set, and prints what it reached each time.
+The object is a list of the winners so far, as names with a space after each; it must exist. In each round all
+writers try to add their names to the same list at once. It prints the names of those that were told they won,
+and in a second line those that got no clear answer. A name is `NAME.ROUND.WRITER`, so each is tried once.
 """
 
 import sys
+from functools import partial
+from typing import NamedTuple
 
 import anyio
 
-from leaderless.store.port import Conflict, OutcomeUnknown, Store
+from leaderless.store.port import Conflict, Found, OutcomeUnknown, Store
 from leaderless.store.urls import open_store
-from tests.servers import of_moto
+from tests.servers import options_of
 
-KEY = "count"
-
-
-async def count_up(store: Store, times: int) -> list[int]:
-    """The numbers that were reached; the object must exist.
-
-    An unknown outcome ends it: whether it counted cannot be told.
-    """
-    reached: list[int] = []
-    while len(reached) < times:
-        found = await store.read(KEY)
-        assert found is not None
-        number = int(found.value) + 1
-        try:
-            await store.compare_and_set(KEY, b"%d" % number, found.version)
-        except Conflict:
-            continue
-        reached.append(number)
-    return reached
+KEY = "winners"
+WRITERS = 10
 
 
-async def main(url: str, endpoint: str, times: str) -> None:
-    """Print the numbers."""
-    store = open_store(url, of_moto(endpoint) if endpoint else None)
+class Told(NamedTuple):
+    """What the store said: which names won, and of which it was not clear."""
+
+    won: list[str]
+    unknown: list[str]
+
+
+async def race(store: Store, name: str, rounds: int) -> Told:
+    """Race in so many rounds, counted over all processes."""
+    told = Told([], [])
+    while (found := await read(store)).value.count(b" ") < rounds:
+        round_number = found.value.count(b" ")
+        async with anyio.create_task_group() as writers:
+            for writer in range(WRITERS):
+                attempt = partial(add, store, found, f"{name}.{round_number}.{writer}", told)
+                writers.start_soon(attempt)
+    return told
+
+
+async def add(store: Store, found: Found, name: str, told: Told) -> None:
+    """Try to add a name to the list that was found."""
     try:
-        sys.stdout.write(" ".join(map(str, await count_up(store, int(times)))))
-    except OutcomeUnknown as error:
-        sys.exit(f"the store was not clear: {error}")
+        await store.compare_and_set(KEY, found.value + name.encode() + b" ", found.version)
+    except Conflict:
+        return
+    except OutcomeUnknown:
+        told.unknown.append(name)
+        return
+    told.won.append(name)
+
+
+async def read(store: Store) -> Found:
+    """The list, as soon as the store is clear about it."""
+    while True:
+        try:
+            found = await store.read(KEY)
+        except OutcomeUnknown:
+            continue
+        assert found is not None
+        return found
+
+
+async def main(url: str, endpoint: str, name: str, rounds: str) -> None:
+    """Print the names, in two lines."""
+    store = open_store(url, options_of(url, endpoint))
+    try:
+        told = await race(store, name, int(rounds))
+        sys.stdout.write("".join(f"{' '.join(names)}\n" for names in told))
     finally:
         await store.aclose()
 
 
 if __name__ == "__main__":
-    anyio.run(main, *sys.argv[1:])
+    URL, ENDPOINT, NAME, ROUNDS = sys.argv[1:]
+    anyio.run(main, URL, ENDPOINT, NAME, ROUNDS)

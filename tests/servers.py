@@ -1,42 +1,110 @@
 """Servers of real stores for tests, each a process of its own on a free port of this machine."""
 
+import base64
+import hashlib
+import hmac
+import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from email.utils import formatdate
 from pathlib import Path
 from typing import IO
 from urllib.request import Request, urlopen
 
+import boto3
+
 from leaderless.store.options import StoreOptions
 
 BUCKET = "logs"
-READY = re.compile(r"serving client traffic|ready to serve client requests")
-MOTO_URL = re.compile(r"http://127\.0\.0\.1:\d+")
-SIGNED = "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/s3/aws4_request, SignedHeaders=host"
+ETCD_READY = re.compile(r"serving client traffic|ready to serve client requests")
+URL = re.compile(r"http://127\.0\.0\.1:\d+")
+ROOT = Path(__file__).parent.parent
+# The account that every Azure emulator has [learn.microsoft.com/azure/storage/common/storage-use-azurite].
+AZURE_ACCOUNT = "devstoreaccount1"
+AZURE_KEY = (
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+)
+AZURITE = "AZURITE"  # the variable that names its main program
 
 
-def of_moto(endpoint: str) -> StoreOptions:
-    """How to reach moto's server, which takes any key."""
+def s3_options(endpoint: str) -> StoreOptions:
+    """How to reach an S3 server of the tests: moto's takes any key, Ceph's gateway has a user with this one."""
     return StoreOptions(endpoint, "test", "secret-of-the-test", "us-east-1", timeout_s=10)
+
+
+def options_of(url: str, endpoint: str) -> StoreOptions | None:
+    """How to reach the store at `url`; its server is at `endpoint`, if the URL does not name it."""
+    if not endpoint:
+        return None
+    return azure_options(endpoint) if url.startswith("az:") else s3_options(endpoint)
 
 
 @contextmanager
 def moto() -> Iterator[str]:
     """moto's server with an empty bucket `BUCKET`; gives its endpoint."""
-    with _started([sys.executable, "-m", "moto.server", "-p", "0"], MOTO_URL) as endpoint:
+    with _started([sys.executable, "-m", "moto.server", "-p", "0"], URL) as endpoint:
+        make_bucket(endpoint)
+        yield endpoint
+
+
+@contextmanager
+def ceph(folder: Path) -> Iterator[str]:
+    """Ceph's S3 gateway with an empty bucket `BUCKET`, its files in `folder`; gives its endpoint."""
+    program = ROOT / "scripts" / "ceph_gateway.py"
+    with _started(
+        [sys.executable, str(program), str(folder)], URL, ends_with_stdin=True
+    ) as endpoint:
         make_bucket(endpoint)
         yield endpoint
 
 
 def make_bucket(endpoint: str) -> None:
     """Make `BUCKET`; what it held is gone."""
-    urlopen(Request(f"{endpoint}/moto-api/reset", method="POST")).close()
-    made = Request(f"{endpoint}/{BUCKET}", method="PUT", headers={"Authorization": SIGNED})
+    options = s3_options(endpoint)
+    keys = {
+        "aws_access_key_id": options.access_key,
+        "aws_secret_access_key": options.secret_key,
+    }
+    client = boto3.client("s3", endpoint_url=endpoint, region_name=options.region, **keys)
+    client.create_bucket(Bucket=BUCKET)
+    while found := client.list_objects_v2(Bucket=BUCKET).get("Contents"):
+        named = [{"Key": each["Key"]} for each in found]
+        client.delete_objects(Bucket=BUCKET, Delete={"Objects": named})
+
+
+def azure_options(endpoint: str) -> StoreOptions:
+    """How to reach the account of an Azure emulator."""
+    return StoreOptions(f"{endpoint}/{AZURE_ACCOUNT}", AZURE_ACCOUNT, AZURE_KEY)
+
+
+@contextmanager
+def azurite(folder: Path) -> Iterator[str]:
+    """Azure's emulator with an empty container `BUCKET`, its files in `folder`; gives its endpoint."""
+    program = os.environ.get(AZURITE)
+    if program is None:
+        raise FileNotFoundError(f"{AZURITE} names no program: `make test-stores` installs azurite")
+    options = ["--blobPort", "0", "--location", str(folder), "--skipApiVersionCheck", "--silent"]
+    with _started(["node", program, *options, "--disableTelemetry"], URL) as endpoint:
+        _make_container(endpoint)
+        yield endpoint
+
+
+def _make_container(endpoint: str) -> None:
+    """[learn.microsoft.com/rest/api/storageservices/authorize-with-shared-key]"""
+    path, date, version = f"{AZURE_ACCOUNT}/{BUCKET}", formatdate(usegmt=True), "2021-12-02"
+    headers = f"x-ms-date:{date}\nx-ms-version:{version}"
+    text = f"PUT{12 * chr(10)}{headers}\n/{AZURE_ACCOUNT}/{path}\nrestype:container"
+    digest = hmac.digest(base64.b64decode(AZURE_KEY), text.encode(), hashlib.sha256)
+    signed = f"SharedKey {AZURE_ACCOUNT}:{base64.b64encode(digest).decode()}"
+    named = {"x-ms-date": date, "x-ms-version": version, "Authorization": signed}
+    made = Request(f"{endpoint}/{path}?restype=container", method="PUT", headers=named)
     urlopen(made).close()
 
 
@@ -54,7 +122,7 @@ def etcd(folder: Path) -> Iterator[str]:
         "--listen-peer-urls", f"http://{peers}", "--initial-advertise-peer-urls", f"http://{peers}",
         "--initial-cluster", f"n=http://{peers}",
     ]  # fmt: skip
-    with _started(command, READY):
+    with _started(command, ETCD_READY):
         yield address
 
 
@@ -67,18 +135,27 @@ def free_port() -> int:
 
 
 @contextmanager
-def _started(command: list[str], ready: re.Pattern[str]) -> Iterator[str]:
-    """Run a server until the block ends; gives what matched `ready` in what it wrote."""
+def _started(
+    command: list[str], ready: re.Pattern[str], *, ends_with_stdin: bool = False
+) -> Iterator[str]:
+    """Run a server until the block ends; gives what matched `ready` in what it wrote.
+
+    `ends_with_stdin`: it has processes of its own to stop, which it does when its stdin ends.
+    """
     with subprocess.Popen(
-        command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as server:
-        assert server.stderr is not None
+        assert server.stdin is not None
+        assert server.stdout is not None
         said: list[str] = []
         try:
-            yield _first_match(server.stderr, ready, said)
+            yield _first_match(server.stdout, ready, said)
         finally:
-            server.kill()
-    assert server.returncode < 0, f"{command[0]} ended by itself: {''.join(said)}"
+            server.stdin.close()
+            if not ends_with_stdin:
+                server.kill()
+    expected = 0 if ends_with_stdin else -signal.SIGKILL
+    assert server.returncode == expected, f"{command[0]} ended by itself: {''.join(said)}"
 
 
 def _first_match(lines: IO[str], ready: re.Pattern[str], said: list[str]) -> str:

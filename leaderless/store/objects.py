@@ -8,18 +8,21 @@ What servers do that is not in the standard:
 - S3 answers 409 when a conditional write meets another one under way, and obstore calls that "exists
   already": here it is `OutcomeUnknown`, as every 5xx, 429, and lost answer.
 - The ETag is in quotes in every answer, and so it must be in `If-Match`. Ceph's gateway (16) answers 412
-  always to that, and understands it without quotes. So a 412 counts as a conflict only when the object's
-  ETag is really another one; if it is the one that was sent, the other way is tried, and kept (`Quotes`).
+  always to that, and understands it without quotes. So before the first success a 412 may not be a conflict:
+  an object of its own, which nobody else changes, then tells which way works (`_learn`).
+- Azure answers 409, too, when a creation meets what exists; the code in the answer tells the two apart.
 - An ETag may be made of the content alone; see `leaderless.store.registers`.
 """
 
 import re
+import secrets
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -42,8 +45,10 @@ from leaderless.store.port import (
 
 T = TypeVar("T")
 CALLS = 64  # requests under way at once
+ATTEMPTS = 4  # to get a clear answer about how ETags are sent
 
 _STATUS = re.compile(r"status code: (\d{3})")
+NO_BUCKET = "the bucket does not exist; make it first, or correct its name"
 _NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|bucket does not exist")
 _REFUSED = (400, 401, 403, 404, 405, 411, 413, 414, 501)
 
@@ -92,15 +97,14 @@ def _azure(options: StoreOptions) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-class Quotes:
+class Quotes(NamedTuple):
     """How a server wants an ETag in `If-Match`: as it gave it, in quotes, or bare.
 
     `sure`: a conditional write has succeeded so.
     """
 
-    def __init__(self) -> None:
-        self.bare = False
-        self.sure = False
+    bare: bool = False
+    sure: bool = False
 
     def form(self, etag: str) -> str:
         """The ETag as it is sent."""
@@ -115,6 +119,7 @@ class ObjectStore:
         self.value_bytes_max = 1 << 30
         self.quotes = Quotes()
         self.files = BucketFiles(url, store)
+        self._learning = anyio.Lock()
         self._store = store
         self._threads = anyio.CapacityLimiter(CALLS)
 
@@ -142,23 +147,20 @@ class ObjectStore:
 
     async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
         """See `leaderless.store.port.Store`."""
+        quotes = self.quotes
         try:
-            new = await self._put(key, value, self._condition(version))
+            new = await self._put(key, value, _condition(version, quotes))
         except Conflict:
-            if self.quotes.sure or not await self._has(key, version):
+            if quotes.sure or (await self._learned(key)).bare == quotes.bare:
                 raise
-            self.quotes.bare = not self.quotes.bare
-            new = await self._put(key, value, self._condition(version))
-        self.quotes.sure = True
+            return await self._put(key, value, _condition(version, self.quotes))
+        self.quotes = quotes._replace(sure=True)
         return new
 
     async def delete(self, keys: Sequence[str]) -> None:
         """See `leaderless.store.port.Store`."""
         if keys:
-            try:
-                await self._run(lambda: obstore.delete(self._store, [*keys]))
-            except FileNotFoundError as error:
-                _require_bucket(error)
+            await self._run(partial(_delete, self._store, keys))
 
     async def list_objects(
         self, folder: str = "", after: str = "", limit: int = PAGE
@@ -185,10 +187,56 @@ class ObjectStore:
     async def aclose(self) -> None:
         """See `leaderless.store.port.Store`."""
 
-    async def _has(self, key: str, version: Version) -> bool:
-        """Whether the object has `version` after all, so that the conflict cannot be one."""
-        found = await self.read(key)
-        return found is not None and found.version == version
+    async def _learned(self, key: str) -> Quotes:
+        """How ETags are sent; the first call finds out, with an object beside `key`.
+
+        Raises `Refused` when conditional updates never succeed there, or always.
+        """
+        async with self._learning:
+            if not self.quotes.sure:
+                beside = f"{key}.probe-{secrets.token_hex(8)}"
+                self.quotes = await self._learn(beside)
+                with suppress(OutcomeUnknown):
+                    await self.delete([beside])
+        return self.quotes
+
+    async def _learn(self, key: str) -> Quotes:
+        for quotes in (Quotes(bare=False, sure=True), Quotes(bare=True, sure=True)):
+            if await self._succeeds(key, quotes):
+                await self._require_conflict(key, quotes)
+                return quotes
+        raise Refused(_lacks(self.url, "never lets a conditional update through"))
+
+    async def _succeeds(self, key: str, quotes: Quotes) -> bool:
+        """Whether an update of the newest version does, after as many tries as a clear answer takes."""
+        for _ in range(ATTEMPTS):
+            with suppress(OutcomeUnknown):
+                version = await self.write(key, secrets.token_bytes(8))
+                try:
+                    await self._put(key, secrets.token_bytes(8), _condition(version, quotes))
+                except Conflict:
+                    return False
+                return True
+        raise OutcomeUnknown(f"{self.url} gave no clear answer to conditional updates")
+
+    async def _require_conflict(self, key: str, quotes: Quotes) -> None:
+        """Raise `Refused` if an update of an old version succeeds."""
+        for _ in range(ATTEMPTS):
+            with suppress(OutcomeUnknown):
+                stale = await self.write(key, secrets.token_bytes(8))
+                await self.write(key, secrets.token_bytes(8))
+                break
+        else:
+            raise OutcomeUnknown(f"{self.url} gave no clear answer to writes")
+        for _ in range(ATTEMPTS):
+            try:
+                await self._put(key, b"", _condition(stale, quotes))
+            except Conflict:
+                return
+            except OutcomeUnknown:
+                continue
+            raise Refused(_lacks(self.url, "overwrites a newer version: it ignores If-Match"))
+        raise OutcomeUnknown(f"{self.url} gave no clear answer to conditional updates")
 
     async def _put(self, key: str, value: bytes, mode: Any) -> Version:
         def put() -> Version:
@@ -199,11 +247,6 @@ class ObjectStore:
         except FileNotFoundError as error:
             _require_bucket(error)
             raise Conflict(f"{key} is missing") from error
-
-    def _condition(self, version: Version) -> dict[str, str]:
-        etag, _, generation = version.partition("\n")
-        condition = {"e_tag": self.quotes.form(etag)}
-        return condition | {"version": generation} if generation else condition
 
     async def _run(self, call: Callable[[], T]) -> T:
         try:
@@ -245,8 +288,7 @@ class BucketFiles:
         """See `Files`."""
         for first in range(0, len(paths), PAGE):
             some = [*paths[first : first + PAGE]]
-            with suppress(Gone):
-                self._call(partial(obstore.delete, self._store, some))
+            self._call(partial(_delete, self._store, some))
 
     def list_files(self, folder: str) -> Iterator[Listed]:
         """See `Files`."""
@@ -268,6 +310,28 @@ class BucketFiles:
             raise classified(self._url, error) from error
 
 
+def _delete(store: Any, keys: Sequence[str]) -> None:
+    """Delete objects; those that do not exist are passed over."""
+
+    def delete(key: str) -> None:
+        with suppress(FileNotFoundError):
+            obstore.delete(store, key)
+
+    try:
+        obstore.delete(store, [*keys])
+    except FileNotFoundError as error:  # Azure stops at the first that is missing
+        _require_bucket(error)
+        with ThreadPoolExecutor(CALLS) as threads:
+            for _ in threads.map(delete, keys):
+                pass  # it raises what a deletion has raised
+
+
+def _condition(version: Version, quotes: Quotes) -> dict[str, str]:
+    etag, _, generation = version.partition("\n")
+    condition = {"e_tag": quotes.form(etag)}
+    return condition | {"version": generation} if generation else condition
+
+
 def _version(meta: Any) -> Version:
     """The ETag; on Google's storage, which compares generations, that too."""
     etag, generation = meta.get("e_tag"), meta.get("version")
@@ -282,7 +346,11 @@ def _listed(meta: Any) -> Listed:
 
 def _require_bucket(error: Exception) -> None:
     if _NO_BUCKET.search(str(error)):
-        raise Refused("the bucket does not exist; make it first, or correct its name") from error
+        raise Refused(NO_BUCKET) from error
+
+
+def _lacks(url: str, what: str) -> str:
+    return f"{url} {what}. A log needs conditional writes; use another store"
 
 
 def classified(url: str, error: Exception) -> StoreError:
@@ -290,9 +358,12 @@ def classified(url: str, error: Exception) -> StoreError:
     found = _STATUS.search(str(error))
     status = int(found[1]) if found else 0
     text = f"{url}: {_first_line(error)}"
+    if _NO_BUCKET.search(str(error)):
+        return Refused(NO_BUCKET)
     if status == 412 or (isinstance(error, exceptions.PreconditionError) and status != 409):
         return Conflict(text)
-    if isinstance(error, exceptions.AlreadyExistsError) and status != 409:
+    exists = isinstance(error, exceptions.AlreadyExistsError)
+    if exists and (status != 409 or "BlobAlreadyExists" in str(error)):
         return Conflict(text)
     if status in (401, 403):
         return Refused(

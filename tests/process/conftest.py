@@ -13,8 +13,16 @@ def moto() -> Iterator[str]:
         yield endpoint
 
 
+@pytest.fixture(params=["moto", pytest.param("ceph", marks=pytest.mark.stores)])
+def endpoint(request: pytest.FixtureRequest) -> str:
+    """An S3 server with a bucket that is empty."""
+    endpoint: str = request.getfixturevalue(request.param)
+    servers.make_bucket(endpoint)
+    return endpoint
+
+
 @pytest.fixture
-def endpoint(moto: str) -> str:
-    """moto's server with a bucket that is empty."""
+def mock(moto: str) -> str:
+    """moto's server with a bucket that is empty, for tests that say themselves what a server does otherwise."""
     servers.make_bucket(moto)
     return moto

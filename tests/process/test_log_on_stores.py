@@ -18,11 +18,12 @@ from tests import servers
 from tests.proxy import Fate, proxy
 
 pytestmark = pytest.mark.anyio
+SECRET = "secret-of-the-test"
 BUCKET = f"s3://{servers.BUCKET}"
 
 
 def keys(endpoint: str) -> dict[str, Any]:
-    options = servers.of_moto(endpoint)
+    options = servers.s3_options(endpoint)
     return {
         "endpoint": endpoint,
         "access_key": options.access_key,
@@ -110,7 +111,7 @@ async def test_kill_9_loses_and_doubles_nothing_in_a_bucket(endpoint: str) -> No
     url = f"{BUCKET}/log"
     acknowledged = await anyio.to_thread.run_sync(killed_in_turn, url, endpoint)
     require_kept(acknowledged, await whole_log(url, **keys(endpoint)))
-    await require_whole(url, servers.of_moto(endpoint))
+    await require_whole(url, servers.s3_options(endpoint))
 
 
 def require_kept(acknowledged: list[Record], records: list[Record]) -> None:
@@ -199,7 +200,7 @@ async def test_a_store_that_goes_away_is_an_indefinite_error(endpoint: str) -> N
 def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (
         ("ACCESS_KEY_ID", "test"),
-        ("SECRET_ACCESS_KEY", "hidden"),
+        ("SECRET_ACCESS_KEY", SECRET),
         ("REGION", "us-east-1"),
     ):
         monkeypatch.setenv(f"AWS_{name}", value)
@@ -221,18 +222,18 @@ def init(capsys: pytest.CaptureFixture[str], endpoint: str, bucket: str = server
     ]
     status = main(["init", *arguments])
     output = capsys.readouterr()
-    assert "hidden" not in output.out + output.err
+    assert SECRET not in output.out + output.err
     return status, orjson.loads(output.out)
 
 
 @pytest.mark.usefixtures("environment")
-def test_init_finds_how_etags_are_sent(capsys: pytest.CaptureFixture[str], endpoint: str) -> None:
-    assert init(capsys, endpoint)[1]["etags"] == "quoted"
+def test_init_finds_how_etags_are_sent(capsys: pytest.CaptureFixture[str], mock: str) -> None:
+    assert init(capsys, mock)[1]["etags"] == "quoted"
 
     def ceph(_method: str, _path: str, headers: dict[str, str]) -> Fate:
         return 412 if headers.get("if-match", "").startswith('"') else "ok"
 
-    with proxy(endpoint, ceph) as server:
+    with proxy(mock, ceph) as server:
         status, said = init(capsys, server.url)
     assert (status, said["etags"], said["created"]) == (0, "bare", False)
 
@@ -276,9 +277,10 @@ def test_init_without_a_bucket_or_a_server(
     [("if-none-match", "ignores If-None-Match"), ("if-match", "ignores If-Match")],
 )
 def test_init_finds_conditions_that_are_ignored(
-    capsys: pytest.CaptureFixture[str], endpoint: str, ignored: str, text: str
+    capsys: pytest.CaptureFixture[str], mock: str, ignored: str, text: str
 ) -> None:
-    with proxy(endpoint, lambda *_: "ok", drops=ignored) as server:
+    """Not on Ceph's gateway: its signatures cover the header that is dropped here."""
+    with proxy(mock, lambda *_: "ok", drops=ignored) as server:
         status, said = init(capsys, server.url)
     assert status == 1
     assert text in said["error"]
