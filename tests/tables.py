@@ -9,6 +9,7 @@ from leaderless.library.log import Log
 from leaderless.library.place import Runs, bounds_of, initialise
 from leaderless.library.values import Value, message_of
 from leaderless.store.port import Store
+from leaderless.table.levels import Levels
 from leaderless.table.schema import Row, rows_in
 from leaderless.table.snapshot import Snapshot, snapshot, table_in
 
@@ -19,11 +20,12 @@ Model = dict[str, list[Value]]
 async def small_log(store: Store, runs: Runs = "parquet") -> AsyncIterator[Log]:
     """A log in `store`, which is made when it is missing, with small limits."""
     made = await initialise(store, runs)
-    bounds = bounds_of(store, 5.0, 1.0, made.runs)
+    bounds = bounds_of(store, 5.0, 0.05, made.runs)
     limits = replace(
         bounds.limits, seal_entries=2, segments_per_run=2, page_children=2, memory_bytes=1
     )
-    log = Log(store, bounds._replace(limits=limits))
+    pace = replace(bounds.pace, error_pause_s=0.001, error_pause_max_s=0.001)
+    log = Log(store, bounds._replace(limits=limits, pace=pace, levels=Levels(fan=2)))
     async with running(*log.hosts):
         yield log
 

@@ -95,7 +95,7 @@ class Status(NamedTuple):
 class Log:
     """A log that `open_log` opened. Every method may raise `LogError`.
 
-    `hosts` must run. `cursors`: those of groups. `data`: the objects of large values.
+    `hosts` must run, and `chores` should. `cursors`: those of groups. `data`: the objects of large values.
     """
 
     def __init__(self, store: Store, bounds: Bounds) -> None:
@@ -117,6 +117,7 @@ class Log:
         self.cursors = Cursors(store)
         self._maintenance = Maintenance(store, self._registers, bounds)
         self.hosts = (self._host, self._maintenance.host)
+        self.chores = (self._maintenance.merge_now_and_then,) if limits.sliced else ()
         self._room = _Room(limits.waiting_bytes // 2)
 
     def __repr__(self) -> str:
@@ -419,7 +420,7 @@ async def open_log(
     try:
         kept = (await initialise(store, runs)).runs if create else await require_log(store)
         log = Log(store, bounds_of(store, patience_s, store_timeout_s, kept))
-        async with running(*log.hosts):
+        async with running(*log.hosts), beside(*log.chores):
             yield log
     finally:
         with anyio.CancelScope(shield=True):

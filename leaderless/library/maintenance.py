@@ -9,14 +9,17 @@ rests on a head from before (2), so its compare-and-set fails; and by then its p
 `Stalled`.
 """
 
+import logging
 import secrets
 import time
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import anyio
 import orjson
 
+from leaderless.core.claims import Claims
 from leaderless.core.coordination import StoreSilent
 from leaderless.core.headlog.compaction import Compactor
 from leaderless.core.headlog.records import HEAD
@@ -24,15 +27,23 @@ from leaderless.core.headlog.replica import Replica
 from leaderless.core.process import Process, Sleep
 from leaderless.core.strategy import Clock
 from leaderless.library.data import patiently, side_by_side
-from leaderless.library.errors import Broken, Indefinite, Unfit
+from leaderless.library.errors import Broken, Indefinite, LogError, Unfit
 from leaderless.library.host import Host, Processes
 from leaderless.library.place import Bounds
 from leaderless.library.values import Reference, value_of
+from leaderless.store.files import files_of
 from leaderless.store.port import PAGE, Conflict, Listed, Store, all_of
 from leaderless.store.registers import Registers
 
+if TYPE_CHECKING:  # these need pyarrow
+    from leaderless.table.upkeep import Done, Upkeep
+
+log = logging.getLogger("leaderless")
+
 RETENTION_S_MIN = 600.0
 CLOCK = "clock"  # an object whose time of writing is that of the store
+MERGE_LOOK_S = 5.0  # between two looks whether this process has written enough runs to merge
+RUNS_PER_MERGE = 16
 LOOK_S = 0.05  # between two looks whether a compaction has ended
 READ_AT_ONCE = 16
 
@@ -48,11 +59,16 @@ class Outline(NamedTuple):
 
 
 class Vacuumed(NamedTuple):
-    """Objects of large values: those that were deleted, their bytes, and those that stay."""
+    """Objects of large values: those that were deleted, their bytes, and those that stay.
+
+    `files`, `files_bytes`: Parquet files that were deleted, because larger ones had replaced them.
+    """
 
     deleted: int
     bytes: int
     kept: int
+    files: int = 0
+    files_bytes: int = 0
 
 
 class Maintenance:
@@ -63,6 +79,23 @@ class Maintenance:
         self._bounds = bounds
         self._processes = Processes(bounds.pace)
         self.host = Host(self._processes, registers)
+        self._registers = registers
+        self._upkeep = self._upkeep_of(store)
+
+    def _upkeep_of(self, store: Store) -> "Upkeep | None":
+        """What merges files; None on a log without them."""
+        files = files_of(store)
+        if files is None or not self._bounds.limits.sliced:
+            return None
+        from leaderless.table.upkeep import CLAIM, Upkeep
+
+        lease_s = self._bounds.pace.lease_s
+        claims = Claims(self.clock, CLAIM, f"upkeep-{secrets.token_hex(8)}", lease_s)
+        call, now = self.host.call, self._now
+        levels = self._bounds.levels
+        return Upkeep(
+            store, files, call=call, now=now, claims=claims, lease_s=lease_s, levels=levels
+        )
 
     @property
     def clock(self) -> Clock:
@@ -99,21 +132,46 @@ class Maintenance:
             await self.host.call(_compact(clock, replica, compactor))
         except StoreSilent as silent:
             raise Indefinite(str(silent)) from silent
+        await self.merge()
         return (await self.outline())[1]
 
+    async def merge(self) -> "Done | None":
+        """Merge files of runs into larger ones, as far as there are enough; None on a log without files."""
+        return await self._upkeep.merge() if self._upkeep else None
+
+    async def merge_now_and_then(self) -> None:
+        """Merge whenever this process has written enough runs, without end."""
+        known = 0
+        while True:
+            await anyio.sleep(MERGE_LOOK_S)
+            written: int = getattr(self._registers, "runs_written", 0)
+            if written - known >= RUNS_PER_MERGE:
+                known = written
+                try:
+                    await self.merge()
+                except LogError as error:
+                    log.info("files are merged later: %s", error)
+
     async def vacuum(self, retention_s: float) -> Vacuumed:
-        """Delete orphans; see the module."""
+        """Delete orphans, and files that others replaced; see the module."""
         if not retention_s >= RETENTION_S_MIN:
             raise Unfit(
                 f"a retention of {retention_s:g} s: it must be {RETENTION_S_MIN:g} s or more"
             )
+        if self._upkeep:
+            files, size = await self._upkeep.vacuum(retention_s)
+            return (await self._vacuum_data(retention_s))._replace(files=files, files_bytes=size)
+        return await self._vacuum_data(retention_s)
+
+    async def _vacuum_data(self, retention_s: float) -> Vacuumed:
         now = await self._now()
         objects = [listed async for listed in all_of(self._store, "data")]
         old = [each for each in objects if now - _written_at(each) > retention_s]
         if not old:
             return Vacuumed(0, 0, len(objects))
         await self._touch_head()
-        referred = {reference.key async for reference in references(self._store)}
+        found = references_in_files if self._upkeep else references
+        referred = {reference.key async for reference in found(self._store)}
         orphans = [each for each in old if each.key not in referred]
         for start in range(0, len(orphans), PAGE):
             keys = [each.key for each in orphans[start : start + PAGE]]
@@ -182,6 +240,14 @@ async def references(store: Store) -> AsyncIterator[Reference]:
             for found in await side_by_side(reads):
                 for each in references_in(orjson.loads(found.value) if found else {}):
                     yield each
+
+
+async def references_in_files(store: Store) -> AsyncIterator[Reference]:
+    """The same in a log whose runs are files, by a snapshot of it."""
+    from leaderless.table.snapshot import references
+
+    async for each in references(store):
+        yield each
 
 
 def references_in(register: dict[str, Any]) -> Iterator[Reference]:

@@ -22,6 +22,7 @@ from leaderless.store.options import StoreOptions
 from leaderless.store.port import Conflict, OutcomeUnknown, Refused, Store, Within
 from leaderless.store.registers import Registers
 from leaderless.store.urls import open_store
+from leaderless.table.levels import Levels
 
 Runs = Literal["json", "parquet"]
 VERSIONS: dict[Runs, int] = {"json": 1, "parquet": 2}  # one that does not know it refuses the log
@@ -120,13 +121,15 @@ async def runs_of(store: Store) -> Runs:
 class Bounds(NamedTuple):
     """What follows from a store: the core's limits and pace, and which values the log itself holds.
 
-    A larger value than `inline_bytes` gets an object of its own, of `value_bytes` at most.
+    A larger value than `inline_bytes` gets an object of its own, of `value_bytes` at most. `levels`: how files
+    of runs are merged, on a log that has them.
     """
 
     limits: Limits
     pace: Pace
     inline_bytes: int
     value_bytes: int
+    levels: Levels = Levels()
 
 
 def bounds_of(

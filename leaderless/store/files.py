@@ -8,6 +8,7 @@ event loop makes them in threads.
 import io
 import os
 import secrets
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -190,12 +191,12 @@ class MemoryFiles:
     """Files in memory."""
 
     def __init__(self) -> None:
-        self._files: dict[str, bytes] = {}
+        self._files: dict[str, tuple[bytes, float]] = {}
 
     def put(self, path: str, source: Path | bytes) -> None:
         """See `Files`."""
         content = source if isinstance(source, bytes) else source.read_bytes()
-        self._files.setdefault(path, content)
+        self._files.setdefault(path, (content, time.time()))
 
     def size(self, path: str) -> int:
         """See `Files`."""
@@ -214,7 +215,8 @@ class MemoryFiles:
         """See `Files`."""
         for path in sorted(self._files):
             if path.startswith(f"{folder}/"):
-                yield Listed(path, len(self._files[path]), None)
+                content, written_at = self._files[path]
+                yield Listed(path, len(content), written_at)
 
     def location(self, path: str) -> str:
         """See `Files`."""
@@ -222,7 +224,7 @@ class MemoryFiles:
 
     def _content(self, path: str) -> bytes:
         try:
-            return self._files[path]
+            return self._files[path][0]
         except KeyError:
             raise Gone(f"{path} is not there, or not any more") from None
 

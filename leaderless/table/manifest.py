@@ -1,6 +1,7 @@
 """The list of merged files, a register of the log: which file holds which runs.
 
-    table    {format, epoch, version, files: [[path, first, last, base, end, rows, bytes, keys], ...],
+    table    {format, epoch, version,
+              files: [[path, level, first, last, base, end, rows, bytes, keys], ...],
               replaced: [[path, at], ...]}
 
 The index of the core names runs, and goes on naming them (`leaderless.core.headlog.index`). A merged file
@@ -11,21 +12,29 @@ of its own. `replaced` are files that are no longer needed, and when they were r
 one value twice.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from leaderless.library.errors import Broken, OtherFormat
+import orjson
+
+from leaderless.library.data import patiently
+from leaderless.library.errors import Broken, Indefinite, OtherFormat
+from leaderless.store.port import Conflict, Store, StoreError, Version
+from leaderless.store.registers import canonical
 
 TABLE = "table"
 FORMAT = 1
 
 
 class Merged(NamedTuple):
-    """A file of several runs: segments `first` to `last`, slots `base` to `end` - 1.
+    """A file of several runs, of a level (`leaderless.table.levels`): segments `first` to `last`, slots
+    `base` to `end` - 1.
 
     `keys`: the first and the last one, None without rows.
     """
 
     path: str
+    level: int
     first: int
     last: int
     base: int
@@ -66,6 +75,14 @@ class Manifest(NamedTuple):
         """The first segment that is in no merged file."""
         return self.files[-1].last + 1 if self.files else 0
 
+    def with_merged(self, old: Sequence[Merged], new: Merged, at: float) -> "Manifest":
+        """The manifest with a file in place of consecutive ones, or of runs after its last file."""
+        files = [file for file in self.files if file not in old]
+        files.append(new)
+        files.sort(key=lambda file: file.first)
+        replaced = (*self.replaced, *(Replaced(file.path, at) for file in old))
+        return self._replace(files=tuple(files), replaced=replaced)
+
     def file_of(self, segment: int) -> Merged | None:
         """The file that holds a segment."""
         return next((file for file in self.files if file.first <= segment <= file.last), None)
@@ -88,5 +105,31 @@ def manifest_of(value: Any) -> Manifest:
 
 def _merged(path: str, *rest: Any) -> Merged:
     *numbers, keys = rest
-    first, last, base, end, rows, size = map(int, numbers)
-    return Merged(path, first, last, base, end, rows, size, keys and (keys[0], keys[1]))
+    level, first, last, base, end, rows, size = map(int, numbers)
+    return Merged(path, level, first, last, base, end, rows, size, keys and (keys[0], keys[1]))
+
+
+async def read_manifest(store: Store) -> tuple[Manifest, Version | None]:
+    """The manifest, and the version of its object, None when there is none yet. Raises as `manifest_of`."""
+    found = await patiently(lambda: store.read(TABLE))
+    if found is None:
+        return Manifest(), None
+    return manifest_of(orjson.loads(found.value)), found.version
+
+
+async def replace_manifest(store: Store, new: Manifest, version: Version | None) -> bool:
+    """Put a new manifest in place of the one that has this version; whether nobody was there first.
+
+    Raises `Definite`; `Indefinite` when it may have been replaced.
+    """
+    value = canonical(new._replace(version=new.version + 1).value)
+    try:
+        if version is None:
+            await store.create(TABLE, value)
+        else:
+            await store.compare_and_set(TABLE, value, version)
+    except Conflict:
+        return False
+    except StoreError as error:
+        raise Indefinite(f"the list of files may have been replaced or not: {error}") from error
+    return True

@@ -61,7 +61,7 @@ class Writer:
         traceback: TracebackType | None,
     ) -> None:
         if kind is None:
-            self._flush()
+            self.flush()
         self._file.close()
 
     def write(self, table: pa.Table) -> None:
@@ -70,12 +70,13 @@ class Writer:
         for start in range(0, table.num_rows, rows):
             part = table.slice(start, rows)
             if self._rows + part.num_rows > GROUP_ROWS or self._bytes + part.nbytes > GROUP_BYTES:
-                self._flush()
+                self.flush()
             self._waiting.append(part)
             self._bytes += part.nbytes
             self._rows += part.num_rows
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Write what waits as a row group."""
         if not self._rows:
             return
         group = pa.concat_tables(self._waiting)
@@ -145,15 +146,20 @@ class Reader:
         found: dict[str, Any] = orjson.loads(self.metadata.metadata[RUN_NAME])
         return found
 
+    @property
+    def row_groups(self) -> int:
+        """How many row groups there are."""
+        return int(self.metadata.num_row_groups)
+
     def groups(self) -> list[Group]:
         """The row groups in their order."""
-        return [_group(self.metadata, place) for place in range(self.metadata.num_row_groups)]
+        return [_group(self.metadata, place) for place in range(self.row_groups)]
 
     def read(
         self, places: Sequence[int] | None = None, columns: Sequence[str] | None = None
     ) -> pa.Table:
         """The rows of some row groups, or of all."""
-        wanted = range(self.metadata.num_row_groups) if places is None else places
+        wanted = range(self.row_groups) if places is None else places
         table = self._file.read_row_groups([*wanted], columns=columns and [*columns])
         return table.replace_schema_metadata(None)
 
@@ -163,7 +169,7 @@ class Reader:
         columns: Sequence[str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """The same, a row group at a time."""
-        wanted = range(self.metadata.num_row_groups) if places is None else places
+        wanted = range(self.row_groups) if places is None else places
         for place in wanted:
             yield from self.read([place], columns).to_batches()
 

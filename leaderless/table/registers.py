@@ -41,7 +41,7 @@ _RUN = re.compile(r"run/(\d+)-(\d+)(?:/(\d+)/(.*))?", re.DOTALL)
 
 
 class TableRegisters(Registers):
-    """Carries out the core's store operations on a store with files."""
+    """Carries out the core's store operations on a store with files; `runs_written` counts runs."""
 
     def __init__(self, store: Store, files: Files, *, distinct: bool = True) -> None:
         super().__init__(store, distinct=distinct)
@@ -50,6 +50,7 @@ class TableRegisters(Registers):
         self._origins: OrderedDict[str, list[Origin]] = OrderedDict()
         self._manifest: Manifest | None = None
         self.shelf = Shelf(files)
+        self.runs_written = 0
 
     async def perform(self, op: StoreOp) -> Outcome:
         """See `Registers`."""
@@ -105,6 +106,7 @@ class TableRegisters(Registers):
             origins += some
         path, run = run_path(first, last), run_of(orjson.loads(orjson.dumps(value)))
         await self._run(lambda: self._files.put(path, encode_run(first, last, run, origins)))
+        self.runs_written += 1
         return Ok()
 
     async def _origins_of(self, name: str) -> list[Origin] | None:

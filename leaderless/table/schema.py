@@ -145,7 +145,9 @@ def rows_in(table: pa.Table) -> Iterator[Row]:
         yield Row(key, offset, message, writer, seq, slot, None if at is None else at / 1e6)
 
 
-def reference_of(message: str) -> Reference | None:
-    """The reference to a large value in a text of the column `message`; None: the text is none."""
-    found = value_of(orjson.loads(message))
+def reference_of(message: Any) -> Reference | None:
+    """The reference in a message; None: it is none."""
+    if not isinstance(message, dict) or "$data" not in message:
+        return None
+    found = value_of(message)
     return found if isinstance(found, Reference) else None

@@ -24,12 +24,13 @@ from leaderless.core.headlog.records import EMPTY, HEAD, head_of, segment_name, 
 from leaderless.library.data import patiently, side_by_side
 from leaderless.library.errors import Broken, Indefinite, Unfit
 from leaderless.library.place import runs_of
+from leaderless.library.values import Reference
 from leaderless.store.files import files_of
 from leaderless.store.port import Found, Store
 from leaderless.table.manifest import TABLE, Manifest, manifest_of
 from leaderless.table.parquet import Reader
 from leaderless.table.runs import run_path
-from leaderless.table.schema import Row, rows_of, table_of
+from leaderless.table.schema import COLUMNS, Row, reference_of, rows_of, table_of
 
 ATTEMPTS = 8  # to meet no compaction while segments are read
 READ_AT_ONCE = 16
@@ -100,7 +101,7 @@ async def _attempt(store: Store) -> Snapshot | None:
 
 
 def _ref_of_merged(manifest: Manifest, place: int) -> FileRef:
-    path, first, last, base, end, rows, size, keys = manifest.files[place]
+    path, _, first, last, base, end, rows, size, keys = manifest.files[place]
     return FileRef(path, "parquet", first, last, base, end, size, rows, keys)
 
 
@@ -197,3 +198,27 @@ async def _found(store: Store, name: str) -> Found | None:
 async def _value(store: Store, name: str) -> Any:
     found = await _found(store, name)
     return orjson.loads(found.value) if found else None
+
+
+async def references(store: Store) -> AsyncIterator[Reference]:
+    """Every reference to a large value in the log. Raises as `snapshot`."""
+    found = await snapshot(store)
+    for row in found.tail:
+        if (reference := reference_of(row.message)) is not None:
+            yield reference
+    for ref in found.files:
+        for text in await anyio.to_thread.run_sync(partial(_texts_in, store, ref)):
+            if (reference := reference_of(orjson.loads(text))) is not None:
+                yield reference
+
+
+def _texts_in(store: Store, ref: FileRef) -> list[str]:
+    """The column `message` of a file; row groups without any are not read."""
+    reader = reader_of(store, ref)
+    column = COLUMNS.get_field_index("message")
+    texts: list[str] = []
+    for place in range(reader.row_groups):
+        group = reader.metadata.row_group(place)
+        if group.column(column).statistics.null_count < group.num_rows:
+            texts += reader.read([place], ["message"])["message"].drop_null().to_pylist()
+    return texts

@@ -8,6 +8,7 @@ import pytest
 from leaderless.library.errors import Indefinite, Unfit
 from leaderless.library.host import running
 from leaderless.library.log import Log
+from leaderless.library.maintenance import Vacuumed
 from leaderless.library.place import bounds_of, initialise
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Found, Version, all_of
@@ -48,14 +49,14 @@ async def test_orphans_older_than_the_retention_go(store: Aged, log: Log) -> Non
     await store.write("data/0-orphan", b"12345")
     await log.append("k", LARGE)
     vacuumed = await log.vacuum(3600)
-    assert vacuumed == (1, 5, 1)
+    assert vacuumed == Vacuumed(1, 5, 1)
     assert [record.value for record in await log.read("k")] == [LARGE]
-    assert await log.vacuum(3600) == (0, 0, 1)
+    assert await log.vacuum(3600) == Vacuumed(0, 0, 1)
 
 
 async def test_younger_ones_stay(store: Aged, log: Log) -> None:
     await store.write("data/0-orphan", b"12345")
-    assert await log.vacuum(7300) == (0, 0, 1)
+    assert await log.vacuum(7300) == Vacuumed(0, 0, 1)
 
 
 async def test_what_runs_and_segments_refer_to_stays(store: Aged, log: Log) -> None:

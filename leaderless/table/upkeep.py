@@ -1,0 +1,251 @@
+"""Merges files of a log into larger ones, and deletes what was replaced, under a claim of its own.
+
+The three steps, each of which may be cut off:
+
+1. write: the merged file is made on the local disk, and put into the store under a name that nobody else has;
+2. replace: a compare-and-set of the register `table` names it instead of what it was made of;
+3. delete, long after: `vacuum` deletes what was replaced before the retention of readers.
+
+A worker that is cut off before step 2 leaves a file that no list names; `vacuum` deletes it after the same
+retention. Before that it changes the register, so the compare-and-set of a worker that is still at step 2
+fails. A new claim raises the epoch in the register, with the same effect on a worker that was only slow.
+
+The index of the core names runs, as before. Only runs below its pages are merged, because a start reads the
+newer ones.
+"""
+
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple, TypeVar
+
+import anyio
+import anyio.to_thread
+import orjson
+
+from leaderless.core.claims import Claims
+from leaderless.core.coordination import Misfit, StoreSilent
+from leaderless.core.headlog.index import COMPACTED, index_of
+from leaderless.core.lease import LeaseLost
+from leaderless.core.process import Process
+from leaderless.library.data import patiently
+from leaderless.library.errors import Broken, Indefinite
+from leaderless.store.files import Files, Gone
+from leaderless.store.port import Store, StoreError
+from leaderless.table.levels import Levels, next_merge
+from leaderless.table.manifest import Manifest, Merged, read_manifest, replace_manifest
+from leaderless.table.merge import merge
+from leaderless.table.parquet import Content, Reader, Writer
+from leaderless.table.runs import SUFFIX, run_path
+from leaderless.table.snapshot import leaves
+
+T = TypeVar("T")
+CLAIM = "claim/table"
+FOLDER = "merged"
+BEATS_PER_LEASE = 4
+
+
+class Done(NamedTuple):
+    """What an upkeep did: merges, and the bytes that they read and wrote."""
+
+    merges: int
+    read: int
+    written: int
+
+
+class Deleted(NamedTuple):
+    """Files that were deleted, and their bytes."""
+
+    files: int
+    bytes: int
+
+
+class Upkeep:
+    """One worker's part.
+
+    `call` runs a process of the core. `now` gives the time of the store's clock. `claims` are the worker's on
+    the register `CLAIM`, with leases of `lease_s` seconds.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        files: Files,
+        *,
+        call: Callable[[Process[T]], Awaitable[T]],
+        now: Callable[[], Awaitable[float]],
+        claims: Claims,
+        lease_s: float,
+        levels: Levels | None = None,
+    ) -> None:
+        self._store = store
+        self._files = files
+        self._call: Callable[[Process[object]], Awaitable[object]] = call  # type: ignore[assignment]
+        self._now = now
+        self._claims = claims
+        self._lease_s = lease_s
+        self._levels = levels or Levels()
+
+    # ------------------------------------------------------------ merging
+
+    async def merge(self) -> Done:
+        """Merge all that is to be merged, unless another worker does.
+
+        Raises `Definite`, `Indefinite`, `Broken`.
+        """
+        done = Done(0, 0, 0)
+        if not await self._to_merge((await read_manifest(self._store))[0]):
+            return done
+        try:
+            if await self._call(self._claims.claim()) is None:
+                if self._claims.dead:  # workers crashed; the next one may try again
+                    await self._call(self._claims.revive())
+                return done
+            while one := await self._merge_once():
+                done = Done(*map(sum, zip(done, one, strict=True)))
+            await self._call(self._claims.release(done=True))
+        except LeaseLost:
+            pass  # the next worker goes on where this one stopped
+        except StoreSilent as silent:
+            raise Indefinite(str(silent)) from silent
+        return done
+
+    async def _merge_once(self) -> Done | None:
+        manifest, version = await read_manifest(self._store)
+        if manifest.epoch > self._claims.epoch:
+            raise LeaseLost(CLAIM)
+        some = await self._to_merge(manifest)
+        if not some:
+            return None
+        if manifest.epoch < self._claims.epoch:  # from now on an older worker's update fails
+            taken = manifest._replace(epoch=self._claims.epoch)
+            if not await replace_manifest(self._store, taken, version):
+                raise LeaseLost(CLAIM)
+            manifest, version = await read_manifest(self._store)
+        merged, read = await self._beating(partial(self._write, some))
+        changed = manifest.with_merged(some, merged, await self._now())
+        if manifest.epoch != self._claims.epoch or not await replace_manifest(
+            self._store, changed, version
+        ):
+            await _in_thread(partial(self._files.delete, [merged.path]))
+            raise LeaseLost(CLAIM)
+        return Done(1, read, merged.bytes)
+
+    async def _to_merge(self, manifest: Manifest) -> list[Merged]:
+        if some := next_merge(manifest, [], self._levels):
+            return some
+        found = await patiently(lambda: self._store.read(COMPACTED))
+        if found is None:
+            return []
+        try:
+            pages = [each for each in index_of(orjson.loads(found.value)).listed if each.level]
+        except Misfit as misfit:
+            raise Broken(str(misfit)) from misfit
+        runs: list[Merged] = []
+        async for run in leaves(self._store, pages, manifest.sealed):
+            path = run_path(run.first, run.last)
+            size = await _in_thread(partial(self._files.size, path))
+            runs.append(Merged(path, 0, run.first, run.last, run.base, run.end, 0, size, None))
+            if len(runs) == self._levels.fan:
+                break
+        return next_merge(Manifest(), runs, self._levels)
+
+    async def _write(self, some: Sequence[Merged]) -> tuple[Merged, int]:
+        """Make the file of consecutive ones and put it into the store; the file, and the bytes read."""
+        first, last = some[0], some[-1]
+        path = f"{FOLDER}/{first.first}-{last.last}-{secrets.token_hex(8)}{SUFFIX}"
+        described = {"first": first.first, "last": last.last, "base": first.base, "end": last.end}
+
+        def write() -> tuple[Merged, int]:
+            with TemporaryDirectory(prefix="leaderless-") as folder:
+                target = Path(folder) / "merged.parquet"
+                content, read = _merge_files(self._files, some, target, described)
+                size = target.stat().st_size
+                self._files.put(path, target)
+            level = first.level + 1
+            spans = first.first, last.last, first.base, last.end
+            return Merged(path, level, *spans, content.rows, size, content.keys), read
+
+        return await _in_thread(write)
+
+    async def _beating(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do something long, and show meanwhile that the worker is alive. Raises `LeaseLost`, `StoreSilent`."""
+        ended = anyio.Event()
+        results: list[T] = []
+        errors: list[Exception] = []
+
+        async def do() -> None:
+            try:
+                results.append(await work())
+            except Exception as error:
+                errors.append(error)
+            ended.set()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(do)
+            while not ended.is_set() and not errors:
+                with anyio.move_on_after(self._lease_s / BEATS_PER_LEASE):
+                    await ended.wait()
+                try:
+                    await self._call(self._claims.beat())
+                except (LeaseLost, StoreSilent) as error:
+                    errors.append(error)
+        if errors:
+            raise errors[0]
+        return results[0]
+
+    # ------------------------------------------------------------ deleting
+
+    async def vacuum(self, retention_s: float) -> Deleted:
+        """Delete files that were replaced, or that no list names, more than `retention_s` seconds ago."""
+        now = await self._now()
+        manifest, version = await read_manifest(self._store)
+        old = [each for each in manifest.replaced if now - each.at > retention_s]
+        named = {file.path for file in manifest.files} | {each.path for each in manifest.replaced}
+        listed = await _in_thread(lambda: [*self._files.list_files(FOLDER)])
+        orphans = [
+            each
+            for each in listed
+            if each.key not in named and now - (each.modified or now) > retention_s
+        ]
+        if not old and not orphans:
+            return Deleted(0, 0)
+        left = manifest._replace(
+            replaced=tuple(each for each in manifest.replaced if each not in old)
+        )
+        # Orphans are deleted after this: a worker that would name one of them fails now. What was replaced is
+        # deleted before, or nobody would remember it.
+        sizes = {each.key: each.size or 0 for each in listed}
+        replaced = [each.path for each in old]
+        for path in replaced:
+            sizes.setdefault(path, await self._size(path))
+        await _in_thread(partial(self._files.delete, replaced))
+        if not await replace_manifest(self._store, left, version):
+            return Deleted(len(replaced), sum(sizes[path] for path in replaced))
+        lost = [each.key for each in orphans]
+        await _in_thread(partial(self._files.delete, lost))
+        return Deleted(len(replaced + lost), sum(sizes[path] for path in replaced + lost))
+
+    async def _size(self, path: str) -> int:
+        try:
+            return await _in_thread(partial(self._files.size, path))
+        except Gone:  # an earlier vacuum was cut off
+            return 0
+
+
+def _merge_files(
+    files: Files, some: Sequence[Merged], target: Path, described: dict[str, int]
+) -> tuple[Content, int]:
+    readers = [Reader(files, each.path, size=each.bytes) for each in some]
+    with Writer(target, described) as writer:
+        merge(readers, writer)
+    return writer.content, sum(reader.bytes_read for reader in readers)
+
+
+async def _in_thread(call: Callable[[], T]) -> T:
+    try:
+        return await anyio.to_thread.run_sync(call)
+    except StoreError as error:
+        raise Indefinite(str(error)) from error
