@@ -145,8 +145,13 @@ def rows_in(table: pa.Table) -> Iterator[Row]:
         yield Row(key, offset, message, writer, seq, slot, None if at is None else at / 1e6)
 
 
-def reference_of(message: Any) -> Reference | None:
-    """The reference in a message; None: it is none."""
+def reference_of(text: str) -> Reference | None:
+    """The reference to a large value in a text of the column `message`; None: the text is none."""
+    return reference_in(orjson.loads(text))
+
+
+def reference_in(message: Any) -> Reference | None:
+    """The reference in a message; None: it is none. Raises `Broken` for one that makes no sense."""
     if not isinstance(message, dict) or "$data" not in message:
         return None
     found = value_of(message)

@@ -30,7 +30,7 @@ from leaderless.store.port import Found, Store
 from leaderless.table.manifest import TABLE, Manifest, manifest_of
 from leaderless.table.parquet import Reader
 from leaderless.table.runs import run_path
-from leaderless.table.schema import COLUMNS, Row, reference_of, rows_of, table_of
+from leaderless.table.schema import COLUMNS, Row, reference_in, reference_of, rows_of, table_of
 
 ATTEMPTS = 8  # to meet no compaction while segments are read
 READ_AT_ONCE = 16
@@ -204,11 +204,11 @@ async def references(store: Store) -> AsyncIterator[Reference]:
     """Every reference to a large value in the log. Raises as `snapshot`."""
     found = await snapshot(store)
     for row in found.tail:
-        if (reference := reference_of(row.message)) is not None:
+        if (reference := reference_in(row.message)) is not None:
             yield reference
     for ref in found.files:
         for text in await anyio.to_thread.run_sync(partial(_texts_in, store, ref)):
-            if (reference := reference_of(orjson.loads(text))) is not None:
+            if (reference := reference_of(text)) is not None:
                 yield reference
 
 

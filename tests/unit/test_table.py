@@ -15,7 +15,7 @@ from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Store, Within
 from leaderless.store.sqlite import SqliteStore
 from leaderless.table.parquet import Reader, read_slice, write_file
-from leaderless.table.schema import COLUMNS, Row, messages_of, rows_in, table_of
+from leaderless.table.schema import COLUMNS, Row, messages_of, reference_of, rows_in, table_of
 from leaderless.table.snapshot import reader_of, snapshot
 from tests.tables import Model, append, content_of, messages, rows_of_snapshot, small_log
 
@@ -48,6 +48,12 @@ def test_every_message_comes_back_as_it_was() -> None:
     assert messages_of(table) == kept
     assert [each.message for each in rows_in(table)] == kept
     assert table["value"].null_count == 2 + len(STRANGE)  # two of bytes, and what is no value
+
+
+def test_a_reference_is_known_by_its_text() -> None:
+    [text] = table_of([row("k", 0, {"$data": ["n", 3, "bytes"]})])["message"].to_pylist()
+    assert reference_of(text) == ("n", 3, "bytes")
+    assert reference_of('{"$what":1}') is None
 
 
 def test_rows_are_ordered_by_the_bytes_of_the_key_and_by_offset() -> None:
