@@ -41,7 +41,7 @@ from leaderless.core.scheduler import Scheduler
 from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.core.strategy import Clock, Context, Identity, Options
 from leaderless.core.timeouts import StoreTimeouts
-from leaderless.library.consumer import Consumer, membership_of
+from leaderless.library.consumer import Consumer
 from leaderless.library.cursors import Cursors
 from leaderless.library.data import DATA_STALLED_S, Data, side_by_side
 from leaderless.library.errors import (
@@ -55,6 +55,7 @@ from leaderless.library.errors import (
 )
 from leaderless.library.host import Host, beside, running
 from leaderless.library.maintenance import Maintenance, Vacuumed
+from leaderless.library.members import Members, membership_of
 from leaderless.library.named import Named
 from leaderless.library.place import (
     Bounds,
@@ -286,7 +287,8 @@ class Log:
             poll_s=poll_s,
         )
         host, clock = self._maintenance.host, self._maintenance.clock
-        consumer = Consumer(self, self.cursors, host, clock, membership)
+        members = Members(self._store, membership, secrets.token_hex(8))
+        consumer = Consumer(self, self.cursors, host, clock, members)
         async with beside(consumer.run):
             yield consumer
 
