@@ -156,6 +156,8 @@ class Consumer:
             return None
         owned.in_flight = True
         record = owned.read[0]
+        if record.offset > owned.cursor.next:  # a retention deleted what was before
+            await self._change(key, owned, lambda old: old.raised_to(record.offset - 1))
         if owned.suspect:
             owned.suspect = False
             await self._change(key, owned, _failed)

@@ -90,8 +90,7 @@ async def _attempt(store: Store) -> Snapshot | None:
         index = index_of(await _value(store, COMPACTED) or Index().value)
         head_value = await _value(store, HEAD)
         head = head_of(head_value) if head_value else EMPTY
-        files = [_ref_of_merged(manifest, place) for place in range(len(manifest.files))]
-        files += [ref async for ref in _runs(store, index, manifest.sealed)]
+        files = await _files(store, manifest, index)
         tail = await _segments(store, range(index.sealed, head.sealed))
     except Misfit as misfit:
         raise Broken(str(misfit)) from misfit
@@ -99,6 +98,21 @@ async def _attempt(store: Store) -> Snapshot | None:
         return None
     tail += rows_of(head.base, head.tail, None)
     return Snapshot(head.end, head.version, files, tail, manifest.start.slot)
+
+
+async def file_refs(store: Store) -> list[FileRef]:
+    """The files of the log, without what is in none yet. Raises `LogError`."""
+    manifest = manifest_of(await _value(store, TABLE))
+    try:
+        index = index_of(await _value(store, COMPACTED) or Index().value)
+        return await _files(store, manifest, index)
+    except Misfit as misfit:
+        raise Broken(str(misfit)) from misfit
+
+
+async def _files(store: Store, manifest: Manifest, index: Index) -> list[FileRef]:
+    files = [_ref_of_merged(manifest, place) for place in range(len(manifest.files))]
+    return files + [ref async for ref in _runs(store, index, manifest.sealed)]
 
 
 def _ref_of_merged(manifest: Manifest, place: int) -> FileRef:
