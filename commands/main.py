@@ -12,6 +12,7 @@ EXIT_BAD_ARGUMENTS, EXIT_CRASHED = 254, 255
 
 COMMANDS = {
     "check": "judge histories, ours or the real tool's",
+    "explore": "search every schedule of a small cluster",
     "serve": "show the runs of a store in a browser",
     "simulate": "run clusters on a virtual clock, from seeds",
     "sweep": "run a matrix of tests, resumable",
@@ -29,6 +30,8 @@ class LazyGroup(click.Group):
         match cmd_name:
             case "check":
                 from commands.check import check as command
+            case "explore":
+                from commands.explore import explore as command
             case "serve":
                 from commands.serve import serve as command
             case "simulate":

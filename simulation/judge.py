@@ -88,7 +88,7 @@ def judged(world: World, began_s: float | None = None, cpu_s_max: float = CPU_S_
     except Violation as violation:
         failures.append(Failure(violation.name, str(violation).partition(": ")[2]))
     except InvariantBroken as broken:
-        failures.append(_named(str(broken)))
+        failures.append(named(str(broken)))
     except Stuck as stuck:
         failures.append(Failure("Progress", f"time stands still: {stuck}"))
     except Exception as crash:
@@ -112,7 +112,7 @@ def judged(world: World, began_s: float | None = None, cpu_s_max: float = CPU_S_
     )
 
 
-def _named(text: str) -> Failure:
+def named(text: str) -> Failure:
     """The failure that a text of the node's log tells: the name of the invariant is a word of it."""
     found = INVARIANT.search(text)
     return Failure(found[1], text[found.end() :]) if found else Failure("InvariantBroken", text)

@@ -126,9 +126,10 @@ class SteppedHost(SimulatedHost):
 class SteppedCluster:
     """Started nodes. Every method returns the messages that it made leave a node or the store.
 
-    `oracle` judges every change of the store and every answer to a client. `store`: one that was filled before;
-    its changes are not judged. `absent`: nodes that belong to the cluster and never start. Raises `Violation`
-    in the step in which an invariant breaks.
+    `oracle` judges every change of the store and every answer to a client. `store`: one that was filled
+    before; its changes are not judged. `absent`: nodes that belong to the cluster and never start. `keep`:
+    whether `journal_file` holds the journal of all messages. Raises `Violation` in the step in which an
+    invariant breaks.
     """
 
     def __init__(
@@ -140,6 +141,7 @@ class SteppedCluster:
         store: Store | None = None,
         *,
         absent: Iterable[str] = (),
+        keep: bool = False,
     ) -> None:
         self.names = list(nodes)
         self._absent = list(absent)
@@ -148,10 +150,12 @@ class SteppedCluster:
         self._strategy, self._options = strategy, options
         self._starts = count(1)
         self._msg_ids = 0
-        self._loop = SteppedLoop()
+        self._loop = self._new_loop()
         self.watch = Watch(self.names, self._loop.now_ns, self._is_alive, oracle)
         self.store = store or Store(self.watch.changed)
-        self.network = Network(self._loop, Journal(DigestFile()), lambda: 1, self.watch.message)
+        self.journal_file = DigestFile(keep=keep)
+        self._journal = Journal(self.journal_file)
+        self.network = Network(self._loop, self._journal, lambda: 1, self.watch.message)
         connect(self.network, {STORE: self.store})
         for client in CLIENTS:
             self.network.add(client, partial(self._client_receives, client))
@@ -287,9 +291,15 @@ class SteppedCluster:
         deadlines = (host.deadline for host in self._hosts.values())
         return min((each for each in deadlines if each is not None), default=None)
 
-    def _add_host(self, name: str) -> SteppedHost:
+    def _new_loop(self) -> SteppedLoop:
+        return SteppedLoop()
+
+    def _new_host(self, name: str) -> SteppedHost:
         send_line, killed = self.network.send_line, self.watch.killed
-        host = SteppedHost(name, self._loop, send_line, self._new_node, lambda: 0, on_kill=killed)
+        return SteppedHost(name, self._loop, send_line, self._new_node, lambda: 0, on_kill=killed)
+
+    def _add_host(self, name: str) -> SteppedHost:
+        host = self._new_host(name)
         self.network.add(name, lambda _src, _body, line: self._give(host, _unnumbered(line)))
         return host
 

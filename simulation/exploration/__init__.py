@@ -1,0 +1,13 @@
+"""Every schedule of a small cluster of the real core: `search` chooses, `cluster` is what it chooses in.
+
+| module | knowledge of this module alone |
+|---|---|
+| `events` | what an event touches, and so which events commute |
+| `search` | depth-first search with sleep sets and merged states; knows nothing of clusters |
+| `instants` | time that stands still between two timers, and yet tells before from after |
+| `setting` | what may happen: nodes, requests, budgets of faults |
+| `clients` | the requests, their order, and the history that the checker reads |
+| `cluster` | the events of a cluster of the real core, and the judgement of an end |
+| `campaign` | a search in parts, over the cores, kept in a file |
+| `telling` | the first failure: made small, told, kept as a schedule |
+"""

@@ -1,0 +1,157 @@
+"""The clients of an explored cluster: their requests in order, and the history that the checker reads.
+
+Each message is sent by a client of its own. One consumer polls through the last node, from where its last
+poll ended. One client commits offsets through n0, and another lists them through the last node. One fences
+the log and opens it again. A client asks when it has the answer before, or when its node was killed
+meanwhile: then the operation is indefinite, and another process takes its place, as in the bench.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from leaderless.wire.errors import ErrorCode
+from runs.history import Op, OpType
+from runs.keyword import Keyword
+from simulation.exploration.setting import Setting
+
+KEY = "k"
+SEND, POLL = Keyword("send"), Keyword("poll")
+Body = dict[str, Any]
+Requests = tuple[tuple[str, int], ...]  # their types; message or offset
+
+
+@dataclass(slots=True)
+class Client:
+    """`asked`: how many requests were made; `waiting`: whether the last one has no answer yet."""
+
+    name: str
+    node: str
+    process: int
+    requests: Requests
+    asked: int = 0
+    waiting: bool = False
+    position: int = 0  # the first offset that was not polled
+    seen: list[object] = field(
+        default_factory=list
+    )  # by the digest: what it was told, and when it asked
+
+    @property
+    def idle(self) -> bool:
+        """Whether its next request may be made."""
+        return not self.waiting and self.asked < len(self.requests)
+
+    @property
+    def done(self) -> bool:
+        """Whether it has nothing to ask, and waits for nothing."""
+        return not self.waiting and self.asked == len(self.requests)
+
+
+def clients_of(setting: Setting) -> list[Client]:
+    """The clients of an exploration."""
+    found = [*_programs(setting)]
+    return [
+        Client(f"c{number}", node, number, requests)
+        for number, (node, requests) in enumerate(found, 1)
+        if requests
+    ]
+
+
+def _programs(setting: Setting) -> Iterator[tuple[str, Requests]]:
+    names = setting.names
+    for number in range(setting.before, setting.before + setting.sends):
+        yield names[number % len(names)], (("send", number),)
+    yield names[-1], (("poll", 0),) * setting.polls
+    yield names[0], tuple(("commit_offsets", offset) for offset in range(setting.commits))
+    yield names[-1], (("list_committed_offsets", 0),) * bool(setting.commits)
+    yield names[0], (("fence", 0), ("unfence", 0)) * setting.fence
+
+
+class History:
+    """The operations of the clients, and what each client could know when it asked.
+
+    `answers` counts answers, by client and request; `changes` counts changes of the store.
+    """
+
+    def __init__(self, clients: list[Client]) -> None:
+        self.clients = {client.name: client for client in clients}
+        self.ops: list[Op] = []
+        self.changes = 0
+        self._answered: set[tuple[str, int]] = set()
+        self._processes = 1 + max((client.process for client in clients), default=0)
+
+    def ask(self, client: Client) -> Body:
+        """The next request of a client, and its invocation."""
+        kind, number = client.requests[client.asked]
+        client.asked += 1
+        client.waiting = True
+        client.seen.append((sorted(self._answered), self.changes))
+        match kind:
+            case "send":
+                self._add("invoke", client, kind, [[SEND, KEY, number]])
+                body: Body = {"key": KEY, "msg": number}
+            case "poll":
+                self._add("invoke", client, kind, [[POLL]])
+                body = {"offsets": {KEY: client.position}}
+            case "commit_offsets":
+                body = {"offsets": {KEY: number}}
+            case "list_committed_offsets":
+                body = {"keys": [KEY]}
+            case _:
+                body = {}
+        return {"type": kind, **body, "msg_id": client.asked}
+
+    def answer(self, client: Client, body: Body) -> None:
+        """The answer to the last request of a client; one to an earlier request says nothing new."""
+        if not client.waiting or body["in_reply_to"] != client.asked:
+            return
+        client.waiting = False
+        client.seen.append({name: body[name] for name in sorted(body)})
+        kind, number = client.requests[client.asked - 1]
+        match kind, body:
+            case "send", {"type": "send_ok", "offset": offset}:
+                self._add("ok", client, kind, [[SEND, KEY, [offset, number]]])
+            case "poll", {"type": "poll_ok", "msgs": msgs}:
+                client.position = max([client.position, *(at + 1 for at, _ in msgs.get(KEY, []))])
+                self._add("ok", client, kind, [[POLL, msgs]])
+            case _, {"type": "error", "code": code}:
+                self._end(client, "fail" if ErrorCode(code).definite else "info")
+                return
+        self._answered.add((client.name, client.asked))
+
+    def lose(self, node: str) -> None:
+        """A node was killed: what it was asked may have happened."""
+        for client in self.clients.values():
+            if client.node == node and client.waiting:
+                client.waiting = False
+                client.seen.append("lost")
+                self._end(client, "info")
+
+    def preface(self, number: int, offset: int) -> None:
+        """A message was sent, and acknowledged, before the exploration began."""
+        client = Client("", "", self._processes, (("send", number),))
+        self._processes += 1
+        self._add("invoke", client, "send", [[SEND, KEY, number]])
+        self._add("ok", client, "send", [[SEND, KEY, [offset, number]]])
+
+    def read(self, node: str, msgs: dict[str, Any]) -> None:
+        """A last poll from the beginning through a node, and what it showed."""
+        client = Client("", node, self._processes, (("poll", 0),))
+        self._processes += 1
+        self._add("invoke", client, "poll", [[POLL]])
+        self._add("ok", client, "poll", [[POLL, msgs]])
+
+    def digest(self) -> list[object]:
+        """Equal for histories that differ only in the order of answers, or in that of requests."""
+        return [(each.name, each.asked, each.waiting, each.seen) for each in self.clients.values()]
+
+    def _end(self, client: Client, kind: OpType) -> None:
+        name, number = client.requests[client.asked - 1]
+        self._add(kind, client, name, [[SEND, KEY, number]] if name == "send" else [[POLL]])
+        if kind == "info":
+            client.process, self._processes = self._processes, self._processes + 1
+
+    def _add(self, kind: OpType, client: Client, f: str, value: object) -> None:
+        if f in ("send", "poll"):
+            at = len(self.ops)
+            self.ops.append(Op(at, at * 1_000_000, kind, client.process, f, value))

@@ -1,0 +1,293 @@
+"""A search of all schedules of a system, depth first.
+
+To go back, the search takes a copy of the system, if the system makes copies. Otherwise it makes a new one
+and plays the events again that lead to the branch. A system is deterministic: the same events lead to the
+same state.
+
+Two reductions, each of which can be left out:
+
+- *Sleep sets* [Godefroid 1996, chapter 5]. After all schedules that begin with `a` were searched, `a` sleeps in
+  the branches beside it until an event happens that depends on `a`. So of the schedules that differ only in
+  the order of independent events one is played to its end. No reachable state is missed.
+- *Merged states*. A state that was reached before, as its digest says, is not searched again, except for
+  the events that slept there at every visit before [Godefroid 1996, figure 5.2]. It needs a system without
+  cycles, in which equal digests mean equal futures.
+
+A bound on delays cuts the search. A schedule may deviate so often from the first enabled event, where taking
+the event at place `n` counts as `n` deviations [Emmi, Qadeer, Rakamaric: Delay-bounded scheduling, 2011]. Sleep
+sets and such a bound do not go together, so nothing sleeps then.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+from simulation.exploration.events import Event, Footprint, independent
+
+
+class Failing(Exception):
+    """The system did what it must not do; `name` is an invariant or an anomaly."""
+
+    def __init__(self, name: str, text: str) -> None:
+        super().__init__(f"{name}: {text}")
+        self.name, self.text = name, text
+
+
+class System(Protocol):
+    """What is searched: a value that is changed by one event after the other."""
+
+    def enabled(self) -> Sequence[Event]:
+        """What may happen next, the most natural first; empty at an end."""
+
+    def step(self, event: Event) -> Footprint:
+        """Let an enabled event happen; returns what it touched. Raises `Failing`."""
+
+    def digest(self) -> bytes:
+        """Equal for states with the same futures and the same judgements."""
+
+    def judge(self) -> None:
+        """Judge an end; the system is not used afterwards. Raises `Failing`."""
+
+
+@runtime_checkable
+class Copied(Protocol):
+    """A system that makes copies."""
+
+    def copier(self) -> Callable[[], System]:
+        """Makes copies of what it is now."""
+
+
+@dataclass(slots=True)
+class Frame:
+    """A state on the way: the events still to be tried there, and those that sleep."""
+
+    todo: list[Event]
+    sleep: dict[Event, Footprint]
+    parts: int  # how many events were to be tried
+    delays: int | None = None  # how many more are allowed
+
+
+@dataclass(slots=True)
+class Counts:
+    """`schedules`: played to an end. `blocked`: given up, because all that could follow sleeps."""
+
+    schedules: int = 0
+    events: int = 0
+    replayed: int = 0
+    blocked: int = 0
+    merged: int = 0
+    delayed: int = 0  # branches that the bound on delays cut off
+
+    def add(self, other: "Counts") -> None:
+        """Add the counts of another part of a search."""
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A schedule that fails: in its last event, or at the end that it reaches."""
+
+    name: str
+    text: str
+    schedule: tuple[Event, ...]
+
+
+@dataclass
+class Search:
+    """A search, or the part of one that begins with the events of `prefix`. It can be pickled between runs.
+
+    `sleep` is what sleeps after the prefix; `states` maps the digest of each state visited to what slept there
+    at every visit; `ends` has the digests of those without a future.
+    """
+
+    sleeping: bool = True
+    merging: bool = True
+    delays: int | None = None
+    prefix: tuple[Event, ...] = ()
+    sleep: dict[Event, Footprint] = field(default_factory=dict)
+    counts: Counts = field(default_factory=Counts)
+    states: dict[bytes, frozenset[Event]] = field(default_factory=dict)
+    ends: set[bytes] = field(default_factory=set)
+    failed: Failed | None = None
+    started: bool = False
+    _frames: list[Frame] = field(default_factory=list)
+    _path: list[Event] = field(default_factory=list)
+    _copiers: list[Callable[[], System] | None] = field(default_factory=list)  # of the frames
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_copiers": [None] * len(self._frames)}
+
+    @property
+    def done(self) -> bool:
+        """Whether everything was searched, or a schedule failed."""
+        return self.failed is not None or (self.started and not self._frames)
+
+    @property
+    def fraction(self) -> float:
+        """The share of the search that is done, if the branches of each state were of equal size."""
+        if self.done:
+            return 1.0
+        share, weight = 0.0, 1.0
+        for frame, under_way in zip(
+            self._frames, [*self._frames[1:], None], strict=bool(self._frames)
+        ):
+            begun = 0 if under_way is None else 1
+            share += weight * (frame.parts - len(frame.todo) - begun) / frame.parts
+            weight /= frame.parts
+        return share
+
+    def run(self, make: Callable[[], System], stop: Callable[[], bool]) -> None:
+        """Go on until everything was searched, a schedule fails, or `stop()` after some event."""
+        system = self._begin(make) if not self.started else None
+        while self._frames and not self.failed and not stop():
+            frame = self._frames[-1]
+            if not frame.todo:
+                self._frames.pop()
+                self._copiers.pop()
+                if self._path:
+                    self._path.pop()
+                system = None
+                continue
+            system = system or self._back(make)
+            event = frame.todo[0]
+            if not self._advance(system, frame, event):
+                system = None
+
+    def _begin(self, make: Callable[[], System]) -> System | None:
+        self.started = True
+        system = make()
+        try:
+            for event in self.prefix:
+                system.step(event)
+        except Failing as failing:
+            self._fail(failing, self.prefix)
+            return None
+        return system if self._enter(system, dict(self.sleep), self.delays) else None
+
+    def _back(self, make: Callable[[], System]) -> System:
+        """The system in the state of the last frame."""
+        copier = self._copiers[-1]
+        return copier() if copier else self._replayed(make)
+
+    def _replayed(self, make: Callable[[], System]) -> System:
+        system = make()
+        for event in (*self.prefix, *self._path):
+            system.step(event)
+        self.counts.replayed += len(self.prefix) + len(self._path)
+        return system
+
+    def _advance(self, system: System, frame: Frame, event: Event) -> bool:
+        """Let an event happen; whether the system is now in a new frame."""
+        self.counts.events += 1
+        try:
+            footprint = system.step(event)
+        except Failing as failing:
+            self._fail(failing, (*self.prefix, *self._path, event))
+            return False
+        sleep = {
+            other: touched
+            for other, touched in frame.sleep.items()
+            if independent(touched, footprint)
+        }
+        frame.todo.pop(0)
+        if self.sleeping and self.delays is None:
+            frame.sleep[event] = footprint
+        delays = frame.delays
+        if delays is not None:
+            delays -= frame.parts - len(frame.todo) - 1
+        self._path.append(event)
+        if self._enter(system, sleep, delays):
+            return True
+        self._path.pop()
+        return False
+
+    def _enter(self, system: System, sleep: dict[Event, Footprint], delays: int | None) -> bool:
+        """Put a frame for the state of the system on the stack, if there is anything to try there."""
+        enabled = system.enabled()
+        digest = system.digest()
+        if not enabled:
+            self._end(system, digest)
+            return False
+        # With fewer delays left, less can follow.
+        digest += b"" if delays is None else delays.to_bytes(2, "big")
+        known = self.states.get(digest)
+        todo = [event for event in enabled if event not in sleep]
+        if self.merging and known is not None:
+            todo = [event for event in enabled if event in known and event not in sleep]
+            sleep = {event: touched for event, touched in sleep.items() if event in known}
+            self.counts.merged += not todo
+        elif not todo:
+            self.counts.blocked += 1
+        self.states[digest] = frozenset(sleep)
+        if delays is not None:
+            self.counts.delayed += max(0, len(todo) - delays - 1)
+            todo = todo[: delays + 1]
+        if todo:
+            self._frames.append(Frame(todo, sleep, len(todo), delays))
+            copies = len(todo) > 1 and isinstance(system, Copied)
+            self._copiers.append(system.copier() if copies else None)  # type: ignore[attr-defined]
+        return bool(todo)
+
+    def _end(self, system: System, digest: bytes) -> None:
+        self.counts.schedules += 1
+        self.states[digest] = frozenset()
+        if self.merging and digest in self.ends:
+            return
+        self.ends.add(digest)
+        try:
+            system.judge()
+        except Failing as failing:
+            self._fail(failing, (*self.prefix, *self._path))
+
+    def _fail(self, failing: Failing, schedule: tuple[Event, ...]) -> None:
+        self.failed = Failed(failing.name, failing.text, schedule)
+
+
+def parts_of(search: Search, make: Callable[[], System], wanted: int) -> list[Search]:
+    """About `wanted` searches that together search what `search`, which was not begun, searches.
+
+    Their schedules are those of `search`; states that two parts reach are merged in neither.
+    """
+    parts = [search]
+    while len(parts) < wanted:
+        finer = [child for part in parts for child in _split(part, make)]
+        if len(finer) == len(parts):
+            break
+        parts = finer
+    return parts
+
+
+def _split(part: Search, make: Callable[[], System]) -> list[Search]:
+    """The branches at the beginning of a search; the search itself where there are none, or one fails."""
+    system = make()
+    try:
+        for event in part.prefix:
+            system.step(event)
+    except Failing:
+        return [part]
+    sleep = dict(part.sleep)
+    branches = []
+    for place, event in enumerate(each for each in system.enabled() if each not in sleep):
+        if part.delays is not None and place > part.delays:
+            break
+        branch = make()
+        try:
+            for each in part.prefix:
+                branch.step(each)
+            footprint = branch.step(event)
+        except Failing:
+            return [part]
+        asleep = {each: its for each, its in sleep.items() if independent(its, footprint)}
+        branches.append(
+            Search(
+                part.sleeping,
+                part.merging,
+                None if part.delays is None else part.delays - place,
+                (*part.prefix, event),
+                asleep,
+            )
+        )
+        if part.sleeping and part.delays is None:
+            sleep[event] = footprint
+    return branches or [part]

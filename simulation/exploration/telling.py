@@ -1,0 +1,176 @@
+"""The first failure of a search: made small, told as a story, kept as a schedule that can be played again.
+
+A failing setting is made smaller as long as a search of the smaller one fails by the same name. Then the
+schedule is: events are left out one by one, and what is left is played to its end by taking the first enabled
+event. A schedule is smaller when it has fewer faults, then when it deviates less from the first enabled
+event, then when it is shorter.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import orjson
+
+from simulation.exploration.campaign import explored
+from simulation.exploration.cluster import ExploredCluster
+from simulation.exploration.events import Event
+from simulation.exploration.search import Failed, Failing
+from simulation.exploration.setting import Setting
+from simulation.nodes import StrategyMaker
+from simulation.story import MESSAGES_SHOWN, Story
+
+CPU_S_SMALLER = 10.0  # for the search of a smaller setting
+FAULTS = ("lose", "double", "kill", "cut", "join", "wait")
+
+
+class Failure(NamedTuple):
+    """A schedule of a setting that fails."""
+
+    setting: Setting
+    failed: Failed
+
+
+class _Played(NamedTuple):
+    """How a schedule went: its events, how many deviated from the first enabled one, its failure."""
+
+    events: tuple[Event, ...]
+    deviations: int
+    failed: Failed | None
+
+    @property
+    def cost(self) -> tuple[int, int, int]:
+        faults = sum(event.kind in FAULTS and event.what != "next" for event in self.events)
+        return faults, self.deviations, len(self.events)
+
+
+def smallest(
+    failure: Failure, make: StrategyMaker | None = None, cpu_s: float = CPU_S_SMALLER
+) -> Failure:
+    """A small failure of the same name: no smaller setting is found to fail within `cpu_s` seconds of CPU."""
+    failure = _with_less(failure, make, cpu_s)
+    setting, failed = failure
+    best = _play(setting, failed.schedule, make)
+    while better := _shorter(setting, best, failed.name, make):
+        best = better
+    return Failure(setting, best.failed or failed)
+
+
+def _with_less(failure: Failure, make: StrategyMaker | None, cpu_s: float) -> Failure:
+    for smaller in failure.setting.smaller():
+        found = explored(smaller, make, cpu_s).failed
+        if found and found.name == failure.failed.name:
+            return _with_less(Failure(smaller, found), make, cpu_s)
+    return failure
+
+
+def _shorter(
+    setting: Setting, best: _Played, name: str, make: StrategyMaker | None
+) -> _Played | None:
+    for place in range(len(best.events)):
+        left = best.events[:place] + best.events[place + 1 :]
+        played = _play(setting, left, make)
+        if played.failed and played.failed.name == name and played.cost < best.cost:
+            return played
+    return None
+
+
+def _play(setting: Setting, schedule: Sequence[Event], make: StrategyMaker | None) -> _Played:
+    """Play what is enabled of a schedule, then the first enabled event until the end; judge that."""
+    cluster = ExploredCluster(setting, make)
+    todo = list(schedule)
+    events: list[Event] = []
+    deviations = 0
+    try:
+        while enabled := cluster.enabled():
+            event = next((each for each in todo if each in enabled), enabled[0])
+            if event in todo:
+                todo.remove(event)
+            deviations += event != enabled[0]
+            events.append(event)
+            cluster.step(event)
+        cluster.judge()
+    except Failing as failing:
+        return _Played(tuple(events), deviations, _failed(failing, events))
+    return _Played(tuple(events), deviations, None)
+
+
+def _failed(failing: Failing, events: Sequence[Event]) -> Failed:
+    return Failed(failing.name, failing.text, tuple(events))
+
+
+def replayed(setting: Setting, schedule: Sequence[Event]) -> tuple[Story, Failed | None]:
+    """Play a schedule exactly, judge its end if it reaches one; its messages, and what failed."""
+    cluster = ExploredCluster(setting, keep=True)
+    return told(cluster, schedule)
+
+
+def told(cluster: ExploredCluster, schedule: Sequence[Event]) -> tuple[Story, Failed | None]:
+    """As `replayed`, on a new cluster that keeps its journal. Raises `ValueError` for what cannot happen."""
+    failed = None
+    try:
+        for event in schedule:
+            if event not in cluster.enabled():
+                raise ValueError(f"{event} cannot happen there: the schedule is of another version")
+            cluster.step(event)
+        if not cluster.enabled():
+            cluster.judge()
+    except Failing as failing:
+        failed = _failed(failing, schedule)
+    return _story(cluster, decided=bool(failed and cluster.enabled())), failed
+
+
+def _story(cluster: ExploredCluster, decided: bool) -> Story:
+    events = [
+        event
+        for event in map(orjson.loads, cluster.journal.splitlines())
+        if event["message"]["body"]["type"] not in ("init", "init_ok")
+    ]
+    numbers = list(dict.fromkeys(event["message"]["id"] for event in events))
+    shown = set(numbers[-MESSAGES_SHOWN:])
+    chosen = [event for event in events if event["message"]["id"] in shown]
+    received = {event["message"]["id"] for event in events if event["type"] == "recv"}
+    lost = frozenset(shown - received)
+    return Story(cluster.watch.message_id if decided else None, chosen, lost)
+
+
+def sentences(schedule: Sequence[Event]) -> Iterator[str]:
+    """The events of a schedule in words, numbered."""
+    for number, (kind, what) in enumerate(schedule, 1):
+        yield f"{number:3}. {_SAID[kind].format(what)}"
+
+
+_SAID = {
+    "ask": "client {} makes its next request",
+    "deliver": "{} arrives",
+    "ring": "{} has read all lines of this moment, and does what is due",
+    "wait": "time passes: {}",
+    "lose": "{} is lost",
+    "double": "{} is doubled",
+    "kill": "{} is killed, and starts again",
+    "cut": "{} is cut off from the other nodes",
+    "join": "the node that was cut off is joined again{}",
+    "end": "nothing happens any more{}",
+}
+
+
+def write(file: Path, failure: Failure) -> None:
+    """Keep a failing schedule."""
+    failed = failure.failed
+    content = {
+        "setting": failure.setting.as_object(),
+        "name": failed.name,
+        "schedule": [list(event) for event in failed.schedule],
+    }
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def read(file: Path) -> tuple[Setting, list[Event]]:
+    """A kept schedule. Raises `ValueError` when the file holds none."""
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        return Setting(**content["setting"]), [Event(*each) for each in content["schedule"]]
+    except (KeyError, TypeError, json.JSONDecodeError) as error:
+        raise ValueError(f"{file} holds no schedule: {error!r}") from None

@@ -1,0 +1,50 @@
+"""Toy systems for the search: independent processes, and processes that share a register."""
+
+from collections.abc import Callable, Mapping
+from hashlib import blake2b
+
+from simulation.exploration.events import Event, Footprint
+from simulation.exploration.search import Failing
+
+Acts = Mapping[str, tuple[str, ...]]
+Judge = Callable[[dict[str, int]], bool]
+
+
+class Steppers:
+    """Processes that each take so many steps; step `i` of a process does what `acts` says.
+
+    An act is `own` (a step of the process alone), `get` (it reads the register) or `add` (it writes what it
+    read, plus one: an increment that is not atomic). `ok` judges an end by the values.
+    """
+
+    def __init__(self, acts: Acts, ok: Judge = lambda _values: True) -> None:
+        self._acts = acts
+        self._at = dict.fromkeys(acts, 0)
+        self._read = dict.fromkeys(acts, 0)
+        self._ok = ok
+        self.values = {"register": 0}
+
+    def enabled(self) -> list[Event]:
+        return [
+            Event("step", name) for name, acts in self._acts.items() if self._at[name] < len(acts)
+        ]
+
+    def step(self, event: Event) -> Footprint:
+        name = event.what
+        act = self._acts[name][self._at[name]]
+        self._at[name] += 1
+        if act == "own":
+            return {name: "writes"}
+        if act == "get":
+            self._read[name] = self.values["register"]
+            return {name: "writes", "register": "reads"}
+        self.values["register"] = self._read[name] + 1
+        return {name: "writes", "register": "writes"}
+
+    def digest(self) -> bytes:
+        state = (self._at, self._read, self.values)
+        return blake2b(repr(state).encode(), digest_size=16).digest()
+
+    def judge(self) -> None:
+        if not self._ok(self.values):
+            raise Failing("LostUpdate", repr(self.values))
