@@ -51,6 +51,10 @@ class Cluster:
         """Whether every node that was initialised has answered."""
         return not self._waiting
 
+    def is_starting(self, name: str) -> bool:
+        """Whether a node was asked to initialise itself and has not answered."""
+        return name in self._waiting
+
     @property
     def serving(self) -> list[str]:
         """The nodes that live, are not paused, and have answered `init`."""

@@ -50,6 +50,11 @@ def refuse_our_faults(flags: Mapping[str, Any]) -> None:
         asked = f"--nemesis-targets {flags['nemesis_targets']}"
     elif set(flags["partition_shapes"]) != set(REAL_SHAPES):
         asked = f"--partition-shapes {','.join(flags['partition_shapes'])}"
+    elif flags["store_server"]:
+        raise click.UsageError(
+            "--store-server: the real Maelstrom starts no store. Start one, and name it to the node:"
+            " -- --store URL, with a prefix of its own for each run (docs/node.md)."
+        )
     else:
         return
     raise click.UsageError(

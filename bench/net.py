@@ -185,6 +185,15 @@ class Network:
         """Let a copy of a message that was sent once arrive now."""
         self._arrival.put(message, 0)
 
+    def way_ns(self, src: str, dest: str, *, spared: bool = False) -> int | None:
+        """After how long something arrives that takes this link but is no message of the network.
+
+        None: it gets lost. What is `spared` meets no link fault.
+        """
+        if spared or self.copies_ns is None:
+            return self._draw_latency_ns()
+        return next(iter(self.copies_ns(src, dest, self._draw_latency_ns)), None)
+
     def _is_cut(self, src: str, dest: str) -> bool:
         return bool(self._cut) and src in self._cut.get(dest, ())
 

@@ -29,6 +29,7 @@ from bench.flags import (
 )
 from bench.nemesis.fault import MIXED, TARGET_WORDS
 from bench.nemesis.partition import REAL_SHAPES, SHAPES
+from bench.stores.names import complaint
 from runs.facts import EMBEDDED, JEPSEN
 from runs.faults import FAULTS
 from runs.messages import SERVICES
@@ -58,6 +59,12 @@ def _availability(text: str) -> str | float:
 def _workers(text: str) -> str:
     if not re.fullmatch(r"\d+n?", text):
         raise ValueError("must be an integer, optionally followed by n (per node).")
+    return text
+
+
+def _store_server(text: str) -> str:
+    if wrong := complaint(text):
+        raise ValueError(wrong)
     return text
 
 
@@ -188,6 +195,15 @@ class TestOptions:
         bool,
         Flag("Drop lines with a wrong name or of a wrong form, and count them.", ours=True),
     ] = False
+    store_server: Annotated[
+        str | None,
+        Flag(
+            "A real store for the nodes, which get --store: moto, etcd, sqlite, or a URL"
+            " (docs/stores-under-the-bench.md).",
+            Parsed("server", _store_server),
+            ours=True,
+        ),
+    ] = None
     store: Annotated[
         str,
         Flag(

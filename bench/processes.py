@@ -15,9 +15,10 @@ import sys
 import tempfile
 import time
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from bench.failure import RunFailure, clip, indent
 from bench.hosts import Host, OnFailure, OnLine
@@ -47,6 +48,7 @@ class ProcessHost:
     log: Path
     on_line: OnLine
     on_failure: OnFailure
+    environment: Mapping[str, str] = field(default_factory=dict)  # beside the bench's own
 
     def __post_init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -83,6 +85,7 @@ class ProcessHost:
                     stdout=subprocess.PIPE,
                     stderr=log,
                     cwd=tempfile.gettempdir(),
+                    env={**os.environ, **self.environment},
                     start_new_session=True,
                     preexec_fn=die_with_parent(signal.SIGKILL),  # noqa: PLW1509 - the bench has one thread
                     bufsize=0,
@@ -265,11 +268,19 @@ class ProcessHost:
             return f"(cannot be read: {error})"
 
 
+class Own(NamedTuple):
+    """What one node is told beside what all are told: arguments, and environment."""
+
+    arguments: Sequence[str] = ()
+    environment: Mapping[str, str] = {}
+
+
 @dataclass(eq=False)
 class ProcessHosts:
     """The nodes of a run. `echo_stderr` copies what nodes log to the bench's stderr (`--log-stderr`).
 
-    A node that breaks the limit of memory is killed, and the run fails.
+    A node that breaks the limit of memory is killed, and the run fails. `own` gives the arguments and the
+    environment that a node has for itself.
     """
 
     loop: RealLoop
@@ -281,6 +292,7 @@ class ProcessHosts:
     on_failure: OnFailure
     echo_stderr: bool = False
     memory: MemoryLimit = UNLIMITED
+    own: Callable[[str], Own] = lambda _node: Own()
 
     def __post_init__(self) -> None:
         self._looks = 0  # at the memory of nodes
@@ -288,10 +300,12 @@ class ProcessHosts:
         self._echoed: dict[str, int] = {}
 
     def _host(self, node: str) -> ProcessHost:
+        own = self.own(node)
         return ProcessHost(
             name=node,
             loop=self.loop,
-            command=self.command,
+            command=[*self.command, *own.arguments],
+            environment=own.environment,
             log=self.log_dir / f"{node}.log",
             on_line=self.on_line,
             on_failure=self.on_failure,

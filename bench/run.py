@@ -12,7 +12,7 @@ The run is the same on real processes and on a virtual clock: loop, hosts and fi
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any
+from typing import Any, Protocol
 
 from bench.arrival import IN_TURN
 from bench.cluster import Cluster
@@ -43,6 +43,20 @@ from runs.writing import Lines
 from workloads.interface import Setting, Workload
 
 _FLUSH_NS = 250_000_000
+
+
+class RealStore(Protocol):
+    """A store that nodes reach by sockets of their own (`bench.stores`)."""
+
+    def connect(self, network: Network, is_starting: Callable[[str], bool]) -> None:
+        """Learn of the network's faults, and of nodes that have not answered `init`."""
+
+    def fault(self, targets: str) -> Fault:
+        """The fault `store` for it."""
+
+    def begin(self) -> None:
+        """The main phase begins."""
+
 
 MakeHosts = Callable[[OnLine, OnFailure], Hosts]
 
@@ -88,7 +102,9 @@ class BenchRun:
         history_file: Lines,
         journal_file: Lines,
         watcher: Watcher,
+        real_store: RealStore | None = None,
     ) -> None:
+        self._real_store = real_store
         self.options = options
         self.failure: RunFailure | None = None
         self._loop = loop
@@ -146,6 +162,8 @@ class BenchRun:
         self._start_nodes()
         self._set_up()
         self._watcher.phase("main phase")
+        if self._real_store:
+            self._real_store.begin()
         self.recorder.start()
         for mute in self._hearing.mute.values():  # since its init
             self.recorder.record("info", NEMESIS, MUTE, mute.value())
@@ -180,6 +198,8 @@ class BenchRun:
     def _start_nodes(self) -> None:
         self._watcher.phase("starting the nodes")
         connect(self.network, self._services(), {STORE: self._serve_store()})
+        if self._real_store:
+            self._real_store.connect(self.network, self.cluster.is_starting)
         self.cluster.connect(self._hosts.start())
         self._wait(lambda: self.cluster.ready)
 
@@ -305,8 +325,14 @@ class BenchRun:
             Kill(self.cluster, targets),
             Pause(self.cluster, targets),
             *(Links(name, self.network, link_faults, nodes, targets) for name in LEVELS),
-            Store(self._store_faults, nodes, targets),
+            self._store_fault(),
             Fence(self.cluster, self.network, self._loop),
         ]
         assert tuple(fault.name for fault in faults) == FAULTS
         return [fault for fault in faults if fault.name in self.options.nemesis]
+
+    def _store_fault(self) -> Fault:
+        targets = self.options.nemesis_targets
+        if self._real_store and Store.name in self.options.nemesis:
+            return self._real_store.fault(targets)
+        return Store(self._store_faults, self.options.nodes, targets)

@@ -15,7 +15,7 @@ from bench.circumstances import with_circumstances
 from bench.failure import RunFailure, clip
 from bench.run import RunResult
 from runs import edn
-from runs.facts import never_succeeded
+from runs.facts import mapping, never_succeeded
 from runs.history import Op
 from runs.keyword import Keyword
 from runs.operations import operation_count
@@ -112,7 +112,9 @@ def _figures(results: Result, history: Sequence[Op]) -> str:
     told = ", ".join(f"{number} {end}" for end, number in ends.items() if number)
     among = f" ({told})" if told else ""
     per_op = net["servers"].get("msgs-per-op", 0.0)
-    return f"{count} operations{among}, {per_op:.2f} server messages an operation"
+    requests = mapping(results.get(Keyword("store"))).get("requests-per-op")
+    store = "" if requests is None else f", {requests:.2f} store requests"
+    return f"{count} operations{among}, {per_op:.2f} server messages{store} an operation"
 
 
 def _last_line(results: Result, findings: Sequence[Finding], outcome: RunResult) -> str:

@@ -5,12 +5,12 @@ import shlex
 import signal
 import socket
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -24,18 +24,26 @@ from bench.hosts import OnFailure, OnLine
 from bench.loop import RealLoop
 from bench.memory import limit_of
 from bench.options import TestOptions, test_flags
-from bench.processes import ProcessHosts
-from bench.run import BenchRun, RunResult
+from bench.processes import Own, ProcessHosts
+from bench.run import BenchRun, RunResult, random_streams
 from bench.system import allow_open_files, handled, sigterm_as_interrupt
 from bench.watchers import CpuMeter, Progress
 from runs.facts import FINISHED, OWN_NODES
 from runs.files import HISTORY, JOURNAL, NODE_LOGS, OPTIONS
+from runs.keyword import Keyword
 from runs.messages import Event
+from runs.operations import operation_count
 from runs.reading import Bad, TooLarge, journal
 from runs.store import Folder, create_run_dir, utc_now
 from runs.writing import LineFile
 from workloads.interface import Placement, Workload
 
+if TYPE_CHECKING:  # real stores take a client of HTTP, and most runs have none
+    from bench.stores.run_store import RunStore
+    from bench.stores.servers import StoreServer
+
+StoreResult = Callable[[int], dict[Keyword, Any]] | None  # takes the number of operations
+CONNECTIONS = 64  # of a node to a real store, and as many from the proxy to it
 OWN_PROGRAMS = {Path(__file__).resolve().parents[1] / name for name in OWN_NODES}
 OWN_WORKLOAD = "kafka"
 
@@ -105,10 +113,10 @@ def run_test(chosen: TestOptions, console: Console) -> int:
     test_json = run_files.describe_test(chosen, started)
     progress = Progress(console)
     try:
-        allow_open_files(len(chosen.nodes))
+        allow_open_files(len(chosen.nodes) * (CONNECTIONS if chosen.store_server else 1))
         run_dir = _make_folder(Path(chosen.store), chosen.workload, started)
         run_files.write_json(run_dir / OPTIONS, test_json)
-        run, outcome, node_cpu_s = _perform(chosen, run_dir, progress)
+        run, outcome, node_cpu_s, store = _perform(chosen, run_dir, progress)
         test_json |= {
             "history_origin_ns": outcome.history_origin_ns,
             "node_cpu_s": node_cpu_s,
@@ -123,6 +131,7 @@ def run_test(chosen: TestOptions, console: Console) -> int:
                 test_json,
                 workload=run.workload,
                 outcome=outcome,
+                store=store,
             )
     except RunFailure as failure:
         verdict.print_failure(console, failure)
@@ -143,6 +152,7 @@ def _judge(
     *,
     workload: Workload,
     outcome: RunResult,
+    store: StoreResult,
 ) -> int:
     """Judge a finished run and print the verdict, even when the disk has no room for it."""
     unkept: RunFailure | None = None
@@ -151,6 +161,8 @@ def _judge(
         with suppress(OSError):  # said below, with the verdict
             run_files.write_json(run_dir / OPTIONS, test_json)
         results = judge(outcome, chosen, workload, lambda: _messages(run_dir))
+        if store:
+            results[Keyword("store")] = store(operation_count(outcome.history))
         try:
             run_files.write_json(run_dir / OPTIONS, test_json)
             run_files.write_results(run_dir, outcome, results)
@@ -182,9 +194,44 @@ def _messages(run_dir: Path) -> Iterator[Event]:
 
 def _perform(
     chosen: TestOptions, run_dir: Path, progress: Progress
+) -> tuple[BenchRun, RunResult, dict[str, float], StoreResult]:
+    """Run the test, on a store of its own if one is asked for.
+
+    Returns the run, its result, the CPU of each node in seconds, and what gives the figures of the store.
+    """
+    with closing(RealLoop()) as loop:
+        if chosen.store_server is None:
+            return *_perform_on(None, loop, chosen, run_dir, progress), None
+        from bench.stores.run_store import RunStore
+
+        with _server(chosen.store_server, run_dir, progress) as server:
+            random = random_streams(chosen.seed)("store")
+            with closing(RunStore(server, loop, chosen.nodes, random)) as store:
+                return *_perform_on(store, loop, chosen, run_dir, progress), store.result
+
+
+@contextmanager
+def _server(name: str, run_dir: Path, progress: Progress) -> "Iterator[StoreServer]":
+    """The store that `--store-server` names, started if need be."""
+    from bench.stores.servers import store_server
+
+    progress.phase(f"starting the store ({name})")
+    with sigterm_as_interrupt(), ExitStack() as stack:
+        try:
+            server = stack.enter_context(store_server(name, run_dir))
+        except KeyboardInterrupt:
+            raise RunFailure("The run was stopped before it began.", interrupted=True) from None
+        yield server
+
+
+def _perform_on(
+    store: "RunStore | None",
+    loop: RealLoop,
+    chosen: TestOptions,
+    run_dir: Path,
+    progress: Progress,
 ) -> tuple[BenchRun, RunResult, dict[str, float]]:
     """Run the test. Returns the run, its result, and the CPU of each node in seconds."""
-    loop = RealLoop()
     started: list[ProcessHosts] = []
     meter = CpuMeter(progress, lambda: {} if not started else started[0].pids())
 
@@ -198,6 +245,7 @@ def _perform(
             on_failure=on_failure,
             echo_stderr=chosen.log_stderr,
             memory=limit_of(chosen.node_memory_max_mib),
+            own=store.own if store else lambda _node: Own(),
         )
         started.append(hosts)
         return hosts
@@ -210,14 +258,12 @@ def _perform(
         history_file=LineFile(run_dir / HISTORY),
         journal_file=LineFile(run_dir / JOURNAL),
         watcher=meter,
+        real_store=store,
     )
     progress.attach(loop, run)
-    try:
-        with _stop_on_signal(loop, run):
-            outcome = run.execute()
-            return run, outcome, meter.used_s
-    finally:
-        loop.close()
+    with _stop_on_signal(loop, run):
+        outcome = run.execute()
+        return run, outcome, meter.used_s
 
 
 @contextmanager

@@ -53,6 +53,7 @@ class Facts:
     settings: Settings  # with a workload and a start from the folder, where no file says them
     node_count: int | None = None
     servers_per_operation: float | None = None
+    store_requests_per_operation: float | None = None  # of a run on a real store
     operation_count: int | None = None
     error: str | None = None  # what the bench could not finish, or what could not be read
     anomalies: tuple["Count", ...] = ()
@@ -141,6 +142,7 @@ def read_facts(run: Folder, now_s: float) -> Facts:
         settings=replace(settings, workload=workload, started=_started(settings, run)),
         node_count=logs or None if settings.nodes is None else len(settings.nodes),
         servers_per_operation=number(mapping(net.get("servers")).get("msgs-per-op")),
+        store_requests_per_operation=number(results.store.get("requests-per-op")),
         operation_count=integer(mapping(results.content.get("stats")).get("count")),
         error=text(results.content.get("error")) or problem or results.error,
         anomalies=tuple(

@@ -14,6 +14,7 @@ from runs.sweeps import FIGURES, VERDICTS, Cell, cells
 
 SHOWN = (
     "server_messages_per_op",
+    "store_requests_per_op",
     "throughput_ops_per_s",
     "send_p50_ms",
     "send_p99_ms",
@@ -26,6 +27,9 @@ _PICTURES = {
     "p99": ("send_p99_ms", "99 % of the sends were quicker than this, ms"),
 }
 _LARGEST_INDEX = 64 * 2**20
+
+
+ONLY_IF_KNOWN = ("store_requests_per_op",)
 
 
 def shown(cell: Cell, figure: str) -> tuple[str, str]:
@@ -46,6 +50,7 @@ def sweep_values(name: str, folder: Path) -> dict[str, Any]:
     varying = [axis for axis in axes if len({str(c.axes.get(axis)) for c in found}) > 1]
     if len({cell.engine for cell in found}) > 1:
         varying = [*varying, "engine"]
+    figures = [f for f in SHOWN if f not in ONLY_IF_KNOWN or any(c.values(f) for c in found)]
     names = [_title(cell, varying) for cell in found]
     counts = Counter(entry.verdict for entry in entries)
     return {
@@ -58,12 +63,12 @@ def sweep_values(name: str, folder: Path) -> dict[str, Any]:
                 "verdicts": _in_order(cell.verdicts),
                 "unexpected": not cell.as_expected,
                 "anomalies": cell.signs,
-                "figures": [shown(cell, figure) for figure in SHOWN],
+                "figures": [shown(cell, figure) for figure in figures],
                 "runs": [(e.repetition, e.run, e.verdict) for e in cell.rows],
             }
             for cell in found
         ],
-        "columns": [FIGURES[figure].title for figure in SHOWN],
+        "columns": [FIGURES[figure].title for figure in figures],
         "counts": _in_order(counts),
         "run_count": len(entries),
         "pictures": {

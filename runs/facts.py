@@ -148,6 +148,11 @@ class Results:
         return mapping(self.content.get("net"))
 
     @property
+    def store(self) -> Mapping[str, Any]:
+        """What a run on a real store says about it; empty for all others."""
+        return mapping(self.content.get("store"))
+
+    @property
     def error_types(self) -> tuple[str, ...] | None:
         return words(self.workload.get("error-types"))
 

@@ -156,6 +156,10 @@ _STORE_FAULTS = {
     "late": "was late with",
     "abandoned": "answered too late to",
     "lost": "executed and did not answer",
+    "reset": "broke off without executing them",
+    "throttled": "was too busy for",
+    "dripping": "answered in small pieces to",
+    "refused": "refused",
 }
 
 
@@ -198,7 +202,8 @@ def _slow(_intent: Any, effect: Any) -> str:
 
 def _store(_intent: Any, effect: Any) -> str:
     done, share = _STORE_FAULTS[effect["mode"]], effect["share"]
-    return f"lin-kv {done} {share:.0%} of the requests of {_names(effect['nodes'])}"
+    store = effect.get("store", "lin-kv")
+    return f"{store} {done} {share:.0%} of the requests of {_names(effect['nodes'])}"
 
 
 def _fence(_intent: Any, effect: Any) -> str:

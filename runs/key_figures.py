@@ -82,6 +82,7 @@ def _of_results(results: Results, measured: Sequence[str], *, strict: bool) -> F
     finished = "error" not in content
     lag = workload.get("worst-realtime-lag") or {}
     return {
+        "store_requests_per_op": results.store.get("requests-per-op"),
         "server_messages_per_op": net["servers"].get("msgs-per-op"),
         "all_messages_per_op": net["all"].get("msgs-per-op"),
         "worst_lag_s": lag.get("lag"),

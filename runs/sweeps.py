@@ -132,6 +132,7 @@ class Column(NamedTuple):
 FIGURES: Mapping[str, Column] = {
     "server_messages_per_op": Column("server messages/op", 2),
     "all_messages_per_op": Column("all messages/op", 2),
+    "store_requests_per_op": Column("store requests/op", 2),
     "throughput_ops_per_s": Column("ops/s", 0),
     "send_p50_ms": Column("send p50, ms", 1),
     "send_p99_ms": Column("send p99, ms", 1),

@@ -9,10 +9,10 @@ way it is executed once, between its arrival and its answer: the service stays l
 fault ends still comes.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from bench.loop import Loop
 from bench.nemesis.fault import Done, Plan, choose_targets
@@ -26,6 +26,7 @@ LOST = "lost"
 MODES = (*WAITS_NS, LOST)
 LONGEST_NS = max(longest for _, longest in WAITS_NS.values())
 SHARES = (0.1, 0.3, 1.0)
+MODES_OF_LIN_KV: Mapping[str, Sequence[float]] = dict.fromkeys(MODES, SHARES)
 
 Body = dict[str, Any]
 
@@ -65,21 +66,42 @@ class StoreFaults:
         self._loop.call_at(at_ns, function, *arguments)
 
 
+class Disturbed(Protocol):
+    """What carries a fault of the store out."""
+
+    in_force: StoreFault | None
+
+
 class Store:
-    """A `Fault` of the store, for the requests of some nodes."""
+    """A `Fault` of the store, for the requests of some nodes.
+
+    `modes`: those that `faults` knows, each with the shares of requests that it may affect. `store`: the name
+    of a real one, which the history then has.
+    """
 
     name = "store"
     possible = True
 
-    def __init__(self, faults: StoreFaults, nodes: Sequence[str], targets: str) -> None:
+    def __init__(
+        self,
+        faults: Disturbed,
+        nodes: Sequence[str],
+        targets: str,
+        modes: Mapping[str, Sequence[float]] = MODES_OF_LIN_KV,
+        store: str | None = None,
+    ) -> None:
         self._faults = faults
         self._nodes = nodes
         self._targets = targets
+        self._modes = modes
+        self._store = store
 
     def plan(self, random: Random) -> Plan:
         word, nodes = choose_targets(self._targets, self._nodes, random)
-        fault = StoreFault(frozenset(nodes), random.choice(MODES), random.choice(SHARES))
-        intent = keywords(targets=Keyword(word), mode=Keyword(fault.mode), share=fault.share)
+        mode = random.choice([*self._modes])
+        share = random.choice(self._modes[mode])
+        fault = StoreFault(frozenset(nodes), mode, share)
+        intent = keywords(targets=Keyword(word), mode=Keyword(mode), share=share)
         return Plan(intent, partial(self._begin, nodes, fault))
 
     def end(self, done: Done) -> None:
@@ -88,4 +110,5 @@ class Store:
 
     def _begin(self, nodes: Sequence[str], fault: StoreFault, done: Done) -> None:
         self._faults.in_force = fault
-        done(keywords(nodes=list(nodes), mode=Keyword(fault.mode), share=fault.share))
+        effect = keywords(nodes=list(nodes), mode=Keyword(fault.mode), share=fault.share)
+        done(effect | keywords(store=self._store) if self._store else effect)

@@ -101,6 +101,8 @@ class _Bar:
 def _print_row(console: Console, job: Job, row: Row, folder: Path, count: str) -> None:
     messages = row.figures.get("server_messages_per_op")
     cost = f", {messages:.2f} server messages an operation" if messages is not None else ""
+    if (requests := row.figures.get("store_requests_per_op")) is not None:
+        cost += f", {requests:.2f} store requests"
     found = f" ({', '.join(row.anomalies)})" if row.anomalies else ""
     again = f", repetition {row.repetition}" if row.repetition > 1 else ""
     console.print(

@@ -14,11 +14,16 @@ from runs.sweeps import FIGURES, Cell, Key, Row
 # Heading -> the figures below it.
 HEADINGS = {
     "msgs/op": ("server_messages_per_op",),
+    "store/op": ("store_requests_per_op",),
     "ops/s": ("throughput_ops_per_s",),
     "send ms": ("send_p50_ms", "send_p99_ms"),
     "poll ms": ("poll_p99_ms",),
 }
-CAPTION = "medians; msgs/op: between servers; send ms: p50 / p99; poll ms: p99"
+CAPTION = (
+    "medians; msgs/op: between servers; store/op: requests to a real store;"
+    " send ms: p50 / p99; poll ms: p99"
+)
+ONLY_IF_KNOWN = ("store/op",)
 _STYLES = {True: "green", False: "bold red"}
 
 
@@ -35,12 +40,18 @@ def outcome(sweep: Sweep, jobs: Sequence[Job], rows: Mapping[Key, Row]) -> Table
     """Verdicts and figures of each cell that has run at least once."""
     several_engines = len({job.engine for job in jobs}) > 1
     words = ("engine", "verdict") if several_engines else ("verdict",)
-    table = _begin(sweep, words, HEADINGS)
+    headings = {
+        name: figures
+        for name, figures in HEADINGS.items()
+        if name not in ONLY_IF_KNOWN
+        or any(row.figures.get(figure) is not None for row in rows.values() for figure in figures)
+    }
+    table = _begin(sweep, words, headings)
     table.caption, table.caption_justify = CAPTION, "left"
     for (_, engine), alike in _by_cell(jobs).items():
         found = [rows[job.key] for job in alike if job.key in rows]
         if found:
-            figures = [_middles(Cell(found), names) for names in HEADINGS.values()]
+            figures = [_middles(Cell(found), names) for names in headings.values()]
             which = [engine] if several_engines else []
             table.add_row(*_axes(sweep, alike[0]), *which, verdict(found), *figures)
     return table

@@ -71,6 +71,7 @@ def test_all_figures_of_a_run(run_dir):
         "poll_p99_ms": 1.0,
         "server_messages_per_op": 1.5,
         "all_messages_per_op": 3.5,
+        "store_requests_per_op": None,
         "worst_lag_s": 0.25,
         "ok_fraction": 0.75,
         "ok_fraction_of_all": 0.375,
