@@ -102,13 +102,14 @@ class Store:
         share = random.choice(self._modes[mode])
         fault = StoreFault(frozenset(nodes), mode, share)
         intent = keywords(targets=Keyword(word), mode=Keyword(mode), share=share)
-        return Plan(intent, partial(self._begin, nodes, fault))
+        return Plan(intent, partial(self.begin, nodes, fault))
 
     def end(self, done: Done) -> None:
         self._faults.in_force = None
         done(Keyword("prompt"))
 
-    def _begin(self, nodes: Sequence[str], fault: StoreFault, done: Done) -> None:
+    def begin(self, nodes: Sequence[str], fault: StoreFault, done: Done) -> None:
+        """Let a fault begin."""
         self._faults.in_force = fault
         effect = keywords(nodes=list(nodes), mode=Keyword(fault.mode), share=fault.share)
         done(effect | keywords(store=self._store) if self._store else effect)

@@ -17,10 +17,9 @@ Applied means: the store got the request and answered it. What the store did not
 
 from enum import Enum
 from random import Random
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from bench.nemesis.store_faults import LOST, MODES, SHARES, WAITS_NS, StoreFault
-from bench.net import Network
 
 LINK = "store"  # the name of the store as an end of a link
 RESET, THROTTLED, DRIPPING, REFUSED = "reset", "throttled", "dripping", "refused"
@@ -53,10 +52,16 @@ class Fate(NamedTuple):
     mode: str | None = None
 
 
+class Ways(Protocol):
+    """Links beside the messages of a network; see `bench.net.Network.way_ns`."""
+
+    def way_ns(self, src: str, dest: str, *, spared: bool = False) -> int | None: ...
+
+
 class Fates:
     """Deals fates under the faults in force; `in_force` is None while the store is well."""
 
-    def __init__(self, network: Network, random: Random) -> None:
+    def __init__(self, network: Ways, random: Random) -> None:
         self._network = network
         self._random = random
         self.in_force: StoreFault | None = None

@@ -9,9 +9,8 @@ from bench.failure import RunFailure
 from bench.loop import RealLoop
 from bench.nemesis.fault import Fault
 from bench.nemesis.store_faults import Store
-from bench.net import Network
 from bench.processes import Own
-from bench.stores.fates import MODES_OF_PROXY, Fates
+from bench.stores.fates import MODES_OF_PROXY, Fates, Ways
 from bench.stores.file_lock import MODES_OF_FILE, FileLock
 from bench.stores.proxy import Proxy
 from bench.stores.servers import StoreServer
@@ -43,7 +42,7 @@ class RunStore:
     def _address(self, node: str) -> str:
         return f"127.0.0.1:{self._proxy.port(node)}" if self._proxy else ""
 
-    def connect(self, network: Network, is_starting: Callable[[str], bool]) -> None:
+    def connect(self, network: Ways, is_starting: Callable[[str], bool]) -> None:
         """Let latency and link faults of the network act on the way to the store, too."""
         if self._proxy:
             self._proxy.connect(Fates(network, self._random), is_starting)

@@ -1,0 +1,304 @@
+"""The proxy between nodes and a real store, on real sockets: what is applied, and what the node sees."""
+
+import http.client
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from random import Random
+
+import orjson
+import pytest
+
+from bench.loop import RealLoop
+from bench.nemesis.store_faults import StoreFault
+from bench.processes import ProcessHosts
+from bench.stores.connection import Throttled
+from bench.stores.fates import Fates
+from bench.stores.proxy import Proxy
+from bench.stores.run_store import RunStore
+from bench.stores.servers import SLOW_DOWN, StoreServer
+from tests import servers
+
+ROOT = Path(__file__).parents[2]
+LIMIT_NS = 20_000_000_000
+LARGE = bytes(range(256)) * 8_000  # 2 MB
+
+
+class Ways:
+    """Links without latency; `lost`: the ends whose messages get lost."""
+
+    def __init__(self) -> None:
+        self.lost: set[str] = set()
+
+    def way_ns(self, src, dest, *, spared=False):
+        return None if src in self.lost and not spared else 0
+
+
+class Echo(BaseHTTPRequestHandler):
+    """Notes what it was asked, and answers with the body and the host that it was asked for."""
+
+    protocol_version = "HTTP/1.1"
+
+    def _handle(self) -> None:
+        body = self.rfile.read(int(self.headers.get("content-length", 0)))
+        self.server.applied.append((self.command, self.path, self.headers["host"]))
+        self.send_response(200)
+        self.send_header("content-length", str(len(body)))
+        if self.path == "/close":
+            self.send_header("connection", "close")
+            self.close_connection = True
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    do_PUT = do_HEAD = _handle  # noqa: N815 - names of the base class
+
+    def log_request(self, *args) -> None:
+        pass
+
+
+def run_until(loop: RealLoop, done: Callable[[], bool]) -> None:
+    """Run the loop, which looks every ms whether it is done; a thread cannot wake it."""
+    limit_ns = loop.now_ns() + LIMIT_NS
+
+    def look() -> None:
+        loop.call_at(loop.now_ns() + 1_000_000, look)
+
+    look()
+    loop.run_until(lambda: done() or loop.now_ns() > limit_ns)
+    assert loop.now_ns() <= limit_ns, "it did not happen in time"
+
+
+class Rig:
+    """A proxy before a server that notes what it applies; clients run in threads beside the loop."""
+
+    def __init__(self, loop: RealLoop, server: ThreadingHTTPServer, threads: ThreadPoolExecutor):
+        self.loop = loop
+        self.applied = server.applied
+        self._threads = threads
+        self.ways = Ways()
+        self.starting: set[str] = set()
+        address = ("127.0.0.1", server.server_port)
+        self.proxy = Proxy(loop, ["n0", "n1"], address, SLOW_DOWN)
+        self.proxy.connect(Fates(self.ways, Random(1)), self.starting.__contains__)
+
+    def until(self, done: Callable[[], bool]) -> None:
+        run_until(self.loop, done)
+
+    def run(self, client: Callable[[], object]):
+        """What a client that runs in a thread returns."""
+        future: Future = self._threads.submit(client)
+        self.until(future.done)
+        return future.result()
+
+    def ask(self, *paths: str, node="n0", method="PUT", body=b"x", timeout=20):
+        """Ask on one connection; the answers' statuses and bodies."""
+
+        def client():
+            port = self.proxy.port(node)
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
+            with closing(connection):
+                found = []
+                for path in paths:
+                    connection.request(method, path, body)
+                    answer = connection.getresponse()
+                    found.append((answer.status, answer.read()))
+                return found
+
+        return self.run(client)
+
+    def fault(self, mode: str, *nodes: str, share=1.0) -> None:
+        self.proxy.in_force = StoreFault(frozenset(nodes or ["n0"]), mode, share)
+
+
+@contextmanager
+def echo_server() -> Iterator[ThreadingHTTPServer]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Echo) as server:
+        server.daemon_threads = True
+        server.applied = []
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def rig() -> Iterator[Rig]:
+    with (
+        closing(RealLoop()) as loop,
+        ThreadPoolExecutor() as threads,
+        echo_server() as server,
+    ):
+        made = Rig(loop, server, threads)
+        yield made
+        made.proxy.close()
+
+
+def test_requests_and_answers_pass_as_they_are(rig):
+    assert rig.ask("/a", "/b") == [(200, b"x"), (200, b"x")]
+    assert rig.ask("/c", body=LARGE) == [(200, LARGE)]
+    assert rig.ask("/d", "/e", method="HEAD") == [(200, b""), (200, b"")]
+    host = f"127.0.0.1:{rig.proxy.port('n0')}"  # a signature covers it
+    assert rig.applied == [
+        *(("PUT", path, host) for path in ("/a", "/b", "/c")),
+        *(("HEAD", path, host) for path in ("/d", "/e")),
+    ]
+    counted = rig.proxy.statistics
+    assert (dict(counted.by_kind), dict(counted.by_status)) == ({"PUT": 3, "HEAD": 2}, {"200": 5})
+
+
+def test_a_server_that_closes_its_connections_is_asked_on_new_ones(rig):
+    assert rig.ask("/close") == [(200, b"x")]
+    assert rig.ask("/close") == [(200, b"x")]
+
+
+@pytest.mark.parametrize(
+    ("mode", "applied"), [("lost", True), ("reset", False), ("refused", False)]
+)
+def test_a_connection_that_breaks_after_or_before_the_request_was_applied(rig, mode, applied):
+    rig.fault(mode)
+    with pytest.raises((ConnectionError, http.client.HTTPException)):
+        rig.ask("/a")
+    assert bool(rig.applied) is applied
+    assert rig.ask("/b", node="n1") == [(200, b"x")]
+    rig.proxy.in_force = None
+    assert rig.ask("/c") == [(200, b"x")]
+
+
+def test_a_store_that_refuses_breaks_open_connections_too(rig):
+    connection = http.client.HTTPConnection("127.0.0.1", rig.proxy.port("n0"), timeout=20)
+
+    def ask():
+        connection.request("PUT", "/a", b"x")
+        return connection.getresponse().read()
+
+    with closing(connection):
+        assert rig.run(ask) == b"x"
+        rig.fault("refused")
+        with pytest.raises((ConnectionError, http.client.HTTPException)):
+            rig.run(ask)
+    assert len(rig.applied) == 1
+
+
+def test_a_throttled_request_is_answered_by_the_proxy(rig):
+    rig.fault("throttled")
+    [(status, body), again] = rig.ask("/a", "/b")
+    assert status == 503
+    assert b"<Code>SlowDown</Code>" in body
+    assert again == (status, body)
+    assert rig.applied == []
+
+
+def test_an_answer_that_drips_comes_whole(rig):
+    rig.fault("dripping")
+    assert rig.ask("/a", "/b", body=LARGE) == [(200, LARGE), (200, LARGE)]
+
+
+@pytest.mark.parametrize(("lost", "applied"), [("n0", False), ("store", True)])
+def test_what_the_link_loses_leaves_the_node_without_an_answer(rig, lost, applied):
+    rig.ways.lost = {lost}
+    with pytest.raises(TimeoutError):
+        rig.ask("/a", timeout=0.05)
+    assert bool(rig.applied) is applied
+
+
+def test_a_node_that_starts_meets_no_fault(rig):
+    rig.fault("refused", "n0", "n1")
+    rig.starting.add("n0")
+    assert rig.ask("/a") == [(200, b"x")]
+    rig.starting.clear()
+    with pytest.raises((ConnectionError, http.client.HTTPException)):
+        rig.ask("/b")
+
+
+def test_a_request_on_its_way_is_applied_even_if_its_node_is_gone(rig):
+    rig.fault("late")
+    for number in range(8):  # a coin decides whether it waits before it is applied
+        with socket.create_connection(("127.0.0.1", rig.proxy.port("n0"))) as node:
+            node.sendall(b"PUT /%d HTTP/1.1\r\nhost: s\r\ncontent-length: 1\r\n\r\nx" % number)
+            rig.until(lambda asked=number + 1: rig.proxy.statistics.count == asked)
+    rig.until(lambda: len(rig.applied) == 8)
+
+
+def test_what_is_no_http_breaks_its_connection_alone(rig):
+    def client():
+        with socket.create_connection(("127.0.0.1", rig.proxy.port("n0")), timeout=20) as node:
+            node.sendall(b"\x00\x01 nonsense\r\n\r\n")
+            return node.recv(100)
+
+    with pytest.raises(ConnectionError):
+        rig.run(client)
+    assert rig.ask("/a") == [(200, b"x")]
+
+
+def test_a_server_that_is_not_there_breaks_the_connection(rig):
+    rig.proxy.address = ("127.0.0.1", servers.free_port())
+    with pytest.raises((ConnectionError, http.client.HTTPException)):
+        rig.ask("/a")
+
+
+# ---------------------------------------------------------------- a real node behind it
+
+
+def test_an_append_whose_answers_get_lost_is_in_the_log_exactly_once(endpoint, tmp_path):
+    """(1) A node appends. (2) The store applies it. (3) The connection is reset. (4) The node looks again."""
+    host, port = endpoint.removeprefix("http://").split(":")
+    server = StoreServer(
+        "moto",
+        lambda _: f"s3://{servers.BUCKET}/run",
+        (host, int(port)),
+        Throttled(503, "text/plain", b""),
+        lambda proxy: {
+            "AWS_ENDPOINT_URL": f"http://{proxy}",
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_REGION": "us-east-1",
+        },
+    )
+    said: list[dict] = []
+    with closing(RealLoop()) as loop, closing(RunStore(server, loop, ["n0"], Random(1))) as store:
+        store.connect(Ways(), lambda _: False)
+        hosts = ProcessHosts(
+            loop,
+            ["n0"],
+            command=[str(ROOT / "run.sh")],
+            log_dir=tmp_path,
+            on_line=lambda _, line: said.append(orjson.loads(line)["body"]),
+            on_failure=lambda failure: pytest.fail(str(failure)),
+            own=store.own,
+        )
+        [node] = hosts.start()
+
+        def ask(**body) -> dict:
+            heard = len(said)
+            node.deliver(orjson.dumps({"src": "c1", "dest": "n0", "body": body}))
+            run_until(loop, lambda: len(said) > heard)
+            return said[-1]
+
+        def lost() -> int:
+            return store.result(1)["by-fault"].get("lost", 0)
+
+        def end_when_one_is_lost() -> None:
+            if lost():
+                fault.end(lambda _: None)
+            else:
+                loop.call_at(loop.now_ns() + 100_000, end_when_one_is_lost)
+
+        try:
+            assert ask(type="init", msg_id=1, node_id="n0", node_ids=["n0"])["type"] == "init_ok"
+            assert ask(type="send", msg_id=2, key="k", msg="before")["type"] == "send_ok"
+            fault = store.fault("all")
+            fault.begin(["n0"], StoreFault(frozenset(["n0"]), "lost", 1.0), lambda _: None)
+            end_when_one_is_lost()
+            sent = ask(type="send", msg_id=3, key="k", msg="once")
+            assert sent == {"type": "send_ok", "offset": 1, "in_reply_to": 3}
+            polled = ask(type="poll", msg_id=4, offsets={"k": 0})
+            assert polled["msgs"] == {"k": [[0, "before"], [1, "once"]]}
+            assert lost() == 1
+        finally:
+            hosts.stop()

@@ -1,0 +1,102 @@
+"""Runs on real stores: they are valid under faults, count requests, and leave no process behind."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests import servers
+
+ROOT = Path(__file__).parents[2]
+
+
+def run_test(
+    folder: Path, *arguments: str, node: tuple[str, ...] = (), **environment: str
+) -> subprocess.CompletedProcess[str]:
+    command = [
+        str(ROOT / "maelstrom"), "test", "-w", "kafka", "--bin", str(ROOT / "run.sh"),
+        "--node-count", "3", "--concurrency", "2n", "--rate", "60", "--time-limit", "4",
+        "--recovery-time", "2", "--strict", "--store", str(folder), *arguments, "--", *node,
+    ]  # fmt: skip
+    return subprocess.run(
+        command, env=os.environ | environment, capture_output=True, text=True, check=False
+    )
+
+
+def latest(folder: Path) -> Path:
+    return (folder / "kafka" / "latest").resolve()
+
+
+def results(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((latest(folder) / "results.json").read_text())
+    return found
+
+
+def left_behind(folder: Path) -> list[str]:
+    """Processes of a run that still live: nodes and servers know its folder."""
+    found = []
+    for each in psutil.process_iter(["cmdline"]):
+        line = " ".join(each.info["cmdline"] or ())
+        if str(folder) in line or ("moto.server" in line and each.ppid() == 1):
+            found.append(line)
+    return found
+
+
+@pytest.mark.parametrize("server", ["moto", "etcd", "sqlite"])
+def test_a_run_under_store_faults_and_kills(tmp_path: Path, server: str) -> None:
+    faults = ["--nemesis", "kill,store", "--nemesis-interval", "0.7", "--seed", "7"]
+    done = run_test(tmp_path, "--store-server", server, *faults)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = results(tmp_path)
+    assert found["valid?"] is True
+    assert found["store"]["server"] == server
+    texts = [each["text"] for each in found["faults"] if each["fault"] == "store"]
+    assert texts
+    assert all(text.startswith(server) for text in texts)
+    if server != "sqlite":
+        assert found["store"]["request-count"] == sum(found["store"]["by-kind"].values()) > 0
+        assert "store requests an operation" in done.stdout
+    assert left_behind(tmp_path) == []
+    assert not (latest(tmp_path) / "store").exists()  # etcd's data
+
+
+def test_a_server_that_is_there_is_used_and_secrets_stay_secret(
+    endpoint: str, tmp_path: Path
+) -> None:
+    keys = {
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_ACCESS_KEY_ID": "AKIAVERYSECRET",
+        "AWS_SECRET_ACCESS_KEY": "geheimgeheim",
+        "AWS_REGION": "us-east-1",
+    }
+    done = run_test(tmp_path, "--store-server", f"s3://{servers.BUCKET}/tests", **keys)
+    assert done.returncode == 0, done.stdout + done.stderr
+    store = results(tmp_path)["store"]
+    assert store["url"] == f"s3://{servers.BUCKET}/tests/{latest(tmp_path).name}"
+    assert store["request-count"] > 0
+    written = done.stdout.encode() + done.stderr.encode()
+    for file in latest(tmp_path).rglob("*"):
+        written += file.read_bytes() if file.is_file() else b""
+    assert b"AKIAVERYSECRET" not in written
+    assert b"geheimgeheim" not in written
+
+
+def test_a_node_alone_on_a_store_needs_nothing_of_the_bench(tmp_path: Path) -> None:
+    done = run_test(tmp_path, node=("--store", f"sqlite:///{tmp_path}/log.db"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "store" not in results(tmp_path)
+
+
+def test_a_store_that_is_missing_is_said_in_the_answer_to_init(
+    endpoint: str, tmp_path: Path
+) -> None:
+    keys = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "y", "AWS_REGION": "us-east-1"}
+    done = run_test(tmp_path, node=("--store", "s3://nowhere/a"), AWS_ENDPOINT_URL=endpoint, **keys)
+    assert done.returncode == 255
+    assert "the bucket does not exist; make it first" in done.stdout
+    logs = "".join(file.read_text() for file in (latest(tmp_path) / "node-logs").glob("*.log"))
+    assert logs.count("ERROR the store cannot be used") == len(logs.splitlines())
