@@ -19,8 +19,8 @@ def run_test(
 ) -> subprocess.CompletedProcess[str]:
     command = [
         str(ROOT / "maelstrom"), "test", "-w", "kafka", "--bin", str(ROOT / "run.sh"),
-        "--node-count", "3", "--concurrency", "2n", "--rate", "60", "--time-limit", "4",
-        "--recovery-time", "2", "--strict", "--store", str(folder), *arguments, "--", *node,
+        "--node-count", "3", "--concurrency", "2n", "--rate", "60", "--time-limit", "3",
+        "--recovery-time", "1", "--strict", "--store", str(folder), *arguments, "--", *node,
     ]  # fmt: skip
     return subprocess.run(
         command, env=os.environ | environment, capture_output=True, text=True, check=False
@@ -46,10 +46,13 @@ def left_behind(folder: Path) -> list[str]:
     return found
 
 
+FAULTS = ("--nemesis", "kill,store", "--nemesis-interval", "0.5", "--seed", "7")
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("server", ["moto", "etcd", "sqlite"])
 def test_a_run_under_store_faults_and_kills(tmp_path: Path, server: str) -> None:
-    faults = ["--nemesis", "kill,store", "--nemesis-interval", "0.7", "--seed", "7"]
-    done = run_test(tmp_path, "--store-server", server, *faults)
+    done = run_test(tmp_path, "--store-server", server, *FAULTS)
     assert done.returncode == 0, done.stdout + done.stderr
     found = results(tmp_path)
     assert found["valid?"] is True
@@ -73,7 +76,7 @@ def test_a_server_that_is_there_is_used_and_secrets_stay_secret(
         "AWS_SECRET_ACCESS_KEY": "geheimgeheim",
         "AWS_REGION": "us-east-1",
     }
-    done = run_test(tmp_path, "--store-server", f"s3://{servers.BUCKET}/tests", **keys)
+    done = run_test(tmp_path, "--store-server", f"s3://{servers.BUCKET}/tests", *FAULTS, **keys)
     assert done.returncode == 0, done.stdout + done.stderr
     store = results(tmp_path)["store"]
     assert store["url"] == f"s3://{servers.BUCKET}/tests/{latest(tmp_path).name}"
@@ -85,6 +88,7 @@ def test_a_server_that_is_there_is_used_and_secrets_stay_secret(
     assert b"geheimgeheim" not in written
 
 
+@pytest.mark.slow
 def test_a_node_alone_on_a_store_needs_nothing_of_the_bench(tmp_path: Path) -> None:
     done = run_test(tmp_path, node=("--store", f"sqlite:///{tmp_path}/log.db"))
     assert done.returncode == 0, done.stdout + done.stderr
