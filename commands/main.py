@@ -15,6 +15,7 @@ COMMANDS = {
     "explore": "search every schedule of a small cluster",
     "serve": "show the runs of a store in a browser",
     "simulate": "run clusters on a virtual clock, from seeds",
+    "simulate-objects": "run logs on a virtual object store, from seeds",
     "sweep": "run a matrix of tests, resumable",
     "test": "run a test and judge it",
 }
@@ -36,6 +37,8 @@ class LazyGroup(click.Group):
                 from commands.serve import serve as command
             case "simulate":
                 from commands.simulate import simulate as command
+            case "simulate-objects":
+                from commands.simulate_objects import simulate_objects as command
             case "sweep":
                 from commands.sweep import sweep as command
             case "test":

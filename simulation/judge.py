@@ -81,7 +81,7 @@ def judged(world: World, began_s: float | None = None, cpu_s_max: float = CPU_S_
     began_s = time.process_time() if began_s is None else began_s
     failures: list[Failure] = []
     try:
-        with _cpu_limited(cpu_s_max):
+        with cpu_limited(cpu_s_max):
             outcome = world.execute()
         if outcome.failure:
             failures.append(Failure("aborted", str(outcome.failure)))
@@ -129,7 +129,7 @@ def _anomalies(world: World, harmless: frozenset[str]) -> Iterator[Failure]:
 
 
 @contextmanager
-def _cpu_limited(limit_s: float) -> Iterator[None]:
+def cpu_limited(limit_s: float) -> Iterator[None]:
     """Raise `Stuck` inside the block after so many seconds of CPU; in the main thread only."""
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -398,14 +398,15 @@ def command_of(seed: int, options: Mapping[str, Any]) -> str:
     return shlex.join(["./maelstrom", "simulate", "--seed", str(seed), *as_words(options)])
 
 
-def as_words(options: Mapping[str, Any]) -> list[str]:
-    """Options as words of a command line."""
+def as_words(options: Mapping[str, Any], flags: Mapping[str, Flag] | None = None) -> list[str]:
+    """Options as words of a command line; `flags` declares them, else those of `Scenario`."""
+    flags = flags or FLAGS
     words: list[str] = []
     for name, value in options.items():
-        flag = FLAGS[name].words[-1]
+        flag = flags[name].words[-1]
         if isinstance(value, bool):
             words.append(flag if value else f"--no-{flag[2:]}")
-        elif FLAGS[name].kind is NUMBERS:
+        elif flags[name].kind is NUMBERS:
             words += [flag, _ranges(value)]
         elif isinstance(value, tuple):
             words += [flag, ",".join(value) or "none"]

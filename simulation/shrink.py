@@ -6,20 +6,50 @@ needs luck may be gone for that reason alone: so each step tries a few seeds bes
 up. [delta debugging: Zeller & Hildebrandt, Simplifying and Isolating Failure-Inducing Input, 2002]
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from simulation.judge import Report, simulate
+from simulation.judge import Failure, Report, simulate
 from simulation.scenario import REDUCTIONS, Scenario
 
 DEFAULTS = Scenario(seed=0).options()
 # What follows from an anomaly that has a name of its own, where there is one.
 CONSEQUENCES = ("Convergence", "Progress")
 
-Simulate = Callable[[Scenario], Report]
 Log = Callable[[str], object]
+
+
+class Judged(Protocol):
+    """The report of a run whose scenario can be shrunk.
+
+    `acts` and `fault_acts`: how many were drawn, which `omit` and `omit_faults` of the scenario number.
+    """
+
+    @property
+    def scenario(self) -> Any: ...
+    @property
+    def names(self) -> list[str]: ...
+    @property
+    def failures(self) -> list[Failure]: ...
+    @property
+    def operations(self) -> int: ...
+    @property
+    def acts(self) -> int: ...
+    @property
+    def fault_acts(self) -> int: ...
+
+
+R = TypeVar("R", bound=Judged)
+
+
+class Way(NamedTuple, Generic[R]):
+    """How scenarios of one kind are shrunk: `run` runs one, `simpler` gives simpler ones, `line` tells one."""
+
+    run: Callable[[Any], R]
+    simpler: Callable[[Any], Iterable[Any]]
+    line: Callable[[R], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,24 +62,29 @@ class Effort:
 
 def smallest(
     report: Report,
-    run: Simulate = simulate,
+    run: Callable[[Scenario], Report] = simulate,
     log: Log = lambda _: None,
     effort: Effort | None = None,
 ) -> Report:
+    """As `smallest_by`, for a simulated cluster."""
+    return smallest_by(Way(run, simpler, _line), report, log, effort)
+
+
+def smallest_by(way: Way[R], report: R, log: Log, effort: Effort | None = None) -> R:
     """The report of a small scenario that fails by the `subject` of `report`.
 
-    No single step of `simpler` makes it smaller in any of the seeds tried, and no operation or act of a
+    No single step of `way.simpler` makes it smaller in any of the seeds tried, and no operation or act of a
     fault can be left out of it. `log` is called with a line for each step. Raises `ValueError` when nothing
     is wrong in `report`.
     """
     if not report.failures:
         raise ValueError("nothing is wrong with this seed: there is nothing to shrink to")
-    shrinker = _Shrinker(subject(report), run, log, effort or Effort())
+    shrinker = _Shrinker(subject(report), way, log, effort or Effort())
     report = shrinker.best_seed(shrinker.with_fewer_options(report))
     return shrinker.with_fewer_acts(report)
 
 
-def subject(report: Report) -> str:
+def subject(report: Judged) -> str:
     """The name of the failure that a report is about: the first that is no mere consequence."""
     return next((each for each in report.names if each not in CONSEQUENCES), report.names[0])
 
@@ -73,65 +108,64 @@ def _without_faults(scenario: Scenario) -> Iterator[Scenario]:
         yield replace(scenario, nemesis=tuple(each for each in faults if each != fault))
 
 
-def _with(scenario: Scenario, name: str, value: Any) -> Scenario:
-    changes: dict[str, Any] = {name: value}
-    return replace(scenario, **changes)
+def _with(scenario: Any, name: str, value: Any) -> Any:
+    return replace(scenario, **{name: value})
 
 
 @dataclass(frozen=True, slots=True)
-class _Shrinker:
+class _Shrinker(Generic[R]):
     """Takes steps as long as there is one that still fails by `wanted`."""
 
     wanted: str
-    run: Simulate
+    way: Way[R]
     log: Log
     effort: Effort
 
-    def with_fewer_options(self, report: Report) -> Report:
+    def with_fewer_options(self, report: R) -> R:
         """Until no simpler option fails in any seed that is tried."""
-        refused: set[Scenario] = set()
+        refused: set[Any] = set()
         while True:
-            for scenario in simpler(report.scenario):
+            for scenario in self.way.simpler(report.scenario):
                 shape = replace(scenario, seed=0)
                 if shape in refused:
                     continue
                 found = self._failing(scenario, report.operations)
                 if found:
-                    if _line(found) != _line(report):
-                        self.log(_line(found))
+                    if self.way.line(found) != self.way.line(report):
+                        self.log(self.way.line(found))
                     report = found
                     break
                 refused.add(shape)
             else:
                 return report
 
-    def best_seed(self, report: Report) -> Report:
+    def best_seed(self, report: R) -> R:
         """Of the seeds that fail, the one with the fewest operations."""
         seeds = range(self.effort.seeds_at_the_end)
         others = (self._fails(replace(report.scenario, seed=seed)) for seed in seeds)
         best = min(filter(None, chain([report], others)), key=lambda each: each.operations)
-        self.log(_line(best))
+        self.log(self.way.line(best))
         return best
 
-    def with_fewer_acts(self, report: Report) -> Report:
+    def with_fewer_acts(self, report: R) -> R:
         """Leave out operations and acts of faults, in chunks first, then one by one."""
         for omit in ("omit_faults", "omit"):
             report = self._with_fewer(report, omit)
         return report
 
-    def _with_fewer(self, report: Report, omit: str) -> Report:
+    def _with_fewer(self, report: R, omit: str) -> R:
         size = max(1, _drawn(report, omit) // 2)
         while True:
             smaller = self._without_chunk(report, omit, size)
             if smaller:
-                self.log(_line(smaller))
+                self.log(self.way.line(smaller))
                 report = smaller
             elif size == 1:
                 return report
             else:
                 size //= 2
 
-    def _without_chunk(self, report: Report, omit: str, size: int) -> Report | None:
+    def _without_chunk(self, report: R, omit: str, size: int) -> R | None:
         omitted = frozenset(getattr(report.scenario, omit))
         left = [number for number in range(_drawn(report, omit)) if number not in omitted]
         for start in range((len(left) - 1) // size * size, -1, -size):
@@ -141,18 +175,18 @@ class _Shrinker:
                 return found
         return None
 
-    def _failing(self, scenario: Scenario, operations: int) -> Report | None:
+    def _failing(self, scenario: Any, operations: int) -> R | None:
         """The report of the first seed that fails with at most so many operations."""
         seeds = chain([scenario.seed], range(self.effort.seeds_per_step))
         each = filter(None, (self._fails(replace(scenario, seed=seed)) for seed in seeds))
         return next((report for report in each if report.operations <= operations), None)
 
-    def _fails(self, scenario: Scenario) -> Report | None:
-        report = self.run(scenario)
+    def _fails(self, scenario: Any) -> R | None:
+        report = self.way.run(scenario)
         return report if self.wanted in report.names else None
 
 
-def _drawn(report: Report, omit: str) -> int:
+def _drawn(report: Judged, omit: str) -> int:
     return report.fault_acts if omit == "omit_faults" else report.acts
 
 

@@ -3,8 +3,6 @@
 An object whose message never got into the log is an orphan; `vacuum` deletes it after a retention.
 """
 
-import secrets
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TypeVar
@@ -13,6 +11,7 @@ import anyio
 import orjson
 
 from leaderless.library.errors import Broken, Definite, Indefinite, Unfit
+from leaderless.library.surroundings import REAL, Surroundings
 from leaderless.library.values import Json, Reference, Value, message_of, text_of, value_of
 from leaderless.store.port import OutcomeUnknown, Refused, Store
 
@@ -26,8 +25,11 @@ PAUSE_S = 0.1  # before the second attempt; it doubles
 class Data:
     """Turns values into messages and back; values above `inline_bytes` become objects of `store`."""
 
-    def __init__(self, store: Store, inline_bytes: int, value_bytes: int) -> None:
+    def __init__(
+        self, store: Store, inline_bytes: int, value_bytes: int, around: Surroundings = REAL
+    ) -> None:
         self._store = store
+        self._around = around
         self._inline_bytes = inline_bytes
         self._value_bytes = value_bytes
 
@@ -43,7 +45,8 @@ class Data:
             return message_of(value), len(text)
         if len(text) > self._value_bytes:
             raise Unfit(f"a value may have {self._value_bytes} bytes here, not {len(text)}")
-        reference = Reference(f"{time.time():.0f}-{secrets.token_hex(12)}", len(text), kind)
+        name = f"{self._around.now():.0f}-{self._around.name()}"  # `vacuum` reads the time of it
+        reference = Reference(name, len(text), kind)
         await patiently(lambda: self._store.write(reference.key, text))
         return reference.message, len(orjson.dumps(reference.message))
 

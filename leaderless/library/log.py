@@ -14,12 +14,10 @@ Not guaranteed: an order between keys for a reader, or that an append failed whe
 Cancelling an append does not take it back.
 """
 
-import os
-import secrets
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import anyio
 
@@ -41,7 +39,7 @@ from leaderless.core.scheduler import Scheduler
 from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.core.strategy import Clock, Context, Identity, Options
 from leaderless.core.timeouts import StoreTimeouts
-from leaderless.library.consumer import Consumer
+from leaderless.library.consumer import Consumer, membership_of
 from leaderless.library.cursors import Cursors
 from leaderless.library.data import DATA_STALLED_S, Data, side_by_side
 from leaderless.library.errors import (
@@ -50,13 +48,11 @@ from leaderless.library.errors import (
     Fenced,
     Indefinite,
     LogError,
-    OffsetOutOfRange,
     Stalled,
     Unfit,
 )
 from leaderless.library.host import Host, beside, running
 from leaderless.library.maintenance import Maintenance, Vacuumed
-from leaderless.library.members import Members, membership_of
 from leaderless.library.named import Named
 from leaderless.library.place import (
     Bounds,
@@ -68,13 +64,11 @@ from leaderless.library.place import (
     require_log,
 )
 from leaderless.library.record import Record
+from leaderless.library.surroundings import REAL, Surroundings
 from leaderless.library.values import Value
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Store
 from leaderless.wire.errors import ErrorCode
-
-if TYPE_CHECKING:  # it needs pyarrow
-    from leaderless.table.retention import Policy, Retained
 
 KEY_BYTES_MAX = 1024
 POLL_S = 0.2  # between two looks of `tail` at a log without news
@@ -103,11 +97,11 @@ class Log:
     `hosts` must run, and `chores` should. `cursors`: those of groups. `data`: the objects of large values.
     """
 
-    def __init__(self, store: Store, bounds: Bounds) -> None:
+    def __init__(self, store: Store, bounds: Bounds, around: Surroundings = REAL) -> None:
         self._store = store
         limits, pace = bounds.limits, bounds.pace
         self._limits = limits
-        writer = f"{os.getpid()}-{secrets.token_hex(8)}"  # unique, so that no two lives share a batch's name
+        writer = around.name()  # unique, so that no two lives share a batch's name
         clock = Clock()
         options = Options(freshness_s=0.0, combine=False, limits=limits, pace=pace)
         self._strategy = LeaderlessLog(Context(Identity(writer, (writer,), writer), clock, options))
@@ -115,12 +109,12 @@ class Log:
         scheduler = Scheduler(StoreTimeouts(pace))
         machine = Machine(self._strategy, limits, clock, scheduler)
         self._host = Host(machine, self._registers, limits.client_patience_s)
-        self.data = Data(store, bounds.inline_bytes, bounds.value_bytes)
+        self.data = Data(store, bounds.inline_bytes, bounds.value_bytes, around)
         self._named = Named(
             self._host, self._strategy, self.data, limits.batch_bytes, limits.client_patience_s
         )
         self.cursors = Cursors(store)
-        self._maintenance = Maintenance(store, self._registers, bounds)
+        self._maintenance = Maintenance(store, self._registers, bounds, around)
         self.hosts = (self._host, self._maintenance.host)
         self.chores = (self._maintenance.merge_now_and_then,) if limits.sliced else ()
         self._room = _Room(limits.waiting_bytes // 2)
@@ -197,19 +191,14 @@ class Log:
         """Up to `limit` records from the first one at or after `offset`, in order, without a gap.
 
         An empty list: nothing is there yet. It may have fewer records than there are, when they are large
-        or many; never none. Raises `OffsetOutOfRange` when a retention has deleted the record at `offset`.
+        or many; never none.
         """
-        records = (await self.read_many({key: offset}, limit)).get(key, [])
-        earliest = records[0].offset if records else self._strategy.view.end(key)
-        if earliest > offset:
-            raise OffsetOutOfRange(key, offset, earliest)
-        return records
+        return (await self.read_many({key: offset}, limit)).get(key, [])
 
     async def read_many(self, offsets: Mapping[str, int], limit: int) -> dict[str, list[Record]]:
         """As `read`, of several keys from one state of the log; a key without records is left out.
 
-        When they are large together, later keys are left out, too. Of a key whose oldest records were
-        deleted by a retention, the records begin with the first that is left.
+        When they are large together, later keys are left out, too.
         """
         if limit < 1 or any(type(offset) is not int or offset < 0 for offset in offsets.values()):
             raise Unfit("an offset is a number from 0 up, and a limit one from 1 up")
@@ -296,8 +285,7 @@ class Log:
             poll_s=poll_s,
         )
         host, clock = self._maintenance.host, self._maintenance.clock
-        members = Members(self._store, membership, secrets.token_hex(8))
-        consumer = Consumer(self, self.cursors, host, clock, members)
+        consumer = Consumer(self, self.cursors, host, clock, membership)
         async with beside(consumer.run):
             yield consumer
 
@@ -333,13 +321,6 @@ class Log:
         Raises `Unfit` for a retention below ten minutes: values of appends under way are younger.
         """
         return await self._maintenance.vacuum(retention_s)
-
-    async def retain(self, policy: "Policy") -> "Retained":
-        """Delete the oldest files of the log by a policy (`leaderless.table.retention`).
-
-        Raises `Unfit` on a log whose runs are JSON.
-        """
-        return await self._maintenance.retain(policy)
 
     async def status(self) -> Status:
         """How the log is."""

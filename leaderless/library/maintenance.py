@@ -10,8 +10,6 @@ rests on a head from before (2), so its compare-and-set fails; and by then its p
 """
 
 import logging
-import secrets
-import time
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,18 +24,17 @@ from leaderless.core.headlog.records import HEAD
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.process import Process, Sleep
 from leaderless.core.strategy import Clock
-from leaderless.library.cursors import Cursors
 from leaderless.library.data import patiently, side_by_side
 from leaderless.library.errors import Broken, Indefinite, LogError, Unfit
 from leaderless.library.host import Host, Processes
 from leaderless.library.place import Bounds
+from leaderless.library.surroundings import REAL, Surroundings
 from leaderless.library.values import Reference, value_of
 from leaderless.store.files import files_of
 from leaderless.store.port import PAGE, Conflict, Listed, Store, all_of
 from leaderless.store.registers import Registers
 
 if TYPE_CHECKING:  # these need pyarrow
-    from leaderless.table.retention import Policy, Retained
     from leaderless.table.upkeep import Done, Upkeep
 
 log = logging.getLogger("leaderless")
@@ -76,8 +73,15 @@ class Vacuumed(NamedTuple):
 class Maintenance:
     """What an operator asks of one log; `host` must run."""
 
-    def __init__(self, store: Store, registers: Registers, bounds: Bounds) -> None:
+    def __init__(
+        self,
+        store: Store,
+        registers: Registers,
+        bounds: Bounds,
+        around: Surroundings = REAL,
+    ) -> None:
         self._store = store
+        self._around = around
         self._bounds = bounds
         self._processes = Processes(bounds.pace)
         self.host = Host(self._processes, registers)
@@ -92,7 +96,7 @@ class Maintenance:
         from leaderless.table.upkeep import CLAIM, Upkeep
 
         lease_s = self._bounds.pace.lease_s
-        claims = Claims(self.clock, CLAIM, f"upkeep-{secrets.token_hex(8)}", lease_s)
+        claims = Claims(self.clock, CLAIM, f"upkeep-{self._around.name()}", lease_s)
         call, now = self.host.call, self._now
         levels = self._bounds.levels
         return Upkeep(
@@ -126,7 +130,7 @@ class Maintenance:
 
     async def compact(self) -> int:
         """Compact what fills a run; returns how many segments are in runs and deleted."""
-        worker = f"compact-{secrets.token_hex(8)}"
+        worker = f"compact-{self._around.name()}"
         clock, (limits, pace, *_) = self._processes.clock, self._bounds
         replica = Replica(clock, worker, (), limits)
         compactor = Compactor(clock, replica, worker, pace.lease_s)
@@ -153,23 +157,6 @@ class Maintenance:
                     await self.merge()
                 except LogError as error:
                     log.info("files are merged later: %s", error)
-
-    async def retain(self, policy: "Policy") -> "Retained":
-        """Delete the oldest files of the log; see `leaderless.table.retention`. Raises `Unfit`."""
-        files = files_of(self._store)
-        if self._upkeep is None or files is None:
-            raise Unfit("runs of JSON are not deleted; a log of Parquet files has a retention")
-        from leaderless.table.retention import retain
-
-        return await retain(self._store, files, policy, processed=self._processed, now=self._now)
-
-    async def _processed(self) -> dict[str, int]:
-        """Of each key that groups read, the offset below which all of them have processed it."""
-        processed: dict[str, int] = {}
-        for cursors in (await Cursors(self._store).groups()).values():
-            for key, cursor in cursors.items():
-                processed[key] = min(cursor.next, processed.get(key, cursor.next))
-        return processed
 
     async def vacuum(self, retention_s: float) -> Vacuumed:
         """Delete orphans, and files that others replaced; see the module."""
@@ -200,9 +187,10 @@ class Maintenance:
 
     async def _now(self) -> float:
         """The time by the store's clock, where it has one."""
-        await patiently(lambda: self._store.write(CLOCK, secrets.token_bytes(8)))
+        name = self._around.name().encode()
+        await patiently(lambda: self._store.write(CLOCK, name))
         page = await patiently(lambda: self._store.list_objects("", CLOCK[:-1], 1))
-        return (page[0].modified if page and page[0].key == CLOCK else None) or time.time()
+        return (page[0].modified if page and page[0].key == CLOCK else None) or self._around.now()
 
     async def _touch_head(self) -> None:
         """Give the head a new version, so that every compare-and-set fails that rests on an older one."""

@@ -1,0 +1,129 @@
+"""A virtual bucket: objects with ETags made of their content, and every request that reached it.
+
+It does what an S3 server does at the moment in which a request is carried out; time and loss are the client's
+(`simulation.objects.client`). Reads and listings show every write before them.
+"""
+
+from bisect import bisect_right, insort
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from hashlib import md5
+from typing import NamedTuple
+
+from leaderless.store.port import PAGE, Conflict, Found, Listed
+
+EPOCH_S = 1_750_000_000.0  # what the clock of the bucket shows when the virtual time begins
+
+
+class Request(NamedTuple):
+    """A request that was carried out, or refused.
+
+    `number`: in the order in which they came; `kind`: put, create, update, get, list or delete; `key`: of the
+    object, or the folder, or the first of those that were deleted; `value`: what was written or read;
+    `outcome`: "ok", "conflict", or the fault.
+    """
+
+    number: int
+    time_s: float
+    client: str
+    kind: str
+    key: str
+    value: bytes
+    outcome: str
+
+
+class Usage(NamedTuple):
+    """What a bucket's owner pays for: requests by kind, and bytes."""
+
+    requests: dict[str, int]
+    bytes_in: int
+    bytes_out: int
+
+
+class Bucket:
+    """The objects; `now_s` gives the virtual time. `journal`: every request, if it is kept."""
+
+    def __init__(self, now_s: Callable[[], float], *, keep: bool = True) -> None:
+        self._now_s = now_s
+        self._keep = keep
+        self._objects: dict[str, tuple[Found, float]] = {}
+        self._names: list[bytes] = []  # in order
+        self._requests: Counter[str] = Counter()
+        self._bytes_in = self._bytes_out = 0
+        self.journal: list[Request] = []
+
+    @property
+    def clock_s(self) -> float:
+        """The time of the bucket's clock, in seconds since 1970."""
+        return EPOCH_S + self._now_s()
+
+    @property
+    def usage(self) -> Usage:
+        """All that was asked so far; refused requests count, as they do on S3."""
+        return Usage(dict(self._requests), self._bytes_in, self._bytes_out)
+
+    def note(
+        self, client: str, kind: str, key: str, value: bytes = b"", outcome: str = "ok"
+    ) -> None:
+        """A request reached the bucket."""
+        self._requests[kind] += 1
+        if kind in ("get", "list"):
+            self._bytes_out += len(value)
+        else:
+            self._bytes_in += len(value)
+        if self._keep:
+            number = len(self.journal) + 1
+            self.journal.append(Request(number, self._now_s(), client, kind, key, value, outcome))
+
+    def get(self, key: str) -> Found | None:
+        """The object, if it exists."""
+        kept = self._objects.get(key)
+        return kept[0] if kept else None
+
+    def put(self, key: str, value: bytes) -> str:
+        """Write; returns the ETag."""
+        if key not in self._objects:
+            insort(self._names, key.encode())
+        etag = f'"{md5(value, usedforsecurity=False).hexdigest()}"'
+        self._objects[key] = Found(value, etag), self.clock_s
+        return etag
+
+    def create(self, key: str, value: bytes) -> str:
+        """Write with `If-None-Match: *`. Raises `Conflict`."""
+        if key in self._objects:
+            raise Conflict(f"{key} exists")
+        return self.put(key, value)
+
+    def update(self, key: str, value: bytes, etag: str) -> str:
+        """Write with `If-Match`. Raises `Conflict`."""
+        kept = self._objects.get(key)
+        if kept is None or kept[0].version != etag:
+            raise Conflict(f"{key} has another ETag")
+        return self.put(key, value)
+
+    def delete(self, keys: Sequence[str]) -> None:
+        """Delete what exists of `keys`."""
+        gone = {key.encode() for key in keys if self._objects.pop(key, None)}
+        if gone:
+            self._names = [name for name in self._names if name not in gone]
+
+    def listing(self, folder: str = "", after: str = "", limit: int = PAGE) -> list[Listed]:
+        """See `leaderless.store.port.Store.list_objects`."""
+        within = f"{folder}/".encode() if folder else b""
+        return [
+            Listed(key, len(found.value), modified)
+            for key in self._from(within, max(after.encode(), within[:-1]), limit)
+            for found, modified in [self._objects[key]]
+        ]
+
+    def _from(self, within: bytes, after: bytes, limit: int) -> Iterator[str]:
+        start = bisect_right(self._names, after)
+        found = 0
+        for name in self._names[start:]:
+            if name.startswith(within):
+                found += 1
+                yield name.decode()
+            elif name > within:
+                return
+            if found == limit:
+                return

@@ -1,0 +1,298 @@
+"""One run of a scenario: processes and their workers on a virtual bucket, and the history that they leave.
+
+    main phase      acts at their times; a worker does one after the other; faults of requests
+    healing         no more faults; processes that were stopped go on, those that were killed start again
+    late requests   whatever was late has reached the bucket
+    final polls     a fresh process per worker reads every key from its beginning to the end
+
+A process that is killed loses its tasks; requests that have left are carried out. A process that is stopped
+(`pause`) runs no line of code until it goes on; in a long pause an operator vacuums the log. S3-Queue's
+compactions are not safe beside each other by its own word: so one process compacts a key at a time, with
+every log.
+"""
+
+from collections import deque
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from hashlib import blake2b
+from random import Random
+from typing import Any
+
+import anyio
+
+from runs.history import Op, json_line
+from runs.keyword import Keyword
+from simulation.objects.bucket import Bucket
+from simulation.objects.client import Faults, Network, VirtualStore
+from simulation.objects.loop import PROCESS, VirtualEventLoop
+from simulation.objects.scenario import RETENTION_S, Act, Scenario
+from simulation.objects.subjects import Around, Rejected, Subject, Unclear, opened
+
+RESTART_S = 0.5  # from a kill to the next life
+SETTLE_S = 10.0  # until every late request is carried out
+VACUUM_AFTER_S = 1.2 * RETENTION_S  # of a pause that is longer
+FINAL_POLLS_MAX = 1000
+FINAL_TRIES = 5
+SEND, POLL = Keyword("send"), Keyword("poll")
+
+
+class History:
+    """Operations as they begin and end; a client whose operation may have happened is replaced."""
+
+    def __init__(self, loop: VirtualEventLoop, workers: int) -> None:
+        self._loop = loop
+        self._workers = workers
+        self.ops: list[Op] = []
+        self._lives: dict[int, int] = {}
+        self._open: dict[int, tuple[str, Any]] = {}
+
+    @contextmanager
+    def operation(self, worker: int, f: str, value: Any, **extra: Any) -> Iterator[list[Any]]:
+        """Note an operation of a worker; the block appends the value with which it completed."""
+        self._add(worker, "invoke", f, value, extra)
+        self._open[worker] = f, value
+        completed: list[Any] = []
+        try:
+            yield completed
+        except Rejected as error:
+            if self._open.pop(worker, None):
+                self._add(worker, "fail", f, value, {"error": str(error)})
+            raise
+        except BaseException as error:  # also a cancellation
+            self.left_open(worker, str(error) or type(error).__name__)
+            raise
+        if self._open.pop(worker, None):
+            self._add(worker, "ok", f, completed[0] if completed else value, extra)
+
+    def left_open(self, worker: int, error: str) -> None:
+        """Nobody will know how the operation of this worker ends, if it has one under way."""
+        if begun := self._open.pop(worker, None):
+            self._add(worker, "info", *begun, {"error": error})
+            self._lives[worker] = self._lives.get(worker, 0) + 1
+
+    def new_client(self, worker: int) -> None:
+        """Replace the client of a worker, if it has asked anything."""
+        if any(op.process == self._process(worker) for op in reversed(self.ops)):
+            self._add(worker, "invoke", "crash", None, {})
+            self._add(worker, "info", "crash", None, {})
+            self._lives[worker] = self._lives.get(worker, 0) + 1
+
+    def _process(self, worker: int) -> int:
+        return worker + self._workers * self._lives.get(worker, 0)
+
+    def _add(self, worker: int, kind: Any, f: str, value: Any, extra: dict[str, Any]) -> None:
+        process = self._process(worker)
+        time_ns = round(self._loop.now_s * 1e9)
+        self.ops.append(Op(len(self.ops), time_ns, kind, process, f, value, dict(extra)))
+
+
+class Process:
+    """A process of the run. `left`: the acts of each of its workers that are not begun."""
+
+    def __init__(self, world: "World", number: int) -> None:
+        self.world = world
+        self.name = f"p{number}"
+        self.number = number
+        self.left = [deque[Act]() for _ in range(world.scenario.workers)]
+        self.lives = 0
+        self._life: anyio.CancelScope | None = None
+        self._store: VirtualStore | None = None
+
+    async def run(self) -> None:
+        """Live until all acts of its workers are done; a killed process starts again."""
+        PROCESS.set(self.name)
+        while any(self.left):
+            self.lives += 1
+            with anyio.CancelScope() as self._life:
+                await self._live()
+            await anyio.sleep(RESTART_S)
+
+    def kill(self) -> None:
+        """End this life at once, if there is one. What was stopped runs on, and reaches nothing."""
+        if self._store:
+            self._store.cut = True
+        for worker in range(len(self.left)):  # in this order, whichever task ends first
+            self.world.history.left_open(self.number * len(self.left) + worker, "killed")
+        if self._life:
+            self._life.cancel()
+            self.world.loop.resume_process(self.name)
+
+    async def _live(self) -> None:
+        try:
+            async with (
+                self.world.subject(f"{self.name}/{self.lives}") as (subject, self._store),
+                anyio.create_task_group() as workers,
+            ):
+                for number, acts in enumerate(self.left):
+                    workers.start_soon(self._work, number, acts, subject)
+        except (Rejected, Unclear):
+            pass  # the bucket did not let it open the log
+
+    async def _work(self, number: int, acts: deque[Act], subject: Subject) -> None:
+        worker = Worker(self.world, self.number * len(self.left) + number, subject)
+        while acts:
+            await anyio.sleep_until(acts[0].at_s)
+            await worker.do(acts.popleft())
+
+
+class Worker:
+    """A client of one process: its positions in the keys, and what it does with them."""
+
+    def __init__(self, world: "World", number: int, subject: Subject) -> None:
+        self._world = world
+        self._number = number
+        self._subject = subject
+        self._positions: dict[str, int] = {}
+        world.history.new_client(number)
+
+    async def do(self, act: Act) -> None:
+        """One act; an error of it is in the history."""
+        try:
+            match act.kind:
+                case "send":
+                    await self._send(act)
+                case "poll":
+                    await self.poll()
+                case "compact":
+                    async with self._world.compacting(act.key):
+                        await self._subject.compact(act.key)
+        except Rejected:
+            pass
+        except Unclear:
+            if act.kind != "compact":
+                self._positions = {}  # the history goes on with a new client
+
+    async def _send(self, act: Act) -> None:
+        value = act.number
+        with self._world.history.operation(
+            self._number, "send", [[SEND, act.key, value]]
+        ) as completed:
+            offset = await self._subject.send(act.key, value)
+            completed.append([[SEND, act.key, [offset, value]]])
+
+    async def assign(self, **extra: Any) -> None:
+        """Read every key from its beginning."""
+        keys = self._world.scenario.keys
+        with self._world.history.operation(self._number, "assign", keys, **extra):
+            self._positions = dict.fromkeys(keys, 0)
+
+    async def poll(self) -> bool:
+        """Read what comes next; returns whether there was anything."""
+        if not self._positions:
+            await self.assign()
+        with self._world.history.operation(self._number, "poll", [[POLL]]) as completed:
+            found = await self._subject.poll(self._positions)
+            completed.append([[POLL, found]])
+        self._positions |= {key: pairs[-1][0] + 1 for key, pairs in found.items()}
+        return bool(found)
+
+    async def read_all(self) -> None:
+        """Read every key to its end. Raises `Unclear` or `Rejected` when that cannot be done."""
+        await self.assign(**{"seek-to-beginning?": True})
+        for _ in range(FINAL_POLLS_MAX):
+            if not await self.poll():
+                return
+
+
+class World:
+    """A run of `scenario`; `execute` it once. `history` and `bucket.journal` tell what happened."""
+
+    def __init__(self, scenario: Scenario, loop: VirtualEventLoop) -> None:
+        self.scenario = scenario
+        self.loop = loop
+        self.bucket = Bucket(loop.time)
+        self.history = History(loop, scenario.processes * scenario.workers)
+        self.faults = Faults(scenario.network.odds, self._random("faults"), scenario.omit_faults)
+        self.unread = ""  # why the final polls did not come to the end
+        self._names = 0
+        self._compacting: dict[str, anyio.Lock] = {}
+
+    async def execute(self) -> None:
+        """Run it to its end."""
+        processes = [Process(self, number) for number in range(self.scenario.processes)]
+        acts = self.scenario.acts()
+        for act in acts:
+            if act.kind not in ("kill", "pause"):
+                processes[act.process].left[act.worker].append(act)
+        async with anyio.create_task_group() as tasks:
+            for process in processes:
+                tasks.start_soon(process.run)
+            for act in acts:
+                if act.kind in ("kill", "pause"):
+                    tasks.start_soon(self._disturb, processes[act.process], act)
+            tasks.start_soon(self._heal_after, self.scenario.time_limit_s)
+        await anyio.sleep(SETTLE_S)
+        await self._read_all()
+
+    async def _disturb(self, process: Process, act: Act) -> None:
+        await anyio.sleep_until(act.at_s)
+        if act.kind == "kill":
+            process.kill()
+            return
+        self.loop.stop_process(process.name)
+        before_s = min(act.pause_s, VACUUM_AFTER_S)
+        await anyio.sleep(before_s)
+        if before_s < act.pause_s:
+            await self._vacuum()
+            await anyio.sleep(act.pause_s - before_s)
+        self.loop.resume_process(process.name)
+
+    async def _vacuum(self) -> None:
+        """An operator vacuums every key."""
+        for key in self.scenario.keys:
+            try:
+                async with self.subject("operator") as (subject, _store):
+                    await subject.vacuum(key)
+            except (Rejected, Unclear):
+                pass
+
+    async def _heal_after(self, seconds: float) -> None:
+        await anyio.sleep(seconds)
+        self.faults.healed = True
+
+    async def _read_all(self) -> None:
+        for number in range(self.scenario.processes * self.scenario.workers):
+            for _ in range(FINAL_TRIES):
+                try:
+                    async with self.subject(f"final{number}") as (subject, _store):
+                        await Worker(self, number, subject).read_all()
+                    break
+                except (Rejected, Unclear) as error:
+                    self.unread = str(error)
+
+    @asynccontextmanager
+    async def subject(self, name: str) -> AsyncIterator[tuple[Subject, VirtualStore]]:
+        """The log, open in a process of this name."""
+        store = self.store(name, self.scenario.network)
+        around = Around(
+            self.scenario, lambda: self.bucket.clock_s, self._name, self._random(f"{name}/pauses")
+        )
+        async with opened(store, around) as subject:
+            yield subject, store
+
+    def store(self, name: str, network: Network) -> VirtualStore:
+        """The bucket, as a process of this name sees it."""
+        return VirtualStore(self.bucket, name, network, self.faults, self._random(name))
+
+    @asynccontextmanager
+    async def compacting(self, key: str) -> AsyncIterator[None]:
+        """Wait until no other process compacts the key."""
+        async with self._compacting.setdefault(key, anyio.Lock()):
+            yield
+
+    @property
+    def digest(self) -> str:
+        """Of every request and the history."""
+        digest = blake2b(digest_size=16)
+        for request in self.bucket.journal:
+            digest.update(repr(request).encode())
+        for op in self.history.ops:
+            digest.update(json_line(op))
+        return digest.hexdigest()
+
+    def _random(self, name: str) -> Random:
+        return Random(f"{self.scenario.seed}/objects/{name}")
+
+    def _name(self) -> str:
+        self._names += 1
+        return f"n{self._names}"

@@ -1,0 +1,88 @@
+"""A run on a virtual bucket as numbered events: each request, and what it changed."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import orjson
+
+from simulation.objects.bucket import Request
+
+WRITES = ("put", "create", "update")
+TEXT_MAX = 100
+
+
+def events_of(journal: Sequence[Request], *, before_s: float | None = None) -> Iterator[str]:
+    """A line for each request, up to a time: its number, time, client, what it asked, and what came of it."""
+    last: dict[str, bytes] = {}
+    for request in journal:
+        if before_s is not None and request.time_s > before_s:
+            return
+        yield f"{request.number:4}. {request.time_s:8.3f} s  {request.client:9} {_told(request, last)}"
+        if request.kind in WRITES and request.outcome == "ok":
+            last[request.key] = request.value
+
+
+def _told(request: Request, last: dict[str, bytes]) -> str:
+    words = f"{request.kind} {request.key}".strip()
+    if request.outcome != "ok":
+        return f"{words}: {request.outcome}"
+    if request.kind == "get":
+        return f"{words}: {_brief(request.value)}" if request.value else f"{words}: nothing"
+    if request.kind == "list":
+        return f"{words}: {len(orjson.loads(request.value))} keys"
+    if request.kind == "delete":
+        return f"{request.kind} {' '.join(orjson.loads(request.value))}"
+    old = last.get(request.key, request.value)
+    over = f", over {_brief(old)}" if request.kind == "put" and old != request.value else ""
+    return f"{words} = {_brief(request.value)}{over}"
+
+
+def _brief(value: bytes) -> str:
+    text = ", ".join(_plain(line) for line in value.splitlines())
+    return text if len(text) <= TEXT_MAX else f"{text[: TEXT_MAX - 1]}…"
+
+
+def _plain(line: bytes) -> str:
+    try:
+        found: Any = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return repr(line)
+    if isinstance(found, dict) and "msgCount" in found:
+        return f"{found['type']}, {found['msgCount']} up to {found['offset']}"
+    if isinstance(found, dict) and "pending" in found:
+        return f"next {found['value']}, pending {found['pending']['offset']}"
+    return line.decode()
+
+
+def steps_of(journal: Sequence[Request], topic: str) -> Iterator[str]:
+    """The requests on one topic of S3-Queue as the steps of `specs/TwoStepAssign`.
+
+    What a reader or an initialiser asks is no step. A producer reads the counter, puts the pending entry
+    (if there is one), changes the counter, puts its own entry. The compactor writes the compacted entry,
+    deletes those below, and moves the cursor; the model lets it start with a step of its own.
+    """
+    own: set[str] = set()
+    for request in journal:
+        key = request.key.removeprefix(f"{topic}/")
+        if request.outcome != "ok" or key == request.key:
+            continue
+        match request.kind, key.split("/"):
+            case "update", ["meta", "sequence-counter"]:
+                own.add(f"{orjson.loads(request.value)['pending']['offset']:020}")
+                yield "CasCounter"
+            case "put", ["index", offset]:
+                yield from _entry_put(request, offset, own)
+            case "delete", ["index", _]:
+                yield "CompactDelete"
+            case "update", ["meta", "compaction-cursor"]:
+                yield "CompactCursor"
+
+
+def _entry_put(request: Request, offset: str, own: set[str]) -> Iterator[str]:
+    if orjson.loads(request.value)["type"] == "COMPACTED":
+        yield from ("CompactStart", "CompactWrite")
+    elif offset in own:
+        own.discard(offset)
+        yield "MaterialiseOwn"
+    else:
+        yield "MaterialisePending"

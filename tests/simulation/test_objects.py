@@ -1,0 +1,206 @@
+"""Logs on a virtual object store: what the simulator must find by itself, and what must pass."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from commands.simulate_objects import simulate_objects
+from simulation.objects.judge import Report, simulate
+from simulation.objects.scenario import (
+    FLAGS,
+    LEADERLESS,
+    LOGS,
+    PUBLISHED,
+    REPAIRED,
+    Regression,
+    Scenario,
+    command_of,
+    regressions,
+)
+from simulation.objects.shrink import smallest
+from simulation.objects.story import events_of, steps_of
+from specs.second.explorer import explore
+from specs.second.two_step_assign import TwoStepAssign
+
+pytestmark = pytest.mark.simulation
+
+ROOT = Path(__file__).parents[2]
+SOUND = (LEADERLESS, REPAIRED)
+SEEDS = """
+from simulation.objects.judge import simulate
+from simulation.objects.scenario import LOGS, Scenario
+for log in LOGS:
+    for seed in range(6):
+        report = simulate(Scenario.draw(seed, {"log": log}))
+        print(log, seed, report.names, report.digest)
+"""
+
+
+def invoke(*words: str) -> Result:
+    return CliRunner().invoke(simulate_objects, words)
+
+
+def first_failing(name: str, **given: object) -> Report:
+    """The first of some seeds of the published protocol that shows an anomaly of this name."""
+    for seed in range(60):
+        report = simulate(Scenario.draw(seed, {"log": PUBLISHED} | given))
+        if name in report.names:
+            return report
+    raise AssertionError(f"no seed shows {name}")
+
+
+# ---------------------------------------------------------------- what must be found
+
+
+def test_the_simulator_finds_the_data_loss_of_the_published_protocol_without_any_fault() -> None:
+    report = first_failing("lost-write", faults=())
+    assert report.faults == 0
+
+
+def test_the_simulator_finds_the_double_append_after_a_lost_answer() -> None:
+    report = first_failing("duplicate", faults=("answer-lost",), repeats=True)
+    assert report.faults > 0
+
+
+def test_a_data_loss_shrinks_to_two_appends_a_compaction_and_one_append() -> None:
+    given = {"faults": (), "processes": 1, "workers": 1, "key_count": 1, "operations": 20}
+    small = smallest(first_failing("lost-write", **given))
+    acts = [act.kind for act in small.scenario.acts() if act.kind != "poll"]
+    assert acts == ["send", "send", "compact", "send"]
+    assert "lost-write" in small.names
+
+
+def test_the_shrunk_story_is_the_counterexample_of_the_model() -> None:
+    """The broken configuration `published-in-turn`, with the range of the run."""
+    loss = next(each for each in regressions() if each.anomaly == "lost-write")
+    run = list(steps_of(simulate(loss.scenario).journal, "0"))
+    in_turn = {"appends_in_turn": True, "compacts_in_turn": True}
+    published = {"put_always": True, "deleted_for_good": True}
+    model = TwoStepAssign(writers=1, max_offset=3, range_last=2, **published, **in_turn)
+    found = explore(model, ["CommittedStaysReadable"], 100_000)
+    assert found.broken_law == "CommittedStaysReadable"
+    steps = [step for step, _ in found.path if step not in ("Init", "ReadCounter")]
+    steps.remove("MaterialisePending")  # the first one: nothing is pending before the first append
+    assert run[: len(steps)] == steps
+
+
+@pytest.mark.parametrize("regression", regressions(), ids=lambda each: each.anomaly)
+def test_a_weakness_is_found_in_the_published_protocol_alone(regression: Regression) -> None:
+    assert regression.anomaly in simulate(regression.scenario).names
+    for log in SOUND:
+        assert simulate(replace(regression.scenario, log=log)).failures == [], log
+
+
+# ---------------------------------------------------------------- what must pass
+
+
+@pytest.mark.parametrize("log", SOUND)
+def test_a_sound_log_survives_what_is_drawn(log: str) -> None:
+    for seed in range(25):
+        report = simulate(Scenario.draw(seed, {"log": log}))
+        assert report.failures == [], command_of(seed, {"log": log})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 2000, 200))
+@pytest.mark.parametrize("log", SOUND)
+def test_a_sound_log_survives_2000_seeds(log: str, first: int) -> None:
+    for seed in range(first, first + 200):
+        report = simulate(Scenario.draw(seed, {"log": log}))
+        assert report.failures == [], command_of(seed, {"log": log})
+
+
+def test_runs_hold_what_the_rules_are_for() -> None:
+    """The test of the test: faults happen, objects are compacted, tombstones are left, large values written."""
+    journals = [
+        simulate(Scenario.draw(seed, {"log": log, "value_bytes": 100, "seal_entries": 2})).journal
+        for log in SOUND
+        for seed in range(7)
+    ]
+    requests = [each for journal in journals for each in journal]
+    outcomes = {each.outcome for each in requests}
+    assert {"ok", "conflict", "throttled", "raced"} <= outcomes
+    keys = " ".join(each.key for each in requests)
+    for part in ("run/", "segment/", "data/", "compacted/"):
+        assert part in keys, part
+    assert any(b"DELETED" in each.value for each in requests)
+
+
+# ---------------------------------------------------------------- the same seed, the same run
+
+
+@pytest.mark.parametrize("log", LOGS)
+def test_a_seed_gives_the_same_run_twice(log: str) -> None:
+    scenario = Scenario.draw(5, {"log": log})
+    assert simulate(scenario).digest == simulate(scenario).digest
+
+
+@pytest.mark.process
+def test_the_hash_seed_changes_nothing() -> None:
+    outputs = [
+        subprocess.run(
+            [sys.executable, "-c", SEEDS],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for hash_seed in ("1", "2")
+    ]
+    assert outputs[0] == outputs[1]
+
+
+def test_options_that_are_given_leave_the_draws_of_others() -> None:
+    drawn = Scenario.draw(7)
+    assert Scenario.draw(7, {"processes": 9}) == replace(drawn, processes=9)
+
+
+# ---------------------------------------------------------------- the command
+
+
+def test_the_command_that_is_printed_runs_the_same() -> None:
+    done = invoke("--seed", "7")
+    words = done.output.splitlines()[1].replace("''", "").split()
+    again = invoke(*[word for word in words[2:] if word not in ("--omit", "--omit-faults")])
+    assert done.exit_code == 0
+    assert again.output.splitlines()[-1] == done.output.splitlines()[-1]
+
+
+def test_a_failing_seed_exits_with_one_and_can_be_shrunk() -> None:
+    loss = regressions()[0].scenario
+    done = invoke(*loss.command().replace("''", "").split()[2:-1], "--shrink")
+    assert done.exit_code == 1
+    assert "✘ lost-write" in done.output
+    assert "over COMPACTED, 2 up to 2" in done.output
+
+
+def test_a_range_counts_and_says_how_to_replay() -> None:
+    given = ("--log", PUBLISHED, "--faults", "none", "--jobs", "1")
+    told = json.loads(invoke("--seeds", "3", "--keep-going", "--json", *given).stdout)
+    assert told["seeds"] == 3
+    assert told["logs"] == {PUBLISHED: 3}
+    text = invoke("--seeds", "20", *given).output
+    assert "replay: ./maelstrom simulate-objects --seed" in text
+
+
+@pytest.mark.parametrize("words", [("--faults", "weather"), ("--log", "paper"), ("--workers", "0")])
+def test_bad_arguments_are_refused(words: tuple[str, ...]) -> None:
+    assert invoke(*words).exit_code == 2
+
+
+def test_a_story_tells_what_was_overwritten() -> None:
+    report = simulate(regressions()[0].scenario)
+    told = [line for line in events_of(report.journal) if "over COMPACTED" in line]
+    assert len(told) == 1
+    assert "put 0/index/00000000000000000002 = WAL, 1 up to 2" in told[0]
+
+
+def test_every_option_has_words() -> None:
+    assert set(FLAGS) == set(Scenario(0).options())
