@@ -2,7 +2,7 @@
 
 import sys
 
-from leaderless.runtime.without_tls import import_anyio
+from leaderless.runtime.lean import import_anyio
 
 if __name__ == "__main__":
     import_anyio(sys.argv[1:])

@@ -21,7 +21,7 @@ class Command(NamedTuple):
 
 
 def _node(arguments: Sequence[str]) -> int:
-    from leaderless.runtime.without_tls import import_anyio
+    from leaderless.runtime.lean import import_anyio
 
     import_anyio(arguments)
     from leaderless.runtime.main import main as run_node

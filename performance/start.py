@@ -2,17 +2,18 @@
 
     python -m performance.start [--rounds 10] [--nodes 25]
 
-CPU is the kernel's count for the process, interpreter included; the lowest of the rounds is the node's own,
-because other programs only add to it. Bytecode is compiled first, as `make setup` and every install do.
+CPU is the kernel's count for the process when it has answered, interpreter included; the lowest of the rounds
+is the node's own, because other programs only add to it. Bytecode is compiled first, as `make setup` and every
+install do.
 """
 
 import compileall
-import os
 import subprocess
 import time
 
 import click
 
+from bench.watchers import process_cpu_s
 from performance import ROOT, show_table
 from performance.child import INIT, NODE, line
 
@@ -29,29 +30,27 @@ class Started:
         self._process.stdin.write(line("c0", INIT))
         self._process.stdin.flush()
 
-    def wait(self) -> None:
-        """Return when it has answered."""
+    def wait(self) -> float:
+        """Return when it has answered: the CPU seconds that it took so far."""
         assert self._process.stdout
         answer = self._process.stdout.readline()
         assert b"init_ok" in answer, answer
+        return process_cpu_s(self._process.pid)
 
-    def stop(self) -> float:
-        """End it; returns the CPU seconds that it took, to its end."""
-        assert self._process.stdin
-        self._process.stdin.close()
-        _, status, usage = os.wait4(self._process.pid, 0)
-        self._process.returncode = os.waitstatus_to_exitcode(status)
-        return usage.ru_utime + usage.ru_stime
+    def stop(self) -> None:
+        """End it."""
+        self._process.communicate()
 
 
 def start(nodes: int) -> tuple[float, float]:
     """Start so many nodes at once: CPU seconds of one, and seconds until all have answered."""
     began_s = time.perf_counter()
     started = [Started() for _ in range(nodes)]
-    for node in started:
-        node.wait()
+    cpu_s = min(node.wait() for node in started)
     took_s = time.perf_counter() - began_s
-    return min(node.stop() for node in started), took_s
+    for node in started:
+        node.stop()
+    return cpu_s, took_s
 
 
 @click.command()

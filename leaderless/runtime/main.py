@@ -19,8 +19,6 @@ from leaderless.runtime.session import Session
 from leaderless.runtime.settings import Settings, parse
 from leaderless.runtime.stdio import serve
 from leaderless.runtime.trace_file import trace_to
-from leaderless.store.port import Refused
-from leaderless.store.urls import open_store
 
 log = logging.getLogger("leaderless")
 
@@ -42,6 +40,7 @@ def main(arguments: Sequence[str] | None = None, program: str = "run.sh") -> int
         return UNUSABLE
     gc.freeze()  # what was imported lives as long as the node
     gc.set_threshold(20_000, 20, 50)
+    gc.enable()  # see `runtime.lean`
     try:
         return anyio.run(_serve, settings, backend=settings.backend)
     except KeyboardInterrupt:
@@ -55,6 +54,8 @@ async def _serve(settings: Settings) -> int:
         await serve(_session(settings))
         return 0
     from leaderless.runtime.on_store import Desk, serve_on_store
+    from leaderless.store.port import Refused
+    from leaderless.store.urls import open_store
 
     try:
         store = open_store(place.url, place.options)

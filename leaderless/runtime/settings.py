@@ -13,6 +13,8 @@ from leaderless.core.strategies import DEFAULT, STRATEGIES
 from leaderless.core.strategy import Options
 from leaderless.runtime.store_url import LIN_KV, STORES, StorePlace, place_of
 
+HELP_COLUMNS = 98
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -66,7 +68,13 @@ def parse(arguments: Sequence[str], program: str = "run.sh") -> Settings:
 
 
 class _Formatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
-    """Shows defaults, and keeps the lines of the epilog."""
+    """Shows defaults, and keeps the lines of the epilog.
+
+    Its width is given, or argparse would ask the terminal at every start, by modules that a node does not use.
+    """
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=HELP_COLUMNS)
 
 
 def _parser(program: str) -> argparse.ArgumentParser:

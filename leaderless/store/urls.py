@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from leaderless.store.memory import MemoryStore
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Refused, Store, Within
 
@@ -40,6 +39,8 @@ def without_secrets(url: str) -> str:
 
 
 def _memory(url: str, _options: StoreOptions) -> Store:
+    from leaderless.store.memory import MemoryStore
+
     return MemoryStore.named(url.partition(":")[2])
 
 

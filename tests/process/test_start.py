@@ -9,15 +9,38 @@ pytestmark = pytest.mark.process
 
 SHOW = """
 import sys
-from leaderless.runtime.without_tls import import_anyio
+from leaderless.runtime.lean import UNUSED, import_anyio
 import_anyio()
 import leaderless.runtime.main
-print("_ssl" in sys.modules, "anyio._backends._asyncio" in sys.modules)
-import ssl
-print(ssl.SSLContext.__module__)
+strategies = {"cas", "leader", "leaderless", "prefetch", "prefetch_sealed"}
+imported = strategies & {each.rpartition(".")[2] for each in sys.modules if ".strategies." in each}
+unused = {"_ssl", "_hashlib", "shutil", *UNUSED} & sys.modules.keys()
+print("anyio._backends._asyncio" in sys.modules, unused, imported)
+import anyio, ssl, typing_extensions
+print(ssl.SSLContext.__module__, typing_extensions.deprecated.__name__)
+print("anyio._core._sockets" in sys.modules, anyio.connect_tcp.__name__, "anyio._core._sockets" in sys.modules)
+"""
+COLLECTS = """
+import gc, sys
+from leaderless.runtime.lean import import_anyio
+import_anyio()
+print(gc.isenabled())
+from leaderless.runtime.main import main
+main([])
+print(gc.isenabled())
 """
 
 
-def test_a_node_starts_without_openssl_and_hides_it_from_nobody() -> None:
-    done = subprocess.run([sys.executable, "-c", SHOW], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["False True", "ssl"]
+def said(program: str) -> list[str]:
+    command = [sys.executable, "-c", program]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL
+    ).stdout.splitlines()
+
+
+def test_a_node_starts_without_what_it_does_not_use_and_hides_it_from_nobody() -> None:
+    assert said(SHOW) == ["True set() set()", "ssl deprecated", "False connect_tcp True"]
+
+
+def test_garbage_is_collected_as_soon_as_all_is_imported() -> None:
+    assert said(COLLECTS) == ["False", "True"]

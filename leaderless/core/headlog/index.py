@@ -10,7 +10,6 @@ the writer, says in which part it stands. The idea is that of a log-structured m
 """
 
 from collections.abc import Iterator, Sequence
-from hashlib import blake2b
 from itertools import pairwise
 from reprlib import repr as brief
 from typing import Any, NamedTuple
@@ -154,6 +153,8 @@ def part_of(name: str, parts: int) -> int:
     """The part of a page in which a key, or a writer, stands."""
     if parts == 1:
         return 0
+    from hashlib import blake2b  # takes part of a start, for which it is not needed
+
     digest = blake2b(name.encode(), digest_size=8).digest()
     return int.from_bytes(digest) % parts
 

@@ -1,0 +1,65 @@
+"""Imports anyio without what a node never uses: OpenSSL, sockets and a second `typing`, a third of its start.
+
+A node speaks through two pipes; only one whose log is in a real store (`--store`) needs sockets and TLS.
+`asyncio` goes without the module `ssl`, as where Python was built without it. anyio only names the classes of
+`ssl`, a function of its own sockets and a `TypeVar` with a default. So `ssl` is absent while asyncio is
+imported, and the three are placeholders while anyio is. Afterwards an import finds the real ones.
+"""
+
+import gc
+import sys
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from types import ModuleType
+
+
+class _Placeholder(ModuleType):
+    """Has every name that a class statement or an annotation may need."""
+
+    def __getattr__(self, name: str) -> type:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return type(name, (Exception,), {})
+
+    @staticmethod
+    def TypeVar(name: str, *bounds: type, default: object = None, **others: bool) -> object:  # noqa: ARG004, N802 - its name
+        """Of `typing_extensions`: in no annotation of a running node the default matters."""
+        return typing.TypeVar(name, *bounds, **others)
+
+
+UNUSED = ("ssl", "typing_extensions", "anyio._core._sockets")
+
+
+def import_anyio(arguments: Sequence[str] = ()) -> None:
+    """For a process that is a node and nothing else, before anything imports anyio; its arguments.
+
+    Garbage is collected again when `runtime.main` has imported the rest: nothing of it is garbage. A process
+    that has imported one of the modules already, or `asyncio`, gets all of them. A version of anyio that needs
+    more of them gets the real ones later, when it is imported again.
+    """
+    gc.disable()
+    if {"asyncio", *UNUSED} & sys.modules.keys() or _names_store(arguments):
+        return
+    with _in_their_place(dict.fromkeys(["ssl"])):
+        import asyncio  # noqa: F401
+    placeholders = {name: _Placeholder(name) for name in UNUSED}
+    with _in_their_place(placeholders), suppress(ImportError, LookupError, TypeError):
+        import anyio
+
+        anyio.run(anyio.sleep, 0)  # imports what it needs to run
+
+
+@contextmanager
+def _in_their_place(modules: Mapping[str, ModuleType | None]) -> Iterator[None]:
+    """Inside the block an import of these names finds these modules, or, for None, nothing."""
+    sys.modules.update(modules)  # type: ignore[arg-type]
+    try:
+        yield
+    finally:
+        for name in modules:
+            del sys.modules[name]
+
+
+def _names_store(arguments: Sequence[str]) -> bool:
+    return any(each == "--store" or each.startswith("--store=") for each in arguments)
