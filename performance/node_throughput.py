@@ -65,7 +65,7 @@ def main(rounds: int, requests: int, clients: int, strategy: str) -> None:
     pairs = []
     for _ in range(rounds):
         node = Child([*NODE, "--strategy", strategy])
-        measured, written = measure(node, list(_requests(requests)), clients)
+        measured, written = measure(node, list(requests_of(requests)), clients)
         limit = Child([sys.executable, "-c", LIMIT], store="nobody")
         pairs.append((measured, measure(limit, written, clients)[0]))
     click.echo(f"{requests} requests, {clients} in flight, {rounds} rounds: median (least to most)")
@@ -75,17 +75,17 @@ def main(rounds: int, requests: int, clients: int, strategy: str) -> None:
 def measure(child: Child, lines: list[bytes], clients: int) -> tuple[Measured, list[bytes]]:
     """One round with one child, and all that was sent to it in it."""
     child.ask(INIT)
-    child.drive(_requests(len(lines) // 10), clients)  # warm up
+    child.drive(requests_of(len(lines) // 10), clients)  # warm up
     messages, cpu_s, started = child.messages, child.cpu_s(), time.perf_counter()
     child.written = []
     child.drive(iter(lines), clients)
     wall_s, cpu_s = time.perf_counter() - started, child.cpu_s() - cpu_s
     messages, written = child.messages - messages, child.written
     started = time.perf_counter()
-    child.drive(_requests(PING_PONGS), 1)
+    child.drive(requests_of(PING_PONGS), 1)
     ping_pong_s = time.perf_counter() - started
     lone_started_s = child.cpu_s()
-    child.drive(_requests(PING_PONGS), 1, PAUSE_S)
+    child.drive(requests_of(PING_PONGS), 1, PAUSE_S)
     lone_s = child.cpu_s() - lone_started_s
     child.close()
     measured = Measured(
@@ -97,7 +97,7 @@ def measure(child: Child, lines: list[bytes], clients: int) -> tuple[Measured, l
     return measured, written
 
 
-def _requests(count: int) -> Iterator[bytes]:
+def requests_of(count: int) -> Iterator[bytes]:
     """Half sends, half polls; a key is left for a fresh one when it is full, as the workload does."""
     chance = random.Random(count)
     sent = [0] * KEYS

@@ -34,7 +34,11 @@ def failure_of(error: Exception) -> Failure:
 
 def read(register: str) -> Process[Any]:
     """The value of a register, None when it is missing."""
-    return (yield from read_as(register, lambda value: value))
+    return read_as(register, _as_it_is)
+
+
+def _as_it_is(value: object) -> object:
+    return value
 
 
 def read_as(register: str, decode: Callable[[object], T]) -> Process[T | None]:
@@ -43,7 +47,7 @@ def read_as(register: str, decode: Callable[[object], T]) -> Process[T | None]:
     A value for which `decode` raises `Misfit` is logged, and counts as no answer.
     """
     for _ in range(ATTEMPTS):
-        outcome: Outcome = yield from call(Get(register))
+        outcome: Outcome = yield Get(register)
         match outcome:
             case Ok(value):
                 try:

@@ -43,7 +43,7 @@ class Rate:
         """Count `times` events; 0 begins the observation."""
         if self._since is None:
             self._since = now
-        self._level = self._decayed(now) + times
+        self._level = self._level * exp((self._at - now) / self._memory_s) + times
         self._at = now
 
     def per_second(self, now: float) -> float:
@@ -51,7 +51,5 @@ class Rate:
         if self._since is None:
             return 0.0
         observed_s = self._memory_s * (1 - exp((self._since - now) / self._memory_s))
-        return self._decayed(now) / max(observed_s, self._observed_s_min)
-
-    def _decayed(self, now: float) -> float:
-        return self._level * exp((self._at - now) / self._memory_s)
+        level = self._level * exp((self._at - now) / self._memory_s)
+        return level / max(observed_s, self._observed_s_min)

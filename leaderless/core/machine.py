@@ -7,7 +7,8 @@ The driver of the machine carries out the effects in order and calls `step(TimeP
 `deadline` has come.
 """
 
-from collections import Counter, deque
+from collections import deque
+from math import inf
 
 from leaderless.core.limits import Limits
 from leaderless.core.messages import (
@@ -18,7 +19,6 @@ from leaderless.core.messages import (
     PeerAnswer,
     Reply,
     Request,
-    RequestEvent,
     Share,
     StoreAnswer,
     TimePassed,
@@ -53,30 +53,18 @@ class Machine:
     @property
     def deadline(self) -> float | None:
         """The time at which `TimePassed` is next needed, in seconds, or None."""
-        times = [at for at in (self._scheduler.deadline, self._answers.deadline) if at is not None]
-        return min(times, default=None)
+        timer, answer = self._scheduler.deadline, self._answers.deadline
+        if timer is None or answer is None:
+            return timer if answer is None else answer
+        return min(timer, answer)
 
     def step(self, event: Event, now: float, arrived_at: float | None = None) -> list[Effect]:
         """Take one event at time `now` (seconds) and return what is to be done, in order.
 
         `arrived_at` is when a request may have arrived at the earliest, if that is before `now`.
         """
-        effects: list[Effect] = [*self._answers.expire(now)]
-        if isinstance(event, RequestEvent):
-            is_client = not isinstance(event, HandOver)
-            arrived_at = now if arrived_at is None else arrived_at
-            self._answers.expect(event.request, arrived_at, is_client)
-            effects += self._answers.expire(now)
-            if not self._answers.is_open(event.request):
-                return effects
-        effects += self._trace.take()
-        for effect in self._step(event, now):
-            if not isinstance(effect, Reply) or self._answers.allow(effect.request):
-                effects.append(effect)
-        return effects
-
-    def _step(self, event: Event, now: float) -> list[Effect]:
-        scheduler = self._scheduler
+        answers, scheduler = self._answers, self._scheduler
+        effects: list[Effect] = [*answers.expire(now)] if answers.due <= now else []
         scheduler.now = self._clock.now = now
         match event:
             case StoreAnswer() | PeerAnswer():
@@ -87,24 +75,39 @@ class Machine:
                 if isinstance(self._strategy, Listener):
                     self._strategy.hear(event)
             case _:
+                since = now if arrived_at is None else arrived_at
+                answers.expect(event.request, since, type(event) is not HandOver)
+                if answers.due <= now:
+                    effects += answers.expire(now)
+                    if not answers.is_open(event.request):
+                        return effects
                 scheduler.start(self._strategy.serve(event), event.request)
-        steps = self._trace.take()
-        return [*steps, *scheduler.take()] if steps else scheduler.take()
+        if self._trace.on:
+            effects += self._trace.take()
+        for effect in scheduler.take():
+            if type(effect) is not Reply or answers.allow(effect.request):
+                effects.append(effect)
+        return effects
 
 
 class Answers:
-    """Which requests may be answered yet, and until when."""
+    """Which requests may be answered yet, and until when.
+
+    `due`: before that time, in seconds, `expire` has nothing to do.
+    """
 
     def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-        self._open: Counter[Request] = Counter()  # the network may double a request
+        self._answer_s, self._gone_s = limits.answer_s, limits.gone_s
+        self._open: dict[Request, int] = {}  # how often: the network may double a request
         self._arrived: deque[tuple[float, Request]] = deque()  # of clients, in the order of arrival
+        self.due = inf
 
     def expect(self, request: Request, arrived_at: float, is_client: bool) -> None:
         """Take a request; a client's times out, a peer's never does."""
         if is_client:
             self._arrived.append((arrived_at, request))
-        self._open[request] += 1
+            self.due = min(self.due, arrived_at + self._answer_s)
+        self._open[request] = self._open.get(request, 0) + 1
 
     def is_open(self, request: Request) -> bool:
         """Whether a request may be answered yet."""
@@ -112,10 +115,14 @@ class Answers:
 
     def allow(self, request: Request) -> bool:
         """Whether a request may be answered now; from then on it may not."""
-        may = self.is_open(request)
-        if may:
-            self._close(request)
-        return may
+        left = self._open.get(request)
+        if left is None:
+            return False
+        if left == 1:
+            del self._open[request]
+        else:
+            self._open[request] = left - 1
+        return True
 
     @property
     def deadline(self) -> float | None:
@@ -123,20 +130,16 @@ class Answers:
         arrived = self._arrived
         while arrived and arrived[0][1] not in self._open:
             arrived.popleft()
-        return arrived[0][0] + self._limits.answer_s if arrived else None
+        self.due = arrived[0][0] + self._answer_s if arrived else inf
+        return self.due if arrived else None
 
     def expire(self, now: float) -> list[Reply]:
         """Errors for the requests whose time is over at `now`; none for a client that is gone."""
         replies: list[Reply] = []
         while (deadline := self.deadline) is not None and deadline <= now:
             arrived_at, request = self._arrived.popleft()
-            self._close(request)
-            if now < arrived_at + self._limits.gone_s:
-                text = f"no outcome within {self._limits.answer_s:g} s; it may have happened, or may still"
+            self.allow(request)
+            if now < arrived_at + self._gone_s:
+                text = f"no outcome within {self._answer_s:g} s; it may have happened, or may still"
                 replies.append(Reply(request, Failure("timeout", text)))
         return replies
-
-    def _close(self, request: Request) -> None:
-        self._open[request] -= 1
-        if not self._open[request]:
-            del self._open[request]

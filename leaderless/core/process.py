@@ -111,5 +111,8 @@ def gather(children: Iterable[Process[T]]) -> Process[list[T]]:
 
     An exception of a child ends the wait with the same exception; the other children run on.
     """
+    children = list(children)
+    if len(children) == 1:  # mostly
+        return [(yield from children[0])]
     results: list[T] = yield Gather(children)
     return results

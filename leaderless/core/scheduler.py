@@ -75,7 +75,7 @@ class Scheduler:
         self._timeouts = timeouts
         self._asked: dict[
             int, tuple[type[StoreOp], float]
-        ] = {}  # calls of the store without an answer
+        ] = {}  # calls of the store without an answer, and when: a late one still shows how long it took
         self.now = 0.0
         self._effects: list[Effect] = []
         self._waiting: dict[int, _Waiting] = {}
@@ -107,7 +107,8 @@ class Scheduler:
                     break
         except Exception as error:
             self._failed(running, error)
-        self._run_ready()
+        if self._ready:
+            self._run_ready()
 
     def answer(self, answer: StoreAnswer | PeerAnswer) -> None:
         """Resume the process that waits for this answer. If there is none, the answer came too late."""
@@ -139,7 +140,8 @@ class Scheduler:
 
     def _resume(self, call: int, value: Any) -> None:
         self._run(self._waiting.pop(call)[0], value)
-        self._run_ready()
+        if self._ready:
+            self._run_ready()
 
     def _run_ready(self) -> None:
         while self._ready:
@@ -166,9 +168,11 @@ class Scheduler:
                 self._effects.append(trap)
                 return True
             case Cas() | Get() | Put():
-                timeout_s = self._timeouts.timeout_s
-                call = self._wait(running, self.now + timeout_s, StoreAnswer, _UNKNOWN)
-                self._remember(call, type(trap))
+                until = self.now + self._timeouts.timeout_s
+                call = self._wait(running, until, StoreAnswer, _UNKNOWN)
+                self._asked[call] = type(trap), self.now
+                if len(self._asked) > CALLS_REMEMBERED:
+                    del self._asked[next(iter(self._asked))]
                 self._effects.append(StoreCall(call, trap))
             case Ask(dest, question, patience_s):
                 call = self._wait(running, self.now + patience_s, PeerAnswer)
@@ -207,12 +211,6 @@ class Scheduler:
         self._waiting[self._calls] = running, answer, late
         heapq.heappush(self._alarms, (until, self._calls))
         return self._calls
-
-    def _remember(self, call: int, op: type[StoreOp]) -> None:
-        """When a call was made: a late answer still shows how long it took."""
-        self._asked[call] = op, self.now
-        if len(self._asked) > CALLS_REMEMBERED:
-            del self._asked[next(iter(self._asked))]
 
     def _fork(self, parent: _Running, children: list[Process[Any]]) -> None:
         gathering = _Gathering(parent, len(children))

@@ -7,7 +7,7 @@ is answered at most once; nothing but messages goes out. Before `init` the only 
 import logging
 from collections.abc import Callable
 from reprlib import repr as brief
-from typing import Any, NamedTuple, assert_never
+from typing import Any, assert_never
 
 from leaderless.core.limits import Limits
 from leaderless.core.machine import Machine
@@ -36,19 +36,15 @@ log = logging.getLogger("leaderless")
 Body = dict[str, Any]
 WriteStep = Callable[[Step], None]
 
+# When a line is taken, and when it may have arrived at the earliest, if that is before.
+_Moment = tuple[float, float | None]
+
 ENVELOPE_BYTES = 96  # what a line has around its payload, at least
 
 
 def log_note(note: Note) -> None:
     """Write a note of the machine into the node's log."""
     log.log(logging.ERROR if note.broken else logging.WARNING, "%s", note.text)
-
-
-class _Moment(NamedTuple):
-    """When a line is taken, and when it may have arrived at the earliest, if that is before."""
-
-    now: float
-    arrived_at: float | None
 
 
 class Session:
@@ -115,7 +111,7 @@ class Session:
         else:
             size = max(8, len(line) - ENVELOPE_BYTES)
             if self._may_ask(src, body, line):
-                self._asked(src, dest, body, size, _Moment(now, arrived_at))
+                self._asked(src, dest, body, size, (now, arrived_at))
 
     def pass_time(self, now: float) -> None:
         """Tell the machine that its deadline came."""
@@ -150,7 +146,7 @@ class Session:
         if self._machine:
             self._carry_out(self._machine.step(share, now))
 
-    def _asked(self, src: str, dest: str, body: Body, size: int, moment: "_Moment") -> None:
+    def _asked(self, src: str, dest: str, body: Body, size: int, moment: _Moment) -> None:
         msg_id = body.get("msg_id")
         if type(msg_id) is not int:
             log.warning(
@@ -263,21 +259,21 @@ class Session:
                     continue
                 case _:
                     assert_never(effect)
-            self._send(dest, body)
+            try:
+                self._lines.append(encode(self._node, dest, body))
+            except TypeError as error:  # `orjson.JSONEncodeError`, such as a value nested too deep
+                self._send_failure(dest, body, error)
+
+    def _send_failure(self, dest: str, body: Body, error: TypeError) -> None:
+        """In place of a message that cannot be written."""
+        log.error("a message to %s cannot be written: %s", brief(dest), error)
+        if "in_reply_to" in body:  # or nobody answers, as if it were lost
+            text = f"the answer cannot be written: {error}"
+            failed = {"type": "error", "code": ErrorCode.CRASH, "text": text}
+            self._send(dest, failed | {"in_reply_to": body["in_reply_to"]})
 
     def _send(self, dest: str, body: Body) -> None:
-        try:
-            line = encode(self._node, dest, body)
-        except (
-            TypeError
-        ) as error:  # `orjson.JSONEncodeError`: such as a value that is nested too deep
-            log.error("a message to %s cannot be written: %s", brief(dest), error)
-            if "in_reply_to" not in body:
-                return  # nobody answers, as if it were lost
-            code, text = ErrorCode.CRASH, f"the answer cannot be written: {error}"
-            failed = {"type": "error", "code": code, "text": text}
-            line = encode(self._node, dest, failed | {"in_reply_to": body["in_reply_to"]})
-        self._lines.append(line)
+        self._lines.append(encode(self._node, dest, body))
 
 
 def _all_strings(values: list[Any]) -> bool:

@@ -197,7 +197,12 @@ _ROOM_FOR_NESTING = 32
 
 
 def _send(request: Request, body: Body, size: int) -> Send:
-    key, msg = _string(body, "key"), _field(body, "msg")
+    try:
+        key, msg = body["key"], body["msg"]
+    except KeyError as missing:
+        raise MalformedRequest(f"{body['type']} needs a field {missing}") from None
+    if type(key) is not str:
+        raise MalformedRequest(f"'key' must be a string, not {brief(key)}")
     if type(msg) in (list, dict):
         size = max(size, _check_storable("msg", msg))  # numbers may be longer than they were sent
     return Send(request, key, msg, size)

@@ -76,9 +76,12 @@ def carry_out(replica: Replica, attempt: Attempt, *, reads_ahead: bool) -> Proce
     old, new, entries = attempt
     cas = Cas(HEAD, old.value, new.value, create=old.value is None)
     asked_at = replica.now
-    calls = [call(cas), _if_heard(replica.refresh())] if reads_ahead else [call(cas)]
     replica.trace("Try", steps.carried, entries)
-    outcome: Outcome | None = (yield from gather(calls))[0]
+    outcome: Outcome | None
+    if reads_ahead:
+        outcome = (yield from gather([call(cas), _if_heard(replica.refresh())]))[0]
+    else:
+        outcome = yield cas
     if isinstance(outcome, Ok):
         if replica.head is old:  # or another process learnt of a newer one, which includes ours
             replica.committed(new, entries, asked_at)

@@ -38,13 +38,19 @@ class Head:
     A tail whose `size` reached `seal_bytes` (or that has `seal_entries`) is *full*: it never changes any
     more, so any node may write its segment, more than once. A batch larger than that still fits:
     it fills a tail alone.
+
+    `epoch`, `version`, `sealed` and `base` are those of the heading, `end` is the slot after the newest entry,
+    and `fenced` says whether appends are refused. Nothing of a head changes.
     """
 
-    __slots__ = ("_value", "heading", "tail")
+    __slots__ = ("_value", "base", "end", "epoch", "fenced", "heading", "sealed", "tail", "version")
 
     def __init__(self, heading: Heading, tail: list[Entry]) -> None:
         self.heading = heading
         self.tail = tail
+        state, self.epoch, self.version, _, self.sealed, self.base, _ = heading
+        self.end = self.base + len(tail)
+        self.fenced = state == FENCED
         self._value: dict[str, Any] | None = None
 
     def __eq__(self, other: object) -> bool:
@@ -62,36 +68,6 @@ class Head:
             self._value = self.heading._asdict() | {"tail": [entry.value for entry in self.tail]}
         return self._value
 
-    @property
-    def epoch(self) -> int:
-        """See `Heading`."""
-        return self.heading.epoch
-
-    @property
-    def version(self) -> int:
-        """See `Heading`."""
-        return self.heading.version
-
-    @property
-    def sealed(self) -> int:
-        """See `Heading`."""
-        return self.heading.sealed
-
-    @property
-    def base(self) -> int:
-        """See `Heading`."""
-        return self.heading.base
-
-    @property
-    def end(self) -> int:
-        """The slot after the newest entry."""
-        return self.heading.base + len(self.tail)
-
-    @property
-    def fenced(self) -> bool:
-        """Whether appends are refused."""
-        return self.heading.state == FENCED
-
     def full(self, limits: Limits) -> bool:
         """Whether the tail must be sealed before anything is added."""
         return self.heading.size >= limits.seal_bytes or len(self.tail) >= limits.seal_entries
@@ -102,7 +78,11 @@ class Head:
         if self.full(limits):
             moved = self._next(by, sealed=self.sealed + 1, base=self.end, size=size)
             return Head(moved, [*entries])
-        return Head(self._next(by, size=self.heading.size + size), [*self.tail, *entries])
+        head = Head(self._next(by, size=self.heading.size + size), [*self.tail, *entries])
+        if self._value is not None:  # most of it is made already
+            tail = [*self._value["tail"], *(entry.value for entry in entries)]
+            head._value = head.heading._asdict() | {"tail": tail}
+        return head
 
     def with_state(self, state: str, by: str) -> "Head":
         """The head fenced or open again, in a new epoch."""

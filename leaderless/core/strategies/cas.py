@@ -19,8 +19,8 @@ from itertools import count
 from typing import Any
 
 from leaderless.core.coordination import read
-from leaderless.core.messages import Cas, Ok, Poll, PollOk, Reply, Send, SendOk
-from leaderless.core.process import Process, call, gather
+from leaderless.core.messages import Cas, Ok, Outcome, Poll, PollOk, Reply, Send, SendOk
+from leaderless.core.process import Process, gather
 from leaderless.core.strategies.serving import CommitsInStore, InTurn
 from leaderless.core.strategy import Identity
 
@@ -54,7 +54,7 @@ class CasLog(CommitsInStore):
         log = self._seen.get(key, [])
         while True:
             new = log + entries
-            outcome = yield from call(Cas(f"log/{key}", log, new, create=not log))
+            outcome: Outcome = yield Cas(f"log/{key}", log, new, not log)
             if isinstance(outcome, Ok):
                 self._seen[key] = new
                 return len(log)
