@@ -43,6 +43,8 @@ SUMMARIES = {
     "unfence": "open a fenced log again",
     "compact": "put sealed segments into runs now",
     "vacuum": "delete objects of values that no record refers to",
+    "retain": "delete the oldest files of the log",
+    "files": "show the Parquet files that hold the log now",
     "status": "show how the log is",
     "fsck": "check every invariant of the log, and name what is broken",
 }

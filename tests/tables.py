@@ -17,17 +17,27 @@ Model = dict[str, list[Value]]
 
 
 @asynccontextmanager
-async def small_log(store: Store, runs: Runs = "parquet") -> AsyncIterator[Log]:
-    """A log in `store`, which is made when it is missing, with small limits."""
+async def small_log(store: Store, runs: Runs = "parquet", fan: int = 2) -> AsyncIterator[Log]:
+    """A log in `store`, which is made when it is missing, with small limits; it merges `fan` files."""
     made = await initialise(store, runs)
     bounds = bounds_of(store, 5.0, 0.05, made.runs)
     limits = replace(
         bounds.limits, seal_entries=2, segments_per_run=2, page_children=2, memory_bytes=1
     )
     pace = replace(bounds.pace, error_pause_s=0.001, error_pause_max_s=0.001)
-    log = Log(store, bounds._replace(limits=limits, pace=pace, levels=Levels(fan=2)))
+    log = Log(store, bounds._replace(limits=limits, pace=pace, levels=Levels(fan)))
     async with running(*log.hosts):
         yield log
+
+
+async def compact(log: Log) -> None:
+    """Compact and merge all that there is, whichever worker began it."""
+    for _ in range(20):
+        await log.compact()
+        status = await log.status()
+        if status.segments - status.compacted < 2:
+            break
+    await log.compact()
 
 
 async def append(log: Log, model: Model, key: str, *values: Value) -> None:

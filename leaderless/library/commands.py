@@ -21,7 +21,7 @@ from leaderless.library.errors import Definite, Indefinite, LogError, Unfit
 from leaderless.library.log import Log, open_log
 from leaderless.library.maintenance import RETENTION_S_MIN
 from leaderless.library.output import show
-from leaderless.library.place import VERSIONS, initialise, place_of
+from leaderless.library.place import VERSIONS, initialise, place_of, require_log
 from leaderless.library.record import Record
 from leaderless.library.values import Value, message_of
 from leaderless.store.options import StoreOptions
@@ -245,6 +245,22 @@ async def _vacuum(options: Arguments) -> Result:
         return (await log.vacuum(options.retention))._asdict()
 
 
+async def _retain(options: Arguments) -> Result:
+    from leaderless.table.retention import Policy
+
+    policy = Policy(options.bytes, options.age, options.processed)
+    async with _log(options) as log:
+        return (await log.retain(policy))._asdict()
+
+
+async def _files(options: Arguments) -> Result:
+    async with _store(options) as store:
+        await require_log(store)
+        from leaderless.table.snapshot import locations
+
+        return {"files": await locations(store)}
+
+
 async def _status(options: Arguments) -> Result:
     async with _log(options) as log:
         status = await log.status()
@@ -318,6 +334,17 @@ def _vacuum_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _retain_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--bytes", type=_offset, metavar="N", help="files without which the others have N bytes")
+    add(
+        "--age", type=_seconds, metavar="S", help="files whose records are all older than S seconds"
+    )
+    add(
+        "--processed", action="store_true", help="files that all groups of consumers have processed"
+    )
+
+
 def _init_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--runs",
@@ -386,6 +413,8 @@ OPERATIONS = {
     "unfence": Operation(_nothing, _unfence),
     "compact": Operation(_nothing, _compact),
     "vacuum": Operation(_vacuum_arguments, _vacuum),
+    "retain": Operation(_retain_arguments, _retain),
+    "files": Operation(_nothing, _files),
     "status": Operation(_nothing, _status),
     "fsck": Operation(_nothing, _fsck),
 }

@@ -14,11 +14,12 @@ A record that fails `failures_max` times (`fail`, or the death of the member tha
 gets a dead letter `{"key": ..., "offset": ..., "failures": ...}` in the key `dead/<group>`, and the cursor
 moves on. A crash between the two buries it again.
 
-Not done: members do not give keys to a member that joins later; `keys_max` bounds what one takes.
+Members share the keys equally (`leaderless.library.members`). When a member joins, the others each finish the
+record that they have of a surplus key, and release the key.
 """
 
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -33,8 +34,8 @@ from leaderless.core.strategy import Clock
 from leaderless.library.cursors import Cursor, Cursors, require_owner
 from leaderless.library.errors import LogError, NotOwner, Unfit
 from leaderless.library.host import Host
+from leaderless.library.members import Members
 from leaderless.library.record import Record
-from leaderless.library.surroundings import REAL
 from leaderless.library.values import Value
 from leaderless.store.names import segment_of
 
@@ -54,44 +55,19 @@ class Records(Protocol):
     ) -> dict[str, list[Record]]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Membership:
-    """How a member takes part; see the module. Times are seconds. Raises `Unfit`.
-
-    `lease_s`: how long a dead member keeps its keys. A beat costs a request for each key, four times as often.
-    `poll_s`: between two looks at keys without news.
-    """
-
-    group: str
-    keys: tuple[str, ...]
-    lease_s: float = 10.0
-    failures_max: int = 5
-    keys_max: int | None = None
-    poll_s: float = 0.2
-
-    def __post_init__(self) -> None:
-        if not self.keys:
-            raise Unfit("a consumer needs at least one key")
-        if min(self.lease_s, self.poll_s) <= 0 or self.failures_max < 1 or self.keys_max == 0:
-            raise Unfit("times, failures_max and keys_max must be positive")
-
-    @property
-    def dead_letters(self) -> str:
-        """The key of the group's dead letters."""
-        return f"dead/{self.group}"
-
-
 @dataclass(slots=True, eq=False)
 class _Owned:
     """A key that this member owns in `epoch`; `in_flight`: its record was delivered, and is not settled.
 
-    `suspect`: the last owner died, perhaps of the record at the cursor.
+    `suspect`: the last owner died, perhaps of the record at the cursor. `leaving`: the key is another member's
+    share; nothing more is delivered, and it is released when its record is settled.
     """
 
     epoch: int
     cursor: Cursor
     suspect: bool
     in_flight: bool = False
+    leaving: bool = False
     read: deque[Record] = field(default_factory=deque)
 
 
@@ -99,14 +75,14 @@ class Consumer:
     """One member; `leaderless.library.log.Log.consumer` makes and runs it."""
 
     def __init__(
-        self, log: Records, cursors: Cursors, host: Host, clock: Clock, membership: Membership
+        self, log: Records, cursors: Cursors, host: Host, clock: Clock, members: Members
     ) -> None:
         self._log = log
         self._cursors = cursors
         self._host = host
         self._clock = clock
-        self._membership = membership
-        self._member = REAL.name()
+        self._members = members
+        self._membership = members.membership
         self._owned: dict[str, _Owned] = {}
         self._taking = 0  # keys that are owned, or about to be
         self._changed = anyio.Event()
@@ -118,7 +94,10 @@ class Consumer:
 
     async def run(self) -> None:
         """Claim keys, and keep what was claimed, until it is cancelled."""
+        with suppress(LogError):  # it goes on without knowing the others
+            await self._members.beat()
         async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._take_part)
             for key in dict.fromkeys(self._membership.keys):
                 tasks.start_soon(self._hold, key)
 
@@ -156,7 +135,11 @@ class Consumer:
 
     async def _read(self) -> bool:
         """Read records of keys that have none here; whether there are any."""
-        wanted = {key: each.cursor.next for key, each in self._owned.items() if not each.in_flight}
+        wanted = {
+            key: each.cursor.next
+            for key, each in self._owned.items()
+            if not each.in_flight and not each.leaving
+        }
         if not wanted:
             return False
         before = dict(self._owned)
@@ -169,10 +152,12 @@ class Consumer:
     async def _deliver(self, key: str, owned: _Owned) -> Record | None:
         while owned.read and owned.read[0].offset < owned.cursor.next:
             owned.read.popleft()  # acknowledged meanwhile
-        if owned.in_flight or not owned.read:
+        if owned.in_flight or owned.leaving or not owned.read:
             return None
         owned.in_flight = True
         record = owned.read[0]
+        if record.offset > owned.cursor.next:  # a retention deleted what was before
+            await self._change(key, owned, lambda old: old.raised_to(record.offset - 1))
         if owned.suspect:
             owned.suspect = False
             await self._change(key, owned, _failed)
@@ -220,15 +205,34 @@ class Consumer:
 
     # ------------------------------------------------------------ claims
 
+    async def _take_part(self) -> None:
+        """Tell the other members that this one is alive, and give them what is their share."""
+        try:
+            while True:
+                await anyio.sleep(self._membership.lease_s / BEATS)
+                with suppress(LogError):
+                    await self._members.beat()
+                self._give_up_surplus()
+        finally:
+            with anyio.move_on_after(STEP_S, shield=True), suppress(LogError):
+                await self._members.leave()
+
+    def _give_up_surplus(self) -> None:
+        """Let go of as many keys as there are above the share, idle ones first."""
+        kept = [each for each in self._owned.values() if not each.leaving]
+        kept.sort(key=lambda each: each.in_flight)
+        for owned in kept[: max(0, len(kept) - self._members.share)]:
+            owned.leaving = True
+
     async def _hold(self, key: str) -> None:
         """Claim a key whenever its owner is gone, and keep it."""
         membership = self._membership
         register = f"group/{segment_of(membership.group)}/claim/{segment_of(key)}"
         while True:
-            lease = Lease(self._clock, register, self._member, membership.lease_s)
+            lease = Lease(self._clock, register, self._members.name, membership.lease_s)
             with suppress(LeaseLost, StoreSilent, LogError):  # it is claimed again
                 found = await self._host.call(lease.seek())
-                if membership.keys_max is None or self._taking < membership.keys_max:
+                if self._taking < self._members.share:
                     await self._take(key, lease, found)
             await anyio.sleep(membership.lease_s / BEATS)
 
@@ -253,6 +257,10 @@ class Consumer:
             require_owner(owned.cursor, epoch, key)
             self._settle(owned)
             while self._owned.get(key) is owned:
+                if owned.leaving and not owned.in_flight:
+                    self._lose(key, owned)
+                    await self._whole(lease.release())
+                    return
                 await anyio.sleep(self._membership.lease_s / BEATS)
                 await self._whole(lease.beat())
         except anyio.get_cancelled_exc_class():
@@ -282,14 +290,3 @@ def _owned_in(cursor: Cursor, epoch: int) -> Cursor:
 
 def _failed(cursor: Cursor) -> Cursor:
     return cursor._replace(failures=cursor.failures + 1)
-
-
-def membership_of(group: str, keys: Iterable[str], **options: float | None) -> Membership:
-    """A `Membership`. Raises `Unfit`, also for names that no object can have."""
-    keys = tuple(keys)
-    try:
-        for name in (group, *keys):
-            segment_of(name)
-    except ValueError as error:
-        raise Unfit(str(error)) from None
-    return Membership(group, keys, **options)  # type: ignore[arg-type]

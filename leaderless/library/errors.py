@@ -29,6 +29,14 @@ class OtherFormat(Definite):
     """The log was made by a newer version of this program, or what is there is no log."""
 
 
+class OffsetOutOfRange(Definite):
+    """A retention deleted the record at this offset; `earliest` is the first one that `key` has."""
+
+    def __init__(self, key: str, offset: int, earliest: int) -> None:
+        super().__init__(f"key {key!r} begins at offset {earliest}; {offset} was deleted")
+        self.key, self.offset, self.earliest = key, offset, earliest
+
+
 class Stalled(Definite):
     """The process stood still so long that the data of this append may be gone."""
 

@@ -13,7 +13,7 @@ It reads the head first, then segments, then runs: a batch moves in this directi
 before it leaves the old one. So a log in use can be checked; what was appended meanwhile is passed over.
 """
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -24,8 +24,8 @@ from leaderless.core.headlog.records import HEAD
 from leaderless.library.data import patiently, side_by_side
 from leaderless.library.errors import LogError
 from leaderless.library.maintenance import READ_AT_ONCE, references_in
-from leaderless.library.place import require_log
-from leaderless.library.values import Reference
+from leaderless.library.place import Runs, require_log
+from leaderless.library.values import Reference, value_of
 from leaderless.store.port import Store, all_of
 
 
@@ -70,15 +70,22 @@ class _Check:
         self._findings: list[Finding] = []
         self._referred: dict[str, Reference] = {}
         self._objects = 0
+        self._start: tuple[int, int, str | None] = (
+            0,
+            0,
+            None,
+        )  # the first segment and slot, see `Start`
+        self._starts: dict[str, int] = {}  # the first offsets of keys, where they are not 0
 
     async def run(self) -> Report:
+        kept: Runs = "json"
         try:
-            await require_log(self._store)
+            kept = await require_log(self._store)
         except LogError as error:
             self._find("FormatKnown", "format", str(error))
         head = await self._head()
         segments = [span async for span in self._spans("segment")]
-        runs = [span async for span in self._spans("run")]
+        runs = await self._runs(kept)
         log = [span for span in (*runs, *segments, head) if span]
         messages = self._check_slots(log, head.end if head else 0)
         self._check_copies(runs, segments)
@@ -104,6 +111,29 @@ class _Check:
                 if found and (span := self._decode(name, found.value)):
                     yield span
 
+    async def _runs(self, kept: Runs) -> list[_Span]:
+        if kept == "json":
+            return [span async for span in self._spans("run")]
+        from leaderless.table import check as files
+
+        runs: list[_Span] = []
+        try:
+            self._start, self._starts = await files.origin_of(self._store)
+            async for ref, found in files.rows_of_files(self._store):
+                self._objects += 1
+                if isinstance(found, LogError):
+                    self._find("RegistersReadable", ref.path, str(found))
+                else:
+                    runs.append(_span_of_rows(ref.path, ref.base, ref.end, found))
+                    self._refer(row.message for row in found)
+        except LogError as error:
+            self._find("RegistersReadable", "table", str(error))
+        return runs
+
+    def _refer(self, messages: Iterable[Any]) -> None:
+        found = (value_of(each) for each in messages if isinstance(each, dict) and "$data" in each)
+        self._referred |= {each.key: each for each in found if isinstance(each, Reference)}
+
     def _decode(self, name: str, text: bytes) -> _Span | None:
         """The slots in an object; None for a tombstone, and for what makes no sense, which is noted."""
         self._objects += 1
@@ -122,7 +152,7 @@ class _Check:
 
     def _check_slots(self, log: list[_Span], end: int) -> int:
         """Go through the log in the order of its slots; returns how many messages it has."""
-        slot, ends = 0, dict[str, int]()
+        slot, ends = self._start[1], dict(self._starts)
         newest: dict[str, int] = {}
         for span in sorted(log, key=lambda span: (span.base, -span.end)):
             if span.end <= slot or span.base >= end:
@@ -138,7 +168,7 @@ class _Check:
             slot = span.end
         if slot < end:
             self._lost(slot, end, HEAD)
-        return sum(ends.values())
+        return sum(ends.values()) - sum(self._starts.values())
 
     def _lost(self, first: int, end: int, name: str) -> None:
         text = f"slots {first} to {end - 1} before it are in no object"
@@ -203,3 +233,16 @@ def _blocks(entries: list[Any]) -> Iterator[tuple[str, int, list[Any]]]:
     for _, _, appends, _ in entries:
         for key, (first, messages) in appends.items():
             yield key, first, messages
+
+
+def _span_of_rows(name: str, base: int, end: int, rows: Iterable[Any]) -> _Span:
+    """The slots in a file (`leaderless.table.schema.Row`); a block ends where the next offset is missing."""
+    blocks: list[tuple[str, int, list[Any]]] = []
+    batches: dict[int, tuple[str, int]] = {}
+    for row in rows:
+        if blocks and blocks[-1][0] == row.key and blocks[-1][1] + len(blocks[-1][2]) == row.offset:
+            blocks[-1][2].append(row.message)
+        else:
+            blocks.append((row.key, row.offset, [row.message]))
+        batches[row.slot] = row.writer, row.seq
+    return _Span(name, base, end, blocks, [batches[slot] for slot in sorted(batches)])

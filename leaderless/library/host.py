@@ -108,12 +108,19 @@ class Host:
         async with anyio.create_task_group() as self._tasks:
             for call in self._early:
                 self._tasks.start_soon(self._call_store, call)
-            while True:
-                self._woken, self._wakes_at = anyio.Event(), self._deadline
-                with anyio.CancelScope(deadline=self._wakes_at):
-                    await self._woken.wait()
-                if self._deadline <= anyio.current_time():
-                    self._step(TimePassed())
+            try:
+                await self._loop()
+            finally:
+                if not self._over:
+                    self.close()  # no store call can be made any more
+
+    async def _loop(self) -> None:
+        while True:
+            self._woken, self._wakes_at = anyio.Event(), self._deadline
+            with anyio.CancelScope(deadline=self._wakes_at):
+                await self._woken.wait()
+            if self._deadline <= anyio.current_time():
+                self._step(TimePassed())
 
     def close(self) -> None:
         """Answer all that wait: nothing more will happen here."""
@@ -187,9 +194,11 @@ class Host:
                     if waiter := self._waiting.pop(request, None):
                         waiter.set(answer)
                 case StoreCall():
+                    if self._over:
+                        continue
                     if self._tasks is None:
                         self._early.append(effect)
-                    elif not self._over:
+                    else:
                         self._tasks.start_soon(self._call_store, effect)
                 case Note(text, broken):
                     log.log(logging.ERROR if broken else logging.WARNING, "%s", text)

@@ -17,7 +17,7 @@ Cancelling an append does not take it back.
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import anyio
 
@@ -39,7 +39,7 @@ from leaderless.core.scheduler import Scheduler
 from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.core.strategy import Clock, Context, Identity, Options
 from leaderless.core.timeouts import StoreTimeouts
-from leaderless.library.consumer import Consumer, membership_of
+from leaderless.library.consumer import Consumer
 from leaderless.library.cursors import Cursors
 from leaderless.library.data import DATA_STALLED_S, Data, side_by_side
 from leaderless.library.errors import (
@@ -48,11 +48,13 @@ from leaderless.library.errors import (
     Fenced,
     Indefinite,
     LogError,
+    OffsetOutOfRange,
     Stalled,
     Unfit,
 )
 from leaderless.library.host import Host, beside, running
 from leaderless.library.maintenance import Maintenance, Vacuumed
+from leaderless.library.members import Members, membership_of
 from leaderless.library.named import Named
 from leaderless.library.place import (
     Bounds,
@@ -69,6 +71,9 @@ from leaderless.library.values import Value
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Store
 from leaderless.wire.errors import ErrorCode
+
+if TYPE_CHECKING:  # it needs pyarrow
+    from leaderless.table.retention import Policy, Retained
 
 KEY_BYTES_MAX = 1024
 POLL_S = 0.2  # between two looks of `tail` at a log without news
@@ -99,6 +104,7 @@ class Log:
 
     def __init__(self, store: Store, bounds: Bounds, around: Surroundings = REAL) -> None:
         self._store = store
+        self._around = around
         limits, pace = bounds.limits, bounds.pace
         self._limits = limits
         writer = around.name()  # unique, so that no two lives share a batch's name
@@ -191,14 +197,19 @@ class Log:
         """Up to `limit` records from the first one at or after `offset`, in order, without a gap.
 
         An empty list: nothing is there yet. It may have fewer records than there are, when they are large
-        or many; never none.
+        or many; never none. Raises `OffsetOutOfRange` when a retention has deleted the record at `offset`.
         """
-        return (await self.read_many({key: offset}, limit)).get(key, [])
+        records = (await self.read_many({key: offset}, limit)).get(key, [])
+        earliest = records[0].offset if records else self._strategy.view.end(key)
+        if earliest > offset:
+            raise OffsetOutOfRange(key, offset, earliest)
+        return records
 
     async def read_many(self, offsets: Mapping[str, int], limit: int) -> dict[str, list[Record]]:
         """As `read`, of several keys from one state of the log; a key without records is left out.
 
-        When they are large together, later keys are left out, too.
+        When they are large together, later keys are left out, too. Of a key whose oldest records were
+        deleted by a retention, the records begin with the first that is left.
         """
         if limit < 1 or any(type(offset) is not int or offset < 0 for offset in offsets.values()):
             raise Unfit("an offset is a number from 0 up, and a limit one from 1 up")
@@ -285,7 +296,8 @@ class Log:
             poll_s=poll_s,
         )
         host, clock = self._maintenance.host, self._maintenance.clock
-        consumer = Consumer(self, self.cursors, host, clock, membership)
+        members = Members(self._store, membership, self._around.name())
+        consumer = Consumer(self, self.cursors, host, clock, members)
         async with beside(consumer.run):
             yield consumer
 
@@ -321,6 +333,13 @@ class Log:
         Raises `Unfit` for a retention below ten minutes: values of appends under way are younger.
         """
         return await self._maintenance.vacuum(retention_s)
+
+    async def retain(self, policy: "Policy") -> "Retained":
+        """Delete the oldest files of the log by a policy (`leaderless.table.retention`).
+
+        Raises `Unfit` on a log whose runs are JSON.
+        """
+        return await self._maintenance.retain(policy)
 
     async def status(self) -> Status:
         """How the log is."""

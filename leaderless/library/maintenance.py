@@ -24,6 +24,7 @@ from leaderless.core.headlog.records import HEAD
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.process import Process, Sleep
 from leaderless.core.strategy import Clock
+from leaderless.library.cursors import Cursors
 from leaderless.library.data import patiently, side_by_side
 from leaderless.library.errors import Broken, Indefinite, LogError, Unfit
 from leaderless.library.host import Host, Processes
@@ -35,6 +36,7 @@ from leaderless.store.port import PAGE, Conflict, Listed, Store, all_of
 from leaderless.store.registers import Registers
 
 if TYPE_CHECKING:  # these need pyarrow
+    from leaderless.table.retention import Policy, Retained
     from leaderless.table.upkeep import Done, Upkeep
 
 log = logging.getLogger("leaderless")
@@ -157,6 +159,23 @@ class Maintenance:
                     await self.merge()
                 except LogError as error:
                     log.info("files are merged later: %s", error)
+
+    async def retain(self, policy: "Policy") -> "Retained":
+        """Delete the oldest files of the log; see `leaderless.table.retention`. Raises `Unfit`."""
+        files = files_of(self._store)
+        if self._upkeep is None or files is None:
+            raise Unfit("runs of JSON are not deleted; a log of Parquet files has a retention")
+        from leaderless.table.retention import retain
+
+        return await retain(self._store, files, policy, processed=self._processed, now=self._now)
+
+    async def _processed(self) -> dict[str, int]:
+        """Of each key that groups read, the offset below which all of them have processed it."""
+        processed: dict[str, int] = {}
+        for cursors in (await Cursors(self._store).groups()).values():
+            for key, cursor in cursors.items():
+                processed[key] = min(cursor.next, processed.get(key, cursor.next))
+        return processed
 
     async def vacuum(self, retention_s: float) -> Vacuumed:
         """Delete orphans, and files that others replaced; see the module."""

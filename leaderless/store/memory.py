@@ -13,13 +13,14 @@ _STORES: dict[str, "MemoryStore"] = {}
 class MemoryStore:
     """A store that ends with its process. It may be used by several event loops of several threads.
 
-    No method waits, so the interpreter carries out each as a whole.
+    No method waits, so the interpreter carries out each as a whole. Tests set its clock `ahead_s` seconds.
     """
 
     def __init__(self, name: str = "") -> None:
         self.url = f"memory:{name}"
         self.value_bytes_max = 1 << 30
         self.files = MemoryFiles()
+        self.ahead_s = 0.0
         self._objects: dict[str, tuple[Found, float]] = {}
         self._writes = 0
 
@@ -31,7 +32,7 @@ class MemoryStore:
     async def read(self, key: str) -> Found | None:
         """See `leaderless.store.port.Store`."""
         kept = self._objects.get(key)
-        return kept[0] if kept else None
+        return kept[0]._replace(modified=kept[1]) if kept else None
 
     async def write(self, key: str, value: bytes) -> Version:
         """See `leaderless.store.port.Store`."""
@@ -39,7 +40,7 @@ class MemoryStore:
 
     def _keep(self, key: str, value: bytes) -> Version:
         self._writes += 1
-        self._objects[key] = Found(bytes(value), str(self._writes)), time.time()
+        self._objects[key] = Found(bytes(value), str(self._writes)), time.time() + self.ahead_s
         return str(self._writes)
 
     async def create(self, key: str, value: bytes) -> Version:

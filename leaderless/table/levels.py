@@ -1,8 +1,8 @@
 """Which files are merged next: levels, as in a log-structured merge tree (O'Neil et al., 1996).
 
-A run is a file of level 0. `fan` consecutive files of a level become one of the next level, or fewer that have
-`top_bytes` together. A file of `large_bytes` is merged no more. So a record is written once for each level
-below that size: 1 + log(large_bytes / size of a run) / log(fan) times, rounded up.
+A run is a file of level 0. `fan` consecutive files of a level become one of the next level, or fewer that
+have `top_bytes` together. A file of `large_bytes` is merged no more. So a record is written once for each
+level below that size: 1 + log(large_bytes / size of a run) / log(fan) times, rounded up.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,8 @@ from leaderless.table.manifest import Manifest, Merged
 class Levels(NamedTuple):
     """How files are merged.
 
-    With a larger `fan` a record is written less often, and a merge takes more memory: a row group of each file.
+    With a larger `fan` a record is written less often, and a merge takes more memory: a row group of each
+    file.
     """
 
     fan: int = 16

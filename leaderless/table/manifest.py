@@ -2,7 +2,7 @@
 
     table    {format, epoch, version,
               files: [[path, level, first, last, base, end, rows, bytes, keys], ...],
-              replaced: [[path, at], ...]}
+              replaced: [[path, at], ...], start: [segment, slot, path]}
 
 The index of the core names runs, and goes on naming them (`leaderless.core.headlog.index`). A merged file
 holds consecutive runs, those of the segments `first` to `last`. Files are in the order of their segments,
@@ -51,6 +51,17 @@ class Replaced(NamedTuple):
     at: float
 
 
+class Start(NamedTuple):
+    """Where the log starts since retention deleted what was before.
+
+    It is the first segment and slot that it has; `path`: the object with the first offsets of keys.
+    """
+
+    segment: int = 0
+    slot: int = 0
+    path: str | None = None
+
+
 class Manifest(NamedTuple):
     """What the register `table` holds."""
 
@@ -58,6 +69,7 @@ class Manifest(NamedTuple):
     version: int = 0
     files: tuple[Merged, ...] = ()
     replaced: tuple[Replaced, ...] = ()
+    start: Start = Start()
 
     @property
     def value(self) -> dict[str, Any]:
@@ -68,12 +80,13 @@ class Manifest(NamedTuple):
             "version": self.version,
             "files": [[*file[:-1], file.keys and [*file.keys]] for file in self.files],
             "replaced": [[*each] for each in self.replaced],
+            "start": [*self.start],
         }
 
     @property
     def sealed(self) -> int:
-        """The first segment that is in no merged file."""
-        return self.files[-1].last + 1 if self.files else 0
+        """The first segment of the log that is in no merged file."""
+        return self.files[-1].last + 1 if self.files else self.start.segment
 
     def with_merged(self, old: Sequence[Merged], new: Merged, at: float) -> "Manifest":
         """The manifest with a file in place of consecutive ones, or of runs after its last file."""
@@ -82,6 +95,13 @@ class Manifest(NamedTuple):
         files.sort(key=lambda file: file.first)
         replaced = (*self.replaced, *(Replaced(file.path, at) for file in old))
         return self._replace(files=tuple(files), replaced=replaced)
+
+    def without(self, dropped: Sequence[Merged], start: Start, at: float) -> "Manifest":
+        """The manifest after its oldest files have left the log, which starts there now."""
+        old = [file.path for file in dropped] + ([self.start.path] if self.start.path else [])
+        replaced = (*self.replaced, *(Replaced(path, at) for path in old))
+        files = self.files[len(dropped) :]
+        return self._replace(files=files, replaced=replaced, start=start)
 
     def file_of(self, segment: int) -> Merged | None:
         """The file that holds a segment."""
@@ -98,7 +118,8 @@ def manifest_of(value: Any) -> Manifest:
             raise OtherFormat(f"{text}: update it")
         files = tuple(_merged(*each) for each in value["files"])
         replaced = tuple(Replaced(path, at) for path, at in value["replaced"])
-        return Manifest(value["epoch"], value["version"], files, replaced)
+        start = Start(*value["start"])
+        return Manifest(value["epoch"], value["version"], files, replaced, start)
     except (KeyError, TypeError, ValueError) as error:
         raise Broken(f"the register {TABLE!r} is none of this program: {error!r}") from None
 

@@ -29,6 +29,7 @@ from leaderless.store.port import Refused, Store
 from leaderless.store.registers import Registers
 from leaderless.table.manifest import TABLE, Manifest, manifest_of
 from leaderless.table.parquet import Reader
+from leaderless.table.retention import read_starts
 from leaderless.table.runs import Origin, block_of, decode_run, encode_run, origins_of, run_path
 from leaderless.table.shelf import Shelf
 
@@ -36,6 +37,7 @@ T = TypeVar("T")
 THREADS = 8  # that read or write files at once
 SEGMENTS_REMEMBERED = 256
 SLICE_ROWS = 4_096
+MANIFEST_S = 30.0  # how long a list of files is used; so long a process may still read what retention deleted
 
 _RUN = re.compile(r"run/(\d+)-(\d+)(?:/(\d+)/(.*))?", re.DOTALL)
 
@@ -49,6 +51,7 @@ class TableRegisters(Registers):
         self._threads = anyio.CapacityLimiter(THREADS)
         self._origins: OrderedDict[str, list[Origin]] = OrderedDict()
         self._manifest: Manifest | None = None
+        self._manifest_at = 0.0
         self.shelf = Shelf(files)
         self.runs_written = 0
 
@@ -81,7 +84,12 @@ class TableRegisters(Registers):
     async def _slice(self, first: int, last: int, key: str, offset: int) -> Outcome:
         for renew in (False, True):
             try:
-                path = await self._path_of(first, last, renew=renew)
+                manifest = await self._manifest_now(renew=renew)
+                if first < manifest.start.segment:
+                    starts = await self._run(partial(read_starts, self._files, manifest))
+                    return Ok({"earliest": starts[key]}) if key in starts else Missing()
+                merged = manifest.file_of(first)
+                path = merged.path if merged else run_path(first, last)
                 table = await self._run(partial(self.shelf.read, path, key, offset, SLICE_ROWS))
             except Gone:
                 continue
@@ -89,13 +97,14 @@ class TableRegisters(Registers):
             return Missing() if block is None else Ok(block)
         return Missing()
 
-    async def _path_of(self, first: int, last: int, *, renew: bool) -> str:
-        """The file that holds a run now, or held it when the list of files was read last."""
-        if self._manifest is None or renew:
+    async def _manifest_now(self, *, renew: bool) -> Manifest:
+        """The list of files, as it is now or was not long ago."""
+        age_s = anyio.current_time() - self._manifest_at
+        if self._manifest is None or renew or age_s > MANIFEST_S:
+            self._manifest_at = anyio.current_time()
             found = await self._store.read(TABLE)
             self._manifest = manifest_of(orjson.loads(found.value) if found else None)
-        merged = self._manifest.file_of(first)
-        return merged.path if merged else run_path(first, last)
+        return self._manifest
 
     async def _write_run(self, first: int, last: int, value: Any) -> Outcome:
         origins: list[Origin] = []

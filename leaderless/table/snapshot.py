@@ -67,6 +67,7 @@ class Snapshot(NamedTuple):
     head_version: int
     files: list[FileRef]
     tail: list[Row]
+    start: int = 0
 
 
 async def snapshot(store: Store, as_of: int | None = None) -> Snapshot:
@@ -89,15 +90,29 @@ async def _attempt(store: Store) -> Snapshot | None:
         index = index_of(await _value(store, COMPACTED) or Index().value)
         head_value = await _value(store, HEAD)
         head = head_of(head_value) if head_value else EMPTY
-        files = [_ref_of_merged(manifest, place) for place in range(len(manifest.files))]
-        files += [ref async for ref in _runs(store, index, manifest.sealed)]
+        files = await _files(store, manifest, index)
         tail = await _segments(store, range(index.sealed, head.sealed))
     except Misfit as misfit:
         raise Broken(str(misfit)) from misfit
     if tail is None:
         return None
     tail += rows_of(head.base, head.tail, None)
-    return Snapshot(head.end, head.version, files, tail)
+    return Snapshot(head.end, head.version, files, tail, manifest.start.slot)
+
+
+async def file_refs(store: Store) -> list[FileRef]:
+    """The files of the log, without what is in none yet. Raises `LogError`."""
+    manifest = manifest_of(await _value(store, TABLE))
+    try:
+        index = index_of(await _value(store, COMPACTED) or Index().value)
+        return await _files(store, manifest, index)
+    except Misfit as misfit:
+        raise Broken(str(misfit)) from misfit
+
+
+async def _files(store: Store, manifest: Manifest, index: Index) -> list[FileRef]:
+    files = [_ref_of_merged(manifest, place) for place in range(len(manifest.files))]
+    return files + [ref async for ref in _runs(store, index, manifest.sealed)]
 
 
 def _ref_of_merged(manifest: Manifest, place: int) -> FileRef:
@@ -145,15 +160,26 @@ async def _segments(store: Store, numbers: range) -> list[Row] | None:
 
 def _cut(found: Snapshot, as_of: int) -> Snapshot:
     """What the first `as_of` batches of a snapshot hold."""
-    if not 0 <= as_of <= found.version:
-        raise Unfit(f"the log has {found.version} batches, so there is no version {as_of} of it")
+    if not found.start <= as_of <= found.version:
+        raise Unfit(
+            f"there is no version {as_of} of it: they go from {found.start} to {found.version}"
+        )
     files = [ref for ref in found.files if ref.base < as_of]
     for ref in files:
         if ref.kind == "json" and ref.end > as_of:
             text = f"version {as_of} divides the run of slots {ref.base} to {ref.end - 1}"
             raise Unfit(f"{text}, which is JSON: ask for {ref.base} or {ref.end}")
     tail = [row for row in found.tail if row.slot is not None and row.slot < as_of]
-    return Snapshot(as_of, found.head_version, files, tail)
+    return Snapshot(as_of, found.head_version, files, tail, found.start)
+
+
+async def locations(store: Store) -> list[str]:
+    """Where other programs find the files that hold the log now; the newest records are in none."""
+    files = files_of(store)
+    if files is None:
+        raise Unfit(f"{store.url} has no files")
+    refs = (await snapshot(store)).files
+    return [files.location(ref.path) for ref in refs if ref.kind == "parquet"]
 
 
 # ---------------------------------------------------------------- reading files

@@ -22,7 +22,6 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple, TypeVar
 
 import anyio
-import anyio.to_thread
 import orjson
 
 from leaderless.core.claims import Claims
@@ -33,7 +32,8 @@ from leaderless.core.process import Process
 from leaderless.library.data import patiently
 from leaderless.library.errors import Broken, Indefinite
 from leaderless.store.files import Files, Gone
-from leaderless.store.port import Store, StoreError
+from leaderless.store.port import Store
+from leaderless.table.blocking import in_thread
 from leaderless.table.levels import Levels, next_merge
 from leaderless.table.manifest import Manifest, Merged, read_manifest, replace_manifest
 from leaderless.table.merge import merge
@@ -129,7 +129,7 @@ class Upkeep:
         if manifest.epoch != self._claims.epoch or not await replace_manifest(
             self._store, changed, version
         ):
-            await _in_thread(partial(self._files.delete, [merged.path]))
+            await in_thread(partial(self._files.delete, [merged.path]))
             raise LeaseLost(CLAIM)
         return Done(1, read, merged.bytes)
 
@@ -146,7 +146,7 @@ class Upkeep:
         runs: list[Merged] = []
         async for run in leaves(self._store, pages, manifest.sealed):
             path = run_path(run.first, run.last)
-            size = await _in_thread(partial(self._files.size, path))
+            size = await in_thread(partial(self._files.size, path))
             runs.append(Merged(path, 0, run.first, run.last, run.base, run.end, 0, size, None))
             if len(runs) == self._levels.fan:
                 break
@@ -168,7 +168,7 @@ class Upkeep:
             spans = first.first, last.last, first.base, last.end
             return Merged(path, level, *spans, content.rows, size, content.keys), read
 
-        return await _in_thread(write)
+        return await in_thread(write)
 
     async def _beating(self, work: Callable[[], Awaitable[T]]) -> T:
         """Do something long, and show meanwhile that the worker is alive. Raises `LeaseLost`, `StoreSilent`."""
@@ -204,7 +204,7 @@ class Upkeep:
         manifest, version = await read_manifest(self._store)
         old = [each for each in manifest.replaced if now - each.at > retention_s]
         named = {file.path for file in manifest.files} | {each.path for each in manifest.replaced}
-        listed = await _in_thread(lambda: [*self._files.list_files(FOLDER)])
+        listed = await in_thread(lambda: [*self._files.list_files(FOLDER)])
         orphans = [
             each
             for each in listed
@@ -221,18 +221,21 @@ class Upkeep:
         replaced = [each.path for each in old]
         for path in replaced:
             sizes.setdefault(path, await self._size(path))
-        await _in_thread(partial(self._files.delete, replaced))
+        await in_thread(partial(self._files.delete, replaced))
         if not await replace_manifest(self._store, left, version):
             return Deleted(len(replaced), sum(sizes[path] for path in replaced))
         lost = [each.key for each in orphans]
-        await _in_thread(partial(self._files.delete, lost))
+        await in_thread(partial(self._files.delete, lost))
         return Deleted(len(replaced + lost), sum(sizes[path] for path in replaced + lost))
 
     async def _size(self, path: str) -> int:
-        try:
-            return await _in_thread(partial(self._files.size, path))
-        except Gone:  # an earlier vacuum was cut off
-            return 0
+        def size() -> int:
+            try:
+                return self._files.size(path)
+            except Gone:  # an earlier vacuum was cut off
+                return 0
+
+        return await in_thread(size)
 
 
 def _merge_files(
@@ -242,10 +245,3 @@ def _merge_files(
     with Writer(target, described) as writer:
         merge(readers, writer)
     return writer.content, sum(reader.bytes_read for reader in readers)
-
-
-async def _in_thread(call: Callable[[], T]) -> T:
-    try:
-        return await anyio.to_thread.run_sync(call)
-    except StoreError as error:
-        raise Indefinite(str(error)) from error

@@ -1,17 +1,21 @@
 """Groups of consumers (`leaderless.library.consumer`), on a clock that jumps: no test waits for a lease."""
 
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from typing import Any
 
 import anyio
 import orjson
 import pytest
 import trio.testing
+from hypothesis import given
+from hypothesis import strategies as st
 
 from leaderless import Record, open_log, open_log_sync
 from leaderless.library.consumer import Consumer
 from leaderless.library.errors import NotOwner, Unfit
 from leaderless.library.log import Log
+from leaderless.library.members import shares
 
 pytestmark = pytest.mark.anyio
 
@@ -106,6 +110,61 @@ async def test_keys_are_shared_by_bound(url: str, log: Log) -> None:
         await anyio.sleep(60)
         assert len(first.keys) == len(second.keys) == 2
         assert {*first.keys, *second.keys} == {*"abcd"}
+
+
+async def test_a_member_that_joins_later_gets_its_share(url: str, log: Log) -> None:
+    async with AsyncExitStack() as stack:
+        members: list[Consumer] = []
+        for counts in ([7], [4, 3], [3, 2, 2]):
+            opened = await stack.enter_async_context(open_log(url))
+            members.append(await stack.enter_async_context(opened.consumer("g", "abcdefg")))
+            await anyio.sleep(60)
+            assert sorted((len(member.keys) for member in members), reverse=True) == counts
+            assert sorted(key for member in members for key in member.keys) == [*"abcdefg"]
+    async with log.consumer("g", "abcdefg") as alone:
+        await anyio.sleep(5)  # those that leave say so: nobody waits for a lease
+        assert len(alone.keys) == 7
+
+
+async def test_a_key_changes_hands_between_two_records(url: str, log: Log) -> None:
+    """(1) A member has a record of each key. (2) Another joins. (3) The first settles; a key moves."""
+    for key in "ab":
+        await log.append_many(key, [1, 2])
+    async with open_log(url) as other, log.consumer("g", "ab") as first:
+        records = [await anext(first), await anext(first)]
+        async with other.consumer("g", "ab") as second:
+            await anyio.sleep(60)
+            assert sorted(first.keys) == ["a", "b"]  # their records are still under way
+            assert second.keys == []
+            for record in records:
+                await first.ack(record)
+            await anyio.sleep(30)
+            assert len(first.keys) == len(second.keys) == 1
+            assert (await take(second, 1))[0].offset == 1
+            assert (await take(first, 1))[0].offset == 1
+
+
+async def test_members_of_other_keys_take_no_share(url: str, log: Log) -> None:
+    async with (
+        open_log(url) as other,
+        log.consumer("g", "ab") as one,
+        other.consumer("g", "cd") as another,
+    ):
+        await anyio.sleep(60)
+        assert (sorted(one.keys), sorted(another.keys)) == (["a", "b"], ["c", "d"])
+
+
+@given(
+    st.integers(0, 50),
+    st.dictionaries(st.text("abc", max_size=3), st.none() | st.integers(1, 20), min_size=1),
+)
+def test_shares_are_equal_as_far_as_bounds_allow(keys: int, most: dict[str, int | None]) -> None:
+    found = shares(keys, most)
+    bounds = {name: keys if bound is None else bound for name, bound in most.items()}
+    assert all(found[name] <= bounds[name] for name in most)
+    assert sum(found.values()) == min(keys, sum(bounds.values()))
+    below = [found[name] for name in most if found[name] < bounds[name]]
+    assert not below or max(found.values()) <= min(below) + 1
 
 
 async def dead_member(log: Log, key: str, epoch: int) -> None:

@@ -74,6 +74,16 @@ async def test_processes_of_the_core_run_to_their_end(processes: Host) -> None:
     assert await processes.call(read("n")) == {"count": 2, "by": "b"}
 
 
+async def test_a_host_that_was_cancelled_makes_no_call_any_more() -> None:
+    host = Host(Processes(Pace()), Registers(MemoryStore()))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(host.run)
+        await anyio.lowlevel.checkpoint()
+        tasks.cancel_scope.cancel()
+    with pytest.raises(Closed):
+        await host.call(increment("n", "a"))
+
+
 async def test_what_a_process_raises_is_raised(processes: Host) -> None:
     def fails() -> Process[None]:
         yield Sleep(0)

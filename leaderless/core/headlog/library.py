@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from leaderless.core.coordination import StoreSilent, read_as
 from leaderless.core.headlog.index import Index, Page, Part, decode_part
-from leaderless.core.headlog.records import InvariantBroken, block_of
+from leaderless.core.headlog.records import InvariantBroken, slice_of
 from leaderless.core.headlog.view import weight_of
 from leaderless.core.messages import Block
 from leaderless.core.process import Notify, Process, Signal, Wait, gather
@@ -23,6 +23,14 @@ KEY_BYTES, NUMBER_BYTES = 300, 40  # about what a key takes in memory, and a num
 def windows(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     """The items in their order, up to `size` at a time."""
     return (items[start : start + size] for start in range(0, len(items), size))
+
+
+class Truncated(Exception):
+    """What is asked for was deleted by a retention; the argument is the first offset that the key has."""
+
+    def __init__(self, earliest: int) -> None:
+        super().__init__(f"the key begins at {earliest}")
+        self.earliest = earliest
 
 
 class Library:
@@ -61,7 +69,7 @@ class Library:
     def find(self, key: str, offset: int, end: int) -> Process[Block]:
         """The block of a key that holds `offset`, which is below `end`, the key's end in runs.
 
-        Raises `StoreSilent`; `InvariantBroken` when no run has the offset.
+        Raises `StoreSilent`, `Truncated`; `InvariantBroken` when no run has the offset.
         """
         listed = self.index.listed  # the nearer side first
         ordered = listed if 2 * offset < end else listed[::-1]
@@ -92,10 +100,12 @@ class Library:
         return part.keys[key]
 
     def _read_slice(self, register: str) -> Process[Block]:
-        block = yield from read_as(register, block_of)
-        if block is None:
+        found = yield from read_as(register, slice_of)
+        if found is None:
             raise InvariantBroken(f"CommittedReadable: {register} is missing")
-        return block
+        if isinstance(found, int):
+            raise Truncated(found)
+        return found
 
     def _fetch(self, register: str) -> Process[Part]:
         done = self._reading[register] = Signal()

@@ -7,6 +7,7 @@ The library takes what the view leaves of three quarters. The last quarter is fo
 from typing import Any
 
 from leaderless.core.coordination import StoreSilent
+from leaderless.core.headlog.library import Truncated
 from leaderless.core.headlog.records import InvariantBroken
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.messages import Block
@@ -48,14 +49,18 @@ class Memory:
     def read(self, key: str, offset: int) -> Process[list[list[Any]]]:
         """`[[offset, msg], ...]`, a contiguous run of a key from `offset` on: from memory or from the store.
 
-        One from the store ends with its run at the latest. Raises `StoreSilent`, `InvariantBroken`.
+        One from the store ends with its run at the latest. It begins later than `offset` where a retention
+        deleted what was before. Raises `StoreSilent`, `InvariantBroken`.
         """
         view = self._replica.view
         found = view.read(key, offset)
         if found is not None:
             return found
         start = max(0, offset)
-        first, msgs = yield from self._find(key, start)
+        try:
+            first, msgs = yield from self._find(key, start)
+        except Truncated as truncated:
+            return (yield from self.read(key, truncated.earliest))
         upto = start - first + self._replica.limits.poll_messages
         return [[at, msg] for at, msg in enumerate(msgs[start - first : upto], start)]
 

@@ -226,6 +226,14 @@ def block_of(value: object) -> Block:
     raise Misfit(f"no block of messages: {brief(value)}")
 
 
+def slice_of(value: object) -> Block | int:
+    """A slice of a run: messages of one key; or the key's first offset, if the slice was deleted before it."""
+    match value:
+        case {"earliest": earliest}:
+            return count_of(earliest)
+    return block_of(value)
+
+
 def offsets_of(value: object) -> Offsets:
     """Offsets by key."""
     if isinstance(value, dict) and all(type(offset) is int for offset in value.values()):

@@ -1,0 +1,143 @@
+"""Retention: the oldest merged files leave the log, by size, by age, or because all groups have processed
+them.
+
+Off by default; an operator asks for it each time (`leaderless retain`). Whole files leave, oldest first,
+never a part of one, and never the newest runs. The register `table` then says where the log starts, and names
+an object with the first offset of each key that lost records:
+
+    starts/TOKEN.json    {key: offset}
+
+The files themselves stay for the retention of readers, like all that was replaced
+(`leaderless.table.upkeep`).
+"""
+
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import NamedTuple
+
+import orjson
+import pyarrow as pa
+
+from leaderless.library.errors import Unfit
+from leaderless.store.files import Files
+from leaderless.store.port import Store
+from leaderless.table.blocking import in_thread
+from leaderless.table.manifest import Manifest, Merged, Start, read_manifest, replace_manifest
+from leaderless.table.parquet import Reader
+from leaderless.table.schema import COLUMNS
+
+FOLDER = "starts"
+
+
+class Policy(NamedTuple):
+    """What leaves the log; a file leaves when one of them says so.
+
+    `bytes`: files that the log does not need to have so many bytes in merged files. `age_s`: files whose
+    newest record is older, in seconds. `processed`: files whose records all groups that read their keys have
+    processed; a key that no group reads keeps its files.
+    """
+
+    bytes: int | None = None
+    age_s: float | None = None
+    processed: bool = False
+
+
+class Retained(NamedTuple):
+    """Files that left the log, their bytes, and the first slot that it has now."""
+
+    files: int
+    bytes: int
+    start: int
+
+
+async def retain(
+    store: Store,
+    files: Files,
+    policy: Policy,
+    *,
+    processed: Callable[[], Awaitable[Mapping[str, int]]],
+    now: Callable[[], Awaitable[float]],
+) -> Retained:
+    """Let the oldest files leave the log.
+
+    `processed` gives, for keys that groups read, the offset below which all of them have processed the key.
+    Raises `Unfit` for a policy that says nothing.
+    """
+    if policy == Policy():
+        raise Unfit("say what may be deleted: by bytes, by age, or what all groups have processed")
+    done = await processed() if policy.processed else {}
+    while True:
+        manifest, version = await read_manifest(store)
+        at = await now()
+        dropped = await in_thread(partial(_dropped, files, manifest, policy, done, at))
+        if not dropped:
+            return Retained(0, 0, manifest.start.slot)
+        starts = await in_thread(partial(_starts, files, manifest, dropped))
+        path = f"{FOLDER}/{secrets.token_hex(8)}.json"
+        await in_thread(partial(files.put, path, orjson.dumps(starts)))
+        start = Start(dropped[-1].last + 1, dropped[-1].end, path)
+        if await replace_manifest(store, manifest.without(dropped, start, at), version):
+            return Retained(len(dropped), sum(file.bytes for file in dropped), start.slot)
+        await in_thread(partial(files.delete, [path]))  # a merge was there first
+
+
+def _dropped(
+    files: Files, manifest: Manifest, policy: Policy, done: Mapping[str, int], now: float
+) -> list[Merged]:
+    """The oldest files that may leave."""
+    dropped: list[Merged] = []
+    left = sum(file.bytes for file in manifest.files)
+    for file in manifest.files:
+        left -= file.bytes
+        if not (
+            (policy.bytes is not None and left >= policy.bytes)
+            or (policy.age_s is not None and _newest(files, file) < now - policy.age_s)
+            or (policy.processed and _all_below(_ends(files, file), done))
+        ):
+            break
+        dropped.append(file)
+    return dropped
+
+
+def _newest(files: Files, file: Merged) -> float:
+    """When the newest record of a file was appended; for ever young if the file does not say it."""
+    metadata = Reader(files, file.path, size=file.bytes).metadata
+    place = COLUMNS.get_field_index("appended_at")
+    columns = [metadata.row_group(group).column(place) for group in range(metadata.num_row_groups)]
+    if any(not column.statistics.has_min_max for column in columns):
+        return float("inf")
+    return max((column.statistics.max.timestamp() for column in columns), default=float("inf"))
+
+
+def _all_below(ends: Mapping[str, int], done: Mapping[str, int]) -> bool:
+    return all(end <= done.get(key, 0) for key, end in ends.items())
+
+
+def _ends(files: Files, file: Merged) -> dict[str, int]:
+    """Of each key in a file the offset after its last one."""
+    ends: dict[str, int] = {}
+    for batch in Reader(files, file.path, size=file.bytes).batches(columns=["key", "offset"]):
+        last = pa.table(batch).group_by("key").aggregate([("offset", "max")])
+        for key, offset in zip(
+            *(last[name].to_pylist() for name in ("key", "offset_max")), strict=True
+        ):
+            ends[key] = offset + 1
+    return ends
+
+
+def _starts(files: Files, manifest: Manifest, dropped: list[Merged]) -> dict[str, int]:
+    """The first offsets of keys after these files have left."""
+    starts = read_starts(files, manifest)
+    for file in dropped:
+        starts |= _ends(files, file)
+    return starts
+
+
+def read_starts(files: Files, manifest: Manifest) -> dict[str, int]:
+    """The first offset of each key that has lost records. Raises `Gone` for a manifest that is too old."""
+    path = manifest.start.path
+    if path is None:
+        return {}
+    starts: dict[str, int] = orjson.loads(files.read_range(path, 0, files.size(path)))
+    return starts

@@ -1,0 +1,192 @@
+"""A retention deletes the oldest files of a log, and every reader is told; fsck and vacuum know it."""
+
+import pytest
+
+from leaderless.library import fsck
+from leaderless.library.errors import OffsetOutOfRange, Unfit
+from leaderless.library.place import initialise
+from leaderless.store.memory import MemoryStore
+from leaderless.store.port import all_of
+from leaderless.table.manifest import read_manifest
+from leaderless.table.retention import Policy
+from leaderless.table.snapshot import locations, snapshot
+from tests.tables import Model, append, compact, rows_of_snapshot, small_log
+
+pytestmark = pytest.mark.anyio
+LARGE = "x" * 20_000
+
+
+async def filled(store: MemoryStore, batches: int = 40) -> Model:
+    model: Model = {}
+    async with small_log(store, fan=3) as log:
+        for number in range(batches):
+            await append(log, model, "abc"[number % 3], number)
+        await append(log, model, "old", LARGE)
+        await compact(log)
+    return model
+
+
+async def require_from(store: MemoryStore, model: Model, starts: dict[str, int]) -> None:
+    """A snapshot and reads have what is left of every key, and nothing of what was before."""
+    rows = await rows_of_snapshot(store, await snapshot(store))
+    for key, values in model.items():
+        offsets = [row.offset for row in rows if row.key == key]
+        assert offsets == [*range(starts.get(key, 0), len(values))]
+    async with small_log(store) as log:
+        for key, values in model.items():
+            start = starts.get(key, 0)
+            for offset in range(start):
+                with pytest.raises(OffsetOutOfRange, match=f"begins at offset {start}") as raised:
+                    await log.read(key, offset)
+                assert raised.value.earliest == start
+            for offset in range(start, len(values)):
+                [record, *_] = await log.read(key, offset)
+                assert (record.offset, record.value) == (offset, values[offset])
+            found = await log.read_many({key: 0}, 1)
+            assert [each.offset for each in found.get(key, [])] == [start][: len(values) - start]
+    report = await fsck.check(store)
+    assert report.findings == []
+    assert report.messages == sum(len(values) - starts.get(key, 0) for key, values in model.items())
+
+
+async def starts_of(store: MemoryStore) -> dict[str, int]:
+    """The first offset of each key in the files and the end of the log, by reading them."""
+    starts: dict[str, int] = {}
+    for row in await rows_of_snapshot(store, await snapshot(store)):
+        starts.setdefault(row.key, row.offset)
+    return starts
+
+
+async def test_by_bytes_the_oldest_files_leave_until_the_rest_has_so_many() -> None:
+    store = MemoryStore()
+    model = await filled(store)
+    files = (await read_manifest(store))[0].files
+    assert len(files) > 1
+    keep = sum(file.bytes for file in files[1:])
+    async with small_log(store) as log:
+        assert (await log.retain(Policy(bytes=keep + 1))).files == 0
+        retained = await log.retain(Policy(bytes=keep))
+        assert retained == (1, files[0].bytes, files[0].end)
+        assert (await log.retain(Policy(bytes=keep))).files == 0
+    starts = await starts_of(store)
+    assert starts["a"] == -(-files[0].end // 3)
+    await require_from(store, model, starts)
+
+
+async def test_by_age_files_leave_whose_newest_record_is_old() -> None:
+    store = MemoryStore()
+    model = await filled(store)
+    async with small_log(store) as log:
+        assert (await log.retain(Policy(age_s=3600))).files == 0
+    files = (await read_manifest(store))[0].files
+    store.ahead_s = 7200
+    async with small_log(store) as log:
+        assert (await log.retain(Policy(age_s=3600))).files == len(files)
+        assert (await log.retain(Policy(age_s=3600))).files == 0
+        await append(log, model, "a", "new")  # the log goes on
+        await compact(log)
+    await require_from(store, model, await starts_of(store))
+
+
+async def test_what_all_groups_have_processed_leaves() -> None:
+    store = MemoryStore()
+    model = await filled(store)
+    [first, *_] = (await read_manifest(store))[0].files
+    ends = {key: -(-(first.end - place) // 3) for place, key in enumerate("abc")}
+    policy = Policy(processed=True)
+    async with small_log(store) as log:
+        assert (await log.retain(policy)).files == 0  # nobody reads
+        await log.commit("g", {key: end - 1 for key, end in ends.items()})
+        await log.commit("slow", {"a": ends["a"] - 2})
+        assert (await log.retain(policy)).files == 0
+        await log.commit("slow", {"a": ends["a"] - 1})
+        assert (await log.retain(policy)).files == 1
+    await require_from(store, model, ends)
+
+
+async def test_a_reader_that_knows_an_old_list_of_files_is_told_when_they_are_gone() -> None:
+    store = MemoryStore()
+    model = await filled(store)
+    [first, *_] = (await read_manifest(store))[0].files
+    end = -(-first.end // 3)
+    async with small_log(store) as reader:
+        assert (await reader.read("a", 0))[0].value == model["a"][0]
+        async with small_log(store) as log:
+            await log.retain(Policy(bytes=0))
+            store.ahead_s = 7200
+            await log.vacuum()
+        with pytest.raises(OffsetOutOfRange):
+            await reader.read("a", end)
+    assert [each.key for each in store.files.list_files("merged")] == []
+    assert len([*store.files.list_files("starts")]) == 1
+
+
+async def test_large_values_stay_as_long_as_a_file_refers_to_them() -> None:
+    store = MemoryStore()
+    model: Model = {}
+    async with small_log(store) as log:
+        await append(log, model, "old", LARGE)
+        for number in range(30):
+            await append(log, model, "a", number)
+        await compact(log)
+        store.ahead_s = 7200
+        assert (await log.vacuum()).deleted == 0
+        assert (await log.read("old"))[0].value == LARGE
+        await log.retain(Policy(bytes=0))
+        assert (await log.vacuum()).deleted == 1
+    assert [each.key async for each in all_of(store, "data")] == []
+
+
+async def test_a_consumer_without_a_cursor_begins_where_the_log_does() -> None:
+    store = MemoryStore()
+    model = await filled(store)
+    async with small_log(store) as log:
+        await log.retain(Policy(bytes=0))
+        start = (await starts_of(store))["a"]
+        async with log.consumer("g", ["a"]) as consumer:
+            record = await anext(consumer)
+            assert (record.offset, record.value) == (start, model["a"][start])
+            await consumer.ack(record)
+            assert (await anext(consumer)).offset == start + 1
+
+
+async def test_a_policy_that_says_nothing_and_a_log_of_json_are_refused() -> None:
+    store = MemoryStore()
+    await filled(store, 1)
+    async with small_log(store) as log:
+        with pytest.raises(Unfit, match="say what may be deleted"):
+            await log.retain(Policy())
+    other = MemoryStore()
+    await initialise(other, "json")
+    async with small_log(other, "json") as log:
+        with pytest.raises(Unfit, match="runs of JSON are not deleted"):
+            await log.retain(Policy(bytes=0))
+
+
+async def test_a_version_that_a_retention_has_deleted_is_refused() -> None:
+    store = MemoryStore()
+    await filled(store)
+    async with small_log(store) as log:
+        await log.retain(Policy(bytes=0))
+    start = (await read_manifest(store))[0].start.slot
+    assert (await snapshot(store, start)).files == []
+    with pytest.raises(Unfit, match=f"they go from {start} to"):
+        await snapshot(store, start - 1)
+    assert len(await locations(store)) == len((await snapshot(store)).files)
+
+
+async def test_fsck_finds_a_file_that_is_missing_or_another() -> None:
+    store = MemoryStore()
+    await filled(store)
+    assert (await fsck.check(store)).findings == []
+    first, second, *_ = (await read_manifest(store))[0].files
+    kept = store.files.read_range(first.path, 0, first.bytes)
+    store.files.delete([first.path])
+    found = {each.invariant for each in (await fsck.check(store)).findings}
+    assert {"RegistersReadable", "CommittedReadable"} <= found
+    store.files.put(first.path, store.files.read_range(second.path, 0, second.bytes))
+    findings = (await fsck.check(store)).findings
+    assert any(each.object == first.path for each in findings)
+    store.files.delete([first.path])
+    store.files.put(first.path, kept)
+    assert (await fsck.check(store)).findings == []
