@@ -142,7 +142,7 @@ def test_fences(log: Run) -> None:
 def test_upkeep(log: Run) -> None:
     log("produce", "k", "1")
     assert log("compact") == (0, {"segments_compacted": 0})
-    assert log("vacuum") == (0, {"deleted": 0, "bytes": 0, "kept": 0})
+    assert log("vacuum")[1]["deleted"] == 0
     assert "600 s or more" in log("vacuum", "--retention", "599")[1]["error"]
     status = log("status")[1]
     assert (status["batches"], status["keys"]) == (1, [{"key": "k", "next_offset": 1}])
