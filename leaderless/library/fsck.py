@@ -1,40 +1,38 @@
 """Checks a log as it stands in a store: every invariant that its objects can show, by the names of the models.
 
     FormatKnown                 the object `format` is one that this program knows
-    RegistersReadable           head, segments, runs and cursors are what this program writes
+    RegistersReadable           every register is what this program writes
     CommittedReadable           every slot below the end of the log is in a run, a segment, or the head
     OffsetsDense                the messages of a key have consecutive offsets from 0, in the order of slots
     AckedExactlyOnce            no batch is in the log twice, and a writer's batches are in their order
     SegmentsImmutable           a segment that is still there says the same as the run that holds it
-    CursorNeverPassesCompacted  every deleted segment is in a run
+    CursorNeverPassesCompacted  every deleted segment is in a run that the index names
+    IndexMatchesRuns            the index and its pages say of each run what is in it, in order, without a gap
+    OneLiveClaim                index, list of files and cursors were changed in epochs that were claimed
     DataReadable                every value that stands in an object of its own is there, as long as it was
 
-It reads the head first, then segments, then runs: a batch moves in this direction, and is in the new place
-before it leaves the old one. So a log in use can be checked; what was appended meanwhile is passed over.
+It reads the head first, then segments, then the index and its runs: a batch moves in this direction, and is in
+the new place before it leaves the old one. So a log in use can be checked; what was appended meanwhile is
+passed over.
 """
 
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
-import orjson
-
 from leaderless.core.coordination import TOMBSTONE
-from leaderless.core.headlog.records import HEAD
-from leaderless.library.data import patiently, side_by_side
+from leaderless.core.headlog.records import HEAD, head_of, run_of, segment_of
+from leaderless.core.messages import Entry
+from leaderless.library.data import side_by_side
 from leaderless.library.errors import LogError
+from leaderless.library.findings import Finding, Findings
+from leaderless.library.fsck_groups import check_groups
+from leaderless.library.fsck_index import IndexCheck, claim_of, require_claim
 from leaderless.library.maintenance import READ_AT_ONCE, references_in
 from leaderless.library.place import Runs, require_log
 from leaderless.library.values import Reference, value_of
+from leaderless.store.names import FORMAT
 from leaderless.store.port import Store, all_of
-
-
-class Finding(NamedTuple):
-    """What is wrong: the invariant, the object that shows it, and how."""
-
-    invariant: str
-    object: str
-    text: str
 
 
 class Report(NamedTuple):
@@ -67,85 +65,82 @@ class _Check:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._findings: list[Finding] = []
+        self._findings = Findings(store)
+        self._find = self._findings.add
         self._referred: dict[str, Reference] = {}
-        self._objects = 0
-        self._start: tuple[int, int, str | None] = (
-            0,
-            0,
-            None,
-        )  # the first segment and slot, see `Start`
+        self._deleted: list[str] = []  # segments
+        self._start: tuple[int, int, str | None] = 0, 0, None  # first segment and slot, see `Start`
         self._starts: dict[str, int] = {}  # the first offsets of keys, where they are not 0
 
     async def run(self) -> Report:
-        kept: Runs = "json"
+        runs_are: Runs = "json"
         try:
-            kept = await require_log(self._store)
+            runs_are = await require_log(self._store)
         except LogError as error:
-            self._find("FormatKnown", "format", str(error))
-        head = await self._head()
-        segments = [span async for span in self._spans("segment")]
-        runs = await self._runs(kept)
+            self._find("FormatKnown", FORMAT, str(error))
+        head = await self._findings.read(HEAD, partial(self._span, HEAD))
+        segments = [span async for _, span in self._findings.read_all("segment", self._span)]
+        index = IndexCheck(self._findings, sliced=runs_are == "parquet")
+        await index.run()
+        runs = await self._runs(index, runs_are)
         log = [span for span in (*runs, *segments, head) if span]
         messages = self._check_slots(log, head.end if head else 0)
-        self._check_copies(runs, segments)
+        self._check_copies(runs, [span for span in segments if span])
+        self._check_deleted(index.index.sealed)
+        await check_groups(self._findings)
         orphans = await self._check_data()
-        end = head.end if head else 0
-        return Report(self._findings, end, messages, self._objects, orphans)
-
-    def _find(self, invariant: str, name: str, text: str) -> None:
-        self._findings.append(Finding(invariant, name, text))
+        end, found = head.end if head else 0, self._findings
+        return Report(found.found, end, messages, found.objects, orphans)
 
     # ------------------------------------------------------------ reading
 
-    async def _head(self) -> _Span | None:
-        found = await patiently(partial(self._store.read, HEAD))
-        return self._decode(HEAD, found.value) if found else None
+    async def _runs(self, index: IndexCheck, runs_are: Runs) -> list[_Span]:
+        """What is in the runs that the index names."""
+        if runs_are == "parquet":
+            return await self._files()
+        found = []
+        for start in range(0, len(index.runs), READ_AT_ONCE):
+            names = [each.register() for each in index.runs[start : start + READ_AT_ONCE]]
+            reads = [
+                partial(self._findings.read, name, partial(self._span, name)) for name in names
+            ]
+            found += await side_by_side(reads)
+        return [span for span in found if span]
 
-    async def _spans(self, folder: str) -> AsyncIterator[_Span]:
-        names = [listed.key async for listed in all_of(self._store, folder)]
-        for start in range(0, len(names), READ_AT_ONCE):
-            some = names[start : start + READ_AT_ONCE]
-            reads = [partial(patiently, partial(self._store.read, name)) for name in some]
-            for name, found in zip(some, await side_by_side(reads), strict=True):
-                if found and (span := self._decode(name, found.value)):
-                    yield span
-
-    async def _runs(self, kept: Runs) -> list[_Span]:
-        if kept == "json":
-            return [span async for span in self._spans("run")]
-        from leaderless.table import check as files
+    async def _files(self) -> list[_Span]:
+        from leaderless.table import check as files  # the package pyarrow may be missing
+        from leaderless.table.manifest import TABLE, read_manifest
+        from leaderless.table.upkeep import CLAIM
 
         runs: list[_Span] = []
         try:
             self._start, self._starts = await files.origin_of(self._store)
             async for ref, found in files.rows_of_files(self._store):
-                self._objects += 1
+                self._findings.objects += 1
                 if isinstance(found, LogError):
                     self._find("RegistersReadable", ref.path, str(found))
                 else:
                     runs.append(_span_of_rows(ref.path, ref.base, ref.end, found))
                     self._refer(row.message for row in found)
         except LogError as error:
-            self._find("RegistersReadable", "table", str(error))
+            self._find("RegistersReadable", TABLE, str(error))
+            return runs
+        manifest, _ = await read_manifest(self._store)
+        claim = await self._findings.read(CLAIM, claim_of)
+        require_claim(self._findings, TABLE, manifest.epoch, CLAIM, claim)
         return runs
 
     def _refer(self, messages: Iterable[Any]) -> None:
         found = (value_of(each) for each in messages if isinstance(each, dict) and "$data" in each)
         self._referred |= {each.key: each for each in found if isinstance(each, Reference)}
 
-    def _decode(self, name: str, text: bytes) -> _Span | None:
-        """The slots in an object; None for a tombstone, and for what makes no sense, which is noted."""
-        self._objects += 1
-        try:
-            value = orjson.loads(text)
-            if value == TOMBSTONE:
-                return None
-            span = _span_of(name, value)
-            self._referred |= {each.key: each for each in references_in(value)}
-        except (ValueError, KeyError, TypeError, LogError) as error:
-            self._find("RegistersReadable", name, f"{type(error).__name__}: {error}")
+    def _span(self, name: str, value: Any) -> _Span | None:
+        """The slots in an object; None for a tombstone."""
+        if value == TOMBSTONE:
+            self._deleted.append(name)
             return None
+        span = _span_of(name, value)
+        self._referred |= {each.key: each for each in references_in(value)}
         return span
 
     # ------------------------------------------------------------ checking
@@ -173,8 +168,6 @@ class _Check:
     def _lost(self, first: int, end: int, name: str) -> None:
         text = f"slots {first} to {end - 1} before it are in no object"
         self._find("CommittedReadable", name, text)
-        if name != HEAD:
-            self._find("CursorNeverPassesCompacted", name, text)
 
     def _check_blocks(self, span: _Span, ends: dict[str, int]) -> None:
         for key, first, messages in span.blocks:
@@ -190,6 +183,12 @@ class _Check:
                 text = f"batch {seq} of {writer} after its batch {newest[writer]}"
                 self._find("AckedExactlyOnce", span.name, text)
             newest[writer] = seq
+
+    def _check_deleted(self, sealed: int) -> None:
+        for name in self._deleted:
+            if int(name.removeprefix("segment/")) >= sealed:
+                text = f"it is deleted, and only segments below {sealed} are in runs"
+                self._find("CursorNeverPassesCompacted", name, text)
 
     def _check_copies(self, runs: list[_Span], segments: list[_Span]) -> None:
         for segment in segments:
@@ -208,7 +207,7 @@ class _Check:
     async def _check_data(self) -> int:
         """Compare references with objects; returns how many objects have none."""
         there = {listed.key: listed.size async for listed in all_of(self._store, "data")}
-        self._objects += len(there)
+        self._findings.objects += len(there)
         for key, reference in sorted(self._referred.items()):
             if key not in there:
                 self._find("DataReadable", key, "a record refers to it, and it is not there")
@@ -218,20 +217,27 @@ class _Check:
         return len(there.keys() - self._referred.keys())
 
 
-def _span_of(name: str, value: dict[str, Any]) -> _Span:
-    """The slots in a head, a segment or a run (`leaderless.core.headlog.records`)."""
+def _span_of(name: str, value: Any) -> _Span:
+    """The slots in a head, a segment or a run (`leaderless.core.headlog.records`). Raises `Misfit`."""
     if name.startswith("run/"):
-        blocks = [(key, first, messages) for key, (first, messages) in value["keys"].items()]
-        batches = [(writer, seq) for writer, (seq, _) in value["writers"].items()]
-        return _Span(name, value["base"], value["end"], blocks, batches)
-    entries = value["tail"] if name == HEAD else value["entries"]
-    batches = [(writer, seq) for writer, seq, _, _ in entries]
-    return _Span(name, value["base"], value["base"] + len(entries), [*_blocks(entries)], batches)
+        run = run_of(value)
+        blocks = [(key, first, messages) for key, (first, messages) in run.keys.items()]
+        batches = [(writer, seq) for writer, (seq, _) in run.writers.items()]
+        return _Span(name, run.base, run.end, blocks, batches)
+    if name == HEAD:
+        head = head_of(value)
+        base, entries = head.heading.base, head.tail
+    else:
+        segment = segment_of(value)
+        assert segment is not None, "a tombstone was passed over"
+        base, entries = segment
+    batches = [(entry.writer, entry.seq) for entry in entries]
+    return _Span(name, base, base + len(entries), [*_blocks(entries)], batches)
 
 
-def _blocks(entries: list[Any]) -> Iterator[tuple[str, int, list[Any]]]:
-    for _, _, appends, _ in entries:
-        for key, (first, messages) in appends.items():
+def _blocks(entries: list[Entry]) -> Iterator[tuple[str, int, list[Any]]]:
+    for entry in entries:
+        for key, (first, messages) in entry.appends.items():
             yield key, first, messages
 
 

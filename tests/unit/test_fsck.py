@@ -2,31 +2,36 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from random import Random
 from typing import Any
 
+import anyio
+import anyio.lowlevel
 import orjson
 import pytest
 
 from leaderless.library.fsck import check
 from leaderless.library.host import running
 from leaderless.library.log import Log
-from leaderless.library.place import Bounds, bounds_of, initialise
+from leaderless.library.place import Bounds, Runs, bounds_of, initialise
+from leaderless.store.files import files_of
 from leaderless.store.memory import MemoryStore
-from leaderless.store.port import all_of
+from leaderless.store.port import Found, Version, all_of
+from tests.tables import compact, small_log
 
 pytestmark = pytest.mark.anyio
 
 
 def small(store: MemoryStore) -> Bounds:
-    """Bounds of a log with many small segments and runs."""
+    """Bounds of a log with many small segments, runs and pages."""
     bounds = bounds_of(store, 5.0, 1.0)
-    limits = replace(bounds.limits, seal_entries=2, segments_per_run=2)
+    limits = replace(bounds.limits, seal_entries=2, segments_per_run=2, page_children=2)
     return bounds._replace(limits=limits, inline_bytes=100)
 
 
 @pytest.fixture
 async def store() -> MemoryStore:
-    """A log with runs, segments, a tail, large values, and a cursor."""
+    """A log with runs, pages, segments, a tail, large values, a cursor, and a group with a member."""
     store = MemoryStore()
     await initialise(store)
     log = Log(store, small(store))
@@ -39,6 +44,8 @@ async def store() -> MemoryStore:
         for number in range(5):
             await log.append("c", number)
         await log.commit("group", {"a": 3})
+        async with log.consumer("members", ["a"]) as consumer:
+            await consumer.ack(await anext(consumer))
     return store
 
 
@@ -76,10 +83,15 @@ async def test_no_log_at_all() -> None:
 
 
 async def test_a_register_that_makes_no_sense(store: MemoryStore) -> None:
-    for name, text in (("head", b"{"), ("segment/99", b"[]"), ("run/0-1", b'{"base": 0}')):
+    objects = [listed.key async for listed in all_of(store)]
+    folders = ("head", "compacted", "segment/", "run/", "page/", "claim/", "group/")
+    names = [*(name for name in objects if name.startswith(folders)), "segment/99", "group/x/y/z"]
+    assert len({name.partition("/")[0] for name in names}) == len(folders)
+    for name in names:
         found = await store.read(name)
-        await store.write(name, text)
-        assert "RegistersReadable" in await broken(store), name
+        for text in (b"{", b"[]", b'{"base": -1, "epoch": "1"}'):
+            await store.write(name, text)
+            assert "RegistersReadable" in await broken(store), name
         if found:
             await store.write(name, found.value)
         else:
@@ -90,9 +102,7 @@ async def test_a_register_that_makes_no_sense(store: MemoryStore) -> None:
 async def test_a_run_that_is_gone(store: MemoryStore) -> None:
     first, *_ = await names(store, "run")
     await store.delete([first])
-    assert {"CommittedReadable", "CursorNeverPassesCompacted", "OffsetsDense"} <= await broken(
-        store
-    )
+    assert {"CommittedReadable", "OffsetsDense"} <= await broken(store)
 
 
 async def test_a_gap_before_the_head(store: MemoryStore) -> None:
@@ -116,8 +126,7 @@ async def test_a_batch_that_is_there_twice(store: MemoryStore) -> None:
 
 async def test_a_segment_that_differs_from_its_run(store: MemoryStore) -> None:
     """As after a compaction that stopped before it deleted, and a segment that changed."""
-    [name, *_] = await names(store, "run")
-    found = await store.read(name)
+    found = await store.read("run/0-1")
     assert found is not None
     key, (first, messages) = next(iter(orjson.loads(found.value)["keys"].items()))
     entry = ["w", 1, {key: [first, messages[:1]]}, {}]
@@ -141,3 +150,184 @@ async def test_orphans_are_counted(store: MemoryStore) -> None:
     await store.write("data/0-orphan", b"x")
     report = await check(store)
     assert (report.findings, report.orphans) == ([], 1)
+
+
+# ---------------------------------------------------------------- index, claims, groups
+
+
+async def test_an_index_that_leaves_a_run_out(store: MemoryStore) -> None:
+    await change(store, "compacted", lambda index: index["listed"].pop(0))
+    assert {"CommittedReadable", "IndexMatchesRuns"} <= await broken(store)
+
+
+@pytest.mark.parametrize("place", [1, 2, 3, 4])
+async def test_an_index_that_says_what_is_not_so(store: MemoryStore, place: int) -> None:
+    def shift(index: Any) -> None:
+        index["listed"][-1][place] += 1
+
+    await change(store, "compacted", shift)
+    assert await broken(store) & {"IndexMatchesRuns", "CommittedReadable"}
+
+
+async def test_a_cursor_that_passed_what_is_compacted(store: MemoryStore) -> None:
+    def pass_by(index: Any) -> None:
+        index["cursor"] = index["listed"][-1][2] + 2
+
+    await change(store, "compacted", pass_by)
+    assert await broken(store) == {"CursorNeverPassesCompacted"}
+
+
+async def test_a_segment_that_was_deleted_before_it_was_compacted(store: MemoryStore) -> None:
+    [*_, last] = [name for name in await names(store, "segment") if await holds(store, name)]
+    await store.write(last, orjson.dumps({"deleted": True}))
+    assert {"CommittedReadable", "CursorNeverPassesCompacted"} <= await broken(store)
+
+
+async def holds(store: MemoryStore, name: str) -> bool:
+    found = await store.read(name)
+    return found is not None and b"entries" in found.value
+
+
+async def test_a_page_that_is_gone(store: MemoryStore) -> None:
+    [page, *_] = await names(store, "page")
+    await store.delete([page])
+    assert "CommittedReadable" in await broken(store)
+
+
+async def test_a_page_that_says_what_its_runs_do_not(store: MemoryStore) -> None:
+    [page, *_] = await names(store, "page")
+
+    def longer(value: Any) -> None:
+        next(iter(value["keys"].values()))[-1] += 1
+
+    await change(store, page, longer)
+    assert await broken(store) == {"IndexMatchesRuns"}
+
+
+async def test_a_page_that_forgot_a_writer(store: MemoryStore) -> None:
+    """Then a batch of that writer could come a second time."""
+    for page in await names(store, "page"):
+        found = await store.read(page)
+        assert found is not None
+        if orjson.loads(found.value)["writers"]:
+            await change(store, page, lambda value: value["writers"].clear())
+            assert await broken(store) == {"IndexMatchesRuns"}
+            return
+    raise AssertionError("no page has a writer")
+
+
+async def test_an_epoch_that_nobody_claimed(store: MemoryStore) -> None:
+    await change(store, "claim/compaction", lambda claim: claim.update(epoch=0))
+    assert await broken(store) == {"OneLiveClaim"}
+
+
+async def test_a_cursor_of_an_epoch_that_nobody_claimed(store: MemoryStore) -> None:
+    await change(store, "group/members/cursor/a", lambda cursor: cursor.update(epoch=99))
+    [finding] = (await check(store)).findings
+    assert (finding.invariant, finding.object) == ("OneLiveClaim", "group/members/cursor/a")
+
+
+@pytest.mark.parametrize("name", ["group/members/cursor/..", "group/x", "group/=/cursor/=5"])
+async def test_a_name_that_nobody_writes(store: MemoryStore, name: str) -> None:
+    await store.write(name, b"{}")
+    assert await broken(store) == {"RegistersReadable"}
+
+
+# ---------------------------------------------------------------- runs of Parquet
+
+
+@pytest.fixture
+async def table() -> MemoryStore:
+    """A log with runs of Parquet, some of them merged."""
+    store = MemoryStore()
+    async with small_log(store) as log:
+        for number in range(40):
+            await log.append("ab"[number % 2], "x" * 20_000 if number % 9 == 0 else number)
+        await compact(log)
+    return store
+
+
+async def files(store: MemoryStore) -> list[str]:
+    found = files_of(store)
+    assert found
+    return [listed.key for folder in ("run", "merged") for listed in found.list_files(folder)]
+
+
+async def test_a_table_has_no_findings(table: MemoryStore) -> None:
+    report = await check(table)
+    assert report.findings == []
+    assert (report.messages, report.orphans) == (40, 0)
+    assert any(name.startswith("merged") for name in await files(table))
+
+
+async def test_a_file_that_is_gone_or_makes_no_sense(table: MemoryStore) -> None:
+    manifest = await table.read("table")
+    assert manifest
+    [merged, *_] = orjson.loads(manifest.value)["files"]
+    content = files_of(table)
+    assert content
+    content.delete([merged[0]])
+    assert {"CommittedReadable"} <= await broken(table)
+    content.put(merged[0], b"no Parquet")
+    assert {"RegistersReadable", "CommittedReadable"} <= await broken(table)
+
+
+async def test_a_list_of_files_of_an_epoch_that_nobody_claimed(table: MemoryStore) -> None:
+    await change(table, "table", lambda manifest: manifest.update(epoch=99))
+    assert await broken(table) == {"OneLiveClaim"}
+
+
+# ---------------------------------------------------------------- in use
+
+
+class Slow(MemoryStore):
+    """A store each of whose calls lets others go first, some turns or none."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self._random = Random(seed)
+
+    async def _wait(self) -> None:
+        for _ in range(self._random.choice((0, 1, 1, 2, 9))):
+            await anyio.lowlevel.checkpoint()
+
+    async def read(self, key: str) -> Found | None:
+        await self._wait()
+        return await super().read(key)
+
+    async def write(self, key: str, value: bytes) -> Version:
+        version = await super().write(key, value)
+        await self._wait()
+        return version
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("runs", ["json", "parquet"])
+async def test_a_log_in_use_has_no_findings(seed: int, runs: Runs) -> None:
+    """Two processes append large and small values and compact, and members of a group work, meanwhile."""
+    store = Slow(seed)
+    checked = 0
+    async with small_log(store, runs) as one, small_log(store, runs) as other:
+        await one.append("a", 0)
+        async with anyio.create_task_group() as tasks:
+
+            async def work(log: Log) -> None:
+                for number in range(40):
+                    await log.append("ab"[number % 2], "x" * 20_000 if number % 9 == 0 else number)
+                async with log.consumer("g", "ab", lease_s=0.2, poll_s=0.01) as consumer:
+                    for _ in range(5):
+                        await consumer.ack(await anext(consumer))
+
+            async def watch() -> None:
+                nonlocal checked
+                while True:
+                    assert (await check(store)).findings == []
+                    checked += 1
+
+            tasks.start_soon(watch)
+            async with anyio.create_task_group() as workers:
+                workers.start_soon(work, one)
+                workers.start_soon(work, other)
+            tasks.cancel_scope.cancel()
+    assert checked > 3
+    assert (await check(store)).findings == []

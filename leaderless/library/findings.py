@@ -1,0 +1,61 @@
+"""What a check of a log finds, and the reads that it makes (`leaderless.library.fsck`)."""
+
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+import orjson
+
+from leaderless.core.coordination import Misfit
+from leaderless.library.data import patiently, side_by_side
+from leaderless.library.errors import LogError
+from leaderless.library.maintenance import READ_AT_ONCE
+from leaderless.store.port import Store, all_of
+
+T = TypeVar("T")
+
+
+class Finding(NamedTuple):
+    """What is wrong: the invariant, the object that shows it, and how."""
+
+    invariant: str
+    object: str
+    text: str
+
+
+class Findings:
+    """The findings of one check of `store`, and how many objects it has read."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.found: list[Finding] = []
+        self.objects = 0
+
+    def add(self, invariant: str, name: str, text: str) -> None:
+        """Note a finding."""
+        self.found.append(Finding(invariant, name, text))
+
+    async def read(self, name: str, decode: Callable[[Any], T | None]) -> T | None:
+        """The decoded value of an object; None when it is missing, or makes no sense, which is noted."""
+        found = await patiently(partial(self.store.read, name))
+        return None if found is None else self._decoded(name, found.value, decode)
+
+    async def read_all(
+        self, folder: str, decode: Callable[[str, Any], T | None]
+    ) -> AsyncIterator[tuple[str, T]]:
+        """The objects of a folder that make sense, by name."""
+        names = [listed.key async for listed in all_of(self.store, folder)]
+        for start in range(0, len(names), READ_AT_ONCE):
+            some = names[start : start + READ_AT_ONCE]
+            reads = [partial(self.read, name, partial(decode, name)) for name in some]
+            for name, value in zip(some, await side_by_side(reads), strict=True):
+                if value is not None:
+                    yield name, value
+
+    def _decoded(self, name: str, text: bytes, decode: Callable[[Any], T | None]) -> T | None:
+        self.objects += 1
+        try:
+            return decode(orjson.loads(text))
+        except (ValueError, KeyError, TypeError, Misfit, LogError) as error:
+            self.add("RegistersReadable", name, f"{type(error).__name__}: {error}")
+            return None
