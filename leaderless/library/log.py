@@ -70,6 +70,7 @@ from leaderless.library.surroundings import REAL, Surroundings
 from leaderless.library.values import Value
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Store
+from leaderless.store.registers import Registers
 from leaderless.wire.errors import ErrorCode
 
 if TYPE_CHECKING:  # it needs pyarrow
@@ -127,6 +128,11 @@ class Log:
 
     def __repr__(self) -> str:
         return f"<Log {self._store.url}>"
+
+    @property
+    def registers(self) -> Registers:
+        """What carries out the store operations of the core."""
+        return self._registers
 
     # ------------------------------------------------------------ records
 

@@ -1,10 +1,10 @@
 """The core's registers on a store whose log keeps runs as Parquet files.
 
-    run/A-B              the file `run/A-B.parquet`; it is read whole, for the newest runs alone
-    run/A-B/OFFSET/KEY   a slice of the run: the block of a key from an offset on, read in ranges of bytes
-    from the file
-                         of the run, or from the merged file that replaced it
+    run/A-B              a directory of the run, as a page of the index: from the file `run/A-B.parquet`
+    run/A-B/OFFSET/KEY   a slice of the run: the block of a key from an offset on, from the file of the run, or
+                         from the merged file that replaced it
 
+Both are read in ranges of bytes, never a file whole.
 All other registers are as in `leaderless.store.registers`. Every run is made of segments that were read
 before, whose origins are kept; what is missing of them is read again.
 """
@@ -21,7 +21,7 @@ import anyio.to_thread
 import orjson
 
 from leaderless.core.coordination import Misfit
-from leaderless.core.headlog.records import run_of, segment_name, segment_of
+from leaderless.core.headlog.records import Run, segment_name, segment_of
 from leaderless.core.messages import Cas, Get, Missing, Ok, Outcome, StoreOp, Unknown
 from leaderless.library.errors import OtherFormat
 from leaderless.store.files import Files, Gone
@@ -30,7 +30,7 @@ from leaderless.store.registers import Registers
 from leaderless.table.manifest import TABLE, Manifest, manifest_of
 from leaderless.table.parquet import Reader
 from leaderless.table.retention import read_starts
-from leaderless.table.runs import Origin, block_of, decode_run, encode_run, origins_of, run_path
+from leaderless.table.runs import Origin, block_of, directory_of, encode_run, origins_of, run_path
 from leaderless.table.shelf import Shelf
 
 T = TypeVar("T")
@@ -76,7 +76,7 @@ class TableRegisters(Registers):
     async def _read_run(self, first: int, last: int) -> Outcome:
         try:
             return Ok(
-                await self._run(lambda: decode_run(Reader(self._files, run_path(first, last))))
+                await self._run(lambda: directory_of(Reader(self._files, run_path(first, last))))
             )
         except Gone:
             return Missing()
@@ -113,7 +113,7 @@ class TableRegisters(Registers):
             if some is None:
                 return Unknown()  # another worker is further on
             origins += some
-        path, run = run_path(first, last), run_of(orjson.loads(orjson.dumps(value)))
+        path, run = run_path(first, last), Run(**value)
         await self._run(lambda: self._files.put(path, encode_run(first, last, run, origins)))
         self.runs_written += 1
         return Ok()

@@ -47,7 +47,7 @@ def run_path(first: int, last: int) -> str:
 
 
 def encode_run(first: int, last: int, run: Run, origins: Iterable[Origin]) -> bytes:
-    """The file of a run of segments `first` to `last`, whose batches are `origins`."""
+    """The file of a run of segments `first` to `last`, whose batches are `origins`, in the order of slots."""
     described = {
         "first": first,
         "last": last,
@@ -56,32 +56,42 @@ def encode_run(first: int, last: int, run: Run, origins: Iterable[Origin]) -> by
         "commits": run.commits,
         "writers": run.writers,
     }
-    return write_file(table_of(_rows(run, origins)), described)
+    return write_file(table_of(_rows(run, origins), ordered=True), described)
 
 
 def _rows(run: Run, origins: Iterable[Origin]) -> Iterator[Row]:
-    for slot, writer, seq, keys, at in origins:
-        for key, (first, count) in keys.items():
-            start, messages = run.keys[key]
-            for offset in range(first, first + count):
-                yield Row(key, offset, messages[offset - start], writer, seq, slot, at)
+    """The rows of a run in the order of key and offset."""
+    parts: dict[str, list[tuple[int, Origin]]] = {}
+    for origin in origins:
+        for key, (_, count) in origin.keys.items():
+            parts.setdefault(key, []).append((count, origin))
+    for key in sorted(run.keys):
+        offset, messages = run.keys[key]
+        place = 0
+        for count, (slot, writer, seq, _, at) in parts[key]:
+            for message in messages[place : place + count]:
+                yield Row(key, offset + place, message, writer, seq, slot, at)
+                place += 1
 
 
-def decode_run(reader: Reader) -> dict[str, Any]:
-    """The value of a run, as its register would hold it."""
+def directory_of(reader: Reader) -> dict[str, Any]:
+    """A run without its messages: a page of the index whose only child is the run itself.
+
+    So the core learns what the run has (`leaderless.core.headlog.index.Page`), and asks for slices of it.
+    """
     described = reader.run
-    table = reader.read(columns=["key", "offset", "value", "bytes", "message"])
-    keys: dict[str, tuple[int, list[Any]]] = {}
-    rows = zip(
-        table["key"].to_pylist(), table["offset"].to_pylist(), messages_of(table), strict=True
+    first, last, base, end = (described[name] for name in ("first", "last", "base", "end"))
+    ends = (
+        reader.read(columns=["key", "offset"])
+        .group_by("key")
+        .aggregate([("offset", "min"), ("offset", "max")])
     )
-    for key, offset, message in rows:
-        keys.setdefault(key, (offset, []))[1].append(message)
-    blocks = {key: [*block] for key, block in keys.items()}
+    columns = (ends[name].to_pylist() for name in ("key", "offset_min", "offset_max"))
     return {
-        "base": described["base"],
-        "end": described["end"],
-        "keys": blocks,
+        "base": base,
+        "end": end,
+        "children": [[0, first, last, base, end, 1, 0]],
+        "keys": {key: [low, 0, high + 1] for key, low, high in zip(*columns, strict=True)},
         "commits": described["commits"],
         "writers": described["writers"],
     }

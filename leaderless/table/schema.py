@@ -71,19 +71,21 @@ def rows_of(base: int, entries: Iterable[Entry], appended_at: float | None) -> I
                 yield Row(key, offset, message, writer, seq, slot, appended_at)
 
 
-def table_of(rows: Iterable[Row]) -> pa.Table:
-    """The rows as a table, in the order of key and offset."""
-    ordered = sorted(rows, key=lambda row: (row.key, row.offset))
-    content = [content_of(row.message) for row in ordered]
-    times = [None if row.appended_at is None else round(row.appended_at * 1e6) for row in ordered]
+def table_of(rows: Iterable[Row], *, ordered: bool = False) -> pa.Table:
+    """The rows as a table, in the order of key and offset; `ordered`: they come so."""
+    found = [*rows] if ordered else sorted(rows, key=lambda row: (row.key, row.offset))
+    keys, offsets, messages, writers, seqs, slots, times = (
+        zip(*found, strict=True) if found else [()] * 7
+    )
+    content = [content_of(message) for message in messages]
     columns = [
-        [row.key for row in ordered],
-        [row.offset for row in ordered],
+        keys,
+        offsets,
         *([each[place] for each in content] for place in range(len(CONTENT))),
-        [row.writer for row in ordered],
-        [row.seq for row in ordered],
-        [row.slot for row in ordered],
-        times,
+        writers,
+        seqs,
+        slots,
+        [None if at is None else round(at * 1e6) for at in times],
     ]
     arrays = [pa.array(column, field.type) for column, field in zip(columns, COLUMNS, strict=True)]
     return pa.Table.from_arrays(arrays, schema=COLUMNS)
@@ -114,6 +116,8 @@ def _decoded(text: str) -> bytes | None:
 def messages_of(table: pa.Table) -> list[Any]:
     """The messages in the columns `value`, `bytes` and `message` of a table."""
     values, contents, others = (table.column(name).to_pylist() for name in CONTENT)
+    if None not in values:
+        return [message_of(value) for value in orjson.loads(f"[{','.join(values)}]")]
     return [
         _message(value, content, other)
         for value, content, other in zip(values, contents, others, strict=True)

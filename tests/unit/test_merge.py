@@ -1,6 +1,6 @@
 """Files of runs are merged into larger ones: what they hold, and what a worker leaves that dies at any step."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -190,11 +190,12 @@ class MortalFiles(MemoryFiles):
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize(
-    "chosen", [range(4, 40, 12), pytest.param(range(1, 40), marks=pytest.mark.slow)], ids=len
+    "chosen", [[7], pytest.param(range(1, 40), marks=pytest.mark.slow)], ids=len
 )
 async def test_a_worker_that_dies_at_any_step_leaves_a_log_that_the_next_one_merges(
-    chosen: range, after: bool
+    chosen: Iterable[int], after: bool
 ) -> None:
+    deaths: list[bool] = []
     for steps in chosen:
         store, model = Mortal(), Model()
         await filled(store, 14, model)
@@ -213,11 +214,11 @@ async def test_a_worker_that_dies_at_any_step_leaves_a_log_that_the_next_one_mer
         assert manifest.files
         await vacuumed(store)
         assert await content_of(store) == messages(model)
+        deaths.append(died)
         if not died:
-            break
-    else:
-        pytest.fail("more steps than expected")
-    assert steps > 8
+            break  # it had no further step
+    assert deaths[0]
+    assert not deaths[-1] or deaths == [True]
 
 
 async def vacuumed(store: Mortal) -> None:
