@@ -109,18 +109,24 @@ def _make_container(endpoint: str) -> None:
 
 
 @contextmanager
-def etcd(folder: Path) -> Iterator[str]:
-    """An etcd of one member that keeps its data in `folder`; gives HOST:PORT."""
+def etcd(
+    folder: Path, *options: str, address: str | None = None, tls: bool = False
+) -> Iterator[str]:
+    """An etcd of one member that keeps its data in `folder`; gives HOST:PORT, a free one or `address`.
+
+    `options`: of etcd. `tls`: with a certificate that it makes itself, `folder/fixtures/client/cert.pem`.
+    """
     if shutil.which("etcd") is None:
         raise FileNotFoundError(
             "the command etcd is missing: on Debian, apt-get install etcd-server"
         )
-    address, peers = (f"127.0.0.1:{free_port()}" for _ in range(2))
+    address = address or f"127.0.0.1:{free_port()}"
+    peers, scheme = f"127.0.0.1:{free_port()}", "https" if tls else "http"
     command = [
         "etcd", "--name", "n", "--data-dir", str(folder), "--logger", "zap",
-        "--listen-client-urls", f"http://{address}", "--advertise-client-urls", f"http://{address}",
+        "--listen-client-urls", f"{scheme}://{address}", "--advertise-client-urls", f"{scheme}://{address}",
         "--listen-peer-urls", f"http://{peers}", "--initial-advertise-peer-urls", f"http://{peers}",
-        "--initial-cluster", f"n=http://{peers}",
+        "--initial-cluster", f"n=http://{peers}", *(["--auto-tls"] if tls else []), *options,
     ]  # fmt: skip
     with _started(command, ETCD_READY):
         yield address

@@ -3,9 +3,15 @@
 A version is etcd's `mod_revision`, which no two writes share. Each conditional write is one transaction, and
 reads are linearizable, as etcd's own reads are by default. [etcd.io/docs/v3.5/learning/api]
 
+Reach and secrets come from the options, or from the variables of etcd's own tool: `ETCDCTL_USER` (as NAME or
+NAME:PASSWORD), `ETCDCTL_PASSWORD`, and for TLS `ETCDCTL_CACERT`, `ETCDCTL_CERT`, `ETCDCTL_KEY`. TLS is used
+when the endpoint begins with `https:`, or `ETCDCTL_CACERT` is set.
+
 etcd keeps everything in memory and takes requests up to 1.5 MiB: it is for logs of small records.
 """
 
+import os
+import ssl
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from typing import Any
@@ -27,7 +33,15 @@ from leaderless.store.port import (
 
 PORT = 2379
 VALUE_BYTES_MAX = 1 << 20  # of the 1.5 MiB of a request, in which the key stands too
-_RESOURCE_EXHAUSTED, _INVALID, _UNAUTHENTICATED, _DENIED = 8, 3, 16, 7
+_RESOURCE_EXHAUSTED, _INVALID, _UNAUTHENTICATED, _DENIED, _PRECONDITION = 8, 3, 16, 7, 9
+_ADVICE = {
+    "space exceeded": "its database is full: compact and defragment it, then `etcdctl alarm disarm`, or raise "
+    "--quota-backend-bytes",
+    "user name is empty": "give a user: ETCDCTL_USER=NAME:PASSWORD",
+    "authentication failed": "check user and password",
+    "authentication is not enabled": "it knows no users: leave user and password out",
+    "permission denied": "check what the user may read and write",
+}
 _DELETES = 100  # in one transaction, of 128 that etcd allows
 
 Json = dict[str, Any]
@@ -40,11 +54,12 @@ class EtcdStore:
         host = f"[{address.hostname}]" if ":" in (address.hostname or "") else address.hostname
         self.url = f"etcd://{host}:{address.port or PORT}"
         self.value_bytes_max = VALUE_BYTES_MAX
-        self._user = address.username or options.access_key
-        self._password = address.password or options.secret_key
+        user, _, password = os.environ.get("ETCDCTL_USER", "").partition(":")
+        self._user = address.username or options.access_key or user
+        known = password or os.environ.get("ETCDCTL_PASSWORD", "")
+        self._password = address.password or options.secret_key or known
         self._token: str | None = None
-        base = options.endpoint or f"http://{host}:{address.port or PORT}"
-        self._client = httpx.AsyncClient(base_url=base, timeout=options.timeout_s)
+        self._client = _client(f"{host}:{address.port or PORT}", options)
 
     async def read(self, key: str) -> Found | None:
         """See `leaderless.store.port.Store`."""
@@ -104,10 +119,15 @@ class EtcdStore:
             raise Refused(f"etcd takes values up to {VALUE_BYTES_MAX} bytes, not {len(value)}")
 
     async def _call(self, method: str, question: Json) -> Json:
-        if self._user and self._token is None:
+        if not self._user:
+            return await self._post(method, question, {})
+        held = self._token
+        token = self._token = held or await self._authenticate()
+        try:
+            return await self._post(method, question, {"Authorization": token})
+        except _TokenExpired:  # nothing was done
             self._token = await self._authenticate()
-        headers = {"Authorization": self._token} if self._token else {}
-        return await self._post(method, question, headers)
+            return await self._post(method, question, {"Authorization": self._token})
 
     async def _authenticate(self) -> str:
         asked = {"name": self._user, "password": self._password or ""}
@@ -127,16 +147,37 @@ class EtcdStore:
 
     def _classified(self, status: int, answer: Any) -> StoreError:
         """An error of etcd by its gRPC code: [google.golang.org/grpc/codes]."""
-        code, said = (
-            (answer.get("code"), answer.get("error")) if isinstance(answer, dict) else (0, "")
-        )
-        text = f"{self.url}: {said or f'status {status}'}"
+        known = answer if isinstance(answer, dict) else {}
+        code, said = known.get("code"), str(known.get("error") or f"status {status}")
+        advice = next((advice for words, advice in _ADVICE.items() if words in said), "")
+        text = f"{self.url}: {said}" + (f" ({advice})" if advice else "")
         if code == _UNAUTHENTICATED:
-            self._token = None  # it may have expired: the next call asks for a new one
-            return OutcomeUnknown(text)
-        if code in (_DENIED, _INVALID) or (code == _RESOURCE_EXHAUSTED and "space" in text):
+            return _TokenExpired(text)
+        if code in (_DENIED, _INVALID, _PRECONDITION):
             return Refused(text)
-        return OutcomeUnknown(text)
+        return Refused(text) if code == _RESOURCE_EXHAUSTED and advice else OutcomeUnknown(text)
+
+
+class _TokenExpired(OutcomeUnknown):
+    """etcd did not know the token of a request, and did nothing."""
+
+
+def _client(place: str, options: StoreOptions) -> httpx.AsyncClient:
+    """A client of an endpoint. Raises `Refused` when the files of its certificates are none."""
+    authority, certificate, key = (
+        os.environ.get(f"ETCDCTL_{name}") for name in ("CACERT", "CERT", "KEY")
+    )
+    base = options.endpoint or f"{'https' if authority else 'http'}://{place}"
+    verify: ssl.SSLContext | bool = True
+    try:
+        if base.startswith("https:"):
+            verify = ssl.create_default_context(cafile=authority)
+            if certificate:
+                verify.load_cert_chain(certificate, key)
+    except (OSError, ssl.SSLError) as error:
+        files = ", ".join(filter(None, (authority, certificate, key)))
+        raise Refused(f"the certificates in {files} cannot be read: {error}") from error
+    return httpx.AsyncClient(base_url=base, timeout=options.timeout_s, verify=verify)
 
 
 def _text(value: str | bytes) -> str:
