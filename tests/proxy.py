@@ -8,8 +8,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Literal
 from urllib.parse import urlsplit
 
-# Pass it on; pass it on and drop the answer; drop it; or answer with this status and pass nothing on.
-Fate = Literal["ok", "answer lost", "call lost"] | int
+# Pass it on; pass it on and drop the answer; drop it; answer as to the last read of the path, if there was
+# one; or answer with this status and pass nothing on.
+Fate = Literal["ok", "answer lost", "call lost", "stale"] | int
+Answer = tuple[int, list[tuple[str, str]], bytes]
 Choose = Callable[[str, str, dict[str, str]], Fate]
 
 
@@ -27,6 +29,7 @@ class Proxy(ThreadingHTTPServer):
         self.fate = fate
         self.drops = drops
         self.requests: list[tuple[str, str]] = []
+        self.read: dict[str, Answer] = {}
 
     @property
     def url(self) -> str:
@@ -46,16 +49,21 @@ class _Handler(BaseHTTPRequestHandler):
         if isinstance(fate, int):
             self._answer(fate, [], b"<Error><Code>Injected</Code></Error>")
             return
+        if fate == "stale" and method == "GET" and path in self.server.read:
+            self._answer(*self.server.read[path])
+            return
         if fate != "call lost":
             status, answer_headers, answer = self._pass_on(body)
-        if fate == "ok":
+            if method == "GET":
+                self.server.read[path] = status, answer_headers, answer
+        if fate in ("ok", "stale"):
             self._answer(status, answer_headers, answer)
         else:
             self.close_connection = True
 
     do_GET = do_PUT = do_HEAD = do_POST = do_DELETE = _handle  # noqa: N815 - names of the base class
 
-    def _pass_on(self, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
+    def _pass_on(self, body: bytes) -> Answer:
         upstream = http.client.HTTPConnection(self.server.upstream)
         try:  # the signature covers the host that the client asked, so it stays
             headers = {n: v for n, v in self.headers.items() if n.lower() != self.server.drops}

@@ -243,18 +243,21 @@ class ObjectStore:
             return _version(obstore.put(self._store, key, value, mode=mode, use_multipart=False))
 
         try:
-            return await self._run(put)
+            return await self._run(put, conditional=mode != "overwrite")
         except FileNotFoundError as error:
             _require_bucket(error)
             raise Conflict(f"{key} is missing") from error
 
-    async def _run(self, call: Callable[[], T]) -> T:
+    async def _run(self, call: Callable[[], T], *, conditional: bool = False) -> T:
         try:
             return await anyio.to_thread.run_sync(
                 call, abandon_on_cancel=True, limiter=self._threads
             )
         except (exceptions.BaseError, ValueError) as error:
-            raise classified(self.url, error) from error
+            meant = classified(self.url, error)
+            if isinstance(meant, Conflict) and not conditional:
+                meant = OutcomeUnknown(str(meant))  # an answer to another question
+            raise meant from error
 
 
 class BucketFiles:
@@ -371,8 +374,6 @@ def classified(url: str, error: Exception) -> StoreError:
         )
     if status in _REFUSED or isinstance(error, ValueError):
         return Refused(text)
-    if "allow_http" in str(error) or "URL scheme is not allowed" in str(error):
-        return Refused(f"{text}. The endpoint must begin with http:// or https://")
     return OutcomeUnknown(text)
 
 

@@ -27,7 +27,11 @@ def open_store(url: str, options: StoreOptions | None = None) -> Store:
     scheme, colon, _ = url.partition(":")
     if not colon or scheme not in _OPENERS:
         raise Refused(f"{without_secrets(url)!r} names no store; these do:\n{URLS}")
-    return _OPENERS[scheme](url, options or StoreOptions())
+    known = options or StoreOptions()
+    if known.endpoint and not known.endpoint.startswith(("http://", "https://")):
+        shown = without_secrets(known.endpoint)
+        raise Refused(f"the endpoint must begin with http:// or https://, not {shown!r}")
+    return _OPENERS[scheme](url, known)
 
 
 def without_secrets(url: str) -> str:

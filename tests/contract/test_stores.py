@@ -15,6 +15,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
+from leaderless.store.names import name_of, segment_of
 from leaderless.store.port import (
     PAGE,
     Conflict,
@@ -226,6 +227,42 @@ async def test_a_prefix_hides_the_rest(store: Store) -> None:
     assert (await one.list_objects("more", "more/a")) == []
     await other.delete(["a"])
     assert await keys_of(store) == ["one/a"]
+
+
+NAMES = [
+    "a/b",
+    "a%2Fb",
+    "a%252Fb",
+    "a=2Fb",
+    "..",
+    ".",
+    "",
+    "a",
+    "A",
+    "ä",
+    "a b",
+    "a+b",
+    "a?b#c",
+    "\0",
+    "~",
+]
+
+
+async def test_names_of_users_are_apart_and_leave_no_folder(store: Store) -> None:
+    """A topic and a key of each name, through all that escapes on the way to the server and back."""
+    await store.write("outside", b"")
+    for name in NAMES:
+        await Within(store, f"topic/{segment_of(name)}").write("format", name.encode())
+        await store.write(f"group/g/cursor/{segment_of(name)}", name.encode())
+    for folder, last in (("topic", "/format"), ("group/g/cursor", "")):
+        keys = await keys_of(store, folder)
+        names = [key.removeprefix(f"{folder}/").removesuffix(last) for key in keys]
+        assert sorted(map(name_of, names)) == sorted(NAMES)
+        for key, name in zip(keys, names, strict=True):
+            found = await store.read(key)
+            assert found is not None
+            assert found.value.decode() == name_of(name)
+    assert len(await keys_of(store)) == 2 * len(NAMES) + 1
 
 
 async def test_one_of_many_at_once_wins(store: Store) -> None:

@@ -71,6 +71,19 @@ async def test_what_the_server_never_does_is_refused(endpoint: str, status: int)
     assert "secret-of-the-test" not in str(refused.value)
 
 
+async def test_a_conflict_without_a_condition_is_no_clear_answer(mock: str) -> None:
+    with proxy(mock, lambda *_: 412) as server:
+        store = store_at(server.url)
+        for request in (
+            store.read("a"),
+            store.write("a", b""),
+            store.delete(["a"]),
+            store.list_objects(),
+        ):
+            with pytest.raises(OutcomeUnknown):
+                await request
+
+
 async def test_a_server_that_wants_etags_without_quotes_is_understood(mock: str) -> None:
     """Ceph's gateway: 412 always to a quoted ETag, the standard form."""
 
