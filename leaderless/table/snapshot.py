@@ -22,7 +22,7 @@ from leaderless.core.coordination import Misfit
 from leaderless.core.headlog.index import COMPACTED, Index, Listed, Page, decode_part, index_of
 from leaderless.core.headlog.records import EMPTY, HEAD, head_of, segment_name, segment_of
 from leaderless.library.data import patiently, side_by_side
-from leaderless.library.errors import Broken, Indefinite, Unfit
+from leaderless.library.errors import Broken, Indefinite, NotInitialised, Unfit
 from leaderless.library.place import runs_of
 from leaderless.library.values import Reference
 from leaderless.store.files import files_of
@@ -74,7 +74,7 @@ async def snapshot(store: Store, as_of: int | None = None) -> Snapshot:
     """The log in `store` as it is now, or as it was when it had `as_of` batches.
 
     Raises `Unfit`: the log has not so many batches, or `as_of` divides a run of JSON, which does not say the
-    slots of its records. Raises `Definite`, `Indefinite` for what the store says, and `Broken`.
+    slots of its records. Raises `NotInitialised`, `Definite`, `Indefinite` for what the store says, and `Broken`.
     """
     for _ in range(ATTEMPTS):
         found = await _attempt(store)
@@ -89,6 +89,8 @@ async def _attempt(store: Store) -> Snapshot | None:
     try:
         index = index_of(await _value(store, COMPACTED) or Index().value)
         head_value = await _value(store, HEAD)
+        if head_value is None:
+            await runs_of(store)  # it raises `NotInitialised` where nothing is
         head = head_of(head_value) if head_value else EMPTY
         files = await _files(store, manifest, index)
         tail = await _segments(store, range(index.sealed, head.sealed))
@@ -122,11 +124,19 @@ def _ref_of_merged(manifest: Manifest, place: int) -> FileRef:
 
 async def _runs(store: Store, index: Index, first: int) -> AsyncIterator[FileRef]:
     """The runs of segments from `first` on, in their order."""
-    parquet = await runs_of(store) == "parquet"
+    parquet = await _has_files(store)
     async for listed in leaves(store, index.listed, first):
         path = run_path(listed.first, listed.last) if parquet else listed.register()
         kind: Literal["parquet", "json"] = "parquet" if parquet else "json"
         yield FileRef(path, kind, listed.first, listed.last, listed.base, listed.end)
+
+
+async def _has_files(store: Store) -> bool:
+    """Whether runs are files; in a log of a node, which has no `format`, they are JSON."""
+    try:
+        return await runs_of(store) == "parquet"
+    except NotInitialised:
+        return False
 
 
 async def leaves(store: Store, listed: Iterable[Listed], first: int) -> AsyncIterator[Listed]:

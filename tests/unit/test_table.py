@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from leaderless import open_log
-from leaderless.library.errors import OtherFormat, Unfit
+from leaderless.library.errors import NotInitialised, OtherFormat, Unfit
 from leaderless.library.place import Runs, initialise
 from leaderless.library.values import Value
 from leaderless.store.files import files_of
@@ -173,3 +173,15 @@ async def test_a_reader_of_a_file_counts_its_bytes(store: Store) -> None:
     reader = reader_of(store, ref)
     assert reader.read().num_rows == 4
     assert reader.bytes_read > 0
+
+
+async def test_a_log_of_nodes_has_no_format_and_a_place_without_a_log_is_none(store: Store) -> None:
+    with pytest.raises(NotInitialised):
+        await snapshot(store)
+    model: Model = {}
+    async with small_log(store, "json") as log:
+        assert (await snapshot(store)).version == 0
+        for number in range(12):
+            await append(log, model, "k", number)
+    await store.delete(["format"])
+    assert await content_of(store) == messages(model)
