@@ -74,7 +74,8 @@ async def snapshot(store: Store, as_of: int | None = None) -> Snapshot:
     """The log in `store` as it is now, or as it was when it had `as_of` batches.
 
     Raises `Unfit`: the log has not so many batches, or `as_of` divides a run of JSON, which does not say the
-    slots of its records. Raises `NotInitialised`, `Definite`, `Indefinite` for what the store says, and `Broken`.
+    slots of its records. Raises `NotInitialised`, `Broken`, and `Definite` or `Indefinite` for what the store
+    says.
     """
     for _ in range(ATTEMPTS):
         found = await _attempt(store)
