@@ -96,6 +96,7 @@ class Facts:
             ("strategy", asked.strategy) if asked.strategy else ("program", asked.program),
             *((name, None if v is None else f"{v:g}{unit}") for name, (v, unit) in numbers.items()),
             ("faults", self.faults() if asked.faults else None),
+            ("store", self.options.get("store_server")),
             ("engine", asked.engine),
             ("seed", self.options.get("seed")),
             ("started", asked.started),

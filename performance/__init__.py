@@ -12,6 +12,8 @@
 | `recovery` | the time from the end of a fault until latency is as before |
 | `restart` | the time from a node's start to its first answer |
 | `scaling`, `strategies` | the pages of docs/performance, from the runs of a sweep |
+| `stores` | appends a second of the library on each store |
+| `stores_under_faults` | the page of docs/performance on runs on real stores, from the runs of a sweep |
 | `simulation` | virtual seconds a second |
 | `virtual` | the configurations of `make performance` on the virtual clock |
 """

@@ -54,6 +54,18 @@ def test_the_list_has_each_run_once_newest_first(client: FlaskClient) -> None:
     assert listed(client) == [THIRD, SECOND, FIRST, REAL]
 
 
+def test_a_run_on_a_real_store_shows_the_store_and_its_requests(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    assert "store requests per operation" not in text_of(client_of(store), f"/run/{FIRST}")
+    options, results = (store / FIRST / name for name in ("test.json", "results.json"))
+    options.write_text(json.dumps(json.loads(options.read_text()) | {"store_server": "etcd"}))
+    of_store = {"valid?": True, "server": "etcd", "requests-per-op": 0.75}
+    results.write_text(json.dumps(json.loads(results.read_text()) | {"store": of_store}))
+    page = text_of(client_of(store), f"/run/{FIRST}")
+    assert re.search(r"<strong>0\.750</strong> <span[^>]*>store requests per operation", page)
+    assert re.search(r"store</dt>\s*<dd>etcd", page)
+
+
 def columns(page: str) -> list[str]:
     return re.findall(r'<th scope="col"[^>]*><button type="button">([^<]*)<', page)
 

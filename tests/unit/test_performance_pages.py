@@ -8,11 +8,11 @@ import pytest
 
 from bench.sweep import definition
 from bench.sweep.folder import MACHINE_FILE, Index, write_machine
-from performance import scaling
+from performance import scaling, stores_under_faults
 from performance import sweep_records as records
 from performance.configurations import CONFIGURATIONS, SLOPES, SUBJECT
 from performance.sweep_records import summarise
-from runs.sweeps import Row
+from runs.sweeps import Cell, Row
 
 ROOT = Path(__file__).parents[2]
 
@@ -54,6 +54,17 @@ def test_records_come_from_the_index_also_of_what_crashed(tmp_path):
     assert records.strategies_of(found) == ["cas"]
     with pytest.raises(click.UsageError, match="is no folder of a sweep"):
         records.records(tmp_path / "nothing", lambda cell: "x")
+
+
+def test_real_stores_have_a_table_each_with_the_worst_verdict_of_a_cell():
+    cell = cells("stores")[-1]
+    rows = [row(cell, valid=1.0, strict_valid=strict, send_p50_ms=2.0) for strict in (1.0, 0.0)]
+    other = row({"store-server": "etcd", "faults": "none"}, store_requests_per_op=0.5)
+    [sqlite, etcd] = stores_under_faults.sections([Cell(rows), Cell([other])])
+    assert sqlite.splitlines()[0] == "## sqlite"
+    assert "| all | valid | **invalid** |" in sqlite
+    assert "0.50" in etcd
+    assert "| none | **invalid** | **invalid** |" in etcd  # no verdict is none
 
 
 def test_a_table_says_where_its_figures_come_from(tmp_path, monkeypatch):
