@@ -1,6 +1,10 @@
 """Show how runs on real stores end under faults, and what they cost, by the runs of sweeps/stores.toml.
 
-    python -m performance.stores_under_faults [results/stores] [--docs docs/performance]
+    python -m performance.stores_under_faults [results/stores] [MORE...] [--docs docs/performance]
+
+On a server that is there already, such as Ceph's gateway, the same sweep has another folder:
+
+    ./maelstrom sweep sweeps/stores.toml --name ceph --set store-server=s3://logs --set name=Ceph
 
 Writes docs/performance/stores-under-faults.md.
 """
@@ -55,20 +59,24 @@ def sections(cells: Sequence[Cell]) -> list[str]:
 
 def store_of(axes: Mapping[str, object]) -> str:
     """The store of a cell as a heading."""
-    return str(axes["store-server"]).partition("/")[0]
+    return str(axes.get("name", axes["store-server"]))
 
 
 @click.command(help=__doc__)
-@click.argument("folder", type=click.Path(path_type=Path), default=Path("results/stores"))
+@click.argument(
+    "folders", type=click.Path(path_type=Path), nargs=-1, default=(Path("results/stores"),)
+)
 @click.option("--docs", type=click.Path(path_type=Path), help="The folder to write the page into.")
-def main(folder: Path, docs: Path | None) -> None:
-    rows = sweeps.read(folder).values()
-    if not rows:
-        raise click.UsageError(f"{folder} is no folder of a sweep: run ./maelstrom sweep first.")
-    parts = sections(sweeps.cells([*rows]))
+def main(folders: tuple[Path, ...], docs: Path | None) -> None:
+    parts = []
+    for folder in folders:
+        rows = sweeps.read(folder).values()
+        if not rows:
+            raise click.UsageError(f"{folder}: no folder of a sweep: run ./maelstrom sweep first.")
+        parts += [of_sweep.provenance(folder), *sections(sweeps.cells([*rows]))]
     click.echo("\n\n".join(parts))
     if docs:
-        text = "\n\n".join([of_sweep.provenance(folder), _ABOUT.strip(), *parts])
+        text = "\n\n".join([_ABOUT.strip(), *parts])
         of_sweep.write_page(docs / "stores-under-faults.md", "Real stores under faults", text)
 
 

@@ -39,6 +39,18 @@ def s3_options(endpoint: str) -> StoreOptions:
     return StoreOptions(endpoint, "test", "secret-of-the-test", "us-east-1", timeout_s=10)
 
 
+def environment_of(endpoint: str) -> dict[str, str]:
+    """The same as variables, for a process."""
+    options = s3_options(endpoint)
+    named = {
+        "AWS_ENDPOINT_URL": options.endpoint,
+        "AWS_ACCESS_KEY_ID": options.access_key,
+        "AWS_SECRET_ACCESS_KEY": options.secret_key,
+        "AWS_REGION": options.region,
+    }
+    return {name: value for name, value in named.items() if value}
+
+
 def options_of(url: str, endpoint: str) -> StoreOptions | None:
     """How to reach the store at `url`; its server is at `endpoint`, if the URL does not name it."""
     if not endpoint:

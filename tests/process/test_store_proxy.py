@@ -249,16 +249,11 @@ def test_an_append_whose_answers_get_lost_is_in_the_log_exactly_once(endpoint, t
     """(1) A node appends. (2) The store applies it. (3) The connection is reset. (4) The node looks again."""
     host, port = endpoint.removeprefix("http://").split(":")
     server = StoreServer(
-        "moto",
+        "s3",
         lambda _: f"s3://{servers.BUCKET}/run",
         (host, int(port)),
         Throttled(503, "text/plain", b""),
-        lambda proxy: {
-            "AWS_ENDPOINT_URL": f"http://{proxy}",
-            "AWS_ACCESS_KEY_ID": "test",
-            "AWS_SECRET_ACCESS_KEY": "test",
-            "AWS_REGION": "us-east-1",
-        },
+        lambda proxy: servers.environment_of(f"http://{proxy}"),
     )
     said: list[dict] = []
     with closing(RealLoop()) as loop, closing(RunStore(server, loop, ["n0"], Random(1))) as store:
