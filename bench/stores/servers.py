@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -26,6 +26,8 @@ from bench.system import die_with_parent
 BUCKET = "bench"
 ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 _ETCD_PORT = 2379
+_TLS_OF_ETCD = "ETCDCTL_CACERT"  # etcd's clients use TLS when it is set
+_OF_OTHER_ETCD = ("ETCDCTL_USER", "ETCDCTL_PASSWORD", _TLS_OF_ETCD)  # ours has neither
 _START_LIMIT_S = 30.0
 _LOOK_S = 0.02
 _GRACE_S = 2.0
@@ -80,7 +82,8 @@ def store_server(
             yield _s3(MOTO, ("127.0.0.1", port), f"{BUCKET}/{prefix}", _KEYS_OF_MOTO)
     elif name == ETCD:
         with _etcd(run_dir) as port:
-            yield _of_etcd(("127.0.0.1", port), prefix)
+            server = _of_etcd(("127.0.0.1", port), prefix)
+            yield replace(server, environment=lambda _: dict.fromkeys(_OF_OTHER_ETCD, ""))
     elif name == SQLITE:
         file = run_dir.absolute() / "store.db"
         yield StoreServer(SQLITE, lambda _: f"sqlite:///{file}", file=file)
@@ -91,7 +94,7 @@ def store_server(
 def _present(url: str, prefix: str, environment: Mapping[str, str]) -> StoreServer:
     parts = urlsplit(url)
     place = "/".join(filter(None, (parts.netloc, parts.path.strip("/"), prefix)))
-    if parts.scheme == "etcd":
+    if parts.scheme == "etcd" and not environment.get(_TLS_OF_ETCD):
         address = parts.hostname or "", parts.port or _ETCD_PORT
         return _of_etcd(address, place.partition("/")[2])
     endpoint = urlsplit(_endpoint(environment))

@@ -55,8 +55,6 @@ def place_of(
     endpoint = next((environment[name] for name in ENDPOINTS if environment.get(name)), None)
     options = StoreOptions(
         endpoint=named.get("endpoint", None if etcd else endpoint),
-        access_key=environment.get("ETCDCTL_USER") if etcd else None,
-        secret_key=environment.get("ETCDCTL_PASSWORD") if etcd else None,
         region=named.get("region"),
         timeout_s=timeout_s,
     )

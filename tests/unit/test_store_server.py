@@ -41,6 +41,9 @@ def test_each_run_has_a_prefix_of_its_own(run_dir: Path) -> None:
     etcd = told("etcd://host:1234", run_dir, ENDPOINT)
     assert etcd.url("p:1") == "etcd://p:1/20260101T000000.000"
     assert (etcd.address, etcd.environment("p:1")) == (("host", 1234), {})
+    with_tls = told("etcd://host:1234/a", run_dir, {"ETCDCTL_CACERT": "/ca.pem"})
+    assert with_tls.address is None
+    assert with_tls.url("") == "etcd://host:1234/a/20260101T000000.000"
     assert told("sqlite", run_dir, {}).url("") == f"sqlite:///{run_dir}/store.db"
 
 
