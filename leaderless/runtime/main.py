@@ -53,7 +53,7 @@ async def _serve(settings: Settings) -> int:
     if place is None:
         await serve(_session(settings))
         return 0
-    from leaderless.runtime.on_store import Desk, serve_on_store
+    from leaderless.runtime.on_store import Desk, process_age_s, serve_on_store
     from leaderless.store.port import Refused
     from leaderless.store.urls import open_store
 
@@ -64,7 +64,7 @@ async def _serve(settings: Settings) -> int:
         return UNUSABLE
     desk = Desk()
     session = _session(settings.fitted(store.value_bytes_max), desk.put)
-    await serve_on_store(session, desk, store)
+    await serve_on_store(session, desk, store, alive_s=process_age_s())
     return 0
 
 

@@ -2,11 +2,18 @@
 
 The core and the session are the same as on `lin-kv`. A `StoreCall` is a task of its own instead of a message,
 so a slow call delays no line. What lines and answers cause in one turn of the event loop leaves in one write.
+
+At the start the node looks at the store first. Lines that come meanwhile wait, and so do those that lay in the
+pipe while the program was imported. They keep the time at which they came: a client that has given up must get
+no answer any more.
 """
 
 import logging
+import os
+import time
 from collections.abc import Awaitable, Callable
 from math import inf
+from pathlib import Path
 
 import anyio
 import anyio.abc
@@ -54,17 +61,25 @@ class Desk:
 
 
 async def serve_on_store(
-    session: Session, desk: Desk, store: Store, stdin: int = 0, stdout: int = 1
+    session: Session,
+    desk: Desk,
+    store: Store,
+    stdin: int = 0,
+    stdout: int = 1,
+    *,
+    alive_s: float = 0.0,
 ) -> None:
     """Serve until stdin ends or nobody reads stdout any more, and let go of the store.
 
-    `session` puts its calls on `desk`. When the store cannot hold a log, `init` is refused.
+    `session` puts its calls on `desk`. When the store cannot hold a log, `init` is refused. `alive_s`: how long
+    lines may have come already, in seconds.
     """
+    since = anyio.current_time() - alive_s
     try:
-        session.unusable = await _trouble(store)
         with non_blocking(stdin), non_blocking(stdout):
             async with anyio.create_task_group() as tasks:
-                node = _Node(session, desk, Registers(store), tasks)
+                node = _Node(session, desk, Registers(store), tasks, since)
+                tasks.start_soon(node.prepare, store)
                 tasks.start_soon(node.keep_time)
                 tasks.start_soon(_until_over, node.write, stdout, tasks)
                 await _until_over(node.read, stdin, tasks)
@@ -84,20 +99,36 @@ class _Node:
     if it would sleep too long."""
 
     def __init__(
-        self, session: Session, desk: Desk, registers: Registers, tasks: anyio.abc.TaskGroup
+        self,
+        session: Session,
+        desk: Desk,
+        registers: Registers,
+        tasks: anyio.abc.TaskGroup,
+        since: float,
     ) -> None:
         self._session = session
         self._desk = desk
         self._registers = registers
         self._tasks = tasks
+        self._since = since
+        self._early: list[tuple[bytes, float]] | None = []  # lines, until the store was looked at
         self._stepped, self._hurried = anyio.Event(), anyio.Event()
         self._wakes_at = -inf
+
+    async def prepare(self, store: Store) -> None:
+        """Look at the store, and then give those lines to the session that came meanwhile."""
+        self._session.unusable = await _trouble(store)
+        early, self._early = self._early or [], None
+        now = anyio.current_time()
+        for line, came_at in early:
+            self._session.receive(line, now, came_at)
+        self._stepping()
 
     async def read(self, stdin: int) -> None:
         """Give lines to the session until stdin ends."""
         splitter = LineSplitter()
+        before, may_be_old = self._since, True  # what lies in the pipe at the first look
         while True:
-            before = anyio.current_time()
             await anyio.lowlevel.checkpoint()
             chunk = read_now(stdin, CHUNK_BYTES)
             if chunk is None:
@@ -107,10 +138,17 @@ class _Node:
             if chunk == b"":
                 return
             now = anyio.current_time()
-            stood_still = now - before > BEAT_S + STANDSTILL_S
+            may_be_old = may_be_old or now - before > BEAT_S + STANDSTILL_S  # it was stopped
             for line in splitter.feed(chunk or b""):
-                self._session.receive(line, now, before if stood_still else None)
+                self._take(line, now, before if may_be_old else now)
+            before, may_be_old = now, False
             self._stepping()
+
+    def _take(self, line: bytes, now: float, came_at: float) -> None:
+        if self._early is not None:
+            self._early.append((line, came_at))
+        else:
+            self._session.receive(line, now, came_at)
 
     async def keep_time(self) -> None:
         """Tell the session when its deadlines come."""
@@ -153,6 +191,16 @@ class _Node:
     def _deadline(self) -> float:
         deadline = self._session.deadline
         return inf if deadline is None else deadline
+
+
+def process_age_s() -> float:
+    """How long this process has lived, in seconds; 0 where the system does not say."""
+    try:
+        fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+        started_s = int(fields[19]) / os.sysconf("SC_CLK_TCK")  # [proc_pid_stat(5)]
+    except (OSError, ValueError, IndexError):
+        return 0.0
+    return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - started_s)
 
 
 async def _trouble(store: Store) -> str:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import anyio
@@ -14,7 +15,7 @@ from leaderless.runtime import on_store
 from leaderless.runtime.on_store import Desk, serve_on_store
 from leaderless.store.memory import MemoryStore
 from leaderless.store.names import FORMAT
-from leaderless.store.port import Found, OutcomeUnknown, Store, Version
+from leaderless.store.port import Found, Listed, OutcomeUnknown, Store, Version
 from simulation.nodes import new_session
 
 INIT = {"type": "init", "msg_id": 1, "node_id": "n0", "node_ids": ["n0"]}
@@ -53,14 +54,15 @@ class Client:
 
 
 @asynccontextmanager
-async def node_on(store: Store) -> AsyncIterator[Client]:
+async def node_on(store: Store, alive_s: float = 0.0) -> AsyncIterator[Client]:
     """A node, and the client that talks to it; the node ends because its stdin does."""
     stdin, to_node = os.pipe()
     from_node, stdout = os.pipe()
     desk = Desk()
     session = new_session("leaderless", store=desk.put)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(serve_on_store, session, desk, store, stdin, stdout)
+        serve = partial(serve_on_store, alive_s=alive_s)
+        tasks.start_soon(serve, session, desk, store, stdin, stdout)
         client = Client(to_node, from_node)
         yield client
         client.close()
@@ -151,6 +153,49 @@ async def test_a_store_call_that_hangs_delays_no_line() -> None:
         client.tell({"type": "status", "msg_id": 3})
         [status] = await client.hears(1)
         assert (status["in_reply_to"], status["type"]) == (3, "status_ok")
+
+
+def answers_after(store: Store, alive_s: float, *bodies: Body) -> list[Body]:
+    """What a node says within 20 s to lines that lay in its pipe before it began; time jumps."""
+
+    async def converse() -> list[Body]:
+        async with node_on(store, alive_s=alive_s) as client:
+            client.tell(INIT, *bodies)
+            heard: list[Body] = []
+            with anyio.move_on_after(20):
+                while True:
+                    heard += await client.hears(1)
+            return heard
+
+    return trio.run(converse, clock=trio.testing.MockClock(autojump_threshold=0))
+
+
+class SlowToStart(MemoryStore):
+    """Each listing takes 2 s, so a node is ready late; `head` cannot be written at all."""
+
+    async def list_objects(self, *args: Any, **named: Any) -> list[Listed]:
+        await anyio.sleep(2)
+        return await super().list_objects(*args, **named)
+
+    async def create(self, key: str, value: bytes) -> Version:
+        if key == "head":
+            await anyio.sleep_forever()
+        return await super().create(key, value)
+
+
+@pytest.mark.parametrize(
+    ("alive_s", "answers"),
+    [
+        (0.0, ["init_ok", "error"]),  # ready after 4 s: the answer comes 4.5 s after the line did
+        (0.9, ["init_ok"]),  # the client gave up before the node was ready
+        (60.0, ["init_ok"]),
+    ],
+)
+def test_a_line_that_came_before_the_node_was_ready_is_as_old_as_it_is(
+    alive_s: float, answers: list[str]
+) -> None:
+    said = answers_after(SlowToStart(), alive_s, send(2, 1))
+    assert [body["type"] for body in said] == answers
 
 
 def outcome_of_init(store: Store) -> tuple[Body, float]:
