@@ -24,7 +24,7 @@ from leaderless.runtime.session import Session
 
 log = logging.getLogger("leaderless")
 
-CHUNK_BYTES = 1 << 20
+CHUNK_BYTES = 1 << 16  # what a pipe holds; larger buffers leave holes in the memory
 TURNS_PER_CHECKPOINT = (
     16  # how long Ctrl-C and other tasks wait when there is always something to read
 )
