@@ -156,8 +156,10 @@ async def test_files_without_wanted_slots_are_in_no_slice(reads: Reads) -> None:
     async with small_log(reads.store) as log:
         await fill(log, 21)
         await log.compact()
-    [part] = await reads.planned(Predicate().within("slot", Range(5, 6)))
-    assert [(ref.base, ref.end) for ref in part.files] == [(4, 8)]
+    every = (await snapshot(reads.store)).files
+    [part] = await reads.planned(Predicate().within("slot", Range(17, 18)))
+    assert [*part.files] == [ref for ref in every if ref.base <= 18 and ref.end > 17]
+    assert 0 < len(part.files) < len(every)
 
 
 async def test_a_file_that_was_deleted_is_an_error_and_not_half_a_table(reads: Reads) -> None:
