@@ -132,6 +132,4 @@ class Child:
     def kill(self) -> None:
         """End it without a word."""
         self._process.kill()
-        self._process.wait()
-        os.close(self._to)
-        os.close(self._from)
+        self._process.communicate()

@@ -1,12 +1,13 @@
 """Measure a node on a long log, whose store answers at a limited bandwidth.
 
     python -m performance.long_log [--size 100] [--width 1000] [--bandwidth 50] [--memory-mib 256] [--fill 0]
-                                    [--no-whole]
+                                    [--integers] [--no-whole]
 
 The log of `--size` MB has messages of `--width` bytes, ten keys at a time, each left for a fresh one after
-sixteen messages, as the workload does. The node's own compactor makes its index. Runs are not kept: the store
-makes each one anew when it is read, so a log of any length needs no memory here. Everything else is real:
-a node process, its pipes, and answers of the store that are held up as its bandwidth says.
+sixteen messages, as the workload does. With `--integers` they are small integers, and a key has 100 000. The
+node's own compactor makes its index. Runs are not kept: the store makes each one anew when it is read, so a log
+of any length needs no memory here. Everything else is real: a node process, its pipes, and answers of the store
+that are held up as its bandwidth says.
 
 For each first poll a node is started: of the newest message, of one in the middle, and of offset 0 of the first
 key. Times run from the start of the process. Then one node reads the whole log back, in the order of its keys.
@@ -44,17 +45,35 @@ from performance.child import INIT, KEYS, NODE, SENDS_PER_KEY, Body, Child, Regi
 from simulation.driver import Driver
 
 LIMITS = Limits()
-ENTRIES_PER_SEGMENT, MESSAGES_PER_ENTRY = 4, 2
 IN_FLIGHT = 64
 MB, MIB = 1_000_000, 1 << 20
 
 
-class LongLog:
-    """The registers of a long log; segments and runs are functions of their numbers."""
+class Shape(NamedTuple):
+    """How many messages stand together, and what they are."""
 
-    def __init__(self, size_mb: float, width: int) -> None:
-        self.width = width
-        per_segment = ENTRIES_PER_SEGMENT * MESSAGES_PER_ENTRY
+    entries_of_segment: int = 4
+    messages_of_entry: int = 2
+    messages_of_key: int = SENDS_PER_KEY
+    integers: bool = False
+
+    @property
+    def messages_of_segment(self) -> int:
+        return self.entries_of_segment * self.messages_of_entry
+
+
+INTEGERS = Shape(128, 8, 100_000, integers=True)  # a segment of them has as many bytes
+
+
+class LongLog:
+    """The registers of a long log; segments and runs are functions of their numbers.
+
+    `width`: the bytes of a message.
+    """
+
+    def __init__(self, size_mb: float, width: int, shape: Shape = Shape()) -> None:  # noqa: B008 - a value
+        self.width, self.shape = width, shape
+        per_segment = shape.messages_of_segment
         self.sealed = int(size_mb * MB / (width * per_segment))
         self.messages = self.sealed * per_segment
         self.kept: dict[str, Any] = {}  # registers but for segments and runs
@@ -65,7 +84,7 @@ class LongLog:
     def _compact(self) -> None:
         driver = Driver(self._apply)
         replica = Replica(driver.clock, "n9", [], LIMITS)
-        base = self.sealed * ENTRIES_PER_SEGMENT
+        base = self.sealed * self.shape.entries_of_segment
         replica.head = Head(Heading(version=1, by="n9", sealed=self.sealed, base=base), [])
         self.kept[HEAD] = replica.head.value
         driver.call(Compactor(driver.clock, replica, "n9.x", Pace().lease_s).consider())
@@ -105,16 +124,17 @@ class LongLog:
 
     def _messages_of(self, run: str) -> range:
         first, _, last = run.removeprefix("run/").partition("-")
-        per_segment = ENTRIES_PER_SEGMENT * MESSAGES_PER_ENTRY
+        per_segment = self.shape.messages_of_segment
         return range(int(first) * per_segment, (int(last) + 1) * per_segment)
 
     def place(self, number: int) -> tuple[str, int]:
         """The key and the offset of a message."""
         turn, place = divmod(number, KEYS)
-        return f"{place}.{turn // SENDS_PER_KEY}", turn % SENDS_PER_KEY
+        generation, offset = divmod(turn, self.shape.messages_of_key)
+        return f"{place}.{generation}", offset
 
-    def message(self, number: int) -> str:
-        return f"{number:0{self.width}}"
+    def message(self, number: int) -> str | int:
+        return number if self.shape.integers else f"{number:0{self.width}}"
 
     def _blocks(self, numbers: range) -> dict[str, tuple[int, list[Any]]]:
         blocks: dict[str, tuple[int, list[Any]]] = {}
@@ -124,16 +144,17 @@ class LongLog:
         return blocks
 
     def _segment(self, number: int) -> Segment:
-        base = number * ENTRIES_PER_SEGMENT
+        shape, base = self.shape, number * self.shape.entries_of_segment
         entries = []
-        for slot in range(base, base + ENTRIES_PER_SEGMENT):
-            numbers = range(slot * MESSAGES_PER_ENTRY, (slot + 1) * MESSAGES_PER_ENTRY)
+        for slot in range(base, base + shape.entries_of_segment):
+            numbers = range(slot * shape.messages_of_entry, (slot + 1) * shape.messages_of_entry)
             entries.append(Entry(f"n{slot % 5}.x/0", slot, self._blocks(numbers), {}))
         return Segment(base, entries)
 
     def _run(self, register: str) -> dict[str, Any]:
         numbers = self._runs[register]
-        base, end = (numbers.start // MESSAGES_PER_ENTRY, numbers.stop // MESSAGES_PER_ENTRY)
+        per_entry = self.shape.messages_of_entry
+        base, end = numbers.start // per_entry, numbers.stop // per_entry
         return Run(base, end, self._blocks(numbers), {}, {}).value
 
 
@@ -227,15 +248,16 @@ def first_poll(log: LongLog, number: int, bandwidth: float, memory_mib: float) -
 def read_back(log: LongLog, bandwidth: float, memory_mib: float) -> Figures:
     """One node reads the whole log."""
     node, expected = Reader(log, bandwidth, memory_mib), 0
-    for first in range(0, log.messages, KEYS * SENDS_PER_KEY):
+    of_keys = KEYS * log.shape.messages_of_key
+    for first in range(0, log.messages, of_keys):
         for place in range(KEYS):
-            numbers = range(first + place, min(log.messages, first + KEYS * SENDS_PER_KEY), KEYS)
-            key, found = f"{place}.{first // (KEYS * SENDS_PER_KEY)}", 0
+            numbers = range(first + place, min(log.messages, first + of_keys), KEYS)
+            key, found = f"{place}.{first // of_keys}", 0
             while found < len(numbers):
                 for offset, msg in node.poll(key, found):
                     if (offset, msg) != (found, log.message(numbers[found])):
                         raise SystemExit(
-                            f"the node answers {offset}, {msg[:20]} for {found} of {key}"
+                            f"the node answers {offset}, {msg!s:.20} for {found} of {key}"
                         )
                     found += 1
             expected += found
@@ -281,11 +303,19 @@ def _figures(node: Node) -> Figures:
 @click.option(
     "--fill", "fill_mb", default=0.0, show_default=True, help="MB that another node takes"
 )
+@click.option("--integers", is_flag=True, help="messages are small integers; say --width 8")
 @click.option("--whole/--no-whole", default=True, show_default=True, help="read the whole log back")
 def main(
-    *, size: float, width: int, bandwidth: float, memory_mib: float, fill_mb: float, whole: bool
+    *,
+    size: float,
+    width: int,
+    bandwidth: float,
+    memory_mib: float,
+    fill_mb: float,
+    integers: bool,
+    whole: bool,
 ) -> None:
-    log = LongLog(size, width)
+    log = LongLog(size, width, INTEGERS if integers else Shape())
     rate = bandwidth * MB
     listed = len(orjson.dumps(log.kept[COMPACTED]))
     click.echo(
