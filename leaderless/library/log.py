@@ -14,7 +14,7 @@ Not guaranteed: an order between keys for a reader, or that an append failed whe
 Cancelling an append does not take it back.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -123,7 +123,11 @@ class Log:
         self.cursors = Cursors(store)
         self._maintenance = Maintenance(store, self._registers, bounds, around)
         self.hosts = (self._host, self._maintenance.host)
-        self.chores = (self._maintenance.merge_now_and_then,) if limits.sliced else ()
+        maintenance = self._maintenance
+        compacts = partial(maintenance.compact_now_and_then, lambda: self._strategy.sealed)
+        self.chores: list[Callable[[], Coroutine[Any, Any, None]]] = [compacts]
+        if limits.sliced:
+            self.chores.append(maintenance.merge_now_and_then)
         self._room = _Room(limits.waiting_bytes // 2)
 
     def __repr__(self) -> str:

@@ -10,7 +10,7 @@ rests on a head from before (2), so its compare-and-set fails; and by then its p
 """
 
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -43,6 +43,7 @@ log = logging.getLogger("leaderless")
 
 RETENTION_S_MIN = 600.0
 CLOCK = "clock"  # an object whose time of writing is that of the store
+COMPACT_LOOK_S = 15.0  # between two looks whether segments wait that nobody compacts
 MERGE_LOOK_S = 5.0  # between two looks whether this process has written enough runs to merge
 LOOK_S = 0.05  # between two looks whether a compaction has ended
 READ_AT_ONCE = 16
@@ -142,6 +143,26 @@ class Maintenance:
             raise Indefinite(str(silent)) from silent
         await self.merge()
         return (await self.outline())[1]
+
+    async def compact_now_and_then(self, sealed: Callable[[], int]) -> None:
+        """Compact what no other process does, without end.
+
+        Those that append compact beside their work. They may have gone, so every process looks, also one
+        that only reads: when it has learnt of segments for another run, two requests tell whether they wait.
+        `sealed`: how many segments there are, as far as this process knows.
+        """
+        known, enough = 0, self._bounds.limits.segments_per_run
+        while True:
+            await anyio.sleep(COMPACT_LOOK_S)
+            if sealed() - known < enough:
+                continue
+            known = sealed()
+            try:
+                outline, compacted = await self.outline()
+                if outline.sealed - compacted >= enough:
+                    await self.compact()
+            except LogError as error:
+                log.info("segments are compacted later: %s", error)
 
     async def merge(self) -> "Done | None":
         """Merge files of runs into larger ones, as far as there are enough; None on a log without files."""

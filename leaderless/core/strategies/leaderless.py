@@ -66,6 +66,11 @@ class LeaderlessLog:
         """What this node knows of the log, as of its last answer."""
         return self._replica.view
 
+    @property
+    def sealed(self) -> int:
+        """How many segments were sealed, as far as this node knows."""
+        return self._replica.head.sealed
+
     def serve(self, event: RequestEvent) -> Process[None]:
         """The process that takes `event`; a send is answered later, by its batch."""
         return self._shed_and_serve(event) if self._memory.overfull else self._serve(event)

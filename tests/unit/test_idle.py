@@ -1,0 +1,91 @@
+"""A process that only reads compacts what those that appended have left, on a clock that jumps."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import anyio
+import pytest
+import trio.testing
+
+from leaderless.core.headlog.compaction import Compactor
+from leaderless.core.process import Process
+from leaderless.library.fsck import check
+from leaderless.library.host import beside, running
+from leaderless.library.log import Log
+from leaderless.library.maintenance import COMPACT_LOOK_S
+from leaderless.library.place import bounds_of, initialise
+from leaderless.store.memory import MemoryStore
+from leaderless.store.port import Found
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> Any:
+    return "trio", {"clock": trio.testing.MockClock(autojump_threshold=0)}
+
+
+class Counted(MemoryStore):
+    """A store that counts reads."""
+
+    reads = 0
+
+    async def read(self, key: str) -> Found | None:
+        self.reads += 1
+        return await super().read(key)
+
+
+@asynccontextmanager
+async def log_on(store: MemoryStore) -> AsyncIterator[Log]:
+    bounds = bounds_of(store, 5.0, 1.0)
+    limits = replace(bounds.limits, seal_entries=2, segments_per_run=4)
+    log = Log(store, bounds._replace(limits=limits))
+    async with running(*log.hosts), beside(*log.chores):
+        yield log
+
+
+@pytest.fixture
+async def store(monkeypatch: pytest.MonkeyPatch) -> Counted:
+    """A log with segments that nobody has compacted: the process that appended died too early."""
+
+    def dies(_self: Compactor) -> Process[None]:
+        yield from ()
+
+    store = Counted()
+    await initialise(store)
+    with monkeypatch.context() as patch:
+        patch.setattr(Compactor, "consider", dies)
+        async with log_on(store) as log:
+            for number in range(40):
+                await log.append("k", number)
+    return store
+
+
+async def test_a_reader_compacts_what_waits(store: Counted) -> None:
+    async with log_on(store) as reader:
+        before = await reader.status()
+        assert (before.compacted, before.segments) == (0, 19)
+        await anyio.sleep(3 * COMPACT_LOOK_S)
+        assert (await reader.status()).compacted == 16
+        assert len(await reader.read("k", 0, 100)) > 0
+    assert (await check(store)).findings == []
+
+
+async def test_many_readers_compact_it_once(store: Counted) -> None:
+    async with log_on(store) as one, log_on(store) as other:
+        for log in (one, other):
+            await log.keys()
+        await anyio.sleep(10 * COMPACT_LOOK_S)
+        assert (await one.status()).compacted == (await other.status()).compacted == 16
+    assert (await check(store)).findings == []
+
+
+async def test_a_process_without_news_makes_no_request(store: Counted) -> None:
+    async with log_on(store) as reader:
+        await reader.keys()
+        await anyio.sleep(10 * COMPACT_LOOK_S)
+        reads = store.reads
+        await anyio.sleep(100 * COMPACT_LOOK_S)
+        assert store.reads == reads
