@@ -9,7 +9,7 @@ One thread runs the loop of a log; any number of threads may call it, and share 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
@@ -18,6 +18,9 @@ from leaderless.library.log import POLL_S, Log, Start, Status, open_log
 from leaderless.library.maintenance import Vacuumed
 from leaderless.library.record import Record
 from leaderless.library.values import Value
+
+if TYPE_CHECKING:  # it needs pyarrow
+    from leaderless.table.retention import Policy, Retained
 
 
 class LogSync:
@@ -101,6 +104,10 @@ class LogSync:
     def vacuum(self, retention_s: float = 3600.0) -> Vacuumed:
         """See `Log.vacuum`."""
         return self._portal.call(self._log.vacuum, retention_s)
+
+    def retain(self, policy: "Policy") -> "Retained":
+        """See `Log.retain`."""
+        return self._portal.call(self._log.retain, policy)
 
     def status(self) -> Status:
         """See `Log.status`."""
