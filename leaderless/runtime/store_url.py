@@ -15,7 +15,8 @@ from leaderless.store.urls import URLS, without_secrets
 LIN_KV = "lin-kv:"
 ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")  # as the SDKs of S3 look for one
 OPTIONS = ("endpoint", "region")
-STORES = f"{LIN_KV:<27} the service of the bench, by messages (default)\n{URLS}"
+_FOR_NODES = "\n".join(line for line in URLS.splitlines() if not line.startswith("memory:"))
+STORES = f"{LIN_KV:<27} the service of the bench, by messages (default)\n{_FOR_NODES}"
 _IN_ENVIRONMENT = (
     "stands in the environment, not on the command line, which every user of the machine can read: "
     "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or ETCDCTL_USER and ETCDCTL_PASSWORD"
