@@ -17,10 +17,12 @@ Model = dict[str, list[Value]]
 
 
 @asynccontextmanager
-async def small_log(store: Store, runs: Runs = "parquet", fan: int = 2) -> AsyncIterator[Log]:
+async def small_log(
+    store: Store, runs: Runs = "parquet", fan: int = 2, timeout_s: float = 0.05
+) -> AsyncIterator[Log]:
     """A log in `store`, which is made when it is missing, with small limits; it merges `fan` files."""
     made = await initialise(store, runs)
-    bounds = bounds_of(store, 5.0, 0.05, made.runs)
+    bounds = bounds_of(store, 100 * timeout_s, timeout_s, made.runs)
     limits = replace(
         bounds.limits, seal_entries=2, segments_per_run=2, page_children=2, memory_bytes=1
     )
