@@ -2,10 +2,12 @@
 
 One process appends values of 100 bytes with 1, 16 and 64 tasks, each of which waits for its answer. It uses
 SQLite in a temporary folder, moto's server (a Python process that answers about 200 requests a second, so its
-figures are a floor), etcd when it is installed, and memory for comparison.
+figures are a floor), etcd when it is installed, and memory for comparison. It says first how busy the machine
+is: on one that is not idle the figures are lower.
 """
 
 import argparse
+import os
 import shutil
 import sys
 import tempfile
@@ -111,6 +113,8 @@ def main() -> None:
     options = parser.parse_args()
     say = sys.stdout.write
     names = ("store", "tasks", "appends a second", "requests an append", "p50 ms", "p99 ms")
+    load = f"{os.getloadavg()[0]:.1f} processes wanted to run"
+    say(f"{os.cpu_count()} cores; {load} in the minute before.\n\n")
     say(f"| {' | '.join(names)} |\n|---|{'---:|' * 5}\n")
     with tempfile.TemporaryDirectory() as folder:
         for row in rows(Path(folder), options.seconds):

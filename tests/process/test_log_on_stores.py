@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,10 +63,10 @@ class Killed:
         self.acknowledged.append(Record(key, int(offset), value))
 
 
-def killed_in_turn(url: str, endpoint: str = "") -> list[Record]:
+def killed_in_turn(url: str, endpoint: str = "", names: Sequence[str] = "abc") -> list[Record]:
     """What three processes acknowledged, each of which was killed while the next one appended too."""
     processes: list[Killed] = []
-    for name in "abc":
+    for name in names:
         processes.append(Killed(url, endpoint, name))
         processes[-1].wait_for(20)
         if len(processes) > 1:
@@ -83,7 +84,7 @@ async def whole_log(url: str, **options: Any) -> list[Record]:
             while at < end:
                 records += (found := await log.read(key, at, 1000))
                 at = found[-1].offset + 1
-        assert await log.append("k0", "after") == (await log.keys())["k0"] - 1
+        assert await log.append("k0", f"after {len(records)}") == (await log.keys())["k0"] - 1
     return records
 
 
@@ -93,10 +94,14 @@ async def require_whole(url: str, options: Any = None) -> None:
     await store.aclose()
 
 
-def test_kill_9_loses_and_doubles_nothing_in_sqlite(tmp_path: Path) -> None:
+@pytest.mark.parametrize("times", [1, pytest.param(3, marks=pytest.mark.slow)])
+def test_kill_9_loses_and_doubles_nothing_in_sqlite(tmp_path: Path, times: int) -> None:
     url = f"sqlite:///{tmp_path}/log.db"
-    require_kept(killed_in_turn(url), anyio.run(whole_log, url))
-    anyio.run(require_whole, url)
+    acknowledged: list[Record] = []
+    for life in range(times):
+        acknowledged += killed_in_turn(url, names=[f"{life}{name}" for name in "abc"])
+        require_kept(acknowledged, anyio.run(whole_log, url))
+        anyio.run(require_whole, url)
 
 
 @pytest.mark.slow  # etcd must be installed
