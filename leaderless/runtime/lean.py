@@ -1,4 +1,4 @@
-"""Imports anyio without what a node never uses: OpenSSL, sockets and a second `typing`, a third of its start.
+"""Imports anyio without what a node never uses: OpenSSL, sockets and a second `typing`.
 
 A node speaks through two pipes; only one whose log is in a real store (`--store`) needs sockets and TLS.
 `asyncio` goes without the module `ssl`, as where Python was built without it. anyio only names the classes of
