@@ -15,6 +15,7 @@ from specs.manifest import load
 from specs.second.bookkeeper import State as Ledger
 from specs.second.configurations import second_model
 from specs.second.explorer import Model, explore
+from specs.second.task_claiming import State as Claims
 from specs.second.two_step_assign import State as Index
 from specs.second.unclean_election import State as Partition
 
@@ -229,6 +230,47 @@ def _materialise(step: str, before: Index, after: Index, diagram: Diagram, name:
     return f"The {name} puts the pending offset {pending} into the index{over} (now {now})."
 
 
+def tell_claims(step: str, before: Claims, after: Claims, diagram: Diagram) -> str:
+    """One step of claiming a task with a lock of a session."""
+    changed = [n for n, each in enumerate(after.workers) if each != before.workers[n]]
+    freed = [
+        task.owner for task in before.tasks if task not in after.tasks and task.owner is not None
+    ]
+    number = (changed or freed)[0]
+    who, worker = _name("worker", number), before.workers[number]
+    task = f"task {1 + (worker.task or after.workers[number].task or 0)}"
+    match step:
+        case "ScanTasks":
+            diagram.tell(who, "store", type="scan", found=task)
+            return f"{who} scans the tasks and finds that {task} is open."
+        case "TryLockSuccess":
+            diagram.tell(who, "store", type="create", lock=task)
+            return f"{who} creates the lock of {task} in its session and begins to execute it."
+        case "TryLockFail":
+            diagram.tell(who, "store", type="create", lock=task)
+            return f"{who} finds that {task} is locked or done."
+        case "SessionExpiry":
+            diagram.tell("store", "store", type="expire", session=who)
+            return f"{who} is slow, and its session ends: the store drops the lock of {task}."
+        case "ExecuteSuccess":
+            diagram.tell(who, "store", type="commit", task=task)
+            times = after.tasks[worker.task or 0].effects
+            return f"{who} executes {task}: its effect has taken place {'once' if times == 1 else 'twice'}."
+    return _other_claim(step, who, task, diagram)
+
+
+def _other_claim(step: str, who: str, task: str, diagram: Diagram) -> str:
+    if step in ("UnlockTask", "ExecuteFailure"):
+        diagram.tell(who, "store", type="unlock" if step == "UnlockTask" else "fail", task=task)
+    sentences = {
+        "ExecuteFailure": f"{who} fails to execute {task}, and counts the failure.",
+        "UnlockTask": f"{who} releases its lock of {task}, if it still has it.",
+        "WorkerCrash": f"{who} dies.",
+        "WorkerRecover": f"{who} starts again with a new session.",
+    }
+    return sentences[step]
+
+
 STORIES = (
     Story(
         "BookKeeper/reads-do-not-fence", "bookkeeper", "An entry is lost in recovery", tell_ledger
@@ -244,6 +286,12 @@ STORIES = (
         "two-step-assign",
         "A stale pending entry overwrites a compacted one",
         tell_index,
+    ),
+    Story(
+        "TaskClaiming/session-expires-early",
+        "task-claiming",
+        "A slow worker loses its session and goes on",
+        tell_claims,
     ),
 )
 

@@ -9,6 +9,7 @@ from specs.manifest import Configuration
 from specs.second.bookkeeper import BookKeeper
 from specs.second.explorer import Model
 from specs.second.prefetch import Prefetch
+from specs.second.task_claiming import TaskClaiming
 from specs.second.two_step_assign import TwoStepAssign
 from specs.second.unclean_election import UncleanElection
 
@@ -35,6 +36,14 @@ _FLAGS = {
         "AnyLength": "any_length",
         "Responsive": "responsive",
         "Always": "epochs_skip",
+    },
+    "TaskClaiming": {
+        "LockIgnored": "lock_ignored",
+        "StatusNotRead": "status_not_read",
+        "OneFailureSuffices": "one_failure_suffices",
+        "NoFailureSuffices": "no_failure_suffices",
+        "ExpiresEarly": "expires_early",
+        "NothingReleased": "nothing_released",
     },
     "BookKeeper": {
         "Never": "reads_do_not_fence",
@@ -99,4 +108,5 @@ _MODELS: Mapping[str, type[Any]] = {
     "TwoStepAssign": TwoStepAssign,
     "UncleanElection": UncleanElection,
     "BookKeeper": BookKeeper,
+    "TaskClaiming": TaskClaiming,
 }
