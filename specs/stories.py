@@ -15,6 +15,7 @@ from specs.manifest import load
 from specs.second.bookkeeper import State as Ledger
 from specs.second.configurations import second_model
 from specs.second.explorer import Model, explore
+from specs.second.leaderless_log import State as Published
 from specs.second.task_claiming import State as Claims
 from specs.second.two_step_assign import State as Index
 from specs.second.unclean_election import State as Partition
@@ -271,6 +272,40 @@ def _other_claim(step: str, who: str, task: str, diagram: Diagram) -> str:
     return sentences[step]
 
 
+def tell_published(step: str, before: Published, after: Published, diagram: Diagram) -> str:
+    """One step of the Leaderless Log Protocol as published."""
+    changed = [n for n, each in enumerate(after.writers) if each != before.writers[n]]
+    who = _name("writer", changed[0]) if changed else "log-compactor"
+    writer = after.writers[changed[0]] if changed else None
+    match step:
+        case "StartAppend" if writer:
+            diagram.tell(who, "wal", type="put", messages=writer.batch)
+            return f"{who} begins to write a batch of {writer.batch}."
+        case "WALWriteSuccess":
+            diagram.tell("wal", who, type="ok")
+            return f"The batch of {who} is in the write-ahead log."
+        case "AssignOffset" if writer:
+            first = writer.offset - writer.batch + 1
+            diagram.tell(who, "index", type="assign", first=first, last=writer.offset)
+            at = f"{who} gets offsets {first} to {writer.offset}"
+            return f"{at}; the entry of the index at {writer.offset} covers them."
+        case "AppendComplete":
+            return f"{who} is done with its batch."
+    return _compaction(step, after, diagram)
+
+
+def _compaction(step: str, after: Published, diagram: Diagram) -> str:
+    said = {
+        "CompactStart": "The compactor finds its range covered by entries, and begins.",
+        "CompactWriteCompactedIndex": "It writes one compacted entry at the end of its range.",
+        "CompactDeleteOldEntries": "It deletes the other entries of its range.",
+        "CompactUpdateCursor": f"It moves the cursor to {after.cursor}, behind its range.",
+    }
+    if step != "CompactStart":
+        diagram.tell("log-compactor", "index", type=step.removeprefix("Compact"))
+    return said[step]
+
+
 STORIES = (
     Story(
         "BookKeeper/reads-do-not-fence", "bookkeeper", "An entry is lost in recovery", tell_ledger
@@ -292,6 +327,12 @@ STORIES = (
         "task-claiming",
         "A slow worker loses its session and goes on",
         tell_claims,
+    ),
+    Story(
+        "LeaderlessLog/published-overlap",
+        "leaderless-log",
+        "A range ends inside a batch, and two entries cover one message",
+        tell_published,
     ),
 )
 

@@ -8,6 +8,7 @@ from typing import Any
 from specs.manifest import Configuration
 from specs.second.bookkeeper import BookKeeper
 from specs.second.explorer import Model
+from specs.second.leaderless_log import LeaderlessLog
 from specs.second.prefetch import Prefetch
 from specs.second.task_claiming import TaskClaiming
 from specs.second.two_step_assign import TwoStepAssign
@@ -37,6 +38,21 @@ _FLAGS = {
         "Responsive": "responsive",
         "Always": "epochs_skip",
     },
+    "LeaderlessLog": {
+        "MayCompactRepaired": "repaired",
+        "CounterSkips": "counter_skips",
+        "CounterForgetsSize": "counter_forgets_size",
+        "CounterFromZero": "counter_from_zero",
+        "CounterFromOne": "counter_from_one",
+        "StaleCounter": "stale_counter",
+        "StateIgnored": "state_ignored",
+        "TornEntry": "torn_entry",
+        "StillWal": "still_wal",
+        "NothingDeleted": "nothing_deleted",
+        "DeletedFromBeginning": "deleted_from_beginning",
+        "CursorTooFar": "cursor_too_far",
+        "DeleteFirst": "delete_first",
+    },
     "TaskClaiming": {
         "LockIgnored": "lock_ignored",
         "StatusNotRead": "status_not_read",
@@ -57,6 +73,10 @@ _FLAGS = {
     },
 }
 # One operator may stand in for several; there the flag depends on which it replaces.
+_DEFINED = {
+    "TwoRounds": ((1, 3), (4, 5)),
+    "OneRound": ((1, 3),),
+}  # what the manifest names with `<-`
 _FLAGS_OF_PAIRS = {
     ("WrittenBack", "One"): "one_written_back",
     ("EnoughAcks", "One"): "one_acknowledges",
@@ -87,8 +107,8 @@ def second_model(configuration: Configuration) -> Model[Any]:
     return model
 
 
-def _constants(configuration: Configuration, names: Container[str]) -> dict[str, int]:
-    """The constants that a model has under these names: a number, or how many members a set has.
+def _constants(configuration: Configuration, names: Container[str]) -> dict[str, object]:
+    """The constants that a model has under these names: a number, how many members a set has, or a definition.
 
     `MaxEntries` in the manifest is `max_entries` here.
     """
@@ -96,11 +116,13 @@ def _constants(configuration: Configuration, names: Container[str]) -> dict[str,
         re.sub(r"(?<!^)([A-Z])", r"_\1", name).lower(): text
         for name, text in configuration.constants.items()
     }
-    return {
-        name: len(re.findall(r"\w+", text)) if text.startswith("{") else int(text)
-        for name, text in found.items()
-        if name in names
-    }
+    return {name: _constant(text) for name, text in found.items() if name in names}
+
+
+def _constant(text: str) -> object:
+    if text.startswith("<- "):
+        return _DEFINED[text.removeprefix("<- ")]
+    return len(re.findall(r"\w+", text)) if text.startswith("{") else int(text)
 
 
 _MODELS: Mapping[str, type[Any]] = {
@@ -108,5 +130,6 @@ _MODELS: Mapping[str, type[Any]] = {
     "TwoStepAssign": TwoStepAssign,
     "UncleanElection": UncleanElection,
     "BookKeeper": BookKeeper,
+    "LeaderlessLog": LeaderlessLog,
     "TaskClaiming": TaskClaiming,
 }
