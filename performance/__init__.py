@@ -6,6 +6,7 @@
 | `bench_capacity` | operations a second that the bench carries |
 | `campaign` | many simulated seeds of each strategy under each fault |
 | `checker` | the kafka checker, in one process and as a Spark job; readers of histories |
+| `exploration` | all schedules of small clusters, setting by setting |
 | `ingest` | Spark's ingest of runs |
 | `long_log` | the first polls of a node that starts on a long log, behind a store with a limited bandwidth |
 | `node_throughput` | messages a second of one node, beside the limit of its interpreter |

@@ -1,9 +1,9 @@
 """The clients of an explored cluster: their requests in order, and the history that the checker reads.
 
-Each message is sent by a client of its own. One consumer polls through the last node, from where its last
-poll ended. One client commits offsets through n0, and another lists them through the last node. One fences
-the log and opens it again. A client asks when it has the answer before, or when its node was killed
-meanwhile: then the operation is indefinite, and another process takes its place, as in the bench.
+Each message is sent by a client of its own, and so is each commit. One consumer polls through the last node,
+from where its last poll ended. One client lists committed offsets through the last node. One fences the log and
+opens it again, through n0. A client asks when it has the answer before, or when its node was killed meanwhile:
+then the operation is indefinite, and another process takes its place, as in the bench.
 """
 
 from collections.abc import Iterator
@@ -62,7 +62,8 @@ def _programs(setting: Setting) -> Iterator[tuple[str, Requests]]:
     for number in range(setting.before, setting.before + setting.sends):
         yield names[number % len(names)], (("send", number),)
     yield names[-1], (("poll", 0),) * setting.polls
-    yield names[0], tuple(("commit_offsets", offset) for offset in range(setting.commits))
+    for offset in range(setting.commits):
+        yield names[offset % len(names)], (("commit_offsets", offset),)
     yield names[-1], (("list_committed_offsets", 0),) * bool(setting.commits)
     yield names[0], (("fence", 0), ("unfence", 0)) * setting.fence
 

@@ -34,7 +34,7 @@ from simulation.exploration.search import Failing
 from simulation.exploration.setting import Setting
 from simulation.headlog import HeadLogOracle, oracle_for
 from simulation.judge import named
-from simulation.oracle import Body, Violation
+from simulation.oracle import Body, Violation, require
 from simulation.registers import Store
 from simulation.watch import Watch
 
@@ -71,15 +71,16 @@ class Scheduled(ABC):
         self._changed_at: dict[str, float] = {}
 
     def preface(self) -> None:
-        """Send what is sent before the exploration begins, one message after the other."""
+        """Send what is sent before the exploration begins, one message after the other. Raises `Failing`."""
         names = self.setting.names
         for number in range(self.setting.before):
-            node = names[number % len(names)]
-            self.send(
-                "c0", node, {"type": "send", "key": KEY, "msg": number, "msg_id": FIRST + number}
-            )
-            while self._move() or self.watch.unanswered:
-                pass
+            body = {"type": "send", "key": KEY, "msg": number, "msg_id": FIRST + number}
+            with failing():
+                self.send("c0", names[number % len(names)], body)
+                for _ in range(EVENTS_MAX):
+                    if not self._move():
+                        break
+                require(not self.watch.unanswered, "Progress", f"unanswered: {self._unanswered}")
 
     def _move(self) -> bool:
         """Let the next natural thing happen; False when only time could pass, and nobody waits."""

@@ -156,8 +156,8 @@ class Search:
 
     def _begin(self, make: Callable[[], System]) -> System | None:
         self.started = True
-        system = make()
         try:
+            system = make()
             for event in self.prefix:
                 system.step(event)
         except Failing as failing:

@@ -39,9 +39,7 @@ class Setting:
     ] = 1
     commits: Annotated[
         int,
-        Flag(
-            "Commits of one consumer through n0; another one lists through the last node.", NATURAL
-        ),
+        Flag("Commits, each by a client of its own; another client lists them.", NATURAL),
     ] = 0
     fence: Annotated[
         int, Flag("How often the log is fenced and opened again, through n0.", NATURAL)
@@ -109,8 +107,8 @@ class Setting:
     @property
     def problem(self) -> str | None:
         """Why it cannot be explored, in words."""
-        if self.sends + self.before + 3 >= CLIENTS_MAX:
-            return f"at most {CLIENTS_MAX - 4} messages can be sent: more schedules than can be explored"
+        if self.sends + self.commits + 3 >= CLIENTS_MAX:
+            return f"at most {CLIENTS_MAX - 4} sends and commits: more have more schedules than can be explored"
         if self.strategy != "leaderless" and (self.hand_over or self.deferred or self.fence):
             return "--hand-over, --deferred and --fence are of the strategy leaderless"
         return None
