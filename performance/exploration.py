@@ -39,16 +39,11 @@ SETTINGS = (
     Setting(polls=0, late=1),
     Setting(polls=0, hand_over=True, late=1),
     Setting(sends=1, polls=0, fence=1),
-    Setting(nodes=1, sends=1, polls=0, fence=1, lost=1),
-    Setting(sends=0, polls=0, commits=2),
-    Setting(nodes=1, sends=0, polls=0, commits=2, crashes=1),
-    Setting(nodes=1, before=2, sends=1, polls=1, compaction=True),
-    Setting(nodes=1, before=2, sends=1, polls=0, compaction=True, crashes=1),
 )
 
 
 @click.command()
-@click.option("--cpu", default=60.0, show_default=True, help="CPU seconds for a setting.")
+@click.option("--cpu", default=12.0, show_default=True, help="CPU seconds for a setting.")
 def main(cpu: float) -> None:
     """Write the table of docs/exploration.md."""
     lines = show_table(TITLES, (row(setting, cpu) for setting in SETTINGS))

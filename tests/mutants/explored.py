@@ -7,6 +7,7 @@ reach, with the reason.
 """
 
 from collections.abc import Iterator
+from textwrap import wrap
 from typing import NamedTuple
 
 import click
@@ -188,10 +189,13 @@ def main(names: tuple[str, ...], jobs: int, cpu: float) -> None:
     lines = [*table_lines(TITLES, ()), *(rows[name] for name in SETTINGS if name in rows), ""]
     killed = sum("survives" not in line for line in rows.values())
     lines += [f"{killed} of {len(rows)} found. Out of reach of these sizes:", ""]
-    lines += [
-        f"- {', '.join(f'`{name}`' for name in same)}: {reason}." for reason, same in _unreached()
-    ]
+    lines += [line for reason, same in _unreached() for line in _item(reason, same)]
     replace_section(PAGE, "mutants", lines)
+
+
+def _item(reason: str, names: list[str]) -> list[str]:
+    text = f"- {', '.join(f'`{name}`' for name in names)}: {reason}."
+    return wrap(text, 116, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _lines() -> list[str]:
