@@ -4,11 +4,13 @@ The figures are the cost of the protocol alone, without that of processes and of
 consist of network and waiting. They take minutes instead of an hour and are the same on every machine,
 so many seeds can judge a change of the protocol. The cells are those of sweeps/comparison.toml. Each
 figure is the median over the seeds, p99 with its lowest and highest. Server messages are divided by the
-sends and polls that succeeded.
+sends and polls that succeeded; `ok` is the lowest share of them that succeeded in a run.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from itertools import product
 from statistics import median
 from typing import NamedTuple
 
@@ -17,16 +19,18 @@ import click
 from bench.sweep.definition import Cell, read
 from performance import ROOT, show_table, spread
 from runs.collection import collected_quietly
+from runs.history import Op
 from runs.key_figures import latencies_ms
-from runs.operations import quantile
+from runs.operations import Operation, operations, quantile
 from simulation.scenario import OF_BENCH, Scenario
 from simulation.world import World
 from workloads.kafka import DEFAULT_KEY_COUNT
 
 TITLES = (
-    *("configuration", "send p50, ms", "p99 (lowest to highest)", "longest"),
-    *("server messages/op", "ops/s"),
+    *("configuration", "commits", "send p50, ms", "p99 (lowest to highest)", "longest"),
+    *("server messages/op", "ops/s", "ok"),
 )
+COMMITS = ("durable", "deferred")
 SWEEP = ROOT / "sweeps" / "comparison.toml"
 CELLS = {str(cell.axes["name"]): cell for cell in read(SWEEP).cells}  # whatever their strategy
 
@@ -39,28 +43,43 @@ class Figures(NamedTuple):
     longest: float
     messages: float
     per_second: float
+    ok: float
 
 
 @click.command()
 @click.argument("names", nargs=-1, type=click.Choice([*CELLS]))
 @click.option("--strategy", default="leaderless", show_default=True)
+@click.option(
+    "--commits",
+    type=click.Choice([*COMMITS, "both"]),
+    default="durable",
+    show_default=True,
+    help="How `leaderless` keeps committed offsets.",
+)
 @click.option("--seeds", default=8, show_default=True, help="From 1 on.")
 @click.option("--time-limit", default=20.0, show_default=True, help="Virtual seconds of a run.")
 @click.option(
     "--think-time", default=100, show_default=True, help="µs that a node takes for a line."
 )
 def main(
-    names: tuple[str, ...], strategy: str, seeds: int, time_limit: float, think_time: int
+    names: tuple[str, ...],
+    strategy: str,
+    commits: str,
+    seeds: int,
+    time_limit: float,
+    think_time: int,
 ) -> None:
     """Print a markdown table; NAMES are configurations, all by default."""
 
     def rows(pool: ProcessPoolExecutor) -> Iterator[list[str]]:
-        for name in names or CELLS:
+        for name, kept in product(names or CELLS, COMMITS if commits == "both" else [commits]):
             scenarios = [
-                scenario(CELLS[name], strategy, seed, time_limit, think_time)
+                replace(
+                    scenario(CELLS[name], strategy, seed, time_limit, think_time), commits=kept
+                )
                 for seed in range(1, 1 + seeds)
             ]
-            yield [name, *cells(list(pool.map(measure, scenarios)))]
+            yield [name, kept, *cells(list(pool.map(measure, scenarios)))]
 
     with ProcessPoolExecutor() as pool:
         show_table(TITLES, rows(pool))
@@ -70,8 +89,8 @@ def cells(runs: list[Figures]) -> list[str]:
     p99 = spread((each.p99 for each in runs), ".0f")
     longest = max(each.longest for each in runs)
     middle = Figures(*map(median, zip(*runs, strict=True)))
-    rest = (f"{longest:.0f}", f"{middle.messages:.2f}", f"{middle.per_second:.0f}")
-    return [f"{middle.p50:.1f}", p99, *rest]
+    rest = (f"{longest:.0f}", f"{middle.messages:.2f}", f"{middle.per_second:.1f}")
+    return [f"{middle.p50:.1f}", p99, *rest, f"{min(each.ok for each in runs):.3f}"]
 
 
 def scenario(cell: Cell, strategy: str, seed: int, time_limit_s: float, think_us: int) -> Scenario:
@@ -97,8 +116,15 @@ def measure(scenario: Scenario) -> Figures:
         outcome = world.execute()
     latency_ms, done = latencies_ms(outcome.history, scenario.time_limit_s)
     p50, p99, longest = (quantile(latency_ms["send"], q) or 0.0 for q in (0.5, 0.99, 1.0))
-    messages = world.network.servers.sent / max(1, sum(map(len, latency_ms.values())))
-    return Figures(p50, p99, longest, messages, done / scenario.time_limit_s)
+    succeeded = sum(map(len, latency_ms.values()))
+    messages = world.network.servers.sent / max(1, succeeded)
+    asked = sum(each.f in latency_ms for each in _invoked(outcome.history, scenario.time_limit_s))
+    per_second = done / scenario.time_limit_s
+    return Figures(p50, p99, longest, messages, per_second, succeeded / max(1, asked))
+
+
+def _invoked(history: Sequence[Op], limit_s: float) -> list[Operation]:
+    return [each for each in operations(history) if each.invoked.time <= limit_s * 1e9]
 
 
 if __name__ == "__main__":

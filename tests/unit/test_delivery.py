@@ -12,7 +12,7 @@ PEER = "n1"
 def contended() -> SteppedCluster:
     """n0 knows that n1 commits often, and its own view is old: it hands its next batch over."""
     cluster = SteppedCluster(["n0", "n1", "n2"], "leaderless")
-    ask(cluster, "n0", {"type": "poll", "offsets": {}})
+    ask(cluster, "n0", {"type": "poll", "offsets": {"other": 0}})
     contend(cluster)
     return cluster
 
@@ -21,7 +21,7 @@ def contend(cluster: SteppedCluster) -> None:
     for number in range(4):
         ask(cluster, PEER, {"type": "send", "key": "other", "msg": number})
         cluster.pass_time(0.05)
-    ask(cluster, "n0", {"type": "poll", "offsets": {}})
+    ask(cluster, "n0", {"type": "poll", "offsets": {"other": 0}})
     cluster.pass_time(0.3)
 
 
@@ -54,7 +54,7 @@ def test_under_contention_the_newest_writer_is_asked() -> None:
 def test_without_contention_nobody_is_asked() -> None:
     cluster = contended()
     cluster.pass_time(30.0)
-    ask(cluster, "n0", {"type": "poll", "offsets": {}})
+    ask(cluster, "n0", {"type": "poll", "offsets": {"other": 0}})
     send(cluster, 1)
     assert handed_over(cluster) == []
     assert [m.body["type"] for m in cluster.flying.values()] == ["cas"]
@@ -72,7 +72,7 @@ def test_a_batch_that_waits_too_long_goes_to_another_and_then_is_committed_here(
     """It keeps its name, so it is in the log once, whichever copy comes first."""
     cluster = contended()
     ask(cluster, "n2", {"type": "send", "key": "other", "msg": 9})
-    ask(cluster, "n0", {"type": "poll", "offsets": {}})  # n0 knows of another peer to ask
+    ask(cluster, "n0", {"type": "poll", "offsets": {"other": 0}})  # n0 knows of another peer to ask
     contend(cluster)
     send(cluster, 1)
     (first,) = handed_over(cluster)

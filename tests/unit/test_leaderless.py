@@ -73,6 +73,13 @@ def test_the_highest_committed_offset_is_listed_wherever_it_is_known_from() -> N
     assert listed["offsets"] == {"k": 7}
 
 
+def test_a_poll_for_no_key_asks_nobody() -> None:
+    cluster = SteppedCluster(["n0"], "leaderless")
+    cluster.request("c1", "n0", {"type": "poll", "offsets": {}})
+    assert [message.body["type"] for message in cluster.to_clients][-1] == "poll_ok"
+    assert not cluster.flying
+
+
 def test_a_repeated_commit_costs_nothing() -> None:
     cluster = SteppedCluster(["n0"], "leaderless", DEFERRED)
     answers(cluster, "n0", {"type": "poll", "offsets": {}})

@@ -59,7 +59,7 @@ class Consumer:
     def poll(self, event: Poll) -> Process[None]:
         """Answer with a contiguous run of each key, of some keys if the runs of all take too long to read."""
         until = self._clock.now + self._replica.limits.answer_s * SHARE_OF_READING
-        if self._replica.confirmed_at < self._clock.now - self._freshness_s:
+        if event.offsets:  # for no key the answer is empty, however fresh the view
             yield from self._freshen()
         msgs = yield from self._messages(event.offsets, until)
         for key, offset in event.offsets.items():

@@ -135,7 +135,13 @@ class Pacer:
 
     @property
     def keeps_losers(self) -> bool:
-        """Whether a batch that lost a conflict stays here: if this node commits more than all others."""
+        """Whether a batch that lost a conflict stays here.
+
+        It does if this node commits more than all others, or would commit its own batches itself. What goes
+        back pays two more hops, and its node may reach the winner as little as this one.
+        """
+        if self.target() is None:
+            return True
         return self._own.per_second(self._clock.now) > self._contention.rate
 
     @property
