@@ -62,6 +62,7 @@ class Figures(NamedTuple):
     "--think-time", default=100, show_default=True, help="µs that a node takes for a line."
 )
 def main(
+    *,
     names: tuple[str, ...],
     strategy: str,
     commits: str,
@@ -74,9 +75,7 @@ def main(
     def rows(pool: ProcessPoolExecutor) -> Iterator[list[str]]:
         for name, kept in product(names or CELLS, COMMITS if commits == "both" else [commits]):
             scenarios = [
-                replace(
-                    scenario(CELLS[name], strategy, seed, time_limit, think_time), commits=kept
-                )
+                replace(scenario(CELLS[name], strategy, seed, time_limit, think_time), commits=kept)
                 for seed in range(1, 1 + seeds)
             ]
             yield [name, kept, *cells(list(pool.map(measure, scenarios)))]
