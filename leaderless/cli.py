@@ -47,6 +47,7 @@ SUMMARIES = {
     "files": "show the Parquet files that hold the log now",
     "status": "show how the log is",
     "fsck": "check every invariant of the log, and name what is broken",
+    "bench": "measure appends and reads, their requests and their price, on a log of its own",
 }
 
 

@@ -12,11 +12,11 @@
 | `node_throughput` | messages a second of one node, beside the limit of its interpreter |
 | `recovery` | the time from the end of a fault until latency is as before |
 | `restart` | the time from a node's start to its first answer |
+| `s3_queue` | our log beside S3-Queue as published and repaired: rates, requests, dollars |
 | `scaling`, `strategies` | the pages of docs/performance, from the runs of a sweep |
 | `stores` | appends a second of the library on each store |
 | `stores_under_faults` | the page of docs/performance on runs on real stores, from the runs of a sweep |
 | `simulation` | virtual seconds a second |
-| `table_in_spark` | a log read and written by Spark, beside plain Parquet and DuckDB |
 | `virtual` | the configurations of `make performance` on the virtual clock |
 """
 

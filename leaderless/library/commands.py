@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import anyio
 import orjson
 
-from leaderless.library import fsck, groups
+from leaderless.library import bench, fsck, groups
 from leaderless.library.errors import Definite, Indefinite, LogError, Unfit
 from leaderless.library.log import Log, open_log
 from leaderless.library.maintenance import RETENTION_S_MIN
@@ -24,6 +24,7 @@ from leaderless.library.output import show
 from leaderless.library.place import VERSIONS, initialise, place_of, require_log
 from leaderless.library.record import Record
 from leaderless.library.values import Value, message_of
+from leaderless.store.counted import PRICES_AS_OF
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import OutcomeUnknown, Refused, Store
 from leaderless.store.probe import probe
@@ -278,6 +279,18 @@ async def _fsck(options: Arguments) -> Result:
     return result
 
 
+async def _bench(options: Arguments) -> Result:
+    load = bench.Load(options.tasks, options.seconds, options.value_bytes, options.patience)
+    async with _store(options) as store:
+        appended, read = await bench.bench(store, load)
+    figures = appended._asdict() | read._asdict()
+    rounded = {
+        name: round(value, 3) if isinstance(value, float) else value
+        for name, value in figures.items()
+    }
+    return {"store": store.url, "prices": PRICES_AS_OF} | rounded
+
+
 # ---------------------------------------------------------------- arguments
 
 
@@ -353,6 +366,13 @@ def _init_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _bench_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--tasks", type=_positive, default=16, help="that append at once; default 16")
+    add("--seconds", type=_seconds, default=5.0, metavar="S", help="of appends; default 5")
+    add("--value-bytes", type=_positive, default=100, metavar="N", help="of each; default 100")
+
+
 def _nothing(_parser: argparse.ArgumentParser) -> None:
     pass
 
@@ -417,4 +437,5 @@ OPERATIONS = {
     "files": Operation(_nothing, _files),
     "status": Operation(_nothing, _status),
     "fsck": Operation(_nothing, _fsck),
+    "bench": Operation(_bench_arguments, _bench),
 }

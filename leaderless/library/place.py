@@ -138,7 +138,8 @@ def bounds_of(
     """Bounds for a log on `store` that keeps its runs in this way.
 
     A request to a store costs more than a message to Maelstrom's `lin-kv`, in time and money, and bytes
-    cost less: so batches and segments are larger. `patience_s`: see `Limits.client_patience_s`.
+    cost less: so batches and segments are larger, and an append waits longer for company. A process takes
+    fewer rests, too: no other node waits for it. `patience_s`: see `Limits.client_patience_s`.
     """
     small = store.value_bytes_max < SMALL_VALUES
     limits = Limits(
@@ -153,7 +154,13 @@ def bounds_of(
         client_patience_s=patience_s,
         answer_margin_s=patience_s / 10,
     )
-    pace = Pace(store_timeout_s=store_timeout_s, timeout_unmeasured_max_s=store_timeout_s)
+    pace = Pace(
+        message_worth_s=0.4,  # a wait for company is bounded by the two lingers
+        company_luck_min=0.1,  # a lone client soon waits for no company
+        rest_every=32,
+        store_timeout_s=store_timeout_s,
+        timeout_unmeasured_max_s=store_timeout_s,
+    )
     return Bounds(limits, pace, 1 << 14, store.value_bytes_max)
 
 

@@ -34,7 +34,6 @@ NAMES = [
     "messages-per-operation",
     "query-the-lake",
     "strategies",
-    "the-log-as-a-table",
     "why-prefetch-fails",
 ]
 

@@ -116,7 +116,7 @@ def test_commands_and_targets_exist(page: Path) -> None:
     for text in commands(page):
         assert set(MAKE.findall(text)) <= targets, text
         assert set(MAELSTROM.findall(text)) <= set(COMMANDS), text
-        for module in re.findall(r"python -m ([a-z_.]+)", text):
+        for module in re.findall(r"python -m ([a-z0-9_.]+)", text):
             path = ROOT / module.replace(".", "/")
             assert path.with_suffix(".py").exists() or (path / "__main__.py").exists(), text
         for script in re.findall(

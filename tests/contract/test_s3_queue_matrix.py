@@ -1,0 +1,56 @@
+"""S3-Queue's conformance matrix (2 to 7) and its tests of concurrency, on our log: stores x cases.
+
+The first section of the matrix is about stores (`test_stores.py`). On the virtual bucket a request takes 5 ms
+of virtual time, so leases and retentions run out. In memory and in a file the cases that wait for them are
+left out.
+"""
+
+from pathlib import Path
+from random import Random
+
+import anyio
+import pytest
+
+from leaderless.store.memory import MemoryStore
+from leaderless.store.sqlite import SqliteStore
+from simulation.objects.bucket import Bucket
+from simulation.objects.client import Faults, Network, VirtualStore
+from simulation.objects.loop import VirtualEventLoop, run_virtual
+from tests.contract.s3_queue_cases import AGED, CASES, Stage
+
+IN_TIME = [name for name in CASES if name not in AGED]
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("name", CASES)
+def test_on_a_virtual_bucket(name: str) -> None:
+    async def main(loop: VirtualEventLoop) -> None:
+        bucket = Bucket(loop.time, keep=False)
+        network = Network(latency_ms=5.0, spread="uniform")
+        store = VirtualStore(bucket, "p", network, Faults({}, Random(1)), Random(2))
+        await CASES[name](Stage(store, ages=True))
+
+    run_virtual(main)
+
+
+@pytest.mark.parametrize("name", IN_TIME)
+def test_in_memory(name: str) -> None:
+    anyio.run(CASES[name], Stage(MemoryStore(), ages=False))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", IN_TIME)
+def test_in_a_file(name: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        store = SqliteStore(tmp_path / "log.db")
+        try:
+            await CASES[name](Stage(store, ages=False))
+        finally:
+            await store.aclose()
+
+    anyio.run(main)
+
+
+def test_every_section_has_its_cases() -> None:
+    sections = [sum(name.startswith(section) for name in CASES) for section in "234567C"]
+    assert sections == [9, 7, 6, 8, 4, 4, 12]
