@@ -24,6 +24,7 @@ from typing import Any
 
 import anyio
 
+from leaderless.core.headlog.index import COMPACTED, index_of
 from leaderless.library.host import running
 from leaderless.library.log import Log
 from leaderless.library.maintenance import Maintenance
@@ -166,7 +167,10 @@ def sizes(url: str) -> Figures:
     connection.close()
     manifest, _ = anyio.run(read_manifest, store)
     largest = max((file.bytes for file in manifest.files), default=0)
+    found = anyio.run(store.read, COMPACTED)
+    batches = index_of(json.loads(found.value)).end if found else 0
     return {
+        "messages": BATCH * batches, "rows": sum(file.rows for file in manifest.files),
         "json": registers["run"], "pages": registers["page"], "run": in_files["run"],
         "merged": sum(file.bytes for file in manifest.files), "largest": largest,
         "files": len(manifest.files),
@@ -191,8 +195,8 @@ def rows(folder: Path, numbers: tuple[int, int, int]) -> Iterator[tuple[str, str
         "appends a second": lambda each: messages / each["fill"]["seconds"],
         "appended and compacted a CPU second": lambda each: messages / each["fill"]["cpu_s"],
         "memory of the appending process, MB": lambda each: each["fill"]["memory"],
-        "bytes of runs a message, as compacted": lambda each: (
-            (each["before"]["json"] or each["before"]["run"]) / messages
+        "bytes of a message in runs": lambda each: (
+            (each["before"]["json"] or each["before"]["run"]) / each["before"]["messages"]
         ),
         "first read of an old record, s": lambda each: each["read"]["first_s"],
         "CPU of a process that opens the log and makes 21 reads, s": lambda each: each["read"][
@@ -203,12 +207,13 @@ def rows(folder: Path, numbers: tuple[int, int, int]) -> Iterator[tuple[str, str
     }
     for name, figure in figures.items():
         yield name, _shown(figure(one)), _shown(figure(other))
-    written = other["before"]["run"] + other["merge"]["written"]
+    share = other["merge"]["written"] / other["after"]["merged"] if other["after"]["merged"] else 0
     for name, value in {
-        "bytes a message in merged files": other["after"]["merged"] / messages,
+        "bytes of a message in merged files": other["after"]["merged"]
+        / max(1, other["after"]["rows"]),
         "merged files": other["after"]["files"],
         "the largest, MB": other["after"]["largest"] / MB,
-        "bytes written to files for a byte of runs": written / other["before"]["run"],
+        "times that merges wrote a byte of merged files": share,
         "merged a CPU second, MB of files": other["merge"]["read"] / MB / other["merge"]["cpu_s"],
         "memory of the merging process, MB": other["merge"]["memory"],
         "read from files by 21 reads, MB": other["read"]["bytes"] / MB,

@@ -122,6 +122,17 @@ def sql(values: Sequence[tuple[str, str, Sequence[float]]]) -> str:
     )
 
 
+def log(records: pd.DataFrame) -> str:
+    """Of `tables.frame`: the records of each key of a log."""
+    if records.empty:
+        return "**No operation is in this lake, so its log is empty.**"
+    keys, count = len(records), int(records.records.sum())
+    return (
+        f"**A log is a table that Spark opens by its URL: this one has {count} records of {keys} keys.** Spark"
+        " wrote them, too, each exactly once; below are the latencies of sends that the records tell."
+    )
+
+
 def strategies(compared: pd.DataFrame, better: dict[str, str]) -> str:
     """Of `tables.compared`: a grid of where the baseline is better, worse or the same."""
     if compared.empty:

@@ -34,6 +34,11 @@ def with_views(tables: Tables) -> SparkSession:
     return tables.runs.sparkSession
 
 
+def frame(rows: DataFrame) -> pd.DataFrame:
+    """The answer of a query."""
+    return _frame(rows)
+
+
 def counted(tables: Tables) -> pd.DataFrame:
     """How many rows each table has, and its columns."""
     named = {field.name: getattr(tables, field.name) for field in fields(tables)}

@@ -45,7 +45,6 @@ RETENTION_S_MIN = 600.0
 CLOCK = "clock"  # an object whose time of writing is that of the store
 COMPACT_LOOK_S = 15.0  # between two looks whether segments wait that nobody compacts
 MERGE_LOOK_S = 5.0  # between two looks whether this process has written enough runs to merge
-RUNS_PER_MERGE = 16
 LOOK_S = 0.05  # between two looks whether a compaction has ended
 READ_AT_ONCE = 16
 
@@ -89,6 +88,7 @@ class Maintenance:
         self._processes = Processes(bounds.pace)
         self.host = Host(self._processes, registers)
         self._registers = registers
+        self._merged_after = 0  # runs that this process had written
         self._upkeep = self._upkeep_of(store)
 
     def _upkeep_of(self, store: Store) -> "Upkeep | None":
@@ -170,16 +170,20 @@ class Maintenance:
 
     async def merge_now_and_then(self) -> None:
         """Merge whenever this process has written enough runs, without end."""
-        known = 0
         while True:
             await anyio.sleep(MERGE_LOOK_S)
-            written: int = getattr(self._registers, "runs_written", 0)
-            if written - known >= RUNS_PER_MERGE:
-                known = written
-                try:
-                    await self.merge()
-                except LogError as error:
-                    log.info("files are merged later: %s", error)
+            try:
+                await self.merge_if_due()
+            except LogError as error:
+                log.info("files are merged later: %s", error)
+
+    async def merge_if_due(self) -> "Done | None":
+        """Merge, if this process has written enough runs since it did so last; None if it has not."""
+        written: int = getattr(self._registers, "runs_written", 0)
+        if written - self._merged_after < self._bounds.levels.fan:
+            return None
+        self._merged_after = written
+        return await self.merge()
 
     async def retain(self, policy: "Policy") -> "Retained":
         """Delete the oldest files of the log; see `leaderless.table.retention`. Raises `Unfit`."""

@@ -28,10 +28,9 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from leaderless.library.errors import Unfit
-from leaderless.library.place import require_log
 from leaderless.spark.positions import advance, end_of
 from leaderless.spark.predicate import Compared, Predicate, Range, pushed
-from leaderless.spark.reading import read, snapshot_of, with_store
+from leaderless.spark.reading import read, require_readable, snapshot_of, with_store
 from leaderless.spark.settings import Place
 from leaderless.spark.slices import Slice, slices
 from leaderless.store.port import Store
@@ -168,7 +167,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _end(self) -> int:
         async def look(store: Store) -> int:
-            await require_log(store)
+            await require_readable(store)
             return await end_of(store)
 
         return anyio.run(with_store, self._scan.place, look)

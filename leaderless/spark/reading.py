@@ -8,7 +8,9 @@ import anyio
 import pyarrow as pa
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from leaderless.library.errors import Definite
+from leaderless.core.headlog.records import HEAD
+from leaderless.library.data import patiently
+from leaderless.library.errors import Definite, NotInitialised
 from leaderless.library.place import require_log
 from leaderless.spark.columns import needed, shown
 from leaderless.spark.predicate import ALL, Predicate, Range
@@ -27,10 +29,19 @@ def snapshot_of(place: Place, as_of: int | None = None) -> Snapshot:
     """The log of `place` as it is, or as it was when it had `as_of` batches. Raises `LogError`."""
 
     async def take(store: Store) -> Snapshot:
-        await require_log(store)
+        await require_readable(store)
         return await snapshot(store, as_of)
 
     return anyio.run(with_store, place, take)
+
+
+async def require_readable(store: Store) -> None:
+    """Return if there is a log, of the library or of nodes. Raises `NotInitialised` and others."""
+    try:
+        await require_log(store)
+    except NotInitialised:
+        if await patiently(lambda: store.read(HEAD)) is None:
+            raise
 
 
 def read(

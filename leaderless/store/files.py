@@ -151,10 +151,11 @@ class FolderFiles:
 
     def list_files(self, folder: str) -> Iterator[Listed]:
         """See `Files`."""
-        for file in sorted((self._folder / folder).rglob("*.parquet")):
-            status = file.stat()
-            key = file.relative_to(self._folder).as_posix()
-            yield Listed(key, status.st_size, status.st_mtime)
+        for file in sorted((self._folder / folder).rglob("[!.]*")):
+            with suppress(FileNotFoundError):  # it was deleted meanwhile
+                status = file.stat()
+                key = file.relative_to(self._folder).as_posix()
+                yield Listed(key, status.st_size, status.st_mtime)
 
     def location(self, path: str) -> str:
         """See `Files`."""

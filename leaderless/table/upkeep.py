@@ -32,12 +32,13 @@ from leaderless.core.process import Process
 from leaderless.library.data import patiently
 from leaderless.library.errors import Broken, Indefinite
 from leaderless.store.files import Files, Gone
-from leaderless.store.port import Store
+from leaderless.store.port import Listed, Store
 from leaderless.table.blocking import in_thread
 from leaderless.table.levels import Levels, next_merge
 from leaderless.table.manifest import Manifest, Merged, read_manifest, replace_manifest
 from leaderless.table.merge import merge
 from leaderless.table.parquet import Content, Reader, Writer
+from leaderless.table.retention import FOLDER as STARTS
 from leaderless.table.runs import SUFFIX, run_path
 from leaderless.table.snapshot import leaves
 
@@ -204,7 +205,8 @@ class Upkeep:
         manifest, version = await read_manifest(self._store)
         old = [each for each in manifest.replaced if now - each.at > retention_s]
         named = {file.path for file in manifest.files} | {each.path for each in manifest.replaced}
-        listed = await in_thread(lambda: [*self._files.list_files(FOLDER)])
+        named.add(manifest.start.path or "")
+        listed = await in_thread(self._listed)
         orphans = [
             each
             for each in listed
@@ -227,6 +229,10 @@ class Upkeep:
         lost = [each.key for each in orphans]
         await in_thread(partial(self._files.delete, lost))
         return Deleted(len(replaced + lost), sum(sizes[path] for path in replaced + lost))
+
+    def _listed(self) -> list[Listed]:
+        """The files that only the list of files names, and those that none does."""
+        return [*self._files.list_files(FOLDER), *self._files.list_files(STARTS)]
 
     async def _size(self, path: str) -> int:
         def size() -> int:

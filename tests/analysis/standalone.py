@@ -20,16 +20,20 @@ _HOST = "127.0.0.1"
 
 
 @contextmanager
-def cluster(folder: Path) -> Iterator[str]:
-    """The URL of a running master with its workers; all of them are gone at the end."""
+def cluster(folder: Path, *, apart: bool = False) -> Iterator[str]:
+    """The URL of a running master with its workers; all of them are gone at the end.
+
+    `apart`: each worker has an address of its own, for Spark repeats no slow task on the same host.
+    """
     with ExitStack() as stack:
         master = stack.enter_context(_process(folder, f"{_CLASSES}.master.Master", "--port", "0"))
         url = master.wait_for(r"Starting Spark master at (spark://\S+)")
         for number in range(WORKERS):
             work = folder / f"worker-{number}"
             size = ("--cores", "1", "--memory", "1g", "--work-dir", str(work))
+            host = f"127.0.0.{2 + number}" if apart else _HOST
             worker = stack.enter_context(
-                _process(folder, f"{_CLASSES}.worker.Worker", "--port", "0", *size, url)
+                _process(folder, f"{_CLASSES}.worker.Worker", "--port", "0", *size, url, host=host)
             )
             worker.wait_for("Successfully registered with master (.*)")
         yield url
@@ -53,13 +57,13 @@ class _Process:
 
 
 @contextmanager
-def _process(folder: Path, name: str, *arguments: str) -> Iterator[_Process]:
+def _process(folder: Path, name: str, *arguments: str, host: str = _HOST) -> Iterator[_Process]:
     home = Path(pyspark.__file__).parent
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     process = subprocess.Popen(
-        [home / "bin" / "spark-class", name, "--host", _HOST, "--webui-port", "0", *arguments],
+        [home / "bin" / "spark-class", name, "--host", host, "--webui-port", "0", *arguments],
         cwd=folder,
-        env=environment | {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": _HOST},
+        env=environment | {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": host},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -34,6 +34,7 @@ NAMES = [
     "messages-per-operation",
     "query-the-lake",
     "strategies",
+    "the-log-as-a-table",
     "why-prefetch-fails",
 ]
 

@@ -1,5 +1,7 @@
 """Files of runs are merged into larger ones: what they hold, and what a worker leaves that dies at any step."""
 
+import os
+import time
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -15,14 +17,19 @@ from hypothesis import strategies as st
 
 from leaderless.core.headlog.index import COMPACTED, index_of
 from leaderless.library.errors import LogError
+from leaderless.library.host import running
 from leaderless.library.log import Log
+from leaderless.library.maintenance import Maintenance
+from leaderless.library.place import bounds_of
 from leaderless.store.files import Gone, MemoryFiles
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Listed, OutcomeUnknown, Version
+from leaderless.store.sqlite import SqliteStore
 from leaderless.table.levels import Levels, next_merge
 from leaderless.table.manifest import Manifest, Merged, read_manifest
 from leaderless.table.merge import merge
 from leaderless.table.parquet import Reader, Writer, write_file
+from leaderless.table.retention import Policy
 from leaderless.table.schema import Row, rows_in, table_of
 from leaderless.table.snapshot import snapshot, table_in
 from tests.tables import Model, append, compact, content_of, messages, small_log
@@ -345,3 +352,38 @@ def test_a_merged_file_of_nothing_is_a_file() -> None:
     with Writer(target, {}) as writer:
         merge([Reader(files, "a"), Reader(files, "a")], writer)
     assert writer.content == (0, None)
+
+
+async def test_a_process_that_has_written_enough_runs_merges_them() -> None:
+    store, model = MemoryStore(), Model()
+    bounds = bounds_of(store, 5.0, 0.05, "parquet")
+    async with small_log(store) as log:
+        assert log.registers.runs_written == 0  # type: ignore[attr-defined]
+        maintenance = Maintenance(store, log.registers, bounds._replace(levels=Levels(fan=2)))
+        async with running(maintenance.host):
+            assert await maintenance.merge_if_due() is None
+            for number in range(30):
+                await append(log, model, "abc"[number % 3], number)
+            while log.registers.runs_written < 6:  # type: ignore[attr-defined]
+                await log.status()  # its own worker compacts meanwhile
+            done = await maintenance.merge_if_due()
+            assert done is not None
+            assert done.merges
+            assert await maintenance.merge_if_due() is None
+    assert await content_of(store) == messages(model)
+
+
+async def test_what_a_retention_left_when_it_was_cut_off_is_deleted(tmp_path: Path) -> None:
+    store, model = SqliteStore(tmp_path / "log.db"), Model()
+    async with small_log(store) as log:
+        for number in range(30):
+            await append(log, model, "abc"[number % 3], number)
+        await compact(log)
+        await log.retain(Policy(bytes=0))
+        store.files.put("starts/lost.json", b"{}")
+        old = time.time() - LATER_S
+        os.utime(store.files.location("starts/lost.json"), (old, old))
+        await log.vacuum()
+    [kept] = store.files.list_files("starts")
+    assert kept.key == (await read_manifest(store))[0].start.path
+    await store.aclose()

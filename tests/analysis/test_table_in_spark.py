@@ -1,0 +1,213 @@
+"""The data source `leaderless` in a real Spark session: frames and streams, to a log and from it."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from leaderless import LogSync, open_log_sync
+from leaderless.spark import LeaderlessDataSource
+from leaderless.store.sqlite import SqliteStore
+from tests.tables import small_log
+
+pytestmark = pytest.mark.spark
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+SECRET = "hush-hush-hush"
+BATCHES = 21
+
+
+@pytest.fixture(scope="module")
+def session(spark: SparkSession) -> SparkSession:
+    spark.dataSource.register(LeaderlessDataSource)
+    return spark
+
+
+async def fill(path: Path, first: int, last: int) -> None:
+    """Append batches of records `[slot, place]` to three keys, and compact."""
+    async with small_log(SqliteStore(path)) as log:
+        for slot in range(first, last):
+            records = [(f"k{(slot + place) % 3}", [slot, place]) for place in range(4)]
+            await log.append_named("filling", slot, records)
+        await log.compact()
+        if first == 0:
+            await log.append("other", b"\xff")
+            await log.append("other", "x" * 20_000)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log of 86 records, most of them in files."""
+    path = tmp_path_factory.mktemp("log") / "log.db"
+    anyio.run(fill, path, 0, BATCHES)
+    return path
+
+
+@pytest.fixture(scope="module")
+def table(session: SparkSession, path: Path) -> Callable[..., DataFrame]:
+    def load(**options: Any) -> DataFrame:
+        reader = session.read.format("leaderless").option("url", f"sqlite:///{path}")
+        return reader.options(**options).load()
+
+    return load
+
+
+def values_of(log: LogSync, key: str, end: int) -> list[Any]:
+    values: list[Any] = []
+    while len(values) < end:
+        values += [each.value for each in log.read(key, len(values))]
+    return values
+
+
+def test_a_table_has_every_record(table: Callable[..., DataFrame]) -> None:
+    rows = table().orderBy("key", "offset").collect()
+    slots = [(row.slot, row.seq) for row in rows if row.key != "other"]
+    assert len(rows) == 4 * BATCHES + 2
+    assert all(slot == seq for slot, seq in slots)
+    values = [json.loads(row.value) for row in rows if row.key != "other"]
+    assert sorted(values) == [[slot, place] for slot in range(BATCHES) for place in range(4)]
+    binary, large = rows[-2:]
+    assert (binary.value, bytes(binary.bytes), binary.offset) == (None, b"\xff", 0)
+    assert (json.loads(large.value), large.bytes, large.offset) == ("x" * 20_000, None, 1)
+    assert all(row.appended_at for row in rows if row.slot < BATCHES - 1)
+
+
+@pytest.mark.parametrize("pushdown", ["true", "false"])
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "key = 'k1' and offset >= 5",
+        "key in ('k0', 'other') and offset < 3",
+        "slot > 17 and value like '[19%'",
+    ],
+)
+def test_a_filter_gives_the_same_with_and_without_pushdown(
+    session: SparkSession, table: Callable[..., DataFrame], pushdown: str, condition: str
+) -> None:
+    every = table().collect()
+    wanted = session.createDataFrame(every, table().schema).where(condition).collect()
+    session.conf.set(PUSHDOWN, pushdown)
+    try:
+        found = table().where(condition)
+        assert sorted(found.collect()) == sorted(wanted)
+        plan = found._jdf.queryExecution().executedPlan().toString()
+    finally:
+        session.conf.unset(PUSHDOWN)
+    assert ("key#" in plan.partition("BatchScan")[0] and "Filter" in plan) or pushdown == "true"
+
+
+def test_options_choose_keys_version_and_columns(
+    session: SparkSession, path: Path, table: Callable[..., DataFrame]
+) -> None:
+    assert {row.key for row in table(keys="k0,other").select("key").collect()} == {"k0", "other"}
+    assert table(asOfVersion=7).count() == 28
+    reader = session.read.format("leaderless").schema("offset long, key string")
+    narrow = reader.load(f"sqlite:///{path}")
+    assert narrow.columns == ["offset", "key"]
+    assert narrow.where("key = 'k2'").agg(F.max("offset")).first()[0] == 27
+
+
+def test_a_frame_is_written_once_under_its_name(session: SparkSession, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'log.db'}"
+    value = F.struct("id", F.lit("é").alias("text"))
+    frame = session.range(1000).select(
+        F.format_string("k%d", F.col("id") % 7).alias("key"), value.alias("value")
+    )
+    for partitions in (2, 3):  # repeated, and spread in another way
+        writer = frame.repartition(partitions).write.format("leaderless").mode("append")
+        writer.option("name", "nightly").save(url)
+    frame.limit(1).write.format("leaderless").mode("append").save(url)
+    with open_log_sync(url, create=False) as log:
+        found = [value for key, end in log.keys().items() for value in values_of(log, key, end)]
+        objects = SqliteStore(tmp_path / "log.db")
+        assert anyio.run(objects.list_objects, "sink") == []
+    wanted = [{"id": number, "text": "é"} for number in [*range(1000), 0]]
+    assert sorted(found, key=lambda each: each["id"]) == sorted(wanted, key=lambda each: each["id"])
+
+
+def test_a_stream_copies_each_record_once_over_restarts(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """Three runs of one query, from its checkpoint; the log grows and is compacted between them."""
+    path, url = tmp_path / "log.db", f"sqlite:///{tmp_path / 'log.db'}"
+    plans: list[str] = []
+    for first in (0, 10, 20):
+        anyio.run(fill, path, first, first + 10)
+        source = session.readStream.format("leaderless").option("url", url)
+        records = source.options(maxRecordsPerBatch=17, secretKey=SECRET).load()
+        copied = records.where("key != 'other'").selectExpr("key", "struct(offset, value) as value")
+        sink = copied.writeStream.format("leaderless").option("url", url).option("topic", "copy")
+        sink = sink.option("secretKey", SECRET).option(
+            "checkpointLocation", str(tmp_path / "checkpoint")
+        )
+        query = sink.trigger(availableNow=True).start()
+        query.awaitTermination()
+        plans += [query._jsq.explainInternal(True), str(query.recentProgress)]
+        assert all(0 < progress["numInputRows"] <= 19 for progress in query.recentProgress)
+    with open_log_sync(url, create=False) as log, open_log_sync(url, "copy", create=False) as copy:
+        for key, end in copy.keys().items():
+            values = values_of(copy, key, end)
+            assert [value["offset"] for value in values] == [*range(log.keys()[key])]
+            assert [json.loads(value["value"]) for value in values] == values_of(log, key, end)
+        assert sum(copy.keys().values()) == 120
+    assert len(plans) == 6
+    assert not any(SECRET in plan for plan in plans)
+
+
+def test_credentials_are_in_no_plan(table: Callable[..., DataFrame]) -> None:
+    frame = table(secretKey=SECRET, accessKey=SECRET)
+    plan = frame.where("key = 'k1'")._jdf.queryExecution().toString()
+    assert "leaderless" in plan
+    assert SECRET not in plan
+    assert frame.count() > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"asOfVersion": "99"}, "no version 99"),
+        ({"asOfVersion": "x"}, "a number from 0 up"),
+        ({"topic": "none"}, "there is no log"),
+    ],
+)
+def test_a_wrong_option_is_told(
+    table: Callable[..., DataFrame], options: dict[str, str], text: str
+) -> None:
+    with pytest.raises(PySparkException, match=text):
+        table(**options).count()
+
+
+def test_what_a_log_cannot_take_is_told(session: SparkSession, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'log.db'}"
+    frame = session.createDataFrame([("k", "{")], "key string, value string")
+    for written, mode, text in [
+        (frame, "append", "values=text"),
+        (frame, "overwrite", "not overwritten"),
+        (frame.withColumn("more", F.lit(1)), "append", "takes the columns"),
+    ]:
+        with pytest.raises(PySparkException, match=text):
+            written.write.format("leaderless").mode(mode).save(url)
+
+
+def test_the_programs_of_the_page_run_as_printed(session: SparkSession, tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "table-in-spark.md").read_text(encoding="utf-8")
+    programs = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    names: dict[str, Any] = {"spark": session, "checkpoint": str(tmp_path / "checkpoint")}
+    try:
+        for program in programs:
+            exec(
+                program.replace("s3://my-bucket/orders", f"sqlite:///{tmp_path / 'log.db'}"), names
+            )
+    finally:
+        session.conf.unset(PUSHDOWN)
+    assert len(programs) == 3
+    assert [tuple(row) for row in names["late"].collect()] == [(0, "7")]
+    assert names["before"].count() == len(names["newest"]) == 2
+    with open_log_sync(names["url"], "items", create=False) as log:
+        assert [each.value for each in log.read("us")] == [{"offset": 0, "item": "9"}]
