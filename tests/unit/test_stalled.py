@@ -98,7 +98,9 @@ async def test_before_its_append_it_fails_for_certain(shared: Aged) -> None:
     await require_whole(shared, 2)
 
 
-@pytest.mark.parametrize("cut", [{"head"}, {"read"}, {"head", "read"}], ids=str)
+@pytest.mark.parametrize(
+    "cut", [{"head"}, {"read"}, {"head", "read"}], ids=["head", "read", "head-and-read"]
+)
 async def test_in_its_append_nothing_is_appended_after_the_vacuum(
     shared: Aged, cut: set[str]
 ) -> None:
