@@ -77,6 +77,7 @@ if TYPE_CHECKING:  # it needs pyarrow
     from leaderless.table.retention import Policy, Retained
 
 KEY_BYTES_MAX = 1024
+PAST_ALL = 1 << 62  # no key has an offset like this, so a poll for it only brings the view up to date
 POLL_S = 0.2  # between two looks of `tail` at a log without news
 Start = Literal["latest", "earliest"] | int | Mapping[str, int]
 
@@ -268,7 +269,7 @@ class Log:
 
     async def _look(self) -> None:
         """Bring the view up to date."""
-        [answer] = await self._host.ask([lambda request: Poll(request, {})])
+        [answer] = await self._host.ask([lambda request: Poll(request, {"": PAST_ALL})])
         if not isinstance(answer, PollOk):
             raise self._error_of(answer)
 

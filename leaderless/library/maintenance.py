@@ -46,6 +46,7 @@ CLOCK = "clock"  # an object whose time of writing is that of the store
 COMPACT_LOOK_S = 15.0  # between two looks whether segments wait that nobody compacts
 MERGE_LOOK_S = 5.0  # between two looks whether this process has written enough runs to merge
 LOOK_S = 0.05  # between two looks whether a compaction has ended
+OTHER_LOOK_S = 0.5  # between two looks whether another process has compacted
 READ_AT_ONCE = 16
 
 
@@ -132,7 +133,10 @@ class Maintenance:
             ) from None
 
     async def compact(self) -> int:
-        """Compact what fills a run; returns how many segments are in runs and deleted."""
+        """Compact what fills a run, or wait for the process that does.
+
+        Returns how many segments are in runs and deleted.
+        """
         worker = f"compact-{self._around.name()}"
         clock, (limits, pace, *_) = self._processes.clock, self._bounds
         replica = Replica(clock, worker, (), limits)
@@ -261,10 +265,17 @@ class Maintenance:
 
 
 def _compact(clock: Clock, replica: Replica, compactor: Compactor) -> Process[None]:
+    """Until what is sealed now is in runs. While a live worker of another process has the claim, it waits."""
     yield from replica.refresh()
-    yield from compactor.consider()
-    while compactor.running:
-        yield Sleep(clock.now + LOOK_S)
+    sealed = replica.head.sealed
+    while True:
+        yield from compactor.consider()
+        while compactor.running:
+            yield Sleep(clock.now + LOOK_S)
+        index = yield from replica.read_index()
+        if sealed - index.cursor < replica.limits.segments_per_run:
+            return
+        yield Sleep(clock.now + OTHER_LOOK_S)
 
 
 def _written_at(listed: Listed) -> float:

@@ -149,6 +149,7 @@ def bounds_of(
         commit_bytes=1 << 16 if small else 1 << 21,
         seal_bytes=1 << 13 if small else 1 << 16,
         segments_per_run=4 if small else 16,
+        run_bytes=1 << 19 if small else 1 << 21,
         page_bytes=1 << 13 if small else 1 << 18,
         sliced=runs == "parquet",
         client_patience_s=patience_s,

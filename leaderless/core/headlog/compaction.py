@@ -41,7 +41,7 @@ from leaderless.core.strategy import Clock
 
 CLAIM = "claim/compaction"
 REVIVED_AFTER_LEASES = 8
-SEGMENTS_AT_ONCE = 8  # not all, for each may have large messages
+SEGMENTS_AT_ONCE = 8  # at most, for each may have large messages
 
 
 class Compactor:
@@ -148,16 +148,21 @@ class Compactor:
     def _read_segments(self, first: int) -> Process[list[Segment]]:
         """The segments of the next run: `segments_per_run` of them, or fewer with `run_bytes`."""
         segments: list[Segment] = []
-        size = 0
-        for some in windows(range(first, first + self._segments), SEGMENTS_AT_ONCE):
-            names = [segment_name(number) for number in some]
+        size, at_once = (
+            0,
+            1,
+        )  # one large segment may be enough, and then no other is read for nothing
+        while len(segments) < self._segments and size < self._limits.run_bytes:
+            begins = first + len(segments)
+            names = [segment_name(each) for each in range(begins, begins + at_once)]
             for segment in (yield from gather([read_as(name, segment_of) for name in names])):
                 if segment is None:
                     raise LeaseLost(CLAIM)  # another worker is further on
-                size += len(orjson.dumps(segment.value))
                 segments.append(segment)
+                size += len(orjson.dumps(segment.value))
                 if size >= self._limits.run_bytes:
-                    return segments
+                    break
+            at_once = min(2 * at_once, SEGMENTS_AT_ONCE, self._segments - len(segments))
         return segments
 
     def _paged(self, listed: tuple[Listed, ...]) -> Process[tuple[Listed, ...]]:
