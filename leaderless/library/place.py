@@ -29,6 +29,7 @@ VERSIONS: dict[Runs, int] = {"json": 1, "parquet": 2}  # one that does not know 
 INSTALL = "it needs the package pyarrow: pip install 'leaderless[table]'"
 _HAS_PYARROW = find_spec("pyarrow") is not None
 SMALL_VALUES = 1 << 24  # a store of smaller objects gets smaller registers
+FILE_RUN_BYTES = 4 << 20  # of the segments of a run that is a file: no reader needs it whole
 
 
 def place_of(url: str, topic: str | None, options: StoreOptions) -> Store:
@@ -149,7 +150,7 @@ def bounds_of(
         commit_bytes=1 << 16 if small else 1 << 21,
         seal_bytes=1 << 13 if small else 1 << 16,
         segments_per_run=4 if small else 16,
-        run_bytes=1 << 19 if small else 1 << 21,
+        run_bytes=1 << 19 if small else FILE_RUN_BYTES if runs == "parquet" else 1 << 21,
         page_bytes=1 << 13 if small else 1 << 18,
         sliced=runs == "parquet",
         client_patience_s=patience_s,

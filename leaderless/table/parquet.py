@@ -4,6 +4,8 @@ A reader needs a row group or two of a file, never the whole: rows are in order,
 group say which keys and offsets it has. Groups are about as large as the answer to a poll.
 """
 
+import zlib
+from base64 import b64decode, b64encode
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -37,7 +39,7 @@ class Writer:
     """
 
     def __init__(self, target: Path | pa.NativeFile, run: dict[str, Any]) -> None:
-        names = {FORMAT_NAME: str(FORMAT).encode(), RUN_NAME: orjson.dumps(run)}
+        names = {FORMAT_NAME: str(FORMAT).encode(), RUN_NAME: _packed(run)}
         self._file = pq.ParquetWriter(
             target,
             COLUMNS.with_metadata(names),
@@ -143,8 +145,7 @@ class Reader:
     @property
     def run(self) -> dict[str, Any]:
         """What the file says beside its rows."""
-        found: dict[str, Any] = orjson.loads(self.metadata.metadata[RUN_NAME])
-        return found
+        return _unpacked(self.metadata.metadata[RUN_NAME])
 
     @property
     def row_groups(self) -> int:
@@ -174,10 +175,21 @@ class Reader:
             yield from self.read([place], columns).to_batches()
 
 
+def _packed(run: dict[str, Any]) -> bytes:
+    """What a file says beside its rows, as text that any reader of Parquet can pass over."""
+    return b64encode(zlib.compress(orjson.dumps(run)))
+
+
+def _unpacked(text: bytes) -> dict[str, Any]:
+    content = text if text.startswith(b"{") else zlib.decompress(b64decode(text))
+    found: dict[str, Any] = orjson.loads(content)  # in format 1 it is plain
+    return found
+
+
 def _require_format(path: str, names: dict[bytes, bytes]) -> None:
     if FORMAT_NAME not in names or RUN_NAME not in names:
         raise OtherFormat(f"{path} is a Parquet file of another program")
-    if names[FORMAT_NAME] != str(FORMAT).encode():
+    if names[FORMAT_NAME] not in (b"1", str(FORMAT).encode()):
         version = names[FORMAT_NAME].decode(errors="replace")
         raise OtherFormat(f"{path} has format {version}, this program knows {FORMAT}: update it")
 

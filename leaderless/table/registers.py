@@ -20,8 +20,7 @@ import anyio
 import anyio.to_thread
 import orjson
 
-from leaderless.core.coordination import Misfit
-from leaderless.core.headlog.records import Run, segment_name, segment_of
+from leaderless.core.headlog.records import Run, segment_name
 from leaderless.core.messages import Cas, Get, Missing, Ok, Outcome, StoreOp, Unknown
 from leaderless.library.errors import OtherFormat
 from leaderless.store.files import Files, Gone
@@ -59,6 +58,8 @@ class TableRegisters(Registers):
         """See `Registers`."""
         named = _RUN.fullmatch(op.key)
         if named is None:
+            if isinstance(op, Get) and op.key.startswith("segment/"):
+                return await self._read_segment(op.key)
             return await super().perform(op)
         first, last = int(named[1]), int(named[2])
         try:
@@ -121,19 +122,19 @@ class TableRegisters(Registers):
     async def _origins_of(self, name: str) -> list[Origin] | None:
         """The origins of a segment; None when it was deleted."""
         if name not in self._origins:
-            await self._read(name)
+            await self._read_segment(name)
         return self._origins.get(name)
 
-    async def _read(self, key: str) -> Any:
-        found = await super()._read(key)
-        if found and key.startswith("segment/"):
-            with suppress(Misfit):  # the core sees it, too
-                segment = segment_of(orjson.loads(found.value))
-                if segment is not None:
-                    self._origins[key] = origins_of(segment, found.modified)
-            if len(self._origins) > SEGMENTS_REMEMBERED:
-                self._origins.popitem(last=False)
-        return found
+    async def _read_segment(self, name: str) -> Outcome:
+        found = await self._read(name)
+        if found is None:
+            return Missing()
+        segment = orjson.loads(found.value)
+        with suppress(TypeError, KeyError, ValueError):  # no segment: the core sees it, too
+            self._origins[name] = origins_of(segment, found.modified)
+        if len(self._origins) > SEGMENTS_REMEMBERED:
+            self._origins.popitem(last=False)
+        return Ok(segment)
 
     async def _run(self, call: Callable[[], T]) -> T:
         return await anyio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=self._threads)

@@ -14,11 +14,11 @@
     say
 
 Rows are in the order of key (its UTF-8 bytes) and offset. A file's metadata have `leaderless.format`, and in
-`leaderless.run` what else its run holds (`leaderless.table.runs`).
+`leaderless.run` what else its run holds (`leaderless.table.runs`): JSON, compressed by zlib, in base64.
 """
 
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import orjson
@@ -28,7 +28,7 @@ from leaderless.core.messages import Entry
 from leaderless.library.values import Reference, message_of, value_of
 from leaderless.store.registers import canonical
 
-FORMAT = 1
+FORMAT = 2  # 1 had what its run holds as plain JSON
 FORMAT_NAME, RUN_NAME = b"leaderless.format", b"leaderless.run"
 
 COLUMNS = pa.schema(
@@ -77,18 +77,32 @@ def table_of(rows: Iterable[Row], *, ordered: bool = False) -> pa.Table:
     keys, offsets, messages, writers, seqs, slots, times = (
         zip(*found, strict=True) if found else [()] * 7
     )
-    content = [content_of(message) for message in messages]
-    columns = [
-        keys,
-        offsets,
-        *([each[place] for each in content] for place in range(len(CONTENT))),
-        writers,
-        seqs,
-        slots,
-        [None if at is None else round(at * 1e6) for at in times],
+    columns = [keys, offsets, *content_arrays(messages), writers, seqs, slots]
+    columns.append([*map(micros_of, times)])
+    arrays = [
+        column if isinstance(column, pa.Array) else pa.array(column, field.type)
+        for column, field in zip(columns, COLUMNS, strict=True)
     ]
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, COLUMNS, strict=True)]
     return pa.Table.from_arrays(arrays, schema=COLUMNS)
+
+
+def micros_of(at: float | None) -> int | None:
+    """Seconds since 1970 as microseconds."""
+    return None if at is None else round(at * 1e6)
+
+
+def content_arrays(messages: Sequence[Any]) -> list[pa.Array]:
+    """The columns `value`, `bytes` and `message` of messages."""
+    if any(isinstance(each, dict) and len(each) == 1 for each in messages):
+        content = [content_of(each) for each in messages]
+        types = [COLUMNS.field(name).type for name in CONTENT]
+        return [
+            pa.array([each[place] for each in content], kind) for place, kind in enumerate(types)
+        ]
+    # None has a special form, so each is its own JSON. Arrow checks its bytes once, Python decodes none.
+    texts = pa.array([canonical(each) for each in messages], pa.binary()).cast(pa.string())
+    nothing = (pa.nulls(len(messages), COLUMNS.field(name).type) for name in CONTENT[1:])
+    return [texts, *nothing]
 
 
 def content_of(message: Any) -> tuple[str | None, bytes | None, str | None]:

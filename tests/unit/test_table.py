@@ -1,18 +1,22 @@
 """Runs as Parquet files: what they hold, how they are read, and the snapshot that lists them."""
 
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from leaderless import open_log
 from leaderless.library.errors import NotInitialised, OtherFormat, Unfit
-from leaderless.library.place import Runs, initialise
+from leaderless.library.host import running
+from leaderless.library.log import Log
+from leaderless.library.place import Runs, bounds_of, initialise
 from leaderless.library.values import Value
 from leaderless.store.files import files_of
 from leaderless.store.memory import MemoryStore
-from leaderless.store.port import Store, Within
+from leaderless.store.port import Found, Store, Within
 from leaderless.store.sqlite import SqliteStore
 from leaderless.table.parquet import Reader, read_slice, write_file
 from leaderless.table.schema import COLUMNS, Row, messages_of, reference_of, rows_in, table_of
@@ -161,6 +165,42 @@ def test_a_file_of_another_program_or_format_is_refused() -> None:
     store.files.put("new.parquet", content.replace(b"leaderless.format", b"leaderless.tamrof"))
     with pytest.raises(OtherFormat, match="of another program"):
         Reader(store.files, "new.parquet")
+
+
+def test_a_file_of_format_1_is_read() -> None:
+    plain = {"leaderless.format": "1", "leaderless.run": '{"base": 3}'}
+    target = pa.BufferOutputStream()
+    pq.write_table(table_of([row("k", 0, 1)]).replace_schema_metadata(plain), target)
+    store = MemoryStore()
+    store.files.put("old.parquet", bytes(target.getvalue()))
+    reader = Reader(store.files, "old.parquet")
+    assert (reader.run, reader.read()["offset"].to_pylist()) == ({"base": 3}, [0])
+
+
+class CountingStore(MemoryStore):
+    """It counts how often segments are read."""
+
+    segments_read = 0
+
+    async def read(self, key: str) -> Found | None:
+        self.segments_read += key.startswith("segment/")
+        return await super().read(key)
+
+
+async def test_compaction_of_large_segments_reads_few_of_them_twice() -> None:
+    """Each of them fills a run, so the others that could go into a run are not read with it."""
+    store = CountingStore()
+    made = await initialise(store, "parquet")
+    bounds = bounds_of(store, 5.0, 0.05, made.runs)
+    limits = replace(bounds.limits, seal_entries=1, segments_per_run=8, run_bytes=1)
+    log = Log(store, bounds._replace(limits=limits))
+    async with running(*log.hosts):
+        for number in range(40):
+            await log.append("k", number)
+        await log.compact()
+        status = await log.status()
+    assert status.compacted > 30
+    assert store.segments_read < 3 * status.compacted
 
 
 async def test_a_reader_of_a_file_counts_its_bytes(store: Store) -> None:
