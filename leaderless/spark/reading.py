@@ -18,19 +18,29 @@ from leaderless.spark.settings import Place
 from leaderless.spark.slices import Slice, share_of, slots_of
 from leaderless.store.files import Gone
 from leaderless.store.port import Store
+from leaderless.table.merge import ORDER
 from leaderless.table.parquet import groups_for
-from leaderless.table.schema import table_of
-from leaderless.table.snapshot import FileRef, Snapshot, reader_of, snapshot, table_in
+from leaderless.table.snapshot import (
+    FileRef,
+    Snapshot,
+    outline,
+    reader_of,
+    table_in,
+    with_table,
+)
 
 T = TypeVar("T")
 
 
 def snapshot_of(place: Place, as_of: int | None = None) -> Snapshot:
-    """The log of `place` as it is, or as it was when it had `as_of` batches. Raises `LogError`."""
+    """The log of `place` as it is, or as it was when it had `as_of` batches, without its tail.
+
+    Raises `LogError`.
+    """
 
     async def take(store: Store) -> Snapshot:
         await require_readable(store)
-        return await snapshot(store, as_of)
+        return await outline(store, as_of)
 
     return anyio.run(with_store, place, take)
 
@@ -82,7 +92,8 @@ class _Source(NamedTuple):
     def tables(self, part: Slice) -> Iterator[pa.Table]:
         """The rows of a slice, exactly of its slots."""
         if not part.files:
-            for table in self.portal.call(_of_slots, self.store, part.slots):
+            keys = self.predicate.keys
+            for table in self.portal.call(_of_slots, self.store, part.slots, keys):
                 yield table.select([*self.columns])
         for ref in part.files:
             for table in self._of_file(ref, part):
@@ -99,16 +110,15 @@ class _Source(NamedTuple):
             yield reader.read([place], self.columns)
 
 
-async def _of_slots(store: Store, slots: Range) -> list[pa.Table]:
-    """Everything in a range of slots, wherever it is now."""
-    found = await snapshot(store, slots.last + 1)
+async def _of_slots(store: Store, slots: Range, keys: frozenset[str] | None) -> list[pa.Table]:
+    """What a range of slots has of some keys, or of all, wherever it is now; files are read whole."""
+    found, tail = await with_table(store, slots.last + 1, keys)
     tables = [
         in_slots(await table_in(store, ref), ref, slots)
         for ref in found.files
         if ref.end > slots.first
     ]
-    tail = [row for row in found.tail if row.slot is not None and row.slot >= slots.first]
-    return [*tables, table_of(tail)]
+    return [*tables, Predicate(slot=slots).select(tail).sort_by(ORDER)]
 
 
 def in_slots(table: pa.Table, ref: FileRef, slots: Range) -> pa.Table:

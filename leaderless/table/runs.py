@@ -4,16 +4,15 @@ The value of a run (`leaderless.core.headlog.records.Run`) does not say which ba
 segments that it was made of do, so their *origins* are kept, or read once more, when the run is written.
 """
 
-from collections.abc import Iterable, Sequence
-from itertools import accumulate, chain
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from leaderless.core.headlog.records import Run
 from leaderless.table.parquet import Reader, write_file
-from leaderless.table.schema import COLUMNS, content_arrays, messages_of, micros_of
+from leaderless.table.pieces import Batch, Piece, table_of_pieces
+from leaderless.table.schema import messages_of
 
 SUFFIX = ".parquet"
 
@@ -65,51 +64,24 @@ def encode_run(first: int, last: int, run: Run, origins: Iterable[Origin]) -> by
 
 
 def _table(run: Run, origins: Sequence[Origin]) -> pa.Table:
-    """The rows of a run in the order of key and offset.
-
-    They are made of *pieces*, the messages of one key in one batch: Python handles pieces, Arrow the rows.
-    """
+    """The rows of a run in the order of key and offset."""
     parts: dict[
         str, list[tuple[int, int]]
     ] = {}  # of a key: its batches, and how many messages they have
     for place, origin in enumerate(origins):
         for key, (_, count) in origin.keys.items():
             parts.setdefault(key, []).append((count, place))
-    keys = sorted(run.keys)
-    messages = [*chain.from_iterable(run.keys[key][1] for key in keys)]
-    pieces = [(key, *part) for key in keys for part in parts[key]]
-    names, counts, batches = zip(*pieces, strict=True) if pieces else [()] * 3
-    piece_of_row = _parents(counts)
-    row_of_key = [0, *accumulate(len(run.keys[key][1]) for key in keys)]
-    shifts = {key: run.keys[key][0] - row for key, row in zip(keys, row_of_key, strict=False)}
-    shift = pa.array([shifts[name] for name in names], pa.int64()).take(piece_of_row)
-    batch_of_row = pa.array(batches, pa.int64()).take(piece_of_row)
-    return pa.Table.from_arrays(
-        [
-            pa.array(names, pa.string()).take(piece_of_row),
-            pc.add(pa.array(range(len(messages)), pa.int64()), shift),
-            *content_arrays(messages),
-            *(column.take(batch_of_row) for column in _columns_of(origins)),
-        ],
-        schema=COLUMNS,
-    )
+    batches = [Batch(each.writer, each.seq, each.slot, each.at) for each in origins]
+    return table_of_pieces(batches, [*_pieces(run, parts)])
 
 
-def _parents(counts: Sequence[int]) -> pa.Array:
-    """For each row its piece: 0 as often as the first count says, then 1, and so on."""
-    ends = pa.array([0, *accumulate(counts)], pa.int32())
-    lists = pa.ListArray.from_arrays(ends, pa.nulls(sum(counts)))
-    return pc.list_parent_indices(lists)
-
-
-def _columns_of(origins: Sequence[Origin]) -> list[pa.Array]:
-    """The columns `writer`, `seq`, `slot` and `appended_at`, a row for each batch."""
-    return [
-        pa.array([each.writer for each in origins], pa.string()),
-        pa.array([each.seq for each in origins], pa.int64()),
-        pa.array([each.slot for each in origins], pa.int64()),
-        pa.array([micros_of(each.at) for each in origins], COLUMNS.field("appended_at").type),
-    ]
+def _pieces(run: Run, parts: dict[str, list[tuple[int, int]]]) -> Iterator[Piece]:
+    for key in sorted(run.keys):
+        first, messages = run.keys[key]
+        at = 0
+        for count, batch in parts[key]:
+            yield Piece(key, first + at, messages[at : at + count], batch)
+            at += count
 
 
 def directory_of(reader: Reader) -> dict[str, Any]:

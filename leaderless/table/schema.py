@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from leaderless.core.messages import Entry
 from leaderless.library.values import Reference, message_of, value_of
@@ -45,6 +46,7 @@ COLUMNS = pa.schema(
     ]
 )
 CONTENT = ("value", "bytes", "message")
+_ESCAPED = r'["\\\x00-\x1f]'  # by JSON; any other character stands for itself
 
 
 class Row(NamedTuple):
@@ -93,16 +95,27 @@ def micros_of(at: float | None) -> int | None:
 
 def content_arrays(messages: Sequence[Any]) -> list[pa.Array]:
     """The columns `value`, `bytes` and `message` of messages."""
-    if any(isinstance(each, dict) and len(each) == 1 for each in messages):
+    types = {*map(type, messages)}
+    if dict in types and any(isinstance(each, dict) and len(each) == 1 for each in messages):
         content = [content_of(each) for each in messages]
-        types = [COLUMNS.field(name).type for name in CONTENT]
+        fields = map(COLUMNS.field, CONTENT)
         return [
-            pa.array([each[place] for each in content], kind) for place, kind in enumerate(types)
+            pa.array([each[place] for each in content], field.type)
+            for place, field in enumerate(fields)
         ]
-    # None has a special form, so each is its own JSON. Arrow checks its bytes once, Python decodes none.
-    texts = pa.array([canonical(each) for each in messages], pa.binary()).cast(pa.string())
+    texts = _quoted(messages) if types == {str} else None
+    if texts is None:  # Arrow checks the bytes of all; Python decodes none
+        texts = pa.array([canonical(each) for each in messages], pa.binary()).cast(pa.string())
     nothing = (pa.nulls(len(messages), COLUMNS.field(name).type) for name in CONTENT[1:])
     return [texts, *nothing]
+
+
+def _quoted(messages: Sequence[str]) -> pa.Array | None:
+    """Strings as JSON; None when a character of them needs an escape."""
+    plain = pa.array(messages, pa.string())
+    if pc.any(pc.match_substring_regex(plain, _ESCAPED)).as_py():
+        return None
+    return pc.binary_join_element_wise('"', plain, '"', "")
 
 
 def content_of(message: Any) -> tuple[str | None, bytes | None, str | None]:

@@ -9,7 +9,7 @@ Files stay for the retention of readers after they were replaced (`leaderless.ta
 needs longer gets `Gone`.
 """
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Collection, Iterable
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -29,6 +29,7 @@ from leaderless.store.files import files_of
 from leaderless.store.port import Found, Store
 from leaderless.table.manifest import TABLE, Manifest, manifest_of
 from leaderless.table.parquet import Reader
+from leaderless.table.pieces import Stretch, table_of_stretches
 from leaderless.table.runs import run_path
 from leaderless.table.schema import COLUMNS, Row, reference_in, reference_of, rows_of, table_of
 
@@ -77,15 +78,39 @@ async def snapshot(store: Store, as_of: int | None = None) -> Snapshot:
     slots of its records. Raises `NotInitialised`, `Broken`, and `Definite` or `Indefinite` for what the store
     says.
     """
+    found, stretches = await _read(store)
+    for base, entries, at in stretches:
+        found.tail.extend(rows_of(base, entries, at))
+    return found if as_of is None else _cut(found, as_of)
+
+
+async def outline(store: Store, as_of: int | None = None) -> Snapshot:
+    """The same without its tail, which is not read: for the plan of a read."""
+    found, _ = await _read(store, with_tail=False)
+    return found if as_of is None else _cut(found, as_of)
+
+
+async def with_table(
+    store: Store, as_of: int, keys: Collection[str] | None = None
+) -> tuple[Snapshot, pa.Table]:
+    """The same without its tail, which is a table: of some keys, or of all; in the order of the log.
+
+    It may have slots from `as_of` on.
+    """
+    found, stretches = await _read(store)
+    return _cut(found, as_of), table_of_stretches(stretches, keys)
+
+
+async def _read(store: Store, *, with_tail: bool = True) -> tuple[Snapshot, list[Stretch]]:
     for _ in range(ATTEMPTS):
-        found = await _attempt(store)
+        found = await _attempt(store, with_tail)
         if found is not None:
-            return found if as_of is None else _cut(found, as_of)
+            return found
     raise Indefinite("the log was compacted faster than it could be read; try again")
 
 
-async def _attempt(store: Store) -> Snapshot | None:
-    """A snapshot; None when a segment was compacted meanwhile."""
+async def _attempt(store: Store, with_tail: bool) -> tuple[Snapshot, list[Stretch]] | None:
+    """A snapshot, and what is in no file; None when a segment was compacted meanwhile."""
     manifest = manifest_of(await _value(store, TABLE))
     try:
         index = index_of(await _value(store, COMPACTED) or Index().value)
@@ -94,13 +119,14 @@ async def _attempt(store: Store) -> Snapshot | None:
             await runs_of(store)  # it raises `NotInitialised` where nothing is
         head = head_of(head_value) if head_value else EMPTY
         files = await _files(store, manifest, index)
-        tail = await _segments(store, range(index.sealed, head.sealed))
+        numbers = range(index.sealed, head.sealed if with_tail else index.sealed)
+        stretches = await _segments(store, numbers)
     except Misfit as misfit:
         raise Broken(str(misfit)) from misfit
-    if tail is None:
+    if stretches is None:
         return None
-    tail += rows_of(head.base, head.tail, None)
-    return Snapshot(head.end, head.version, files, tail, manifest.start.slot)
+    stretches.append(Stretch(head.base, head.tail, None))
+    return Snapshot(head.end, head.version, files, [], manifest.start.slot), stretches
 
 
 async def file_refs(store: Store) -> list[FileRef]:
@@ -156,17 +182,17 @@ async def leaves(store: Store, listed: Iterable[Listed], first: int) -> AsyncIte
             yield leaf
 
 
-async def _segments(store: Store, numbers: range) -> list[Row] | None:
-    """The records of segments; None when one was deleted, because its run is listed now."""
-    rows: list[Row] = []
+async def _segments(store: Store, numbers: range) -> list[Stretch] | None:
+    """What segments have; None when one was deleted, because its run is listed now."""
+    stretches: list[Stretch] = []
     for start in range(numbers.start, numbers.stop, READ_AT_ONCE):
         some = [segment_name(at) for at in numbers[start - numbers.start :][:READ_AT_ONCE]]
         for found in await side_by_side([partial(_found, store, name) for name in some]):
             segment = segment_of(orjson.loads(found.value)) if found else None
             if found is None or segment is None:
                 return None
-            rows += rows_of(segment.base, segment.entries, found.modified)
-    return rows
+            stretches.append(Stretch(segment.base, segment.entries, found.modified))
+    return stretches
 
 
 def _cut(found: Snapshot, as_of: int) -> Snapshot:

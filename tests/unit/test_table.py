@@ -17,6 +17,7 @@ from leaderless.library.values import Value
 from leaderless.store.files import files_of
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Found, Store, Within
+from leaderless.store.registers import canonical
 from leaderless.store.sqlite import SqliteStore
 from leaderless.table.parquet import Reader, read_slice, write_file
 from leaderless.table.schema import COLUMNS, Row, messages_of, reference_of, rows_in, table_of
@@ -52,6 +53,16 @@ def test_every_message_comes_back_as_it_was() -> None:
     assert messages_of(table) == kept
     assert [each.message for each in rows_in(table)] == kept
     assert table["value"].null_count == 2 + len(STRANGE)  # two of bytes, and what is no value
+
+
+@pytest.mark.parametrize(
+    "special", ["", '"', "\\", "\n", "\x00", "\x1f", "\x7f", "é", "\u2028", "\U0001f600"]
+)
+def test_strings_are_the_json_that_one_by_one_is(special: str) -> None:
+    kept = ["plain", f"a{special}b"]
+    table = table_of(row("k", offset, message) for offset, message in enumerate(kept))
+    assert table["value"].to_pylist() == [canonical(each).decode() for each in kept]
+    assert messages_of(table) == kept
 
 
 def test_a_reference_is_known_by_its_text() -> None:

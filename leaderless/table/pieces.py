@@ -1,0 +1,95 @@
+"""Tables of a log's rows, made of *pieces*: the messages of one key in one batch.
+
+Python handles pieces, and Arrow the rows.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import accumulate, chain
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from leaderless.core.messages import Entry
+from leaderless.table.schema import COLUMNS, content_arrays, micros_of
+
+
+class Batch(NamedTuple):
+    """What all rows of a batch have in common; `at`: when its segment was written, in seconds since 1970."""
+
+    writer: str
+    seq: int
+    slot: int
+    at: float | None
+
+
+class Piece(NamedTuple):
+    """Messages of a key from offset `first` on; `batch`: the place of their batch among the batches."""
+
+    key: str
+    first: int
+    messages: Sequence[Any]
+    batch: int
+
+
+class Stretch(NamedTuple):
+    """Entries of the slots from `base` on, and when their segment was written."""
+
+    base: int
+    entries: list[Entry]
+    appended_at: float | None
+
+
+def table_of_pieces(batches: Sequence[Batch], pieces: Sequence[Piece]) -> pa.Table:
+    """The rows of pieces, in their order."""
+    names, firsts, blocks, places = zip(*pieces, strict=True) if pieces else [()] * 4
+    counts = [len(block) for block in blocks]
+    piece_of_row = _parents(counts)
+    begins = accumulate(counts, initial=0)
+    shifts = [first - begin for first, begin in zip(firsts, begins, strict=False)]
+    batch_of_row = pa.array(places, pa.int64()).take(piece_of_row)
+    rows = pa.array(range(len(piece_of_row)), pa.int64())
+    return pa.Table.from_arrays(
+        [
+            pa.array(names, pa.string()).take(piece_of_row),
+            pc.add(rows, pa.array(shifts, pa.int64()).take(piece_of_row)),
+            *content_arrays([*chain.from_iterable(blocks)]),
+            *(column.take(batch_of_row) for column in _columns_of(batches)),
+        ],
+        schema=COLUMNS,
+    )
+
+
+def table_of_stretches(
+    stretches: Iterable[Stretch], keys: Collection[str] | None = None
+) -> pa.Table:
+    """The rows of entries, of all keys or of some, in the order of the log."""
+    batches: list[Batch] = []
+    pieces: list[Piece] = []
+    for base, entries, at in stretches:
+        for slot, entry in enumerate(entries, base):
+            pieces += _pieces_of(entry, len(batches), keys)
+            batches.append(Batch(entry.writer, entry.seq, slot, at))
+    return table_of_pieces(batches, pieces)
+
+
+def _pieces_of(entry: Entry, batch: int, keys: Collection[str] | None) -> Iterator[Piece]:
+    for key, (first, messages) in entry.appends.items():
+        if keys is None or key in keys:
+            yield Piece(key, first, messages, batch)
+
+
+def _parents(counts: Sequence[int]) -> pa.Array:
+    """For each row its piece: 0 as often as the first count says, then 1, and so on."""
+    ends = pa.array([0, *accumulate(counts)], pa.int32())
+    return pc.list_parent_indices(pa.ListArray.from_arrays(ends, pa.nulls(sum(counts))))
+
+
+def _columns_of(batches: Sequence[Batch]) -> list[pa.Array]:
+    """The columns `writer`, `seq`, `slot` and `appended_at`, a row for each batch."""
+    return [
+        pa.array([each.writer for each in batches], pa.string()),
+        pa.array([each.seq for each in batches], pa.int64()),
+        pa.array([each.slot for each in batches], pa.int64()),
+        pa.array([micros_of(each.at) for each in batches], COLUMNS.field("appended_at").type),
+    ]
