@@ -77,7 +77,9 @@ if TYPE_CHECKING:  # it needs pyarrow
     from leaderless.table.retention import Policy, Retained
 
 KEY_BYTES_MAX = 1024
-PAST_ALL = 1 << 62  # no key has an offset like this, so a poll for it only brings the view up to date
+PAST_ALL = (
+    1 << 62
+)  # no key has an offset like this, so a poll for it only brings the view up to date
 POLL_S = 0.2  # between two looks of `tail` at a log without news
 Start = Literal["latest", "earliest"] | int | Mapping[str, int]
 
