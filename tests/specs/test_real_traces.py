@@ -51,7 +51,7 @@ SCENARIOS = [
         (32, LATE),
         (36, SILENT),
         (47, SILENT),
-        (162, SILENT | {"time_limit_s": 8.0, "nemesis_interval_s": 6.0, "rate": 3.0}),
+        (300, SILENT | {"time_limit_s": 8.0, "nemesis_interval_s": 5.0, "rate": 4.0}),
         (40, KILLED),
         (22, FENCED | {"clients": 1}),
         (106, TROUBLED | {"clients": 1, "rate": 30.0, "time_limit_s": 1.0}),
