@@ -1,5 +1,6 @@
 """A process that only reads compacts what those that appended have left, on a clock that jumps."""
 
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -30,17 +31,23 @@ def anyio_backend() -> Any:
 class Counted(MemoryStore):
     """A store that counts reads."""
 
-    reads = 0
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads = 0
+        self.read_takes_s = 0.0
+        self.read_keys: Counter[str] = Counter()
 
     async def read(self, key: str) -> Found | None:
         self.reads += 1
+        self.read_keys[key] += 1
+        await anyio.sleep(self.read_takes_s)
         return await super().read(key)
 
 
 @asynccontextmanager
-async def log_on(store: MemoryStore) -> AsyncIterator[Log]:
+async def log_on(store: MemoryStore, run_bytes: int = 1 << 19) -> AsyncIterator[Log]:
     bounds = bounds_of(store, 5.0, 1.0)
-    limits = replace(bounds.limits, seal_entries=2, segments_per_run=4)
+    limits = replace(bounds.limits, seal_entries=2, segments_per_run=4, run_bytes=run_bytes)
     log = Log(store, bounds._replace(limits=limits))
     async with running(*log.hosts), beside(*log.chores):
         yield log
@@ -80,6 +87,28 @@ async def test_many_readers_compact_it_once(store: Counted) -> None:
         await anyio.sleep(10 * COMPACT_LOOK_S)
         assert (await one.status()).compacted == (await other.status()).compacted == 16
     assert (await check(store)).findings == []
+
+
+async def test_who_asks_for_compaction_waits_for_the_process_that_is_at_it(store: Counted) -> None:
+    """(1) Two ask at once. (2) One has the claim. (3) The other returns when all is compacted, too."""
+    found: list[int] = []
+    store.read_takes_s = 0.01
+
+    async def compacts(log: Log) -> None:
+        found.append(await log.compact())
+
+    async with log_on(store) as one, log_on(store) as other, anyio.create_task_group() as tasks:
+        tasks.start_soon(compacts, one)
+        tasks.start_soon(compacts, other)
+    assert found == [16, 16]
+
+
+async def test_a_large_segment_is_a_run_and_no_other_is_read_for_it(store: Counted) -> None:
+    async with log_on(store, run_bytes=1) as log:
+        store.read_keys.clear()
+        assert await log.compact() == 16
+    read = [times for key, times in store.read_keys.items() if key.startswith("segment/")]
+    assert max(read) <= 2  # by the replica that looks what is sealed, and for the run
 
 
 async def test_a_process_without_news_makes_no_request(store: Counted) -> None:
