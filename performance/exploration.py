@@ -39,6 +39,11 @@ SETTINGS = (
     Setting(polls=0, late=1),
     Setting(polls=0, hand_over=True, late=1),
     Setting(sends=1, polls=0, fence=1),
+    Setting(nodes=1, before=1, sends=1, polls=0, fence=1, lost=1),
+    Setting(sends=0, polls=0, commits=2),
+    Setting(sends=0, polls=0, commits=1, crashes=1),
+    Setting(nodes=1, before=2, sends=1, compaction=True),
+    Setting(before=2, sends=1, polls=0, compaction=True),
 )
 
 

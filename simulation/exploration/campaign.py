@@ -76,7 +76,7 @@ class Campaign:
     def plan(self) -> tuple[object, ...]:
         """What tells one search from another."""
         search = self.search
-        return self.setting, search.sleeping, search.merging, search.delays
+        return self.setting, search.sleeping, search.merging, search.delays, search.seed
 
     def save(self, file: Path | None) -> None:
         """Keep the progress, all of it or none."""
@@ -119,10 +119,13 @@ def run(
 
 
 def explored(
-    setting: Setting, make: StrategyMaker | None = None, cpu_s_max: float | None = None
+    setting: Setting,
+    make: StrategyMaker | None = None,
+    cpu_s_max: float | None = None,
+    seed: int | None = None,
 ) -> Campaign:
     """The whole search of a setting in this process."""
-    campaign = Campaign(setting, Search())
+    campaign = Campaign(setting, Search(seed=seed))
     run(campaign, cpu_s_max=cpu_s_max, make=make)
     return campaign
 

@@ -27,6 +27,9 @@ from workloads.kafka import checker
 
 READS_MAX = 100  # until a node has shown all
 RINGS_MAX = 10_000  # of one wait
+IDLE_TIMES = (
+    3  # so often the time that deferred commits wait for company, until all nodes list them
+)
 
 
 class NamedLoop(SteppedLoop):
@@ -147,8 +150,8 @@ class ExploredCluster(Scheduled, SteppedCluster):  # type: ignore[misc]  # event
         self._loop.now_s += TICK_S
 
     def set_time(self, seconds: float) -> None:
+        self._loop.now_s += seconds - self._loop.base_s
         self._loop.base_s = seconds
-        self._loop.now_s = max(self._loop.now_s, seconds)
 
     def send(self, client: str, node: str, body: Body) -> None:
         self.network.send(client, node, body)
@@ -176,6 +179,8 @@ class ExploredCluster(Scheduled, SteppedCluster):  # type: ignore[misc]  # event
         with failing():
             if self.setting.fence:
                 self._open()
+            if self.setting.deferred:
+                self._list()
             for node in self.names:
                 self.history.read(node, self._read(node))
             self._check()
@@ -185,6 +190,14 @@ class ExploredCluster(Scheduled, SteppedCluster):  # type: ignore[misc]  # event
         for _ in range(3):
             if self.ask(self.names[0], {"type": "unfence"})["type"] == "unfence_ok":
                 return
+
+    def _list(self) -> None:
+        """Every node lists what was acknowledged, although no later batch took it along."""
+        self.run(IDLE_TIMES * self.setting.options.limits.commits_idle_s, 1.0)
+        for node in self.names:
+            answer = self.ask(node, {"type": "list_committed_offsets", "keys": [KEY]})
+            if self.oracle:
+                self.oracle.listed_at_last(answer.get("offsets", {}))
 
     def _read(self, node: str) -> dict[str, Any]:
         """All that a node shows from the beginning on."""

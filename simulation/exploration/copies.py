@@ -183,8 +183,8 @@ class CopiedCluster(Scheduled):
         self._now_s += TICK_S
 
     def set_time(self, seconds: float) -> None:
+        self._now_s += seconds - self._seconds
         self._seconds = seconds
-        self._now_s = max(self._now_s, seconds)
 
     def send(self, client: str, node: str, body: Body) -> None:
         self.watch.message("recv", client, node, body, NUMBERED)

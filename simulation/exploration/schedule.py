@@ -12,8 +12,9 @@
 | `end` | nothing happens any more |
 
 Between two `wait` all messages are faster than any timer. `wait next` lets time pass to the next timer when
-nothing else can happen. `wait late` does so while something else could, and `wait 1` lets a call of the store
-time out; both cost one of `late`. The digest has the memory of each node, the registers, what is in flight,
+nothing else can happen. `wait late` does so while something else could, `wait 1` lets a call of the store time
+out, and `wait 4` lets a claim stand still for a lease, while its worker waits for a message. Each of the three
+costs one of `late`. The digest has the memory of each node, the registers, what is in flight,
 what is left of each budget, and the history up to the order of independent operations.
 """
 
@@ -26,7 +27,9 @@ from typing import Any
 import orjson
 
 from bench.nemesis.store_faults import STORE
+from leaderless.core.headlog.compaction import CLAIM
 from leaderless.core.headlog.records import InvariantBroken
+from leaderless.core.pace import Pace
 from simulation.exploration.clients import KEY, History, clients_of
 from simulation.exploration.events import Event, Footprint, Way
 from simulation.exploration.memory import NotKnown
@@ -46,6 +49,8 @@ END = Event("end")
 WAIT = Event("wait", "next")
 WAIT_LATE = Event("wait", "late")
 WAIT_LONG = Event("wait", f"{STORE_TIMEOUT_S:g}")
+LEASE_S = Pace().lease_s
+WAIT_LEASE = Event("wait", f"{LEASE_S:g}")
 
 
 class Scheduled(ABC):
@@ -100,7 +105,10 @@ class Scheduled(ABC):
     @property
     @abstractmethod
     def seconds(self) -> float:
-        """The time of all nodes."""
+        """The time of all nodes. The oracle's clock is ahead of it by a moment for each event so far.
+
+        So on the oracle's clock at least as much time lies between two events as on that of the nodes.
+        """
 
     @abstractmethod
     def messages(self) -> dict[str, Body]:
@@ -212,6 +220,10 @@ class Scheduled(ABC):
             yield WAIT_LATE
             if deadline < self.seconds + STORE_TIMEOUT_S:
                 yield WAIT_LONG
+            # Whoever waited so long for an answer would get none: nodes have no time in between to say so.
+            claimed = CLAIM in self.store.cells and not self.watch.unanswered
+            if claimed and deadline < self.seconds + LEASE_S:
+                yield WAIT_LEASE
 
     @property
     def _all_done(self) -> bool:
@@ -260,8 +272,8 @@ class Scheduled(ABC):
             raise Violation(f"Progress: nothing happens any more, unanswered: {self._unanswered}")
         if how != WAIT.what:
             self._left["late"] -= 1
-        long_s = self.seconds + STORE_TIMEOUT_S
-        self.set_time(max(self.seconds, long_s if how == WAIT_LONG.what else deadline))
+        timers = how in (WAIT.what, WAIT_LATE.what)
+        self.set_time(max(self.seconds, deadline) if timers else self.seconds + float(how))
 
     def _lose(self, name: str) -> None:
         self._spend("lose")

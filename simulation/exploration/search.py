@@ -16,13 +16,21 @@ Two reductions, each of which can be left out:
 A bound on delays cuts the search. A schedule may deviate so often from the first enabled event, where taking
 the event at place `n` counts as `n` deviations [Emmi, Qadeer, Rakamaric: Delay-bounded scheduling, 2011]. Sleep
 sets and such a bound do not go together, so nothing sleeps then.
+
+A seed draws the order in which branches are searched. Each event has a priority, and all priorities are drawn
+again after some events, as in probabilistic concurrency testing [Burckhardt and others, 2010]. A whole search
+reaches the same ends with any seed. But it may reach a failure much sooner: without a seed, the schedules that
+are searched first differ only near their end.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any, Protocol, runtime_checkable
 
 from simulation.exploration.events import Event, Footprint, independent
+
+PRIORITIES_LAST = 30  # events, until priorities are drawn again
 
 
 class Failing(Exception):
@@ -111,6 +119,7 @@ class Search:
     ends: set[bytes] = field(default_factory=set)
     failed: Failed | None = None
     started: bool = False
+    seed: int | None = None
     _frames: list[Frame] = field(default_factory=list)
     _path: list[Event] = field(default_factory=list)
     _copiers: list[Callable[[], System] | None] = field(default_factory=list)  # of the frames
@@ -204,7 +213,7 @@ class Search:
 
     def _enter(self, system: System, sleep: dict[Event, Footprint], delays: int | None) -> bool:
         """Put a frame for the state of the system on the stack, if there is anything to try there."""
-        enabled = system.enabled()
+        enabled = self.ordered(system.enabled(), len(self.prefix) + len(self._path))
         digest = system.digest()
         if not enabled:
             self._end(system, digest)
@@ -228,6 +237,13 @@ class Search:
             copies = len(todo) > 1 and isinstance(system, Copied)
             self._copiers.append(system.copier() if copies else None)  # type: ignore[attr-defined]
         return bool(todo)
+
+    def ordered(self, events: Sequence[Event], depth: int) -> Sequence[Event]:
+        """The events that may happen after `depth` others, in the order in which they are tried."""
+        if self.seed is None:
+            return events
+        drawn = f"{self.seed} {depth // PRIORITIES_LAST}"
+        return sorted(events, key=lambda event: blake2b(f"{drawn} {event}".encode()).digest())
 
     def _end(self, system: System, digest: bytes) -> None:
         self.counts.schedules += 1
@@ -268,7 +284,8 @@ def _split(part: Search, make: Callable[[], System]) -> list[Search]:
         return [part]
     sleep = dict(part.sleep)
     branches = []
-    for place, event in enumerate(each for each in system.enabled() if each not in sleep):
+    enabled = part.ordered(system.enabled(), len(part.prefix))
+    for place, event in enumerate(each for each in enabled if each not in sleep):
         if part.delays is not None and place > part.delays:
             break
         branch = make()
@@ -286,6 +303,7 @@ def _split(part: Search, make: Callable[[], System]) -> list[Search]:
                 None if part.delays is None else part.delays - place,
                 (*part.prefix, event),
                 asleep,
+                seed=part.seed,
             )
         )
         if part.sleeping and part.delays is None:

@@ -32,7 +32,7 @@ class Failure(NamedTuple):
     failed: Failed
 
 
-class _Played(NamedTuple):
+class Played(NamedTuple):
     """How a schedule went: its events, how many deviated from the first enabled one, its failure."""
 
     events: tuple[Event, ...]
@@ -51,7 +51,7 @@ def smallest(
     """A small failure of the same name: no smaller setting is found to fail within `cpu_s` seconds of CPU."""
     failure = _with_less(failure, make, cpu_s)
     setting, failed = failure
-    best = _play(setting, failed.schedule, make)
+    best = played(setting, failed.schedule, make)
     while better := _shorter(setting, best, failed.name, make):
         best = better
     return Failure(setting, best.failed or failed)
@@ -66,17 +66,19 @@ def _with_less(failure: Failure, make: StrategyMaker | None, cpu_s: float) -> Fa
 
 
 def _shorter(
-    setting: Setting, best: _Played, name: str, make: StrategyMaker | None
-) -> _Played | None:
+    setting: Setting, best: Played, name: str, make: StrategyMaker | None
+) -> Played | None:
     for place in range(len(best.events)):
         left = best.events[:place] + best.events[place + 1 :]
-        played = _play(setting, left, make)
-        if played.failed and played.failed.name == name and played.cost < best.cost:
-            return played
+        shorter = played(setting, left, make)
+        if shorter.failed and shorter.failed.name == name and shorter.cost < best.cost:
+            return shorter
     return None
 
 
-def _play(setting: Setting, schedule: Sequence[Event], make: StrategyMaker | None) -> _Played:
+def played(
+    setting: Setting, schedule: Sequence[Event], make: StrategyMaker | None = None
+) -> Played:
     """Play what is enabled of a schedule, then the first enabled event until the end; judge that."""
     cluster = ExploredCluster(setting, make)
     todo = list(schedule)
@@ -92,8 +94,8 @@ def _play(setting: Setting, schedule: Sequence[Event], make: StrategyMaker | Non
             cluster.step(event)
         cluster.judge()
     except Failing as failing:
-        return _Played(tuple(events), deviations, _failed(failing, events))
-    return _Played(tuple(events), deviations, None)
+        return Played(tuple(events), deviations, _failed(failing, events))
+    return Played(tuple(events), deviations, None)
 
 
 def _failed(failing: Failing, events: Sequence[Event]) -> Failed:
