@@ -2,12 +2,14 @@
 
     python -m performance.table_in_spark [--messages 10000000] [--keys 10000] [--folder F] [--docs DIR]
 
-It appends messages of 100 bytes to a log in a SQLite file, compacts it, and then reads it: all columns, the sum
-of the lengths of values, a count, and a range of one key, with the bytes that are read from files. It also
+It appends some messages of 100 bytes to a log in a SQLite file, and compacts it. The log that is read is
+longer: it is written as compaction leaves it (`performance.generated_log`). It reads all columns, the sum of
+the lengths of values, a count, and a range of one key, with the bytes that are read from files. It also
 reads the log as a stream, and writes a frame into another log. Spark runs in one process with two threads
 (`local[2]`). `--docs` writes the page `table-in-spark.md`; `--folder` keeps the log for another run.
 """
 
+import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -23,6 +25,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from analysis.spark import start
 from leaderless import open_log
+from leaderless.core.headlog.records import HEAD
+from leaderless.library.values import Value
 from leaderless.spark import LeaderlessDataSource
 from leaderless.spark.columns import SCHEMA
 from leaderless.spark.predicate import Predicate, Range
@@ -32,9 +36,11 @@ from leaderless.spark.slices import slices
 from leaderless.store.files import FolderFiles, files_of
 from leaderless.store.options import StoreOptions
 from performance import show_table, table_lines
+from performance.generated_log import Shape, generate
 
 BATCH = 8_000  # messages in a batch of the log: just below its size
 WIDTH = 98  # of a value, 100 bytes as JSON
+APPENDED = 400_000  # messages of what appends
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 MB = 1_000_000
 
@@ -78,18 +84,30 @@ class Bench:
 
     # ------------------------------------------------------------ the log
 
-    async def fill(self) -> None:
-        """Append what is missing, as batches with names, so that a cut run goes on."""
-        async with open_log(self.url, runs="parquet") as log:
-            for first in range(0, self.messages, BATCH):
-                last = min(first + BATCH, self.messages)
-                records = [(f"k{at % self.keys:06}", f"{at:0{WIDTH}}") for at in range(first, last)]
-                await log.append_named("performance", first // BATCH, [*records])
+    async def generate(self) -> None:
+        """Write the log that is read, unless an earlier run has."""
+        store = self.place.store()
+        if await store.read(HEAD) is None:
+            await generate(store, Shape(self.messages, self.keys, WIDTH, BATCH))
+        await store.aclose()
 
-    async def compact(self) -> None:
-        """Put all into files, and merge them."""
-        async with open_log(self.url, create=False) as log:
-            await log.compact()
+    def appending(self) -> None:
+        """Append to another log, and compact it."""
+        shape = Shape(min(self.messages, APPENDED), self.keys, WIDTH, BATCH)
+        url = f"sqlite:///{Path(tempfile.mkdtemp(dir=self.folder), 'log.db')}"
+
+        async def fill() -> None:
+            async with open_log(url, runs="parquet") as log:
+                for number, first in enumerate(range(0, shape.messages, BATCH)):
+                    records: list[tuple[str, Value]] = [*shape.records(first)]
+                    await log.append_named("performance", number, records)
+
+        async def compact() -> None:
+            async with open_log(url, create=False) as log:
+                await log.compact()
+
+        self.timed("append", "the library", shape.messages, lambda: anyio.run(fill))
+        self.timed("compact and merge", "the library", shape.messages, lambda: anyio.run(compact))
 
     @property
     def files(self) -> list[str]:
@@ -177,7 +195,7 @@ class Bench:
 
     def sink(self, spark: SparkSession) -> None:
         """A frame into a new log."""
-        messages = min(self.messages, 1_000_000)
+        messages = min(self.messages, APPENDED)
         frame = spark.range(messages).selectExpr(
             f"format_string('k%06d', id % {self.keys}) AS key", f"lpad(id, {WIDTH}, '0') AS value"
         )
@@ -232,7 +250,7 @@ def _asked(query: str) -> list[Any]:
     return answer.fetchall()
 
 
-HEAD = ["what", "by", "s", "CPU s", "messages", "messages a CPU second", "MB read from files"]
+COLUMNS = ["what", "by", "s", "CPU s", "messages", "messages a CPU second", "MB read from files"]
 
 
 def page(bench: Bench, size_mb: float) -> str:
@@ -240,6 +258,7 @@ def page(bench: Bench, size_mb: float) -> str:
     command = (
         f"python -m performance.table_in_spark --messages {bench.messages} --keys {bench.keys}"
     )
+    load = os.getloadavg()[2]
     lines = [
         "# A log as a table: figures",
         "",
@@ -248,9 +267,13 @@ def page(bench: Bench, size_mb: float) -> str:
         "Spark is one process with two threads. [table-in-spark](../table-in-spark.md) says how to use it.",
         "",
         "CPU seconds are those of Java, Python and Spark's workers together. They hold on a machine that is",
-        "busy with other work, too, where the seconds on the clock say little.",
+        "busy with other work, too, where the seconds on the clock say little. At the end",
+        f"{load:.0f} processes wanted one of its {os.cpu_count()} cores, on average over 15 minutes.",
         "",
-        *table_lines(HEAD, [row.cells for row in bench.rows]),
+        "The log that is read was not appended. Its files and registers were written by the functions of",
+        "compaction, as it would leave them, with the newest messages in segments.",
+        "",
+        *table_lines(COLUMNS, [row.cells for row in bench.rows]),
         "",
     ]
     return "\n".join(lines)
@@ -267,8 +290,10 @@ def main(messages: int, keys: int, folder: Path | None, docs: Path | None) -> No
         place = folder or Path(temporary)
         place.mkdir(parents=True, exist_ok=True)
         bench = Bench(place, messages, keys)
-        bench.timed("append", "the library", messages, lambda: anyio.run(bench.fill))
-        bench.timed("compact and merge", "the library", messages, lambda: anyio.run(bench.compact))
+        bench.appending()
+        bench.timed(
+            "write files", "functions of compaction", messages, lambda: anyio.run(bench.generate)
+        )
         if not bench.files:
             raise click.ClickException("so few messages fill no file: ask for 200000 or more")
         bench.bytes_read()
@@ -283,7 +308,7 @@ def main(messages: int, keys: int, folder: Path | None, docs: Path | None) -> No
         finally:
             spark.stop()
         size_mb = sum(Path(file).stat().st_size for file in bench.files) / MB
-        show_table(HEAD, [row.cells for row in bench.rows])
+        show_table(COLUMNS, [row.cells for row in bench.rows])
         if docs:
             Path(docs, "table-in-spark.md").write_text(page(bench, size_mb), encoding="utf-8")
 
