@@ -87,7 +87,7 @@ class LongLog:
         base = self.sealed * self.shape.entries_of_segment
         replica.head = Head(Heading(version=1, by="n9", sealed=self.sealed, base=base), [])
         self.kept[HEAD] = replica.head.value
-        driver.call(Compactor(driver.clock, replica, "n9.x", Pace().lease_s).consider())
+        driver.call(Compactor(driver.clock, replica, "n9.x", Pace()).consider())
 
     @property
     def index(self) -> Index:

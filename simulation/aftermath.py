@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from leaderless.core.coordination import TOMBSTONE
-from leaderless.core.headlog.compaction import REVIVED_AFTER_LEASES
 from leaderless.core.headlog.index import COMPACTED
 from leaderless.core.headlog.records import HEAD
 from leaderless.core.strategy import Options
@@ -21,7 +20,7 @@ from simulation.oracle import Oracle, require
 
 KEY = "aftermath"
 SEGMENTS_LEFT = 3  # runs' worth of segments that may wait for the next seal
-WORKERS_PAUSE_LEASES = REVIVED_AFTER_LEASES + 6
+LEASES_OF_WORKERS = 6  # that crash, or watch, beside the pause
 
 
 class Aftermath:
@@ -38,14 +37,16 @@ class Aftermath:
         self._options = options
         self._wait = wait
         self._rest = rest
+        pace = options.pace
+        self._pause_s = (pace.revived_after_leases + LEASES_OF_WORKERS) * pace.lease_s
         self._sent = 0
 
     def compact(self, registers: Callable[[], Mapping[str, Any]]) -> None:
         """Give compaction work and time; raises `Violation` if it does not move."""
         self._fill_segments()
-        self._rest(WORKERS_PAUSE_LEASES * self._options.pace.lease_s)
+        self._rest(self._pause_s)
         self._fill_segments()
-        self._rest(WORKERS_PAUSE_LEASES * self._options.pace.lease_s)
+        self._rest(self._pause_s)
         require_compacted(registers(), self._options.limits.segments_per_run)
 
     def read(self, keys: list[str], oracle: Oracle | None) -> None:

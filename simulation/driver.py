@@ -18,6 +18,7 @@ from leaderless.core.timeouts import StoreTimeouts
 T = TypeVar("T")
 Apply = Callable[[StoreOp], Outcome]
 Fate = Literal["ok", "answer lost", "call lost", "late"]
+LOST = Unknown(1 / Pace().store_attempts)  # costs as much patience as silence
 FATES: tuple[Fate, ...] = ("ok", "answer lost", "call lost", "late")
 
 
@@ -62,7 +63,7 @@ class Driver:
         outcome = self._apply(op) if fate in ("ok", "answer lost") else None
         if fate == "late":
             self.late.append(op)
-        answer = outcome if outcome is not None and fate == "ok" else Unknown()
+        answer = outcome if outcome is not None and fate == "ok" else LOST
         self._processes.answer(StoreAnswer(number, answer))
         self._collect()
         if isinstance(answer, Unknown) and self.running:

@@ -134,7 +134,7 @@ class Worker(Driver):
         super().__init__(store.apply)
         replica = Replica(self.clock, name, [], SMALL)
         self.call(replica.refresh())
-        self.start(Compactor(self.clock, replica, name, LEASE_S).consider())
+        self.start(Compactor(self.clock, replica, name, Pace()).consider())
 
     def make_calls(self, count: int, which: int = 0) -> bool:
         """Go on for `count` store calls; says whether there were so many."""

@@ -3,8 +3,8 @@
     REGISTER   {epoch, owner, beat, task, failures, dead}      a lease (`lease`) with these notes
 
 A worker claims the current task by taking the lease, works, and releases it: done, which makes the next task
-current, or failed. Taking over from a worker that crashed counts as a failure too. After FAILURES_MAX of
-them in a row the task is *dead*: no worker tries it again until an operator revives it.
+current, or failed. Taking over from a worker that crashed counts as a failure too. After
+`Pace.failures_max` of them in a row the task is *dead*: no worker tries it again until an operator revives it.
 
 An operator who has removed the cause, or a worker after a long pause (`revive`), writes the register anew,
 with the same `epoch` and `task`: `owner` null, `failures` 0, `dead` false. It must keep `epoch`, or workers of
@@ -15,22 +15,22 @@ from typing import Any
 
 from leaderless.core.coordination import replace
 from leaderless.core.lease import Lease
+from leaderless.core.pace import Pace
 from leaderless.core.process import Process
 from leaderless.core.strategy import Clock
-
-FAILURES_MAX = 5
 
 FIRST_TASK = {"task": 0, "failures": 0, "dead": False}
 
 
 class Claims:
     """Claims of one worker on the tasks of one register; `worker` is unique to this start of the
-    node; `lease_s`: see `Lease`.
+    node; `pace` says how long a lease is, and after how many failures a task is dead.
     """
 
-    def __init__(self, clock: Clock, register: str, worker: str, lease_s: float) -> None:
+    def __init__(self, clock: Clock, register: str, worker: str, pace: Pace) -> None:
         self._register = register
-        self._lease = Lease(clock, register, worker, lease_s)
+        self._failures_max = pace.failures_max
+        self._lease = Lease(clock, register, worker, pace.lease_s)
         self.dead = False  # whether the last `claim` found the task dead
 
     @property
@@ -44,7 +44,7 @@ class Claims:
         state = FIRST_TASK | (yield from self._lease.seek())
         self.dead = bool(state["dead"])
         crashed = state["owner"] is not None
-        notes = _failed(state) if crashed else {}
+        notes = self._failed(state) if crashed else {}
         if state["dead"] or not (yield from self._lease.take(state, **notes)):
             return None
         if self._lease.held["dead"]:  # the crash was one too many
@@ -68,10 +68,9 @@ class Claims:
     def release(self, done: bool) -> Process[None]:
         """Give the task back, `done` or failed; a claim that was lost meanwhile is left alone."""
         state = self._lease.held
-        notes = {"task": state["task"] + 1, "failures": 0} if done else _failed(state)
+        notes = {"task": state["task"] + 1, "failures": 0} if done else self._failed(state)
         return self._lease.release(**notes)
 
-
-def _failed(state: dict[str, Any]) -> dict[str, Any]:
-    failures = state["failures"] + 1
-    return {"failures": failures, "dead": failures >= FAILURES_MAX}
+    def _failed(self, state: dict[str, Any]) -> dict[str, Any]:
+        failures = state["failures"] + 1
+        return {"failures": failures, "dead": failures >= self._failures_max}

@@ -1,23 +1,54 @@
 """The coordination layer: recipes on a compare-and-set store, built from `Get`, `Put` and `Cas` only.
 
-Each is a sub-process (`value = yield from read("x")`). A recipe that has asked `ATTEMPTS` times without an
-answer raises `StoreSilent`: whatever was under way may have happened.
+Each is a sub-process (`value = yield from read("x")`). A recipe whose patience ends without a clear answer
+raises `StoreSilent`: whatever was under way may have happened. How long that is follows from `Pace`: each
+outcome says how much of the patience it has used up.
 """
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from leaderless.core.messages import Cas, Failure, Get, Mismatch, Missing, Note, Ok, Outcome, Put
+from leaderless.core.messages import (
+    Cas,
+    Failure,
+    Get,
+    Mismatch,
+    Missing,
+    Note,
+    Ok,
+    Outcome,
+    Put,
+    Unknown,
+)
 from leaderless.core.process import Process, call
 
 TOMBSTONE = {"deleted": True}  # the stores have no delete
 T = TypeVar("T")
-ATTEMPTS = 3  # of a second each: with the call before them, inside a client's patience of five
+_DAMAGED = Unknown(0.5)  # what does not fit may be a damaged answer: such a register is read twice
 
 
 class StoreSilent(Exception):
     """The store gave no answer that fits, however often it was asked; the outcome is unknown."""
+
+
+class Patience:
+    """How long one caller goes on asking the store: until the outcomes have used it up."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self) -> None:
+        self._left = 1.0
+
+    @property
+    def lasts(self) -> bool:
+        """Whether to ask again."""
+        return self._left > 1e-6  # parts of one need not add up to one
+
+    def had(self, outcome: Outcome) -> None:
+        """Take what an outcome has used up."""
+        if isinstance(outcome, Unknown):
+            self._left -= outcome.spent
 
 
 class Misfit(Exception):
@@ -46,26 +77,31 @@ def read_as(register: str, decode: Callable[[object], T]) -> Process[T | None]:
 
     A value for which `decode` raises `Misfit` is logged, and counts as no answer.
     """
-    for _ in range(ATTEMPTS):
+    patience = Patience()
+    while patience.lasts:
         outcome: Outcome = yield Get(register)
+        patience.had(outcome)
         match outcome:
             case Ok(value):
                 try:
                     return decode(value)
                 except Misfit as misfit:
                     yield Note(f"{register!r} holds {misfit}")
+                    patience.had(_DAMAGED)
             case Missing():
                 return None
-    raise StoreSilent(f"{register!r} could not be read: the store did not answer {ATTEMPTS} times")
+    raise StoreSilent(f"{register!r} could not be read: the store gave no clear answer")
 
 
 def create(register: str, value: Any) -> Process[None]:
     """Make a register that never changes: it exists when this ends, whichever node made it."""
-    for _ in range(ATTEMPTS):
+    patience = Patience()
+    while patience.lasts:
         outcome: Outcome = yield from call(Cas(register, None, value, create=True))
         if isinstance(outcome, Ok | Mismatch):
             return
-    raise StoreSilent(f"{register!r} could not be made: the store did not answer {ATTEMPTS} times")
+        patience.had(outcome)
+    raise StoreSilent(f"{register!r} could not be made: the store gave no clear answer")
 
 
 def raise_to(register: str, target: int, known: int | None = None) -> Process[int]:
@@ -87,8 +123,8 @@ def replace(register: str, old: Any, new: Any) -> Process[bool]:
     Nobody else ever writes this `new`, and it never stood there before: so to find it after an unknown
     outcome proves that an own attempt came about.
     """
-    unsure = False
-    for _ in range(ATTEMPTS):
+    patience, unsure = Patience(), False
+    while patience.lasts:
         outcome: Outcome = yield from call(Cas(register, old, new, create=old is None))
         match outcome:
             case Ok():
@@ -96,7 +132,8 @@ def replace(register: str, old: Any, new: Any) -> Process[bool]:
             case Mismatch() | Missing():
                 return unsure and (yield from read(register)) == new
         unsure = True
-    raise StoreSilent(f"{register!r} may be replaced or not: no answer to {ATTEMPTS} attempts")
+        patience.had(outcome)
+    raise StoreSilent(f"{register!r} may be replaced or not: the store gave no clear answer")
 
 
 def increment(register: str, by: str) -> Process[int]:
@@ -115,12 +152,13 @@ def increment(register: str, by: str) -> Process[int]:
 
 def delete(register: str) -> Process[None]:
     """Leave a tombstone in a register; it stands when this ends."""
-    for _ in range(ATTEMPTS):
-        if isinstance((yield from call(Put(register, TOMBSTONE))), Ok):
+    patience = Patience()
+    while patience.lasts:
+        outcome = yield from call(Put(register, TOMBSTONE))
+        if isinstance(outcome, Ok):
             return
-    raise StoreSilent(
-        f"{register!r} could not be deleted: the store did not answer {ATTEMPTS} times"
-    )
+        patience.had(outcome)
+    raise StoreSilent(f"{register!r} could not be deleted: the store gave no clear answer")
 
 
 def ceiling(ends: Sequence[int], offset: int) -> int | None:

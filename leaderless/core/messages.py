@@ -198,7 +198,13 @@ class Missing(NamedTuple):
 
 
 class Unknown(NamedTuple):
-    """No answer, or an indefinite one: it may have happened, and it may still happen later."""
+    """No answer, or an indefinite one: it may have happened, and it may still happen later.
+
+    `spent`: which part of the patience of whoever asks is used up by it; with 1 it is of no use to ask again.
+    A port says 1 for a definite refusal, and otherwise nothing: the rest is the scheduler's.
+    """
+
+    spent: float = 0.0
 
 
 Outcome = Ok | Mismatch | Missing | Unknown

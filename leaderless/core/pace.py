@@ -7,8 +7,6 @@ when, and by whom.
 
 from dataclasses import dataclass
 
-from leaderless.core.coordination import ATTEMPTS
-
 
 @dataclass(frozen=True, slots=True)
 class Pace:
@@ -26,6 +24,8 @@ class Pace:
     `company_luck_min`, `company_try_every`: when fewer of the waits than `company_luck_min` bring company, a
         node gives up waiting, except for one wait in `company_try_every`. That one costs a lone client
         `commit_linger_s` now and then, and notices company that comes again.
+    `offsets_linger_s`: a wait before committed offsets are written, when they are durable. Each consumer waits
+        for it; each offset that comes meanwhile saves the two messages of a write.
     `lane_overdue_s`: a send that has waited so long gets another lane. Shorter: less waiting behind a batch
         that is stuck, more and smaller commits.
 
@@ -69,6 +69,26 @@ class Pace:
         first answers may be lucky ones. Higher: a call that is lost at the start costs more.
     `error_pause_s`: a pause after an error of the store; it doubles with each, at most to
         `error_pause_max_s`. Longer: fewer messages to a store in trouble, later return.
+    `store_attempts`: so many calls in a row may get no answer, then the request gets an indefinite error. More
+        outlast a longer silence, and cost a message and a timeout each; with `store_timeout_s` each, they
+        should end within a client's patience.
+    `error_patience_s`: errors are answered by a new attempt until the pauses after them come to so much: a
+        store that refuses for less costs latency, not an error. Just below the time that a client waits:
+        an attempt after that helps nobody. With the pauses above it is nine messages for each call.
+    `reading_share`: a poll reads back old messages for such a share of the time that an answer may take, then
+        it is answered with the keys that were read. More: fuller answers, and later.
+
+    Compaction:
+
+    `failures_max`: so many workers in a row may crash at one task, then it is left alone for a while. More:
+        more work is done in vain, by a dozen messages or more each time.
+    `revived_after_leases`: for so many leases. Shorter: a task that kills its worker kills more of them;
+        longer: more segments wait, which whoever starts meanwhile must read one by one.
+
+    Strategy `leader`:
+
+    `push_period_s`: messages that were numbered are pushed to the followers so often. Longer: fewer messages,
+        and polls that are further behind.
     """
 
     message_worth_s: float = 0.005
@@ -78,6 +98,7 @@ class Pace:
     batch_linger_s: float = 0.001
     company_luck_min: float = 0.02
     company_try_every: int = 32
+    offsets_linger_s: float = 0.003
     lane_overdue_s: float = 0.1
 
     rate_memory_s: float = 1.0
@@ -103,6 +124,14 @@ class Pace:
     timeout_unmeasured_max_s: float = 1.0
     error_pause_s: float = 0.01
     error_pause_max_s: float = 1.0
+    store_attempts: int = 3
+    error_patience_s: float = 4.0
+    reading_share: float = 0.5
+
+    failures_max: int = 5
+    revived_after_leases: float = 8
+
+    push_period_s: float = 0.01
 
     def __post_init__(self) -> None:
         _require(
@@ -112,8 +141,8 @@ class Pace:
         )
         _require(
             min(self.rest_every, self.rest_every_contended, self.company_try_every) >= 1
-            and self.isolated_after >= 1,
-            "a count of commits, waits or attempts begins with one",
+            and min(self.isolated_after, self.store_attempts, self.failures_max) >= 1,
+            "a count of commits, waits, attempts or crashes begins with one",
         )
         _require(
             0 <= self.batch_linger_s <= self.commit_linger_s,
@@ -135,6 +164,18 @@ class Pace:
             self.error_pause_s <= self.error_pause_max_s,
             "the first pause after an error is the shortest",
         )
+        _require(
+            self.error_pause_s <= self.error_patience_s,
+            "patience that ends before the first pause does is none",
+        )
+        _require(
+            min(self.offsets_linger_s, self.push_period_s) >= 0 and 0 <= self.reading_share <= 1,
+            "a wait is not negative, and nobody reads for longer than an answer may take",
+        )
+        _require(
+            self.revived_after_leases >= 1,
+            "a task that is tried again within a lease may still have its last worker",
+        )
 
     @property
     def lease_s(self) -> float:
@@ -144,7 +185,7 @@ class Pace:
         answer beats again in time. A longer lease delays the successor of a crashed owner. Never shorter than
         the longest call to a store that is farther away than `store_timeout_s`.
         """
-        return max((ATTEMPTS + 1) * self.store_timeout_s, self.timeout_unmeasured_max_s)
+        return max((self.store_attempts + 1) * self.store_timeout_s, self.timeout_unmeasured_max_s)
 
 
 def _require(holds: bool, reason: str) -> None:

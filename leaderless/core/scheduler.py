@@ -3,7 +3,8 @@
 Laws: a call is answered once, by its answer or, after a time, by `Unknown()`, whichever comes first; what
 comes later is dropped. `leaderless.core.timeouts` says how long a store call may take. An error of the
 store that does not say what the register holds, whatever its code, resumes the call with `Unknown()` after
-a pause that grows with each: so no process asks a store in trouble as fast as it answers. Processes resume
+a pause that grows with each: so no process asks a store in trouble as fast as it answers. An `Unknown()` says
+how much patience it has cost. Processes resume
 in the order in which their answers arrive. An exception of a child ends its parent's wait with the same
 exception, once.
 """
@@ -49,7 +50,6 @@ class _Gathering:
         return parent
 
 
-_UNKNOWN = Unknown()
 CALLS_REMEMBERED = 256  # of the store, without an answer
 
 
@@ -73,6 +73,7 @@ class Scheduler:
 
     def __init__(self, timeouts: StoreTimeouts, calls_from: int = 0) -> None:
         self._timeouts = timeouts
+        self._silence = Unknown(timeouts.spent_by_silence)
         self._asked: dict[
             int, tuple[type[StoreOp], float]
         ] = {}  # calls of the store without an answer, and when: a late one still shows how long it took
@@ -127,7 +128,11 @@ class Scheduler:
             self._timeouts.answered(op, self.now - asked_at)
             return True
         if call in self._waiting:
-            heapq.heappush(self._alarms, (self.now + self._timeouts.pause_s(op), call))
+            pause_s = self._timeouts.pause_s(op)
+            spent = max(outcome.spent, self._timeouts.spent_by_error(pause_s))
+            running, kind, _ = self._waiting[call]
+            self._waiting[call] = running, kind, Unknown(spent)
+            heapq.heappush(self._alarms, (self.now + pause_s, call))
         return False
 
     def expire(self) -> None:
@@ -169,7 +174,7 @@ class Scheduler:
                 return True
             case Cas() | Get() | Put():
                 until = self.now + self._timeouts.timeout_s
-                call = self._wait(running, until, StoreAnswer, _UNKNOWN)
+                call = self._wait(running, until, StoreAnswer, self._silence)
                 self._asked[call] = type(trap), self.now
                 if len(self._asked) > CALLS_REMEMBERED:
                     del self._asked[next(iter(self._asked))]

@@ -36,6 +36,15 @@ class StoreTimeouts:
         measured_s = measured.mean_s + pace.timeout_deviations * measured.deviation_s
         return max(first_s, early_s, min(2.0**self._lost, 2.0) * measured_s)
 
+    @property
+    def spent_by_silence(self) -> float:
+        """Which part of a caller's patience a call without an answer uses up."""
+        return 1 / self._pace.store_attempts
+
+    def spent_by_error(self, pause_s: float) -> float:
+        """Which part of a caller's patience an error uses up that was followed by this pause."""
+        return pause_s / self._pace.error_patience_s
+
     def answered(self, op: type[StoreOp], after_s: float) -> None:
         """A call got a clear answer."""
         self._round_trip.took(after_s)

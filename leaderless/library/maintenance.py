@@ -100,7 +100,7 @@ class Maintenance:
         from leaderless.table.upkeep import CLAIM, Upkeep
 
         lease_s = self._bounds.pace.lease_s
-        claims = Claims(self.clock, CLAIM, f"upkeep-{self._around.name()}", lease_s)
+        claims = Claims(self.clock, CLAIM, f"upkeep-{self._around.name()}", self._bounds.pace)
         call, now = self.host.call, self._now
         levels = self._bounds.levels
         return Upkeep(
@@ -140,7 +140,7 @@ class Maintenance:
         worker = f"compact-{self._around.name()}"
         clock, (limits, pace, *_) = self._processes.clock, self._bounds
         replica = Replica(clock, worker, (), limits)
-        compactor = Compactor(clock, replica, worker, pace.lease_s)
+        compactor = Compactor(clock, replica, worker, pace)
         try:
             await self.host.call(_compact(clock, replica, compactor))
         except StoreSilent as silent:

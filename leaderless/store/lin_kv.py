@@ -22,6 +22,7 @@ from leaderless.wire.errors import ErrorCode
 SERVICE = "lin-kv"
 
 _DONE, _MISSING, _MISMATCH, _UNKNOWN = Ok(), Missing(), Mismatch(), Unknown()
+_REFUSED = Unknown(spent=1.0)  # it would say the same again
 
 
 def body_of(call: StoreCall) -> dict[str, Any]:
@@ -55,4 +56,6 @@ def outcome_of(body: dict[str, Any]) -> Outcome:
                     return _MISSING
                 case ErrorCode.PRECONDITION_FAILED:
                     return _MISMATCH
+                case ErrorCode.NOT_SUPPORTED | ErrorCode.MALFORMED_REQUEST:
+                    return _REFUSED
     return _UNKNOWN

@@ -42,6 +42,7 @@ KEYS_REMEMBERED = 1024
 VALUES_REMEMBERED = 64  # of each key
 
 _DONE, _MISSING, _MISMATCH, _UNKNOWN = Ok(), Missing(), Mismatch(), Unknown()
+_REFUSED = Unknown(spent=1.0)  # it would say the same again
 
 
 class ValueTwice(AssertionError):
@@ -70,7 +71,7 @@ class Registers:
         except StoreError as error:
             self._note(op.key, error)
             self._troubled = type(op), op.key
-            return _UNKNOWN
+            return _REFUSED if isinstance(error, Refused) else _UNKNOWN
         if self._troubled == (type(op), op.key):
             self.trouble = ""
         return outcome

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from bench.services.consistency import Linearizable
 from bench.services.requests import respond_kv
 from leaderless.core.coordination import (
-    ATTEMPTS,
     TOMBSTONE,
     StoreSilent,
     ceiling,
@@ -39,6 +38,7 @@ from leaderless.core.messages import (
     StoreCall,
     StoreOp,
 )
+from leaderless.core.pace import Pace
 from leaderless.core.process import Process
 from leaderless.store.lin_kv import body_of, outcome_of
 from simulation.driver import FATES, Apply, Driver
@@ -196,7 +196,7 @@ def test_a_silent_store_is_told_not_waited_for(recipe: Callable[[], Process[Any]
         asked += 1
         driver.carry_out("call lost")
     assert isinstance(driver.results[0], StoreSilent)
-    assert ATTEMPTS <= asked <= ATTEMPTS + 1
+    assert Pace().store_attempts <= asked <= Pace().store_attempts + 1
 
 
 @given(st.lists(st.integers(0, 20), unique=True).map(sorted), st.integers(-1, 22))

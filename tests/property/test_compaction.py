@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from leaderless.core.claims import FAILURES_MAX
+from leaderless.core.pace import Pace
 from simulation.driver import Driver
 from tests.compacting import (
     ENTRIES,
@@ -20,6 +20,8 @@ from tests.compacting import (
 )
 
 pytestmark = pytest.mark.simulation
+
+FAILURES_MAX = Pace().failures_max
 
 
 PAGED = 27  # entries: six runs, so that pages are made of runs and of pages

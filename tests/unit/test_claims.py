@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaderless.core.claims import FAILURES_MAX, Claims
+from leaderless.core.claims import Claims
 from leaderless.core.coordination import StoreSilent
 from leaderless.core.lease import LeaseLost
 from leaderless.core.messages import Put
@@ -19,6 +19,7 @@ from simulation.registers import Store
 
 REGISTER = "claim/work"
 LEASE_S = Pace().lease_s
+FAILURES_MAX = Pace().failures_max
 
 
 class Worker(Driver):
@@ -26,7 +27,7 @@ class Worker(Driver):
 
     def __init__(self, store: Store, name: str) -> None:
         super().__init__(store.apply)
-        self.claims = Claims(self.clock, REGISTER, name, LEASE_S)
+        self.claims = Claims(self.clock, REGISTER, name, Pace())
 
 
 @pytest.fixture

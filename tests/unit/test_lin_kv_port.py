@@ -32,10 +32,8 @@ def test_body_of(op: Any, body: dict[str, Any]) -> None:
         ({"type": "cas_ok"}, Ok()),
         ({"type": "error", "code": 20}, Missing()),
         ({"type": "error", "code": 22}, Mismatch()),
-        *(
-            ({"type": "error", "code": code}, Unknown())
-            for code in (0, 1, 10, 11, 12, 13, 14, 1000)
-        ),
+        *(({"type": "error", "code": code}, Unknown()) for code in (0, 1, 11, 13, 14, 21, 1000)),
+        *(({"type": "error", "code": code}, Unknown(spent=1.0)) for code in (10, 12)),
         ({"type": "error"}, Unknown()),
         ({"type": "error", "code": "22"}, Unknown()),
         ({"type": "read_ok"}, Unknown()),

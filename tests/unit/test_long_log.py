@@ -29,7 +29,6 @@ SMALL = Limits(
     memory_bytes=1 << 14,
 )
 OWN = "sleeper/0"
-LEASE_S = Pace().lease_s
 LONG, SHORT = 1_200, 300  # entries; a run has four
 
 
@@ -66,7 +65,7 @@ class LongLog:
         replica = Replica(self.worker.clock, "worker", [], SMALL)
         self.worker.call(replica.refresh())
         name = f"worker {head.end}"
-        self.worker.call(Compactor(self.worker.clock, replica, name, LEASE_S).consider())
+        self.worker.call(Compactor(self.worker.clock, replica, name, Pace()).consider())
         self.calls.clear()
 
     def _entry(self, writer: str, slot: int) -> Entry:

@@ -26,6 +26,12 @@ PACE = Pace()
         {"hedge_deviations": 0},
         {"timeout_growth": 1.0},
         {"error_pause_s": 2.0},
+        {"error_patience_s": 0.001},
+        {"store_attempts": 0},
+        {"failures_max": 0},
+        {"reading_share": 1.5},
+        {"offsets_linger_s": -1.0},
+        {"revived_after_leases": 0.5},
     ],
 )
 def test_a_relation_that_does_not_hold_is_refused(wrong: dict[str, Any]) -> None:

@@ -73,7 +73,7 @@ def test_silence_is_unknown_and_what_comes_later_is_dropped(processes: Scheduler
     processes.now = 1.0
     processes.expire()
     processes.answer(StoreAnswer(1, Ok()))
-    assert log == [Unknown()]
+    assert log == [Unknown(spent=1 / Pace().store_attempts)]
 
 
 def test_an_answer_in_time_leaves_no_deadline(processes: Scheduler) -> None:

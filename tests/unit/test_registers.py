@@ -95,12 +95,14 @@ async def test_what_is_missing() -> None:
     assert same(await outcomes(registers, *ops), expected)
 
 
-@pytest.mark.parametrize("error", [OutcomeUnknown("lost"), Refused("forbidden")])
-async def test_an_answer_that_is_not_clear_is_unknown(error: StoreError) -> None:
+@pytest.mark.parametrize(
+    ("error", "spent"), [(OutcomeUnknown("lost"), 0.0), (Refused("forbidden"), 1.0)]
+)
+async def test_an_answer_that_is_not_clear_is_unknown(error: StoreError, spent: float) -> None:
     store = Watched()
     registers = Registers(store)
     store.error = error
-    assert same(await outcomes(registers, Get("a")), [Unknown()])
+    assert same(await outcomes(registers, Get("a")), [Unknown(spent)])
     assert registers.trouble == f"a: {error}"
     store.error = None
     await registers.carry_out(Get("a"))

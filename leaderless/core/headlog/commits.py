@@ -20,15 +20,13 @@ from dataclasses import dataclass, field
 from reprlib import repr as brief
 from typing import Any, NamedTuple
 
-from leaderless.core.coordination import ATTEMPTS, Misfit, StoreSilent, read_as
+from leaderless.core.coordination import Misfit, Patience, StoreSilent, read_as
 from leaderless.core.headlog.producer import Producer
 from leaderless.core.headlog.records import count_of, offsets_of
 from leaderless.core.headlog.view import View
 from leaderless.core.messages import Cas, Offsets, Ok
 from leaderless.core.process import Notify, Process, Signal, Sleep, Spawn, Wait, call, gather
 from leaderless.core.strategy import Context
-
-LINGER_S = 0.003  # before a write: company saves two messages each, and every consumer waits for it
 
 FORMAT = 2  # 1 had the offsets alone
 
@@ -70,6 +68,7 @@ class DurableCommits:
     def __init__(self, context: Context, view: View, producer: Producer) -> None:
         self._clock = context.clock
         self._keys_max = context.options.limits.committed_keys
+        self._linger_s = context.options.pace.offsets_linger_s
         self._view = view
         self._producer = producer
         self._node, self._peers, _ = context.identity
@@ -108,7 +107,7 @@ class DurableCommits:
     def _run(self) -> Process[None]:
         try:
             while self._waiting.offsets:
-                yield Sleep(self._clock.now + LINGER_S)
+                yield Sleep(self._clock.now + self._linger_s)
                 group, self._waiting = self._waiting, _Group()
                 try:
                     yield from self._write(group.offsets)
@@ -134,20 +133,20 @@ class DurableCommits:
     def _write(self, offsets: Offsets) -> Process[None]:
         """Raise the register to these offsets. Raises `StoreSilent`."""
         register = _register(self._node)
-        for _ in range(ATTEMPTS):
+        patience = Patience()
+        while patience.lasts:
             old = self._held or (yield from read_as(register, committed_of))
             self._held = held = old or Committed()
             if not (lacking := self._lacking(offsets)):
                 return
             new = self._raised(held, lacking)
             outcome = yield from call(Cas(register, old and old.value, new.value, create=not old))
+            patience.had(outcome)
             self._held = new if isinstance(outcome, Ok) else None
             if self._held is not None:
                 yield from self._move_into_log(new.offsets)
                 return
-        raise StoreSilent(
-            f"{register!r} may be raised or not: no clear answer in {ATTEMPTS} attempts"
-        )
+        raise StoreSilent(f"{register!r} may be raised or not: the store gave no clear answer")
 
     def _raised(self, held: Committed, offsets: Offsets) -> Committed:
         kept = self._beyond_log(held.offsets)

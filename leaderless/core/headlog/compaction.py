@@ -36,24 +36,24 @@ from leaderless.core.headlog.records import Segment, merge, segment_name, segmen
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.lease import LeaseLost
 from leaderless.core.messages import Note
+from leaderless.core.pace import Pace
 from leaderless.core.process import Process, Sleep, Spawn, gather
 from leaderless.core.strategy import Clock
 
 CLAIM = "claim/compaction"
-REVIVED_AFTER_LEASES = 8
 SEGMENTS_AT_ONCE = 8  # at most, for each may have large messages
 
 
 class Compactor:
     """One node's part in compaction."""
 
-    def __init__(self, clock: Clock, replica: Replica, worker: str, lease_s: float) -> None:
+    def __init__(self, clock: Clock, replica: Replica, worker: str, pace: Pace) -> None:
         self._clock = clock
         self._replica = replica
         self._limits = replica.limits
         self._segments = replica.limits.segments_per_run
-        self._lease_s = lease_s
-        self._claims = Claims(clock, CLAIM, worker, lease_s)
+        self._pause_s = pace.revived_after_leases * pace.lease_s
+        self._claims = Claims(clock, CLAIM, worker, pace)
         self._next = 0  # the first segment that is not known to be in a run
         self._running = False
         self._resumes_at: float | None = None
@@ -99,9 +99,10 @@ class Compactor:
 
     def _pause_and_revive(self) -> Process[None]:
         """Workers crashed several times in a row, for a reason that may pass: go on, but not at once."""
-        pause_s = REVIVED_AFTER_LEASES * self._lease_s
-        yield Note(f"compaction failed several times in a row; it is tried again in {pause_s:g} s")
-        self._resumes_at = self._clock.now + pause_s
+        yield Note(
+            f"compaction failed several times in a row; it is tried again in {self._pause_s:g} s"
+        )
+        self._resumes_at = self._clock.now + self._pause_s
         try:
             yield Sleep(self._resumes_at)
         finally:

@@ -29,7 +29,6 @@ from leaderless.core.process import Notify, Process, Signal, Spawn, Wait, gather
 from leaderless.core.strategy import Context
 
 KEYS_AT_ONCE = 8  # that are read back from runs
-SHARE_OF_READING = 0.5  # of the time for an answer; then it goes with the keys that were read
 
 
 @dataclass(slots=True, eq=False)
@@ -47,18 +46,20 @@ class Consumer:
     def __init__(
         self, context: Context, replica: Replica, producer: Producer, memory: Memory
     ) -> None:
+        options = context.options
         self._clock = context.clock
-        self._freshness_s = context.options.freshness_s
-        self._durable = context.options.durable_commits
+        self._freshness_s = options.freshness_s
+        self._durable = options.durable_commits
         self._commits = DurableCommits(context, replica.view, producer)
         self._replica = replica
+        self._reading_s = options.limits.answer_s * options.pace.reading_share
         self._producer = producer
         self._memory = memory
         self._reading: _Reading | None = None
 
     def poll(self, event: Poll) -> Process[None]:
         """Answer with a contiguous run of each key, of some keys if the runs of all take too long to read."""
-        until = self._clock.now + self._replica.limits.answer_s * SHARE_OF_READING
+        until = self._clock.now + self._reading_s
         if event.offsets:  # for no key the answer is empty, however fresh the view
             yield from self._freshen()
         msgs = yield from self._messages(event.offsets, until)

@@ -1,7 +1,7 @@
 """Strategy `leader`: the first node numbers everything in memory and pushes it to the others on a period.
 
     n1 -> n0   send{key, msg}         a follower passes the client's send on: -> send_ok{offset}
-    n0 -> *    share{msgs}            every PUSH_PERIOD_S, what was numbered since
+    n0 -> *    share{msgs}            every `push_period_s`, what was numbered since
 
 This is the strong-leader solution published for the kafka workload of Gossip Glomers. Guarantees, as long as
 node n0 runs and no message between nodes is lost or overtakes another: offsets are dense and unique, and
@@ -18,9 +18,6 @@ from leaderless.core.process import Process, Sleep, Spawn, ask
 from leaderless.core.strategies.serving import AllInMemory
 from leaderless.core.strategy import Context
 
-PUSH_PERIOD_S = 0.01
-PATIENCE_S = 4.0  # just inside a client's patience of five
-
 
 class LeaderLog(AllInMemory):
     """Numbers sends on the first node and passes them on to it elsewhere; see the module's text."""
@@ -28,6 +25,9 @@ class LeaderLog(AllInMemory):
     def __init__(self, context: Context) -> None:
         super().__init__()
         node, peers, _ = context.identity
+        limits = context.options.limits
+        self._push_period_s = context.options.pace.push_period_s
+        self._patience_s = limits.answer_s - limits.answer_margin_s  # the client still waits
         self._clock = context.clock
         self._leader = peers[0] if peers else node
         self._leads = node == self._leader
@@ -39,7 +39,7 @@ class LeaderLog(AllInMemory):
         return self._number(event) if self._leads else self._pass_on(event)
 
     def _pass_on(self, event: Send) -> Process[None]:
-        answer = yield from ask(self._leader, event, PATIENCE_S)
+        answer = yield from ask(self._leader, event, self._patience_s)
         silent = Failure("timeout", f"{self._leader}, which numbers all messages, did not answer")
         yield Reply(event.request, answer if isinstance(answer, SendOk) else silent)
 
@@ -53,7 +53,7 @@ class LeaderLog(AllInMemory):
         self._fresh.setdefault(event.key, []).append([offset, event.msg])
 
     def _push(self) -> Process[None]:
-        yield Sleep(self._clock.now + PUSH_PERIOD_S)
+        yield Sleep(self._clock.now + self._push_period_s)
         share, self._fresh = Share(self._fresh), {}
         for follower in self._followers:
             yield Tell(follower, share)

@@ -54,7 +54,7 @@ class LeaderlessLog:
         decides = pacer(clock, node, identity.peers, pace, combine=options.combine)
         self._replica = Replica(clock, node, writers, limits, trace, pacer=decides)
         self._memory = Memory(self._replica)
-        self._compactor = Compactor(clock, self._replica, identity.writer, pace.lease_s)
+        self._compactor = Compactor(clock, self._replica, identity.writer, pace)
         self._committer = Committer(clock, self._replica, node, decides, self._compactor)
         delivery = Delivery(clock, self._replica, decides, self._committer)
         self._producer = Producer(clock, writers, self._replica, decides, delivery)
