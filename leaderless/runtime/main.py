@@ -15,6 +15,7 @@ from leaderless.core.scheduler import Scheduler
 from leaderless.core.strategies import STRATEGIES
 from leaderless.core.strategy import Clock, Context, Identity, Trace
 from leaderless.core.timeouts import StoreTimeouts
+from leaderless.runtime.process_age import process_age_s
 from leaderless.runtime.session import Session
 from leaderless.runtime.settings import Settings, parse
 from leaderless.runtime.stdio import serve
@@ -51,9 +52,9 @@ async def _serve(settings: Settings) -> int:
     """Serve on stdin and stdout; returns the exit status."""
     place = settings.place
     if place is None:
-        await serve(_session(settings))
+        await serve(_session(settings), alive_s=process_age_s())
         return 0
-    from leaderless.runtime.on_store import Desk, process_age_s, serve_on_store
+    from leaderless.runtime.on_store import Desk, serve_on_store
     from leaderless.store.port import Refused
     from leaderless.store.urls import open_store
 

@@ -9,11 +9,8 @@ no answer any more.
 """
 
 import logging
-import os
-import time
 from collections.abc import Awaitable, Callable
 from math import inf
-from pathlib import Path
 
 import anyio
 import anyio.abc
@@ -191,16 +188,6 @@ class _Node:
     def _deadline(self) -> float:
         deadline = self._session.deadline
         return inf if deadline is None else deadline
-
-
-def process_age_s() -> float:
-    """How long this process has lived, in seconds; 0 where the system does not say."""
-    try:
-        fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
-        started_s = int(fields[19]) / os.sysconf("SC_CLK_TCK")  # [proc_pid_stat(5)]
-    except (OSError, ValueError, IndexError):
-        return 0.0
-    return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - started_s)
 
 
 async def _trouble(store: Store) -> str:

@@ -71,25 +71,33 @@ class LineSplitter:
 
 
 async def serve(
-    session: Session, stdin: int = 0, stdout: int = 1, *, chunk_bytes: int = CHUNK_BYTES
+    session: Session,
+    stdin: int = 0,
+    stdout: int = 1,
+    *,
+    chunk_bytes: int = CHUNK_BYTES,
+    alive_s: float = 0.0,
 ) -> None:
     """Serve until stdin ends or nobody reads stdout any more; both are file descriptors.
 
-    `chunk_bytes` is the most that one read takes.
+    `chunk_bytes` is the most that one read takes. `alive_s`: how long lines may have come already, in seconds.
+    What lies in the pipe at the first look counts as so old: its client may have gone while a program that was
+    started again was imported.
     """
     splitter = LineSplitter()
     with non_blocking(stdin), non_blocking(stdout):
+        until = before = anyio.current_time() - alive_s
+        may_be_old = True
         for turn in count(1):
             if turn % TURNS_PER_CHECKPOINT == 0:
                 await anyio.lowlevel.checkpoint()
-            before = anyio.current_time()
-            chunk = await _read(stdin, _next_beat(before, session.deadline), chunk_bytes)
+            chunk = await _read(stdin, until, chunk_bytes)
             if chunk == b"":
                 return
             now = anyio.current_time()
-            stood_still = now - before > BEAT_S + STANDSTILL_S
+            may_be_old = may_be_old or now - before > BEAT_S + STANDSTILL_S  # it was stopped
             for line in splitter.feed(chunk) if chunk else ():
-                session.receive(line, now, before if stood_still else None)
+                session.receive(line, now, before if may_be_old else None)
             if (deadline := session.deadline) is not None and deadline <= now:
                 session.pass_time(now)
             try:
@@ -97,6 +105,8 @@ async def serve(
             except BrokenPipeError:
                 log.info("nobody reads this node's stdout any more")
                 return
+            before, may_be_old = anyio.current_time(), False
+            until = _next_beat(before, session.deadline)
 
 
 def _next_beat(now: float, deadline: float | None) -> float:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -143,11 +144,37 @@ async def test_a_reader_who_went_away_ends_the_node(pipes: Pipes) -> None:
     await serve(new_session("cas"), pipes.stdin, pipes.stdout)
 
 
-def conversation(pipes: Pipes, session: Session, last: str) -> tuple[list[dict], float]:
+@pytest.mark.parametrize(
+    ("alive_s", "types"),
+    [
+        (0.3, ["init_ok", "send_ok"]),
+        (4.6, ["init_ok", "error"]),  # there is time for an error
+        (4.9, ["init_ok"]),  # the client is gone, and the real tool would cut the node off
+    ],
+)
+@pytest.mark.anyio
+async def test_a_line_that_lay_in_the_pipe_while_the_node_started_counts_as_old(
+    pipes: Pipes, alive_s: float, types: list[str]
+) -> None:
+    os.write(pipes.to_node, lines(INIT, SEND))
+    os.close(pipes.to_node)
+    await serve(new_session(AtOnce), pipes.stdin, pipes.stdout, alive_s=alive_s)
+    assert [body["type"] for body in written(os.read(pipes.from_node, 1 << 16))] == types
+
+
+def test_only_what_lay_there_at_the_first_look_counts_as_old(pipes: Pipes) -> None:
+    said, _ = conversation(pipes, new_session(AtOnce), last="send_ok", alive_s=4.9, begins_s=0.1)
+    assert [body["type"] for body in said] == ["init_ok", "send_ok"]
+
+
+def conversation(
+    pipes: Pipes, session: Session, last: str, *, alive_s: float = 0.0, begins_s: float = 0.0
+) -> tuple[list[dict], float]:
     """What a session says to INIT and SEND up to a `last`, and the seconds that it took: of time that jumps."""
     said: list[dict] = []
 
     async def client() -> None:
+        await trio.sleep(begins_s)
         os.write(pipes.to_node, lines(INIT, SEND))
         while not said or said[-1]["type"] != last:
             await trio.lowlevel.wait_readable(pipes.from_node)
@@ -156,7 +183,7 @@ def conversation(pipes: Pipes, session: Session, last: str) -> tuple[list[dict],
 
     async def both() -> None:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(serve, session, pipes.stdin, pipes.stdout)
+            nursery.start_soon(partial(serve, session, pipes.stdin, pipes.stdout, alive_s=alive_s))
             nursery.start_soon(client)
 
     clock = trio.testing.MockClock(autojump_threshold=0)
@@ -171,6 +198,16 @@ def test_a_silent_store_is_given_up_when_its_time_has_come(pipes: Pipes) -> None
     assert [body["type"] for body in said] == ["init_ok", "cas", *["read"] * 3, "error"]
     assert said[-1]["code"] == 0
     assert took_s == pytest.approx(4.0, abs=0.01)
+
+
+class AtOnce:
+    """Answers at once."""
+
+    def __init__(self, context: Context) -> None:
+        pass
+
+    def serve(self, event: RequestEvent) -> Process:
+        yield Reply(event.request, SendOk(0))
 
 
 class Lingering:
