@@ -42,8 +42,9 @@ class StoreTimeouts:
         return 1 / self._pace.store_attempts
 
     def spent_by_error(self, pause_s: float) -> float:
-        """Which part of a caller's patience an error uses up that was followed by this pause."""
-        return pause_s / self._pace.error_patience_s
+        """Which part of a caller's patience an error uses up that was followed by this pause: at most as much
+        as silence."""
+        return min(self.spent_by_silence, pause_s / self._pace.error_patience_s)
 
     def answered(self, op: type[StoreOp], after_s: float) -> None:
         """A call got a clear answer."""

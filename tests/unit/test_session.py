@@ -160,7 +160,7 @@ def test_a_silent_store_is_indefinite(session: Session) -> None:
         messages = [orjson.loads(line) for line in session.take().splitlines()]
     code, text = error_of(messages)
     assert not ErrorCode(code).definite
-    assert "did not answer" in text
+    assert "no clear answer" in text
     assert deadline == 4 * Pace().store_timeout_s
     assert session.deadline is None
 
