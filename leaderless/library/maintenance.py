@@ -46,7 +46,7 @@ CLOCK = "clock"  # an object whose time of writing is that of the store
 COMPACT_LOOK_S = 15.0  # between two looks whether segments wait that nobody compacts
 MERGE_LOOK_S = 5.0  # between two looks whether this process has written enough runs to merge
 LOOK_S = 0.05  # between two looks whether a compaction has ended
-OTHER_LOOK_S = 0.5  # between two looks whether another process has compacted
+OTHER_LOOK_S = 0.1  # between two looks whether another process has compacted
 READ_AT_ONCE = 16
 
 
@@ -265,17 +265,18 @@ class Maintenance:
 
 
 def _compact(clock: Clock, replica: Replica, compactor: Compactor) -> Process[None]:
-    """Until what is sealed now is in runs. While a live worker of another process has the claim, it waits."""
+    """Until what is sealed is in runs, or the store does not take it.
+
+    While a live worker of another process has the claim, it waits.
+    """
     yield from replica.refresh()
-    sealed = replica.head.sealed
-    while True:
-        yield from compactor.consider()
-        while compactor.running:
+    yield from compactor.consider()
+    while compactor.running or compactor.left_to_another:
+        if compactor.running:
             yield Sleep(clock.now + LOOK_S)
-        index = yield from replica.read_index()
-        if sealed - index.cursor < replica.limits.segments_per_run:
-            return
-        yield Sleep(clock.now + OTHER_LOOK_S)
+        else:
+            yield Sleep(clock.now + OTHER_LOOK_S)
+            yield from compactor.consider()
 
 
 def _written_at(listed: Listed) -> float:

@@ -56,6 +56,7 @@ class Compactor:
         self._claims = Claims(clock, CLAIM, worker, pace)
         self._next = 0  # the first segment that is not known to be in a run
         self._running = False
+        self._left_to_another = False
         self._resumes_at: float | None = None
 
     @property
@@ -76,8 +77,14 @@ class Compactor:
         """Whether this node compacts, or waits for a claim."""
         return self._running
 
+    @property
+    def left_to_another(self) -> bool:
+        """Whether this node stopped because a live worker of another node has the claim."""
+        return self._left_to_another
+
     def consider(self) -> Process[None]:
         """Begin to compact if there is enough; called by the node that sealed a segment."""
+        self._left_to_another = False
         if not self._running and self._replica.head.sealed - self._next >= self._segments:
             self._running = True
             yield Spawn(self._run())
@@ -87,7 +94,8 @@ class Compactor:
             while self._replica.head.sealed - self._next >= self._segments:
                 if (yield from self._claims.claim()) is None:
                     if not self._claims.dead:
-                        break  # a live worker has it
+                        self._left_to_another = True
+                        break
                     yield from self._pause_and_revive()
                     continue
                 yield from self._compact()
