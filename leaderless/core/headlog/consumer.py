@@ -52,16 +52,17 @@ class Consumer:
         self._durable = options.durable_commits
         self._commits = DurableCommits(context, replica.view, producer)
         self._replica = replica
-        self._reading_s = options.limits.answer_s * options.pace.reading_share
+        self._reading_share = options.pace.reading_share
         self._producer = producer
         self._memory = memory
         self._reading: _Reading | None = None
 
     def poll(self, event: Poll) -> Process[None]:
         """Answer with a contiguous run of each key, of some keys if the runs of all take too long to read."""
-        until = self._clock.now + self._reading_s
+        answer_at = self._clock.now + self._replica.limits.answer_s
         if event.offsets:  # for no key the answer is empty, however fresh the view
             yield from self._freshen()
+        until = self._clock.now + self._reading_share * (answer_at - self._clock.now)
         msgs = yield from self._messages(event.offsets, until)
         for key, offset in event.offsets.items():
             self._replica.trace("Poll", steps.polled, key, offset, msgs.get(key, []))
