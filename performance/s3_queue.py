@@ -22,8 +22,9 @@ from leaderless.library.host import beside, running
 from leaderless.library.log import Log
 from leaderless.library.place import bounds_of, initialise
 from leaderless.store.counted import PRICES_AS_OF, Counted
-from leaderless.store.port import Store, Within
+from leaderless.store.port import Store
 from leaderless.store.urls import open_store
+from leaderless.store.wrapped import Within
 from performance import ROOT, table_lines
 from s3_queue.published import Topic
 from s3_queue.records import QueueError

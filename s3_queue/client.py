@@ -11,6 +11,7 @@ from typing import TypeVar
 import anyio
 
 from leaderless.store.port import PAGE, Found, Listed, OutcomeUnknown, Store, Version
+from leaderless.store.wrapped import Wrapped
 
 T = TypeVar("T")
 TRIES = 10
@@ -18,25 +19,15 @@ PAUSE_S = 0.1  # before the second try; it doubles, up to `PAUSE_S_MAX`
 PAUSE_S_MAX = 5.0
 
 
-class Repeating:
+class Repeating(Wrapped):
     """A store whose requests are made up to `TRIES` times. Raises what the last try raised.
 
     `updates`: whether a compare-and-set is repeated, too.
     """
 
     def __init__(self, store: Store, *, updates: bool = True) -> None:
-        self._store = store
+        super().__init__(store)
         self._updates = updates
-
-    @property
-    def url(self) -> str:
-        """See `Store`."""
-        return self._store.url
-
-    @property
-    def value_bytes_max(self) -> int:
-        """See `Store`."""
-        return self._store.value_bytes_max
 
     async def read(self, key: str) -> Found | None:
         """See `Store`."""
@@ -65,10 +56,6 @@ class Repeating:
     ) -> list[Listed]:
         """See `Store`."""
         return await repeated(lambda: self._store.list_objects(folder, after, limit))
-
-    async def aclose(self) -> None:
-        """See `Store`."""
-        await self._store.aclose()
 
 
 async def repeated(request: Callable[[], Awaitable[T]]) -> T:

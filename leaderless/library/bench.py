@@ -20,7 +20,8 @@ from leaderless.library.host import beside, running
 from leaderless.library.log import Log
 from leaderless.library.place import bounds_of, initialise
 from leaderless.store.counted import Counted, dollars
-from leaderless.store.port import PAGE, Store, Within, all_of
+from leaderless.store.port import PAGE, Store, all_of
+from leaderless.store.wrapped import Within
 
 KEY = "bench"
 READ_LIMIT = 1000

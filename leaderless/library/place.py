@@ -19,9 +19,10 @@ from leaderless.library.errors import Unfit as _Unfit
 from leaderless.store.files import files_of
 from leaderless.store.names import FORMAT, segment_of
 from leaderless.store.options import StoreOptions
-from leaderless.store.port import Conflict, OutcomeUnknown, Refused, Store, Within
+from leaderless.store.port import Conflict, OutcomeUnknown, Refused, Store
 from leaderless.store.registers import Registers
 from leaderless.store.urls import open_store
+from leaderless.store.wrapped import Within
 from leaderless.table.levels import Levels
 
 Runs = Literal["json", "parquet"]

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from leaderless.store.port import PAGE, Found, Listed, Store, Version
+from leaderless.store.wrapped import Wrapped
 
 # S3 Standard, us-east-1, the public list price as of November 2026, in US dollars a request. DELETE is free.
 PRICES_AS_OF = "S3 Standard, us-east-1, list price of November 2026"
@@ -16,11 +17,11 @@ def dollars(requests: Mapping[str, int]) -> float:
     return sum(PRICES[kind] * number for kind, number in requests.items())
 
 
-class Counted:
+class Counted(Wrapped):
     """See `Store`. `requests`: how many of each kind of `PRICES`; `bytes_written`, `bytes_read`: of values."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        super().__init__(store)
         self.requests: Counter[str] = Counter()
         self.bytes_written = self.bytes_read = 0
 
@@ -29,53 +30,39 @@ class Counted:
         self.requests.clear()
         self.bytes_written = self.bytes_read = 0
 
-    @property
-    def url(self) -> str:
-        """See `Store`."""
-        return self._store.url
-
-    @property
-    def value_bytes_max(self) -> int:
-        """See `Store`."""
-        return self._store.value_bytes_max
-
     async def read(self, key: str) -> Found | None:
         """See `Store`."""
         self.requests["get"] += 1
-        found = await self._store.read(key)
+        found = await super().read(key)
         self.bytes_read += len(found.value) if found else 0
         return found
 
     async def write(self, key: str, value: bytes) -> Version:
         """See `Store`."""
         self._puts(value)
-        return await self._store.write(key, value)
+        return await super().write(key, value)
 
     async def create(self, key: str, value: bytes) -> Version:
         """See `Store`."""
         self._puts(value)
-        return await self._store.create(key, value)
+        return await super().create(key, value)
 
     async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
         """See `Store`."""
         self._puts(value)
-        return await self._store.compare_and_set(key, value, version)
+        return await super().compare_and_set(key, value, version)
 
     async def delete(self, keys: Sequence[str]) -> None:
         """See `Store`."""
         self.requests["delete"] += 1
-        await self._store.delete(keys)
+        await super().delete(keys)
 
     async def list_objects(
         self, folder: str = "", after: str = "", limit: int = PAGE
     ) -> list[Listed]:
         """See `Store`."""
         self.requests["list"] += 1
-        return await self._store.list_objects(folder, after, limit)
-
-    async def aclose(self) -> None:
-        """See `Store`."""
-        await self._store.aclose()
+        return await super().list_objects(folder, after, limit)
 
     def _puts(self, value: bytes) -> None:
         self.requests["put"] += 1

@@ -14,7 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from leaderless.store.port import Listed, OutcomeUnknown, Store, StoreError, Within
+from leaderless.store.port import Listed, OutcomeUnknown, Store, StoreError
+from leaderless.store.wrapped import Within
 
 WHOLE_BYTES_MAX = 16 << 20  # of a file that is written in one request
 

@@ -7,7 +7,8 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from leaderless.store.options import StoreOptions
-from leaderless.store.port import Refused, Store, Within
+from leaderless.store.port import Refused, Store
+from leaderless.store.wrapped import Within
 
 URLS = """\
 memory:NAME                 in this process, gone with it

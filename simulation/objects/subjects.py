@@ -14,7 +14,8 @@ from leaderless.library.host import running
 from leaderless.library.log import Log
 from leaderless.library.place import bounds_of, initialise
 from leaderless.library.surroundings import Surroundings
-from leaderless.store.port import Store, StoreError, Within
+from leaderless.store.port import Store, StoreError
+from leaderless.store.wrapped import Within
 from s3_queue.client import Repeating
 from s3_queue.published import Topic
 from s3_queue.records import QueueError

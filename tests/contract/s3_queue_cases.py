@@ -22,23 +22,23 @@ from leaderless.library.host import running
 from leaderless.library.log import Log
 from leaderless.library.place import bounds_of, initialise, require_log
 from leaderless.library.record import Record
-from leaderless.store.port import Found, Listed, OutcomeUnknown, Store, Version, Within, all_of
+from leaderless.store.port import PAGE, Found, Listed, OutcomeUnknown, Store, Version, all_of
 from leaderless.store.registers import canonical
+from leaderless.store.wrapped import Within, Wrapped
 
 KEY, GROUP = "k", "g"
 LARGE = "x" * 200
 TOMBSTONE = canonical({"deleted": True})
 
 
-class Faulty:
+class Faulty(Wrapped):
     """A store of one process. `before(kind, key)` is called first of all, and may raise.
 
     `lose_answers`: writes are carried out, and their answers lost. `dead`: nothing is done any more.
     """
 
     def __init__(self, store: Store) -> None:
-        self._store = store
-        self.url, self.value_bytes_max = store.url, store.value_bytes_max
+        super().__init__(store)
         self.lose_answers = self.dead = False
         self.writes_left: int | None = None
         self.before: Callable[[str, str], Awaitable[None]] | None = None
@@ -62,7 +62,7 @@ class Faulty:
         await self._store.delete(keys)
 
     async def list_objects(
-        self, folder: str = "", after: str = "", limit: int = 1000
+        self, folder: str = "", after: str = "", limit: int = PAGE
     ) -> list[Listed]:
         await self._begin("list", folder)
         return await self._store.list_objects(folder, after, limit)

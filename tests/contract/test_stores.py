@@ -25,10 +25,10 @@ from leaderless.store.port import (
     Refused,
     Store,
     Version,
-    Within,
     all_of,
 )
 from leaderless.store.urls import open_store
+from leaderless.store.wrapped import Within
 from tests import racing, servers
 
 RACERS = 2  # processes, of `racing.WRITERS` writers each

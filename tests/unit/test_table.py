@@ -16,9 +16,10 @@ from leaderless.library.place import Runs, bounds_of, initialise
 from leaderless.library.values import Value
 from leaderless.store.files import files_of
 from leaderless.store.memory import MemoryStore
-from leaderless.store.port import Found, Store, Within
+from leaderless.store.port import Found, Store
 from leaderless.store.registers import canonical
 from leaderless.store.sqlite import SqliteStore
+from leaderless.store.wrapped import Within
 from leaderless.table.parquet import Reader, read_slice, write_file
 from leaderless.table.schema import COLUMNS, Row, messages_of, reference_of, rows_in, table_of
 from leaderless.table.snapshot import reader_of, snapshot
