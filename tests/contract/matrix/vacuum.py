@@ -1,0 +1,48 @@
+"""S3-Queue's conformance matrix: its vacuum (7)."""
+
+import anyio
+
+from leaderless.library.log import Log
+from tests.contract.matrix.section import Section
+from tests.contract.matrix.stage import LARGE, Stage
+
+SECTION = Section()
+RETENTION_S = 3600.0
+
+
+async def deleted_after(log: Log, age_s: float) -> int:
+    """How many objects a vacuum deletes when the newest has this age."""
+    await anyio.sleep(age_s)
+    return (await log.vacuum(RETENTION_S)).deleted
+
+
+@SECTION.case("7 orphans older than the retention go", aged=True)
+async def orphans_go(stage: Stage) -> None:
+    async with stage.log() as log:
+        await stage.store.write("data/1-orphan", b"12345")
+        assert await deleted_after(log, RETENTION_S + 400) == 1
+    assert await stage.store.read("data/1-orphan") is None
+
+
+@SECTION.case("7 never what is referred to", aged=True)
+async def referred_stays(stage: Stage) -> None:
+    async with stage.log() as log:
+        await stage.fill(log, 3, LARGE)
+        assert await deleted_after(log, RETENTION_S + 400) == 0
+    assert await stage.is_whole(3)
+
+
+@SECTION.case("7 never a younger one", aged=True)
+async def younger_stays(stage: Stage) -> None:
+    async with stage.log() as log:
+        await stage.store.write("data/9999999999-orphan", b"12345")
+        assert await deleted_after(log, RETENTION_S - 600) == 0
+
+
+@SECTION.case("7 never compacted data or entries", aged=True)
+async def compacted_stays(stage: Stage) -> None:
+    async with stage.log() as log:
+        await stage.fill(log, 10, LARGE)
+        assert await log.compact() > 0
+        assert await deleted_after(log, RETENTION_S + 400) == 0
+    assert await stage.is_whole()
