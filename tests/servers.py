@@ -59,9 +59,16 @@ def options_of(url: str, endpoint: str) -> StoreOptions | None:
 
 
 @contextmanager
-def moto() -> Iterator[str]:
-    """moto's server with an empty bucket `BUCKET`; gives its endpoint."""
-    with _started([sys.executable, "-m", "moto.server", "-p", "0"], URL) as endpoint:
+def moto(switch_s: float = 0.005) -> Iterator[str]:
+    """moto's server with an empty bucket `BUCKET`; gives its endpoint.
+
+    `switch_s`: how long one of its threads runs before another may. A short time makes races more likely.
+    """
+    program = (
+        f"import sys; sys.setswitchinterval({switch_s});"
+        "from bench.stores.moto_server import serve; serve(['-p', '0'])"
+    )
+    with _started([sys.executable, "-c", program], URL) as endpoint:
         make_bucket(endpoint)
         yield endpoint
 

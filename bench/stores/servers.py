@@ -31,6 +31,7 @@ _OF_OTHER_ETCD = ("ETCDCTL_USER", "ETCDCTL_PASSWORD", _TLS_OF_ETCD)  # ours has 
 _START_LIMIT_S = 30.0
 _LOOK_S = 0.02
 _GRACE_S = 2.0
+_MOTO = Path(__file__).with_name("moto_server.py")
 _MOTO_READY = re.compile(r"Running on http://127.0.0.1:(\d+)")
 _ETCD_READY = re.compile(r"serving client traffic|ready to serve client requests")
 _KEYS_OF_MOTO = {
@@ -120,7 +121,7 @@ def _of_etcd(address: tuple[str, int], prefix: str) -> StoreServer:
 
 @contextmanager
 def _moto(run_dir: Path) -> Iterator[int]:
-    command = [sys.executable, "-m", "moto.server", "-p", "0"]
+    command = [sys.executable, "-P", str(_MOTO), "-p", "0"]
     with _started(command, run_dir / "store.log", _MOTO_READY) as ready:
         port = int(ready[1])
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_START_LIMIT_S)

@@ -48,7 +48,7 @@ class Place(NamedTuple):
 
 @pytest.fixture(scope="module")
 def moto() -> Iterator[str]:
-    with servers.moto() as endpoint:
+    with servers.moto(switch_s=1e-6) as endpoint:
         yield endpoint
 
 

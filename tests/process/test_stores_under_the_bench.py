@@ -41,7 +41,7 @@ def left_behind(folder: Path) -> list[str]:
     found = []
     for each in psutil.process_iter(["cmdline"]):
         line = " ".join(each.info["cmdline"] or ())
-        if str(folder) in line or ("moto.server" in line and each.ppid() == 1):
+        if str(folder) in line or ("moto_server" in line and each.ppid() == 1):
             found.append(line)
     return found
 
