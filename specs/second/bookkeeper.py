@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import NamedTuple
 
+from specs.second.tuples import with_item
+
 Ensemble = tuple[int, ...]
 Fragment = tuple[int, Ensemble]  # its first entry, its bookies
 
@@ -323,8 +325,7 @@ def _go(state: State, phase: str, entry: int, to: frozenset[int]) -> State:
 
 
 def _with_bookie(state: State, number: int, bookie: Bookie) -> State:
-    bookies = (*state.bookies[:number], bookie, *state.bookies[number + 1 :])
-    return state._replace(bookies=bookies)
+    return state._replace(bookies=with_item(state.bookies, number, bookie))
 
 
 def _with_fragment(

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from specs.second.tuples import with_item
+
 EMPTY, WAL, COMPACTED, TORN = "empty", "wal", "compacted", "torn"
 Rounds = tuple[tuple[int, int], ...]
 
@@ -79,7 +81,7 @@ class LeaderlessLog:
         """Writers append and read, the compactor works in three steps, the log is fenced and opened."""
         for number, writer in enumerate(state.writers):
             for name, after, become in self._write(state, writer):
-                writers = (*state.writers[:number], become, *state.writers[number + 1 :])
+                writers = with_item(state.writers, number, become)
                 yield name, after._replace(writers=writers)
         yield from self._compact(state)
         if state.fenced:

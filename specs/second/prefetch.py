@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
-T = TypeVar("T")
+from specs.second.tuples import with_item
 
 
 class Block(NamedTuple):
@@ -53,14 +53,14 @@ class Prefetch:
             # Each node that may fill the block leads to the same state: one step is enough.
             if (block.owner is not None or self.fill_after_close) and block.filled < self.block:
                 filled = block._replace(filled=block.filled + 1)
-                yield "Fill", state._replace(blocks=_changed(blocks, number, filled))
+                yield "Fill", state._replace(blocks=with_item(blocks, number, filled))
             if block.owner is not None:
                 closed = block._replace(owner=None)
-                yield "Close", state._replace(blocks=_changed(blocks, number, closed))
+                yield "Close", state._replace(blocks=with_item(blocks, number, closed))
         for number, reader in enumerate(state.readers):
             if shown := {o for o in self._shown(blocks) if o >= reader.position}:
                 after = Reader(max(shown) + 1, reader.got | shown)
-                yield "Poll", state._replace(readers=_changed(state.readers, number, after))
+                yield "Poll", state._replace(readers=with_item(state.readers, number, after))
 
     def laws(self) -> Mapping[str, Callable[[State], bool]]:
         """The invariants of specs/Prefetch."""
@@ -93,7 +93,3 @@ class Prefetch:
             for offset in filled
             if offset < reader.position
         )
-
-
-def _changed(items: tuple[T, ...], number: int, item: T) -> tuple[T, ...]:
-    return (*items[:number], item, *items[number + 1 :])

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from specs.second.tuples import with_item
+
 
 class Worker(NamedTuple):
     """A worker: whether it lives, what it does, and at which task (None: at none)."""
@@ -174,10 +176,8 @@ def _no_orphan(state: State) -> bool:
 
 
 def _with_worker(state: State, number: int, worker: Worker) -> State:
-    workers = state.workers
-    return state._replace(workers=(*workers[:number], worker, *workers[number + 1 :]))
+    return state._replace(workers=with_item(state.workers, number, worker))
 
 
 def _with_task(state: State, number: int, task: Task) -> State:
-    tasks = state.tasks
-    return state._replace(tasks=(*tasks[:number], task, *tasks[number + 1 :]))
+    return state._replace(tasks=with_item(state.tasks, number, task))

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from specs.second.tuples import with_item
+
 EMPTY, WAL, COMPACTED, TOMBSTONE = "empty", "wal", "compacted", "tombstone"
 
 
@@ -55,7 +57,7 @@ class TwoStepAssign:
         """Writers append in phases and may crash; anybody helps; one compactor works once."""
         for number, writer in enumerate(state.writers):
             for name, after, become in self._writer_steps(state, writer):
-                writers = (*state.writers[:number], become, *state.writers[number + 1 :])
+                writers = with_item(state.writers, number, become)
                 yield name, after._replace(writers=writers)
         pending = state.counter[1]
         if pending and state.entries[pending - 1] == EMPTY:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import NamedTuple
 
+from specs.second.tuples import with_item
+
 Entry = tuple[int, int]  # the leader's epoch, the message's number
 Log = tuple[Entry, ...]
 
@@ -213,9 +215,7 @@ class UncleanElection:
 
 def _with(state: State, number: int, **changes: object) -> State:
     replica = state.replicas[number]._replace(**changes)  # type: ignore[arg-type]
-    return state._replace(
-        replicas=(*state.replicas[:number], replica, *state.replicas[number + 1 :])
-    )
+    return state._replace(replicas=with_item(state.replicas, number, replica))
 
 
 def _leads(state: State) -> bool:
