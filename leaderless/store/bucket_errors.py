@@ -1,0 +1,49 @@
+"""What the errors of obstore mean, in the terms of the store port.
+
+S3 answers 409 when a conditional write meets another one under way, and obstore calls that "exists already":
+here it is `OutcomeUnknown`, as every 5xx, 429, and lost answer. Azure answers 409, too, when a creation meets
+what exists; the code in the answer tells the two apart.
+"""
+
+import re
+
+from obstore import exceptions
+
+from leaderless.store.port import Conflict, OutcomeUnknown, Refused, StoreError
+
+_STATUS = re.compile(r"status code: (\d{3})")
+NO_BUCKET = "the bucket does not exist; make it first, or correct its name"
+_NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|bucket does not exist")
+_REFUSED = (400, 401, 403, 404, 405, 411, 413, 414, 501)
+
+
+def classified(url: str, error: Exception) -> StoreError:
+    """What an error of obstore means: `Conflict`, `Refused` or `OutcomeUnknown`."""
+    found = _STATUS.search(str(error))
+    status = int(found[1]) if found else 0
+    text = f"{url}: {first_line(error)}"
+    if _NO_BUCKET.search(str(error)):
+        return Refused(NO_BUCKET)
+    if status == 412 or (isinstance(error, exceptions.PreconditionError) and status != 409):
+        return Conflict(text)
+    exists = isinstance(error, exceptions.AlreadyExistsError)
+    if exists and (status != 409 or "BlobAlreadyExists" in str(error)):
+        return Conflict(text)
+    if status in (401, 403):
+        return Refused(
+            f"{text}. Check the access key, its secret, and what it may do in the bucket"
+        )
+    if status in _REFUSED or isinstance(error, ValueError):
+        return Refused(text)
+    return OutcomeUnknown(text)
+
+
+def require_bucket(error: Exception) -> None:
+    """Raise `Refused` if an error says that the whole bucket is missing."""
+    if _NO_BUCKET.search(str(error)):
+        raise Refused(NO_BUCKET) from error
+
+
+def first_line(error: Exception) -> str:
+    """What an error says, without obstore's dump of its own structures."""
+    return " ".join(str(error).partition("Debug source")[0].split())[:400]

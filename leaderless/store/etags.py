@@ -1,0 +1,111 @@
+"""How ETags stand for versions in a bucket, and how a server wants them back.
+
+A server gives the ETag in quotes in every answer, and so it must be in `If-Match`. Ceph's gateway (16) answers
+412 always to that, and understands it without quotes. So before the first success a 412 may not be a conflict:
+an object of its own, which nobody else changes, then tells which way works (`Trial`).
+
+An ETag may be made of the content alone; see `leaderless.store.registers`.
+"""
+
+import secrets
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from leaderless.store.port import Conflict, OutcomeUnknown, Refused, Version
+
+ATTEMPTS = 4  # to get a clear answer about how ETags are sent
+Put = Callable[[str, bytes, Any], Awaitable[Version]]  # of a key and value, in a mode of obstore
+
+
+class Quotes(NamedTuple):
+    """How a server wants an ETag in `If-Match`: as it gave it, in quotes, or bare.
+
+    `sure`: a conditional write has succeeded so.
+    """
+
+    bare: bool = False
+    sure: bool = False
+
+    def form(self, etag: str) -> str:
+        """The ETag as it is sent."""
+        return etag.strip('"') if self.bare else etag
+
+
+def condition(version: Version, quotes: Quotes) -> dict[str, str]:
+    """The mode of obstore for a write that needs this version."""
+    etag, _, generation = version.partition("\n")
+    needed = {"e_tag": quotes.form(etag)}
+    return needed | {"version": generation} if generation else needed
+
+
+def version_of(meta: Any) -> Version:
+    """The ETag; on Google's storage, which compares generations, that too."""
+    etag, generation = meta.get("e_tag"), meta.get("version")
+    if not etag:
+        raise ValueError("the store gives no ETags, so it cannot compare and set")
+    return f"{etag}\n{generation}" if generation else str(etag)
+
+
+class Trial:
+    """Finds out how a server wants ETags, with an object `key` that nobody else changes.
+
+    `put` writes an object of the bucket `url`; its errors are those of the store port.
+    """
+
+    def __init__(self, url: str, put: Put, key: str) -> None:
+        self._url = url
+        self._put = put
+        self._key = key
+
+    async def learn(self) -> Quotes:
+        """The way that works.
+
+        Raises `Refused` when conditional updates never succeed there, or always; `OutcomeUnknown` when no
+        answer was clear.
+        """
+        for quotes in (Quotes(bare=False, sure=True), Quotes(bare=True, sure=True)):
+            if await self._succeeds(quotes):
+                await self._require_conflict(quotes)
+                return quotes
+        raise Refused(_lacks(self._url, "never lets a conditional update through"))
+
+    async def _succeeds(self, quotes: Quotes) -> bool:
+        """Whether an update of the newest version does, after as many tries as a clear answer takes."""
+        for _ in range(ATTEMPTS):
+            with suppress(OutcomeUnknown):
+                version = await self._write()
+                try:
+                    await self._put(self._key, secrets.token_bytes(8), condition(version, quotes))
+                except Conflict:
+                    return False
+                return True
+        raise OutcomeUnknown(f"{self._url} gave no clear answer to conditional updates")
+
+    async def _require_conflict(self, quotes: Quotes) -> None:
+        """Raise `Refused` if an update of an old version succeeds."""
+        stale = await self._replaced_version()
+        for _ in range(ATTEMPTS):
+            try:
+                await self._put(self._key, b"", condition(stale, quotes))
+            except Conflict:
+                return
+            except OutcomeUnknown:
+                continue
+            raise Refused(_lacks(self._url, "overwrites a newer version: it ignores If-Match"))
+        raise OutcomeUnknown(f"{self._url} gave no clear answer to conditional updates")
+
+    async def _replaced_version(self) -> Version:
+        for _ in range(ATTEMPTS):
+            with suppress(OutcomeUnknown):
+                stale = await self._write()
+                await self._write()
+                return stale
+        raise OutcomeUnknown(f"{self._url} gave no clear answer to writes")
+
+    async def _write(self) -> Version:
+        return await self._put(self._key, secrets.token_bytes(8), "overwrite")
+
+
+def _lacks(url: str, what: str) -> str:
+    return f"{url} {what}. A log needs conditional writes; use another store"
