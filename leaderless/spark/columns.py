@@ -19,10 +19,13 @@ SCHEMA = pa.schema([pa.field(each.name, each.type) for each in COLUMNS if each.n
 CONTENT = ("value", "bytes")
 
 
-def needed(names: Sequence[str]) -> list[str]:
-    """The columns of a file that these columns, and any predicate, need."""
+def needed(names: Sequence[str], *, large: bool = False) -> list[str]:
+    """The columns of a file that these columns, and any predicate, need.
+
+    `large`: whether the predicate asks for large values alone.
+    """
     wanted = {*names, "key", "offset", "slot"}
-    if wanted & {*CONTENT}:
+    if large or wanted & {*CONTENT}:
         wanted |= {"message"}
     return [each.name for each in COLUMNS if each.name in wanted]
 

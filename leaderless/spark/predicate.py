@@ -41,11 +41,15 @@ class Compared(Protocol):
 
 @dataclass(frozen=True)
 class Predicate:
-    """Records of `keys` (None: of all), whose offset and slot are in these ranges."""
+    """Records of `keys` (None: of all), whose offset and slot are in these ranges.
+
+    `large`: only those whose value stands in an object of its own.
+    """
 
     keys: frozenset[str] | None = None
     offset: Range = ALL
     slot: Range = ALL
+    large: bool = False
 
     def with_keys(self, keys: Iterable[str]) -> "Predicate":
         """Of these keys alone, too."""
@@ -73,7 +77,7 @@ class Predicate:
 
     def select(self, table: pa.Table) -> pa.Table:
         """The wanted rows of a table."""
-        masks = []
+        masks = [pc.is_valid(table["message"])] if self.large else []
         if self.keys is not None:
             masks.append(pc.is_in(table["key"], pa.array(sorted(self.keys), pa.string())))
         for column, numbers in zip(NUMBERS, (self.offset, self.slot), strict=True):

@@ -65,6 +65,15 @@ class Scan(NamedTuple):
         """The partitions of the log, or of its first `as_of` batches."""
         return [Part(each) for each in slices(snapshot_of(self.place, as_of), self.predicate)]
 
+    def since(self, version: int, as_of: int | None) -> list[InputPartition]:
+        """The same without the first `version` batches. Raises `Unfit` when the log has lost later ones."""
+        found = snapshot_of(self.place, as_of)
+        if version < found.start:
+            text = f"batches below {found.start} have left the log by retention"
+            raise Unfit(f"{text}, so there is no table since version {version}")
+        wanted = self.predicate.within("slot", Range(first=version))
+        return [Part(each) for each in slices(found, wanted)]
+
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a partition; none for the empty one that Spark makes when there is nothing to read."""
         if not isinstance(partition, Part):
@@ -73,15 +82,18 @@ class Scan(NamedTuple):
 
 
 class TableReader(DataSourceReader):
-    """Reads a prefix of the log: all of it, or its first `as_of` batches."""
+    """Reads a prefix of the log: all of it, or its first `as_of` batches; or what follows the first `since`."""
 
-    def __init__(self, scan: Scan, as_of: int | None) -> None:
+    def __init__(self, scan: Scan, since: int | None, as_of: int | None) -> None:
         self._scan = scan
+        self._since = since
         self._as_of = as_of
 
     def partitions(self) -> list[InputPartition]:
         """What the tasks read."""
-        return self._scan.parts(self._as_of)
+        if self._since is None:
+            return self._scan.parts(self._as_of)
+        return self._scan.since(self._since, self._as_of)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """What one task reads."""
@@ -102,14 +114,14 @@ class FilteringTableReader(TableReader):
                 self._scan = self._scan._replace(predicate=wanted)
 
 
-def table_reader(scan: Scan, as_of: int | None) -> TableReader:
-    """The reader of a batch.
+def table_reader(scan: Scan, since: int | None, as_of: int | None) -> TableReader:
+    """The reader of a batch; `since` and `as_of` are versions.
 
     Spark refuses a reader that takes filters unless `spark.sql.python.filterPushdown.enabled` is set. A data
     source is not told whether it is. But only the worker of `PUSHING` asks a reader for filters.
     """
     kind = FilteringTableReader if PUSHING in sys.modules else TableReader
-    return kind(scan, as_of)
+    return kind(scan, since, as_of)
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):

@@ -64,7 +64,7 @@ def read(
     wanted = replace(predicate, slot=ALL)  # the slice says which slots
     with start_blocking_portal() as portal:
         store = portal.call(_opened, place)
-        source = _Source(portal, store, wanted, needed(names))
+        source = _Source(portal, store, wanted, needed(names, large=predicate.large))
         try:
             for table in source.tables(part):
                 found = wanted.select(table)
@@ -107,7 +107,8 @@ class _Source(NamedTuple):
         groups = reader.groups()
         mine = [groups[at] for at in share_of(len(groups), part.share, part.shares)]
         for place in groups_for(mine, self.predicate.keys, self.predicate.offset, part.slots):
-            yield reader.read([place], self.columns)
+            if not self.predicate.large or reader.has(place, "message"):
+                yield reader.read([place], self.columns)
 
 
 async def _of_slots(store: Store, slots: Range, keys: frozenset[str] | None) -> list[pa.Table]:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from leaderless.library.errors import Unfit
 from leaderless.library.log import Log, open_log
 from leaderless.library.place import place_of
+from leaderless.spark.predicate import Predicate
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Store
 
@@ -58,6 +59,15 @@ def place_in(options: Mapping[str, str]) -> Place:
         options.get("region"),
     )
     return Place(url, options.get("topic"), access)
+
+
+def predicate_in(options: Mapping[str, str]) -> Predicate:
+    """Which records the options of a table or stream ask for. Raises `Unfit`."""
+    keys, large = options.get("keys"), options.get("large", "false")
+    if large not in ("true", "false"):
+        raise Unfit(f"the option large is true or false, not {large!r}")
+    wanted = Predicate(large=large == "true")
+    return wanted if keys is None else wanted.with_keys(keys.split(","))
 
 
 def count_in(options: Mapping[str, str], name: str) -> int | None:

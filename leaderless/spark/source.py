@@ -19,9 +19,8 @@ from pyspark.sql.types import (
 
 from leaderless.library.errors import Unfit
 from leaderless.spark.encoding import require_columns
-from leaderless.spark.predicate import Predicate
 from leaderless.spark.reader import Scan, StreamReader, start_of, table_reader
-from leaderless.spark.settings import count_in, place_in
+from leaderless.spark.settings import count_in, place_in, predicate_in
 from leaderless.spark.sink import BatchSink, StreamSink, Target, target_of
 
 TYPES: dict[str, DataType] = {  # in Spark, of `leaderless.spark.columns.SCHEMA`
@@ -50,7 +49,8 @@ class LeaderlessDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader of a batch."""
-        return table_reader(self._scan(schema), count_in(self.options, "asOfVersion"))
+        versions = [count_in(self.options, name) for name in ("sinceVersion", "asOfVersion")]
+        return table_reader(self._scan(schema), *versions)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """A reader of a stream."""
@@ -76,9 +76,7 @@ class LeaderlessDataSource(DataSource):
                 asked = f"{field.name} {field.dataType.simpleString()}"
                 known = ", ".join(f"{name} {kind.simpleString()}" for name, kind in TYPES.items())
                 raise Unfit(f"the table has no column {asked}; it has {known}")
-        keys = self.options.get("keys")
-        predicate = Predicate() if keys is None else Predicate().with_keys(keys.split(","))
-        return Scan(place_in(self.options), tuple(schema.names), predicate)
+        return Scan(place_in(self.options), tuple(schema.names), predicate_in(self.options))
 
     def _target(self, schema: StructType, overwrite: bool) -> Target:
         types = {field.name: field.dataType.simpleString() for field in schema.fields}

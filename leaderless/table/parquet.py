@@ -156,6 +156,12 @@ class Reader:
         """The row groups in their order."""
         return [_group(self.metadata, place) for place in range(self.row_groups)]
 
+    def has(self, place: int, column: str) -> bool:
+        """Whether a row group has a value in a column, by its statistics."""
+        group = self.metadata.row_group(place)
+        chunk = group.column(COLUMNS.get_field_index(column))
+        return bool(chunk.statistics.null_count < group.num_rows)
+
     def read(
         self, places: Sequence[int] | None = None, columns: Sequence[str] | None = None
     ) -> pa.Table:

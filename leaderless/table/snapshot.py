@@ -31,7 +31,7 @@ from leaderless.table.manifest import TABLE, Manifest, manifest_of
 from leaderless.table.parquet import Reader
 from leaderless.table.pieces import Stretch, table_of_stretches
 from leaderless.table.runs import run_path
-from leaderless.table.schema import COLUMNS, Row, reference_in, reference_of, rows_of, table_of
+from leaderless.table.schema import Row, reference_in, reference_of, rows_of, table_of
 
 ATTEMPTS = 8  # to meet no compaction while segments are read
 READ_AT_ONCE = 16
@@ -278,10 +278,8 @@ async def references(store: Store) -> AsyncIterator[Reference]:
 def _texts_in(store: Store, ref: FileRef) -> list[str]:
     """The column `message` of a file; row groups without any are not read."""
     reader = reader_of(store, ref)
-    column = COLUMNS.get_field_index("message")
     texts: list[str] = []
     for place in range(reader.row_groups):
-        group = reader.metadata.row_group(place)
-        if group.column(column).statistics.null_count < group.num_rows:
+        if reader.has(place, "message"):
             texts += reader.read([place], ["message"])["message"].drop_null().to_pylist()
     return texts

@@ -8,12 +8,14 @@ from typing import Any
 
 import anyio
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from leaderless import LogSync, open_log_sync
-from leaderless.spark import LeaderlessDataSource
+from leaderless.library.errors import Unfit
+from leaderless.spark import LeaderlessDataSource, read_log
 from leaderless.store.sqlite import SqliteStore
 from tests.tables import small_log
 
@@ -123,6 +125,53 @@ def test_options_choose_keys_version_and_columns(
     assert narrow.where("key = 'k2'").agg(F.max("offset")).first()[0] == 27
 
 
+def test_a_log_read_by_sparks_own_reader_is_the_same(
+    session: SparkSession, path: Path, every: tuple[list[Row], DataFrame]
+) -> None:
+    url = f"sqlite:///{path}"
+    found = read_log(session, url)
+    assert found.schema == every[1].schema
+    assert sorted(map(str, found.collect())) == sorted(map(str, every[0]))
+    plan = found._jdf.queryExecution().executedPlan().toString()
+    assert "parquet" in plan
+    assert "leaderless" in plan
+    condition = "key in ('k1', 'other') and offset > 2"
+    wanted = every[1].where(condition).select("offset", "value").collect()
+    narrow = found.where(condition).select("offset", "value")
+    assert sorted(narrow.collect()) == sorted(wanted)
+    assert {row.key for row in read_log(session, url, keys="k0,other").collect()} == {"k0", "other"}
+    assert read_log(session, url, asOfVersion=7).count() == 28
+
+
+@pytest.mark.slow
+def test_a_frame_of_a_log_keeps_its_version_while_the_log_grows_and_is_compacted(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    folder = tmp_path / "key=1 [a]"  # no pattern, and no column of a partition, to Spark's reader
+    folder.mkdir()
+    url = f"sqlite:///{folder / 'log.db'}"
+    anyio.run(fill, folder / "log.db", 0, 10)
+    frame = read_log(session, url, secretKey=SECRET)
+    first = sorted(map(str, frame.collect()))
+    anyio.run(fill, folder / "log.db", 10, 40)
+    assert sorted(map(str, frame.drop("appended_at").collect())) == sorted(
+        map(str, read_log(session, url, asOfVersion=12).drop("appended_at").collect())
+    )
+    assert len(first) == frame.count() == 42
+    assert read_log(session, url).count() == 162
+    assert SECRET not in frame._jdf.queryExecution().toString()
+    whole = read_log(session, url)
+    assert "Parquet" in whole._jdf.queryExecution().toString()
+    for each in folder.rglob("*.parquet"):
+        each.unlink()
+    session.conf.set("spark.sql.files.ignoreMissingFiles", "true")
+    try:
+        with pytest.raises(Py4JJavaError, match="FILE_NOT_EXIST"):
+            whole.count()
+    finally:
+        session.conf.unset("spark.sql.files.ignoreMissingFiles")
+
+
 def test_a_frame_is_written_once_under_its_name(session: SparkSession, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'log.db'}"
     value = F.struct("id", F.lit("é").alias("text"))
@@ -179,6 +228,11 @@ def test_credentials_are_in_no_plan(table: Callable[..., DataFrame]) -> None:
     assert frame.count() > 0
 
 
+def test_an_option_that_is_none_is_told(session: SparkSession, path: Path) -> None:
+    with pytest.raises(Unfit, match="no option of read_log: maxRecordsPerBatch"):
+        read_log(session, f"sqlite:///{path}", maxRecordsPerBatch=3)
+
+
 @pytest.mark.parametrize(
     ("options", "text"),
     [
@@ -217,7 +271,7 @@ def test_the_programs_of_the_page_run_as_printed(session: SparkSession, tmp_path
             )
     finally:
         session.conf.unset(PUSHDOWN)
-    assert len(programs) == 3
+    assert len(programs) == 4
     assert [tuple(row) for row in names["late"].collect()] == [(0, "7")]
     assert names["before"].count() == len(names["newest"]) == 2
     with open_log_sync(names["url"], "items", create=False) as log:

@@ -1,0 +1,94 @@
+"""The plan of a read in which Spark itself reads the files of the log.
+
+Spark's reader of Parquet is several times faster than any data source in Python. A plan divides one version of
+the log into three parts, which have each record once:
+
+1. the records in files, with their values: for Spark's own reader;
+2. the records in files whose values stand in objects of their own: for the data source, if there are any;
+3. the records that were in no file when the plan was made, slots from `end` on: for the data source, which
+   finds them wherever compaction has moved them meanwhile.
+
+The files never change. Compaction keeps those that it replaces, for the retention of readers. Parts 2 and 3 are
+named by their slots, so compaction does not change what they have.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from leaderless.library.data import side_by_side
+from leaderless.library.errors import Definite
+from leaderless.spark.predicate import Predicate
+from leaderless.spark.reading import require_readable
+from leaderless.store.files import Gone, files_of
+from leaderless.store.port import Store
+from leaderless.table.blocking import in_thread
+from leaderless.table.snapshot import FileRef, outline, reader_of
+
+READ_AT_ONCE = 16
+_GLOB = re.compile(r"([][*?{}\\])")
+
+
+class Plan(NamedTuple):
+    """What is read: slots `start` to `version` - 1.
+
+    `files`: paths as Spark takes them, without the scheme; they hold the slots below `end` of the wanted keys.
+    `divided`: whether they may hold slots from `end` on, too. `has_large`: whether they have records whose
+    values stand in objects of their own.
+    """
+
+    files: tuple[str, ...]
+    start: int
+    end: int
+    version: int
+    divided: bool = False
+    has_large: bool = False
+
+
+async def plan_of(store: Store, as_of: int | None, predicate: Predicate) -> Plan:
+    """The plan for the log in a store as it is now, or as it was when it had `as_of` batches.
+
+    Without files on a local disk all of it is part 3. Raises `LogError`, such as `OtherFormat` for a file of a
+    newer program.
+    """
+    await require_readable(store)
+    found = await outline(store, as_of)
+    start, version = found.start, found.version
+    paths = _paths(store, found.files)
+    if not paths:
+        return Plan((), start, start, version)
+    wanted = [ref for ref in found.files if predicate.may_hold(ref.keys)]
+    large = await _any_large(store, wanted)
+    sealed = found.files[-1].end
+    names = tuple(paths[ref] for ref in wanted)
+    return Plan(names, start, min(version, sealed), version, sealed > version, large)
+
+
+def _paths(store: Store, refs: Iterable[FileRef]) -> dict[FileRef, str]:
+    """The paths of files on a local disk; nothing when some file is elsewhere, or is no Parquet."""
+    files = files_of(store)
+    if files is None or any(ref.kind != "parquet" for ref in refs):
+        return {}
+    paths = {ref: files.location(ref.path) for ref in refs}
+    if not all(path.startswith("/") for path in paths.values()):
+        return {}
+    return {ref: _GLOB.sub(r"\\\1", path) for ref, path in paths.items()}
+
+
+async def _any_large(store: Store, refs: Sequence[FileRef]) -> bool:
+    """Whether one of the files has such records. Each file's footer is read, which checks its format, too."""
+    found = False
+    for first in range(0, len(refs), READ_AT_ONCE):
+        some = refs[first : first + READ_AT_ONCE]
+        calls = [partial(in_thread, partial(_has_large, store, ref)) for ref in some]
+        found = any([found, *await side_by_side(calls)])
+    return found
+
+
+def _has_large(store: Store, ref: FileRef) -> bool:
+    try:
+        reader = reader_of(store, ref)
+    except Gone as gone:
+        raise Definite(f"{gone}: it was replaced meanwhile; read again") from gone
+    return any(reader.has(place, "message") for place in range(reader.row_groups))

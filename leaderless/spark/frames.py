@@ -1,0 +1,70 @@
+"""A log as a frame whose files Spark reads by itself: the fast way to a table. See `direct`."""
+
+from functools import partial, reduce
+
+import anyio
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql.functions import col
+from pyspark.sql.types import StringType, StructField, StructType
+
+from leaderless.library.errors import Unfit
+from leaderless.spark.direct import Plan, plan_of
+from leaderless.spark.reading import with_store
+from leaderless.spark.settings import count_in, place_in, predicate_in
+from leaderless.spark.source import TYPES
+
+OPTIONS = ("topic", "endpoint", "region", "accessKey", "secretKey", "keys", "asOfVersion")
+# A file that is missing must end the query, whatever the session says: half a table would be no answer.
+STRICT = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
+
+
+def read_log(spark: SparkSession, url: str, **options: str | int) -> DataFrame:
+    """One version of a log as a frame, with the columns of the data source.
+
+    The version is fixed by this call: each action on the frame sees the same records. Spark's own reader reads
+    the log's Parquet files if they are on a local disk, as those of a `sqlite:` store are. The data source
+    reads the rest, and all of a log whose files are elsewhere. It must be registered
+    (`spark.dataSource.register(LeaderlessDataSource)`).
+
+    Args:
+        spark: the session.
+        url: the store.
+        options: those of the data source for tables: topic, endpoint, region, accessKey, secretKey, keys,
+            asOfVersion.
+    Raises:
+        Unfit: an option is wrong, or there is no such version.
+        LogError: there is no log, or the store says no.
+    """
+    if unknown := sorted(options.keys() - {*OPTIONS}):
+        raise Unfit(f"no option of read_log: {', '.join(unknown)}; it has {', '.join(OPTIONS)}")
+    asked = {"url": url, **{name: str(value) for name, value in options.items()}}
+    predicate = predicate_in(asked)
+    make = partial(plan_of, as_of=count_in(asked, "asOfVersion"), predicate=predicate)
+    plan = anyio.run(with_store, place_in(asked), make)
+    source = spark.read.format("leaderless").options(**asked)
+    parts = [_in_files(spark, plan, predicate.keys)] if plan.files else []
+    if plan.end < plan.version or not parts:
+        parts.append(_slots(source, plan.end, plan.version))
+    if plan.has_large:
+        parts.append(_slots(source.option("large", "true"), plan.start, plan.end))
+    return reduce(DataFrame.unionAll, parts)
+
+
+def _slots(source: DataFrameReader, first: int, end: int) -> DataFrame:
+    """What the data source has of slots `first` to `end` - 1."""
+    return source.option("sinceVersion", first).option("asOfVersion", end).load()
+
+
+def _in_files(spark: SparkSession, plan: Plan, keys: frozenset[str] | None) -> DataFrame:
+    """The records of files that have their values."""
+    message = StructField("message", StringType())
+    fields = [*(StructField(name, kind) for name, kind in TYPES.items()), message]
+    paths = [f"file://{path}" for path in plan.files]
+    frame = spark.read.schema(StructType(fields)).options(**STRICT).parquet(*paths)
+    if plan.has_large:
+        frame = frame.where(col("message").isNull())
+    if plan.divided:
+        frame = frame.where(col("slot") < plan.end)
+    if keys is not None:
+        frame = frame.where(col("key").isin(sorted(keys)))
+    return frame.select(*TYPES)
