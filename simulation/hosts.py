@@ -22,8 +22,8 @@ class SimulatedHost:
     """One node; `make(name, incarnation)` gives its session, a new one for each start.
 
     `on_line` is called with each line that the node writes, `on_kill` with the name of a node that is killed,
-    `on_resume` with that of a node that goes on after it stood still, and with when it stopped (ns) if it has
-    lines to read since then.
+    `on_resume` with that of a node that goes on after it stood still. `on_old_lines` is called just before it
+    reads its first lines after that, with its name and with when it stopped (ns).
     """
 
     name: str
@@ -33,7 +33,8 @@ class SimulatedHost:
     think_ns: Think
     _: KW_ONLY
     on_kill: Callable[[str], object] = lambda _: None
-    on_resume: Callable[[str, int | None], object] = lambda _name, _stopped_ns: None
+    on_resume: Callable[[str], object] = lambda _: None
+    on_old_lines: Callable[[str, int], object] = lambda _name, _stopped_ns: None
 
     def __post_init__(self) -> None:
         self._starts = 0
@@ -76,7 +77,7 @@ class SimulatedHost:
             self._plan_reading()
         if self._session:
             self._set_alarm(self._session)
-        self.on_resume(self.name, self._stopped_ns)
+        self.on_resume(self.name)
 
     def postmortem(self) -> str:
         return f"an object in this process, {'alive' if self.alive else 'killed'}"
@@ -87,8 +88,6 @@ class SimulatedHost:
             self._inbox.append(message)
             if not (self._reading or self._paused):
                 self._plan_reading()
-            if self._stopped_ns is not None and not self._paused:
-                self.on_resume(self.name, self._stopped_ns)
 
     def _plan_reading(self) -> None:
         self._reading = True
@@ -104,6 +103,8 @@ class SimulatedHost:
         lines, self._inbox = self._inbox, []
         now_s = self.loop.now_ns() / NS
         stopped_ns, self._stopped_ns = self._stopped_ns, None
+        if stopped_ns is not None:
+            self.on_old_lines(self.name, stopped_ns)
         for line in lines:
             if stopped_ns is None:
                 session.receive(line, now_s)

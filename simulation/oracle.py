@@ -33,11 +33,15 @@ def require(holds: bool, name: str, text: str) -> None:
 
 
 class Asked(NamedTuple):
-    """A request that `node` received at `at_s` and has not answered yet."""
+    """A request that `node` received at `at_s` and has not answered yet.
+
+    `seems_from_s`: when it must take the request to have come, if that is earlier.
+    """
 
     node: str
     body: Body
     at_s: float
+    seems_from_s: float = inf
 
 
 class Promises(NamedTuple):

@@ -109,6 +109,7 @@ class SimulatedRun(BenchRun):
                 think,
                 on_kill=self._killed,
                 on_resume=self._resumed,
+                on_old_lines=self._reads_old_lines,
             )
         return SimulatedHosts(list(self.hosts.values()))
 
@@ -118,5 +119,8 @@ class SimulatedRun(BenchRun):
     def _killed(self, node: str) -> None:
         """A node lost its memory; a subclass may want to know."""
 
-    def _resumed(self, node: str, stopped_ns: int | None) -> None:
+    def _resumed(self, node: str) -> None:
         """A node goes on after it stood still; see `SimulatedHost`."""
+
+    def _reads_old_lines(self, node: str, stopped_ns: int) -> None:
+        """A node reads what came since it stood still; see `SimulatedHost`."""

@@ -55,18 +55,23 @@ class Watch:
         if self.oracle:
             self.oracle.changed(register, old, new, self.now_ns() / NS)
 
-    def resumed(self, node: str, stopped_ns: int | None) -> None:
-        """A node goes on after it stood still: it need not answer clients that are gone, or nearly so.
+    def reads_old_lines(self, node: str, stopped_ns: int) -> None:
+        """A node reads what came since it stopped at `stopped_ns`.
 
-        `stopped_ns`: when it stopped, if it has lines to read since then. It cannot tell how old they are, and
-        takes them for as old as its stop. After a long stop it need not answer any of them.
+        It cannot tell how old these lines are. It takes them for as old as its stop, now and whenever it stands
+        still again before it has answered them.
         """
-        now_s = self.now_ns() / NS
-        gone_s = now_s - (CLIENT_PATIENCE_S - MARGIN_S)
-        if stopped_ns is not None and stopped_ns / NS <= gone_s:
-            gone_s = now_s
+        stopped_s = stopped_ns / NS
+        for call, asked in self.unanswered.items():
+            if asked.node == node and asked.at_s >= stopped_s:
+                self.unanswered[call] = asked._replace(seems_from_s=stopped_s)
+        self.resumed(node)
+
+    def resumed(self, node: str) -> None:
+        """A node goes on after it stood still: it need not answer clients that are gone, or nearly so."""
+        gone_s = self.now_ns() / NS - (CLIENT_PATIENCE_S - MARGIN_S)
         for call, asked in [*self.unanswered.items()]:
-            if asked.node == node and asked.at_s <= gone_s:
+            if asked.node == node and min(asked.at_s, asked.seems_from_s) <= gone_s:
                 self._excused[call] = self.unanswered.pop(call)
 
     def message(self, event: str, src: str, dest: str, body: Body, wire: bytes) -> None:

@@ -122,8 +122,11 @@ class World(SimulatedRun):
             self.watch.unheard(mute.node, mute.name)
             self._hearing.started(mute.node)  # or the run would only show what a mute node does
 
-    def _resumed(self, node: str, stopped_ns: int | None) -> None:
-        self.watch.resumed(node, stopped_ns)
+    def _resumed(self, node: str) -> None:
+        self.watch.resumed(node)
+
+    def _reads_old_lines(self, node: str, stopped_ns: int) -> None:
+        self.watch.reads_old_lines(node, stopped_ns)
 
     def _trace(self) -> Trace:
         def trace(event: str, src: str, dest: str, body: Body, wire: bytes) -> None:
