@@ -2,9 +2,13 @@
 
 `fence` -> `fence_ok {epoch}` and `unfence` -> `fence_ok {epoch}` are RPCs of our own. A node that does not
 know them answers with error 10 (not-supported), as Maelstrom's protocol has it. The history records that, and
-the fault does not come again in this run. A node that does not answer may have fenced the log, or may do so
-later. So the nemesis asks one node after another to unfence it until one answers, and once more when no earlier
-request can take effect any longer.
+the fault does not come again in this run. A node that does not answer, or whose error leaves the outcome open,
+may have fenced the log, or may do so later. So the nemesis asks one node after another to unfence it until one
+says that it did, and once more when no earlier request can take effect any longer.
+
+    silence, an error   ask the next node, up to 40 times if any has shown that it knows of fencing
+    `fence_ok`          the log is open; if a fence is in doubt, ask again when that is settled
+    error 10            no node fences anything
 """
 
 from collections.abc import Callable
@@ -21,13 +25,19 @@ from runs.keyword import Keyword, keywords
 from workloads.interface import error_of
 
 NOT_SUPPORTED = 10
+_MAY_PASS = (0, 11)  # timeout, temporarily-unavailable: the node knows what it was asked for
 _PATIENCE_NS = 2_000_000_000
 _RETRY_NS = 250_000_000
-# A fence that was not answered takes effect within this time (of a node and of its store), or never.
-_SETTLED_NS = LONGEST_NS + _PATIENCE_NS
-_ATTEMPTS = 40
+# Clients leave after so long. A node may begin with a request as late, and try for as long.
+_CLIENT_PATIENCE_NS = 5_000_000_000
+# From its request on, a fence without an answer takes effect within this time, or never.
+_SETTLED_NS = 2 * _CLIENT_PATIENCE_NS + LONGEST_NS
+_TRIES = 40
+# With nodes that have shown nothing: together longer than a live node may be silent.
+_TRIES_WITH_STRANGERS = 1 + _CLIENT_PATIENCE_NS // _PATIENCE_NS
 
-OnReply = Callable[[dict[str, Any] | None], object]  # takes the reply, or None after the patience
+Body = dict[str, Any]
+OnReply = Callable[[Body | None], object]  # takes the reply, or None after the patience
 
 
 class Fence:
@@ -43,8 +53,8 @@ class Fence:
         self._client: str | None = None
         self._asked: dict[int, OnReply] = {}  # by msg_id
         self._count = 0
-        self._known = False  # a node has answered as it should
-        self._doubtful = False  # a fence was not answered: it may have happened, or may happen yet
+        self._known = False  # a node has shown that it knows of fencing
+        self._settled_ns = 0  # until then a fence may take effect whose outcome is not known
 
     def plan(self, random: Random) -> Plan:
         # The choice is among all nodes, so that it does not depend on what other faults did.
@@ -53,54 +63,57 @@ class Fence:
 
     def end(self, done: Done) -> None:
         if self.possible:
-            self._unfence(done, self._attempts)
+            self._unfence(done)
         else:
             done(Keyword("not-supported"))
-
-    @property
-    def _attempts(self) -> int:
-        """Patience is for nodes that have shown that they know of fencing; others are asked once each."""
-        return _ATTEMPTS if self._known else len(self._cluster.names)
 
     def _fence(self, node: str, done: Done) -> None:
         if node not in self._cluster.serving:
             done([Keyword("not-serving"), node])
             return
+        settled_ns = self._loop.now_ns() + _SETTLED_NS
 
-        def fenced(reply: dict[str, Any] | None) -> None:
-            self._doubtful = reply is None
+        def fenced(reply: Body | None) -> None:
+            if _is_in_doubt(reply):
+                self._settled_ns = settled_ns
             self._learn(reply)
             done([_outcome(reply), node])
 
         self._ask(node, "fence", fenced)
 
-    def _unfence(self, done: Done, attempts: int) -> None:
+    def _unfence(self, done: Done, tries: int = 0) -> None:
         """Ask one node after another until one has answered well."""
         serving = self._cluster.serving
-        if not attempts:
+        if tries >= self._tries_max:
             done([Keyword("unknown"), "no node answered"])
         elif not serving:
-            self._later(_RETRY_NS, self._unfence, done, attempts)
+            self._later(_RETRY_NS, self._unfence, done, tries)
         else:
-            node = serving[attempts % len(serving)]
-            self._ask(node, "unfence", partial(self._unfenced, node, done, attempts))
+            node, asked_ns = serving[tries % len(serving)], self._loop.now_ns()
+            self._ask(node, "unfence", partial(self._unfenced, node, done, tries, asked_ns))
 
-    def _unfenced(self, node: str, done: Done, attempts: int, reply: dict[str, Any] | None) -> None:
+    def _unfenced(
+        self, node: str, done: Done, tries: int, asked_ns: int, reply: Body | None
+    ) -> None:
         self._learn(reply)
         if not self.possible:
             done([_outcome(reply), node])
         elif reply is None or reply.get("type") != "fence_ok":
-            self._later(_RETRY_NS, self._unfence, done, attempts - 1)
-        elif self._doubtful:
-            self._doubtful = False
-            self._later(_SETTLED_NS, self._unfence, done, self._attempts)
+            self._later(_RETRY_NS, self._unfence, done, tries + 1)
+        elif asked_ns < self._settled_ns:
+            self._later(max(0, self._settled_ns - self._loop.now_ns()), self._unfence, done)
         else:
             done([_outcome(reply), node])
 
-    def _learn(self, reply: dict[str, Any] | None) -> None:
+    @property
+    def _tries_max(self) -> int:
+        """Patience is for nodes that have shown that they know of fencing."""
+        return _TRIES if self._known else max(len(self._cluster.names), _TRIES_WITH_STRANGERS)
+
+    def _learn(self, reply: Body | None) -> None:
         if reply:
             self.possible = reply.get("code") != NOT_SUPPORTED
-            self._known = self._known or reply.get("type") == "fence_ok"
+            self._known |= reply.get("type") == "fence_ok" or reply.get("code") in _MAY_PASS
 
     def _later(self, wait_ns: int, function: Callable[..., None], *arguments: Any) -> None:
         self._loop.call_at(self._loop.now_ns() + wait_ns, function, *arguments)
@@ -118,13 +131,18 @@ class Fence:
         if on_reply := self._asked.pop(msg_id, None):
             on_reply(None)
 
-    def _deliver(self, _src: str, body: dict[str, Any], _wire: bytes) -> None:
+    def _deliver(self, _src: str, body: Body, _wire: bytes) -> None:
         msg_id = body.get("in_reply_to")
         if type(msg_id) is int and (on_reply := self._asked.pop(msg_id, None)):
             on_reply(body)
 
 
-def _outcome(reply: dict[str, Any] | None) -> Any:
+def _is_in_doubt(reply: Body | None) -> bool:
+    """Whether what was asked for may have happened, or may happen yet, without a word of the node."""
+    return reply is None or (reply.get("type") != "fence_ok" and not error_of(reply).definite)
+
+
+def _outcome(reply: Body | None) -> Any:
     """The epoch of a reply, or the name of its error, for the history."""
     if reply is None:
         return Keyword("unknown")

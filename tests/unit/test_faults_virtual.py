@@ -1,6 +1,7 @@
 """Whole runs with faults, on the virtual clock: what is recorded, and that nothing acknowledged is lost."""
 
 import itertools
+import math
 
 import pytest
 
@@ -164,3 +165,47 @@ def test_a_node_that_hides_from_the_fence_does_not_hold_up_the_run():
     assert deeds(done)[-1][2][0] == "unknown"
     assert done.check()["valid?"] is True
     assert done.virtual_s < 40
+
+
+class Reluctant(MemoryLog):
+    """Fences without a word and `late_s` later. Says `doubts` times that it cannot tell whether it unfenced."""
+
+    late_s = 0.0
+    doubts = 0
+
+    def __init__(self):
+        super().__init__("n0", {})
+        self.fenced_s = math.inf
+
+    def receive(self, line, now, arrived_at=None):
+        self._now = now
+        super().receive(line, now, arrived_at)
+
+    def answer(self, body):
+        match body["type"]:
+            case "fence":
+                self.fenced_s = self._now + self.late_s
+                return None
+            case "unfence" if self.doubts:
+                self.doubts -= 1
+                return {"type": "error", "code": 0, "text": "no outcome"}
+            case "unfence":
+                if self.fenced_s <= self._now:
+                    self.fenced_s = math.inf
+                return {"type": "fence_ok", "epoch": 1}
+        return super().answer(body)
+
+
+@pytest.mark.parametrize(("late_s", "doubts"), [(0.0, 0), (0.0, 9), (9.0, 0), (12.0, 3)])
+def test_a_fence_is_undone_however_late_it_comes_and_however_often_its_node_is_in_doubt(
+    late_s, doubts
+):
+    node = Reluctant()
+    node.late_s, node.doubts = late_s, doubts
+    done = VirtualRun(
+        make=lambda _name, _start: node, nodes=("n0",), nemesis=("fence",), nemesis_interval_s=1
+    )
+    sane(done)
+    assert deeds(done)[1][2] == ["unknown", "n0"]
+    assert deeds(done)[-1][2] == [{"epoch": 1}, "n0"]
+    assert node.fenced_s == math.inf
