@@ -102,7 +102,8 @@ MUTANTS = [
                 f"yield Wait(job.done){RENAME}",
             ),
         ),
-        UNSURE | {"combine": False},
+        # Without handing over it cannot matter: a batch stays here until it is in the log, or too late.
+        UNSURE | {"combine": True},
     ),
     Mutant(
         "new-id-after-hand-over",
