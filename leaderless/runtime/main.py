@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import anyio
 
@@ -21,6 +22,9 @@ from leaderless.runtime.settings import Settings, parse
 from leaderless.runtime.stdio import serve
 from leaderless.runtime.trace_file import trace_to
 
+if TYPE_CHECKING:  # only a node on a real store needs it
+    from leaderless.runtime.on_store import Desk
+
 log = logging.getLogger("leaderless")
 
 INTERRUPTED = 130
@@ -30,7 +34,11 @@ CALL_BITS = 52  # call numbers are integers to every reader of JSON up to 53 bit
 
 def main(arguments: Sequence[str] | None = None, program: str = "run.sh") -> int:
     """Run a node until its stdin ends; returns the exit status. Its help calls it `program`."""
-    settings = parse(sys.argv[1:] if arguments is None else arguments, program)
+    return run(parse(sys.argv[1:] if arguments is None else arguments, program))
+
+
+def run(settings: Settings) -> int:
+    """Run a node of these settings until its stdin ends; returns the exit status."""
     logging.basicConfig(
         stream=sys.stderr,
         level=settings.log_level.upper(),
@@ -52,8 +60,9 @@ async def _serve(settings: Settings) -> int:
     """Serve on stdin and stdout; returns the exit status."""
     place = settings.place
     if place is None:
-        await serve(_session(settings), alive_s=process_age_s())
+        await serve(_session(settings, partial(_machine, settings)), alive_s=process_age_s())
         return 0
+    from leaderless.runtime.kept_log import Wanted
     from leaderless.runtime.on_store import Desk, serve_on_store
     from leaderless.store.port import Refused
     from leaderless.store.urls import open_store
@@ -64,14 +73,28 @@ async def _serve(settings: Settings) -> int:
         log.error("--store: %s", refused)
         return UNUSABLE
     desk = Desk()
-    session = _session(settings.fitted(store.value_bytes_max), desk.put)
-    await serve_on_store(session, desk, store, alive_s=process_age_s())
+    session = session_on(desk, settings.fitted(store.value_bytes_max))
+    wanted = Wanted(settings.strategy, settings.runs)
+    await serve_on_store(session, desk, store, alive_s=process_age_s(), wanted=wanted)
     return 0
 
 
-def _session(settings: Settings, put_call: Callable[[StoreCall], object] | None = None) -> Session:
+def session_on(desk: "Desk", settings: Settings) -> Session:
+    """A session whose calls go on `desk`; its machine is made when `init` comes, for the log that is there."""
+
+    def start(identity: Identity) -> Machine:
+        return _machine(settings.with_files() if desk.runs == "parquet" else settings, identity)
+
+    return _session(settings, start, desk.put)
+
+
+def _session(
+    settings: Settings,
+    start: Callable[[Identity], Machine],
+    put_call: Callable[[StoreCall], object] | None = None,
+) -> Session:
     return Session(
-        partial(_machine, settings),
+        start,
         os.urandom(6).hex(),
         partial(_writer, settings),
         message_bytes=settings.options.limits.message_bytes,

@@ -16,7 +16,11 @@ import anyio
 import anyio.abc
 import anyio.lowlevel
 
-from leaderless.core.messages import StoreAnswer, StoreCall
+from leaderless.core.messages import StoreAnswer, StoreCall, Unknown
+from leaderless.library.errors import Broken
+from leaderless.library.maintenance import Maintenance
+from leaderless.library.place import Runs, bounds_of, registers_of
+from leaderless.runtime.kept_log import LIBRARY_FORM, Wanted, look_at
 from leaderless.runtime.session import Session
 from leaderless.runtime.stdio import (
     BEAT_S,
@@ -27,25 +31,25 @@ from leaderless.runtime.stdio import (
     read_now,
     write_all,
 )
-from leaderless.store.names import FORMAT
-from leaderless.store.port import OutcomeUnknown, Refused, Store
-from leaderless.store.probe import PROBES, probe
+from leaderless.store.port import Store
 from leaderless.store.registers import Registers
 
 log = logging.getLogger("leaderless")
 
-REACH_S = (
-    6.0  # how long a store may be silent at the start; a bench waits 10 s for an answer to `init`
-)
-REACH_PAUSE_S = 0.2  # between two tries
-_FIRST_KEYS = 100
+REQUEST_S = 5.0  # how long one request of a merge may take
+PATIENCE_S = 30.0
 
 
 class Desk:
-    """Takes the store calls of a session while it serves; the tasks of `serve_on_store` carry them out."""
+    """Takes the store calls of a session while it serves; the tasks of `serve_on_store` carry them out.
+
+    `runs`: how the log keeps its runs, from the moment on when the store was looked at; None for a log
+    without `format` (`kept_log`).
+    """
 
     def __init__(self) -> None:
         self._calls: list[StoreCall] = []
+        self.runs: Runs | None = None
 
     def put(self, call: StoreCall) -> None:
         """Take a call."""
@@ -65,18 +69,19 @@ async def serve_on_store(
     stdout: int = 1,
     *,
     alive_s: float = 0.0,
+    wanted: Wanted | None = None,
 ) -> None:
     """Serve until stdin ends or nobody reads stdout any more, and let go of the store.
 
-    `session` puts its calls on `desk`. When the store cannot hold a log, `init` is refused. `alive_s`: how long
-    lines may have come already, in seconds.
+    `session` puts its calls on `desk`. When the store cannot hold a log, or holds none that is `wanted`, `init`
+    is refused. `alive_s`: how long lines may have come already, in seconds.
     """
     since = anyio.current_time() - alive_s
     try:
         with non_blocking(stdin), non_blocking(stdout):
             async with anyio.create_task_group() as tasks:
                 node = _Node(session, desk, Registers(store), tasks, since)
-                tasks.start_soon(node.prepare, store)
+                tasks.start_soon(node.prepare, store, wanted or Wanted())
                 tasks.start_soon(node.keep_time)
                 tasks.start_soon(_until_over, node.write, stdout, tasks)
                 await _until_over(node.read, stdin, tasks)
@@ -112,14 +117,25 @@ class _Node:
         self._stepped, self._hurried = anyio.Event(), anyio.Event()
         self._wakes_at = -inf
 
-    async def prepare(self, store: Store) -> None:
+    async def prepare(self, store: Store, wanted: Wanted) -> None:
         """Look at the store, and then give those lines to the session that came meanwhile."""
-        self._session.unusable = await _trouble(store)
+        self._session.unusable, self._desk.runs = await look_at(store, wanted)
+        self._session.form = LIBRARY_FORM if self._desk.runs else None
+        if self._desk.runs == "parquet":
+            self._keep_files(store)
         early, self._early = self._early or [], None
         now = anyio.current_time()
         for line, came_at in early:
             self._session.receive(line, now, came_at)
         self._stepping()
+
+    def _keep_files(self, store: Store) -> None:
+        """From now on runs are files, which are merged beside the node's work."""
+        bounds = bounds_of(store, PATIENCE_S, REQUEST_S, "parquet")
+        self._registers = registers_of(store, bounds)
+        maintenance = Maintenance(store, self._registers, bounds)
+        self._tasks.start_soon(maintenance.host.run)
+        self._tasks.start_soon(maintenance.merge_now_and_then)
 
     async def read(self, stdin: int) -> None:
         """Give lines to the session until stdin ends."""
@@ -170,7 +186,11 @@ class _Node:
             log.info("nobody reads this node's stdout any more")
 
     async def _call(self, call: StoreCall) -> None:
-        outcome = await self._registers.carry_out(call.op)
+        try:
+            outcome = await self._registers.carry_out(call.op)
+        except Broken as broken:
+            log.error("%s: %s", call.op.key, broken)
+            outcome = Unknown(spent=1.0)
         self._session.store_answered(StoreAnswer(call.call, outcome), anyio.current_time())
         self._stepping()
 
@@ -188,42 +208,3 @@ class _Node:
     def _deadline(self) -> float:
         deadline = self._session.deadline
         return inf if deadline is None else deadline
-
-
-async def _trouble(store: Store) -> str:
-    """Why `store` cannot hold the log of a node; "" when it can. One line in the log says the same."""
-    until = anyio.current_time() + REACH_S
-    while True:
-        try:
-            await _examine(store)
-        except Refused as refused:
-            return _told(f"the store cannot be used: {refused}")
-        except OutcomeUnknown as unknown:
-            if anyio.current_time() >= until:
-                return _told(f"the store did not answer within {REACH_S:g} s: {unknown}")
-            await anyio.sleep(REACH_PAUSE_S)
-        else:
-            return ""
-
-
-def _told(text: str) -> str:
-    log.error("%s", text)
-    return text
-
-
-async def _examine(store: Store) -> None:
-    """Look whether there is a log, and if not, whether there can be one."""
-    if await store.read(FORMAT) is not None:
-        raise Refused(
-            f"{store.url} holds a log of the library (`leaderless init`), whose values are written "
-            "in another way; give the node a prefix of its own"
-        )
-    listed = await store.list_objects(limit=_FIRST_KEYS)
-    if any(not each.key.startswith(f"{PROBES}/") for each in listed):
-        log.warning(
-            "the log at %s is not empty, and goes on. Right for a node that was started again; "
-            "a new test needs a prefix of its own",
-            store.url,
-        )
-    else:
-        await probe(store)

@@ -7,7 +7,7 @@ is answered at most once; nothing but messages goes out. Before `init` the only 
 import logging
 from collections.abc import Callable
 from reprlib import repr as brief
-from typing import Any, assert_never
+from typing import Any, NamedTuple, assert_never
 
 from leaderless.core.limits import Limits
 from leaderless.core.machine import Machine
@@ -17,8 +17,10 @@ from leaderless.core.messages import (
     Note,
     PeerAnswer,
     PeerCall,
+    PollOk,
     Reply,
     Request,
+    Send,
     Step,
     StoreAnswer,
     StoreCall,
@@ -42,6 +44,13 @@ _Moment = tuple[float, float | None]
 ENVELOPE_BYTES = 96  # what a line has around its payload, at least
 
 
+class MessageForm(NamedTuple):
+    """How clients' messages stand in the log: `kept` makes that form, `shown` is the opposite."""
+
+    kept: Callable[[Any], Any]
+    shown: Callable[[Any], Any]
+
+
 def log_note(note: Note) -> None:
     """Write a note of the machine into the node's log."""
     log.log(logging.ERROR if note.broken else logging.WARNING, "%s", note.text)
@@ -54,7 +63,8 @@ class Session:
     starts of a node share. `trace` makes, for a node, what takes the steps of its protocol; `note`
     takes what the machine says for the log. Requests above `message_bytes` are refused. `store` takes the
     calls to a store that is no service of the network, and `store_answered` its answers; without it they are
-    messages to `lin-kv`. `unusable` says why that store cannot hold a log: then `init` is refused.
+    messages to `lin-kv`. `unusable` says why that store cannot hold a log: then `init` is refused. `form`: of
+    messages in the log; None: they stand there as clients sent them.
     """
 
     def __init__(
@@ -69,6 +79,7 @@ class Session:
     ) -> None:
         self._store = store
         self.unusable = ""
+        self.form: MessageForm | None = None
         self._message_bytes = message_bytes
         self._note = note
         self._start = start
@@ -166,6 +177,8 @@ class Session:
         except bodies.NotSupported as unsupported:
             self._refuse(request, ErrorCode.NOT_SUPPORTED, str(unsupported))
         else:
+            if self.form and isinstance(event, Send):
+                event = event._replace(msg=self.form.kept(event.msg))
             self._carry_out(self._machine.step(event, *moment))
 
     def _is_peer(self, src: str) -> bool:
@@ -239,6 +252,8 @@ class Session:
             match effect:
                 case Reply():
                     (dest, msg_id), answer = effect
+                    if self.form and isinstance(answer, PollOk):
+                        answer = _shown(answer, self.form.shown)
                     body = bodies.body_of(answer)
                     body["in_reply_to"] = msg_id
                 case StoreCall() if self._store:
@@ -274,6 +289,12 @@ class Session:
 
     def _send(self, dest: str, body: Body) -> None:
         self._lines.append(encode(self._node, dest, body))
+
+
+def _shown(answer: PollOk, shown: Callable[[Any], Any]) -> PollOk:
+    return PollOk(
+        {key: [[at, shown(msg)] for at, msg in pairs] for key, pairs in answer.msgs.items()}
+    )
 
 
 def _all_strings(values: list[Any]) -> bool:

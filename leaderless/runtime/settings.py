@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from math import inf
 from pathlib import Path
+from typing import Literal
 
 from leaderless.core.limits import Limits
 from leaderless.core.pace import Pace
@@ -26,10 +27,18 @@ class Settings:
     backend: str
     trace: Path | None
     place: StorePlace | None
+    runs: Literal["json", "parquet"] | None
 
     def fitted(self, value_bytes_max: int) -> "Settings":
         """With limits whose registers fit into the objects of a store."""
         limits = self.options.limits.fitted(value_bytes_max)
+        return self._with(limits)
+
+    def with_files(self) -> "Settings":
+        """For a log whose runs are files."""
+        return self._with(replace(self.options.limits, sliced=True))
+
+    def _with(self, limits: Limits) -> "Settings":
         return replace(self, options=self.options._replace(limits=limits))
 
 
@@ -41,6 +50,8 @@ def parse(arguments: Sequence[str], program: str = "run.sh") -> Settings:
         place = place_of(options.store, options.store_option, options.client_patience_s)
     except ValueError as error:
         parser.error(str(error))
+    if options.runs and (place is None or options.strategy != DEFAULT):
+        parser.error(f"--runs needs --store, and the strategy {DEFAULT}")
     if find_spec(options.backend) is None:
         parser.error(f"--backend {options.backend}: it is not installed; pip install trio")
     if options.trace and not options.trace.parent.is_dir():
@@ -64,6 +75,7 @@ def parse(arguments: Sequence[str], program: str = "run.sh") -> Settings:
         backend=options.backend,
         trace=options.trace,
         place=place,
+        runs=options.runs,
     )
 
 
@@ -103,6 +115,14 @@ def _parser(program: str) -> argparse.ArgumentParser:
         default=[],
         help="of a real store, may be repeated: endpoint=URL of an S3-compatible server, else "
         "AWS_ENDPOINT_URL; region=NAME of the bucket. Keys come from the environment alone",
+    )
+    parser.add_argument(
+        "--runs",
+        choices=["json", "parquet"],
+        help="how a log that this node makes in a real store keeps its older records; a log that is there has "
+        "its own way, and a node that asks for another one refuses it; parquet: files, which DuckDB, pandas "
+        "and Spark read, on s3, gs, az and sqlite, with the package pyarrow (default: as the log does, json "
+        "for a new one)",
     )
     parser.add_argument(
         "--freshness",

@@ -1,74 +1,16 @@
 """A node whose log is in a store: the loop with store calls beside it, on both event loops, over real pipes."""
 
-import os
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
-from functools import partial
+from collections.abc import Callable
 from typing import Any
 
 import anyio
-import orjson
 import pytest
 import trio.testing
 
-from leaderless.runtime import on_store
-from leaderless.runtime.on_store import Desk, serve_on_store
+from leaderless.runtime import kept_log
 from leaderless.store.memory import MemoryStore
-from leaderless.store.names import FORMAT
 from leaderless.store.port import Found, Listed, OutcomeUnknown, Store, Version
-from simulation.nodes import new_session
-
-INIT = {"type": "init", "msg_id": 1, "node_id": "n0", "node_ids": ["n0"]}
-Body = dict[str, Any]
-
-
-def send(msg_id: int, msg: object) -> Body:
-    return {"type": "send", "msg_id": msg_id, "key": "k", "msg": msg}
-
-
-POLL: Body = {"type": "poll", "msg_id": 90, "offsets": {"k": 0}}
-
-
-class Client:
-    """The other ends of a node's pipes."""
-
-    def __init__(self, to_node: int, from_node: int) -> None:
-        self._to_node, self._from_node = to_node, from_node
-        self._rest = b""
-
-    def tell(self, *bodies: Body) -> None:
-        messages = ({"src": "c1", "dest": "n0", "body": body} for body in bodies)
-        os.write(self._to_node, b"".join(orjson.dumps(message) + b"\n" for message in messages))
-
-    async def hears(self, count: int) -> list[Body]:
-        """The next so many messages, in the order of the requests that they answer."""
-        heard: list[Body] = []
-        while len(heard) < count:
-            await anyio.wait_readable(self._from_node)
-            *lines, self._rest = (self._rest + os.read(self._from_node, 1 << 16)).split(b"\n")
-            heard += [orjson.loads(line)["body"] for line in lines]
-        return sorted(heard, key=lambda body: body["in_reply_to"])
-
-    def close(self) -> None:
-        os.close(self._to_node)
-
-
-@asynccontextmanager
-async def node_on(store: Store, alive_s: float = 0.0) -> AsyncIterator[Client]:
-    """A node, and the client that talks to it; the node ends because its stdin does."""
-    stdin, to_node = os.pipe()
-    from_node, stdout = os.pipe()
-    desk = Desk()
-    session = new_session("leaderless", store=desk.put)
-    async with anyio.create_task_group() as tasks:
-        serve = partial(serve_on_store, alive_s=alive_s)
-        tasks.start_soon(serve, session, desk, store, stdin, stdout)
-        client = Client(to_node, from_node)
-        yield client
-        client.close()
-    for fd in (stdin, from_node, stdout):
-        os.close(fd)
-
+from tests.store_nodes import INIT, POLL, Body, node_on, send
 
 @pytest.fixture(params=["asyncio", "trio"])
 def anyio_backend(request: pytest.FixtureRequest) -> str:
@@ -222,7 +164,7 @@ def test_a_store_that_is_silent_for_long_is_said_at_init(caplog: pytest.LogCaptu
         "text": "the store did not answer within 6 s: connection refused",
         "in_reply_to": 1,
     }
-    assert on_store.REACH_S <= took_s < 10  # as long as the bench waits
+    assert kept_log.REACH_S <= took_s < 10  # as long as the bench waits
     assert [record.getMessage() for record in caplog.records] == [answer["text"]]
 
 
@@ -248,20 +190,6 @@ def test_a_store_without_conditional_writes_is_refused_at_init() -> None:
     answer, _ = outcome_of_init(Overwriting())
     assert answer["type"] == "error"
     assert "ignores If-None-Match" in answer["text"]
-
-
-@pytest.fixture
-def library_log() -> MemoryStore:
-    store = MemoryStore()
-    trio.run(store.create, FORMAT, b"{}")
-    return store
-
-
-def test_a_log_of_the_library_is_left_alone(library_log: MemoryStore) -> None:
-    answer, _ = outcome_of_init(library_log)
-    assert "holds a log of the library" in answer["text"]
-    keys: Sequence[str] = [each.key for each in trio.run(library_log.list_objects)]
-    assert keys == [FORMAT]
 
 
 @pytest.mark.anyio

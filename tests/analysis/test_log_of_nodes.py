@@ -1,0 +1,102 @@
+"""A log that nodes have compacted into Parquet files under the bench, read by the library and by Spark."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
+from pathlib import Path
+
+import anyio
+import pytest
+from pyspark.sql import SparkSession
+
+from leaderless import LogSync, open_log_sync
+from leaderless.library import fsck
+from leaderless.spark import LeaderlessDataSource
+from leaderless.store.options import StoreOptions
+from leaderless.store.port import Store
+from leaderless.store.urls import open_store
+from leaderless.table.snapshot import FileRef, file_refs
+from runs.history import read_history
+from tests import servers
+from workloads.kafka.reader import Record, problems
+
+pytestmark = [pytest.mark.spark, pytest.mark.process, pytest.mark.slow]
+ROOT = Path(__file__).parents[2]
+TEST = [
+    "./maelstrom", "test", "-w", "kafka", "--node-count", "3", "--concurrency", "2n", "--rate", "80",
+    "--time-limit", "10", "--recovery-time", "1", "--nemesis", "kill", "--nemesis-interval", "5",
+    "--seed", "5", "--strict",
+]  # fmt: skip
+
+
+def run_the_bench(folder: Path, server: str, environment: Mapping[str, str]) -> Path:
+    """The folder of a valid run, of nodes that compact a lot."""
+    node = folder / "node.sh"
+    program = ROOT / "tests" / "nodes" / "compacting_node.py"
+    node.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} {program} "$@"\n')
+    node.chmod(0o755)
+    command = [*TEST, "--bin", str(node), "--store", str(folder / "runs")]
+    done = subprocess.run(
+        [*command, "--store-server", server, "--", "--runs", "parquet"],
+        cwd=ROOT,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    return (folder / "runs" / "latest").resolve()
+
+
+def records_of(log: LogSync) -> Iterator[Record]:
+    for key, end in log.keys().items():
+        at = 0
+        while at < end:
+            for record in log.read(key, at):
+                yield Record(key, record.offset, record.value)
+                at = record.offset + 1
+
+
+async def checked(store: Store) -> tuple[list[FileRef], fsck.Report]:
+    try:
+        return await file_refs(store), await fsck.check(store)
+    finally:
+        await store.aclose()
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("server", ["sqlite", "moto"])
+def test_nodes_compact_into_files_under_the_bench(
+    tmp_path: Path, server: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with nullcontext("") if server == "sqlite" else servers.moto() as endpoint:
+        environment = servers.environment_of(endpoint) if endpoint else {}
+        bucket = f"s3://{servers.BUCKET}/bench"
+        folder = run_the_bench(tmp_path, bucket if endpoint else server, environment)
+        url = f"{bucket}/{folder.name}" if endpoint else f"sqlite:///{folder / 'store.db'}"
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        files, report = anyio.run(checked, open_store(url, servers.options_of(url, endpoint)))
+        assert report.findings == []
+        assert files
+        assert {ref.kind for ref in files} == {"parquet"}
+        history = read_history(folder / "history.jsonl")
+        with open_log_sync(url, create=False, endpoint=endpoint or None) as log:
+            records = [*records_of(log)]
+        assert problems(history, records) == []
+        spark.dataSource.register(LeaderlessDataSource)
+        options = servers.options_of(url, endpoint) or StoreOptions()
+        places = {
+            "endpoint": options.endpoint,
+            "region": options.region,
+            "accessKey": options.access_key,
+            "secretKey": options.secret_key,
+        }
+        given = {name: value for name, value in places.items() if value}
+        table = spark.read.format("leaderless").options(**given).load(url)
+        rows = table.orderBy("key", "offset").collect()
+        found = [Record(row.key, row.offset, json.loads(row.value)) for row in rows]
+        assert found == sorted(records)
