@@ -25,7 +25,13 @@ from tests.tables import content_of, small_log
 
 pytestmark = pytest.mark.anyio
 
-MESSAGES: list[object] = [1, {"$json": 1}, {"$bytes": "AAA="}, {"$data": ["x", 1, "json"]}, {"a": 1}]
+MESSAGES: list[object] = [
+    1,
+    {"$json": 1},
+    {"$bytes": "AAA="},
+    {"$data": ["x", 1, "json"]},
+    {"a": 1},
+]
 
 
 def settings_of(*arguments: str) -> Settings:

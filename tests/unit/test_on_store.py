@@ -12,6 +12,7 @@ from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Found, Listed, OutcomeUnknown, Store, Version
 from tests.store_nodes import INIT, POLL, Body, node_on, send
 
+
 @pytest.fixture(params=["asyncio", "trio"])
 def anyio_backend(request: pytest.FixtureRequest) -> str:
     return str(request.param)
