@@ -28,6 +28,7 @@ from leaderless.library.errors import LogError
 from leaderless.library.findings import Finding, Findings
 from leaderless.library.fsck_groups import check_groups
 from leaderless.library.fsck_index import IndexCheck, claim_of, require_claim
+from leaderless.library.fsck_staged import check_staged
 from leaderless.library.maintenance import READ_AT_ONCE, references_in
 from leaderless.library.place import Runs, require_log
 from leaderless.library.values import Reference, value_of
@@ -36,13 +37,17 @@ from leaderless.store.port import Store, all_of
 
 
 class Report(NamedTuple):
-    """What was checked and found; `orphans`: objects of large values without a record (see `vacuum`)."""
+    """What was checked and found; `orphans`: objects of large values without a record (see `vacuum`).
+
+    `staged`: objects of sinks that wait for a commit, or for a vacuum.
+    """
 
     findings: list[Finding]
     batches: int
     messages: int
     objects: int
     orphans: int
+    staged: int = 0
 
 
 class _Span(NamedTuple):
@@ -88,9 +93,9 @@ class _Check:
         self._check_copies(runs, [span for span in segments if span])
         self._check_deleted(index.index.sealed)
         await check_groups(self._findings)
-        orphans = await self._check_data()
+        orphans, staged = await self._check_data(), await check_staged(self._findings)
         end, found = head.end if head else 0, self._findings
-        return Report(found.found, end, messages, found.objects, orphans)
+        return Report(found.found, end, messages, found.objects, orphans, staged)
 
     # ------------------------------------------------------------ reading
 

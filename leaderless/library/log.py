@@ -66,6 +66,7 @@ from leaderless.library.place import (
     require_log,
 )
 from leaderless.library.record import Record
+from leaderless.library.staged import vacuum_staged
 from leaderless.library.surroundings import REAL, Surroundings
 from leaderless.library.values import Value
 from leaderless.store.options import StoreOptions
@@ -341,11 +342,16 @@ class Log:
         return await self._maintenance.compact()
 
     async def vacuum(self, retention_s: float = 3600.0) -> Vacuumed:
-        """Delete objects of large values that no record refers to, older than `retention_s` seconds.
+        """Delete what no record refers to and is older than `retention_s` seconds.
+
+        That is: objects of large values, files that larger ones replaced, rows that no sink will append.
 
         Raises `Unfit` for a retention below ten minutes: values of appends under way are younger.
         """
-        return await self._maintenance.vacuum(retention_s)
+        found = await self._maintenance.vacuum(retention_s)
+        now = self._maintenance.now
+        staged, size = await vacuum_staged(self._store, now, retention_s, self.has_named)
+        return found._replace(staged=staged, staged_bytes=size)
 
     async def retain(self, policy: "Policy") -> "Retained":
         """Delete the oldest files of the log by a policy (`leaderless.table.retention`).

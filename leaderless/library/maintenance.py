@@ -64,6 +64,7 @@ class Vacuumed(NamedTuple):
     """Objects of large values: those that were deleted, their bytes, and those that stay.
 
     `files`, `files_bytes`: Parquet files that were deleted, because larger ones had replaced them.
+    `staged`, `staged_bytes`: objects of sinks that were deleted (`leaderless.library.staged`).
     """
 
     deleted: int
@@ -71,6 +72,8 @@ class Vacuumed(NamedTuple):
     kept: int
     files: int = 0
     files_bytes: int = 0
+    staged: int = 0
+    staged_bytes: int = 0
 
 
 class Maintenance:
@@ -101,7 +104,7 @@ class Maintenance:
 
         lease_s = self._bounds.pace.lease_s
         claims = Claims(self.clock, CLAIM, f"upkeep-{self._around.name()}", self._bounds.pace)
-        call, now = self.host.call, self._now
+        call, now = self.host.call, self.now
         levels = self._bounds.levels
         return Upkeep(
             store, files, call=call, now=now, claims=claims, lease_s=lease_s, levels=levels
@@ -196,7 +199,7 @@ class Maintenance:
             raise Unfit("runs of JSON are not deleted; a log of Parquet files has a retention")
         from leaderless.table.retention import retain
 
-        return await retain(self._store, files, policy, processed=self._processed, now=self._now)
+        return await retain(self._store, files, policy, processed=self._processed, now=self.now)
 
     async def _processed(self) -> dict[str, int]:
         """Of each key that groups read, the offset below which all of them have processed it."""
@@ -218,7 +221,7 @@ class Maintenance:
         return await self._vacuum_data(retention_s)
 
     async def _vacuum_data(self, retention_s: float) -> Vacuumed:
-        now = await self._now()
+        now = await self.now()
         objects = [listed async for listed in all_of(self._store, "data")]
         old = [each for each in objects if now - _written_at(each) > retention_s]
         if not old:
@@ -233,7 +236,7 @@ class Maintenance:
         size = sum(each.size or 0 for each in orphans)
         return Vacuumed(len(orphans), size, len(objects) - len(orphans))
 
-    async def _now(self) -> float:
+    async def now(self) -> float:
         """The time by the store's clock, where it has one."""
         name = self._around.name().encode()
         await patiently(lambda: self._store.write(CLOCK, name))

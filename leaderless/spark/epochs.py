@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 from leaderless.library.errors import Broken, Unfit
 from leaderless.library.log import Log
+from leaderless.library.staged import LAST, seq_of
 from leaderless.spark.encoding import Row
 from leaderless.spark.staging import (
     Epoch,
@@ -33,9 +34,6 @@ from leaderless.spark.staging import (
     staged,
 )
 from leaderless.store.port import Store
-
-PLACES_BITS = 20
-LAST = (1 << PLACES_BITS) - 1  # the place of the last batch of an epoch
 
 
 class Batch(NamedTuple):
@@ -66,7 +64,7 @@ async def abort(store: Store, epoch: Epoch, parts: Sequence[str]) -> None:
 
 
 async def _done(log: Log, epoch: Epoch) -> bool:
-    return await log.has_named(epoch.writer, _seq(epoch, LAST))
+    return await log.has_named(epoch.writer, seq_of(epoch.number, LAST))
 
 
 async def batches(store: Store, epoch: Epoch, plan: Plan) -> AsyncIterator[Batch]:
@@ -76,12 +74,9 @@ async def batches(store: Store, epoch: Epoch, plan: Plan) -> AsyncIterator[Batch
     async for rows in staged(store, plan.parts):
         *full, open_group = groups(chain(open_group, rows), plan.batch_bytes)
         for group in full:
-            yield Batch(_seq(epoch, place), group)
+            yield Batch(seq_of(epoch.number, place), group)
             place += 1
         if place >= LAST:
             raise Unfit(f"an epoch of {place} batches: let fewer rows go into one epoch")
-    yield Batch(_seq(epoch, LAST), open_group)
+    yield Batch(seq_of(epoch.number, LAST), open_group)
 
-
-def _seq(epoch: Epoch, place: int) -> int:
-    return epoch.number << PLACES_BITS | place

@@ -17,6 +17,7 @@ from pyspark.sql.datasource import (
 
 from leaderless.library.errors import LogError, NotInitialised, Unfit
 from leaderless.library.place import initialise, require_log
+from leaderless.library.staged import attempt_name
 from leaderless.spark.encoding import Row, rows_of
 from leaderless.spark.epochs import abort, commit
 from leaderless.spark.settings import Place
@@ -47,7 +48,7 @@ class Target:
         """Stage the rows of one attempt of a task."""
         rows = chain.from_iterable(rows_of(batch, plain_text=self.plain_text) for batch in batches)
         task = _task()
-        folder = f"{epoch.folder}/{task.partitionId():06}-{task.taskAttemptId()}"
+        folder = f"{epoch.folder}/{attempt_name(task.partitionId(), task.taskAttemptId())}"
         return Staged(epoch.writer, anyio.run(self._stage, folder, rows))
 
     async def _stage(self, folder: str, rows: Iterator[Row]) -> list[str]:

@@ -1,10 +1,10 @@
 """Rows that wait in the store for the commit of their epoch.
 
-    sink/WRITER/EPOCH/PARTITION-ATTEMPT/N    rows, as an Arrow stream
-    sink/WRITER/EPOCH/plan                   {format, parts, batch_bytes}: what the epoch is
+The objects and their names stand in `leaderless.library.staged`; rows are Arrow streams.
 
-Each attempt of a task writes objects of its own, so attempts never meet. The plan is created once: the first
-driver that commits the epoch decides which attempts count, and every later one follows.
+Each attempt of a task writes objects of its own, so attempts never meet. The plan is made once: the first
+driver that commits the epoch decides which attempts count, and every later one follows. It takes the place of a
+condemnation of other parts; a condemnation of its own parts is a definite error.
 """
 
 import io
@@ -17,11 +17,10 @@ import pyarrow as pa
 
 from leaderless.library.data import patiently
 from leaderless.library.errors import Broken, Definite
+from leaderless.library.staged import FORMAT, PLAN, Condemned, condemned_in, folder_of, replace_plan
 from leaderless.spark.encoding import Row
-from leaderless.store.names import segment_of
-from leaderless.store.port import PAGE, Conflict, Store, all_of
+from leaderless.store.port import PAGE, Store, all_of
 
-FORMAT = 1
 PART_BYTES = 4 << 20  # of the rows in one object, about
 ROW_BYTES = 16  # about what a row takes beside its key and value
 SCHEMA = pa.schema([("key", pa.string()), ("text", pa.large_binary()), ("is_json", pa.bool_())])
@@ -36,7 +35,7 @@ class Epoch(NamedTuple):
     @property
     def folder(self) -> str:
         """Of its objects."""
-        return f"{folder_of(self.writer)}/{self.number:020}"
+        return folder_of(self.writer, self.number)
 
 
 class Plan(NamedTuple):
@@ -44,11 +43,6 @@ class Plan(NamedTuple):
 
     parts: tuple[str, ...]
     batch_bytes: int
-
-
-def folder_of(writer: str) -> str:
-    """The folder of all epochs of a writer."""
-    return f"sink/{segment_of(writer)}"
 
 
 async def stage(store: Store, folder: str, rows: Iterable[Row]) -> list[str]:
@@ -96,33 +90,45 @@ def _unpacked(content: bytes) -> Iterator[Row]:
 
 
 async def decide(store: Store, epoch: Epoch, plan: Plan) -> Plan:
-    """Make `plan` that of the epoch, unless it has one; returns the one that holds."""
-    key = f"{epoch.folder}/plan"
+    """Make `plan` that of the epoch, unless it has one; returns the one that holds.
+
+    Raises `Definite` when a vacuum has deleted its parts; then nothing of the plan was appended.
+    """
+    key = f"{epoch.folder}/{PLAN}"
     value = orjson.dumps({"format": FORMAT, "parts": plan.parts, "batch_bytes": plan.batch_bytes})
-
-    async def create() -> bool:
-        try:
-            await store.create(key, value)
-        except Conflict:
-            return False
-        return True
-
-    if not await patiently(create):
-        return await planned(store, epoch) or plan  # None: another driver has finished the epoch
+    version = None
+    while not await patiently(partial(replace_plan, store, key, version, value)):
+        found = await _found(store, epoch)
+        if not isinstance(found, Condemned):
+            return found or plan  # None: another driver has finished the epoch
+        if not found.parts.isdisjoint(plan.parts):
+            raise Definite(
+                "what the tasks have staged was deleted: it was older than the retention of a vacuum. "
+                "Nothing of this epoch was appended; start the query or the write again"
+            )
+        version = found.version
     return plan
 
 
 async def planned(store: Store, epoch: Epoch) -> Plan | None:
     """The plan of an epoch, if it has one. Raises `Broken`."""
-    found = await patiently(lambda: store.read(f"{epoch.folder}/plan"))
+    found = await _found(store, epoch)
+    return None if isinstance(found, Condemned) else found
+
+
+async def _found(store: Store, epoch: Epoch) -> Plan | Condemned | None:
+    key = f"{epoch.folder}/{PLAN}"
+    found = await patiently(lambda: store.read(key))
     if found is None:
         return None
-    match orjson.loads(found.value):
+    match record := orjson.loads(found.value):
         case {"format": 1, "parts": [*parts], "batch_bytes": int(batch_bytes)}:
             return Plan(tuple(parts), batch_bytes)
+        case {"format": 1, "condemned": _}:
+            return Condemned(condemned_in(record) or frozenset(), found.version)
         case {"format": version}:
             raise Definite(f"a plan of format {version}, this program reads {FORMAT}: update it")
-    raise Broken(f"{epoch.folder}/plan is no plan of this program")
+    raise Broken(f"{key} is no plan of this program")
 
 
 async def staged(store: Store, parts: Iterable[str]) -> AsyncIterator[list[Row]]:
@@ -142,5 +148,5 @@ async def clear(store: Store, keys: Sequence[str]) -> None:
 
 async def clear_until(store: Store, epoch: Epoch) -> None:
     """Delete all that tasks and drivers have left for this epoch and for those before it."""
-    folder, last = folder_of(epoch.writer), f"{epoch.folder}/\U0010ffff"
+    folder, last = epoch.folder.rpartition("/")[0], f"{epoch.folder}/\U0010ffff"
     await clear(store, [each.key async for each in all_of(store, folder) if each.key < last])

@@ -93,6 +93,9 @@ def test_a_table_has_every_record(every: tuple[list[Row], DataFrame]) -> None:
         ("true", "key = 'k1' and offset >= 5"),
         ("true", "key in ('k0', 'other') and offset < 3"),
         ("true", "slot > 17 and value like '[19%'"),
+        ("false", "key = 'k1' and offset >= 5"),
+        ("false", "key in ('k0', 'other') and offset < 3"),
+        ("false", "slot > 17 and value like '[19%'"),
         ("false", "key in ('k0', 'other') and slot > 3 and value like '[%'"),
     ],
 )

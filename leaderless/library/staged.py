@@ -1,0 +1,163 @@
+"""Rows that a sink has staged, as upkeep knows them: which of them nobody will append, and how they go.
+
+    sink/WRITER/EPOCH/TASK-ATTEMPT-TIME-NAME/N    rows of one attempt of a task
+    sink/WRITER/EPOCH/plan                        {format, parts, batch_bytes}: what the epoch is
+                                                  or {format, condemned}: parts that a vacuum deletes
+
+A sink (`leaderless.spark`) stages rows, makes the plan of the epoch, and appends its rows under names that
+follow from it. Its commit is safe from a vacuum for these reasons:
+
+- An epoch that has a plan stays until it is done, however old it is: a part of it may be in the log, and only
+  its plan says how to go on.
+- Without a plan, a vacuum first condemns the parts that it deletes, in the register of the plan. A plan and a
+  condemnation exclude each other by compare-and-set. So a driver that stood still finds its parts condemned
+  before it has appended anything, and its commit fails definitely.
+- What was condemned once stays so. An attempt has a name that no other one has, so a driver that starts again
+  stages parts that nobody condemned, and its plan takes the place of the condemnation.
+
+An epoch is left alone until its newest part is older than the retention. The register of a condemnation stays,
+about 100 bytes for each part, until a later epoch of the writer ends.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import orjson
+
+from leaderless.core.coordination import Misfit
+from leaderless.library.data import patiently
+from leaderless.library.surroundings import REAL
+from leaderless.store.names import name_of, segment_of
+from leaderless.store.port import PAGE, Conflict, Listed, Store, Version, all_of
+
+FOLDER = "sink"
+PLAN = "plan"
+FORMAT = 1
+PLACES_BITS = 20
+LAST = (1 << PLACES_BITS) - 1  # the place of the last batch of an epoch
+
+IsDone = Callable[[str, int], Awaitable[bool]]
+
+
+class Deleted(NamedTuple):
+    """Staged objects that were deleted, and their bytes."""
+
+    objects: int
+    bytes: int
+
+
+class Condemned(NamedTuple):
+    """The condemnation of an epoch's parts, and the version of its register."""
+
+    parts: frozenset[str]
+    version: Version
+
+
+def folder_of(writer: str, number: int) -> str:
+    """The folder of an epoch. Raises `ValueError`, as `segment_of`."""
+    return f"{FOLDER}/{segment_of(writer)}/{number:020}"
+
+
+def seq_of(epoch: int, place: int) -> int:
+    """The number of the batch at a place of an epoch, among those of its writer."""
+    return epoch << PLACES_BITS | place
+
+
+def attempt_name(partition: int, attempt: int) -> str:
+    """The folder of one attempt of a task, which no other attempt of any process has."""
+    return f"{partition:06}-{attempt}-{REAL.now():.0f}-{REAL.name().rpartition('-')[2]}"
+
+
+async def vacuum_staged(
+    store: Store, now: Callable[[], Awaitable[float]], retention_s: float, is_done: IsDone
+) -> Deleted:
+    """Delete what sinks have staged more than `retention_s` seconds ago and nobody will append.
+
+    `now`: the time of the store's clock. `is_done` says whether the log has a batch of a writer.
+    """
+    epochs: dict[tuple[str, int], list[Listed]] = {}
+    async for listed in all_of(store, FOLDER):
+        if epoch := epoch_of(listed.key):
+            epochs.setdefault(epoch, []).append(listed)
+    deleted: list[Listed] = []
+    moment = await now() if epochs else 0.0
+    for epoch, objects in epochs.items():
+        if all(moment - written_at(each, moment) > retention_s for each in objects):
+            deleted += await _vacuum_epoch(store, epoch, objects, is_done)
+    return Deleted(len(deleted), sum(each.size or 0 for each in deleted))
+
+
+async def _vacuum_epoch(
+    store: Store, epoch: tuple[str, int], objects: Sequence[Listed], is_done: IsDone
+) -> Sequence[Listed]:
+    writer, number = epoch
+    if await is_done(writer, seq_of(number, LAST)):
+        doomed = objects
+    else:
+        plan = f"{folder_of(writer, number)}/{PLAN}"
+        doomed = [each for each in objects if each.key != plan]
+        if not doomed or not await _condemn(store, plan, [each.key for each in doomed]):
+            return []
+    for start in range(0, len(doomed), PAGE):
+        keys = [each.key for each in doomed[start : start + PAGE]]
+        await patiently(partial(store.delete, keys))
+    return doomed
+
+
+async def _condemn(store: Store, key: str, parts: Iterable[str]) -> bool:
+    """Condemn parts of an epoch, in the register `key` of its plan.
+
+    Returns whether they may be deleted: not when the epoch has a plan.
+    """
+    found = await patiently(partial(store.read, key))
+    held = condemned_in(orjson.loads(found.value)) if found else frozenset[str]()
+    if held is None:
+        return False
+    record = {"format": FORMAT, "condemned": sorted(held.union(parts))}
+    change = partial(replace_plan, store, key, found and found.version, orjson.dumps(record))
+    return held.issuperset(parts) or await patiently(change)
+
+
+async def replace_plan(store: Store, key: str, version: Version | None, value: bytes) -> bool:
+    """Write the register of a plan if it has this version still; None: if there is none."""
+    try:
+        if version is None:
+            await store.create(key, value)
+        else:
+            await store.compare_and_set(key, value, version)
+    except Conflict:
+        return False
+    return True
+
+
+def condemned_in(record: Any) -> frozenset[str] | None:
+    """The condemned parts in the register of a plan; None when it has a plan. Raises `Misfit`."""
+    match record:
+        case {"format": 1, "condemned": [*parts]}:
+            return frozenset(map(str, parts))
+        case {"format": int()}:
+            return None
+    raise Misfit("no plan of a sink")
+
+
+def written_at(listed: Listed, now: float) -> float:
+    """When a staged object was written, as its store says, or its name; else `now`.
+
+    Without a time a plan is of no age: those of the parts count.
+    """
+    if listed.modified is not None:
+        return listed.modified
+    if listed.key.endswith(f"/{PLAN}"):
+        return 0.0
+    attempt = listed.key.split("/")[3].split("-")
+    return float(attempt[2]) if len(attempt) == 4 and attempt[2].isdigit() else now
+
+
+def epoch_of(key: str) -> tuple[str, int] | None:
+    """The writer and the number of the epoch of an object; None for an object that is of none."""
+    try:
+        _, writer, number, _, *_ = key.split("/")
+        return name_of(writer), int(number)
+    except ValueError:
+        return None

@@ -1,0 +1,104 @@
+"""Epochs of a sink without Spark: rows, what Spark does with them, and drivers that die."""
+
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from itertools import count
+from typing import TypeVar
+
+import orjson
+
+from leaderless.library.host import running
+from leaderless.library.log import Log
+from leaderless.library.place import bounds_of
+from leaderless.spark.encoding import Row
+from leaderless.spark.epochs import commit
+from leaderless.spark.staging import Epoch, stage
+from leaderless.store.port import Found, Listed, Store, Version, all_of
+
+T = TypeVar("T")
+ROWS = [Row(f"k{number % 3}", orjson.dumps(number), True) for number in range(16)]
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+class Dying:
+    """A store whose process is killed at its call number `last`: before it is carried out, or after that."""
+
+    def __init__(self, store: Store, last: int, *, after: bool) -> None:
+        self.url, self.value_bytes_max = store.url, store.value_bytes_max
+        self._store, self._left, self._after = store, last, after
+
+    async def _call(self, call: Callable[[], Awaitable[T]]) -> T:
+        self._left -= 1
+        if self._left < 0 or (self._left == 0 and not self._after):
+            raise Killed
+        answer = await call()
+        if self._left == 0:
+            raise Killed
+        return answer
+
+    async def read(self, key: str) -> Found | None:
+        return await self._call(partial(self._store.read, key))
+
+    async def write(self, key: str, value: bytes) -> Version:
+        return await self._call(partial(self._store.write, key, value))
+
+    async def create(self, key: str, value: bytes) -> Version:
+        return await self._call(partial(self._store.create, key, value))
+
+    async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
+        return await self._call(partial(self._store.compare_and_set, key, value, version))
+
+    async def delete(self, keys: Sequence[str]) -> None:
+        return await self._call(partial(self._store.delete, keys))
+
+    async def list_objects(
+        self, folder: str = "", after: str = "", limit: int = 1000
+    ) -> list[Listed]:
+        return await self._call(partial(self._store.list_objects, folder, after, limit))
+
+    async def aclose(self) -> None:
+        await self._store.aclose()
+
+
+@asynccontextmanager
+async def opened(store: Store, batch_bytes: int) -> AsyncIterator[Log]:
+    bounds = bounds_of(store, 5.0, 1.0)
+    limits = replace(bounds.limits, batch_bytes=batch_bytes, seal_entries=2, segments_per_run=2)
+    log = Log(store, bounds._replace(limits=limits))
+    async with running(*log.hosts):
+        yield log
+
+
+async def run(store: Store, epoch: Epoch, rows: list[Row], batch_bytes: int = 100) -> None:
+    """What Spark does with an epoch: tasks stage, in any order and split; then the driver commits."""
+    rows = random.Random(repr(rows)).sample(rows, len(rows))
+    parts: list[str] = []
+    for task in range(3):
+        parts += await stage(store, f"{epoch.folder}/{task}-{next(ATTEMPTS)}", rows[task::3])
+    async with opened(store, batch_bytes) as log:
+        await commit(log, store, epoch, parts)
+
+
+ATTEMPTS = count()
+
+
+async def contents(store: Store) -> list[int]:
+    async with opened(store, 100) as log:
+        found: list[int] = []
+        for key, end in (await log.keys()).items():
+            offset = 0
+            while offset < end:
+                records = await log.read(key, offset)
+                found += [record.value for record in records]  # type: ignore[misc]
+                offset = records[-1].offset + 1
+        return found
+
+
+async def left_over(store: Store) -> list[str]:
+    return [listed.key async for listed in all_of(store, "sink")]

@@ -1,0 +1,196 @@
+"""A vacuum of what sinks have staged: it deletes what nobody will append, and no row is lost or doubled."""
+
+from collections.abc import Awaitable, Callable
+from itertools import count
+
+import pytest
+
+from leaderless.library import fsck
+from leaderless.library.errors import Definite
+from leaderless.library.maintenance import Vacuumed
+from leaderless.library.place import initialise
+from leaderless.library.staged import attempt_name, written_at
+from leaderless.spark.epochs import commit
+from leaderless.spark.staging import Epoch, Plan, decide, stage
+from leaderless.store.memory import MemoryStore
+from leaderless.store.port import Listed, Store
+from tests.epochs import ROWS, Dying, Killed, contents, left_over, opened, run
+
+pytestmark = pytest.mark.anyio
+EPOCH = Epoch("spark/q", 0)
+HOURS_S = 7200.0
+ALL = list(range(16))
+
+
+@pytest.fixture
+async def store() -> MemoryStore:
+    return await new_store()
+
+
+async def new_store() -> MemoryStore:
+    store = MemoryStore("x")
+    await initialise(store)
+    return store
+
+
+async def staged(store: Store, name: str = "0-a") -> list[str]:
+    return await stage(store, f"{EPOCH.folder}/{name}", ROWS)
+
+
+async def vacuum(store: Store) -> Vacuumed:
+    async with opened(store, 100) as log:
+        return await log.vacuum(3600)
+
+
+async def commit_parts(store: Store, parts: list[str]) -> None:
+    async with opened(store, 100) as log:
+        await commit(log, store, EPOCH, parts)
+
+
+async def test_what_no_driver_has_planned_goes_after_the_retention(store: MemoryStore) -> None:
+    [part] = await staged(store)
+    assert (await vacuum(store)).staged == 0
+    store.ahead_s = HOURS_S
+    found = await store.list_objects("sink")
+    assert (await vacuum(store))[-2:] == (1, found[0].size)
+    assert await left_over(store) == [f"{EPOCH.folder}/plan"]
+    assert part not in await left_over(store)
+    assert (await vacuum(store)).staged == 0
+    await run(store, EPOCH, ROWS)
+    assert await left_over(store) == []
+
+
+async def test_an_epoch_that_still_grows_stays(store: MemoryStore) -> None:
+    await staged(store)
+    store.ahead_s = HOURS_S
+    await staged(store, "1-b")
+    assert (await vacuum(store)).staged == 0
+
+
+async def test_the_commit_of_a_writer_that_stood_still_fails_definitely(store: MemoryStore) -> None:
+    """(1) Tasks stage. (2) The driver stands still for longer than the retention. (3) It commits: too late."""
+    parts = await staged(store)  # (1)
+    store.ahead_s = HOURS_S  # (2)
+    assert (await vacuum(store)).staged == 1
+    with pytest.raises(Definite, match="Nothing of this epoch was appended"):  # (3)
+        await commit_parts(store, parts)
+    assert await contents(store) == []
+    await run(store, EPOCH, ROWS)  # what Spark does then
+    await commit_parts(store, parts)  # and even if the old driver comes back: the epoch is done
+    assert sorted(await contents(store)) == ALL
+
+
+async def test_a_planned_epoch_stays_however_old(store: MemoryStore) -> None:
+    parts = await staged(store)
+    await decide(store, EPOCH, Plan(tuple(parts), 100))
+    store.ahead_s = HOURS_S
+    assert (await vacuum(store)).staged == 0
+    await run(store, EPOCH, ROWS[:3])
+    assert sorted(await contents(store)) == ALL  # as planned
+
+
+async def test_what_is_left_of_a_finished_epoch_goes_with_its_plan(store: MemoryStore) -> None:
+    await run(store, EPOCH, ROWS)
+    parts = await staged(store)
+    await decide(store, EPOCH, Plan(tuple(parts), 100))  # by a driver that slept
+    store.ahead_s = HOURS_S
+    assert (await vacuum(store)).staged == 2
+    assert await left_over(store) == []
+    assert sorted(await contents(store)) == ALL
+
+
+async def test_a_vacuum_that_is_killed_anywhere_takes_no_row(store: MemoryStore) -> None:
+    for last in count(1):
+        store = await new_store()
+        parts = await staged(store)
+        store.ahead_s = HOURS_S
+        dead = False
+        try:
+            await vacuum(Dying(store, last, after=bool(last % 2)))
+        except* Killed:
+            dead = True
+        await _commit_or_start_again(store, parts)
+        assert sorted(await contents(store)) == ALL, last
+        if not dead:
+            return
+
+
+async def _commit_or_start_again(store: Store, parts: list[str]) -> None:
+    try:
+        await commit_parts(store, parts)
+    except Definite:
+        assert await contents(store) == []
+        await run(store, EPOCH, ROWS)
+
+
+class Interrupted(Dying):
+    """A store that lets `other` happen before its call number `last`."""
+
+    def __init__(self, store: Store, last: int, other: Callable[[], Awaitable[object]]) -> None:
+        super().__init__(store, 1 << 30, after=False)
+        self._calls_left, self._other = last, other
+
+    async def _call(self, call: Callable[[], Awaitable[object]]) -> object:  # type: ignore[override]
+        self._calls_left -= 1
+        if self._calls_left == 0:
+            await self._other()
+        return await super()._call(call)
+
+    @property
+    def happened(self) -> bool:
+        return self._calls_left <= 0
+
+
+@pytest.mark.parametrize("slow", ["driver", "vacuum"])
+async def test_a_commit_and_a_vacuum_meet_at_any_call(slow: str) -> None:
+    """One of them stands still before its n-th call of the store, for every n, while the other runs."""
+    outcomes = set()
+    for last in count(1):
+        store = await new_store()
+        parts = await staged(store)
+        store.ahead_s = HOURS_S
+
+        async def driver(through: Store, parts: list[str] = parts) -> None:
+            try:
+                await commit_parts(through, parts)
+            except Definite:
+                outcomes.add("refused")
+            else:
+                outcomes.add("appended")
+
+        if slow == "driver":
+            through = Interrupted(store, last, lambda store=store: vacuum(store))
+            await driver(through)
+        else:
+            through = Interrupted(store, last, lambda store=store, driver=driver: driver(store))
+            await vacuum(through)
+        assert sorted(await contents(store)) in ([], ALL), last
+        await _commit_or_start_again(store, parts)
+        assert sorted(await contents(store)) == ALL, last
+        if not through.happened:
+            break
+    assert outcomes == {"refused", "appended"}
+
+
+async def test_fsck_knows_what_is_staged(store: MemoryStore) -> None:
+    await staged(store)
+    await decide(store, Epoch("q", 1), Plan(("sink/q/x",), 100))
+    report = await fsck.check(store)
+    assert (report.findings, report.staged) == ([], 2)
+    store.ahead_s = HOURS_S
+    await vacuum(store)
+    assert (await fsck.check(store)).findings == []
+    await store.write("sink/q/none/0-a/000000", b"")
+    await vacuum(store)  # which leaves it
+    await store.write(f"{Epoch('q', 2).folder}/plan", b'{"format": 1, "what": 1}')
+    found = {(each.invariant, each.object) for each in (await fsck.check(store)).findings}
+    plan = f"{Epoch('q', 2).folder}/plan"
+    assert found == {("RegistersReadable", "sink/q/none/0-a/000000"), ("RegistersReadable", plan)}
+
+
+def test_a_store_without_times_has_them_in_the_names() -> None:
+    name, other = (f"{EPOCH.folder}/{attempt_name(3, 7)}/000000" for _ in range(2))
+    assert name != other
+    assert 0 < written_at(Listed(name, None, None), 1e12) < 1e12
+    assert written_at(Listed(f"{EPOCH.folder}/000003-7/000000", None, None), 5.0) == 5.0
+    assert written_at(Listed(f"{EPOCH.folder}/plan", None, None), 5.0) == 0.0
