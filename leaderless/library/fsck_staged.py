@@ -30,4 +30,3 @@ def _check_plan(record: Any) -> None:
             return
     if condemned_in(record) is None:
         raise Misfit("no plan of a sink")
-

@@ -79,4 +79,3 @@ async def batches(store: Store, epoch: Epoch, plan: Plan) -> AsyncIterator[Batch
         if place >= LAST:
             raise Unfit(f"an epoch of {place} batches: let fewer rows go into one epoch")
     yield Batch(seq_of(epoch.number, LAST), open_group)
-
