@@ -1,6 +1,7 @@
 """A vacuum of what sinks have staged: it deletes what nobody will append, and no row is lost or doubled."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from itertools import count
 
 import pytest
@@ -159,10 +160,10 @@ async def test_a_commit_and_a_vacuum_meet_at_any_call(slow: str) -> None:
                 outcomes.add("appended")
 
         if slow == "driver":
-            through = Interrupted(store, last, lambda store=store: vacuum(store))
+            through = Interrupted(store, last, partial(vacuum, store))
             await driver(through)
         else:
-            through = Interrupted(store, last, lambda store=store, driver=driver: driver(store))
+            through = Interrupted(store, last, partial(driver, store))
             await vacuum(through)
         assert sorted(await contents(store)) in ([], ALL), last
         await _commit_or_start_again(store, parts)
