@@ -15,7 +15,7 @@ from leaderless.core.coordination import TOMBSTONE
 from leaderless.core.headlog.index import COMPACTED
 from leaderless.core.headlog.records import HEAD
 from leaderless.core.strategy import Options
-from simulation.convergence import Epilogue
+from simulation.convergence import POLLS, Epilogue
 from simulation.oracle import Oracle, require
 
 KEY = "aftermath"
@@ -52,7 +52,7 @@ class Aftermath:
     def read(self, keys: list[str], oracle: Oracle | None) -> None:
         """Look at the log and at committed offsets once more, through every node."""
         self._epilogue.read([*keys, KEY])
-        self._wait("a poll")
+        self._wait(POLLS)
         self._epilogue.judge()
         self._epilogue.list_committed(keys)
         self._wait("list_committed_offsets")

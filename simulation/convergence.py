@@ -14,6 +14,7 @@ from simulation.oracle import Oracle, require
 
 Body = dict[str, Any]
 PROBE = "probe"
+POLLS = "a poll"  # what `wait` is told while the whole log is read
 SETTLE_S = 2 * Limits().commits_idle_s  # committed offsets that waited for a batch are in the log
 
 
@@ -47,7 +48,7 @@ class Epilogue:
         wait("a probe")
         rest(SETTLE_S)
         self.read(keys)
-        wait("a poll")
+        wait(POLLS)
         self.judge()
         self.list_committed(keys)
         wait("list_committed_offsets")

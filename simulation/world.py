@@ -24,7 +24,7 @@ from leaderless.core.headlog.records import HEAD
 from leaderless.core.strategy import Options
 from simulation.aftermath import Aftermath
 from simulation.backlog import old_key, write_backlog
-from simulation.convergence import PROBE, Epilogue
+from simulation.convergence import POLLS, PROBE, Epilogue
 from simulation.headlog import HeadLogOracle, oracle_for
 from simulation.hosts import NS, Think
 from simulation.nodes import MakeNode, NodeSession, StrategyMaker, new_session
@@ -45,7 +45,7 @@ FRESH_READS = 30  # reads of the whole log while it doubles; all of them while i
 FINAL_LIMIT_S = 120.0  # a node with little memory hands out the log in many small pieces
 EVICTS_BELOW_KIB = 65_536  # no simulated log is as large
 CALLS_PER_OLD_SEND = (
-    8  # of the store, one after the other, on the way down to a run that was forgotten
+    8  # of the store, one after the other, on the way down to a run that is not in memory
 )
 
 
@@ -255,15 +255,16 @@ class World(SimulatedRun):
 
     @property
     def _reading_back_s(self) -> float:
-        """How much longer a node may take that reads an old log one part after the other, and keeps none."""
-        scenario = self.scenario
-        forgets = scenario.memory_kib < EVICTS_BELOW_KIB
-        return (
-            scenario.backlog * scenario.latency_ms / 1000 * CALLS_PER_OLD_SEND if forgets else 0.0
-        )
+        """How much longer the polls of an old log may take. A node reads it back one part after the other.
+
+        It kept none of it if it has little memory, or read none of it since its start.
+        """
+        return self.scenario.backlog * self.scenario.latency_ms / 1000 * CALLS_PER_OLD_SEND
 
     def _wait_for(self, epilogue: Epilogue, what: str) -> None:
-        patience_s = self.scenario.recovery_time_s + self._reading_back_s
+        patience_s = self.scenario.recovery_time_s
+        if what == POLLS:
+            patience_s += self._reading_back_s
         end_ns = self.loop.now_ns() + int(patience_s * NS)
         self.loop.call_at(end_ns, int)  # something to wait for
         self._wait(lambda: not epilogue.waiting or self.loop.now_ns() >= end_ns)
