@@ -42,7 +42,9 @@ check: test thorough ## all that CI runs (20 min): `make test`, then `make thoro
 test-stores: setup ## what each store promises, on servers of its own: also Ceph's S3 gateway, azurite (4 min)
 	@scripts/test-stores $(OPTIONS)
 
-thorough: slow specs notebooks ## what `make test` leaves out: slow tests, pages in a browser, models, notebooks
+# The slow tests leave a core idle at times, so the rest goes on beside them; ALSO names more targets.
+thorough: setup java ## what `make test` leaves out: slow tests, pages in a browser, models, notebooks
+	@$(MAKE) --no-print-directory --jobs 2 SPECS_JOBS=1 slow specs notebooks $(ALSO)
 
 lint: setup ## format, lint, and that every import is declared
 	@$(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/deptry .
@@ -62,8 +64,9 @@ quick: setup java ## unit tests, and those with processes, simulated clusters, S
 slow: setup java ## the tests that `make quick` leaves out
 	@$(PYTEST) -m "(browser or slow) and not stores"
 
+SPECS_JOBS ?= 2
 specs: setup java ## the TLA+ models, small sizes, checked by TLC, and the smallest by a second checker
-	@$(BIN)/python -m specs.check
+	@$(BIN)/python -m specs.check --jobs $(SPECS_JOBS)
 	@$(BIN)/python -m specs.second
 
 specs-medium: setup java ## the TLA+ models, thorough sizes (many minutes)

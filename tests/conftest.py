@@ -25,7 +25,17 @@ FOLDER_MARKS = ("process", "simulation")  # a folder of this name holds tests of
 # pytest-xdist runs all tests of such a folder in one process, and begins with them: the first share one
 # Spark session, and the others start processes that measure time.
 TOGETHER = ("analysis", "process")
-APART = ("test_many_seeds", "test_it_is_found")  # cases of seconds each, which share nothing
+# Files of these folders whose tests start programs with a Spark of their own.
+ALONE = ("test_interrupts.py", "test_table_kills.py", "test_table_on_a_cluster.py")
+# Tests with long cases that share nothing. They come last, and fill up the processes that are done early.
+APART = (
+    "test_a_sound_log_survives_2000_seeds",
+    "test_explored_traces_are_accepted",
+    "test_it_is_found",
+    "test_many_seeds",
+    "test_real_traces_are_accepted",
+    "test_sound_in_every_schedule_with_faults",
+)
 
 
 def folder_of(nodeid: str) -> str:
@@ -33,31 +43,42 @@ def folder_of(nodeid: str) -> str:
     return nodeid.partition("tests/")[2].partition("/")[0]
 
 
+def scope_of(nodeid: str) -> str:
+    """What one process runs: a folder in `TOGETHER`, one case of a test in `APART`, else a file."""
+    folder = folder_of(nodeid)
+    file, _, test = nodeid.partition("::")
+    if test.startswith(APART):
+        return nodeid
+    return folder if folder in TOGETHER and not file.endswith(ALONE) else file
+
+
+def _rank(item: pytest.Item) -> int:
+    """The longest scope first, the shortest last."""
+    scope = scope_of(item.nodeid)
+    return 0 if scope in TOGETHER else 2 if scope == item.nodeid else 1
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by their folder, and begin with those that take longest together."""
+    """Mark tests by their folder, and sort them by how long their scope takes."""
     for item in items:
         folder = folder_of(item.nodeid)
         if folder in FOLDER_MARKS:
             item.add_marker(folder)
-    items.sort(key=lambda item: folder_of(item.nodeid) not in TOGETHER)
+    items.sort(key=_rank)
 
 
-class ByFolder(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist has no types
-    """A process gets the tests of a file, of a folder in `TOGETHER`, or one case of a test in `APART`."""
+class ByScope(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist has no types
+    """Each process takes one scope after the other (see `scope_of`)."""
 
     def _split_scope(self, nodeid: str) -> str:
-        folder = folder_of(nodeid)
-        file, _, test = nodeid.partition("::")
-        if test.startswith(APART):
-            return nodeid
-        return folder if folder in TOGETHER else file
+        return scope_of(nodeid)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
-    """Where pytest-xdist runs tests side by side, it goes by folder."""
-    return ByFolder(config, log)
+    """Where pytest-xdist runs tests side by side, it goes by scope."""
+    return ByScope(config, log)
 
 
 @pytest.fixture
