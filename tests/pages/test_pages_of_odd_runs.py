@@ -1,0 +1,150 @@
+"""The pages of runs that are not over, damaged, too large, or cannot be written."""
+
+import gzip
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from pages.cache import Cache
+from pages.library import Library
+from runs.figures import keep_figures
+from runs.store import Store
+from tests.pages.asking import client_of, listed, text_of
+from tests.pages.page_stores import FIRST, SECOND, THIRD, age, make_store
+
+
+@pytest.mark.parametrize("age_s", [5, 3600])
+def test_a_run_without_results_is_running_or_incomplete(tmp_path: Path, age_s: float) -> None:
+    store = make_store(tmp_path)
+    run = store / FIRST
+    (run / "results.json").unlink()
+    with (run / "history.jsonl").open("a") as file:
+        file.write('{"index": 99999, "ti')  # being written
+    age(run)
+    client = client_of(store, now_s=age_s)
+    page = text_of(client, f"/run/{FIRST}")
+    word = "Running" if age_s < 60 else "Incomplete"
+    assert f"{word}: " in page
+    assert page.count("<svg") == 4
+    assert FIRST in listed(client, f"verdict={word.lower()}")
+
+
+def test_a_run_that_has_just_begun(tmp_path: Path) -> None:
+    (tmp_path / FIRST).mkdir(parents=True)
+    (tmp_path / FIRST / "test.json").write_text('{"workload": "ka')
+    page = text_of(client_of(tmp_path), f"/run/{FIRST}")
+    assert "test.json cannot be read" in page or "There is no history" in page
+    assert "missing, damaged, or too large" in text_of(client_of(tmp_path), f"/timeline/{FIRST}")
+
+
+@pytest.mark.parametrize(
+    ("error", "verdict"),
+    [("Node n1 exited with status 1.", "crashed"), ("The run was stopped by Ctrl-C.", "unknown")],
+)
+def test_a_run_that_ended_early_says_why(tmp_path: Path, error: str, verdict: str) -> None:
+    (tmp_path / FIRST).mkdir(parents=True)
+    content = {"valid?": "unknown", "error": error, "workload": {"valid?": True}}
+    (tmp_path / FIRST / "results.json").write_text(json.dumps(content))
+    client = client_of(tmp_path)
+    assert listed(client, f"verdict={verdict}") == [FIRST]
+    assert error in text_of(client, f"/run/{FIRST}")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("results.json", "[]"),
+        ("results.json", '{"valid?": fal'),
+        ("results.edn", "{:valid? "),
+        ("results.json", '{"valid?": null, "workload": 3, "net": [], "stats": "x"}'),
+        ("results.json", '{"workload": {"error-types": ["G0"], "G0": 4}}'),
+        ("history.jsonl", "\x00\x01"),
+        ("history.edn", "{:index"),
+        ("net-journal.jsonl", '{"time": 1, "type": "send", "message": {"id": 1}}\n'),
+        ("history.jsonl", '{"index":0,"time":"x","type":"invoke","process":0,"f":"send"}\n'),
+    ],
+)
+def test_damaged_files_do_not_break_pages(tmp_path: Path, name: str, content: str) -> None:
+    (tmp_path / FIRST).mkdir(parents=True)
+    (tmp_path / FIRST / name).write_text(content)
+    client = client_of(tmp_path)
+    assert listed(client) == [FIRST]
+    text_of(client, f"/run/{FIRST}")
+    text_of(client, f"/timeline/{FIRST}")
+
+
+def test_a_huge_run_is_shown_from_what_is_small(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    for name in ("history.jsonl", "net-journal.jsonl.gz"):
+        with (store / THIRD / name).open("wb") as file:
+            file.truncate(500 * 2**20)
+    client = client_of(store)
+    page = text_of(client, f"/run/{THIRD}")
+    assert "history.jsonl is larger than" in page
+    assert "the anomalies are counted here, but not told" in page
+    assert "24 found" in page  # duplicates, from the results
+    assert "3.636" in page
+    assert "too large to draw" in text_of(client, f"/timeline/{THIRD}")
+
+
+def test_results_that_are_too_large_still_tell_the_verdict(tmp_path: Path) -> None:
+    (tmp_path / FIRST).mkdir(parents=True)
+    with (tmp_path / FIRST / "results.edn").open("wb") as file:
+        file.truncate(5 * 2**20)
+        file.seek(0, os.SEEK_END)
+        file.write(b"},\n :valid? false}\n")
+    page = text_of(client_of(tmp_path), f"/run/{FIRST}")
+    assert "Invalid: " in page
+    assert "too large to be read" in page
+
+
+def test_figures_of_spark_are_shown_where_the_files_are_too_large(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    library = Library(Store(store))
+    figures = library.figures(Store(store).run(FIRST))  # type: ignore[arg-type]
+    with (store / FIRST / "history.jsonl").open("wb") as file:
+        file.truncate(500 * 2**20)
+    run = Store(store).run(FIRST)
+    assert run
+    keep_figures(run, figures)
+    assert library.figures(run) == figures
+    (store / FIRST / "history.jsonl").write_text("")
+    assert library.figures(run) != figures  # the files changed
+
+
+def test_values_are_computed_once_and_again_when_files_change(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    run = Store(store).run(FIRST)
+    assert run
+    calls: list[int] = []
+    for _ in range(2):  # as after a restart
+        cache = Cache(store / ".cache")
+        for _ in range(2):
+            cache.get_or(run, "thing", lambda: calls.append(1) or {"a": 1})
+    assert len(calls) == 1
+    (run.path / "history.jsonl").write_text("")
+    Cache(store / ".cache").get_or(run, "thing", lambda: calls.append(1) or {"a": 1})
+    assert len(calls) == 2
+
+
+def test_a_store_that_cannot_be_written_is_shown_too(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    (store / ".cache").write_text("a file where the folder should be")
+    run = Store(store).run(FIRST)
+    assert run
+    cache = Cache(store / ".cache")
+    calls: list[int] = []
+    for _ in range(2):
+        assert cache.get_or(run, "thing", lambda: calls.append(1) or {"a": 1}) == {"a": 1}
+    assert len(calls) == 1
+    assert FIRST in listed(client_of(store))
+
+
+def test_a_gzipped_history_is_explained(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    history = store / SECOND / "history.jsonl"
+    history.with_suffix(".jsonl.gz").write_bytes(gzip.compress(history.read_bytes()))
+    history.unlink()
+    assert "polled key" in text_of(client_of(store), f"/run/{SECOND}")
