@@ -79,6 +79,37 @@ def test_a_view_that_is_older_than_the_move_is_renewed() -> None:
     assert listed(cluster, "n1", [*expected]) == expected
 
 
+def deliver_all_but(cluster: SteppedCluster, register: str) -> None:
+    """Whatever is in flight arrives, except calls for one register."""
+    while free := [n for n, each in cluster.flying.items() if each.body.get("key") != register]:
+        cluster.deliver(free[0])
+
+
+def test_what_was_acknowledged_is_listed_while_a_later_write_is_in_doubt() -> None:
+    """Seed 21000: a list reads the own register, then waits for another one while more is committed.
+
+    1. The list reads committed/n0, which has 1; its read of committed/n1 gets no answer.
+    2. A commit of 2 is written to committed/n0 and acknowledged.
+    3. The write of 3 gets no answer: what committed/n0 has must be read again.
+    4. committed/n1 is read at last.
+    """
+    cluster = cluster_of(["n0", "n1"])
+    commit(cluster, "n0", {"k": 1})
+    cluster.request("c2", "n0", {"type": "list_committed_offsets", "keys": ["k"]})
+    deliver_all_but(cluster, "committed/n1")
+    cluster.request("c3", "n0", {"type": "commit_offsets", "offsets": {"k": 2}})
+    cluster.pass_time(0.01)
+    deliver_all_but(cluster, "committed/n1")
+    assert cluster.to_clients[-1].body["type"] == "commit_offsets_ok"
+    cluster.request("c4", "n0", {"type": "commit_offsets", "offsets": {"k": 3}})
+    cluster.pass_time(0.01)
+    for number in [*cluster.flying]:
+        cluster.drop(number)
+    cluster.pass_time(1.1)
+    deliver_all_but(cluster, "committed/n0")
+    assert cluster.to_clients[-1].body["offsets"] == {"k": 2}
+
+
 def test_while_the_log_is_fenced_the_register_keeps_all() -> None:
     cluster = cluster_of(["n0"])
     ask(cluster, "n0", {"type": "fence"})

@@ -73,6 +73,7 @@ class DurableCommits:
         self._producer = producer
         self._node, self._peers, _ = context.identity
         self._held: Committed | None = None  # what the own register has; None: it must be read
+        self._known = Committed()  # what it had when it was last known: that is committed for ever
         self._waiting = _Group()
         self._running = False
 
@@ -101,8 +102,8 @@ class DurableCommits:
 
     @property
     def held(self) -> Offsets:
-        """What the own register has, as far as this node knows."""
-        return self._held.offsets if self._held else {}
+        """What the own register has or had, as far as this node knows: all of it is committed."""
+        return self._known.offsets
 
     def _run(self) -> Process[None]:
         try:
@@ -136,7 +137,7 @@ class DurableCommits:
         patience = Patience()
         while patience.lasts:
             old = self._held or (yield from read_as(register, committed_of))
-            self._held = held = old or Committed()
+            self._held = self._known = held = old or Committed()
             if not (lacking := self._lacking(offsets)):
                 return
             new = self._raised(held, lacking)
@@ -144,6 +145,7 @@ class DurableCommits:
             patience.had(outcome)
             self._held = new if isinstance(outcome, Ok) else None
             if self._held is not None:
+                self._known = new
                 yield from self._move_into_log(new.offsets)
                 return
         raise StoreSilent(f"{register!r} may be raised or not: the store gave no clear answer")
