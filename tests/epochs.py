@@ -13,13 +13,13 @@ import orjson
 from leaderless.library.host import running
 from leaderless.library.log import Log
 from leaderless.library.place import bounds_of
-from leaderless.spark.encoding import Row
+from leaderless.library.values import Encoded
 from leaderless.spark.epochs import commit
 from leaderless.spark.staging import Epoch, stage
 from leaderless.store.port import Found, Listed, Store, Version, all_of
 
 T = TypeVar("T")
-ROWS = [Row(f"k{number % 3}", orjson.dumps(number), True) for number in range(16)]
+ROWS = [Encoded(f"k{number % 3}", orjson.dumps(number), True) for number in range(16)]
 
 
 class Killed(BaseException):
@@ -75,7 +75,7 @@ async def opened(store: Store, batch_bytes: int) -> AsyncIterator[Log]:
         yield log
 
 
-async def run(store: Store, epoch: Epoch, rows: list[Row], batch_bytes: int = 100) -> None:
+async def run(store: Store, epoch: Epoch, rows: list[Encoded], batch_bytes: int = 100) -> None:
     """What Spark does with an epoch: tasks stage, in any order and split; then the driver commits."""
     rows = random.Random(repr(rows)).sample(rows, len(rows))
     parts: list[str] = []

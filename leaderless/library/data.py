@@ -36,7 +36,11 @@ class Data:
     def inline(self, value: Value) -> tuple[Json, int] | None:
         """The message for a value that needs no object of its own, and its size. Raises `Unfit`."""
         text, _ = text_of(value)
-        return (message_of(value), len(text)) if len(text) <= self._inline_bytes else None
+        return self.inline_of(value, len(text))
+
+    def inline_of(self, value: Value, size: int) -> tuple[Json, int] | None:
+        """The same for a value whose text is known to have `size` bytes."""
+        return (message_of(value), size) if size <= self._inline_bytes else None
 
     async def message(self, value: Value) -> tuple[Json, int]:
         """The message for a value, and its size. Raises `Unfit`, `Definite`, `Indefinite`."""

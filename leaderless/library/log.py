@@ -68,7 +68,7 @@ from leaderless.library.place import (
 from leaderless.library.record import Record
 from leaderless.library.staged import vacuum_staged
 from leaderless.library.surroundings import REAL, Surroundings
-from leaderless.library.values import Value
+from leaderless.library.values import Encoded, Value
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Store
 from leaderless.store.registers import Registers
@@ -186,6 +186,12 @@ class Log:
         for key, _ in records:
             _require_key(key)
         await self._named.append(writer, seq, records)
+
+    async def append_encoded(self, writer: str, seq: int, records: Sequence[Encoded]) -> None:
+        """As `append_named`, of values that `leaderless.library.values.text_of` has made texts of."""
+        for key in {record.key for record in records}:
+            _require_key(key)
+        await self._named.append_encoded(writer, seq, records)
 
     async def has_named(self, writer: str, seq: int) -> bool:
         """Whether the log has the batch `[writer, seq]`, or one of `writer` with a higher number."""

@@ -20,7 +20,7 @@ from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.library.data import DATA_STALLED_S, Data, side_by_side
 from leaderless.library.errors import Fenced, Indefinite, Stalled, Unfit
 from leaderless.library.host import Host
-from leaderless.library.values import Json, Value
+from leaderless.library.values import Encoded, Json, Value, values_in
 
 FOLDER = "named"  # of these writers, so that none has the name of a process
 SEQ_MAX = 2**62
@@ -44,28 +44,50 @@ class Named:
 
     async def append(self, writer: str, seq: int, records: Sequence[tuple[str, Value]]) -> None:
         """Return when the batch is in the log. See `Log.append_named`."""
+        values = [value for _, value in records]
+        inline = [self._data.inline(value) for value in values]
+        await self._append(writer, seq, [key for key, _ in records], values, inline)
+
+    async def append_encoded(self, writer: str, seq: int, records: Sequence[Encoded]) -> None:
+        """The same for records whose values are texts already, which saves their checks."""
+        values = values_in(records)
+        inline = [
+            self._data.inline_of(value, len(record.text))
+            for value, record in zip(values, records, strict=True)
+        ]
+        await self._append(writer, seq, [record.key for record in records], values, inline)
+
+    async def _append(
+        self,
+        writer: str,
+        seq: int,
+        keys: Sequence[str],
+        values: Sequence[Value],
+        inline: Sequence[tuple[Json, int] | None],
+    ) -> None:
+        """Append values; `inline`: their messages and sizes, None for those that get an object of their own."""
         _require_name(writer, seq)
         since = anyio.current_time()
-        messages = await self._messages([value for _, value in records])
+        messages = await self._messages(values, inline)
         appends: dict[str, list[Json]] = {}
-        size = 0
-        for (key, _), (message, message_bytes) in zip(records, messages, strict=True):
-            appends.setdefault(key, []).append(message)
-            size += message_bytes + len(key)
-        if len(records) > 1 and size > self._batch_bytes:
+        for key, (message, _) in zip(keys, messages, strict=True):
+            if key in appends:
+                appends[key].append(message)
+            else:
+                appends[key] = [message]
+        size = sum(map(len, keys)) + sum(size for _, size in messages)
+        if len(keys) > 1 and size > self._batch_bytes:
             raise Unfit(f"a batch of {size} bytes; {self._batch_bytes} fit: make it smaller")
         if anyio.current_time() - since > DATA_STALLED_S:
             raise Stalled("the process stood still before the append: append it again")
         await self._deliver(Batch(_writer(writer), seq, 0, appends, {}, size))
 
-    async def _messages(self, values: Sequence[Value]) -> list[tuple[Json, int]]:
-        found = [self._data.inline(value) for value in values]
-        large = [place for place, message in enumerate(found) if message is None]
-        made = await side_by_side([partial(self._data.message, values[place]) for place in large])
-        placed = dict(zip(large, made, strict=True))
-        return [
-            placed[place] if message is None else message for place, message in enumerate(found)
-        ]
+    async def _messages(
+        self, values: Sequence[Value], inline: Sequence[tuple[Json, int] | None]
+    ) -> list[tuple[Json, int]]:
+        large = [value for value, message in zip(values, inline, strict=True) if message is None]
+        made = iter(await side_by_side([partial(self._data.message, value) for value in large]))
+        return [next(made) if message is None else message for message in inline]
 
     async def _deliver(self, batch: Batch) -> None:
         """Hand the batch to the core until it is in the log; it keeps its name, so no try is one too many."""

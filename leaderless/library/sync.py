@@ -17,7 +17,7 @@ from leaderless.library.consumer import Consumer
 from leaderless.library.log import POLL_S, Log, Start, Status, open_log
 from leaderless.library.maintenance import Vacuumed
 from leaderless.library.record import Record
-from leaderless.library.values import Value
+from leaderless.library.values import Encoded, Value
 
 if TYPE_CHECKING:  # it needs pyarrow
     from leaderless.table.retention import Policy, Retained
@@ -44,6 +44,10 @@ class LogSync:
     def append_named(self, writer: str, seq: int, records: Sequence[tuple[str, Value]]) -> None:
         """See `Log.append_named`."""
         self._portal.call(self._log.append_named, writer, seq, records)
+
+    def append_encoded(self, writer: str, seq: int, records: Sequence[Encoded]) -> None:
+        """See `Log.append_encoded`."""
+        self._portal.call(self._log.append_encoded, writer, seq, records)
 
     def has_named(self, writer: str, seq: int) -> bool:
         """See `Log.has_named`."""

@@ -10,6 +10,7 @@ So no value is taken for another, and plain ones can be read by any other reader
 
 import math
 from base64 import b64decode, b64encode
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 import orjson
@@ -46,6 +47,30 @@ class Reference(NamedTuple):
         return {"$data": [self.name, self.size, self.kind]}
 
 
+class Encoded(NamedTuple):
+    """A record that is to be appended: its key, and what `text_of` has made of its value.
+
+    `text` is JSON, or the bytes themselves.
+    """
+
+    key: str
+    text: bytes
+    is_json: bool
+
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+        key = self.key
+        return (len(key) if key.isascii() else len(key.encode())) + len(self.text)
+
+
+def values_in(records: Sequence[Encoded]) -> list[Value]:
+    """The values of records."""
+    texts = b",".join(record.text for record in records if record.is_json)
+    parsed: Iterator[Json] = iter(orjson.loads(b"[%b]" % texts))
+    return [next(parsed) if record.is_json else record.text for record in records]
+
+
 def text_of(value: Value) -> tuple[bytes, str]:
     """The bytes that stand for a value, and their kind: "json" or "bytes".
 
@@ -54,19 +79,21 @@ def text_of(value: Value) -> tuple[bytes, str]:
     if isinstance(value, bytes):
         return value, "bytes"
     try:
-        orjson.dumps(_deep(value), option=_STRICT)
+        text = json_text(value)
         _require_kept(value)
-        text = orjson.dumps(value)
     except (TypeError, RecursionError) as error:
         raise Unfit(f"a value must be bytes or JSON: {error}") from None
     return text, "json"
 
 
-def _deep(value: Json) -> Json:
-    """The value as deep as it will stand in a register, for orjson writes no deeper than 254 levels."""
+def json_text(value: Json) -> bytes:
+    """The text of JSON. Raises `TypeError` for what orjson does not write, or not so deep.
+
+    The value is written as deep as it will stand in a register, for orjson has a limit of 254 levels.
+    """
     for _ in range(LEVELS):
         value = [value]
-    return value
+    return orjson.dumps(value, option=_STRICT)[LEVELS:-LEVELS]
 
 
 def message_of(value: Value) -> Json:
@@ -97,7 +124,7 @@ def _special(message: Json) -> bool:
 
 def _require_kept(value: object) -> None:
     """orjson writes tuples as lists and NaN as null; neither comes back. Raises `TypeError`."""
-    for part in leaves(value):
+    for part in () if type(value) is str else leaves(value):
         if isinstance(part, float):
             if not math.isfinite(part):
                 raise TypeError(f"{part} is no number in JSON")

@@ -13,35 +13,18 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 import pyarrow as pa
 
 from leaderless.library.errors import Unfit
-from leaderless.library.values import Value, text_of
+from leaderless.library.values import Encoded, Json, Value, json_text, text_of
 
 COLUMNS = ("key", "value")
-Encode = Callable[[Any], Value]
-
-
-class Row(NamedTuple):
-    """A record for the log: `text` is JSON, or the bytes themselves."""
-
-    key: str
-    text: bytes
-    is_json: bool
-
-    @property
-    def value(self) -> Value:
-        """What is appended."""
-        found: Value = orjson.loads(self.text) if self.is_json else self.text
-        return found
-
-    @property
-    def size(self) -> int:
-        """Its bytes."""
-        return len(self.key.encode()) + len(self.text)
+Encodes = tuple[bytes, bool]  # a text, and whether it is JSON
+Encode = Callable[[Any], Encodes]
+_NULL = b"null"
 
 
 def require_columns(names: list[str], types: dict[str, str]) -> None:
@@ -51,7 +34,7 @@ def require_columns(names: list[str], types: dict[str, str]) -> None:
         raise Unfit(f"a log takes the columns key (string) and value, not: {found}")
 
 
-def rows_of(batch: pa.RecordBatch, *, plain_text: bool) -> Iterator[Row]:
+def rows_of(batch: pa.RecordBatch, *, plain_text: bool) -> Iterator[Encoded]:
     """The rows of a batch. Raises `Unfit` for a row that the log cannot keep."""
     column = batch.column("value")
     encode = _encoder(column.type, plain_text=plain_text)
@@ -60,32 +43,38 @@ def rows_of(batch: pa.RecordBatch, *, plain_text: bool) -> Iterator[Row]:
         if key is None:
             raise Unfit("a row has no key; give each row one, or leave such rows out")
         try:
-            text, kind = text_of(encode(value))
-        except (Unfit, orjson.JSONDecodeError) as error:
+            text, is_json = (_NULL, True) if value is None else encode(value)
+        except (Unfit, TypeError) as error:
             raise Unfit(f"the value of a row with the key {key!r}: {error}") from None
-        yield Row(key, text, kind == "json")
+        yield Encoded(key, text, is_json)
 
 
 def _encoder(kind: pa.DataType, *, plain_text: bool) -> Encode:
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return _itself if plain_text else _parsed
+        return _as_text if plain_text else _as_json
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        return _itself
-    return _plain
+        return _as_bytes
+    return _as_plain
 
 
-def _itself(value: Value) -> Value:
-    return value
+def _as_text(text: str) -> Encodes:
+    return orjson.dumps(text), True
 
 
-def _parsed(text: str | None) -> Value:
-    if text is None:
-        return None
+def _as_bytes(content: bytes) -> Encodes:
+    return content, False
+
+
+def _as_json(text: str) -> Encodes:
     try:
-        found: Value = orjson.loads(text)
+        value: Json = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         raise Unfit(f"{error}; for text that is no JSON set the option values=text") from None
-    return found
+    return json_text(value), True
+
+
+def _as_plain(value: Any) -> Encodes:
+    return text_of(_plain(value))[0], True
 
 
 def _plain(value: Any) -> Value:

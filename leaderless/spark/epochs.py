@@ -22,7 +22,7 @@ from typing import NamedTuple
 from leaderless.library.errors import Broken, Unfit
 from leaderless.library.log import Log
 from leaderless.library.staged import LAST, seq_of
-from leaderless.spark.encoding import Row
+from leaderless.library.values import Encoded
 from leaderless.spark.staging import (
     Epoch,
     Plan,
@@ -40,7 +40,7 @@ class Batch(NamedTuple):
     """A batch of an epoch and its number."""
 
     seq: int
-    rows: list[Row]
+    rows: list[Encoded]
 
 
 async def commit(log: Log, store: Store, epoch: Epoch, parts: Sequence[str]) -> None:
@@ -49,8 +49,7 @@ async def commit(log: Log, store: Store, epoch: Epoch, parts: Sequence[str]) -> 
         plan = await decide(store, epoch, Plan(tuple(parts), log.batch_bytes))
         try:
             async for batch in batches(store, epoch, plan):
-                records = [(row.key, row.value) for row in batch.rows]
-                await log.append_named(epoch.writer, batch.seq, records)
+                await log.append_encoded(epoch.writer, batch.seq, batch.rows)
         except Broken:
             if not await _done(log, epoch):  # or else another driver has finished it, and deleted
                 raise
@@ -70,7 +69,7 @@ async def _done(log: Log, epoch: Epoch) -> bool:
 async def batches(store: Store, epoch: Epoch, plan: Plan) -> AsyncIterator[Batch]:
     """The batches of an epoch: a function of its plan alone."""
     place = 0
-    open_group: list[Row] = []
+    open_group: list[Encoded] = []
     async for rows in staged(store, plan.parts):
         *full, open_group = groups(chain(open_group, rows), plan.batch_bytes)
         for group in full:

@@ -12,6 +12,7 @@ from leaderless.core.headlog.records import HEAD
 from leaderless.library.data import patiently
 from leaderless.library.errors import Definite, NotInitialised
 from leaderless.library.place import require_log
+from leaderless.spark.collecting import rare_collections
 from leaderless.spark.columns import needed, shown
 from leaderless.spark.predicate import ALL, Predicate, Range
 from leaderless.spark.settings import Place
@@ -62,7 +63,7 @@ def read(
     Raises `Definite` when a file was replaced, and deleted, since the read was planned.
     """
     wanted = replace(predicate, slot=ALL)  # the slice says which slots
-    with start_blocking_portal() as portal:
+    with rare_collections(), start_blocking_portal() as portal:
         store = portal.call(_opened, place)
         source = _Source(portal, store, wanted, needed(names, large=predicate.large))
         try:

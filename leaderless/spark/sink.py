@@ -18,7 +18,9 @@ from pyspark.sql.datasource import (
 from leaderless.library.errors import LogError, NotInitialised, Unfit
 from leaderless.library.place import initialise, require_log
 from leaderless.library.staged import attempt_name
-from leaderless.spark.encoding import Row, rows_of
+from leaderless.library.values import Encoded
+from leaderless.spark.collecting import rare_collections
+from leaderless.spark.encoding import rows_of
 from leaderless.spark.epochs import abort, commit
 from leaderless.spark.settings import Place
 from leaderless.spark.staging import Epoch, stage
@@ -49,9 +51,10 @@ class Target:
         rows = chain.from_iterable(rows_of(batch, plain_text=self.plain_text) for batch in batches)
         task = _task()
         folder = f"{epoch.folder}/{attempt_name(task.partitionId(), task.taskAttemptId())}"
-        return Staged(epoch.writer, anyio.run(self._stage, folder, rows))
+        with rare_collections():
+            return Staged(epoch.writer, anyio.run(self._stage, folder, rows))
 
-    async def _stage(self, folder: str, rows: Iterator[Row]) -> list[str]:
+    async def _stage(self, folder: str, rows: Iterator[Encoded]) -> list[str]:
         store = self.place.store()
         try:
             return await stage(store, folder, rows)
@@ -60,8 +63,9 @@ class Target:
 
     def commit(self, number: int, messages: Messages) -> None:
         """Append what was staged for an epoch."""
-        for epoch, parts in _epochs(number, messages):
-            anyio.run(self._commit, epoch, parts)
+        with rare_collections():
+            for epoch, parts in _epochs(number, messages):
+                anyio.run(self._commit, epoch, parts)
 
     async def _commit(self, epoch: Epoch, parts: list[str]) -> None:
         store = self.place.store()

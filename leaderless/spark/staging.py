@@ -18,7 +18,7 @@ import pyarrow as pa
 from leaderless.library.data import patiently
 from leaderless.library.errors import Broken, Definite
 from leaderless.library.staged import FORMAT, PLAN, Condemned, condemned_in, folder_of, replace_plan
-from leaderless.spark.encoding import Row
+from leaderless.library.values import Encoded
 from leaderless.store.port import PAGE, Store, all_of
 
 PART_BYTES = 4 << 20  # of the rows in one object, about
@@ -45,7 +45,7 @@ class Plan(NamedTuple):
     batch_bytes: int
 
 
-async def stage(store: Store, folder: str, rows: Iterable[Row]) -> list[str]:
+async def stage(store: Store, folder: str, rows: Iterable[Encoded]) -> list[str]:
     """Write rows into objects of `folder`; returns their keys in order."""
     limit = min(PART_BYTES, store.value_bytes_max // 2)
     parts: list[str] = []
@@ -56,9 +56,9 @@ async def stage(store: Store, folder: str, rows: Iterable[Row]) -> list[str]:
     return parts
 
 
-def groups(rows: Iterable[Row], bytes_max: int) -> Iterator[list[Row]]:
+def groups(rows: Iterable[Encoded], bytes_max: int) -> Iterator[list[Encoded]]:
     """The rows in order, in groups of at most `bytes_max`, unless one row alone is larger."""
-    group: list[Row] = []
+    group: list[Encoded] = []
     size = 0
     for row in rows:
         more = row.size + ROW_BYTES
@@ -71,7 +71,7 @@ def groups(rows: Iterable[Row], bytes_max: int) -> Iterator[list[Row]]:
         yield group
 
 
-def _packed(rows: Sequence[Row]) -> bytes:
+def _packed(rows: Sequence[Encoded]) -> bytes:
     columns = [
         pa.array(column, field.type)
         for column, field in zip(zip(*rows, strict=True), SCHEMA, strict=True)
@@ -83,10 +83,12 @@ def _packed(rows: Sequence[Row]) -> bytes:
     return target.getvalue()
 
 
-def _unpacked(content: bytes) -> Iterator[Row]:
+def _unpacked(content: bytes) -> Iterator[Encoded]:
     with pa.ipc.open_stream(content) as stream:
         table = stream.read_all()
-    yield from map(Row._make, zip(*(column.to_pylist() for column in table.columns), strict=True))
+    yield from map(
+        Encoded._make, zip(*(column.to_pylist() for column in table.columns), strict=True)
+    )
 
 
 async def decide(store: Store, epoch: Epoch, plan: Plan) -> Plan:
@@ -131,7 +133,7 @@ async def _found(store: Store, epoch: Epoch) -> Plan | Condemned | None:
     raise Broken(f"{key} is no plan of this program")
 
 
-async def staged(store: Store, parts: Iterable[str]) -> AsyncIterator[list[Row]]:
+async def staged(store: Store, parts: Iterable[str]) -> AsyncIterator[list[Encoded]]:
     """The rows of parts, one after the other. Raises `Broken` when one is not there."""
     for part in parts:
         found = await patiently(partial(store.read, part))

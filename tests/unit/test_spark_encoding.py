@@ -1,5 +1,6 @@
 """Rows of a frame as keys and values of a log (`leaderless.spark.encoding`), and the options; without Spark."""
 
+import gc
 import subprocess
 import sys
 from datetime import UTC, date, datetime
@@ -10,6 +11,8 @@ import pyarrow as pa
 import pytest
 
 from leaderless.library.errors import Unfit
+from leaderless.library.values import Encoded, text_of, values_in
+from leaderless.spark.collecting import RARELY, rare_collections
 from leaderless.spark.encoding import require_columns, rows_of
 from leaderless.spark.settings import count_in, place_in
 
@@ -17,7 +20,7 @@ from leaderless.spark.settings import count_in, place_in
 def encoded(values: Any, kind: pa.DataType, *, plain_text: bool = False) -> list[Any]:
     keys = pa.array(["k"] * len(values))
     batch = pa.record_batch([keys, pa.array(values, kind)], names=["key", "value"])
-    return [row.value for row in rows_of(batch, plain_text=plain_text)]
+    return values_in([*rows_of(batch, plain_text=plain_text)])
 
 
 def test_strings_are_json_or_with_the_option_text() -> None:
@@ -129,3 +132,25 @@ def test_the_library_does_not_import_spark() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "False"
+
+
+def test_collections_are_rare_within_the_block_alone() -> None:
+    before = gc.get_threshold()
+    with rare_collections():
+        assert gc.get_threshold() == RARELY
+    with pytest.raises(Unfit), rare_collections():
+        raise Unfit
+    assert gc.get_threshold() == before != RARELY
+
+
+def test_encoded_records_give_their_values_back() -> None:
+    values: list[Any] = ["é", b"\xff\x00", {"a": [1, None]}, b"[1]", 7]
+    records = [Encoded("kéy", *_encoded(value)) for value in values]
+    assert values_in(records) == values
+    assert values_in([]) == []
+    assert records[0].size == len("kéy".encode()) + len('"é"'.encode())
+
+
+def _encoded(value: Any) -> tuple[bytes, bool]:
+    text, kind = text_of(value)
+    return text, kind == "json"

@@ -57,7 +57,7 @@ async def test_two_drivers_follow_one_plan(store: MemoryStore) -> None:
     other = await stage(store, f"{epoch.folder}/0-other", ROWS[::-1])
     async with opened(store, 100) as log, opened(store, 100) as second:
         await decide(store, epoch, Plan(tuple(mine), 100))
-        await second.append_named("q", 0, [(row.key, row.value) for row in next(groups(ROWS, 100))])
+        await second.append_encoded("q", 0, next(groups(ROWS, 100)))
         await commit(log, store, epoch, other)
         await commit(second, store, epoch, mine)
     assert sorted(await contents(store)) == list(range(16))

@@ -100,9 +100,9 @@ class View:
             self.placed[writer] = seq, {key: first for key, (first, _) in appends.items()}
         section = self._section()
         weight = 0
-        for key, (_, msgs) in appends.items():
+        for key, (first, msgs) in appends.items():
             self.messages.setdefault(key, []).extend(msgs)
-            section.ends[key] = self.end(key)
+            section.ends[key] = first + len(msgs)
             for msg in msgs:
                 weight += _weight(msg)
         for key, offset in commits.items():
