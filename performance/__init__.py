@@ -18,7 +18,7 @@
 | `stores` | appends a second of the library on each store |
 | `stores_under_faults` | the page of docs/performance on runs on real stores, from the runs of a sweep |
 | `simulation` | virtual seconds a second |
-| `table_in_spark` | a log read and written by Spark, beside plain Parquet and DuckDB |
+| `table_in_spark` | a log read and written by Spark, beside plain Parquet, DuckDB and a source without work |
 | `virtual` | the configurations of `make performance` on the virtual clock |
 """
 
