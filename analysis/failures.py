@@ -21,6 +21,7 @@ WORKERS_PYTHON = "PYSPARK_PYTHON"
 _INSTALL = "On Debian or Ubuntu: apt-get install openjdk-17-jre-headless"
 _STANDALONE = re.compile(r"spark://(.+)")
 _SHOWN_CHARACTERS = 300
+SLOW_START = "Python worker failed to connect back"
 
 
 def require_java() -> None:
@@ -109,6 +110,15 @@ def why(error: Exception) -> str:
     return f"Spark failed: {_short(cause or type(error).__name__)}"
 
 
+def is_slow_start(error: Exception) -> bool:
+    """Whether a Python process of Spark needed too long to start, which a second try may mend.
+
+    Each plan of a Python data source is made by a process of its own. Spark waits 10 s for it, and has no
+    option for that [PythonWorkerFactory.createSimpleWorker of Spark 4.3].
+    """
+    return SLOW_START in str(error)
+
+
 def _short(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= _SHOWN_CHARACTERS else f"{line[:_SHOWN_CHARACTERS]} …"
@@ -147,6 +157,13 @@ _KNOWN: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
         _other_version,
     ),
     (r'Cannot run program "([^"]+)"', _no_python),
+    (
+        SLOW_START,
+        lambda _: (
+            "A Python process of Spark took longer than 10 s to start, which Spark does not wait for: the"
+            " machine is too busy. Try again when it is less so."
+        ),
+    ),
     (
         r"OutOfMemoryError|Java heap space",
         lambda _: (

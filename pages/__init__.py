@@ -4,6 +4,7 @@
     findings  its anomalies in sentences; lamport: a picture of the first
     library   a store as pages see it: facts, figures (`runs.figures`) and findings of each run
     cache     holds what was computed, until the run's files change
+    live      a log that is followed while it grows
     listing   the list of runs; run_page, compare, sweep, logs: the other pages
     render    the templates; pictures: plots as inline SVG
     app       the server; report: the same pages as one file

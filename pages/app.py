@@ -5,6 +5,7 @@ sandbox, because whatever wrote them is not trusted; a request is answered only 
 as its host, so that no page elsewhere can read the store through a name of its own.
 """
 
+import time
 from typing import Any
 
 from flask import Flask, Response, request, send_file
@@ -12,10 +13,12 @@ from werkzeug.exceptions import BadRequest, HTTPException
 
 from pages import compare, listing, pictures, render
 from pages.library import Library
+from pages.live import live_values
 from pages.logs import read_page
 from pages.run_page import run_values
 from pages.sweep import sweep_values
 from runs.files import TIMELINE
+from runs.live import live_names
 from runs.store import Folder
 
 _PAGE_POLICY = (
@@ -44,11 +47,7 @@ class NotHere(HTTPException):
 
 def create_app(library: Library, list_budget_s: float = listing.BUDGET_S) -> Flask:
     """The pages of a library; `list_budget_s` bounds what one request for the list computes."""
-    app = Flask("pages", static_url_path="/static")
-    app.config["TRUSTED_HOSTS"] = ["127.0.0.1", "localhost", "[::1]"]
-    app.after_request(_guard)
-    app.register_error_handler(HTTPException, _friendly)
-    app.register_error_handler(Exception, _broken)
+    app = _without_pages()
 
     def run_of(name: str) -> Folder:
         run = library.store.run(name)
@@ -59,7 +58,12 @@ def create_app(library: Library, list_budget_s: float = listing.BUDGET_S) -> Fla
     @app.get("/")
     def runs() -> str:
         values = listing.list_values(library, request.args, list_budget_s)
-        return render.page("runs.html.j2", store=str(library.store.root), **values)
+        return render.page(
+            "runs.html.j2",
+            store=str(library.store.root),
+            lives=live_names(library.store.root),
+            **values,
+        )
 
     @app.get("/run/<path:name>")
     def run(name: str) -> str:
@@ -132,7 +136,30 @@ def create_app(library: Library, list_budget_s: float = listing.BUDGET_S) -> Fla
         kind = "text/plain" if found.suffix in _TEXTS else None
         return _sandboxed(send_file(found, mimetype=kind, conditional=True))
 
+    _add_live_pages(app, library)
     return app
+
+
+def _without_pages() -> Flask:
+    app = Flask("pages", static_url_path="/static")
+    app.config["TRUSTED_HOSTS"] = ["127.0.0.1", "localhost", "[::1]"]
+    app.after_request(_guard)
+    app.register_error_handler(HTTPException, _friendly)
+    app.register_error_handler(Exception, _broken)
+    return app
+
+
+def _add_live_pages(app: Flask, library: Library) -> None:
+    @app.get("/live")
+    def lives() -> str:
+        return render.page("lives.html.j2", names=live_names(library.store.root))
+
+    @app.get("/live/<name>")
+    def live(name: str) -> str:
+        values = live_values(library.store.root, name, time.time())
+        if values is None:
+            raise NotHere(f"The store has no live log {name!r}.")
+        return render.page("live.html.j2", **values)
 
 
 def _run_at(library: Library, folder: Any) -> Folder | None:

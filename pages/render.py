@@ -1,5 +1,6 @@
 """The templates, and figures as people read them: the same in a browser, in a file and on a terminal."""
 
+from datetime import UTC, datetime
 from importlib.resources import files
 from typing import Any
 from urllib.parse import quote
@@ -20,6 +21,11 @@ def milliseconds(value_ns: float | None) -> str:
     value_ms = value_ns / 1e6
     decimals = 2 if value_ms < 10 else 1 if value_ms < 100 else 0
     return f"{value_ms:,.{decimals}f}".replace(",", " ")
+
+
+def utc(value_ns: int) -> str:
+    """The time of day of a moment in ns since 1970."""
+    return datetime.fromtimestamp(value_ns / 1e9, UTC).strftime("%H:%M:%S")
 
 
 def ratio(value: float | None) -> str:
@@ -61,6 +67,7 @@ _ENVIRONMENT = jinja2.Environment(
 _ENVIRONMENT.filters |= {
     "count": count,
     "ms": milliseconds,
+    "utc": utc,
     "ratio": ratio,
     "number": number,
     "size": size,
