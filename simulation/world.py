@@ -44,7 +44,7 @@ FRESH = Options()
 FRESH_READS = 30  # reads of the whole log while it doubles; all of them while it is short
 FINAL_LIMIT_S = 120.0  # a node with little memory hands out the log in many small pieces
 EVICTS_BELOW_KIB = 65_536  # no simulated log is as large
-CALLS_PER_OLD_SEND = (
+CALLS_PER_OLD_ENTRY = (
     8  # of the store, one after the other, on the way down to a run that is not in memory
 )
 
@@ -255,11 +255,13 @@ class World(SimulatedRun):
 
     @property
     def _reading_back_s(self) -> float:
-        """How much longer the polls of an old log may take. A node reads it back one part after the other.
+        """How much longer the polls of a whole log may take. A node reads it back one part after the other.
 
         It kept none of it if it has little memory, or read none of it since its start.
         """
-        return self.scenario.backlog * self.scenario.latency_ms / 1000 * CALLS_PER_OLD_SEND
+        oracle = self.watch.oracle
+        entries = len(oracle.entries) if isinstance(oracle, HeadLogOracle) else 0
+        return entries * self.scenario.latency_ms / 1000 * CALLS_PER_OLD_ENTRY
 
     def _wait_for(self, epilogue: Epilogue, what: str) -> None:
         patience_s = self.scenario.recovery_time_s
