@@ -155,7 +155,7 @@ class Bench:
         size = sum(Path(file).stat().st_size for file in self.files) / MB
         return Growth(
             self.messages, len(self.files), size, self.json_mb(), cost,
-            in_a_process("first", self.url), in_a_process("merge", self.url),
+            in_a_process("merge", self.url),
             java_heap_mb(spark), peak_mb(os.getpid()), workers_mb(),
         )  # fmt: skip
 

@@ -32,7 +32,7 @@ class Row(NamedTuple):
 class Growth(NamedTuple):
     """Figures of a log of a length.
 
-    `cpu_s`: of a read of all columns, by reader. `first`, `merge`: see `performance.table_steps`. The last
+    `cpu_s`: of a read of all columns, by reader. `merge`: see `performance.table_steps`. The last
     three are in MB: what is left in Java's heap, and the highest memory of the program that measures, which is
     the driver, and of a worker.
     """
@@ -42,7 +42,6 @@ class Growth(NamedTuple):
     files_mb: float
     json_mb: float
     cpu_s: dict[str, float]
-    first: dict[str, float]
     merge: dict[str, float]
     heap_mb: float
     driver_mb: float
@@ -114,11 +113,6 @@ def _growth(growth: list[Growth]) -> list[list[str]]:
         row("files, MB", ".0f", [each.files_mb for each in growth]),
         row("the same as runs of JSON, MB", ".0f", [each.json_mb for each in growth]),
         *readers,
-        row(
-            "a process opens the log and reads a record: s", ".2f", _of(growth, "first", "seconds")
-        ),
-        row("its CPU s", ".2f", _of(growth, "first", "cpu_s")),
-        row("its memory, MB", ".0f", _of(growth, "first", "memory")),
         row("a process merges files of so many MB", ".0f", _of(growth, "merge", "read_mb")),
         row("its memory, MB", ".0f", _of(growth, "merge", "memory")),
         row("Java's heap after the reads, MB", ".0f", [each.heap_mb for each in growth]),

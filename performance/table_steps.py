@@ -1,7 +1,6 @@
 """Work on a log in a process of its own, for the memory of that: `python -m performance.table_steps STEP URL`.
 
-`merge`: its first files, up to 16 of them, become one, which no list names. `first`: open the log and read one
-old record. The answer is JSON.
+`merge`: its first files, up to 16 of them, become one, which no list names. The answer is JSON.
 """
 
 import json
@@ -9,14 +8,12 @@ import os
 import resource
 import subprocess
 import sys
-import time
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import anyio
 
-from leaderless import open_log
 from leaderless.store.files import files_of
 from leaderless.store.urls import open_store
 from leaderless.table.blocking import in_thread
@@ -46,15 +43,6 @@ async def merge(url: str) -> Figures:
     return {"read_mb": sum(each.bytes for each in some) / MB}
 
 
-async def first(url: str) -> Figures:
-    """Open the log and read the first record of one key."""
-    since = time.perf_counter()
-    async with open_log(url, create=False) as log:
-        [record, *_] = await log.read("k000007", 0, 1)
-        assert record.offset == 0
-        return {"seconds": time.perf_counter() - since}
-
-
 def in_a_process(step: str, url: str) -> Figures:
     """The figures of a step, with the memory in MB and the CPU seconds of its process."""
     command = [sys.executable, "-m", "performance.table_steps", step, url]
@@ -64,7 +52,7 @@ def in_a_process(step: str, url: str) -> Figures:
 
 def main(step: str, url: str) -> None:
     """Do a step and print its figures."""
-    figures = anyio.run(partial({"merge": merge, "first": first}[step], url))
+    figures = anyio.run(partial({"merge": merge}[step], url))
     used = resource.getrusage(resource.RUSAGE_SELF)
     cpu_s = used.ru_utime + used.ru_stime
     sys.stdout.write(json.dumps(figures | {"memory": peak_mb(os.getpid()), "cpu_s": cpu_s}))
