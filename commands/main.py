@@ -13,6 +13,7 @@ EXIT_BAD_ARGUMENTS, EXIT_CRASHED = 254, 255
 COMMANDS = {
     "check": "judge histories, ours or the real tool's",
     "explore": "search every schedule of a small cluster",
+    "explore-objects": "search every schedule of a few processes on an object store",
     "serve": "show the runs of a store in a browser",
     "simulate": "run clusters on a virtual clock, from seeds",
     "simulate-objects": "run logs on a virtual object store, from seeds",
@@ -33,6 +34,8 @@ class LazyGroup(click.Group):
                 from commands.check import check as command
             case "explore":
                 from commands.explore import explore as command
+            case "explore-objects":
+                from commands.explore_objects import explore_objects as command
             case "serve":
                 from commands.serve import serve as command
             case "simulate":

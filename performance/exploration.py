@@ -1,19 +1,25 @@
 """Search all schedules of small clusters, setting by setting: `python -m performance.exploration`.
 
-It writes the table of docs/exploration.md. Seconds are CPU seconds of one process, so that other load on the
-machine does not count. A setting that is not done after `--cpu` seconds is shown with the share that was.
+It writes the tables of docs/exploration.md and docs/exploration-objects.md. Seconds are CPU seconds of one
+process, so that other load on the machine does not count. A setting that is not done after `--cpu` seconds is
+shown with the share that was.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from performance import ROOT, show_table
+from simulation.exploration.bucket_setting import BucketSetting
 from simulation.exploration.campaign import Campaign, explored
 from simulation.exploration.setting import Setting
+from simulation.exploration.systems import AnySetting
+from simulation.objects.scenario import LEADERLESS, PUBLISHED, REPAIRED
 
 PAGE = ROOT / "docs" / "exploration.md"
+PAGE_OF_OBJECTS = ROOT / "docs" / "exploration-objects.md"
 TITLES = ("setting", "schedules", "states", "ends", "CPU s", "verdict")
 SETTINGS = (
     Setting("prefetch", sends=3),
@@ -46,20 +52,49 @@ SETTINGS = (
     Setting(before=2, sends=1, polls=0, compaction=True),
 )
 
+OBJECTS = (
+    BucketSetting(PUBLISHED),
+    BucketSetting(PUBLISHED, sends=3),
+    BucketSetting(PUBLISHED, before=2, sends=1, compactions=1),
+    BucketSetting(PUBLISHED, sends=3, compactions=1),
+    BucketSetting(PUBLISHED, sends=1, lost=1, repeats=True),
+    *(
+        replace(setting, log=log)
+        for log in (REPAIRED, LEADERLESS)
+        for setting in (
+            BucketSetting(),
+            BucketSetting(sends=3),
+            BucketSetting(polls=2),
+            BucketSetting(lost=1),
+            BucketSetting(delayed=1),
+            BucketSetting(crashes=1),
+            BucketSetting(late=1),
+            BucketSetting(crashes=1, lost=1, delayed=1),
+            BucketSetting(before=2, sends=1, compactions=1),
+            BucketSetting(before=2, sends=1, compactions=1, lost=1),
+            BucketSetting(before=2, sends=1, compactions=1, crashes=1),
+        )
+    ),
+    BucketSetting(REPAIRED, sends=3, compactions=1),
+)
+
 
 @click.command()
 @click.option("--cpu", default=12.0, show_default=True, help="CPU seconds for a setting.")
-def main(cpu: float) -> None:
-    """Write the table of docs/exploration.md."""
-    lines = show_table(TITLES, (row(setting, cpu) for setting in SETTINGS))
-    replace_section(PAGE, "settings", lines)
+@click.option("--objects", is_flag=True, help="Only the settings on an object store.")
+def main(cpu: float, *, objects: bool) -> None:
+    """Write the tables of docs/exploration.md and docs/exploration-objects.md."""
+    for page, settings in ((PAGE, SETTINGS), (PAGE_OF_OBJECTS, OBJECTS)):
+        if page == PAGE_OF_OBJECTS or not objects:
+            lines = show_table(TITLES, (row(setting, cpu) for setting in settings))
+            replace_section(page, "settings", lines)
 
 
-def row(setting: Setting, cpu_s_max: float) -> list[str]:
+def row(setting: AnySetting, cpu_s_max: float) -> list[str]:
     """What the search of a setting found."""
     campaign = explored(setting, cpu_s_max=cpu_s_max)
     counts = (campaign.counts.schedules, campaign.states, campaign.ends)
-    words = setting.command().removeprefix("./maelstrom explore --strategy ")
+    words = setting.command().partition(" --")[2].partition(" ")[2]
     figures = [f"{count:,}" for count in counts]
     return [f"`{words}`", *figures, f"{campaign.cpu_s:.1f}", verdict(campaign)]
 

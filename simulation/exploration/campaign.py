@@ -16,9 +16,8 @@ from types import FrameType
 
 from bench.system import handled
 from runs.collection import collected_quietly
-from simulation.exploration.copies import CopiedCluster, Nodes
-from simulation.exploration.search import Counts, Failed, Search, parts_of
-from simulation.exploration.setting import Setting
+from simulation.exploration.search import Counts, Failed, Search, System, parts_of
+from simulation.exploration.systems import AnySetting, systems_of
 from simulation.nodes import StrategyMaker
 from simulation.pool import spread
 
@@ -34,7 +33,7 @@ class OtherSearch(Exception):
 class Campaign:
     """What is searched, and how far it is; picklable. `cpu_s` is CPU time of all processes."""
 
-    setting: Setting
+    setting: AnySetting
     search: Search
     parts: list[Search] = field(default_factory=list)
     cpu_s: float = 0.0
@@ -119,7 +118,7 @@ def run(
 
 
 def explored(
-    setting: Setting,
+    setting: AnySetting,
     make: StrategyMaker | None = None,
     cpu_s_max: float | None = None,
     seed: int | None = None,
@@ -138,7 +137,7 @@ def _run_here(
     make: StrategyMaker | None,
 ) -> None:
     campaign.parts = campaign.parts or [replace(campaign.search)]
-    nodes = Nodes(campaign.setting, make)
+    systems = systems_of(campaign.setting, make)
     interrupted: list[int] = []
 
     def note(number: int, _frame: FrameType | None) -> None:
@@ -147,7 +146,7 @@ def _run_here(
     with handled(signal.SIGINT, note):
         for part in campaign.parts:
             while not part.done and not interrupted and not _over(campaign, end_s):
-                _advance(campaign, part, nodes, interrupted, end_s)
+                _advance(campaign, part, systems, interrupted, end_s)
                 campaign.save(file)
                 report(campaign)
     if interrupted:
@@ -155,12 +154,16 @@ def _run_here(
 
 
 def _advance(
-    campaign: Campaign, part: Search, nodes: Nodes, interrupted: list[int], end_s: float | None
+    campaign: Campaign,
+    part: Search,
+    systems: Callable[[], System],
+    interrupted: list[int],
+    end_s: float | None,
 ) -> None:
     began_s = time.process_time()
     slice_s = SLICE_S if end_s is None else min(SLICE_S, end_s - campaign.cpu_s)
     part.run(
-        lambda: CopiedCluster(nodes),
+        systems,
         lambda: bool(interrupted) or time.process_time() - began_s > slice_s,
     )
     campaign.cpu_s += time.process_time() - began_s
@@ -177,10 +180,9 @@ def _run_spread(
     file: Path | None,
     report: Callable[[Campaign], object],
 ) -> None:
-    nodes = Nodes(campaign.setting)
     if not campaign.parts:
-        search = replace(campaign.search)
-        campaign.parts = parts_of(search, lambda: CopiedCluster(nodes), PARTS_A_JOB * jobs)
+        systems = systems_of(campaign.setting)
+        campaign.parts = parts_of(replace(campaign.search), systems, PARTS_A_JOB * jobs)
     while not campaign.done and not campaign.failed and not _over(campaign, end_s):
         todo = [(place, part) for place, part in enumerate(campaign.parts) if not part.done]
         results = spread(partial(_slice, campaign.setting), todo, min(jobs, len(todo)))
@@ -194,11 +196,11 @@ def _run_spread(
         results.close()
 
 
-def _slice(setting: Setting, work: tuple[int, Search]) -> tuple[int, Search, float]:
+def _slice(setting: AnySetting, work: tuple[int, Search]) -> tuple[int, Search, float]:
     """A slice of one part, in whatever process."""
     place, part = work
     began_s = time.process_time()
-    nodes = Nodes(setting)
+    systems = systems_of(setting)
     with collected_quietly():
-        part.run(lambda: CopiedCluster(nodes), lambda: time.process_time() - began_s > SLICE_S)
+        part.run(systems, lambda: time.process_time() - began_s > SLICE_S)
     return place, part, time.process_time() - began_s

@@ -65,6 +65,14 @@ class Copied(Protocol):
         """Makes copies of what it is now."""
 
 
+@runtime_checkable
+class Closed(Protocol):
+    """A system that holds something which must be let go."""
+
+    def close(self) -> None:
+        """Let it go; the system is not used afterwards."""
+
+
 @dataclass(slots=True)
 class Frame:
     """A state on the way: the events still to be tried there, and those that sleep."""
@@ -156,23 +164,30 @@ class Search:
                 self._copiers.pop()
                 if self._path:
                     self._path.pop()
+                closed(system)
                 system = None
                 continue
             system = system or self._back(make)
             event = frame.todo[0]
             if not self._advance(system, frame, event):
+                closed(system)
                 system = None
+        closed(system)
 
     def _begin(self, make: Callable[[], System]) -> System | None:
         self.started = True
+        system = make()
         try:
-            system = make()
             for event in self.prefix:
                 system.step(event)
         except Failing as failing:
             self._fail(failing, self.prefix)
+            closed(system)
             return None
-        return system if self._enter(system, dict(self.sleep), self.delays) else None
+        if self._enter(system, dict(self.sleep), self.delays):
+            return system
+        closed(system)
+        return None
 
     def _back(self, make: Callable[[], System]) -> System:
         """The system in the state of the last frame."""
@@ -260,6 +275,12 @@ class Search:
         self.failed = Failed(failing.name, failing.text, schedule)
 
 
+def closed(system: System | None) -> None:
+    """Let a system go."""
+    if isinstance(system, Closed):
+        system.close()
+
+
 def parts_of(search: Search, make: Callable[[], System], wanted: int) -> list[Search]:
     """About `wanted` searches that together search what `search`, which was not begun, searches.
 
@@ -285,6 +306,7 @@ def _split(part: Search, make: Callable[[], System]) -> list[Search]:
     sleep = dict(part.sleep)
     branches = []
     enabled = part.ordered(system.enabled(), len(part.prefix))
+    closed(system)
     for place, event in enumerate(each for each in enabled if each not in sleep):
         if part.delays is not None and place > part.delays:
             break
@@ -295,6 +317,7 @@ def _split(part: Search, make: Callable[[], System]) -> list[Search]:
             footprint = branch.step(event)
         except Failing:
             return [part]
+        closed(branch)
         asleep = {each: its for each, its in sleep.items() if independent(its, footprint)}
         branches.append(
             Search(

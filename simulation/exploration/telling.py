@@ -9,26 +9,29 @@ event, then when it is shorter.
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import orjson
 
+from simulation.exploration.bucket_setting import BucketSetting
 from simulation.exploration.campaign import explored
 from simulation.exploration.cluster import ExploredCluster
 from simulation.exploration.events import Event
-from simulation.exploration.search import Failed, Failing
+from simulation.exploration.search import Failed, Failing, System, closed
 from simulation.exploration.setting import Setting
+from simulation.exploration.systems import AnySetting, new_system
 from simulation.nodes import StrategyMaker
 from simulation.story import MESSAGES_SHOWN, Story
 
 CPU_S_SMALLER = 10.0  # for the search of a smaller setting
-FAULTS = ("lose", "double", "kill", "cut", "join", "wait")
+FAULTS = ("lose", "forget", "delay", "double", "kill", "orphan", "cut", "join", "wait")
+S = TypeVar("S", Setting, BucketSetting)
 
 
-class Failure(NamedTuple):
+class Failure(NamedTuple, Generic[S]):
     """A schedule of a setting that fails."""
 
-    setting: Setting
+    setting: S
     failed: Failed
 
 
@@ -46,8 +49,8 @@ class Played(NamedTuple):
 
 
 def smallest(
-    failure: Failure, make: StrategyMaker | None = None, cpu_s: float = CPU_S_SMALLER
-) -> Failure:
+    failure: Failure[S], make: StrategyMaker | None = None, cpu_s: float = CPU_S_SMALLER
+) -> Failure[S]:
     """A small failure of the same name: no smaller setting is found to fail within `cpu_s` seconds of CPU."""
     failure = _with_less(failure, make, cpu_s)
     setting, failed = failure
@@ -57,7 +60,7 @@ def smallest(
     return Failure(setting, best.failed or failed)
 
 
-def _with_less(failure: Failure, make: StrategyMaker | None, cpu_s: float) -> Failure:
+def _with_less(failure: Failure[S], make: StrategyMaker | None, cpu_s: float) -> Failure[S]:
     for smaller in failure.setting.smaller():
         found = explored(smaller, make, cpu_s).failed
         if found and found.name == failure.failed.name:
@@ -66,7 +69,7 @@ def _with_less(failure: Failure, make: StrategyMaker | None, cpu_s: float) -> Fa
 
 
 def _shorter(
-    setting: Setting, best: Played, name: str, make: StrategyMaker | None
+    setting: AnySetting, best: Played, name: str, make: StrategyMaker | None
 ) -> Played | None:
     for place in range(len(best.events)):
         left = best.events[:place] + best.events[place + 1 :]
@@ -77,24 +80,26 @@ def _shorter(
 
 
 def played(
-    setting: Setting, schedule: Sequence[Event], make: StrategyMaker | None = None
+    setting: AnySetting, schedule: Sequence[Event], make: StrategyMaker | None = None
 ) -> Played:
     """Play what is enabled of a schedule, then the first enabled event until the end; judge that."""
-    cluster = ExploredCluster(setting, make)
+    system = new_system(setting, make)
     todo = list(schedule)
     events: list[Event] = []
     deviations = 0
     try:
-        while enabled := cluster.enabled():
+        while enabled := system.enabled():
             event = next((each for each in todo if each in enabled), enabled[0])
             if event in todo:
                 todo.remove(event)
             deviations += event != enabled[0]
             events.append(event)
-            cluster.step(event)
-        cluster.judge()
+            system.step(event)
+        system.judge()
     except Failing as failing:
         return Played(tuple(events), deviations, _failed(failing, events))
+    finally:
+        closed(system)
     return Played(tuple(events), deviations, None)
 
 
@@ -110,17 +115,25 @@ def replayed(setting: Setting, schedule: Sequence[Event]) -> tuple[Story, Failed
 
 def told(cluster: ExploredCluster, schedule: Sequence[Event]) -> tuple[Story, Failed | None]:
     """As `replayed`, on a new cluster that keeps its journal. Raises `ValueError` for what cannot happen."""
-    failed = None
+    failed = followed(cluster, schedule)
+    return _story(cluster, decided=bool(failed and cluster.enabled())), failed
+
+
+def followed(system: System, schedule: Sequence[Event]) -> Failed | None:
+    """Play a schedule exactly on a new system, and judge its end if it reaches one; what failed.
+
+    Raises `ValueError` for what cannot happen.
+    """
     try:
         for event in schedule:
-            if event not in cluster.enabled():
+            if event not in system.enabled():
                 raise ValueError(f"{event} cannot happen there: the schedule is of another version")
-            cluster.step(event)
-        if not cluster.enabled():
-            cluster.judge()
+            system.step(event)
+        if not system.enabled():
+            system.judge()
     except Failing as failing:
-        failed = _failed(failing, schedule)
-    return _story(cluster, decided=bool(failed and cluster.enabled())), failed
+        return _failed(failing, schedule)
+    return None
 
 
 def _story(cluster: ExploredCluster, decided: bool) -> Story:
@@ -157,7 +170,7 @@ _SAID = {
 }
 
 
-def write(file: Path, failure: Failure) -> None:
+def write(file: Path, failure: Failure[S]) -> None:
     """Keep a failing schedule."""
     failed = failure.failed
     content = {
@@ -169,10 +182,10 @@ def write(file: Path, failure: Failure) -> None:
     file.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
-def read(file: Path) -> tuple[Setting, list[Event]]:
-    """A kept schedule. Raises `ValueError` when the file holds none."""
+def read(file: Path, kind: type[S]) -> tuple[S, list[Event]]:
+    """A kept schedule of a setting of this kind. Raises `ValueError` when the file holds none."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
-        return Setting(**content["setting"]), [Event(*each) for each in content["schedule"]]
+        return kind(**content["setting"]), [Event(*each) for each in content["schedule"]]
     except (KeyError, TypeError, json.JSONDecodeError) as error:
         raise ValueError(f"{file} holds no schedule: {error!r}") from None

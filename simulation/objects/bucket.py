@@ -75,6 +75,10 @@ class Bucket:
             number = len(self.journal) + 1
             self.journal.append(Request(number, self._now_s(), client, kind, key, value, outcome))
 
+    def contents(self) -> list[tuple[str, Found, float]]:
+        """All objects: key, value with ETag, and when it was written."""
+        return [(key, *self._objects[key]) for key in sorted(self._objects)]
+
     def get(self, key: str) -> Found | None:
         """The object, if it exists."""
         kept = self._objects.get(key)

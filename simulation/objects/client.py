@@ -104,6 +104,17 @@ class Link:
         return self._free_at - now_s
 
 
+@dataclass(frozen=True, slots=True)
+class Call(Generic[T]):
+    """A request: its name, which begins with its kind, and what it does at the bucket."""
+
+    name: str
+    carry_out: Callable[[], T]
+    down_bytes: Callable[[T], int] = lambda _: 0
+    up_bytes: int = 0
+    conditional: bool = False
+
+
 class VirtualStore:
     """See `leaderless.store.port.Store`. `cut`: the process is dead, nothing of it leaves any more."""
 
@@ -114,7 +125,7 @@ class VirtualStore:
         self.value_bytes_max = 1 << 30
         self.cut = False
         self._bucket = bucket
-        self._client = client
+        self.client = client
         self._network = network
         self._faults = faults
         self._random = random
@@ -128,7 +139,10 @@ class VirtualStore:
             self._note("get", key, found.value if found else b"")
             return found
 
-        return await self._request(get, lambda found: len(found.value) if found else 0)
+        def size(found: Found | None) -> int:
+            return len(found.value) if found else 0
+
+        return await self._request(Call(f"get {key}", get, size))
 
     async def write(self, key: str, value: bytes) -> Version:
         """See `leaderless.store.port.Store`."""
@@ -152,7 +166,7 @@ class VirtualStore:
             self._note("delete", keys[0], orjson.dumps(list(keys)))
 
         if keys:
-            await self._request(delete)
+            await self._request(Call(f"delete {keys[0]}", delete))
 
     async def list_objects(
         self, folder: str = "", after: str = "", limit: int = PAGE
@@ -164,13 +178,15 @@ class VirtualStore:
             self._note("list", folder, orjson.dumps([each.key for each in listed]))
             return listed
 
-        return await self._request(page, lambda listed: LISTED_BYTES * len(listed))
+        return await self._request(
+            Call(f"list {folder}", page, lambda listed: LISTED_BYTES * len(listed))
+        )
 
     async def aclose(self) -> None:
         """See `leaderless.store.port.Store`."""
 
     def _note(self, kind: str, key: str, value: bytes, outcome: str = "ok") -> None:
-        self._bucket.note(self._client, kind, key, value, outcome)
+        self._bucket.note(self.client, kind, key, value, outcome)
 
     async def _put(self, kind: str, key: str, value: bytes, put: Callable[[], Version]) -> Version:
         def noted() -> Version:
@@ -182,32 +198,23 @@ class VirtualStore:
             self._note(kind, key, value)
             return version
 
-        return await self._request(
-            noted, up_bytes=len(value), conditional=kind != "put", name=f"{kind} {key}"
-        )
+        call = Call(f"{kind} {key}", noted, up_bytes=len(value), conditional=kind != "put")
+        return await self._request(call)
 
-    async def _request(
-        self,
-        carry_out: Callable[[], T],
-        down_bytes: Callable[[T], int] = lambda _: 0,
-        *,
-        up_bytes: int = 0,
-        conditional: bool = False,
-        name: str = "",
-    ) -> T:
+    async def _request(self, call: Call[T]) -> T:
         if self.cut:
             raise OutcomeUnknown("the process is dead")
         loop, network = asyncio.get_running_loop(), self._network
         flight = _Flight(
             loop.create_future(),
-            self._faults.draw(conditional=conditional),
+            self._faults.draw(conditional=call.conditional),
             network.latency_s(self._random) / 2,
-            carry_out,
-            down_bytes,
+            call.carry_out,
+            call.down_bytes,
             self._down,
-            lambda fate: self._note(fate, name, b"", fate),
+            lambda fate: self._note(fate, call.name, b"", fate),
         )
-        there_s = flight.way_s + self._up.takes_s(up_bytes, loop.time())
+        there_s = flight.way_s + self._up.takes_s(call.up_bytes, loop.time())
         if flight.fate == "late":
             there_s += network.timeout_s + network.late_s * self._random.random()
         if flight.fate != "request-lost":

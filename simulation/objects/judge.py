@@ -67,7 +67,7 @@ def simulate(scenario: Scenario, cpu_s_max: float = CPU_S_MAX) -> Report:
     async def main(loop: VirtualEventLoop) -> None:
         worlds.append(World(scenario, loop))
         await worlds[0].execute()
-        failures.extend(await _checked(worlds[0]))
+        failures.extend(await checked(worlds[0]))
 
     try:
         with collected_quietly(), cpu_limited(cpu_s_max):
@@ -79,7 +79,7 @@ def simulate(scenario: Scenario, cpu_s_max: float = CPU_S_MAX) -> Report:
     [world] = worlds
     return Report(
         scenario=scenario,
-        failures=[*_anomalies(world), *failures],
+        failures=[*anomalies(world), *failures],
         digest=world.digest,
         virtual_s=world.loop.now_s,
         cpu_s=time.process_time() - began_s,
@@ -90,7 +90,7 @@ def simulate(scenario: Scenario, cpu_s_max: float = CPU_S_MAX) -> Report:
     )
 
 
-async def _checked(world: World) -> list[Failure]:
+async def checked(world: World) -> list[Failure]:
     """What is wrong with the log as it stands at the end."""
     if world.unread:
         return [Failure("Progress", f"the log cannot be read to its end: {world.unread}")]
@@ -103,7 +103,7 @@ async def _checked(world: World) -> list[Failure]:
     ]
 
 
-def _anomalies(world: World) -> Iterator[Failure]:
+def anomalies(world: World) -> Iterator[Failure]:
     """What the kafka checker holds against the history."""
     judge = kafka_judge()
     history = world.history.ops

@@ -202,7 +202,7 @@ class World:
         self.loop = loop
         self.bucket = Bucket(loop.time)
         self.history = History(loop, scenario.processes * scenario.workers)
-        self.faults = Faults(scenario.network.odds, self._random("faults"), scenario.omit_faults)
+        self.faults = Faults(scenario.network.odds, self.random("faults"), scenario.omit_faults)
         self.unread = ""  # why the final polls did not come to the end
         self._names = 0
         self._compacting: dict[str, anyio.Lock] = {}
@@ -265,14 +265,14 @@ class World:
         """The log, open in a process of this name."""
         store = self.store(name, self.scenario.network)
         around = Around(
-            self.scenario, lambda: self.bucket.clock_s, self._name, self._random(f"{name}/pauses")
+            self.scenario, lambda: self.bucket.clock_s, self.name, self.random(f"{name}/pauses")
         )
         async with opened(store, around) as subject:
             yield subject, store
 
     def store(self, name: str, network: Network) -> VirtualStore:
         """The bucket, as a process of this name sees it."""
-        return VirtualStore(self.bucket, name, network, self.faults, self._random(name))
+        return VirtualStore(self.bucket, name, network, self.faults, self.random(name))
 
     @asynccontextmanager
     async def compacting(self, key: str) -> AsyncIterator[None]:
@@ -290,9 +290,9 @@ class World:
             digest.update(json_line(op))
         return digest.hexdigest()
 
-    def _random(self, name: str) -> Random:
+    def random(self, name: str) -> Random:
         return Random(f"{self.scenario.seed}/objects/{name}")
 
-    def _name(self) -> str:
+    def name(self) -> str:
         self._names += 1
         return f"n{self._names}"

@@ -1,0 +1,96 @@
+"""`./maelstrom explore-objects`: every schedule of a few processes on an object store."""
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from bench.flags import click_options
+from commands.exploring import (
+    EXIT_FAILED,
+    EXIT_SOUND,
+    Wanted,
+    as_object,
+    exit_status,
+    search_options,
+    searched,
+    verdict,
+)
+from simulation.exploration import telling
+from simulation.exploration.bucket import ExploredBucket
+from simulation.exploration.bucket_setting import FLAGS, BucketSetting
+from simulation.exploration.events import Event
+from simulation.exploration.search import Failed
+from simulation.exploration.telling import Failure
+from simulation.objects.story import events_of
+
+
+@click.command("explore-objects")
+@click_options(FLAGS, {name: getattr(BucketSetting(), name) for name in FLAGS})
+@search_options
+def explore_objects(
+    *,
+    delays: int | None,
+    sleeping: bool,
+    merging: bool,
+    jobs: int,
+    cpu_s_max: float | None,
+    file: Path | None,
+    replay: Path | None,
+    out: Path,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Search all schedules of a few processes on an object store, and judge each end.
+
+    A schedule is an order in which requests are carried out, with faults. The log is ours, or S3-Queue as it
+    was published, or repaired. The first schedule that fails is made small, told, and kept. Exit status: 0 all
+    sound, 1 something was wrong, 2 stopped before the end, 254 bad arguments, 255 crashed or interrupted.
+    """
+    console = Console(stderr=as_json, highlight=False, soft_wrap=True, emoji=False)
+    if replay:
+        sys.exit(_replay(replay, console))
+    setting = BucketSetting(**options)
+    campaign = searched(setting, Wanted(delays, sleeping, merging, jobs, cpu_s_max, file))
+    if as_json:
+        click.echo(json.dumps(as_object(campaign)))
+    else:
+        console.print(verdict(campaign), markup=False)
+    if campaign.failed:
+        _report(Failure(setting, campaign.failed), out, console)
+    sys.exit(exit_status(campaign))
+
+
+def _report(failure: Failure[BucketSetting], out: Path, console: Console) -> None:
+    """Make a failure small, tell it, keep it."""
+    setting, failed = telling.smallest(failure)
+    file = out / f"{setting.log}-{failed.name}.json"
+    telling.write(file, Failure(setting, failed))
+    console.print(f"the smallest setting that fails so: {setting.command()}\n", markup=False)
+    _tell(setting, failed.schedule, console)
+    console.print(f"\nreplay: ./maelstrom explore-objects --replay {file}", markup=False)
+
+
+def _replay(file: Path, console: Console) -> int:
+    try:
+        setting, schedule = telling.read(file, BucketSetting)
+        failed = _tell(setting, schedule, console)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    return EXIT_FAILED if failed else EXIT_SOUND
+
+
+def _tell(setting: BucketSetting, schedule: Sequence[Event], console: Console) -> Failed | None:
+    """Play a schedule, and print its requests, and what failed."""
+    system = ExploredBucket(setting)
+    failed = telling.followed(system, schedule)
+    for line in [*events_of(system.journal)][system.begins_at :]:
+        console.print(line, markup=False)
+    system.close()
+    text = f"\n✘ {failed.name}\n  {failed.text}" if failed else "\n✔ sound"
+    console.print(text, markup=False)
+    return failed
