@@ -9,7 +9,9 @@ import time
 from collections.abc import Awaitable
 from typing import NamedTuple, TypeVar
 
+from leaderless.store.etags import Quotes
 from leaderless.store.port import Conflict, Found, Refused, Store, Version
+from leaderless.store.wrapped import Wrapped
 
 T = TypeVar("T")
 PROBES = "probe"  # the folder of what it tries
@@ -75,8 +77,11 @@ def _lacks(store: Store, what: str) -> str:
 
 
 def _etags(store: Store) -> str | None:
-    quotes = getattr(getattr(store, "inner", store), "quotes", None)
-    return None if quotes is None else "bare" if quotes.bare else "quoted"
+    inmost = store.inmost if isinstance(store, Wrapped) else store
+    quotes: object = getattr(inmost, "quotes", None)  # of a bucket
+    if not isinstance(quotes, Quotes):
+        return None
+    return "bare" if quotes.bare else "quoted"
 
 
 class _Times:

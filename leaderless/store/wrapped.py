@@ -12,6 +12,11 @@ class Wrapped:
         self._store = store
 
     @property
+    def inmost(self) -> Store:
+        """The store that is around no other one."""
+        return self._store.inmost if isinstance(self._store, Wrapped) else self._store
+
+    @property
     def url(self) -> str:
         """See `Store`."""
         return self._store.url
