@@ -100,7 +100,7 @@ def make_bucket(endpoint: str) -> None:
 
 def azure_options(endpoint: str) -> StoreOptions:
     """How to reach the account of an Azure emulator."""
-    return StoreOptions(f"{endpoint}/{AZURE_ACCOUNT}", AZURE_ACCOUNT, AZURE_KEY)
+    return StoreOptions(f"{endpoint}/{AZURE_ACCOUNT}", AZURE_ACCOUNT, AZURE_KEY, timeout_s=60)
 
 
 @contextmanager
