@@ -54,9 +54,6 @@ class Pace:
     `rest_every`, `rest_every_contended`: so many commits in a row are followed by a round trip of rest, fewer
         when others commit more than `contended_per_s` a second. In the rest a node that reaches no peer can
         commit for itself; without one it would lose for ever. Each rest costs the batches a round trip.
-    `in_step_deviation`: fewer only where round trips to the store deviate by less than this share of their
-        mean. Where they vary, no node loses in step, and the rests cost more than they give. Higher: more
-        rests there; 0: no node is ever in step, and cut-off nodes lose for seconds where delays are constant.
     `isolated_after`: so many attempts in a row without an outcome, then batches go alone: the store may
         refuse one of them. Fewer: more small commits after a loss.
 
@@ -119,7 +116,6 @@ class Pace:
     rest_every: int = 8
     rest_every_contended: int = 2
     contended_per_s: float = 0.5
-    in_step_deviation: float = 0.25
     isolated_after: int = 2
 
     store_timeout_s: float = 1.0
@@ -173,8 +169,7 @@ class Pace:
             "patience that ends before the first pause does is none",
         )
         _require(
-            min(self.offsets_linger_s, self.push_period_s, self.in_step_deviation) >= 0
-            and 0 <= self.reading_share <= 1,
+            min(self.offsets_linger_s, self.push_period_s) >= 0 and 0 <= self.reading_share <= 1,
             "a wait is not negative, and nobody reads for longer than an answer may take",
         )
         _require(

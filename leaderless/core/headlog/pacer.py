@@ -77,15 +77,13 @@ class Pacer:
         self._committed_at = self._clock.now
         self._own.happened(1, self._clock.now)
 
-    def attempt_failed(self) -> None:
-        """An attempt met another node's commit, or has no outcome."""
+    def attempt_failed(self, *, known: bool) -> None:
+        """An attempt met another node's commit (`known`), or has no outcome."""
         self._failures += 1
         self._in_a_row = 0
-
-    def attempt_unknown(self) -> None:
-        """The compare-and-set of an attempt has no outcome."""
-        self._unknowns += 1
-        self._passed = 0
+        if not known:
+            self._unknowns += 1
+            self._passed = 0
 
     def peer_asked(self, peer: str) -> None:
         """A batch was handed to a peer."""
@@ -176,15 +174,13 @@ class Pacer:
         """Between commits without a pause, now and then a round trip of rest; often while others commit too.
 
         A node that reaches no peer must commit for itself: it reads the head, and one round trip later
-        replaces it. Against an endless row of commits it would lose for ever, above all in step: where all
-        round trips take about the same time. Where they vary, it wins by chance before long.
+        replaces it. Against an endless row of commits it would lose for ever.
         """
         pace, round_trip_s = self._pace, self._store.mean_s
         if self._clock.now - self._committed_at > round_trip_s:
             self._in_a_row = 0
-        in_step = self._store.deviation_s < pace.in_step_deviation * round_trip_s
         contended = self._contention.rate > pace.contended_per_s
-        every = pace.rest_every_contended if contended and in_step else pace.rest_every
+        every = pace.rest_every_contended if contended else pace.rest_every
         if self._in_a_row % every or not self._in_a_row:
             return 0.0
         return round_trip_s
