@@ -16,7 +16,7 @@ import orjson
 from leaderless.library.data import patiently, side_by_side
 from leaderless.library.errors import Broken, NotOwner, Unfit
 from leaderless.store.names import name_of, segment_of
-from leaderless.store.port import Conflict, Found, Store, all_of
+from leaderless.store.port import Found, Store, all_of, replaced
 
 Change = Callable[["Cursor"], "Cursor"]
 
@@ -78,14 +78,8 @@ class Cursors:
             if new == old:
                 return old
             value = orjson.dumps(new._asdict())
-            try:
-                if found is None:
-                    await self._store.create(name, value)
-                else:
-                    await self._store.compare_and_set(name, value, found.version)
-            except Conflict:
-                return None
-            return new
+            was_first = await replaced(self._store, name, value, found and found.version)
+            return new if was_first else None
 
         name = _name(group, key)
         while True:

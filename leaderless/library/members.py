@@ -22,7 +22,7 @@ import orjson
 from leaderless.library.data import patiently
 from leaderless.library.errors import Broken, Unfit
 from leaderless.store.names import segment_of
-from leaderless.store.port import Conflict, Found, Store
+from leaderless.store.port import Found, Store, replaced
 
 Entries = dict[str, list[Any]]  # member: [beat, keys_max]
 
@@ -98,14 +98,8 @@ class Members:
             if new == old:
                 return old
             value = orjson.dumps({"version": version + 1, "members": new})
-            try:
-                if found is None:
-                    await self._store.create(self._register, value)
-                else:
-                    await self._store.compare_and_set(self._register, value, found.version)
-            except Conflict:
-                return None
-            return new
+            was_first = await replaced(self._store, self._register, value, found and found.version)
+            return new if was_first else None
 
         while (members := await patiently(attempt)) is None:
             pass  # another member was faster: so something moves

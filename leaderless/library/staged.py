@@ -29,7 +29,7 @@ from leaderless.core.coordination import Misfit
 from leaderless.library.data import patiently
 from leaderless.library.surroundings import REAL
 from leaderless.store.names import name_of, segment_of
-from leaderless.store.port import PAGE, Conflict, Listed, Store, Version, all_of
+from leaderless.store.port import PAGE, Listed, Store, Version, all_of, replaced
 
 FOLDER = "sink"
 PLAN = "plan"
@@ -115,20 +115,8 @@ async def _condemn(store: Store, key: str, parts: Iterable[str]) -> bool:
     if held is None:
         return False
     record = {"format": FORMAT, "condemned": sorted(held.union(parts))}
-    change = partial(replace_plan, store, key, found and found.version, orjson.dumps(record))
+    change = partial(replaced, store, key, orjson.dumps(record), found and found.version)
     return held.issuperset(parts) or await patiently(change)
-
-
-async def replace_plan(store: Store, key: str, version: Version | None, value: bytes) -> bool:
-    """Write the register of a plan if it has this version still; None: if there is none."""
-    try:
-        if version is None:
-            await store.create(key, value)
-        else:
-            await store.compare_and_set(key, value, version)
-    except Conflict:
-        return False
-    return True
 
 
 def condemned_in(record: Any) -> frozenset[str] | None:

@@ -17,9 +17,9 @@ import pyarrow as pa
 
 from leaderless.library.data import patiently
 from leaderless.library.errors import Broken, Definite
-from leaderless.library.staged import FORMAT, PLAN, Condemned, condemned_in, folder_of, replace_plan
+from leaderless.library.staged import FORMAT, PLAN, Condemned, condemned_in, folder_of
 from leaderless.library.values import Encoded
-from leaderless.store.port import PAGE, Store, all_of
+from leaderless.store.port import PAGE, Store, all_of, replaced
 
 PART_BYTES = 4 << 20  # of the rows in one object, about
 ROW_BYTES = 16  # about what a row takes beside its key and value
@@ -99,7 +99,7 @@ async def decide(store: Store, epoch: Epoch, plan: Plan) -> Plan:
     key = f"{epoch.folder}/{PLAN}"
     value = orjson.dumps({"format": FORMAT, "parts": plan.parts, "batch_bytes": plan.batch_bytes})
     version = None
-    while not await patiently(partial(replace_plan, store, key, version, value)):
+    while not await patiently(partial(replaced, store, key, value, version)):
         found = await _found(store, epoch)
         if not isinstance(found, Condemned):
             return found or plan  # None: another driver has finished the epoch

@@ -103,6 +103,18 @@ class Store(Protocol):
         ...
 
 
+async def replaced(store: Store, key: str, value: bytes, version: Version | None) -> bool:
+    """Write an object if it still has `version`; None: if it is missing. False when it was changed before."""
+    try:
+        if version is None:
+            await store.create(key, value)
+        else:
+            await store.compare_and_set(key, value, version)
+    except Conflict:
+        return False
+    return True
+
+
 async def all_of(store: Store, folder: str = "") -> AsyncIterator[Listed]:
     """Every object of a folder, in order, page by page."""
     after = ""

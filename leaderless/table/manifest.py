@@ -19,7 +19,7 @@ import orjson
 
 from leaderless.library.data import patiently
 from leaderless.library.errors import Broken, Indefinite, OtherFormat
-from leaderless.store.port import Conflict, Store, StoreError, Version
+from leaderless.store.port import Store, StoreError, Version, replaced
 from leaderless.store.registers import canonical
 
 TABLE = "table"
@@ -145,12 +145,6 @@ async def replace_manifest(store: Store, new: Manifest, version: Version | None)
     """
     value = canonical(new._replace(version=new.version + 1).value)
     try:
-        if version is None:
-            await store.create(TABLE, value)
-        else:
-            await store.compare_and_set(TABLE, value, version)
-    except Conflict:
-        return False
+        return await replaced(store, TABLE, value, version)
     except StoreError as error:
         raise Indefinite(f"the list of files may have been replaced or not: {error}") from error
-    return True
