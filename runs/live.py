@@ -24,6 +24,8 @@ from typing import Any
 
 import orjson
 
+from runs.writing import write_whole
+
 FOLDER, FILE, CHECKPOINT = "live", "live.json", "checkpoint"
 LATENCIES = ("latency_ns_p50", "latency_ns_p90", "latency_ns_p99", "latency_ns_max")
 COLUMNS = ("window_start_ns", "records", "timed", *LATENCIES)
@@ -71,9 +73,7 @@ def keep_live(folder: Path, live: Live) -> None:
         "updated_s": live.updated_s,
         "windows": live.windows,
     }
-    new = folder / f".{FILE}"
-    new.write_bytes(orjson.dumps(fields))
-    new.replace(folder / FILE)
+    write_whole(folder / FILE, [orjson.dumps(fields).decode()])
 
 
 def read_live(folder: Path) -> Live | None:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from leaderless.store.port import Conflict, OutcomeUnknown
 from simulation.exploration.chosen_loop import ChosenLoop
-from simulation.objects.client import Call, Network, VirtualStore
+from simulation.objects.client import Call, Network, VirtualStore, settle
 from simulation.objects.loop import PROCESS
 from simulation.objects.run import World
 from simulation.objects.scenario import Scenario
@@ -35,12 +35,7 @@ class Held:
 
     def answer(self, result: Any) -> None:
         """Hand over an answer, or an error, if the client still waits for it."""
-        if self._answer.done():
-            return
-        if isinstance(result, Exception):
-            self._answer.set_exception(result)
-        else:
-            self._answer.set_result(result)
+        settle(self._answer, result)
 
 
 class HeldStore(VirtualStore):
@@ -79,11 +74,11 @@ class HeldWorld(World):
 
     def carry_first(self) -> bool:
         """Carry out the oldest request, and answer it; False when there is none."""
-        for held in [*self.held.values()][:1]:
-            del self.held[held.name]
-            held.answer(held.carry_out())
-            return True
-        return False
+        if not self.held:
+            return False
+        held = self.held.pop(next(iter(self.held)))
+        held.answer(held.carry_out())
+        return True
 
     def name(self) -> str:
         """A new name. It follows from the past of the process that asks for it alone."""

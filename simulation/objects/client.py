@@ -257,12 +257,14 @@ class _Flight(Generic[T]):
             return  # nobody waits for it any more
         loop = self.answer.get_loop()
         back_s = self.way_s + self.down.takes_s(size, loop.time())
-        loop.call_later(back_s, self._settle, result, context=Context())
+        loop.call_later(back_s, settle, self.answer, result, context=Context())
 
-    def _settle(self, result: T | Exception) -> None:
-        if self.answer.done():
-            return
-        if isinstance(result, Exception):
-            self.answer.set_exception(result)
-        else:
-            self.answer.set_result(result)
+
+def settle(answer: asyncio.Future[T], result: T | Exception) -> None:
+    """Hand over an answer, or an error, if somebody still waits for it."""
+    if answer.done():
+        return
+    if isinstance(result, Exception):
+        answer.set_exception(result)
+    else:
+        answer.set_result(result)
