@@ -1,6 +1,5 @@
 """`./maelstrom explore`: every schedule of a small cluster."""
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,16 +8,7 @@ import click
 from rich.console import Console
 
 from bench.flags import click_options
-from commands.exploring import (
-    EXIT_FAILED,
-    EXIT_SOUND,
-    Wanted,
-    as_object,
-    exit_status,
-    search_options,
-    searched,
-    verdict,
-)
+from commands.exploring import EXIT_FAILED, EXIT_SOUND, Wanted, search, search_options
 from simulation.exploration import telling
 from simulation.exploration.events import Event
 from simulation.exploration.setting import FLAGS, Setting
@@ -29,37 +19,16 @@ from simulation.story import Story, text_of
 @click.command()
 @click_options(FLAGS, {name: getattr(Setting(), name) for name in FLAGS})
 @search_options
-def explore(
-    *,
-    delays: int | None,
-    sleeping: bool,
-    merging: bool,
-    jobs: int,
-    cpu_s_max: float | None,
-    file: Path | None,
-    replay: Path | None,
-    out: Path,
-    as_json: bool,
-    **options: Any,
-) -> None:
+def explore(wanted: Wanted, **options: Any) -> None:
     """Search all schedules of a small cluster of the real nodes, and judge each step and each end.
 
     A schedule is an order of requests, deliveries, timers and faults. The first that fails is made small, told,
     and kept, with a picture. Exit status: 0 all sound, 1 something was wrong, 2 stopped before the end, 254 bad
     arguments, 255 crashed or interrupted.
     """
-    console = Console(stderr=as_json, highlight=False, soft_wrap=True, emoji=False)
-    if replay:
-        sys.exit(_replay(replay, console))
-    setting = Setting(**options)
-    campaign = searched(setting, Wanted(delays, sleeping, merging, jobs, cpu_s_max, file))
-    if as_json:
-        click.echo(json.dumps(as_object(campaign)))
-    else:
-        console.print(verdict(campaign), markup=False)
-    if campaign.failed:
-        _report(Failure(setting, campaign.failed), out, console)
-    sys.exit(exit_status(campaign))
+    if wanted.replay:
+        sys.exit(_replay(wanted.replay, wanted.console))
+    sys.exit(search(Setting(**options), wanted, _report))
 
 
 def _report(failure: Failure[Setting], out: Path, console: Console) -> None:

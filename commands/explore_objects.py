@@ -1,6 +1,5 @@
 """`./maelstrom explore-objects`: every schedule of a few processes on an object store."""
 
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,16 +9,7 @@ import click
 from rich.console import Console
 
 from bench.flags import click_options
-from commands.exploring import (
-    EXIT_FAILED,
-    EXIT_SOUND,
-    Wanted,
-    as_object,
-    exit_status,
-    search_options,
-    searched,
-    verdict,
-)
+from commands.exploring import EXIT_FAILED, EXIT_SOUND, Wanted, search, search_options
 from simulation.exploration import telling
 from simulation.exploration.bucket import ExploredBucket
 from simulation.exploration.bucket_setting import FLAGS, BucketSetting
@@ -32,37 +22,16 @@ from simulation.objects.story import events_of
 @click.command("explore-objects")
 @click_options(FLAGS, {name: getattr(BucketSetting(), name) for name in FLAGS})
 @search_options
-def explore_objects(
-    *,
-    delays: int | None,
-    sleeping: bool,
-    merging: bool,
-    jobs: int,
-    cpu_s_max: float | None,
-    file: Path | None,
-    replay: Path | None,
-    out: Path,
-    as_json: bool,
-    **options: Any,
-) -> None:
+def explore_objects(wanted: Wanted, **options: Any) -> None:
     """Search all schedules of a few processes on an object store, and judge each end.
 
     A schedule is an order in which requests are carried out, with faults. The log is ours, or S3-Queue as it
     was published, or repaired. The first schedule that fails is made small, told, and kept. Exit status: 0 all
     sound, 1 something was wrong, 2 stopped before the end, 254 bad arguments, 255 crashed or interrupted.
     """
-    console = Console(stderr=as_json, highlight=False, soft_wrap=True, emoji=False)
-    if replay:
-        sys.exit(_replay(replay, console))
-    setting = BucketSetting(**options)
-    campaign = searched(setting, Wanted(delays, sleeping, merging, jobs, cpu_s_max, file))
-    if as_json:
-        click.echo(json.dumps(as_object(campaign)))
-    else:
-        console.print(verdict(campaign), markup=False)
-    if campaign.failed:
-        _report(Failure(setting, campaign.failed), out, console)
-    sys.exit(exit_status(campaign))
+    if wanted.replay:
+        sys.exit(_replay(wanted.replay, wanted.console))
+    sys.exit(search(BucketSetting(**options), wanted, _report))
 
 
 def _report(failure: Failure[BucketSetting], out: Path, console: Console) -> None:

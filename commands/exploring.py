@@ -1,6 +1,8 @@
 """What `explore` and `explore-objects` share: the options of a search, its progress, its verdict."""
 
+import json
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,6 +12,7 @@ from rich.console import Console
 from simulation.exploration.campaign import Campaign, OtherSearch, run
 from simulation.exploration.search import Search
 from simulation.exploration.systems import AnySetting
+from simulation.exploration.telling import Failure, S
 
 EXIT_SOUND, EXIT_FAILED, EXIT_STOPPED = 0, 1, 2
 Command = Callable[..., Any]
@@ -64,15 +67,8 @@ _OPTIONS = (
 )
 
 
-def search_options(command: Command) -> Command:
-    """Give a command the options of a search; they arrive as `Wanted` has them, with `replay` and `out`."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
-
-
 class Wanted(NamedTuple):
-    """How to search: see the options."""
+    """How to search, and where to tell: see the options."""
 
     delays: int | None
     sleeping: bool
@@ -80,6 +76,42 @@ class Wanted(NamedTuple):
     jobs: int
     cpu_s_max: float | None
     file: Path | None
+    replay: Path | None
+    out: Path
+    as_json: bool
+
+    @property
+    def console(self) -> Console:
+        """Where people read; stdout is for the JSON object, if one is wanted."""
+        return Console(stderr=self.as_json, highlight=False, soft_wrap=True, emoji=False)
+
+
+def search_options(command: Command) -> Command:
+    """Give a command the options of a search; it gets them as one `Wanted`, and its own options."""
+
+    @wraps(command)
+    def with_wanted(**options: Any) -> Any:
+        wanted = Wanted(**{name: options.pop(name) for name in Wanted._fields})
+        return command(wanted, **options)
+
+    found: Command = with_wanted
+    for option in reversed(_OPTIONS):
+        found = option(found)
+    return found
+
+
+def search(
+    setting: S, wanted: Wanted, report: Callable[[Failure[S], Path, Console], object]
+) -> int:
+    """Search a setting, print the verdict, report a failure; returns the exit status."""
+    campaign, console = searched(setting, wanted), wanted.console
+    if wanted.as_json:
+        click.echo(json.dumps(as_object(campaign)))
+    else:
+        console.print(verdict(campaign), markup=False)
+    if campaign.failed:
+        report(Failure(setting, campaign.failed), wanted.out, console)
+    return exit_status(campaign)
 
 
 def searched(setting: AnySetting, wanted: Wanted) -> Campaign:
