@@ -5,6 +5,7 @@
 | `events` | what an event touches, and so which events commute |
 | `search` | depth-first search with sleep sets and merged states; knows nothing of clusters |
 | `instants` | time that stands still between two timers, and yet tells before from after |
+| `settings` | what settings of both kinds do with their options |
 | `setting` | what may happen: nodes, requests, budgets of faults |
 | `clients` | the requests, their order, and the history that the checker reads |
 | `cluster` | the events of a cluster of the real core, and the judgement of an end |

@@ -1,12 +1,13 @@
 """What may happen in an explored bucket: the log, the clients' operations, and how often each fault."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import click
 
 from bench.flags import NATURAL, Flag, flags_of
+from simulation.exploration.settings import changed, command_of, differences
 from simulation.objects.scenario import LEADERLESS, LOGS, Scenario
 
 SMALL_TAIL = 1  # entries of a tail that is full, when our log is compacted
@@ -85,30 +86,19 @@ class BucketSetting:
         """Settings in which one thing less may happen."""
         for name in (*FAULTS, *OPERATIONS):
             if (value := getattr(self, name)) > 0:
-                less = _with(self, name, value - 1)
+                less = changed(self, name, value - 1)
                 if not less.problem:
                     yield less
         if self.repeats:
-            yield replace(self, repeats=False)
+            yield changed(self, "repeats", False)
 
     def as_object(self) -> dict[str, Any]:
         """What differs from the defaults, by name."""
-        default = asdict(BucketSetting())
-        return {name: value for name, value in asdict(self).items() if value != default[name]}
+        return differences(self)
 
     def command(self) -> str:
         """The command that explores it."""
-        words = ["./maelstrom", "explore-objects", "--log", self.log, "--sends", str(self.sends)]
-        for name, value in self.as_object().items():
-            word = FLAGS[name].words[0]
-            if word not in words:
-                words += [word] if value is True else [word, str(value)]
-        return " ".join(words)
-
-
-def _with(setting: BucketSetting, name: str, value: int) -> BucketSetting:
-    changes: dict[str, Any] = {name: value}
-    return replace(setting, **changes)
+        return command_of("explore-objects", self, FLAGS, always=("log", "sends"))
 
 
 FLAGS = flags_of(BucketSetting)

@@ -5,7 +5,7 @@ it.
 """
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import click
@@ -14,6 +14,7 @@ from bench.flags import COUNT, NATURAL, Flag, flags_of
 from leaderless.core.limits import Limits
 from leaderless.core.strategies import STRATEGIES
 from leaderless.core.strategy import Options
+from simulation.exploration.settings import changed, command_of, differences
 from simulation.nodes import LINEARIZABLE
 
 CLIENTS_MAX = 10
@@ -91,18 +92,17 @@ class Setting:
     def smaller(self) -> Iterator["Setting"]:
         """Settings in which one thing less may happen."""
         if self.nodes > 1:
-            yield replace(self, nodes=self.nodes - 1)
+            yield changed(self, "nodes", self.nodes - 1)
         for name in (*FAULTS, *REQUESTS):
             if (value := getattr(self, name)) > 0:
-                yield _with(self, name, value - 1)
+                yield changed(self, name, value - 1)
         for name in ("compaction", "hand_over", "deferred"):
             if getattr(self, name):
-                yield _with(self, name, False)
+                yield changed(self, name, False)
 
     def as_object(self) -> dict[str, Any]:
         """What differs from the defaults, by name."""
-        default = asdict(Setting())
-        return {name: value for name, value in asdict(self).items() if value != default[name]}
+        return differences(self)
 
     @property
     def problem(self) -> str | None:
@@ -115,17 +115,7 @@ class Setting:
 
     def command(self) -> str:
         """The command that explores it."""
-        words = ["./maelstrom", "explore", "--strategy", self.strategy]
-        for name in ("nodes", "sends", "polls", *self.as_object()):
-            word, value = FLAGS[name].words[0], getattr(self, name)
-            if word not in words:
-                words += [word] if value is True else [word, str(value)]
-        return " ".join(words)
-
-
-def _with(setting: Setting, name: str, value: object) -> Setting:
-    changes: dict[str, Any] = {name: value}
-    return replace(setting, **changes)
+        return command_of("explore", self, FLAGS, always=("strategy", "nodes", "sends", "polls"))
 
 
 FLAGS = flags_of(Setting)
