@@ -1,33 +1,30 @@
-"""A long log, written as compaction leaves it: runs, merged files, and a short end that is in no file yet.
+"""A long log as appends, compaction and merges leave it: files, the index of runs, and a short end in no file.
 
-Appending millions of messages takes longer than most measurements of what reads them. So the files are made
-by the functions of compaction (`core.headlog.records.merge`, `table.runs.encode_run`, `table.merge`), and the
-registers are written as it would write them. All runs stand in the index itself, without pages.
+Appending millions of messages takes longer than most measurements of what reads them. So segments are written
+directly. All that follows is the work of the log's own compaction (`core.headlog.compaction`) and upkeep
+(`table.upkeep`), with the bounds of a log on the store.
 """
 
-from functools import partial
-from pathlib import Path
+from collections.abc import Iterable
 from random import Random
-from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from leaderless.core.headlog.index import COMPACTED, Index, Listed, size_of_run
-from leaderless.core.headlog.records import HEAD, Head, Segment, merge, segment_name
+from leaderless.core.headlog.compaction import Compactor
+from leaderless.core.headlog.records import HEAD, Head, Segment, segment_name
+from leaderless.core.headlog.replica import Replica
 from leaderless.core.messages import Entry, Heading
-from leaderless.library.place import initialise
-from leaderless.store.files import Files, files_of
+from leaderless.core.process import Process, Sleep
+from leaderless.core.strategy import Clock
+from leaderless.library.host import running
+from leaderless.library.maintenance import Maintenance
+from leaderless.library.place import bounds_of, initialise, registers_of
 from leaderless.store.port import Store
 from leaderless.store.registers import canonical
-from leaderless.table.blocking import in_thread
-from leaderless.table.levels import Levels
-from leaderless.table.manifest import Manifest, Merged, replace_manifest
-from leaderless.table.merge import merge as merge_rows
-from leaderless.table.parquet import Reader, Writer
-from leaderless.table.runs import encode_run, origins_of, run_path
 
-SEGMENTS_PER_RUN = 4  # of a batch each
-TAIL = 8  # segments in no file
-AT = 1.7e9
+SEGMENTS_PER_RUN = 5  # of a batch each: about what a run of files takes
+SEGMENTS_AT_ONCE = 80  # that wait in the store for the compactor
+PATIENCE_S, TIMEOUT_S, LOOK_S = 300.0, 60.0, 0.02
+WRITER = "performance"
 
 
 class Shape(NamedTuple):
@@ -56,55 +53,34 @@ class Shape(NamedTuple):
         first = number * self.batch
         for at, (key, value) in enumerate(self.records(first), first):
             appends.setdefault(key, (at // self.keys, []))[1].append(value)
-        return Segment(number, [Entry("performance", number, appends, {})])
+        return Segment(number, [Entry(WRITER, number, appends, {})])
 
 
 async def generate(store: Store, shape: Shape) -> None:
     """Write the log into a store that has none."""
     await initialise(store, "parquet")
-    files = files_of(store)
-    assert files is not None
-    count = -(-shape.messages // shape.batch)
-    compacted = max(0, count - TAIL) // SEGMENTS_PER_RUN * SEGMENTS_PER_RUN
-    runs = [
-        await in_thread(partial(_run, files, shape, range(first, first + SEGMENTS_PER_RUN)))
-        for first in range(0, compacted, SEGMENTS_PER_RUN)
-    ]
-    fan = Levels().fan
-    merged = [
-        await in_thread(partial(_merged, files, [file for _, file in some]))
-        for some in (runs[at : at + fan] for at in range(0, len(runs) - fan + 1, fan))
-    ]
-    if merged:
-        assert await replace_manifest(store, Manifest(files=tuple(merged)), None)
-    index = Index(1, compacted, tuple(listed for listed, _ in runs))
-    await store.create(COMPACTED, canonical(index.value))
-    for number in range(compacted, count):
+    bounds = bounds_of(store, PATIENCE_S, TIMEOUT_S, "parquet")
+    maintenance = Maintenance(store, registers_of(store, bounds), bounds)
+    clock, count = maintenance.clock, -(-shape.messages // shape.batch)
+    replica = Replica(clock, WRITER, (), bounds.limits)
+    compactor = Compactor(clock, replica, WRITER, bounds.pace)
+    async with running(maintenance.host):
+        for first in range(0, count, SEGMENTS_AT_ONCE):
+            sealed = min(first + SEGMENTS_AT_ONCE, count)
+            await _write(store, shape, range(first, sealed))
+            replica.head = Head(Heading(version=1, by=WRITER, sealed=sealed, base=sealed), [])
+            await maintenance.host.call(_compact(clock, compactor))
+            await maintenance.merge()
+    await store.create(HEAD, canonical(replica.head.value))
+
+
+async def _write(store: Store, shape: Shape, numbers: Iterable[int]) -> None:
+    for number in numbers:
         await store.create(segment_name(number), canonical(shape.segment(number).value))
-    heading = Heading(version=1, by="performance", sealed=count, base=count)
-    await store.create(HEAD, canonical(Head(heading, []).value))
 
 
-def _run(files: Files, shape: Shape, numbers: range) -> tuple[Listed, Merged]:
-    segments = [shape.segment(number) for number in numbers]
-    run, first, last = merge(segments), numbers[0], numbers[-1]
-    origins = [origin for each in segments for origin in origins_of(each.value, AT)]
-    content = encode_run(first, last, run, origins)
-    path = run_path(first, last)
-    files.put(path, content)
-    listed = Listed(0, first, last, run.base, run.end, 1, size_of_run(run))
-    return listed, Merged(path, 0, first, last, run.base, run.end, 0, len(content), None)
-
-
-def _merged(files: Files, some: list[Merged]) -> Merged:
-    first, last = some[0], some[-1]
-    path = f"merged/{first.first}-{last.last}-generated.parquet"
-    described = {"first": first.first, "last": last.last, "base": first.base, "end": last.end}
-    with TemporaryDirectory() as folder:
-        target = Path(folder, "merged.parquet")
-        with Writer(target, described) as writer:
-            merge_rows([Reader(files, each.path, size=each.bytes) for each in some], writer)
-        size = target.stat().st_size
-        files.put(path, target)
-    rows, keys = writer.content
-    return Merged(path, 1, first.first, last.last, first.base, last.end, rows, size, keys)
+def _compact(clock: Clock, compactor: Compactor) -> Process[None]:
+    """Until no run is full."""
+    yield from compactor.consider()
+    while compactor.running:
+        yield Sleep(clock.now + LOOK_S)

@@ -5,14 +5,12 @@
                          from the merged file that replaced it
 
 Both are read in ranges of bytes, never a file whole.
-All other registers are as in `leaderless.store.registers`. Every run is made of segments that were read
-before, whose origins are kept; what is missing of them is read again.
+All other registers are as in `leaderless.store.registers`. Every run is made of segments that the core has read
+before. Their texts are kept until then, within a bound; what is missing of them is read again.
 """
 
 import re
-from collections import OrderedDict
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -20,12 +18,14 @@ import anyio
 import anyio.to_thread
 import orjson
 
+from leaderless.core.coordination import TOMBSTONE
 from leaderless.core.headlog.records import Run, segment_name
 from leaderless.core.messages import Cas, Get, Missing, Ok, Outcome, StoreOp, Unknown
 from leaderless.library.errors import OtherFormat
 from leaderless.store.files import Files, Gone
-from leaderless.store.port import Refused, Store
+from leaderless.store.port import Found, Refused, Store
 from leaderless.store.registers import Registers
+from leaderless.table.kept import Kept
 from leaderless.table.manifest import TABLE, Manifest, manifest_of
 from leaderless.table.parquet import Reader
 from leaderless.table.retention import read_starts
@@ -34,7 +34,7 @@ from leaderless.table.shelf import Shelf
 
 T = TypeVar("T")
 THREADS = 8  # that read or write files at once
-SEGMENTS_REMEMBERED = 256
+SEGMENT_BYTES = 8 << 20  # of segments that are kept: those of the largest run
 SLICE_ROWS = 4_096
 MANIFEST_S = 30.0  # how long a list of files is used; so long a process may still read what retention deleted
 
@@ -48,7 +48,7 @@ class TableRegisters(Registers):
         super().__init__(store, distinct=distinct)
         self._files = files
         self._threads = anyio.CapacityLimiter(THREADS)
-        self._origins: OrderedDict[str, list[Origin]] = OrderedDict()
+        self._segments: Kept[str, Found] = Kept(SEGMENT_BYTES)
         self._manifest: Manifest | None = None
         self._manifest_at = 0.0
         self.shelf = Shelf(files)
@@ -121,19 +121,21 @@ class TableRegisters(Registers):
 
     async def _origins_of(self, name: str) -> list[Origin] | None:
         """The origins of a segment; None when it was deleted."""
-        if name not in self._origins:
-            await self._read_segment(name)
-        return self._origins.get(name)
+        found = self._segments.get(name) or await self._read(name)
+        if found is None:
+            return None
+        try:
+            return origins_of(orjson.loads(found.value), found.modified)
+        except (TypeError, KeyError, ValueError):  # a deleted one; the core has seen that it is one
+            return None
 
     async def _read_segment(self, name: str) -> Outcome:
         found = await self._read(name)
         if found is None:
             return Missing()
         segment = orjson.loads(found.value)
-        with suppress(TypeError, KeyError, ValueError):  # no segment: the core sees it, too
-            self._origins[name] = origins_of(segment, found.modified)
-        if len(self._origins) > SEGMENTS_REMEMBERED:
-            self._origins.popitem(last=False)
+        if segment != TOMBSTONE:
+            self._segments.put(name, found, len(found.value))
         return Ok(segment)
 
     async def _run(self, call: Callable[[], T]) -> T:

@@ -1,46 +1,18 @@
 """Files that are open, and what was read of them last, within a bound of memory."""
 
-from collections import OrderedDict
-from threading import Lock
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from leaderless.store.files import Files
+from leaderless.table.kept import Kept
 from leaderless.table.parquet import Group, Reader, slice_of
 from leaderless.table.schema import COLUMNS
 
-T = TypeVar("T")
 FOOTER_BYTES, GROUP_BYTES = 32 << 20, 32 << 20  # kept in memory, about
 FOOTER_WEIGHT = 8  # bytes in memory for one of a footer in its file, about
 READ = ("key", "offset", "value", "bytes", "message")
-
-
-class _Kept(Generic[T]):
-    """Values by name, the last used ones, in `bytes_max` of memory, about."""
-
-    def __init__(self, bytes_max: int) -> None:
-        self._bytes_max = bytes_max
-        self._values: OrderedDict[tuple[str, int], tuple[T, int]] = OrderedDict()
-        self._bytes = 0
-        self._lock = Lock()
-
-    def get(self, name: tuple[str, int]) -> T | None:
-        with self._lock:
-            if name not in self._values:
-                return None
-            self._values.move_to_end(name)
-            return self._values[name][0]
-
-    def put(self, name: tuple[str, int], value: T, size: int) -> None:
-        with self._lock:
-            if name in self._values:
-                return
-            self._values[name] = value, size
-            self._bytes += size
-            while self._bytes > self._bytes_max and len(self._values) > 1:
-                self._bytes -= self._values.popitem(last=False)[1][1]
 
 
 class _Footer(NamedTuple):
@@ -56,8 +28,8 @@ class Shelf:
 
     def __init__(self, files: Files) -> None:
         self._files = files
-        self._footers: _Kept[_Footer] = _Kept(FOOTER_BYTES)
-        self._groups: _Kept[pa.Table] = _Kept(GROUP_BYTES)
+        self._footers: Kept[str, _Footer] = Kept(FOOTER_BYTES)
+        self._groups: Kept[tuple[str, int], pa.Table] = Kept(GROUP_BYTES)
         self.bytes_read = 0
 
     def read(self, path: str, key: str, offset: int, rows: int) -> pa.Table:
@@ -73,11 +45,11 @@ class Shelf:
         return COLUMNS.empty_table()
 
     def _footer(self, path: str) -> _Footer:
-        kept = self._footers.get((path, 0))
+        kept = self._footers.get(path)
         if kept is None:
             reader = Reader(self._files, path)
             kept = _Footer(reader.metadata, reader.groups())
-            self._footers.put((path, 0), kept, FOOTER_WEIGHT * reader.metadata.serialized_size)
+            self._footers.put(path, kept, FOOTER_WEIGHT * reader.metadata.serialized_size)
             self.bytes_read += reader.bytes_read
         return kept
 

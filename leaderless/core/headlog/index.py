@@ -10,7 +10,7 @@ the writer, says in which part it stands. The idea is that of a log-structured m
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from operator import lt
 from reprlib import repr as brief
 from typing import Any, NamedTuple
 
@@ -242,8 +242,8 @@ def _listed(value: object) -> Listed:
 def _is_record(record: object, children: int) -> bool:
     if not isinstance(record, list) or len(record) < 3 or len(record) % 2 == 0:
         return False
-    if not all(type(number) is int for number in record):
+    if {*map(type, record)} != {int}:
         return False
-    places, ends = record[1::2], [record[0], *record[2::2]]
-    rising = all(low < high for low, high in pairwise(ends))
-    return rising and record[0] >= 0 and all(0 <= place < children for place in places)
+    places, bounds = record[1::2], record[::2]  # the first offset, and the end in each child
+    rising = all(map(lt, bounds, bounds[1:]))
+    return rising and record[0] >= 0 and min(places) >= 0 and max(places) < children
