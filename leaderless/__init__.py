@@ -9,7 +9,6 @@ starts without them.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from leaderless.library import errors as errors
     from leaderless.library.log import Log as Log
     from leaderless.library.log import open_log as open_log
     from leaderless.library.record import Record as Record

@@ -53,7 +53,7 @@ def main(
     It waits for a log that is not there yet. Ctrl-C stops it; the same command goes on from there.
     """
     from analysis.spark import session
-    from leaderless.library.errors import LogError
+    from leaderless.errors import LogError
     from live.job import Following, default_folder, follow, wait_for_log
 
     endpoint = endpoint or os.environ.get("AWS_ENDPOINT_URL")

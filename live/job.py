@@ -17,7 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from analysis.errors import AnalysisError
 from analysis.failures import is_slow_start, why
-from leaderless.library.errors import NotInitialised
+from leaderless.errors import NotInitialised
 from leaderless.spark import LeaderlessDataSource
 from leaderless.spark.reading import snapshot_of
 from leaderless.spark.settings import place_in

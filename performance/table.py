@@ -28,12 +28,13 @@ from leaderless.core.headlog.index import COMPACTED, index_of
 from leaderless.library.host import running
 from leaderless.library.log import Log
 from leaderless.library.maintenance import Maintenance
-from leaderless.library.place import Runs, bounds_of, initialise, registers_of, require_log
-from leaderless.library.values import Value
+from leaderless.library.place import bounds_of, initialise, registers_of, require_log
 from leaderless.store.files import files_of
+from leaderless.store.format import Runs
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Store
 from leaderless.store.urls import open_store
+from leaderless.store.values import Value
 from leaderless.table.manifest import read_manifest
 from leaderless.table.registers import TableRegisters
 from performance import show_table

@@ -27,7 +27,6 @@ from pyspark.sql import SparkSession
 from analysis.spark import start
 from leaderless import open_log
 from leaderless.core.headlog.records import HEAD, merge
-from leaderless.library.values import Value
 from leaderless.spark import LeaderlessDataSource
 from leaderless.spark.predicate import Predicate, Range
 from leaderless.spark.reading import read, snapshot_of
@@ -36,6 +35,7 @@ from leaderless.spark.slices import slices
 from leaderless.store.files import FolderFiles, files_of
 from leaderless.store.options import StoreOptions
 from leaderless.store.registers import canonical
+from leaderless.store.values import Value
 from performance.generated_log import SEGMENTS_PER_RUN, Shape, generate
 from performance.memory import MB, java_heap_mb, java_read_mb, peak_mb
 from performance.table_page import Cost, Growth, Row, page

@@ -14,9 +14,9 @@ from tempfile import TemporaryDirectory
 
 import anyio
 
+from leaderless.store.calls import in_thread
 from leaderless.store.files import files_of
 from leaderless.store.urls import open_store
-from leaderless.table.blocking import in_thread
 from leaderless.table.levels import Levels
 from leaderless.table.manifest import read_manifest
 from leaderless.table.merge import merge as merge_rows

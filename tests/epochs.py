@@ -13,10 +13,10 @@ import orjson
 from leaderless.library.host import running
 from leaderless.library.log import Log
 from leaderless.library.place import bounds_of
-from leaderless.library.values import Encoded
 from leaderless.spark.epochs import commit
 from leaderless.spark.staging import Epoch, stage
 from leaderless.store.port import Found, Listed, Store, Version, all_of
+from leaderless.store.values import Encoded
 
 T = TypeVar("T")
 ROWS = [Encoded(f"k{number % 3}", orjson.dumps(number), True) for number in range(16)]

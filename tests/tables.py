@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from leaderless.library.host import running
 from leaderless.library.log import Log
-from leaderless.library.place import Runs, bounds_of, initialise
-from leaderless.library.values import Value, message_of
+from leaderless.library.place import bounds_of, initialise
+from leaderless.store.format import Runs
 from leaderless.store.port import Store
+from leaderless.store.values import Value, message_of
 from leaderless.table.levels import Levels
 from leaderless.table.schema import Row, rows_in
 from leaderless.table.snapshot import Snapshot, snapshot, table_in

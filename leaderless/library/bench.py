@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 import anyio
 
-from leaderless.library.data import patiently
-from leaderless.library.errors import LogError
+from leaderless.errors import LogError
 from leaderless.library.host import beside, running
 from leaderless.library.log import Log
 from leaderless.library.place import bounds_of, initialise
+from leaderless.store.calls import patiently
 from leaderless.store.counted import Counted, dollars
 from leaderless.store.port import PAGE, Store, all_of
 from leaderless.store.wrapped import Within

@@ -16,19 +16,20 @@ from typing import Any, NamedTuple
 import anyio
 import orjson
 
+from leaderless.errors import Definite, Indefinite, LogError, Unfit
 from leaderless.library import bench, fsck, groups
-from leaderless.library.errors import Definite, Indefinite, LogError, Unfit
 from leaderless.library.log import Log, open_log
 from leaderless.library.maintenance import RETENTION_S_MIN
 from leaderless.library.output import show
-from leaderless.library.place import VERSIONS, initialise, place_of, require_log
+from leaderless.library.place import initialise, place_of, require_log
 from leaderless.library.record import Record
-from leaderless.library.values import Value, message_of
 from leaderless.store.counted import PRICES_AS_OF
+from leaderless.store.format import VERSIONS
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import OutcomeUnknown, Refused, Store
 from leaderless.store.probe import probe
 from leaderless.store.urls import URLS
+from leaderless.store.values import Value, message_of
 
 DEFAULT_STORE = "sqlite:///leaderless.db"
 INTERRUPTED = 130

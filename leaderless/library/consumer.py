@@ -31,13 +31,13 @@ from leaderless.core.coordination import StoreSilent
 from leaderless.core.lease import Lease, LeaseLost, State
 from leaderless.core.process import Process
 from leaderless.core.strategy import Clock
+from leaderless.errors import LogError, NotOwner, Unfit
 from leaderless.library.cursors import Cursor, Cursors, require_owner
-from leaderless.library.errors import LogError, NotOwner, Unfit
 from leaderless.library.host import Host
 from leaderless.library.members import Members
 from leaderless.library.record import Record
-from leaderless.library.values import Value
 from leaderless.store.names import segment_of
+from leaderless.store.values import Value
 
 T = TypeVar("T")
 BEATS = 4  # of a lease, while it may stand still

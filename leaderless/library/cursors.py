@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import orjson
 
-from leaderless.library.data import patiently, side_by_side
-from leaderless.library.errors import Broken, NotOwner, Unfit
+from leaderless.errors import Broken, NotOwner, Unfit
+from leaderless.store.calls import patiently, side_by_side
 from leaderless.store.names import name_of, segment_of
 from leaderless.store.port import Found, Store, all_of, replaced
 

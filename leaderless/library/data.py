@@ -3,23 +3,19 @@
 An object whose message never got into the log is an orphan; `vacuum` deletes it after a retention.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import TypeVar
 
-import anyio
 import orjson
 
-from leaderless.library.errors import Broken, Definite, Indefinite, Unfit
+from leaderless.errors import Broken, Unfit
 from leaderless.library.surroundings import REAL, Surroundings
-from leaderless.library.values import Json, Reference, Value, message_of, text_of, value_of
-from leaderless.store.port import OutcomeUnknown, Refused, Store
+from leaderless.store.calls import patiently, side_by_side
+from leaderless.store.port import Store
+from leaderless.store.values import Json, Reference, Value, message_of, text_of, value_of
 
-T = TypeVar("T")
-ATTEMPTS = 4
 READ_AT_ONCE = 16
 DATA_STALLED_S = 300.0  # between an object and its append; half the least retention of `vacuum`
-PAUSE_S = 0.1  # before the second attempt; it doubles
 
 
 class Data:
@@ -73,41 +69,3 @@ class Data:
             return found.value
         read: Value = orjson.loads(found.value)
         return read
-
-
-async def patiently(operation: Callable[[], Awaitable[T]]) -> T:
-    """Carry out an operation that may be repeated without harm, until the store is clear.
-
-    Raises `Definite` when it refuses, `Indefinite` after `ATTEMPTS` without a clear answer.
-    """
-    pause_s = PAUSE_S
-    for attempt in range(1, ATTEMPTS + 1):
-        try:
-            return await operation()
-        except Refused as refused:
-            raise Definite(str(refused)) from refused
-        except OutcomeUnknown as unknown:
-            if attempt == ATTEMPTS:
-                raise Indefinite(f"no clear answer in {ATTEMPTS} attempts: {unknown}") from unknown
-        await anyio.sleep(pause_s)
-        pause_s *= 2
-    raise AssertionError("the last attempt returns or raises")
-
-
-async def side_by_side(calls: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
-    """What the calls return, made at once, in their order. If some raise, the first of them is raised."""
-    results: dict[int, T] = {}
-    errors: dict[int, Exception] = {}
-
-    async def make(place: int) -> None:
-        try:
-            results[place] = await calls[place]()
-        except Exception as error:
-            errors[place] = error
-
-    async with anyio.create_task_group() as tasks:
-        for place in range(len(calls)):
-            tasks.start_soon(make, place)
-    if errors:
-        raise errors[min(errors)]
-    return [results[place] for place in range(len(calls))]

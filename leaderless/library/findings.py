@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, TypeVar
 import orjson
 
 from leaderless.core.coordination import Misfit
-from leaderless.library.data import patiently, side_by_side
-from leaderless.library.errors import LogError
+from leaderless.errors import LogError
 from leaderless.library.maintenance import READ_AT_ONCE
+from leaderless.store.calls import patiently, side_by_side
 from leaderless.store.port import Store, all_of
 
 T = TypeVar("T")

@@ -23,17 +23,18 @@ from typing import Any, NamedTuple
 from leaderless.core.coordination import TOMBSTONE
 from leaderless.core.headlog.records import HEAD, head_of, run_of, segment_of
 from leaderless.core.messages import Entry
-from leaderless.library.data import side_by_side
-from leaderless.library.errors import LogError
+from leaderless.errors import LogError
 from leaderless.library.findings import Finding, Findings
 from leaderless.library.fsck_groups import check_groups
 from leaderless.library.fsck_index import IndexCheck, claim_of, require_claim
 from leaderless.library.fsck_staged import check_staged
 from leaderless.library.maintenance import READ_AT_ONCE, references_in
-from leaderless.library.place import Runs, require_log
-from leaderless.library.values import Reference, value_of
+from leaderless.library.place import require_log
+from leaderless.store.calls import side_by_side
+from leaderless.store.format import Runs
 from leaderless.store.names import FORMAT
 from leaderless.store.port import Store, all_of
+from leaderless.store.values import Reference, value_of
 
 
 class Report(NamedTuple):

@@ -33,7 +33,7 @@ from leaderless.core.process import Process
 from leaderless.core.scheduler import Scheduler
 from leaderless.core.strategy import Clock
 from leaderless.core.timeouts import StoreTimeouts
-from leaderless.library.errors import Broken, Closed, Indefinite, LogError
+from leaderless.errors import Broken, Closed, Indefinite, LogError
 from leaderless.store.registers import Registers
 
 log = logging.getLogger("leaderless")

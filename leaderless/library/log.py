@@ -39,10 +39,7 @@ from leaderless.core.scheduler import Scheduler
 from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.core.strategy import Clock, Context, Identity, Options
 from leaderless.core.timeouts import StoreTimeouts
-from leaderless.library.consumer import Consumer
-from leaderless.library.cursors import Cursors
-from leaderless.library.data import DATA_STALLED_S, Data, side_by_side
-from leaderless.library.errors import (
+from leaderless.errors import (
     Broken,
     Definite,
     Fenced,
@@ -52,13 +49,15 @@ from leaderless.library.errors import (
     Stalled,
     Unfit,
 )
+from leaderless.library.consumer import Consumer
+from leaderless.library.cursors import Cursors
+from leaderless.library.data import DATA_STALLED_S, Data
 from leaderless.library.host import Host, beside, running
 from leaderless.library.maintenance import Maintenance, Vacuumed
 from leaderless.library.members import Members, membership_of
 from leaderless.library.named import Named
 from leaderless.library.place import (
     Bounds,
-    Runs,
     bounds_of,
     initialise,
     place_of,
@@ -68,10 +67,12 @@ from leaderless.library.place import (
 from leaderless.library.record import Record
 from leaderless.library.staged import vacuum_staged
 from leaderless.library.surroundings import REAL, Surroundings
-from leaderless.library.values import Encoded, Value
+from leaderless.store.calls import side_by_side
+from leaderless.store.format import Runs
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Store
 from leaderless.store.registers import Registers
+from leaderless.store.values import Encoded, Value
 from leaderless.wire.errors import ErrorCode
 
 if TYPE_CHECKING:  # it needs pyarrow
@@ -188,7 +189,7 @@ class Log:
         await self._named.append(writer, seq, records)
 
     async def append_encoded(self, writer: str, seq: int, records: Sequence[Encoded]) -> None:
-        """As `append_named`, of values that `leaderless.library.values.text_of` has made texts of."""
+        """As `append_named`, of values that `leaderless.store.values.text_of` has made texts of."""
         for key in {record.key for record in records}:
             _require_key(key)
         await self._named.append_encoded(writer, seq, records)

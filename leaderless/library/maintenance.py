@@ -24,16 +24,16 @@ from leaderless.core.headlog.records import HEAD
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.process import Process, Sleep
 from leaderless.core.strategy import Clock
+from leaderless.errors import Broken, Indefinite, LogError, Unfit
 from leaderless.library.cursors import Cursors
-from leaderless.library.data import patiently, side_by_side
-from leaderless.library.errors import Broken, Indefinite, LogError, Unfit
 from leaderless.library.host import Host, Processes
 from leaderless.library.place import Bounds
 from leaderless.library.surroundings import REAL, Surroundings
-from leaderless.library.values import Reference, value_of
+from leaderless.store.calls import patiently, side_by_side
 from leaderless.store.files import files_of
 from leaderless.store.port import PAGE, Conflict, Listed, Store, all_of
 from leaderless.store.registers import Registers
+from leaderless.store.values import Reference, value_of
 
 if TYPE_CHECKING:  # these need pyarrow
     from leaderless.table.retention import Policy, Retained

@@ -19,8 +19,8 @@ from typing import Any
 import anyio
 import orjson
 
-from leaderless.library.data import patiently
-from leaderless.library.errors import Broken, Unfit
+from leaderless.errors import Broken, Unfit
+from leaderless.store.calls import patiently
 from leaderless.store.names import segment_of
 from leaderless.store.port import Found, Store, replaced
 

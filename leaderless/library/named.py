@@ -17,10 +17,11 @@ import anyio
 
 from leaderless.core.messages import Answer, Batch, HandedOver, HandOver, Heading
 from leaderless.core.strategies.leaderless import LeaderlessLog
-from leaderless.library.data import DATA_STALLED_S, Data, side_by_side
-from leaderless.library.errors import Fenced, Indefinite, Stalled, Unfit
+from leaderless.errors import Fenced, Indefinite, Stalled, Unfit
+from leaderless.library.data import DATA_STALLED_S, Data
 from leaderless.library.host import Host
-from leaderless.library.values import Encoded, Json, Value, values_in
+from leaderless.store.calls import side_by_side
+from leaderless.store.values import Encoded, Json, Value, values_in
 
 FOLDER = "named"  # of these writers, so that none has the name of a process
 SEQ_MAX = 2**62

@@ -1,22 +1,17 @@
-"""Where a log is: a store, and the object `format` that says which version of the program made it.
-
-    format    {format: 1 or 2, made_by}
-
-Runs of a log of format 1 are JSON registers, those of format 2 are Parquet files (`leaderless.table`). Which
-of them is chosen when the log is made, and holds for all its life.
-"""
+"""Where a log is: how it is made and found in a store, and which bounds follow from the store."""
 
 from importlib.util import find_spec
-from typing import Any, Literal, NamedTuple
+from typing import NamedTuple
 
 import orjson
 
 from leaderless import __version__
 from leaderless.core.limits import Limits
 from leaderless.core.pace import Pace
-from leaderless.library.errors import Definite, Indefinite, NotInitialised, OtherFormat
-from leaderless.library.errors import Unfit as _Unfit
+from leaderless.errors import Definite, Indefinite
+from leaderless.errors import Unfit as _Unfit
 from leaderless.store.files import files_of
+from leaderless.store.format import VERSIONS, Runs, runs_of
 from leaderless.store.names import FORMAT, segment_of
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Conflict, OutcomeUnknown, Refused, Store
@@ -25,8 +20,6 @@ from leaderless.store.urls import open_store
 from leaderless.store.wrapped import Within
 from leaderless.table.levels import Levels
 
-Runs = Literal["json", "parquet"]
-VERSIONS: dict[Runs, int] = {"json": 1, "parquet": 2}  # one that does not know it refuses the log
 INSTALL = "it needs the package pyarrow: pip install 'leaderless[table]'"
 _HAS_PYARROW = find_spec("pyarrow") is not None
 SMALL_VALUES = 1 << 24  # a store of smaller objects gets smaller registers
@@ -95,29 +88,6 @@ async def require_log(store: Store) -> Runs:
     if runs == "parquet":
         _require_parquet(store)
     return runs
-
-
-async def runs_of(store: Store) -> Runs:
-    """How the log in a store keeps its runs. Raises as `require_log`."""
-    try:
-        found = await store.read(FORMAT)
-    except Refused as refused:
-        raise Definite(str(refused)) from refused
-    except OutcomeUnknown as unknown:
-        raise Indefinite(str(unknown)) from unknown
-    if found is None:
-        raise NotInitialised(f"there is no log at {store.url}; make it with `leaderless init`")
-    try:
-        version: Any = orjson.loads(found.value)["format"]
-    except (orjson.JSONDecodeError, KeyError, TypeError):
-        version = None
-    for runs, known in VERSIONS.items():
-        if version == known:
-            return runs
-    raise OtherFormat(
-        f"{store.url} has format {version}, and this program (leaderless {__version__}) knows "
-        f"{max(VERSIONS.values())} and older: use a newer one"
-    )
 
 
 class Bounds(NamedTuple):

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from leaderless.library.values import Value
+from leaderless.store.values import Value
 
 
 class Record(NamedTuple):

@@ -26,8 +26,8 @@ from typing import Any, NamedTuple
 import orjson
 
 from leaderless.core.coordination import Misfit
-from leaderless.library.data import patiently
 from leaderless.library.surroundings import REAL
+from leaderless.store.calls import patiently
 from leaderless.store.names import name_of, segment_of
 from leaderless.store.port import PAGE, Listed, Store, Version, all_of, replaced
 

@@ -17,7 +17,7 @@ from leaderless.library.consumer import Consumer
 from leaderless.library.log import POLL_S, Log, Start, Status, open_log
 from leaderless.library.maintenance import Vacuumed
 from leaderless.library.record import Record
-from leaderless.library.values import Encoded, Value
+from leaderless.store.values import Encoded, Value
 
 if TYPE_CHECKING:  # it needs pyarrow
     from leaderless.table.retention import Policy, Retained

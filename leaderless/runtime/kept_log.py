@@ -14,13 +14,14 @@ from typing import NamedTuple
 import anyio
 
 from leaderless.core.strategies import DEFAULT
-from leaderless.library.errors import Indefinite, LogError
-from leaderless.library.place import Runs, initialise
-from leaderless.library.values import Json, message_of
+from leaderless.errors import Indefinite, LogError
+from leaderless.library.place import initialise
 from leaderless.runtime.session import MessageForm
+from leaderless.store.format import Runs
 from leaderless.store.names import FORMAT
 from leaderless.store.port import OutcomeUnknown, Refused, Store
 from leaderless.store.probe import PROBES, probe
+from leaderless.store.values import Json, message_of
 
 log = logging.getLogger("leaderless")
 

@@ -17,9 +17,9 @@ import anyio.abc
 import anyio.lowlevel
 
 from leaderless.core.messages import StoreAnswer, StoreCall, Unknown
-from leaderless.library.errors import Broken
+from leaderless.errors import Broken
 from leaderless.library.maintenance import Maintenance
-from leaderless.library.place import Runs, bounds_of, registers_of
+from leaderless.library.place import bounds_of, registers_of
 from leaderless.runtime.kept_log import LIBRARY_FORM, Wanted, look_at
 from leaderless.runtime.session import Session
 from leaderless.runtime.stdio import (
@@ -31,6 +31,7 @@ from leaderless.runtime.stdio import (
     read_now,
     write_all,
 )
+from leaderless.store.format import Runs
 from leaderless.store.port import Store
 from leaderless.store.registers import Registers
 

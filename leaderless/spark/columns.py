@@ -9,10 +9,10 @@ from collections.abc import Sequence
 import orjson
 import pyarrow as pa
 
+from leaderless.errors import Broken
 from leaderless.library.data import Data
-from leaderless.library.errors import Broken
-from leaderless.library.values import Reference
 from leaderless.store.port import Store
+from leaderless.store.values import Reference
 from leaderless.table.schema import COLUMNS, reference_of
 
 SCHEMA = pa.schema([pa.field(each.name, each.type) for each in COLUMNS if each.name != "message"])

@@ -17,13 +17,12 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from leaderless.library.data import side_by_side
-from leaderless.library.errors import Definite
+from leaderless.errors import Definite
 from leaderless.spark.predicate import Predicate
 from leaderless.spark.reading import require_readable
+from leaderless.store.calls import in_thread, side_by_side
 from leaderless.store.files import Gone, files_of
 from leaderless.store.port import Store
-from leaderless.table.blocking import in_thread
 from leaderless.table.snapshot import FileRef, outline, reader_of
 
 READ_AT_ONCE = 16

@@ -18,8 +18,8 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from leaderless.library.errors import Unfit
-from leaderless.library.values import Encoded, Json, Value, json_text, text_of
+from leaderless.errors import Unfit
+from leaderless.store.values import Encoded, Json, Value, json_text, text_of
 
 COLUMNS = ("key", "value")
 Encodes = tuple[bytes, bool]  # a text, and whether it is JSON

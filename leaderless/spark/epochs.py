@@ -19,10 +19,9 @@ from collections.abc import AsyncIterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from leaderless.library.errors import Broken, Unfit
+from leaderless.errors import Broken, Unfit
 from leaderless.library.log import Log
 from leaderless.library.staged import LAST, seq_of
-from leaderless.library.values import Encoded
 from leaderless.spark.staging import (
     Epoch,
     Plan,
@@ -34,6 +33,7 @@ from leaderless.spark.staging import (
     staged,
 )
 from leaderless.store.port import Store
+from leaderless.store.values import Encoded
 
 
 class Batch(NamedTuple):

@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.functions import col
 from pyspark.sql.types import StringType, StructField, StructType
 
-from leaderless.library.errors import Unfit
+from leaderless.errors import Unfit
 from leaderless.spark.direct import Plan, plan_of
 from leaderless.spark.reading import with_store
 from leaderless.spark.settings import count_in, place_in, predicate_in

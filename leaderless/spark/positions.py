@@ -13,8 +13,8 @@ import orjson
 import pyarrow.compute as pc
 
 from leaderless.core.headlog.records import EMPTY, HEAD, head_of
-from leaderless.library.data import patiently
-from leaderless.library.errors import Definite
+from leaderless.errors import Definite
+from leaderless.store.calls import patiently
 from leaderless.store.port import Store
 from leaderless.table.snapshot import FileRef, reader_of, snapshot, table_in
 

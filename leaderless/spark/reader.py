@@ -27,7 +27,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from leaderless.library.errors import Unfit
+from leaderless.errors import Unfit
 from leaderless.spark.positions import advance, end_of
 from leaderless.spark.predicate import Compared, Predicate, Range, pushed
 from leaderless.spark.reading import read, require_readable, snapshot_of, with_store

@@ -9,14 +9,14 @@ import pyarrow as pa
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from leaderless.core.headlog.records import HEAD
-from leaderless.library.data import patiently
-from leaderless.library.errors import Definite, NotInitialised
+from leaderless.errors import Definite, NotInitialised
 from leaderless.library.place import require_log
 from leaderless.spark.collecting import rare_collections
 from leaderless.spark.columns import needed, shown
 from leaderless.spark.predicate import ALL, Predicate, Range
 from leaderless.spark.settings import Place
 from leaderless.spark.slices import Slice, share_of, slots_of
+from leaderless.store.calls import patiently
 from leaderless.store.files import Gone
 from leaderless.store.port import Store
 from leaderless.table.merge import ORDER

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple
 
-from leaderless.library.errors import Unfit
+from leaderless.errors import Unfit
 from leaderless.library.log import Log, open_log
 from leaderless.library.place import place_of
 from leaderless.spark.predicate import Predicate

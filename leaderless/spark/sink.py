@@ -15,10 +15,9 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from leaderless.library.errors import LogError, NotInitialised, Unfit
+from leaderless.errors import LogError, NotInitialised, Unfit
 from leaderless.library.place import initialise, require_log
 from leaderless.library.staged import attempt_name
-from leaderless.library.values import Encoded
 from leaderless.spark.collecting import rare_collections
 from leaderless.spark.encoding import rows_of
 from leaderless.spark.epochs import abort, commit
@@ -26,6 +25,7 @@ from leaderless.spark.settings import Place
 from leaderless.spark.staging import Epoch, stage
 from leaderless.store.files import files_of
 from leaderless.store.port import Store
+from leaderless.store.values import Encoded
 
 QUERY_ID, BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"  # properties of Spark's tasks
 Messages = Sequence[WriterCommitMessage | None]

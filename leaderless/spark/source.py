@@ -17,7 +17,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from leaderless.library.errors import Unfit
+from leaderless.errors import Unfit
 from leaderless.spark.encoding import require_columns
 from leaderless.spark.reader import Scan, StreamReader, start_of, table_reader
 from leaderless.spark.settings import count_in, place_in, predicate_in

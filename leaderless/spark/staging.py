@@ -15,11 +15,11 @@ from typing import NamedTuple
 import orjson
 import pyarrow as pa
 
-from leaderless.library.data import patiently
-from leaderless.library.errors import Broken, Definite
+from leaderless.errors import Broken, Definite
 from leaderless.library.staged import FORMAT, PLAN, Condemned, condemned_in, folder_of
-from leaderless.library.values import Encoded
+from leaderless.store.calls import patiently
 from leaderless.store.port import PAGE, Store, all_of, replaced
+from leaderless.store.values import Encoded
 
 PART_BYTES = 4 << 20  # of the rows in one object, about
 ROW_BYTES = 16  # about what a row takes beside its key and value

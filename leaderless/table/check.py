@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator
 from functools import partial
 from typing import NamedTuple
 
-from leaderless.library.errors import Broken, LogError
+from leaderless.errors import Broken, LogError
+from leaderless.store.calls import in_thread
 from leaderless.store.files import files_of
 from leaderless.store.port import Store
-from leaderless.table.blocking import in_thread
 from leaderless.table.manifest import Start, read_manifest
 from leaderless.table.retention import read_starts
 from leaderless.table.schema import Row, rows_in

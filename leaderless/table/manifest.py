@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from leaderless.library.data import patiently
-from leaderless.library.errors import Broken, Indefinite, OtherFormat
+from leaderless.errors import Broken, Indefinite, OtherFormat
+from leaderless.store.calls import patiently
 from leaderless.store.port import Store, StoreError, Version, replaced
 from leaderless.store.registers import canonical
 

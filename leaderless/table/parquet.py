@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from leaderless.library.errors import Broken, OtherFormat
+from leaderless.errors import Broken, OtherFormat
 from leaderless.store.files import Files, RangeReader
 from leaderless.table.schema import COLUMNS, FORMAT, FORMAT_NAME, RUN_NAME
 

@@ -21,7 +21,7 @@ import orjson
 from leaderless.core.coordination import TOMBSTONE
 from leaderless.core.headlog.records import Run, segment_name
 from leaderless.core.messages import Cas, Get, Missing, Ok, Outcome, StoreOp, Unknown
-from leaderless.library.errors import OtherFormat
+from leaderless.errors import OtherFormat
 from leaderless.store.files import Files, Gone
 from leaderless.store.port import Found, Refused, Store
 from leaderless.store.registers import Registers

@@ -19,10 +19,10 @@ from typing import NamedTuple
 import orjson
 import pyarrow as pa
 
-from leaderless.library.errors import Unfit
+from leaderless.errors import Unfit
+from leaderless.store.calls import in_thread
 from leaderless.store.files import Files
 from leaderless.store.port import Store
-from leaderless.table.blocking import in_thread
 from leaderless.table.manifest import Manifest, Merged, Start, read_manifest, replace_manifest
 from leaderless.table.parquet import Reader
 from leaderless.table.schema import COLUMNS

@@ -26,8 +26,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from leaderless.core.messages import Entry
-from leaderless.library.values import Reference, message_of, value_of
 from leaderless.store.registers import canonical
+from leaderless.store.values import Reference, message_of, value_of
 
 FORMAT = 2  # 1 had what its run holds as plain JSON
 FORMAT_NAME, RUN_NAME = b"leaderless.format", b"leaderless.run"

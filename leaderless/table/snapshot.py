@@ -21,12 +21,12 @@ import pyarrow.compute as pc
 from leaderless.core.coordination import Misfit
 from leaderless.core.headlog.index import COMPACTED, Index, Listed, Page, decode_part, index_of
 from leaderless.core.headlog.records import EMPTY, HEAD, head_of, segment_name, segment_of
-from leaderless.library.data import patiently, side_by_side
-from leaderless.library.errors import Broken, Indefinite, NotInitialised, Unfit
-from leaderless.library.place import runs_of
-from leaderless.library.values import Reference
+from leaderless.errors import Broken, Indefinite, NotInitialised, Unfit
+from leaderless.store.calls import patiently, side_by_side
 from leaderless.store.files import files_of
+from leaderless.store.format import runs_of
 from leaderless.store.port import Found, Store
+from leaderless.store.values import Reference
 from leaderless.table.manifest import TABLE, Manifest, manifest_of
 from leaderless.table.parquet import Reader
 from leaderless.table.pieces import Stretch, table_of_stretches

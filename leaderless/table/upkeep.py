@@ -29,11 +29,10 @@ from leaderless.core.coordination import Misfit, StoreSilent
 from leaderless.core.headlog.index import COMPACTED, index_of
 from leaderless.core.lease import LeaseLost
 from leaderless.core.process import Process
-from leaderless.library.data import patiently
-from leaderless.library.errors import Broken, Indefinite
+from leaderless.errors import Broken, Indefinite
+from leaderless.store.calls import in_thread, patiently
 from leaderless.store.files import Files, Gone
 from leaderless.store.port import Listed, Store
-from leaderless.table.blocking import in_thread
 from leaderless.table.levels import Levels, next_merge
 from leaderless.table.manifest import Manifest, Merged, read_manifest, replace_manifest
 from leaderless.table.merge import merge

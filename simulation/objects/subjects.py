@@ -9,7 +9,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any, NamedTuple, Protocol
 
-from leaderless.library.errors import Definite, LogError
+from leaderless.errors import Definite, LogError
 from leaderless.library.host import running
 from leaderless.library.log import Log
 from leaderless.library.place import bounds_of, initialise

@@ -13,7 +13,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 
 from analysis.spark import start
-from leaderless.library.errors import NotInitialised
+from leaderless.errors import NotInitialised
 from leaderless.spark import LeaderlessDataSource
 from leaderless.spark.reading import snapshot_of
 from leaderless.spark.settings import Place

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from leaderless import LogSync, open_log_sync
-from leaderless.library.errors import Unfit
+from leaderless.errors import Unfit
 from leaderless.spark import LeaderlessDataSource, read_log
 from leaderless.store.sqlite import SqliteStore
 from tests.tables import small_log

@@ -9,7 +9,7 @@ import pytest
 
 from leaderless import open_log
 from leaderless.cli import main
-from leaderless.library.errors import Definite, Indefinite, LogError, Unfit
+from leaderless.errors import Definite, Indefinite, LogError, Unfit
 from tests import servers
 from tests.proxy import Fate, proxy
 

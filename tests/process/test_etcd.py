@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from leaderless import open_log
-from leaderless.library.errors import Definite
+from leaderless.errors import Definite
 from leaderless.library.place import initialise
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import OutcomeUnknown, Refused, Store

@@ -12,7 +12,7 @@ import pytest
 
 from leaderless import Record, open_log
 from leaderless.cli import main
-from leaderless.library.errors import Indefinite
+from leaderless.errors import Indefinite
 from leaderless.library.fsck import check
 from leaderless.store.urls import open_store
 from tests import servers

@@ -16,8 +16,8 @@ import trio.testing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from leaderless.errors import LogError
 from leaderless.library.consumer import Consumer
-from leaderless.library.errors import LogError
 from leaderless.library.host import running
 from leaderless.library.log import Log
 from leaderless.library.place import bounds_of, initialise

@@ -6,8 +6,8 @@ from random import Random
 import pytest
 
 from leaderless.cli import main
+from leaderless.errors import LogError
 from leaderless.library.bench import Load, bench
-from leaderless.library.errors import LogError
 from leaderless.store.counted import READ_USD, WRITE_USD, Counted, dollars
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import OutcomeUnknown, all_of

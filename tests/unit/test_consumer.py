@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leaderless import Record, open_log, open_log_sync
+from leaderless.errors import NotOwner, Unfit
 from leaderless.library.consumer import Consumer
-from leaderless.library.errors import NotOwner, Unfit
 from leaderless.library.log import Log
 from leaderless.library.members import shares
 

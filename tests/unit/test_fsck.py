@@ -13,8 +13,9 @@ import pytest
 from leaderless.library.fsck import check
 from leaderless.library.host import running
 from leaderless.library.log import Log
-from leaderless.library.place import Bounds, Runs, bounds_of, initialise
+from leaderless.library.place import Bounds, bounds_of, initialise
 from leaderless.store.files import files_of
+from leaderless.store.format import Runs
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Found, Version, all_of
 from tests.tables import compact, small_log

@@ -10,7 +10,7 @@ from leaderless.core.coordination import increment, read
 from leaderless.core.messages import Effect, Event, Fence, TimePassed
 from leaderless.core.pace import Pace
 from leaderless.core.process import Process, Sleep
-from leaderless.library.errors import Closed, Indefinite
+from leaderless.errors import Closed, Indefinite
 from leaderless.library.host import Host, Processes
 from leaderless.store.memory import MemoryStore
 from leaderless.store.registers import Registers

@@ -10,14 +10,15 @@ import pytest
 
 from leaderless.library.fsck import check
 from leaderless.library.log import Log
-from leaderless.library.place import Runs, initialise, runs_of
-from leaderless.library.values import Value
+from leaderless.library.place import initialise
 from leaderless.runtime.settings import Settings, parse
 from leaderless.store.files import files_of
+from leaderless.store.format import Runs, runs_of
 from leaderless.store.memory import MemoryStore
 from leaderless.store.names import FORMAT
 from leaderless.store.port import Store
 from leaderless.store.sqlite import SqliteStore
+from leaderless.store.values import Value
 from leaderless.table.manifest import read_manifest
 from leaderless.table.snapshot import file_refs
 from tests.store_nodes import INIT, Body, Client, node_on, send

@@ -10,7 +10,7 @@ import pytest
 
 import leaderless
 from leaderless import Record, open_log, open_log_sync
-from leaderless.library.errors import (
+from leaderless.errors import (
     Broken,
     Closed,
     Definite,

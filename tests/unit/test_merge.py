@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leaderless.core.headlog.index import COMPACTED, index_of
-from leaderless.library.errors import LogError
+from leaderless.errors import LogError
 from leaderless.library.host import running
 from leaderless.library.log import Log
 from leaderless.library.maintenance import Maintenance

@@ -8,13 +8,13 @@ import anyio
 import pytest
 
 from leaderless import open_log
-from leaderless.library.errors import Fenced, Indefinite, Unfit
+from leaderless.errors import Fenced, Indefinite, Unfit
 from leaderless.library.host import running
 from leaderless.library.log import Log
 from leaderless.library.place import bounds_of, initialise
-from leaderless.library.values import Value
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import OutcomeUnknown, Version
+from leaderless.store.values import Value
 
 pytestmark = pytest.mark.anyio
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from leaderless.errors import OffsetOutOfRange, Unfit
 from leaderless.library import fsck
-from leaderless.library.errors import OffsetOutOfRange, Unfit
 from leaderless.library.place import initialise
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import all_of

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from leaderless.library.errors import Definite, OtherFormat, Unfit
+from leaderless.errors import Definite, OtherFormat, Unfit
 from leaderless.library.log import Log
 from leaderless.spark.direct import Plan, plan_of
 from leaderless.spark.predicate import Predicate, Range

@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from leaderless.library.errors import Unfit
-from leaderless.library.values import Encoded, text_of, values_in
+from leaderless.errors import Unfit
 from leaderless.spark.collecting import RARELY, rare_collections
 from leaderless.spark.encoding import require_columns, rows_of
 from leaderless.spark.settings import count_in, place_in
+from leaderless.store.values import Encoded, text_of, values_in
 
 
 def encoded(values: Any, kind: pa.DataType, *, plain_text: bool = False) -> list[Any]:

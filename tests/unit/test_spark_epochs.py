@@ -5,7 +5,7 @@ from itertools import count
 
 import pytest
 
-from leaderless.library.errors import Broken, Definite
+from leaderless.errors import Broken, Definite
 from leaderless.library.place import initialise
 from leaderless.spark.epochs import abort, commit
 from leaderless.spark.staging import Epoch, Plan, decide, groups, stage

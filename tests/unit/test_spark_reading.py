@@ -7,7 +7,7 @@ import anyio.to_thread
 import orjson
 import pytest
 
-from leaderless.library.errors import Definite, Unfit
+from leaderless.errors import Definite, Unfit
 from leaderless.library.log import Log
 from leaderless.spark.columns import SCHEMA
 from leaderless.spark.positions import advance, end_of

@@ -6,8 +6,8 @@ from itertools import count
 
 import pytest
 
+from leaderless.errors import Definite
 from leaderless.library import fsck
-from leaderless.library.errors import Definite
 from leaderless.library.maintenance import Vacuumed
 from leaderless.library.place import initialise
 from leaderless.library.staged import attempt_name, written_at

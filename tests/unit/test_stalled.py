@@ -11,7 +11,7 @@ import anyio
 import pytest
 import trio.testing
 
-from leaderless.library.errors import Indefinite, LogError, Stalled
+from leaderless.errors import Indefinite, LogError, Stalled
 from leaderless.library.fsck import check
 from leaderless.library.host import running
 from leaderless.library.log import Log

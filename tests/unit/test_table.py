@@ -9,16 +9,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from leaderless import open_log
-from leaderless.library.errors import NotInitialised, OtherFormat, Unfit
+from leaderless.errors import NotInitialised, OtherFormat, Unfit
 from leaderless.library.host import running
 from leaderless.library.log import Log
-from leaderless.library.place import Runs, bounds_of, initialise
-from leaderless.library.values import Value
+from leaderless.library.place import bounds_of, initialise
 from leaderless.store.files import files_of
+from leaderless.store.format import Runs
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Found, Store
 from leaderless.store.registers import canonical
 from leaderless.store.sqlite import SqliteStore
+from leaderless.store.values import Value
 from leaderless.store.wrapped import Within
 from leaderless.table.parquet import Reader, read_slice, write_file
 from leaderless.table.schema import COLUMNS, Row, messages_of, reference_of, rows_in, table_of
@@ -47,7 +48,7 @@ def row(key: str, offset: int, message: object) -> Row:
 
 
 def test_every_message_comes_back_as_it_was() -> None:
-    from leaderless.library.values import message_of
+    from leaderless.store.values import message_of
 
     kept = [message_of(value) for value in VALUES] + STRANGE
     table = table_of(row("k", offset, message) for offset, message in enumerate(kept))

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from leaderless.library.errors import Indefinite, Unfit
+from leaderless.errors import Indefinite, Unfit
 from leaderless.library.host import running
 from leaderless.library.log import Log
 from leaderless.library.maintenance import Vacuumed

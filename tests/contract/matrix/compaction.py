@@ -2,7 +2,7 @@
 
 import anyio
 
-from leaderless.library.errors import Indefinite
+from leaderless.errors import Indefinite
 from leaderless.store.wrapped import Within
 from tests.contract.matrix.faulty import Faulty
 from tests.contract.matrix.section import Section

@@ -2,7 +2,7 @@
 
 import pytest
 
-from leaderless.library.errors import Fenced
+from leaderless.errors import Fenced
 from leaderless.library.place import initialise
 from tests.contract.matrix.section import Section
 from tests.contract.matrix.stage import KEY, Stage, at_once

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 import anyio
 import pytest
 
+from leaderless.errors import NotInitialised
 from leaderless.library.cursors import Cursors
-from leaderless.library.errors import NotInitialised
 from leaderless.library.place import require_log
 from leaderless.store.port import OutcomeUnknown, all_of
 from tests.contract.matrix.faulty import Faulty

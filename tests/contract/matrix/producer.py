@@ -2,7 +2,7 @@
 
 import pytest
 
-from leaderless.library.errors import Fenced, Unfit
+from leaderless.errors import Fenced, Unfit
 from leaderless.library.host import running
 from leaderless.library.log import Log
 from leaderless.library.place import bounds_of, initialise

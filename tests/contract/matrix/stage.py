@@ -9,11 +9,11 @@ from typing import Any
 import anyio
 
 from leaderless.library import fsck
-from leaderless.library.data import side_by_side
 from leaderless.library.host import running
 from leaderless.library.log import Log
 from leaderless.library.place import bounds_of, initialise
 from leaderless.library.record import Record
+from leaderless.store.calls import side_by_side
 from leaderless.store.port import Store, all_of
 from leaderless.store.registers import canonical
 from tests.contract.matrix.faulty import Faulty

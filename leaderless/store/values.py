@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 
 import orjson
 
-from leaderless.library.errors import Broken, Unfit
+from leaderless.errors import Broken, Unfit
 from leaderless.wire.codec import leaves
 
 Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
