@@ -1,6 +1,7 @@
 #!/bin/sh
 # Starts a node; this is what a test bench is given as --bin. Works from any working directory and through links.
-here=$(dirname "$(readlink -f "$0")")
+here=$(readlink -f "$0")
+here=${here%/*}
 python="$here/.venv/bin/python"
 if [ ! -x "$python" ]; then
   python=python3

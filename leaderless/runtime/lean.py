@@ -1,9 +1,10 @@
-"""Imports anyio without what a node never uses: OpenSSL, sockets and a second `typing`.
+"""Imports anyio and orjson without what a node never uses, such as OpenSSL, sockets and a second `typing`.
 
 A node speaks through two pipes; only one whose log is in a real store (`--store`) needs sockets and TLS.
 `asyncio` goes without the module `ssl`, as where Python was built without it. anyio only names the classes of
-`ssl`, a function of its own sockets and a `TypeVar` with a default. So `ssl` is absent while asyncio is
-imported, and the three are placeholders while anyio is. Afterwards an import finds the real ones.
+`ssl` and `ipaddress`, some of its own sockets and streams, and a `TypeVar` with a default. So `ssl` is absent
+while asyncio is imported, and all of them are placeholders while anyio is. So is `uuid` while orjson is, which
+only asks whether a value is a `UUID`. Afterwards an import finds the real ones.
 """
 
 import gc
@@ -28,7 +29,14 @@ class _Placeholder(ModuleType):
         return typing.TypeVar(name, *bounds, **others)
 
 
-UNUSED = ("ssl", "typing_extensions", "anyio._core._sockets")
+UNUSED = (
+    "ssl",
+    "ipaddress",
+    "typing_extensions",
+    "anyio._core._sockets",
+    "anyio._core._streams",
+    "anyio.streams.memory",
+)
 
 
 def import_anyio(arguments: Sequence[str] = ()) -> None:
@@ -43,6 +51,8 @@ def import_anyio(arguments: Sequence[str] = ()) -> None:
         return
     with _in_their_place(dict.fromkeys(["ssl"])):
         import asyncio  # noqa: F401
+    with _in_their_place({"uuid": _Placeholder("uuid")}):
+        import orjson  # noqa: F401
     placeholders = {name: _Placeholder(name) for name in UNUSED}
     with _in_their_place(placeholders), suppress(ImportError, LookupError, TypeError):
         import anyio

@@ -20,7 +20,6 @@ from leaderless.runtime.process_age import process_age_s
 from leaderless.runtime.session import Session
 from leaderless.runtime.settings import Settings, parse
 from leaderless.runtime.stdio import serve
-from leaderless.runtime.trace_file import trace_to
 
 if TYPE_CHECKING:  # only a node on a real store needs it
     from leaderless.runtime.on_store import Desk
@@ -114,4 +113,6 @@ def _machine(settings: Settings, identity: Identity) -> Machine:
 def _writer(settings: Settings, identity: Identity) -> Callable[[Step], None] | None:
     if settings.trace is None:
         return None
+    from leaderless.runtime.trace_file import trace_to
+
     return trace_to(settings.trace, identity, settings.options.limits.segments_per_run)

@@ -1,33 +1,29 @@
-"""The node's command line."""
+"""How a node runs, as one value."""
 
-import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from importlib.util import find_spec
-from math import inf
-from pathlib import Path
-from typing import Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from leaderless.core.limits import Limits
-from leaderless.core.pace import Pace
-from leaderless.core.strategies import DEFAULT, STRATEGIES
+from leaderless.core.strategies import DEFAULT
 from leaderless.core.strategy import Options
-from leaderless.runtime.store_url import LIN_KV, STORES, StorePlace, place_of
 
-HELP_COLUMNS = 98
+if TYPE_CHECKING:  # a node without options needs neither
+    from pathlib import Path
+
+    from leaderless.runtime.store_url import StorePlace
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(NamedTuple):
     """How a node runs; see `--help` for the meaning of each field."""
 
-    strategy: str
-    options: Options
-    log_level: str
-    backend: str
-    trace: Path | None
-    place: StorePlace | None
-    runs: Literal["json", "parquet"] | None
+    strategy: str = DEFAULT
+    options: Options = Options()
+    log_level: str = "warning"
+    backend: str = "asyncio"
+    trace: "Path | None" = None
+    place: "StorePlace | None" = None
+    runs: Literal["json", "parquet"] | None = None
 
     def fitted(self, value_bytes_max: int) -> "Settings":
         """With limits whose registers fit into the objects of a store."""
@@ -39,188 +35,16 @@ class Settings:
         return self._with(replace(self.options.limits, sliced=True))
 
     def _with(self, limits: Limits) -> "Settings":
-        return replace(self, options=self.options._replace(limits=limits))
+        return self._replace(options=self.options._replace(limits=limits))
 
 
 def parse(arguments: Sequence[str], program: str = "run.sh") -> Settings:
-    """Settings from the command line; `--help` and errors end the process as usual (0 and 2)."""
-    parser = _parser(program)
-    options = parser.parse_args(arguments)
-    try:
-        place = place_of(options.store, options.store_option, options.client_patience_s)
-    except ValueError as error:
-        parser.error(str(error))
-    if options.runs and (place is None or options.strategy != DEFAULT):
-        parser.error(f"--runs needs --store, and the strategy {DEFAULT}")
-    if find_spec(options.backend) is None:
-        parser.error(f"--backend {options.backend}: it is not installed; pip install trio")
-    if options.trace and not options.trace.parent.is_dir():
-        parser.error(f"--trace {options.trace}: make the folder {options.trace.parent} first")
-    return Settings(
-        strategy=options.strategy,
-        options=Options(
-            freshness_s=options.freshness_ms / 1000,
-            combine=options.combine == "on",
-            durable_commits=options.commits == "durable",
-            limits=Limits(
-                message_bytes=int(options.message_max_mib * (1 << 20)),
-                memory_bytes=int(options.memory_mib * (1 << 20)),
-                lanes=1 if options.trace else Limits().lanes,
-                client_patience_s=options.client_patience_s,
-                answer_margin_s=options.client_patience_s / 10,
-            ),
-            pace=Pace(store_timeout_s=options.store_timeout_ms / 1000),
-        ),
-        log_level=options.log_level,
-        backend=options.backend,
-        trace=options.trace,
-        place=place,
-        runs=options.runs,
-    )
+    """Settings from the command line; `--help` and errors end the process as usual (0 and 2).
 
-
-class _Formatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
-    """Shows defaults, and keeps the lines of the epilog.
-
-    Its width is given, or argparse would ask the terminal at every start, by modules that a node does not use.
+    Without options, as a bench starts a node, no parser is made: that would be a tenth of the start.
     """
+    if not arguments:
+        return Settings()
+    from leaderless.runtime.command_line import parse_options
 
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=HELP_COLUMNS)
-
-
-def _parser(program: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=program,
-        description="A node of a Kafka-style log without a leader. It speaks Maelstrom's protocol:\nJSON lines "
-        "on stdin and stdout, logs on stderr.",
-        epilog=f"stores:\n{STORES}\n\n"
-        "On a bench: ./maelstrom test -w kafka --bin ./run.sh ... -- --strategy cas",
-        allow_abbrev=False,
-        formatter_class=_Formatter,
-    )
-    parser.add_argument(
-        "--strategy", choices=sorted(STRATEGIES), default=DEFAULT, help="how the log is kept"
-    )
-    parser.add_argument(
-        "--store",
-        metavar="URL",
-        default=LIN_KV,
-        help="where the log is, listed below; a new test needs a prefix of its own in a real store",
-    )
-    parser.add_argument(
-        "--store-option",
-        action="append",
-        metavar="NAME=VALUE",
-        default=[],
-        help="of a real store, may be repeated: endpoint=URL of an S3-compatible server, else "
-        "AWS_ENDPOINT_URL; region=NAME of the bucket. Keys come from the environment alone",
-    )
-    parser.add_argument(
-        "--runs",
-        choices=["json", "parquet"],
-        help="how a log that this node makes in a real store keeps its older records; a log that is there has "
-        "its own way, and a node that asks for another one refuses it; parquet: files, which DuckDB, pandas "
-        "and Spark read, on s3, gs, az and sqlite, with the package pyarrow (default: as the log does, json "
-        "for a new one)",
-    )
-    parser.add_argument(
-        "--freshness",
-        dest="freshness_ms",
-        type=_not_negative,
-        metavar="MS",
-        default=Options().freshness_s * 1000,
-        help="a view older than this is renewed before it answers a poll; 0: polls are linearizable",
-    )
-    parser.add_argument(
-        "--combine",
-        choices=["on", "off"],
-        default="on",
-        help="whether batches may be handed over to another node under contention",
-    )
-    parser.add_argument(
-        "--commits",
-        choices=["durable", "deferred"],
-        default="durable",
-        help="strategy leaderless: a committed offset is in the store before it is acknowledged, or it waits "
-        "in memory for a batch to ride in, which saves messages: then a crash of the node loses the last "
-        "seconds of them, other nodes do not know them yet, and their messages are delivered again",
-    )
-    parser.add_argument(
-        "--memory-mib",
-        type=_positive,
-        metavar="MIB",
-        default=Limits().memory_bytes / (1 << 20),
-        help="about how much of the log is kept in memory; the rest is read back when it is polled",
-    )
-    parser.add_argument(
-        "--message-max",
-        dest="message_max_mib",
-        type=_message_max,
-        metavar="MIB",
-        default=Limits().message_bytes / (1 << 20),
-        help="larger requests are refused; every node must have the same, and every line have room for it",
-    )
-    parser.add_argument(
-        "--store-timeout-ms",
-        type=_positive,
-        metavar="MS",
-        default=Pace().store_timeout_s * 1000,
-        help="how long a store call may take before its outcome counts as unknown, until round trips were "
-        "measured",
-    )
-    parser.add_argument(
-        "--client-patience",
-        dest="client_patience_s",
-        type=_positive,
-        metavar="S",
-        default=Limits().client_patience_s,
-        help="how long a client waits for an answer; a request without an outcome gets an indefinite error "
-        "a tenth of that before, and nothing after it",
-    )
-    parser.add_argument(
-        "--log-level",
-        choices=["debug", "info", "warning", "error"],
-        default="warning",
-        help="what goes to stderr",
-    )
-    parser.add_argument(
-        "--backend",
-        choices=["asyncio", "trio"],
-        default="asyncio",
-        help="the event loop; trio must be installed",
-    )
-    parser.add_argument(
-        "--trace",
-        type=Path,
-        metavar="FILE",
-        help="append the steps of the protocol to FILE, for `python -m specs.trace FILE`; strategy "
-        "leaderless, which then has one batch under way at a time; nodes may share the file",
-    )
-    return parser
-
-
-def _not_negative(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = inf
-    if not 0 <= value < inf:
-        raise argparse.ArgumentTypeError(f"must be a number from 0 up, not {text!r}")
-    return value
-
-
-def _message_max(text: str) -> float:
-    value = _positive(text)
-    try:
-        Limits(message_bytes=int(value * (1 << 20)))
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    return value
-
-
-def _positive(text: str) -> float:
-    value = _not_negative(text)
-    if value == 0:
-        raise argparse.ArgumentTypeError("must be more than 0")
-    return value
+    return parse_options(arguments, program)

@@ -15,4 +15,4 @@ if __name__ == "__main__":
         page_children=2,
         memory_bytes=1 << 12,
     )
-    sys.exit(run(replace(settings, options=settings.options._replace(limits=limits))))
+    sys.exit(run(settings._replace(options=settings.options._replace(limits=limits))))

@@ -45,7 +45,7 @@ def settings_of(*arguments: str) -> Settings:
         page_children=2,
         memory_bytes=1,
     )
-    return replace(settings, options=settings.options._replace(limits=limits, freshness_s=0.0))
+    return settings._replace(options=settings.options._replace(limits=limits, freshness_s=0.0))
 
 
 async def answer_to_init(store: Store, *arguments: str) -> Body:

@@ -16,6 +16,10 @@ def test_defaults() -> None:
     )
 
 
+def test_a_node_without_options_has_the_defaults_of_its_options() -> None:
+    assert parse([]) == parse(["--log-level", "warning"])
+
+
 def test_all_of_it() -> None:
     options = {
         "strategy": "cas",
