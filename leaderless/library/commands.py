@@ -21,7 +21,7 @@ from leaderless.library import bench, fsck, groups
 from leaderless.library.log import Log, open_log
 from leaderless.library.maintenance import RETENTION_S_MIN
 from leaderless.library.output import show
-from leaderless.library.place import initialise, place_of, require_log
+from leaderless.library.place import ensure_log, place_of, require_log
 from leaderless.library.record import Record
 from leaderless.store.counted import PRICES_AS_OF
 from leaderless.store.format import VERSIONS
@@ -142,7 +142,7 @@ async def _init(options: Arguments) -> Result:
         except OutcomeUnknown as unknown:
             text = f"the store does not answer as it should: {unknown}. Check its address and the network"
             raise Indefinite(text) from unknown
-        created, runs = await initialise(store, options.runs)
+        created, runs = await ensure_log(store, options.runs)
         etags = {"etags": probed.etags} if probed.etags else {}
         milliseconds = round(probed.request_s * 1000, 1)
         return {

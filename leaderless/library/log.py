@@ -59,7 +59,7 @@ from leaderless.library.named import Named
 from leaderless.library.place import (
     Bounds,
     bounds_of,
-    initialise,
+    ensure_log,
     place_of,
     registers_of,
     require_log,
@@ -454,7 +454,7 @@ async def open_log(
         patience_s: how long an append or a read may take, in seconds, before it raises `Indefinite`.
         store_timeout_s: how long one request to the store may take, in seconds, before it is given up and
             looked at again; measured round trips raise it.
-        runs: how a log that is made here keeps its runs, see `leaderless.library.place.initialise`.
+        runs: how a log that is made here keeps its runs, see `leaderless.library.place.ensure_log`.
 
     Raises:
         NotInitialised, OtherFormat, Definite, Indefinite: the log cannot be opened; the text says why.
@@ -462,7 +462,7 @@ async def open_log(
     options = StoreOptions(endpoint, access_key, secret_key, region, timeout_s=2 * store_timeout_s)
     store = place_of(url, topic, options)
     try:
-        kept = (await initialise(store, runs)).runs if create else await require_log(store)
+        kept = (await ensure_log(store, runs)).runs if create else await require_log(store)
         log = Log(store, bounds_of(store, patience_s, store_timeout_s, kept))
         async with running(*log.hosts), beside(*log.chores):
             yield log

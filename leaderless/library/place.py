@@ -8,13 +8,14 @@ import orjson
 from leaderless import __version__
 from leaderless.core.limits import Limits
 from leaderless.core.pace import Pace
-from leaderless.errors import Definite, Indefinite
+from leaderless.errors import Definite, Indefinite, NotInitialised, OtherFormat
 from leaderless.errors import Unfit as _Unfit
+from leaderless.store.calls import patiently
 from leaderless.store.files import files_of
 from leaderless.store.format import VERSIONS, Runs, runs_of
 from leaderless.store.names import FORMAT, segment_of
 from leaderless.store.options import StoreOptions
-from leaderless.store.port import Conflict, OutcomeUnknown, Refused, Store
+from leaderless.store.port import PAGE, Conflict, OutcomeUnknown, Refused, Store
 from leaderless.store.registers import Registers
 from leaderless.store.urls import open_store
 from leaderless.store.wrapped import Within
@@ -23,6 +24,15 @@ from leaderless.table.levels import Levels
 INSTALL = "it needs the package pyarrow: pip install 'leaderless[table]'"
 _HAS_PYARROW = find_spec("pyarrow") is not None
 SMALL_VALUES = 1 << 24  # a store of smaller objects gets smaller registers
+OF_NODES = {
+    "head",
+    "segment",
+    "run",
+    "committed",
+    "log",
+    "range",
+    "reserved",
+}  # objects of any strategy
 FILE_RUN_BYTES = 4 << 20  # of the segments of a run that is a file: no reader needs it whole
 
 
@@ -47,6 +57,33 @@ class Made(NamedTuple):
     runs: Runs
 
 
+async def ensure_log(store: Store, runs: Runs | None = None) -> Made:
+    """As `initialise`, but raise `OtherFormat` rather than make a log over one that has no `format`.
+
+    Nodes of an older version made such logs, and those of other strategies do. Their messages are not
+    escaped as those of the library are, so a program could take one for another; and the nodes that
+    run do not know of large values.
+    """
+    try:
+        found = await require_log(store)
+    except NotInitialised:
+        await _require_free(store)
+        return await initialise(store, runs)
+    _require_kept(store, runs, found)
+    return Made(False, found)
+
+
+async def _require_free(store: Store) -> None:
+    listed = await patiently(lambda: store.list_objects(limit=PAGE))
+    there = [each.key for each in listed if each.key.partition("/")[0] in OF_NODES]
+    # `format` is made before all else, so another process that has made a log meanwhile shows it now.
+    if there and await patiently(lambda: store.read(FORMAT)) is None:
+        raise OtherFormat(
+            f"{store.url} has {there[0]!r} and no {FORMAT!r}: it holds a log of nodes that are older, or "
+            "of another strategy, which programs cannot read. Take a prefix or a topic of its own for this log"
+        )
+
+
 async def initialise(store: Store, runs: Runs | None = None) -> Made:
     """Make the log if it is not there. Raises as `require_log`.
 
@@ -61,14 +98,18 @@ async def initialise(store: Store, runs: Runs | None = None) -> Made:
         await store.create(FORMAT, value)
     except Conflict:
         found = await require_log(store)
-        if runs not in (None, found):
-            raise _Unfit(f"the log at {store.url} has runs of {found}, not {runs}") from None
+        _require_kept(store, runs, found)
         return Made(False, found)
     except Refused as refused:
         raise Definite(str(refused)) from refused
     except OutcomeUnknown as unknown:
         raise Indefinite(str(unknown)) from unknown
     return Made(True, chosen)
+
+
+def _require_kept(store: Store, wanted: Runs | None, found: Runs) -> None:
+    if wanted not in (None, found):
+        raise _Unfit(f"the log at {store.url} has runs of {found}, not {wanted}")
 
 
 def _require_parquet(store: Store) -> None:

@@ -16,7 +16,7 @@ from pyspark.sql.datasource import (
 )
 
 from leaderless.errors import LogError, NotInitialised, Unfit
-from leaderless.library.place import initialise, require_log
+from leaderless.library.place import ensure_log, require_log
 from leaderless.library.staged import attempt_name
 from leaderless.spark.collecting import rare_collections
 from leaderless.spark.encoding import rows_of
@@ -71,7 +71,7 @@ class Target:
         store = self.place.store()
         try:
             if not await self._exists(store):  # its runs are Parquet where that can be
-                await initialise(store, "parquet" if files_of(store) else None)
+                await ensure_log(store, "parquet" if files_of(store) else None)
             async with self.place.log() as log:
                 await commit(log, store, epoch, parts)
         finally:

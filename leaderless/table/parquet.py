@@ -68,14 +68,24 @@ class Writer:
 
     def write(self, table: pa.Table) -> None:
         """Add the next rows."""
-        rows = max(1, min(GROUP_ROWS, table.num_rows * GROUP_BYTES // max(1, table.nbytes)))
-        for start in range(0, table.num_rows, rows):
-            part = table.slice(start, rows)
-            if self._rows + part.num_rows > GROUP_ROWS or self._bytes + part.nbytes > GROUP_BYTES:
+        while table.num_rows:
+            rows = self._fitting(table)
+            if not rows:
                 self.flush()
+                continue
+            part, table = table.slice(0, rows), table.slice(rows)
             self._waiting.append(part)
             self._bytes += part.nbytes
-            self._rows += part.num_rows
+            self._rows += rows
+
+    def _fitting(self, table: pa.Table) -> int:
+        """How many of the next rows go into this row group; an empty one takes a row of any size."""
+        room = GROUP_BYTES - self._bytes
+        rows: int = min(GROUP_ROWS - self._rows, table.num_rows * room // max(1, table.nbytes))
+        rows = min(rows, table.num_rows)
+        while rows > 0 and table.slice(0, rows).nbytes > room:
+            rows //= 2
+        return max(rows, 0 if self._rows else 1)
 
     def flush(self) -> None:
         """Write what waits as a row group."""
@@ -152,6 +162,11 @@ class Reader:
         """How many row groups there are."""
         return int(self.metadata.num_row_groups)
 
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return int(self.metadata.num_rows)
+
     def groups(self) -> list[Group]:
         """The row groups in their order."""
         return [_group(self.metadata, place) for place in range(self.row_groups)]
@@ -179,6 +194,13 @@ class Reader:
         wanted = range(self.row_groups) if places is None else places
         for place in wanted:
             yield from self.read([place], columns).to_batches()
+
+    def pieces(self, share: int) -> Iterator[pa.Table]:
+        """All rows in their order, a part of a row group at a time: `share` of them have all its rows."""
+        for place in range(self.row_groups):
+            rows = -(-self.metadata.row_group(place).num_rows // share)
+            for batch in self._file.iter_batches(rows, row_groups=[place]):
+                yield pa.Table.from_batches([batch]).replace_schema_metadata(None)
 
 
 def _packed(run: dict[str, Any]) -> bytes:

@@ -23,6 +23,7 @@ from typing import NamedTuple, TypeVar
 
 import anyio
 import orjson
+import pyarrow as pa
 
 from leaderless.core.claims import Claims
 from leaderless.core.coordination import Misfit, StoreSilent
@@ -249,4 +250,5 @@ def _merge_files(
     readers = [Reader(files, each.path, size=each.bytes) for each in some]
     with Writer(target, described) as writer:
         merge(readers, writer)
+    pa.default_memory_pool().release_unused()  # the process goes on with less
     return writer.content, sum(reader.bytes_read for reader in readers)

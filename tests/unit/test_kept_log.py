@@ -8,17 +8,19 @@ from pathlib import Path
 import anyio
 import pytest
 
+from leaderless.errors import OtherFormat
 from leaderless.library.fsck import check
 from leaderless.library.log import Log
-from leaderless.library.place import initialise
+from leaderless.library.place import ensure_log, initialise
 from leaderless.runtime.settings import Settings, parse
 from leaderless.store.files import files_of
 from leaderless.store.format import Runs, runs_of
 from leaderless.store.memory import MemoryStore
 from leaderless.store.names import FORMAT
-from leaderless.store.port import Store
+from leaderless.store.port import PAGE, Listed, Store
 from leaderless.store.sqlite import SqliteStore
 from leaderless.store.values import Value
+from leaderless.store.wrapped import Within
 from leaderless.table.manifest import read_manifest
 from leaderless.table.snapshot import file_refs
 from tests.store_nodes import INIT, Body, Client, node_on, send
@@ -214,6 +216,35 @@ async def test_a_log_of_an_older_node_stays_as_it_is() -> None:
         assert await talk.poll() == [1, {"$json": 2}]
     assert (await content_of(store))["k"] == [1, {"$json": 2}]
     assert await store.read(FORMAT) is None
+
+
+@pytest.mark.parametrize("strategy", ["leaderless", "cas", "prefetch", "prefetch-sealed"])
+async def test_no_program_makes_a_log_over_one_of_nodes_that_has_no_format(strategy: str) -> None:
+    store = MemoryStore()
+    async with node_on(store, settings=settings_of("--strategy", strategy)) as client:
+        talk = Talk(client)
+        await talk.ask(INIT)
+        await talk.send([1])
+    await store.delete([FORMAT])
+    before = [each.key for each in await store.list_objects()]
+    with pytest.raises(OtherFormat, match="a prefix or a topic of its own"):
+        await ensure_log(store)
+    assert [each.key for each in await store.list_objects()] == before
+    assert (await ensure_log(Within(store, "topic/new"))).new
+
+
+async def test_a_log_that_another_process_makes_meanwhile_is_no_log_without_a_format() -> None:
+    """(1) One finds no `format`. (2) Another makes the log and appends. (3) The first finds a head."""
+
+    class Overtaken(MemoryStore):
+        async def list_objects(
+            self, folder: str = "", after: str = "", limit: int = PAGE
+        ) -> list[Listed]:
+            async with small_log(self, "json") as log:
+                await log.append("k", 1)
+            return await super().list_objects(folder, after, limit)
+
+    assert await ensure_log(Overtaken()) == (False, "json")
 
 
 async def test_a_format_of_a_newer_program_is_refused() -> None:

@@ -11,6 +11,7 @@ from typing import TypeVar
 import anyio
 import orjson
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,8 +28,8 @@ from leaderless.store.port import Listed, OutcomeUnknown, Version
 from leaderless.store.sqlite import SqliteStore
 from leaderless.table.levels import Levels, next_merge
 from leaderless.table.manifest import Manifest, Merged, read_manifest
-from leaderless.table.merge import merge
-from leaderless.table.parquet import Reader, Writer, write_file
+from leaderless.table.merge import PIECE_SHARE, merge
+from leaderless.table.parquet import GROUP_BYTES, Reader, Writer, write_file
 from leaderless.table.retention import Policy
 from leaderless.table.schema import Row, rows_in, table_of
 from leaderless.table.snapshot import snapshot, table_in
@@ -343,6 +344,34 @@ async def test_files_are_in_order_and_have_all_their_metadata() -> None:
             assert (ref.rows, ref.keys) == (table.num_rows, (places[0][0], places[-1][0]))
         assert table["appended_at"].null_count in (0, table.num_rows)
     assert [ref.base for ref in found.files] == [0, *(ref.end for ref in found.files)][:-1]
+
+
+@pytest.mark.parametrize("rows", [4_000, 16_000])
+def test_a_merge_holds_a_piece_of_each_file_however_large_the_files_are(rows: int) -> None:
+    """Row groups have 2 MiB, and so about 2 000 of these rows; a piece is a quarter of one."""
+    files, count = MemoryFiles(), 3
+    for place in range(count):
+        files.put(f"{place}", write_file(wide_rows(place, count, rows), {}))
+    readers = [Reader(files, f"{place}") for place in range(count)]
+    assert all(reader.row_groups == rows // 2_000 + 1 for reader in readers)
+    target = pa.BufferOutputStream()
+    with Writer(target, {}) as writer:
+        held = merge(readers, writer)
+    assert held <= 1.05 * count * GROUP_BYTES / PIECE_SHARE
+    merged = pq.ParquetFile(target.getvalue())
+    assert merged.read()["offset"].to_pylist() == [*range(count * rows)]
+    assert all(
+        merged.metadata.row_group(place).total_byte_size <= GROUP_BYTES
+        for place in range(merged.num_row_groups)
+    )
+
+
+def wide_rows(place: int, count: int, rows: int) -> pa.Table:
+    """Every `count`-th offset of a key from `place` on, each with a value of a kilobyte."""
+    found = [
+        Row("k", offset, "x" * 998, "w", 0, 0, 0.0) for offset in range(place, count * rows, count)
+    ]
+    return table_of(found, ordered=True)
 
 
 def test_a_merged_file_of_nothing_is_a_file() -> None:
