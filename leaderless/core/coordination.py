@@ -80,16 +80,15 @@ def read_as(register: str, decode: Callable[[object], T]) -> Process[T | None]:
     patience = Patience()
     while patience.lasts:
         outcome: Outcome = yield Get(register)
+        if isinstance(outcome, Ok):
+            try:
+                return decode(outcome[0])
+            except Misfit as misfit:
+                yield Note(f"{register!r} holds {misfit}")
+                patience.had(_DAMAGED)
+        elif isinstance(outcome, Missing):
+            return None
         patience.had(outcome)
-        match outcome:
-            case Ok(value):
-                try:
-                    return decode(value)
-                except Misfit as misfit:
-                    yield Note(f"{register!r} holds {misfit}")
-                    patience.had(_DAMAGED)
-            case Missing():
-                return None
     raise StoreSilent(f"{register!r} could not be read: the store gave no clear answer")
 
 

@@ -28,6 +28,8 @@ from leaderless.core.scheduler import Scheduler
 from leaderless.core.strategy import Clock, Listener, Strategy, Trace
 from leaderless.core.timeouts import StoreTimeouts
 
+_ANSWERS = (StoreAnswer, PeerAnswer)
+
 
 class Machine:
     """Dispatches events to the strategy's processes.
@@ -66,26 +68,25 @@ class Machine:
         answers, scheduler = self._answers, self._scheduler
         effects: list[Effect] = [*answers.expire(now)] if answers.due <= now else []
         scheduler.now = self._clock.now = now
-        match event:
-            case StoreAnswer() | PeerAnswer():
-                scheduler.answer(event)
-            case TimePassed():
-                scheduler.expire()
-            case Share():
-                if isinstance(self._strategy, Listener):
-                    self._strategy.hear(event)
-            case _:
-                since = now if arrived_at is None else arrived_at
-                answers.expect(event.request, since, type(event) is not HandOver)
-                if answers.due <= now:
-                    effects += answers.expire(now)
-                    if not answers.is_open(event.request):
-                        return effects
-                scheduler.start(self._strategy.serve(event), event.request)
+        if isinstance(event, _ANSWERS):
+            scheduler.answer(event)
+        elif isinstance(event, TimePassed):
+            scheduler.expire()
+        elif isinstance(event, Share):
+            if isinstance(self._strategy, Listener):
+                self._strategy.hear(event)
+        else:
+            since = now if arrived_at is None else arrived_at
+            answers.expect(event.request, since, type(event) is not HandOver)
+            if answers.due <= now:
+                effects += answers.expire(now)
+                if not answers.is_open(event.request):
+                    return effects
+            scheduler.start(self._strategy.serve(event), event.request)
         if self._trace.on:
             effects += self._trace.take()
         for effect in scheduler.take():
-            if type(effect) is not Reply or answers.allow(effect.request):
+            if type(effect) is not Reply or answers.allow(effect[0]):
                 effects.append(effect)
         return effects
 
@@ -106,7 +107,9 @@ class Answers:
         """Take a request; a client's times out, a peer's never does."""
         if is_client:
             self._arrived.append((arrived_at, request))
-            self.due = min(self.due, arrived_at + self._answer_s)
+            due = arrived_at + self._answer_s
+            if due < self.due:
+                self.due = due
         self._open[request] = self._open.get(request, 0) + 1
 
     def is_open(self, request: Request) -> bool:
@@ -115,14 +118,10 @@ class Answers:
 
     def allow(self, request: Request) -> bool:
         """Whether a request may be answered now; from then on it may not."""
-        left = self._open.get(request)
-        if left is None:
-            return False
-        if left == 1:
-            del self._open[request]
-        else:
+        left = self._open.pop(request, 0)
+        if left > 1:
             self._open[request] = left - 1
-        return True
+        return left > 0
 
     @property
     def deadline(self) -> float | None:

@@ -5,6 +5,7 @@ from leaderless.core.messages import StoreOp
 from leaderless.core.pace import Pace
 
 COUNTED_MAX = 32  # more answers, timeouts or errors make no difference
+NEVER = float("-inf")
 
 
 class StoreTimeouts:
@@ -21,7 +22,7 @@ class StoreTimeouts:
         self._round_trip = RoundTrip(0.0)
         self._answers = 0
         self._lost = 0  # timeouts in a row, of calls made one after the other
-        self._lost_at = float("-inf")
+        self._lost_at = NEVER
         self._errors: dict[type[StoreOp], int] = {}  # in a row, of each operation
 
     @property
@@ -34,7 +35,7 @@ class StoreTimeouts:
             return max(first_s, min(grown_s, pace.timeout_unmeasured_max_s))
         early_s = pace.timeout_unmeasured_max_s / 2.0**self._answers
         measured_s = measured.mean_s + pace.timeout_deviations * measured.deviation_s
-        return max(first_s, early_s, min(2.0**self._lost, 2.0) * measured_s)
+        return max(first_s, early_s, 2 * measured_s if self._lost else measured_s)
 
     @property
     def spent_by_silence(self) -> float:
@@ -49,8 +50,9 @@ class StoreTimeouts:
     def answered(self, op: type[StoreOp], after_s: float) -> None:
         """A call got a clear answer."""
         self._round_trip.took(after_s)
-        self._answers = min(self._answers + 1, COUNTED_MAX)
-        self._lost, self._lost_at = 0, float("-inf")
+        if self._answers < COUNTED_MAX:
+            self._answers += 1
+        self._lost, self._lost_at = 0, NEVER
         self._errors.pop(op, None)
 
     def timed_out(self, asked_at: float, now: float) -> None:

@@ -120,9 +120,9 @@ class Session:
         elif body["type"] == bodies.SHARE:
             self._told(src, body, now)
         else:
-            size = max(8, len(line) - ENVELOPE_BYTES)
+            size = len(line) - ENVELOPE_BYTES
             if self._may_ask(src, body, line):
-                self._asked(src, dest, body, size, (now, arrived_at))
+                self._asked(src, dest, body, size if size > 8 else 8, (now, arrived_at))
 
     def pass_time(self, now: float) -> None:
         """Tell the machine that its deadline came."""
@@ -192,7 +192,6 @@ class Session:
 
     def _may_ask(self, src: str, body: Body, line: bytes) -> bool:
         """Whether what a request carries can be kept; if not, it is refused here."""
-        msg_id = body.get("msg_id")
         room = ENVELOPE_BYTES if body["type"] != "hand_over" else 2 * self._message_bytes
         if len(line) > self._message_bytes + room:
             text = (
@@ -202,6 +201,7 @@ class Session:
             text = "'msg' cannot be kept as it was sent: it has an integer beyond 64 bits"
         else:
             return True
+        msg_id = body.get("msg_id")
         if type(msg_id) is int:
             self._refuse(Request(src, msg_id), ErrorCode.MALFORMED_REQUEST, text)
         return False
@@ -249,31 +249,30 @@ class Session:
 
     def _carry_out(self, effects: list[Effect]) -> None:
         for effect in effects:
-            match effect:
-                case Reply():
-                    (dest, msg_id), answer = effect
-                    if self.form and isinstance(answer, PollOk):
-                        answer = _shown(answer, self.form.shown)
-                    body = bodies.body_of(answer)
-                    body["in_reply_to"] = msg_id
-                case StoreCall() if self._store:
+            if isinstance(effect, Reply):
+                (dest, msg_id), answer = effect
+                if self.form and isinstance(answer, PollOk):
+                    answer = _shown(answer, self.form.shown)
+                body = bodies.body_of(answer)
+                body["in_reply_to"] = msg_id
+            elif isinstance(effect, StoreCall):
+                if self._store:
                     self._store(effect)
                     continue
-                case StoreCall():
-                    dest, body = lin_kv.SERVICE, lin_kv.body_of(effect)
-                case PeerCall():
-                    dest, body = effect.dest, bodies.question_of(effect)
-                case Tell():
-                    dest, body = effect.dest, bodies.body_of_share(effect.share)
-                case Step():
-                    if self._write_step:
-                        self._write_step(effect)
-                    continue
-                case Note():
-                    self._note(effect)
-                    continue
-                case _:
-                    assert_never(effect)
+                dest, body = lin_kv.SERVICE, lin_kv.body_of(effect)
+            elif isinstance(effect, PeerCall):
+                dest, body = effect.dest, bodies.question_of(effect)
+            elif isinstance(effect, Tell):
+                dest, body = effect.dest, bodies.body_of_share(effect.share)
+            elif isinstance(effect, Step):
+                if self._write_step:
+                    self._write_step(effect)
+                continue
+            elif isinstance(effect, Note):
+                self._note(effect)
+                continue
+            else:
+                assert_never(effect)
             try:
                 self._lines.append(encode(self._node, dest, body))
             except TypeError as error:  # `orjson.JSONEncodeError`, such as a value nested too deep

@@ -28,19 +28,17 @@ _REFUSED = Unknown(spent=1.0)  # it would say the same again
 def body_of(call: StoreCall) -> dict[str, Any]:
     """The request that carries out a store call."""
     number, op = call
-    match op:
-        case Get():
-            return {"type": "read", "key": op.key, "msg_id": number}
-        case Cas():
-            key, old, new, create = op
-            body = {"type": "cas", "key": key, "from": old, "to": new, "msg_id": number}
-            if create:
-                body["create_if_not_exists"] = True
-            return body
-        case Put(key, value):
-            return {"type": "write", "key": key, "value": value, "msg_id": number}
-        case _:
-            assert_never(op)
+    if isinstance(op, Get):
+        return {"type": "read", "key": op[0], "msg_id": number}
+    if isinstance(op, Cas):
+        key, old, new, create = op
+        body = {"type": "cas", "key": key, "from": old, "to": new, "msg_id": number}
+        if create:
+            body["create_if_not_exists"] = True
+        return body
+    if isinstance(op, Put):
+        return {"type": "write", "key": op.key, "value": op.value, "msg_id": number}
+    assert_never(op)
 
 
 def outcome_of(body: dict[str, Any]) -> Outcome:

@@ -77,11 +77,11 @@ def parse(request: Request, body: Body, size: int = 0) -> RequestEvent:
 
 def body_of(answer: Answer) -> Body:
     """The body of a reply, without `in_reply_to`."""
+    if isinstance(answer, SendOk):  # mostly
+        return {"type": "send_ok", "offset": answer[0]}
+    if isinstance(answer, PollOk):
+        return {"type": "poll_ok", "msgs": answer[0]}
     match answer:
-        case SendOk():
-            return {"type": "send_ok", "offset": answer.offset}
-        case PollOk():
-            return {"type": "poll_ok", "msgs": answer.msgs}
         case CommitOffsetsOk():
             return {"type": "commit_offsets_ok"}
         case ListCommittedOffsetsOk(offsets):

@@ -14,7 +14,7 @@ from leaderless.core.headlog.library import windows
 from leaderless.core.headlog.memory import Memory
 from leaderless.core.headlog.producer import Producer
 from leaderless.core.headlog.replica import Replica
-from leaderless.core.headlog.view import cut, weight_of
+from leaderless.core.headlog.view import cut
 from leaderless.core.messages import (
     CommitOffsets,
     CommitOffsetsOk,
@@ -27,6 +27,8 @@ from leaderless.core.messages import (
 )
 from leaderless.core.process import Notify, Process, Signal, Spawn, Wait, gather
 from leaderless.core.strategy import Context
+
+Messages = dict[str, list[list[Any]]]  # `{key: [[offset, msg], ...]}`
 
 KEYS_AT_ONCE = 8  # that are read back from runs
 
@@ -59,41 +61,54 @@ class Consumer:
 
     def poll(self, event: Poll) -> Process[None]:
         """Answer with a contiguous run of each key, of some keys if the runs of all take too long to read."""
-        answer_at = self._clock.now + self._replica.limits.answer_s
-        if event.offsets:  # for no key the answer is empty, however fresh the view
+        came_at = self._clock.now
+        if event.offsets and self._is_stale:  # for no key the answer is empty, however old the view
             yield from self._freshen()
-        until = self._clock.now + self._reading_share * (answer_at - self._clock.now)
-        msgs = yield from self._messages(event.offsets, until)
-        for key, offset in event.offsets.items():
-            self._replica.trace("Poll", steps.polled, key, offset, msgs.get(key, []))
+        msgs, archived, left = self._in_memory(event.offsets)
+        if archived:
+            answer_at = came_at + self._replica.limits.answer_s
+            until = self._clock.now + self._reading_share * (answer_at - self._clock.now)
+            yield from self._read_back(archived, msgs, left, until)
+        if self._replica.trace.on:
+            for key, offset in event.offsets.items():
+                self._replica.trace("Poll", steps.polled, key, offset, msgs.get(key, []))
         yield Reply(event.request, PollOk(msgs))
 
-    def _messages(self, offsets: Offsets, until: float) -> Process[dict[str, list[list[Any]]]]:
-        """What each key has from its offset on, up to `answer_bytes` together; one message if there is any.
+    def _in_memory(self, offsets: Offsets) -> tuple[Messages, list[tuple[str, int]], int]:
+        """What the view has of each key from its offset on, up to `answer_bytes` together.
 
-        A key for which no room is left, or no time before `until`, is left out: it is one poll further on.
+        Then the keys that begin in runs, and how many bytes are left for them. A key for which no room is left
+        is in neither: it is one poll further on.
         """
-        left = self._replica.limits.answer_bytes
-        msgs: dict[str, list[list[Any]]] = {}
+        view, left = self._replica.view, self._replica.limits.answer_bytes
+        msgs: Messages = {}
         archived: list[tuple[str, int]] = []
         for key, offset in offsets.items():
             if left <= 0:
                 break
-            run = self._replica.view.read(key, offset, left)
+            run = view.read(key, offset)
             if run is None:
                 archived.append((key, offset))
             elif run:
-                msgs[key] = run
-                left -= _bytes_of(run)
+                msgs[key], size = cut(run, left)
+                left -= size
+        return msgs, archived, left
+
+    def _read_back(
+        self, archived: list[tuple[str, int]], msgs: Messages, left: int, until: float
+    ) -> Process[None]:
+        """Add what runs have of each key, up to `left` bytes together; one message if there is any.
+
+        A key for which no room is left, or no time before `until`, is left out.
+        """
         for some in windows(archived, KEYS_AT_ONCE):
             if left <= 0 or (msgs and self._clock.now >= until):
                 break
             found = yield from gather([self._memory.read(key, offset) for key, offset in some])
             for (key, _), run in zip(some, found, strict=True):
                 if left > 0:
-                    msgs[key] = cut(run, left)
-                    left -= _bytes_of(msgs[key])
-        return msgs
+                    msgs[key], size = cut(run, left)
+                    left -= size
 
     def list_committed_offsets(self, event: ListCommittedOffsets) -> Process[None]:
         """Answer with the highest committed offset of each key.
@@ -123,6 +138,10 @@ class Consumer:
             yield from self._producer.commit_offsets(event.offsets)
         yield Reply(event.request, CommitOffsetsOk())
 
+    @property
+    def _is_stale(self) -> bool:
+        return self._replica.confirmed_at < self._clock.now - self._freshness_s
+
     def _freshen(self) -> Process[None]:
         """Return when the view is within the freshness bound, counted from now."""
         oldest = self._clock.now - self._freshness_s
@@ -143,8 +162,3 @@ class Consumer:
         if self._reading is reading:
             self._reading = None
         yield Notify(reading.done)
-
-
-def _bytes_of(pairs: list[list[Any]]) -> int:
-    """About the bytes of `[[offset, msg], ...]`."""
-    return weight_of(msg for _, msg in pairs)

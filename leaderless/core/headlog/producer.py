@@ -74,7 +74,7 @@ class Producer:
             yield Reply(event.request, Failure("temporarily-unavailable", text))
             return
         self._waiting.append(_Waiting(event, self._clock.now + self._limits.answer_s))
-        self._waiting_bytes += _memory_of([event])
+        self._waiting_bytes += event.size + SEND_BYTES
         self._pacer.send_arrived()
         if self._needs_lane:
             yield Spawn(self._run(self._idle.pop()))
@@ -113,7 +113,7 @@ class Producer:
     @property
     def _needs_lane(self) -> bool:
         """Whether to start one: the first at once, a further one if it pays."""
-        if not self._has_work or not self._idle:
+        if not self._idle or not self._has_work:
             return False
         none_is_busy = len(self._idle) == len(self._seqs)
         return none_is_busy or self._pacer.needs_lane(len(self._waiting))
@@ -179,7 +179,7 @@ class Producer:
                 break
             size, count = size + send.size, count + 1
         taken, self._waiting = self._waiting[:count], self._waiting[count:]
-        self._waiting_bytes -= _memory_of(each.send for each in taken)
+        self._waiting_bytes -= size + SEND_BYTES * count
         return taken
 
     def _drop_those_gone(self) -> None:

@@ -6,7 +6,6 @@ The fold asserts the invariants that it can see, by their names in `design.md` a
 from collections import deque
 from collections.abc import Iterable
 from itertools import islice
-from math import inf
 from typing import Any
 
 from leaderless.core.headlog.outline import Outline
@@ -15,6 +14,7 @@ from leaderless.core.limits import Limits
 from leaderless.core.messages import Entry, Offsets
 
 ENTRY_BYTES = 400  # about what an entry takes in memory beside its messages
+INT_BYTES = 40  # about what an integer takes, and its place in a list
 
 
 class Section:
@@ -104,7 +104,7 @@ class View:
             self.messages.setdefault(key, []).extend(msgs)
             section.ends[key] = first + len(msgs)
             for msg in msgs:
-                weight += _weight(msg)
+                weight += INT_BYTES if type(msg) is int else _weight(msg)
         for key, offset in commits.items():
             if offset > self.committed.get(key, -1):
                 self.committed[key] = offset
@@ -151,17 +151,17 @@ class View:
         """The next offset of a key."""
         return self.first.get(key, 0) + len(self.messages.get(key, ()))
 
-    def read(self, key: str, offset: int, bytes_max: float = inf) -> list[list[Any]] | None:
+    def read(self, key: str, offset: int) -> list[list[Any]] | None:
         """`[[offset, msg], ...]` from the first message at or after `offset`: a contiguous run.
 
-        None when it would begin below what is in memory. It ends after `bytes_max`, but has one message.
+        None when it would begin below what is in memory.
         """
         first = self.first.get(key, 0)
-        start = max(0, offset) - first
+        start = (offset if offset > 0 else 0) - first
         if start < 0:
             return None
         msgs = self.messages.get(key, ())[start : start + self._limits.poll_messages]
-        return cut([[at, msg] for at, msg in enumerate(msgs, start + first)], bytes_max)
+        return [[at, msg] for at, msg in enumerate(msgs, start + first)]
 
     def evict(self, slot: int, bytes_max: int = 0) -> None:
         """Forget the oldest messages, of slots below `slot`, until there are at most `bytes_max`."""
@@ -176,14 +176,18 @@ class View:
                     del self.messages[key]
 
 
-def cut(pairs: list[list[Any]], bytes_max: float) -> list[list[Any]]:
-    """The first of `[[offset, msg], ...]`: one, and further ones while they have `bytes_max` together."""
+def cut(pairs: list[list[Any]], bytes_max: int) -> tuple[list[list[Any]], int]:
+    """The first of `[[offset, msg], ...]`: one, and further ones while they have `bytes_max` together.
+
+    Then about their bytes.
+    """
     size = 0
     for place, (_, msg) in enumerate(pairs):
-        size += _weight(msg)
-        if size > bytes_max and place:
-            return pairs[:place]
-    return pairs
+        weight = INT_BYTES if type(msg) is int else _weight(msg)
+        if size + weight > bytes_max and place:
+            return pairs[:place], size
+        size += weight
+    return pairs, size
 
 
 def weight_of(msgs: Iterable[Any]) -> int:
@@ -194,5 +198,5 @@ def weight_of(msgs: Iterable[Any]) -> int:
 def _weight(msg: Any) -> int:
     """About the bytes that a message takes in memory."""
     if isinstance(msg, int):
-        return 40
+        return INT_BYTES
     return 64 + (len(msg) if isinstance(msg, str) else 4 * len(str(msg)))

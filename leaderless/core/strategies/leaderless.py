@@ -80,11 +80,11 @@ class LeaderlessLog:
         yield from self._serve(event)
 
     def _serve(self, event: RequestEvent) -> Process[None]:
+        if isinstance(event, Send):  # mostly
+            return self._producer.send(event)
+        if isinstance(event, Poll):
+            return self._consumer.poll(event)
         match event:
-            case Send():
-                return self._producer.send(event)
-            case Poll():
-                return self._consumer.poll(event)
             case CommitOffsets():
                 return self._consumer.commit_offsets(event)
             case ListCommittedOffsets():

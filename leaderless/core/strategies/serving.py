@@ -27,11 +27,11 @@ class ClientRequests(ABC):
 
     def serve(self, event: RequestEvent) -> Process[None]:
         """The process that answers `event`."""
+        if isinstance(event, Send):  # mostly
+            return self._send(event)
+        if isinstance(event, Poll):
+            return self._poll(event)
         match event:
-            case Send():
-                return self._send(event)
-            case Poll():
-                return self._poll(event)
             case CommitOffsets():
                 return self._commit_offsets(event)
             case ListCommittedOffsets():
