@@ -349,7 +349,7 @@ MUTANTS = [
         "answered-late",
         "nothing is sent to a client whose patience is over",
         "core.machine:Answers.allow",
-        (("return False", "return True"),),
+        (("return left > 0", "return True"),),
         {"nemesis": ("store",), "nemesis_targets": "all", "nemesis_interval_s": 3.0},
     ),
     # ---------------------------------------------------------------- committed offsets

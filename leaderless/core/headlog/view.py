@@ -157,7 +157,7 @@ class View:
         None when it would begin below what is in memory.
         """
         first = self.first.get(key, 0)
-        start = (offset if offset > 0 else 0) - first
+        start = max(0, offset) - first
         if start < 0:
             return None
         msgs = self.messages.get(key, ())[start : start + self._limits.poll_messages]
