@@ -1,7 +1,7 @@
 """The node's loop on stdin and stdout, on asyncio or trio.
 
-Large non-blocking reads: take what is there, or wait until there is something; handle every whole line of
-it, write all answers at once. A task and a thread hop a line, as `anyio.wrap_file` would give, cost more than
+Wait until there is something to read, take all that is there, handle every whole line of it, write all answers
+at once. A task and a thread hop a line, as `anyio.wrap_file` would give, cost more than
 the protocol itself (`performance.node_throughput` measures the loop).
 
 A short wait is one system call that passes the event loop by, which nobody else needs in a node. To be put to
@@ -12,7 +12,7 @@ no more than a message or two.
 import logging
 import os
 import select
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 
@@ -31,6 +31,7 @@ TURNS_PER_CHECKPOINT = (
 BEAT_S = 0.5  # an idle node wakes up so often, to notice that it was stopped
 STANDSTILL_S = 0.5  # a wake-up that is late by more: the process was stopped
 SHORT_WAIT_S = 0.01  # how long the event loop stands still at most
+Clock = Callable[[], float]  # of an event loop, in seconds
 LINE_BYTES_MAX = Limits().line_bytes  # a longer line is no message; it must not fill the memory
 
 
@@ -77,24 +78,27 @@ async def serve(
     *,
     chunk_bytes: int = CHUNK_BYTES,
     alive_s: float = 0.0,
+    clock: Clock = anyio.current_time,
 ) -> None:
     """Serve until stdin ends or nobody reads stdout any more; both are file descriptors.
 
-    `chunk_bytes` is the most that one read takes. `alive_s`: how long lines may have come already, in seconds.
+    `clock` is that of the event loop. `chunk_bytes` is the most that one read takes. `alive_s`: how long lines may have come already, in seconds.
     What lies in the pipe at the first look counts as so old: its client may have gone while a program that was
     started again was imported.
     """
     splitter = LineSplitter()
+    waits = _Waits(stdin, clock)
     with non_blocking(stdin), non_blocking(stdout):
-        until = before = anyio.current_time() - alive_s
+        until = before = clock() - alive_s
         may_be_old = True
         for turn in count(1):
             if turn % TURNS_PER_CHECKPOINT == 0:
                 await anyio.lowlevel.checkpoint()
-            chunk = await _read(stdin, until, chunk_bytes)
+            await waits.until(until, before)
+            chunk = read_now(stdin, chunk_bytes)
             if chunk == b"":
                 return
-            now = anyio.current_time()
+            now = clock()
             may_be_old = may_be_old or now - before > BEAT_S + STANDSTILL_S  # it was stopped
             for line in splitter.feed(chunk) if chunk else ():
                 session.receive(line, now, before if may_be_old else None)
@@ -105,7 +109,7 @@ async def serve(
             except BrokenPipeError:
                 log.info("nobody reads this node's stdout any more")
                 return
-            before, may_be_old = anyio.current_time(), False
+            before, may_be_old = clock(), False
             until = _next_beat(before, session.deadline)
 
 
@@ -113,18 +117,6 @@ def _next_beat(now: float, deadline: float | None) -> float:
     """When to wake up at the latest. A wait that takes much longer shows that the process stood still: then
     what is read may be as old as the wait."""
     return now + BEAT_S if deadline is None else min(deadline, now + BEAT_S)
-
-
-async def _read(fd: int, deadline: float, chunk_bytes: int) -> bytes | None:
-    """What is there to read, b"" at its end, if need be after a wait; None when `deadline` came first.
-
-    Under load there is something more often than not, and to ask for it costs a tenth of a wait.
-    """
-    chunk = read_now(fd, chunk_bytes)
-    if chunk is None:
-        await _wait(fd, deadline)
-        chunk = read_now(fd, chunk_bytes)
-    return chunk
 
 
 def read_now(fd: int, chunk_bytes: int) -> bytes | None:
@@ -135,13 +127,25 @@ def read_now(fd: int, chunk_bytes: int) -> bytes | None:
         return None
 
 
-async def _wait(fd: int, deadline: float) -> None:
-    """Until there is something to read, or `deadline`."""
-    left_s = max(0.0, deadline - anyio.current_time())
-    readable, _, _ = select.select([fd], [], [], min(left_s, SHORT_WAIT_S))
-    if not readable and anyio.current_time() < deadline:
-        with anyio.CancelScope(deadline=deadline):
-            await anyio.wait_readable(fd)
+class _Waits:
+    """Waits until there is something to read from `fd`."""
+
+    def __init__(self, fd: int, clock: Clock) -> None:
+        self._fd = fd
+        self._clock = clock
+        self._poll = select.poll()  # costs a fraction of `select`, but counts milliseconds
+        self._poll.register(fd, select.POLLIN)
+
+    async def until(self, deadline: float, now: float) -> None:
+        """Return when there is something to read, or at `deadline`."""
+        left_s = deadline - now
+        if left_s < SHORT_WAIT_S:
+            is_readable = any(select.select([self._fd], [], [], max(0.0, left_s)))
+        else:
+            is_readable = bool(self._poll.poll(SHORT_WAIT_S * 1000))
+        if not is_readable and self._clock() < deadline:
+            with anyio.CancelScope(deadline=deadline):
+                await anyio.wait_readable(self._fd)
 
 
 async def write_all(fd: int, data: bytes) -> None:

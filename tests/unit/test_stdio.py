@@ -130,6 +130,7 @@ async def test_a_file_is_served_to_its_end(pipes: Pipes, tmp_path: Path) -> None
 async def test_a_node_that_always_has_something_to_read_can_be_cancelled(
     pipes: Pipes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    os.write(pipes.to_node, b"readable")
     monkeypatch.setattr(stdio.os, "read", lambda fd, size: b"no message\n")
     with anyio.CancelScope() as scope:
         scope.cancel()
