@@ -158,13 +158,13 @@ class Committer:
 
     def _is_settled(self, job: Job) -> bool:
         head, batch = self._replica.head, job.batch
-        over = (
-            self._clock.now >= job.until
+        return (
+            self._replica.view.contains(batch.writer, batch.seq)
+            or self._clock.now >= job.until
             or head.fenced
             or batch.epoch != head.epoch
             or (job.tried and not self._pacer.keeps_losers)
         )
-        return over or self._replica.view.contains(batch.writer, batch.seq)
 
     def _seal_ahead(self, head: Head) -> Process[None]:
         """Seal beside other work; a commit that needs the room and finds nothing sealed does it again."""

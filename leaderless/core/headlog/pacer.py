@@ -121,8 +121,10 @@ class Pacer:
 
     def target(self) -> str | None:
         """The peer to hand a batch to now; None to commit it here."""
+        if not self._combine or self._peers.committed_here:
+            return None
         peer = self._peers.committing(self._clock.now - self.hedge_s)
-        if not self._combine or peer is None:
+        if peer is None:
             return None
         cheaper = committing_is_cheaper(
             self._pace, self._contention, self._store.mean_s, self._hand_over_s
@@ -179,11 +181,11 @@ class Pacer:
         pace, round_trip_s = self._pace, self._store.mean_s
         if self._clock.now - self._committed_at > round_trip_s:
             self._in_a_row = 0
+        if not self._in_a_row:
+            return 0.0
         contended = self._contention.rate > pace.contended_per_s
         every = pace.rest_every_contended if contended else pace.rest_every
-        if self._in_a_row % every or not self._in_a_row:
-            return 0.0
-        return round_trip_s
+        return 0.0 if self._in_a_row % every else round_trip_s
 
     def commit_linger_s(self) -> float:
         """How long a commit waits for company."""

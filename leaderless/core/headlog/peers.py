@@ -59,13 +59,18 @@ class Peers:
         if self._helper == peer:
             self._helper = ""
 
+    @property
+    def committed_here(self) -> bool:
+        """Whether the newest head known is by this node, or none is known."""
+        return next(reversed(self._committers), self._node) == self._node
+
     def committing(self, overdue_before: float) -> str | None:
         """The peer that helped last, or else the one that committed last, of those that are not silent.
 
         None if this node committed last. A peer that was asked before `overdue_before`, and has not answered
         anything since, is passed over for now.
         """
-        if next(reversed(self._committers), self._node) == self._node:
+        if self.committed_here:
             return None
         if self._helper and not self._is_overdue(self._helper, overdue_before):
             return self._helper
