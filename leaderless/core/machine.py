@@ -107,9 +107,7 @@ class Answers:
         """Take a request; a client's times out, a peer's never does."""
         if is_client:
             self._arrived.append((arrived_at, request))
-            due = arrived_at + self._answer_s
-            if due < self.due:
-                self.due = due
+            self.due = min(self.due, arrived_at + self._answer_s)
         self._open[request] = self._open.get(request, 0) + 1
 
     def is_open(self, request: Request) -> bool:

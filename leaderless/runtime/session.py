@@ -120,9 +120,9 @@ class Session:
         elif body["type"] == bodies.SHARE:
             self._told(src, body, now)
         else:
-            size = len(line) - ENVELOPE_BYTES
+            size = max(8, len(line) - ENVELOPE_BYTES)
             if self._may_ask(src, body, line):
-                self._asked(src, dest, body, size if size > 8 else 8, (now, arrived_at))
+                self._asked(src, dest, body, size, (now, arrived_at))
 
     def pass_time(self, now: float) -> None:
         """Tell the machine that its deadline came."""

@@ -82,9 +82,9 @@ async def serve(
 ) -> None:
     """Serve until stdin ends or nobody reads stdout any more; both are file descriptors.
 
-    `clock` is that of the event loop. `chunk_bytes` is the most that one read takes. `alive_s`: how long lines may have come already, in seconds.
-    What lies in the pipe at the first look counts as so old: its client may have gone while a program that was
-    started again was imported.
+    `clock` is that of the event loop. `chunk_bytes` is the most that one read takes. `alive_s`: how long lines
+    may have come already, in seconds. What lies in the pipe at the first look counts as so old: its client may
+    have gone while a program that was started again was imported.
     """
     splitter = LineSplitter()
     waits = _Waits(stdin, clock)
