@@ -10,6 +10,7 @@
 | `ingest` | Spark's ingest of runs |
 | `long_log` | the first polls of a node that starts on a long log, behind a store with a limited bandwidth |
 | `node_throughput` | messages a second of one node, beside the limit of its interpreter |
+| `opening` | seconds, requests and memory that open a long log of files, and that merge its files |
 | `protocol_cost` | the page of docs/performance on what the protocol alone costs, beside `cas`, with the aims |
 | `recovery` | the time from the end of a fault until latency is as before |
 | `restart` | the time from a node's start to its first answer |
