@@ -71,3 +71,25 @@ async def content_of(store: Store, as_of: int | None = None) -> dict[str, list[o
 def messages(model: Model) -> dict[str, list[object]]:
     """The model as messages of the log; values above 16 KiB would be references."""
     return {key: [message_of(value) for value in values] for key, values in model.items()}
+
+
+async def filled(store: Store, batches: int, model: Model, timeout_s: float = 0.05) -> None:
+    """Append and compact; nothing is merged yet."""
+    async with small_log(store, timeout_s=timeout_s) as log:
+        for number in range(batches):
+            key = "abc"[number % 3]
+            await append(log, model, key, f"{key}{number}", number)
+
+
+async def merged(store: Store, timeout_s: float = 0.05) -> None:
+    """Compact and merge all that there is, as another process would."""
+    async with small_log(store, timeout_s=timeout_s) as log:
+        await compact(log)
+
+
+async def require_readable(log: Log, model: Model) -> None:
+    """Every record is read back, from any offset."""
+    for key, values in model.items():
+        for offset in range(len(values)):
+            [record, *_] = await log.read(key, offset, 3)
+            assert (record.offset, record.value) == (offset, values[offset])

@@ -1,5 +1,6 @@
 """Files in a bucket: large objects that are written once and read in ranges."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -11,7 +12,7 @@ import obstore
 from obstore import exceptions
 
 from leaderless.store.bucket_errors import classified, first_line, require_bucket
-from leaderless.store.files import WHOLE_BYTES_MAX, Gone
+from leaderless.store.files import WHOLE_BYTES_MAX, Gone, Source
 from leaderless.store.port import PAGE, Conflict, Listed
 
 T = TypeVar("T")
@@ -25,9 +26,9 @@ class BucketFiles:
         self._url = url
         self._store = store
 
-    def put(self, path: str, source: Path | bytes) -> None:
+    def put(self, path: str, source: Source) -> None:
         """See `Files`. A large one goes in parts, and appears when all are there."""
-        size = len(source) if isinstance(source, bytes) else source.stat().st_size
+        size = _size_of(source)
         how: dict[str, Any] = {"mode": "create", "use_multipart": False}
         if size > WHOLE_BYTES_MAX:
             how = {"use_multipart": True}
@@ -69,6 +70,13 @@ class BucketFiles:
             raise Gone(f"{self._url}: {first_line(error)}") from error
         except (exceptions.BaseError, ValueError) as error:
             raise classified(self._url, error) from error
+
+
+def _size_of(source: Source) -> int:
+    if isinstance(source, bytes):
+        return len(source)
+    status = source.stat() if isinstance(source, Path) else os.fstat(source.fileno())
+    return status.st_size
 
 
 def delete_objects(store: Any, keys: Sequence[str]) -> None:

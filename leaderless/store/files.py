@@ -8,16 +8,21 @@ event loop makes them in threads.
 import io
 import os
 import secrets
+import shutil
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import BinaryIO, Protocol, runtime_checkable
 
 from leaderless.store.port import Listed, OutcomeUnknown, Store, StoreError
 from leaderless.store.wrapped import Within
 
+Source = bytes | Path | BinaryIO  # of a file's content; an open file is read from where it stands
+UNFINISHED = "unfinished-"  # begins the names of local files that are not whole; `vacuum` deletes old ones
 WHOLE_BYTES_MAX = 16 << 20  # of a file that is written in one request
+
+CHUNK_BYTES = 1 << 20  # in memory of a file that is copied
 
 
 class Gone(StoreError):
@@ -28,7 +33,7 @@ class Files(Protocol):
     """Files by their path, such as `run/0-15.parquet`. Every method may raise `Refused` and
     `OutcomeUnknown`."""
 
-    def put(self, path: str, source: Path | bytes) -> None:
+    def put(self, path: str, source: Source) -> None:
         """Make a file, durable and visible as a whole; a small one that exists already is left as it is.
 
         A file above `WHOLE_BYTES_MAX` must have a path that nobody else writes.
@@ -79,7 +84,7 @@ class FilesWithin:
         self._files = files
         self._prefix = prefix
 
-    def put(self, path: str, source: Path | bytes) -> None:
+    def put(self, path: str, source: Source) -> None:
         """See `Files`."""
         self._files.put(f"{self._prefix}/{path}", source)
 
@@ -111,12 +116,12 @@ class FolderFiles:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def put(self, path: str, source: Path | bytes) -> None:
+    def put(self, path: str, source: Source) -> None:
         """See `Files`."""
         file = self._folder / path
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            unfinished = file.parent / f".unfinished-{secrets.token_hex(8)}"
+            unfinished = file.parent / f"{UNFINISHED}{secrets.token_hex(8)}"
             try:
                 _write_durably(unfinished, source)
                 with suppress(FileExistsError):
@@ -163,14 +168,15 @@ class FolderFiles:
         return str((self._folder / path).absolute())
 
 
-def _write_durably(file: Path, source: Path | bytes) -> None:
+def _write_durably(file: Path, source: Source) -> None:
     with file.open("wb") as target:
         if isinstance(source, bytes):
             target.write(source)
-        else:
+        elif isinstance(source, Path):
             with source.open("rb") as content:
-                while chunk := content.read(1 << 20):
-                    target.write(chunk)
+                shutil.copyfileobj(content, target, CHUNK_BYTES)
+        else:
+            shutil.copyfileobj(source, target, CHUNK_BYTES)
         target.flush()
         os.fsync(target.fileno())
 
@@ -195,9 +201,9 @@ class MemoryFiles:
     def __init__(self) -> None:
         self._files: dict[str, tuple[bytes, float]] = {}
 
-    def put(self, path: str, source: Path | bytes) -> None:
+    def put(self, path: str, source: Source) -> None:
         """See `Files`."""
-        content = source if isinstance(source, bytes) else source.read_bytes()
+        content = _content_of(source)
         self._files.setdefault(path, (content, time.time()))
 
     def size(self, path: str) -> int:
@@ -229,6 +235,12 @@ class MemoryFiles:
             return self._files[path][0]
         except KeyError:
             raise Gone(f"{path} is not there, or not any more") from None
+
+
+def _content_of(source: Source) -> bytes:
+    if isinstance(source, bytes):
+        return source
+    return source.read_bytes() if isinstance(source, Path) else source.read()
 
 
 class RangeReader(io.RawIOBase):

@@ -9,7 +9,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import orjson
 import pyarrow as pa
@@ -38,7 +38,7 @@ class Writer:
     `run`: what the metadata say beside the rows. `content` grows with what is written.
     """
 
-    def __init__(self, target: Path | pa.NativeFile, run: dict[str, Any]) -> None:
+    def __init__(self, target: Path | BinaryIO | pa.NativeFile, run: dict[str, Any]) -> None:
         names = {FORMAT_NAME: str(FORMAT).encode(), RUN_NAME: _packed(run)}
         self._file = pq.ParquetWriter(
             target,

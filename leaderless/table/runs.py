@@ -14,7 +14,7 @@ from leaderless.table.parquet import Reader, write_file
 from leaderless.table.pieces import Batch, Piece, table_of_pieces
 from leaderless.table.schema import messages_of
 
-SUFFIX = ".parquet"
+FOLDER, SUFFIX = "run", ".parquet"
 
 
 class Origin(NamedTuple):
@@ -47,7 +47,7 @@ def origins_of(segment: Any, at: float | None) -> list[Origin]:
 
 def run_path(first: int, last: int) -> str:
     """The file of the run of segments `first` to `last`."""
-    return f"run/{first}-{last}{SUFFIX}"
+    return f"{FOLDER}/{first}-{last}{SUFFIX}"
 
 
 def encode_run(first: int, last: int, run: Run, origins: Iterable[Origin]) -> bytes:

@@ -2,7 +2,8 @@
 
 The three steps, each of which may be cut off:
 
-1. write: the merged file is made on the local disk, and put into the store under a name that nobody else has;
+1. write: the merged file is made on the local disk, without a name there, and put into the store under a name
+   that nobody else has;
 2. replace: a compare-and-set of the register `table` names it instead of what it was made of;
 3. delete, long after: `vacuum` deletes what was replaced before the retention of readers.
 
@@ -15,11 +16,11 @@ newer ones.
 """
 
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import NamedTuple, TypeVar
+from tempfile import TemporaryFile, gettempdir
+from typing import BinaryIO, NamedTuple, TypeVar
 
 import anyio
 import orjson
@@ -30,15 +31,16 @@ from leaderless.core.coordination import Misfit, StoreSilent
 from leaderless.core.headlog.index import COMPACTED, index_of
 from leaderless.core.lease import LeaseLost
 from leaderless.core.process import Process
-from leaderless.errors import Broken, Indefinite
+from leaderless.errors import Broken, Definite, Indefinite
 from leaderless.store.calls import in_thread, patiently
-from leaderless.store.files import Files, Gone
+from leaderless.store.files import UNFINISHED, Files, Gone
 from leaderless.store.port import Listed, Store
 from leaderless.table.levels import Levels, next_merge
 from leaderless.table.manifest import Manifest, Merged, read_manifest, replace_manifest
 from leaderless.table.merge import merge
 from leaderless.table.parquet import Content, Reader, Writer
 from leaderless.table.retention import FOLDER as STARTS
+from leaderless.table.runs import FOLDER as RUNS
 from leaderless.table.runs import SUFFIX, run_path
 from leaderless.table.snapshot import leaves
 
@@ -160,10 +162,10 @@ class Upkeep:
         described = {"first": first.first, "last": last.last, "base": first.base, "end": last.end}
 
         def write() -> tuple[Merged, int]:
-            with TemporaryDirectory(prefix="leaderless-") as folder:
-                target = Path(folder) / "merged.parquet"
+            with _on_the_local_disk() as target:
                 content, read = _merge_files(self._files, some, target, described)
-                size = target.stat().st_size
+                size = target.tell()
+                target.seek(0)
                 self._files.put(path, target)
             level = first.level + 1
             spans = first.first, last.last, first.base, last.end
@@ -232,7 +234,12 @@ class Upkeep:
 
     def _listed(self) -> list[Listed]:
         """The files that only the list of files names, and those that none does."""
-        return [*self._files.list_files(FOLDER), *self._files.list_files(STARTS)]
+        cut_off = (
+            each
+            for each in self._files.list_files(RUNS)
+            if each.key.removeprefix(f"{RUNS}/").startswith(UNFINISHED)
+        )
+        return [*self._files.list_files(FOLDER), *self._files.list_files(STARTS), *cut_off]
 
     async def _size(self, path: str) -> int:
         def size() -> int:
@@ -244,8 +251,19 @@ class Upkeep:
         return await in_thread(size)
 
 
+@contextmanager
+def _on_the_local_disk() -> Iterator[BinaryIO]:
+    """A file without a name, which is gone with the process. Raises `Definite` when it finds no room."""
+    try:
+        with TemporaryFile() as target:
+            yield target
+    except OSError as error:
+        text = f"no file was merged: it needs room in {gettempdir()} (see TMPDIR)"
+        raise Definite(f"{text}: {error}") from error
+
+
 def _merge_files(
-    files: Files, some: Sequence[Merged], target: Path, described: dict[str, int]
+    files: Files, some: Sequence[Merged], target: BinaryIO, described: dict[str, int]
 ) -> tuple[Content, int]:
     readers = [Reader(files, each.path, size=each.bytes) for each in some]
     with Writer(target, described) as writer:

@@ -2,8 +2,6 @@
 
 import errno
 import resource
-import signal
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,22 +9,7 @@ import pytest
 from bench.failure import RunFailure, unwritable
 from bench.system import allow_open_files, cannot_start
 from runs.writing import LineFile, write_whole
-
-
-@contextmanager
-def room(size):
-    """Let files grow to so many bytes and no more, as on a disk that is nearly full.
-
-    Only while a test writes: pytest's own output may be a file too.
-    """
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    old = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        signal.signal(signal.SIGXFSZ, old)
+from tests.full_disk import room
 
 
 def test_lines_that_do_not_fit_are_not_torn(tmp_path):
