@@ -19,7 +19,9 @@ from leaderless.store.port import Listed, OutcomeUnknown, Store, StoreError
 from leaderless.store.wrapped import Within
 
 Source = bytes | Path | BinaryIO  # of a file's content; an open file is read from where it stands
-UNFINISHED = "unfinished-"  # begins the names of local files that are not whole; `vacuum` deletes old ones
+UNFINISHED = (
+    "unfinished-"  # begins the names of local files that are not whole; `vacuum` deletes old ones
+)
 WHOLE_BYTES_MAX = 16 << 20  # of a file that is written in one request
 
 CHUNK_BYTES = 1 << 20  # in memory of a file that is copied
