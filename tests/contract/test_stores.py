@@ -5,18 +5,13 @@ succeed and that fail, racing writers with one winner a round, another version f
 after a key on a sparse index, deletion of 1 to 1000 objects, and again, listings after writes and deletions.
 """
 
-import io
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
-from typing import NamedTuple
 
 import anyio
 import anyio.to_thread
 import pytest
 
-from leaderless.store.files import WHOLE_BYTES_MAX, Files, Gone, RangeReader, files_of
 from leaderless.store.names import name_of, segment_of
 from leaderless.store.port import (
     PAGE,
@@ -27,68 +22,13 @@ from leaderless.store.port import (
     Version,
     all_of,
 )
-from leaderless.store.urls import open_store
 from leaderless.store.wrapped import Within
-from tests import racing, servers
+from tests import racing
+from tests.contract.places import Place
 
 RACERS = 2  # processes, of `racing.WRITERS` writers each
 
 pytestmark = pytest.mark.anyio
-
-
-class Place(NamedTuple):
-    """Where a store is, and how to reach it."""
-
-    url: str
-    endpoint: str = ""
-
-    def open(self) -> Store:
-        return open_store(self.url, servers.options_of(self.url, self.endpoint))
-
-
-@pytest.fixture(scope="module")
-def moto() -> Iterator[str]:
-    with servers.moto(switch_s=1e-6) as endpoint:
-        yield endpoint
-
-
-@pytest.fixture(scope="module")
-def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with servers.etcd(tmp_path_factory.mktemp("etcd")) as address:
-        yield address
-
-
-@pytest.fixture(
-    params=[
-        "memory",
-        "sqlite",
-        pytest.param("s3", marks=pytest.mark.process),
-        pytest.param("etcd", marks=[pytest.mark.process, pytest.mark.slow]),  # it must be installed
-        pytest.param("ceph", marks=[pytest.mark.process, pytest.mark.stores]),
-        pytest.param("azurite", marks=[pytest.mark.process, pytest.mark.stores]),
-    ]
-)
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
-    name = "".join(char for char in request.node.name if char.isalnum())
-    match request.param:
-        case "memory":
-            return Place(f"memory:{name}")
-        case "sqlite":
-            return Place(f"sqlite:///{tmp_path}/store.db")
-        case "s3" | "ceph" as server:
-            endpoint = request.getfixturevalue("moto" if server == "s3" else server)
-            return Place(f"s3://{servers.BUCKET}/{name}", endpoint)
-        case "azurite":
-            return Place(f"az://{servers.BUCKET}/{name}", request.getfixturevalue("azurite"))
-        case _:
-            return Place(f"etcd://{request.getfixturevalue('etcd')}/{name}")
-
-
-@pytest.fixture
-async def store(place: Place) -> AsyncIterator[Store]:
-    store = place.open()
-    yield store
-    await store.aclose()
 
 
 async def keys_of(store: Store, folder: str = "") -> list[str]:
@@ -355,79 +295,3 @@ async def test_a_read_says_when_it_was_written_where_the_store_does(store: Store
     if found.modified is not None:
         assert listed.modified is not None
         assert 0 <= listed.modified - found.modified < 1  # an HTTP header has whole seconds
-
-
-# ---------------------------------------------------------------- files
-
-
-WITH_FILES = pytest.mark.parametrize(
-    "place",
-    [
-        "memory",
-        "sqlite",
-        pytest.param("s3", marks=pytest.mark.process),
-        pytest.param("ceph", marks=[pytest.mark.process, pytest.mark.stores]),
-        pytest.param("azurite", marks=[pytest.mark.process, pytest.mark.stores]),
-    ],
-    indirect=True,
-)
-
-
-@pytest.fixture
-def files(store: Store) -> Files:
-    """The files of a store below a prefix."""
-    found = files_of(Within(store, "topic/x"))
-    assert found is not None
-    return found
-
-
-@WITH_FILES
-async def test_a_file_is_read_in_ranges(files: Files) -> None:
-    content = bytes(range(256)) * 40
-
-    def use() -> None:
-        files.put("run/0-1.parquet", content)
-        files.put("run/0-1.parquet", b"another")  # it stays as it is
-        assert files.size("run/0-1.parquet") == len(content)
-        assert files.read_range("run/0-1.parquet", 1000, 500) == content[1000:1500]
-        reader = RangeReader(files, "run/0-1.parquet")
-        reader.seek(-8, io.SEEK_END)
-        assert (reader.read(), reader.bytes_read) == (content[-8:], 8)
-
-    await anyio.to_thread.run_sync(use)
-
-
-@WITH_FILES
-async def test_a_large_file_comes_from_the_disk_whole(files: Files, tmp_path: Path) -> None:
-    source = tmp_path / "source"
-    source.write_bytes(b"0123456789abcdef" * (WHOLE_BYTES_MAX // 16 + 1))
-
-    def use() -> None:
-        files.put("merged/large.parquet", source)
-        size = source.stat().st_size
-        assert files.size("merged/large.parquet") == size
-        assert files.read_range("merged/large.parquet", size - 4, 4) == b"cdef"
-
-    await anyio.to_thread.run_sync(use)
-
-
-@WITH_FILES
-async def test_files_are_listed_and_deleted(files: Files) -> None:
-    def use() -> None:
-        for name in ("merged/b.parquet", "merged/a.parquet", "run/c.parquet"):
-            files.put(name, b"12345")
-        listed = [*files.list_files("merged")]
-        assert [(each.key, each.size) for each in listed] == [
-            ("merged/a.parquet", 5), ("merged/b.parquet", 5),
-        ]  # fmt: skip
-        assert all(each.modified for each in listed)
-        files.delete(["merged/a.parquet", "merged/none.parquet"])
-        assert [each.key for each in files.list_files("merged")] == ["merged/b.parquet"]
-        with pytest.raises(Gone):
-            files.size("merged/a.parquet")
-        with pytest.raises(Gone):
-            files.read_range("merged/a.parquet", 0, 1)
-        assert [*files.list_files("none")] == []
-        assert files.location("run/c.parquet").endswith("topic/x/run/c.parquet")
-
-    await anyio.to_thread.run_sync(use)
