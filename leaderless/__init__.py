@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from leaderless.library.log import Log as Log
-    from leaderless.library.log import open_log as open_log
+    from leaderless.library.opening import open_log as open_log
     from leaderless.library.record import Record as Record
     from leaderless.library.sync import LogSync as LogSync
     from leaderless.library.sync import open_log_sync as open_log_sync
@@ -21,7 +21,7 @@ _PLACES = {
     "Log": "log",
     "LogSync": "sync",
     "Record": "record",
-    "open_log": "log",
+    "open_log": "opening",
     "open_log_sync": "sync",
 }
 

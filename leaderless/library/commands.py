@@ -17,14 +17,13 @@ import anyio
 import orjson
 
 from leaderless.errors import Definite, Indefinite, LogError, Unfit
-from leaderless.library import bench, fsck, groups
-from leaderless.library.log import Log, open_log
-from leaderless.library.maintenance import RETENTION_S_MIN
+from leaderless.library import arguments, bench, fsck, groups
+from leaderless.library.log import Log
+from leaderless.library.opening import open_log
 from leaderless.library.output import show
 from leaderless.library.place import ensure_log, place_of, require_log
 from leaderless.library.record import Record
 from leaderless.store.counted import PRICES_AS_OF
-from leaderless.store.format import VERSIONS
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import OutcomeUnknown, Refused, Store
 from leaderless.store.probe import probe
@@ -44,7 +43,7 @@ class Operation(NamedTuple):
     run: Callable[[Arguments], Awaitable[Result | None]]
 
 
-def main(name: str, summary: str, arguments: Sequence[str]) -> int:
+def main(name: str, summary: str, given: Sequence[str]) -> int:
     """Run the command `name`; returns the exit status."""
     operation = OPERATIONS[name]
     parser = argparse.ArgumentParser(
@@ -57,7 +56,7 @@ def main(name: str, summary: str, arguments: Sequence[str]) -> int:
     )
     operation.add(parser)
     _add_common(parser)
-    options = parser.parse_args(arguments)
+    options = parser.parse_args(given)
     logging.basicConfig(
         stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(message)s"
     )
@@ -96,7 +95,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     add("--region", help="of the bucket")
     add(
         "--patience",
-        type=_seconds,
+        type=arguments.seconds,
         default=30.0,
         metavar="S",
         help="how long a call may take; default 30",
@@ -292,114 +291,6 @@ async def _bench(options: Arguments) -> Result:
     return {"store": store.url, "prices": PRICES_AS_OF} | rounded
 
 
-# ---------------------------------------------------------------- arguments
-
-
-def _key(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("key", help="the key; any text")
-
-
-def _produce_arguments(parser: argparse.ArgumentParser) -> None:
-    _key(parser)
-    parser.add_argument("value", help="a JSON value")
-    parser.add_argument(
-        "--string", action="store_true", help="take the value as a text, not as JSON"
-    )
-
-
-def _batch_arguments(parser: argparse.ArgumentParser) -> None:
-    _key(parser)
-    parser.add_argument("file", nargs="?", default="-", help="JSON lines; `-`, the default: stdin")
-
-
-def _read_arguments(parser: argparse.ArgumentParser) -> None:
-    _key(parser)
-    parser.add_argument("--offset", type=_offset, default=0, help="the first offset; default 0")
-    parser.add_argument("--limit", type=_positive, default=100, help="records at most; default 100")
-
-
-def _tail_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("keys", nargs="+", metavar="key")
-    parser.add_argument(
-        "--offset", type=_offset, help="the first offset; default: what comes from now on"
-    )
-    parser.add_argument("--count", type=_offset, metavar="N", help="end after N records")
-
-
-def _group_arguments(parser: argparse.ArgumentParser) -> None:
-    _key(parser)
-    parser.add_argument(
-        "--group", default="default", help='the group of consumers; default "default"'
-    )
-
-
-def _ack_arguments(parser: argparse.ArgumentParser) -> None:
-    _group_arguments(parser)
-    parser.add_argument("offset", type=_offset, help="of the record that was processed")
-
-
-def _vacuum_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--retention",
-        type=_seconds,
-        default=3600.0,
-        metavar="S",
-        help=f"younger objects stay; {RETENTION_S_MIN:g} s or more, default 3600",
-    )
-
-
-def _retain_arguments(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--bytes", type=_offset, metavar="N", help="files without which the others have N bytes")
-    add(
-        "--age", type=_seconds, metavar="S", help="files whose records are all older than S seconds"
-    )
-    add(
-        "--processed", action="store_true", help="files that all groups of consumers have processed"
-    )
-
-
-def _init_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--runs",
-        choices=VERSIONS,
-        help="what a new log keeps its older records in, for all its life; parquet needs leaderless[table]",
-    )
-
-
-def _bench_arguments(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--tasks", type=_positive, default=16, help="that append at once; default 16")
-    add("--seconds", type=_seconds, default=5.0, metavar="S", help="of appends; default 5")
-    add("--value-bytes", type=_positive, default=100, metavar="N", help="of each; default 100")
-
-
-def _nothing(_parser: argparse.ArgumentParser) -> None:
-    pass
-
-
-def _offset(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"must be a number from 0 up, not {text!r}")
-    return int(text)
-
-
-def _positive(text: str) -> int:
-    if (number := _offset(text)) == 0:
-        raise argparse.ArgumentTypeError("must be 1 or more")
-    return number
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"must be seconds, more than 0, not {text!r}")
-    return seconds
-
-
 def _parsed(text: str | bytes, what: str) -> Value:
     try:
         value: Value = orjson.loads(text)
@@ -421,22 +312,22 @@ def _shown(record: Record) -> Result:
 
 
 OPERATIONS = {
-    "init": Operation(_init_arguments, _init),
-    "produce": Operation(_produce_arguments, _produce),
-    "produce-batch": Operation(_batch_arguments, _produce_batch),
-    "read": Operation(_read_arguments, _read),
-    "tail": Operation(_tail_arguments, _tail),
-    "keys": Operation(_nothing, _keys),
-    "consume": Operation(_group_arguments, _consume),
-    "ack": Operation(_ack_arguments, _ack),
-    "groups": Operation(_nothing, _groups),
-    "fence": Operation(_nothing, _fence),
-    "unfence": Operation(_nothing, _unfence),
-    "compact": Operation(_nothing, _compact),
-    "vacuum": Operation(_vacuum_arguments, _vacuum),
-    "retain": Operation(_retain_arguments, _retain),
-    "files": Operation(_nothing, _files),
-    "status": Operation(_nothing, _status),
-    "fsck": Operation(_nothing, _fsck),
-    "bench": Operation(_bench_arguments, _bench),
+    "init": Operation(arguments.init, _init),
+    "produce": Operation(arguments.produce, _produce),
+    "produce-batch": Operation(arguments.produce_batch, _produce_batch),
+    "read": Operation(arguments.read, _read),
+    "tail": Operation(arguments.tail, _tail),
+    "keys": Operation(arguments.nothing, _keys),
+    "consume": Operation(arguments.group, _consume),
+    "ack": Operation(arguments.ack, _ack),
+    "groups": Operation(arguments.nothing, _groups),
+    "fence": Operation(arguments.nothing, _fence),
+    "unfence": Operation(arguments.nothing, _unfence),
+    "compact": Operation(arguments.nothing, _compact),
+    "vacuum": Operation(arguments.vacuum, _vacuum),
+    "retain": Operation(arguments.retain, _retain),
+    "files": Operation(arguments.nothing, _files),
+    "status": Operation(arguments.nothing, _status),
+    "fsck": Operation(arguments.nothing, _fsck),
+    "bench": Operation(arguments.bench, _bench),
 }

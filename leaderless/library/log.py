@@ -1,4 +1,4 @@
-"""A log, as programs use it: `open_log`.
+"""A log, as programs use it; `leaderless.library.opening` opens one.
 
     async with open_log("sqlite:///orders.db") as log:
         offset = await log.append("eu", {"item": 7})
@@ -52,24 +52,19 @@ from leaderless.errors import (
 from leaderless.library.consumer import Consumer
 from leaderless.library.cursors import Cursors
 from leaderless.library.data import DATA_STALLED_S, Data
-from leaderless.library.host import Host, beside, running
+from leaderless.library.host import Host, beside
 from leaderless.library.maintenance import Maintenance, Vacuumed
 from leaderless.library.members import Members, membership_of
 from leaderless.library.named import Named
 from leaderless.library.place import (
     Bounds,
-    bounds_of,
-    ensure_log,
-    place_of,
     registers_of,
-    require_log,
 )
 from leaderless.library.record import Record
+from leaderless.library.room import Room
 from leaderless.library.staged import vacuum_staged
 from leaderless.library.surroundings import REAL, Surroundings
 from leaderless.store.calls import side_by_side
-from leaderless.store.format import Runs
-from leaderless.store.options import StoreOptions
 from leaderless.store.port import Store
 from leaderless.store.registers import Registers
 from leaderless.store.values import Encoded, Value
@@ -133,7 +128,7 @@ class Log:
         self.chores: list[Callable[[], Coroutine[Any, Any, None]]] = [compacts]
         if limits.sliced:
             self.chores.append(maintenance.merge_now_and_then)
-        self._room = _Room(limits.waiting_bytes // 2)
+        self._room = Room(limits.waiting_bytes // 2)
 
     def __repr__(self) -> str:
         return f"<Log {self._store.url}>"
@@ -394,29 +389,6 @@ class Log:
         return Fenced(text) if "fenced" in answer.text else Definite(text)
 
 
-class _Room:
-    """Bytes of appends under way, `total` at most: further ones wait here, not in the core."""
-
-    def __init__(self, total: int) -> None:
-        self._total = total
-        self._used = 0
-        self._changed = anyio.Condition()
-
-    @asynccontextmanager
-    async def of(self, size: int) -> AsyncIterator[None]:
-        async with self._changed:
-            while self._used and self._used + size > self._total:
-                await self._changed.wait()
-            self._used += size
-        try:
-            yield
-        finally:
-            with anyio.CancelScope(shield=True):
-                async with self._changed:
-                    self._used -= size
-                    self._changed.notify_all()
-
-
 def _send(request: Request, key: str, msg: Value, size: int) -> Send:
     return Send(request, key, msg, size)
 
@@ -430,42 +402,3 @@ def _require_key(key: str) -> None:
         raise Unfit(f"a key must be text that UTF-8 can write, not {key!r}") from None
     if size > KEY_BYTES_MAX:
         raise Unfit(f"a key may have {KEY_BYTES_MAX} bytes, not {size}")
-
-
-@asynccontextmanager
-async def open_log(
-    url: str,
-    topic: str | None = None,
-    *,
-    create: bool = True,
-    endpoint: str | None = None,
-    access_key: str | None = None,
-    secret_key: str | None = None,
-    region: str | None = None,
-    patience_s: float = 30.0,
-    store_timeout_s: float = 5.0,
-    runs: Runs | None = None,
-) -> AsyncIterator[Log]:
-    """Open the log at `url` (`leaderless.store.urls.URLS`), or the one called `topic` there.
-
-    Args:
-        create: make the log when there is none.
-        endpoint, access_key, secret_key, region: see `leaderless.store.options.StoreOptions`.
-        patience_s: how long an append or a read may take, in seconds, before it raises `Indefinite`.
-        store_timeout_s: how long one request to the store may take, in seconds, before it is given up and
-            looked at again; measured round trips raise it.
-        runs: how a log that is made here keeps its runs, see `leaderless.library.place.ensure_log`.
-
-    Raises:
-        NotInitialised, OtherFormat, Definite, Indefinite: the log cannot be opened; the text says why.
-    """
-    options = StoreOptions(endpoint, access_key, secret_key, region, timeout_s=2 * store_timeout_s)
-    store = place_of(url, topic, options)
-    try:
-        kept = (await ensure_log(store, runs)).runs if create else await require_log(store)
-        log = Log(store, bounds_of(store, patience_s, store_timeout_s, kept))
-        async with running(*log.hosts), beside(*log.chores):
-            yield log
-    finally:
-        with anyio.CancelScope(shield=True):
-            await store.aclose()

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from leaderless.library.consumer import Consumer
-from leaderless.library.log import POLL_S, Log, Start, Status, open_log
+from leaderless.library.log import POLL_S, Log, Start, Status
 from leaderless.library.maintenance import Vacuumed
+from leaderless.library.opening import open_log
 from leaderless.library.record import Record
 from leaderless.store.values import Encoded, Value
 

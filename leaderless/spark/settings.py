@@ -6,7 +6,8 @@ from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple
 
 from leaderless.errors import Unfit
-from leaderless.library.log import Log, open_log
+from leaderless.library.log import Log
+from leaderless.library.opening import open_log
 from leaderless.library.place import place_of
 from leaderless.spark.predicate import Predicate
 from leaderless.store.options import StoreOptions

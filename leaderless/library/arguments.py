@@ -1,0 +1,126 @@
+"""The arguments of the commands of `leaderless`: each function declares those of a command, or reads one.
+
+Functions that read an argument raise `argparse.ArgumentTypeError`.
+"""
+
+import argparse
+
+from leaderless.library.maintenance import RETENTION_S_MIN
+from leaderless.store.format import VERSIONS
+
+
+def key(parser: argparse.ArgumentParser) -> None:
+    """The key."""
+    parser.add_argument("key", help="the key; any text")
+
+
+def produce(parser: argparse.ArgumentParser) -> None:
+    """A key and a value."""
+    key(parser)
+    parser.add_argument("value", help="a JSON value")
+    parser.add_argument(
+        "--string", action="store_true", help="take the value as a text, not as JSON"
+    )
+
+
+def produce_batch(parser: argparse.ArgumentParser) -> None:
+    """A key, and where the values are."""
+    key(parser)
+    parser.add_argument("file", nargs="?", default="-", help="JSON lines; `-`, the default: stdin")
+
+
+def read(parser: argparse.ArgumentParser) -> None:
+    """A key, and which records."""
+    key(parser)
+    parser.add_argument("--offset", type=offset, default=0, help="the first offset; default 0")
+    parser.add_argument("--limit", type=positive, default=100, help="records at most; default 100")
+
+
+def tail(parser: argparse.ArgumentParser) -> None:
+    """Keys, where to begin, and when to end."""
+    parser.add_argument("keys", nargs="+", metavar="key")
+    parser.add_argument(
+        "--offset", type=offset, help="the first offset; default: what comes from now on"
+    )
+    parser.add_argument("--count", type=offset, metavar="N", help="end after N records")
+
+
+def group(parser: argparse.ArgumentParser) -> None:
+    """A key and a group of consumers."""
+    key(parser)
+    parser.add_argument(
+        "--group", default="default", help='the group of consumers; default "default"'
+    )
+
+
+def ack(parser: argparse.ArgumentParser) -> None:
+    """The same, and the record that was processed."""
+    group(parser)
+    parser.add_argument("offset", type=offset, help="of the record that was processed")
+
+
+def vacuum(parser: argparse.ArgumentParser) -> None:
+    """The retention."""
+    parser.add_argument(
+        "--retention",
+        type=seconds,
+        default=3600.0,
+        metavar="S",
+        help=f"younger objects stay; {RETENTION_S_MIN:g} s or more, default 3600",
+    )
+
+
+def retain(parser: argparse.ArgumentParser) -> None:
+    """What may be deleted."""
+    add = parser.add_argument
+    add("--bytes", type=offset, metavar="N", help="files without which the others have N bytes")
+    add("--age", type=seconds, metavar="S", help="files whose records are all older than S seconds")
+    add(
+        "--processed", action="store_true", help="files that all groups of consumers have processed"
+    )
+
+
+def init(parser: argparse.ArgumentParser) -> None:
+    """How a new log keeps its runs."""
+    parser.add_argument(
+        "--runs",
+        choices=VERSIONS,
+        help="what a new log keeps its older records in, for all its life; parquet needs leaderless[table]",
+    )
+
+
+def bench(parser: argparse.ArgumentParser) -> None:
+    """The load."""
+    add = parser.add_argument
+    add("--tasks", type=positive, default=16, help="that append at once; default 16")
+    add("--seconds", type=seconds, default=5.0, metavar="S", help="of appends; default 5")
+    add("--value-bytes", type=positive, default=100, metavar="N", help="of each; default 100")
+
+
+def nothing(_parser: argparse.ArgumentParser) -> None:
+    """No argument."""
+
+
+def offset(text: str) -> int:
+    """A number from 0 up."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"must be a number from 0 up, not {text!r}")
+    return int(text)
+
+
+def positive(text: str) -> int:
+    """A number from 1 up."""
+    if (number := offset(text)) == 0:
+        raise argparse.ArgumentTypeError("must be 1 or more")
+    return number
+
+
+def seconds(text: str) -> float:
+    """Seconds, more than 0."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be seconds, more than 0, not {text!r}")
+    return number
