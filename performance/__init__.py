@@ -8,8 +8,9 @@
 | `checker` | the kafka checker, in one process and as a Spark job; readers of histories |
 | `exploration` | all schedules of small clusters, setting by setting |
 | `ingest` | Spark's ingest of runs |
+| `least_node` | nothing: it is the program that `node_throughput` puts beside the real node |
 | `long_log` | the first polls of a node that starts on a long log, behind a store with a limited bandwidth |
-| `node_throughput` | messages a second of one node, beside the limit of its interpreter |
+| `node_throughput` | CPU of one node a message, beside the least node and the limit of its interpreter |
 | `opening` | seconds, requests and memory that open a long log of files, and that merge its files |
 | `protocol_cost` | the page of docs/performance on what the protocol alone costs, beside `cas`, with the aims |
 | `recovery` | the time from the end of a fault until latency is as before |
