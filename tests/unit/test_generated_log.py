@@ -6,7 +6,11 @@ import orjson
 import pytest
 
 from leaderless.core.headlog.index import COMPACTED, index_of
+from leaderless.core.messages import Outcome, StoreOp
 from leaderless.library.fsck import check
+from leaderless.library.host import running
+from leaderless.library.log import Log
+from leaderless.library.place import bounds_of
 from leaderless.store.memory import MemoryStore
 from leaderless.table.kept import Kept
 from leaderless.table.manifest import read_manifest
@@ -40,6 +44,27 @@ async def test_the_index_of_a_generated_log_grows_in_levels() -> None:
     assert runs == 34
     assert levels == {1: 2, 0: 2}
     assert [file.level for file in (await read_manifest(store))[0].files] == [1, 1]
+
+
+async def test_a_start_reads_what_the_index_of_a_log_of_files_names_side_by_side(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store = MemoryStore()
+    await generate(store, SHAPE._replace(messages=900))
+    log = Log(store, bounds_of(store, 5.0, 1.0, "parquet"))
+    under_way, most, perform = [0], [0], log.registers.perform
+
+    async def counted(op: StoreOp) -> Outcome:
+        under_way[0] += 1
+        most[0] = max(most[0], under_way[0])
+        outcome = await perform(op)
+        under_way[0] -= 1
+        return outcome
+
+    monkeypatch.setattr(log.registers, "perform", counted)
+    async with running(*log.hosts):
+        assert len(await log.keys()) == SHAPE.keys
+    assert most == [12]  # runs; the page is read at once, from memory
 
 
 def test_values_that_were_read_are_kept_within_a_bound() -> None:

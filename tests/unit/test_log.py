@@ -5,19 +5,13 @@ from typing import Any
 
 import anyio
 import anyio.lowlevel
-import orjson
 import pytest
 
-import leaderless
-from leaderless import Record, open_log, open_log_sync
+from leaderless import Record, open_log
 from leaderless.errors import (
     Broken,
-    Closed,
-    Definite,
     Fenced,
     Indefinite,
-    NotInitialised,
-    OtherFormat,
     Unfit,
 )
 from leaderless.library.log import Log
@@ -170,95 +164,6 @@ async def test_waiting_appends_have_bounded_bytes(
     assert await log.keys() == {"k": 20}
 
 
-# ---------------------------------------------------------------- processes and lives
-
-
-async def test_another_log_sees_at_once_what_was_acknowledged(url: str, log: Log) -> None:
-    async with open_log(url) as other:
-        for number in range(5):
-            await log.append("k", number)
-            assert len(await other.read("k")) == 2 * number + 1
-            await other.append("k", number)
-            assert len(await log.read("k")) == 2 * (number + 1)
-
-
-async def test_what_was_acknowledged_outlives_the_log(url: str) -> None:
-    for number in range(5):
-        async with open_log(url) as log:
-            assert await log.append("k", number) == number
-    async with open_log(url, create=False) as log:
-        assert values(await log.read("k")) == [0, 1, 2, 3, 4]
-
-
-async def test_topics_are_apart(url: str) -> None:
-    topics = ["a/b", "a%2Fb", "a=2Fb", "..", "", "A", "a"]
-    for place, topic in enumerate(topics):
-        async with open_log(url, topic) as log:
-            await log.append("k", place)
-    for place, topic in enumerate(topics):
-        async with open_log(url, topic, create=False) as log:
-            assert values(await log.read("k")) == [place]
-
-
-async def test_a_log_that_is_not_there(url: str) -> None:
-    with pytest.raises(NotInitialised, match="leaderless init"):
-        async with open_log(url, create=False):
-            pass
-
-
-@pytest.mark.parametrize("format_", [{"format": 3}, {"format": "1"}, [], {}, "x"])
-async def test_a_log_of_a_newer_format_is_refused(url: str, format_: Any) -> None:
-    await MemoryStore.named(url.removeprefix("memory:")).write("format", orjson.dumps(format_))
-    for create in (True, False):
-        with pytest.raises(OtherFormat, match="use a newer one"):
-            async with open_log(url, create=create):
-                pass
-
-
-async def test_many_make_one_log(url: str) -> None:
-    async def once() -> None:
-        async with open_log(url) as log:
-            await log.append("k", 1)
-
-    async with anyio.create_task_group() as tasks:
-        for _ in range(10):
-            tasks.start_soon(once)
-    async with open_log(url) as log:
-        assert await log.keys() == {"k": 10}
-
-
-async def test_a_cancelled_append_leaves_the_log_usable(log: Log) -> None:
-    for _ in range(5):
-        with anyio.move_on_after(0):
-            await log.append("k", "perhaps")
-    offset = await log.append("k", "certainly")
-    assert values(await log.read("k"))[offset] == "certainly"
-    assert await log.keys() == {"k": offset + 1}
-
-
-async def test_an_error_of_the_block_leaves_as_it_is(url: str) -> None:
-    with pytest.raises(KeyError, match="mine"):
-        async with open_log(url):
-            raise KeyError("mine")
-
-
-async def test_a_closed_log_says_so(url: str) -> None:
-    async with open_log(url) as log:
-        await log.append("k", 1)
-    with pytest.raises(Closed):
-        await log.append("k", 2)
-
-
-async def test_what_waits_when_the_log_is_closed_may_have_happened(url: str) -> None:
-    async def append(log: Log) -> None:
-        with pytest.raises(Indefinite):
-            await log.append("k", 1)
-
-    async with anyio.create_task_group() as tasks, open_log(url) as opened:
-        tasks.start_soon(append, opened)
-        await anyio.lowlevel.checkpoint()
-
-
 # ---------------------------------------------------------------- fences
 
 
@@ -402,41 +307,3 @@ async def test_a_store_that_repeats_itself_breaks_the_log(
         for _ in range(2):
             with pytest.raises(Broken, match="second time"):
                 await log.append("k", 1)
-
-
-# ---------------------------------------------------------------- the twin for programs without a loop
-
-
-def test_the_sync_log_is_the_same(url: str) -> None:
-    with open_log_sync(url, "topic") as log:
-        assert log.append("k", 1) == 0
-        assert log.append_many("k", [2, 3]) == [1, 2]
-        assert values(log.read("k", 1)) == [2, 3]
-        assert next(log.tail(["k"], 2)).value == 3
-        log.commit("g", {"k": 1})
-        assert log.committed("g", ["k"]) == {"k": 1}
-        assert (log.fence(), log.unfence()) == (1, 2)
-        assert log.keys() == log.status().keys == {"k": 3}
-        assert log.compact() == 0
-        assert log.vacuum().deleted == 0
-        assert "memory" in repr(log)
-        with pytest.raises(Unfit):
-            log.append("k", (1,))  # type: ignore[arg-type]
-    with pytest.raises(NotInitialised), open_log_sync(url, "none", create=False):
-        pass
-
-
-def test_every_method_has_a_sync_twin() -> None:
-    methods = {name for name, value in vars(Log).items() if not isinstance(value, property)}
-    public = {name for name in methods if not name.startswith("_")}
-    assert public <= set(dir(leaderless.LogSync))
-
-
-def test_errors_say_whether_it_may_have_happened() -> None:
-    assert all(issubclass(each, Definite) for each in (Fenced, Unfit, NotInitialised, OtherFormat))
-    assert all(issubclass(each, Indefinite) for each in (Closed, Broken))
-
-
-def test_what_the_package_does_not_have_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="nothing"):
-        _ = leaderless.nothing

@@ -17,6 +17,9 @@ from leaderless.core.process import Notify, Process, Signal, Wait, gather
 
 T = TypeVar("T")
 READS_AT_ONCE = 4  # of runs and pages: more of them hide a long round trip, and take memory
+SLICED_READS_AT_ONCE = (
+    16  # of runs without their messages, and of pages, on a store that may be far
+)
 KEY_BYTES, NUMBER_BYTES = 300, 40  # about what a key takes in memory, and a number
 
 
@@ -36,12 +39,13 @@ class Truncated(Exception):
 class Library:
     """The runs and pages that one node has read, in at most `room()` bytes of memory, about.
 
-    `index` is the newest index that this node has read. `sliced`: see `Limits`.
+    `index` is the newest index that this node has read. `sliced`: see `Limits`. `at_once`: reads at once.
     """
 
     def __init__(self, room: Callable[[], int], sliced: bool = False) -> None:
         self.index = Index()
         self._sliced = sliced
+        self.at_once = SLICED_READS_AT_ONCE if sliced else READS_AT_ONCE
         self._room = room
         self._kept: OrderedDict[str, tuple[Part, int]] = (
             OrderedDict()
@@ -59,7 +63,7 @@ class Library:
         while (kept := self._kept.get(register)) is None:
             if register in self._reading:
                 yield Wait(self._reading[register])
-            elif len(self._reading) >= READS_AT_ONCE:
+            elif len(self._reading) >= self.at_once:
                 yield Wait(next(iter(self._reading.values())))
             else:
                 return (yield from self._fetch(register))
@@ -73,7 +77,7 @@ class Library:
         """
         listed = self.index.listed  # the nearer side first
         ordered = listed if 2 * offset < end else listed[::-1]
-        for some in windows(ordered, READS_AT_ONCE):
+        for some in windows(ordered, self.at_once):
             for part in (yield from self.read_all(each.register_of(key) for each in some)):
                 if part.holds(key, offset):
                     return (yield from self._descend(part, key, offset))

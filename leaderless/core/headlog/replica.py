@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from leaderless.core.coordination import StoreSilent, read_as
 from leaderless.core.headlog import trace as steps
 from leaderless.core.headlog.index import COMPACTED, Index, index_of
-from leaderless.core.headlog.library import READS_AT_ONCE, Library, windows
+from leaderless.core.headlog.library import Library, windows
 from leaderless.core.headlog.outline import Outline
 from leaderless.core.headlog.pacer import Pacer
 from leaderless.core.headlog.records import (
@@ -238,7 +238,7 @@ class Replica:
             if listed.end > outline.slot
             for register in listed.registers
         ]
-        for some in windows(parts, READS_AT_ONCE):
+        for some in windows(parts, self.library.at_once):
             found = yield from self.library.read_all(register for _, register in some)
             for (listed, register), part in zip(some, found, strict=True):
                 outline.add(part)
