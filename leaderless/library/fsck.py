@@ -16,9 +16,9 @@ the new place before it leaves the old one. So a log in use can be checked; what
 passed over.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from leaderless.core.coordination import TOMBSTONE
 from leaderless.core.headlog.records import HEAD, head_of, run_of, segment_of
@@ -52,12 +52,15 @@ class Report(NamedTuple):
 
 
 class _Span(NamedTuple):
-    """Consecutive slots in one object, and `[key, first offset, messages]` of each block, in order."""
+    """Consecutive slots in one object, and `[key, first offset, messages]` of each block, in order.
+
+    Of a file that no segment is compared with, messages are a range: only their number is known.
+    """
 
     name: str
     base: int
     end: int
-    blocks: list[tuple[str, int, list[Any]]]
+    blocks: Sequence[tuple[str, int, Sequence[Any]]]
     batches: list[tuple[str, int]]
 
 
@@ -88,7 +91,7 @@ class _Check:
         segments = [span async for _, span in self._findings.read_all("segment", self._span)]
         index = IndexCheck(self._findings, sliced=runs_are == "parquet")
         await index.run()
-        runs = await self._runs(index, runs_are)
+        runs = await self._runs(index, runs_are, [span for span in segments if span])
         log = [span for span in (*runs, *segments, head) if span]
         messages = self._check_slots(log, head.end if head else 0)
         self._check_copies(runs, [span for span in segments if span])
@@ -100,10 +103,12 @@ class _Check:
 
     # ------------------------------------------------------------ reading
 
-    async def _runs(self, index: IndexCheck, runs_are: Runs) -> list[_Span]:
+    async def _runs(
+        self, index: IndexCheck, runs_are: Runs, segments: Sequence[_Span]
+    ) -> list[_Span]:
         """What is in the runs that the index names."""
         if runs_are == "parquet":
-            return await self._files()
+            return await self._files(segments)
         found = []
         for start in range(0, len(index.runs), READ_AT_ONCE):
             names = [each.register() for each in index.runs[start : start + READ_AT_ONCE]]
@@ -113,7 +118,7 @@ class _Check:
             found += await side_by_side(reads)
         return [span for span in found if span]
 
-    async def _files(self) -> list[_Span]:
+    async def _files(self, segments: Sequence[_Span]) -> list[_Span]:
         from leaderless.table import check as files  # the package pyarrow may be missing
         from leaderless.table.manifest import TABLE, read_manifest
         from leaderless.table.upkeep import CLAIM
@@ -121,13 +126,15 @@ class _Check:
         runs: list[_Span] = []
         try:
             self._start, self._starts = await files.origin_of(self._store)
-            async for ref, found in files.rows_of_files(self._store):
+            async for ref, found in files.contents(
+                self._store, lambda ref: any(_within(span, ref) for span in segments)
+            ):
                 self._findings.objects += 1
                 if isinstance(found, LogError):
                     self._find("RegistersReadable", ref.path, str(found))
                 else:
-                    runs.append(_span_of_rows(ref.path, ref.base, ref.end, found))
-                    self._refer(row.message for row in found)
+                    runs.append(_Span(ref.path, ref.base, ref.end, found.blocks, found.batches))
+                    self._refer(found.references)
         except LogError as error:
             self._find("RegistersReadable", TABLE, str(error))
             return runs
@@ -137,7 +144,7 @@ class _Check:
         return runs
 
     def _refer(self, messages: Iterable[Any]) -> None:
-        found = (value_of(each) for each in messages if isinstance(each, dict) and "$data" in each)
+        found = map(value_of, messages)
         self._referred |= {each.key: each for each in found if isinstance(each, Reference)}
 
     def _span(self, name: str, value: Any) -> _Span | None:
@@ -199,14 +206,14 @@ class _Check:
     def _check_copies(self, runs: list[_Span], segments: list[_Span]) -> None:
         for segment in segments:
             for run in runs:
-                if run.base <= segment.base and segment.end <= run.end:
+                if _within(segment, run):
                     self._check_copy(run, segment)
 
     def _check_copy(self, run: _Span, segment: _Span) -> None:
         kept = {key: (first, messages) for key, first, messages in run.blocks}
         for key, first, messages in segment.blocks:
             start, all_messages = kept.get(key, (first, []))
-            if all_messages[first - start : first - start + len(messages)] != messages:
+            if [*all_messages[first - start : first - start + len(messages)]] != messages:
                 text = f"key {key!r} from offset {first} is not as in {segment.name}"
                 self._find("SegmentsImmutable", run.name, text)
 
@@ -221,6 +228,18 @@ class _Check:
                 text = f"it has {there[key]} bytes, and its record says {reference.size}"
                 self._find("DataReadable", key, text)
         return len(there.keys() - self._referred.keys())
+
+
+class _Slots(Protocol):
+    @property
+    def base(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+
+
+def _within(segment: _Slots, run: _Slots) -> bool:
+    """Whether a run has the slots of a segment."""
+    return run.base <= segment.base and segment.end <= run.end
 
 
 def _span_of(name: str, value: Any) -> _Span:
@@ -245,16 +264,3 @@ def _blocks(entries: list[Entry]) -> Iterator[tuple[str, int, list[Any]]]:
     for entry in entries:
         for key, (first, messages) in entry.appends.items():
             yield key, first, messages
-
-
-def _span_of_rows(name: str, base: int, end: int, rows: Iterable[Any]) -> _Span:
-    """The slots in a file (`leaderless.table.schema.Row`); a block ends where the next offset is missing."""
-    blocks: list[tuple[str, int, list[Any]]] = []
-    batches: dict[int, tuple[str, int]] = {}
-    for row in rows:
-        if blocks and blocks[-1][0] == row.key and blocks[-1][1] + len(blocks[-1][2]) == row.offset:
-            blocks[-1][2].append(row.message)
-        else:
-            blocks.append((row.key, row.offset, [row.message]))
-        batches[row.slot] = row.writer, row.seq
-    return _Span(name, base, end, blocks, [batches[slot] for slot in sorted(batches)])

@@ -1,17 +1,25 @@
-"""What the files of a log say of themselves, for `leaderless.library.fsck`."""
+"""What the files of a log say of themselves, for `leaderless.library.fsck`.
 
-from collections.abc import AsyncIterator
+A file is read a row group at a time, and of its rows only what is asked for is kept.
+"""
+
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from leaderless.errors import Broken, LogError
 from leaderless.store.calls import in_thread
 from leaderless.store.files import files_of
 from leaderless.store.port import Store
 from leaderless.table.manifest import Start, read_manifest
+from leaderless.table.parquet import Reader
 from leaderless.table.retention import read_starts
 from leaderless.table.schema import Row, rows_in
 from leaderless.table.snapshot import FileRef, file_refs, reader_of
+
+Block = tuple[
+    str, int, Sequence[Any]
+]  # a key, the first offset, and the messages, or a range of as many
 
 
 class Origin(NamedTuple):
@@ -19,6 +27,14 @@ class Origin(NamedTuple):
 
     start: Start
     offsets: dict[str, int]
+
+
+class Content(NamedTuple):
+    """What a file has: blocks in their order, the writer and the number of each batch, and large values."""
+
+    blocks: list[Block]
+    batches: list[tuple[str, int]]
+    references: list[Any]
 
 
 async def origin_of(store: Store) -> Origin:
@@ -29,28 +45,68 @@ async def origin_of(store: Store) -> Origin:
     return Origin(manifest.start, await in_thread(partial(read_starts, files, manifest)))
 
 
-async def rows_of_files(store: Store) -> AsyncIterator[tuple[FileRef, list[Row] | LogError]]:
-    """Each file of the log with its rows, or with what is wrong with it.
+async def contents(
+    store: Store, needed: Callable[[FileRef], bool]
+) -> AsyncIterator[tuple[FileRef, Content | LogError]]:
+    """Each file of the log with what it has, or with what is wrong with it.
 
-    Raises `LogError` when the list of files cannot be read.
+    `needed`: whether the messages of a file are; of another one only their number is told. Raises `LogError`
+    when the list of files cannot be read.
     """
     for ref in await file_refs(store):
         try:
-            yield ref, await in_thread(partial(_rows, store, ref))
+            yield ref, await in_thread(partial(_content, store, ref, needed(ref)))
         except LogError as error:
             yield ref, error
 
 
-def _rows(store: Store, ref: FileRef) -> list[Row]:
-    """The rows of a file, which must be what the list of files says of it. Raises `Broken`."""
+def _content(store: Store, ref: FileRef, with_messages: bool) -> Content:
+    """What is in a file, which must be what the list of files says of it. Raises `Broken`."""
     reader = reader_of(store, ref)
-    rows = [*rows_in(reader.read())]
     spans = reader.run["first"], reader.run["last"], reader.run["base"], reader.run["end"]
     if spans != (ref.first, ref.last, ref.base, ref.end):
         raise Broken(f"it is of segments and slots {spans}")
-    if ref.rows is not None and ref.rows != len(rows):
-        raise Broken(f"it has {len(rows)} rows, not {ref.rows}")
-    places = [(row.key, row.offset) for row in rows]
-    if places != sorted(places):
-        raise Broken("its rows are not in the order of key and offset")
-    return rows
+    if ref.rows is not None and ref.rows != reader.rows:
+        raise Broken(f"it has {reader.rows} rows, not {ref.rows}")
+    return _Fold(with_messages).all_of(reader)
+
+
+class _Fold:
+    """Folds rows; a block ends where the next offset is missing."""
+
+    def __init__(self, with_messages: bool) -> None:
+        self._with_messages = with_messages
+        self._blocks: list[tuple[str, int, list[Any]]] = []
+        self._counts: list[int] = []
+        self._batches: dict[int, tuple[str, int]] = {}
+        self._references: list[Any] = []
+        self._last: tuple[str, int] = "", -1  # the key and the offset of the last row
+
+    def all_of(self, reader: Reader) -> Content:
+        """What a file has. Raises `Broken` for rows that are not in order."""
+        for place in range(reader.row_groups):
+            for row in rows_in(reader.read([place])):
+                self._take(row)
+        blocks = (
+            (key, first, messages if self._with_messages else range(count))
+            for (key, first, messages), count in zip(self._blocks, self._counts, strict=True)
+        )
+        batches = [self._batches[slot] for slot in sorted(self._batches)]
+        return Content([*blocks], batches, self._references)
+
+    def _take(self, row: Row) -> None:
+        key, offset, message, writer, seq, slot, _ = row
+        if (key, offset) < self._last:
+            raise Broken("its rows are not in the order of key and offset")
+        if writer is None or seq is None or slot is None:
+            raise Broken(f"offset {offset} of key {key!r} has no batch")
+        if not self._blocks or (key, offset - 1) != self._last:
+            self._blocks.append((key, offset, []))
+            self._counts.append(0)
+        self._last = key, offset
+        self._counts[-1] += 1
+        if self._with_messages:
+            self._blocks[-1][2].append(message)
+        if isinstance(message, dict) and "$data" in message:
+            self._references.append(message)
+        self._batches[slot] = writer, seq

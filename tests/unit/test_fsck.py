@@ -18,6 +18,10 @@ from leaderless.store.files import files_of
 from leaderless.store.format import Runs
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Found, Version, all_of
+from leaderless.store.values import Value
+from leaderless.table.check import Content, contents
+from leaderless.table.parquet import write_file
+from leaderless.table.snapshot import file_refs, reader_of
 from tests.tables import compact, small_log
 
 pytestmark = pytest.mark.anyio
@@ -271,6 +275,38 @@ async def test_a_file_that_is_gone_or_makes_no_sense(table: MemoryStore) -> None
     assert {"CommittedReadable"} <= await broken(table)
     content.put(merged[0], b"no Parquet")
     assert {"RegistersReadable", "CommittedReadable"} <= await broken(table)
+
+
+@pytest.mark.parametrize("value", [1, "another"])
+async def test_a_segment_that_is_left_is_compared_with_its_file(
+    table: MemoryStore, value: Value
+) -> None:
+    entry = ["w", 1, {"b": [0, [value]]}, {}]
+    await table.write("segment/0", orjson.dumps({"base": 1, "entries": [entry]}))
+    assert await broken(table) == (set() if value == 1 else {"SegmentsImmutable"})
+
+
+async def test_of_files_without_such_a_segment_no_message_is_kept(table: MemoryStore) -> None:
+    references = 0
+    async for _, found in contents(table, lambda _: False):
+        assert isinstance(found, Content)
+        assert all(isinstance(messages, range) for _, _, messages in found.blocks)
+        references += len(found.references)
+    assert references > 0
+
+
+async def test_a_file_whose_rows_are_not_in_order(table: MemoryStore) -> None:
+    *_, run = await file_refs(table)
+    content = files_of(table)
+    assert content
+    reader = reader_of(table, run)
+    shuffled = reader.read().sort_by([("key", "descending"), ("offset", "ascending")])
+    content.delete([run.path])
+    content.put(run.path, write_file(shuffled, reader.run))
+    findings = (await check(table)).findings
+    assert [each.text for each in findings if each.invariant == "RegistersReadable"] == [
+        "its rows are not in the order of key and offset"
+    ]
 
 
 async def test_a_list_of_files_of_an_epoch_that_nobody_claimed(table: MemoryStore) -> None:
