@@ -4,16 +4,21 @@ import argparse
 from collections.abc import Sequence
 from importlib.util import find_spec
 from math import inf
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from leaderless.core.limits import Limits
 from leaderless.core.pace import Pace
 from leaderless.core.strategies import DEFAULT, STRATEGIES
 from leaderless.core.strategy import Options
-from leaderless.runtime.settings import Settings
-from leaderless.runtime.store_url import LIN_KV, STORES, place_of
+from leaderless.runtime.settings import LIN_KV, Settings
+
+if TYPE_CHECKING:  # they take part of a start, and few nodes need them
+    from pathlib import Path
+
+    from leaderless.runtime.store_url import StorePlace
 
 HELP_COLUMNS = 98
+ON_A_BENCH = "On a bench: ./maelstrom test -w kafka --bin ./run.sh ... -- --strategy cas"
 _DEFAULTS = Settings()
 _LIMITS = _DEFAULTS.options.limits
 
@@ -23,7 +28,7 @@ def parse_options(arguments: Sequence[str], program: str) -> Settings:
     parser = _parser(program)
     options = parser.parse_args(arguments)
     try:
-        place = place_of(options.store, options.store_option, options.client_patience_s)
+        place = _place(options.store, options.store_option, options.client_patience_s)
     except ValueError as error:
         parser.error(str(error))
     if options.runs and (place is None or options.strategy != DEFAULT):
@@ -55,6 +60,24 @@ def parse_options(arguments: Sequence[str], program: str) -> Settings:
     )
 
 
+def _place(url: str, given: Sequence[str], timeout_s: float) -> "StorePlace | None":
+    if url == LIN_KV and not given:
+        return None
+    from leaderless.runtime.store_url import place_of
+
+    return place_of(url, given, timeout_s)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Shows the stores below its help."""
+
+    def format_help(self) -> str:
+        from leaderless.runtime.store_url import STORES
+
+        self.epilog = f"stores:\n{STORES}\n\n{ON_A_BENCH}"
+        return super().format_help()
+
+
 class _Formatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
     """Shows defaults, and keeps the lines of the epilog.
 
@@ -66,12 +89,10 @@ class _Formatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescription
 
 
 def _parser(program: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog=program,
         description="A node of a Kafka-style log without a leader. It speaks Maelstrom's protocol:\nJSON lines "
         "on stdin and stdout, logs on stderr.",
-        epilog=f"stores:\n{STORES}\n\n"
-        "On a bench: ./maelstrom test -w kafka --bin ./run.sh ... -- --strategy cas",
         allow_abbrev=False,
         formatter_class=_Formatter,
     )
@@ -171,12 +192,18 @@ def _parser(program: str) -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--trace",
-        type=Path,
+        type=_path,
         metavar="FILE",
         help="append the steps of the protocol to FILE, for `python -m specs.trace FILE`; strategy "
         "leaderless, which then has one batch under way at a time; nodes may share the file",
     )
     return parser
+
+
+def _path(text: str) -> "Path":
+    from pathlib import Path
+
+    return Path(text)
 
 
 def _not_negative(text: str) -> float:

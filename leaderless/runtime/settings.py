@@ -13,6 +13,8 @@ if TYPE_CHECKING:  # a node without options needs neither
 
     from leaderless.runtime.store_url import StorePlace
 
+LIN_KV = "lin-kv:"  # the store that is no URL: the service of the bench
+
 
 class Settings(NamedTuple):
     """How a node runs; see `--help` for the meaning of each field."""

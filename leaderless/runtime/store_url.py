@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from leaderless.runtime.settings import LIN_KV
 from leaderless.store.options import StoreOptions
 from leaderless.store.urls import URLS, without_secrets
 
-LIN_KV = "lin-kv:"
 ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")  # as the SDKs of S3 look for one
 OPTIONS = ("endpoint", "region")
 _FOR_NODES = "\n".join(line for line in URLS.splitlines() if not line.startswith("memory:"))

@@ -3,8 +3,8 @@
 import pytest
 
 from leaderless.core.limits import Limits
-from leaderless.runtime.settings import parse
-from leaderless.runtime.store_url import LIN_KV, place_of
+from leaderless.runtime.settings import LIN_KV, parse
+from leaderless.runtime.store_url import place_of
 
 
 def test_without_an_option_it_is_the_service_of_the_bench() -> None:
