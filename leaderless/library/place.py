@@ -1,5 +1,6 @@
 """Where a log is: how it is made and found in a store, and which bounds follow from the store."""
 
+from functools import partial
 from importlib.util import find_spec
 from typing import NamedTuple
 
@@ -68,7 +69,7 @@ async def ensure_log(store: Store, runs: Runs | None = None) -> Made:
         found = await require_log(store)
     except NotInitialised:
         await _require_free(store)
-        return await initialise(store, runs)
+        return await patiently(partial(_created, store, runs))
     _require_kept(store, runs, found)
     return Made(False, found)
 
@@ -90,6 +91,16 @@ async def initialise(store: Store, runs: Runs | None = None) -> Made:
     `runs`: how a new log keeps them; None: as JSON, and as it does if it is there already. Raises `Unfit`
     when the store, or an existing log, has no such runs.
     """
+    try:
+        return await _created(store, runs)
+    except Refused as refused:
+        raise Definite(str(refused)) from refused
+    except OutcomeUnknown as unknown:
+        raise Indefinite(str(unknown)) from unknown
+
+
+async def _created(store: Store, runs: Runs | None) -> Made:
+    """Make `format`, which may be tried again. Raises `StoreError` for what the store says of it."""
     if runs == "parquet":
         _require_parquet(store)
     chosen = runs or "json"
@@ -100,10 +111,6 @@ async def initialise(store: Store, runs: Runs | None = None) -> Made:
         found = await require_log(store)
         _require_kept(store, runs, found)
         return Made(False, found)
-    except Refused as refused:
-        raise Definite(str(refused)) from refused
-    except OutcomeUnknown as unknown:
-        raise Indefinite(str(unknown)) from unknown
     return Made(True, chosen)
 
 

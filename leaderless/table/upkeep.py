@@ -208,7 +208,7 @@ class Upkeep:
         old = [each for each in manifest.replaced if now - each.at > retention_s]
         named = {file.path for file in manifest.files} | {each.path for each in manifest.replaced}
         named.add(manifest.start.path or "")
-        listed = await in_thread(self._listed)
+        listed = await in_thread(partial(self._listed, manifest.sealed))
         orphans = [
             each
             for each in listed
@@ -232,14 +232,10 @@ class Upkeep:
         await in_thread(partial(self._files.delete, lost))
         return Deleted(len(replaced + lost), sum(sizes[path] for path in replaced + lost))
 
-    def _listed(self) -> list[Listed]:
-        """The files that only the list of files names, and those that none does."""
-        cut_off = (
-            each
-            for each in self._files.list_files(RUNS)
-            if each.key.removeprefix(f"{RUNS}/").startswith(UNFINISHED)
-        )
-        return [*self._files.list_files(FOLDER), *self._files.list_files(STARTS), *cut_off]
+    def _listed(self, sealed: int) -> list[Listed]:
+        """The files that only the list of files names, and those of runs that nobody needs after a merge."""
+        runs = (each for each in self._files.list_files(RUNS) if _is_left(each.key, sealed))
+        return [*self._files.list_files(FOLDER), *self._files.list_files(STARTS), *runs]
 
     async def _size(self, path: str) -> int:
         def size() -> int:
@@ -249,6 +245,16 @@ class Upkeep:
                 return 0
 
         return await in_thread(size)
+
+
+def _is_left(path: str, sealed: int) -> bool:
+    """Whether a run's file is not whole, or of segments below `sealed`, which merged files hold.
+
+    A worker that was cut off before it listed its run leaves such a file, when the next one makes a longer run.
+    """
+    name = path.removeprefix(f"{RUNS}/")
+    last = name.removesuffix(SUFFIX).rpartition("-")[2]
+    return name.startswith(UNFINISHED) or (last.isdecimal() and int(last) < sealed)
 
 
 @contextmanager

@@ -239,3 +239,26 @@ async def test_what_a_retention_left_when_it_was_cut_off_is_deleted(tmp_path: Pa
     [kept] = store.files.list_files("starts")
     assert kept.key == (await read_manifest(store))[0].start.path
     await store.aclose()
+
+
+async def test_a_run_that_nobody_listed_is_deleted_once_its_segments_are_in_a_merged_file(
+    tmp_path: Path,
+) -> None:
+    """As of a worker that died before it listed its run, after which another one made a longer run."""
+    store, model = SqliteStore(tmp_path / "log.db"), Model()
+    await filled(store, 30, model)
+    await merged(store)
+    old, sealed = time.time() - LATER_S, (await read_manifest(store))[0].sealed
+    left = [f"run/{sealed - 1}-{sealed - 1}.parquet", "run/unfinished-0"]
+    needed = f"run/{sealed}-{sealed}.parquet"  # as far as a vacuum can know
+    for path in (*left, needed):
+        store.files.put(path, b"x")
+        os.utime(store.files.location(path), (old, old))
+    store.files.put("run/0-0.parquet", b"young")
+    async with small_log(store) as log:
+        await log.vacuum()
+    there = {each.key for each in store.files.list_files("run")}
+    assert not there & {*left}
+    assert {needed, "run/0-0.parquet"} <= there
+    assert await content_of(store) == messages(model)
+    await store.aclose()
