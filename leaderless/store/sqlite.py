@@ -68,8 +68,9 @@ class SqliteStore:
         return connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        [(application,)] = connection.execute("PRAGMA application_id").fetchall()
+        # In this order: another process may make the database between the two, the mark with the tables.
         tables = connection.execute("SELECT name FROM sqlite_master").fetchall()
+        [(application,)] = connection.execute("PRAGMA application_id").fetchall()
         if tables and application != APPLICATION:
             raise Refused(f"{self._path} is a database of another program; name another file")
         connection.execute("PRAGMA journal_mode=WAL")
