@@ -6,13 +6,11 @@ directly. All that follows is the work of the log's own compaction (`core.headlo
 """
 
 from collections.abc import Iterable
-from random import Random
-from typing import NamedTuple
 
 from leaderless.core.headlog.compaction import Compactor
-from leaderless.core.headlog.records import HEAD, Head, Segment, segment_name
+from leaderless.core.headlog.records import HEAD, Head, segment_name
 from leaderless.core.headlog.replica import Replica
-from leaderless.core.messages import Entry, Heading
+from leaderless.core.messages import Heading
 from leaderless.core.process import Process, Sleep
 from leaderless.core.strategy import Clock
 from leaderless.library.host import running
@@ -20,40 +18,10 @@ from leaderless.library.maintenance import Maintenance
 from leaderless.library.place import bounds_of, initialise, registers_of
 from leaderless.store.port import Store
 from leaderless.store.registers import canonical
+from performance.generated_rows import WRITER, Shape
 
-SEGMENTS_PER_RUN = 5  # of a batch each: about what a run of files takes
 SEGMENTS_AT_ONCE = 80  # that wait in the store for the compactor
 PATIENCE_S, TIMEOUT_S, LOOK_S = 300.0, 60.0, 0.02
-WRITER = "performance"
-
-
-class Shape(NamedTuple):
-    """So many messages of `width` bytes, the second half of them random digits, spread evenly over keys.
-
-    A batch has `batch` of them, and is a segment.
-    """
-
-    messages: int
-    keys: int
-    width: int
-    batch: int
-
-    def records(self, first: int) -> list[tuple[str, str]]:
-        """The keys and values of a batch."""
-        random, half = Random(first), self.width // 2
-        last = min(first + self.batch, self.messages)
-        return [
-            (f"k{at % self.keys:06}", f"{at:0{half}}{random.randrange(10**half):0{half}}")
-            for at in range(first, last)
-        ]
-
-    def segment(self, number: int) -> Segment:
-        """The segment of a batch."""
-        appends: dict[str, tuple[int, list[str]]] = {}
-        first = number * self.batch
-        for at, (key, value) in enumerate(self.records(first), first):
-            appends.setdefault(key, (at // self.keys, []))[1].append(value)
-        return Segment(number, [Entry(WRITER, number, appends, {})])
 
 
 async def generate(store: Store, shape: Shape) -> None:

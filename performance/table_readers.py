@@ -31,11 +31,12 @@ class Question(NamedTuple):
     ask: Callable[[DataFrame], object]
 
 
-def _drain(frame: DataFrame) -> None:
+def drain(frame: DataFrame) -> None:
+    """Read every row of a frame, and keep none."""
     frame.write.format("noop").mode("overwrite").save()
 
 
-EVERY = "all columns"
+EVERY, LENGTH, COUNT, RANGE = "all columns", "sum of lengths", "count", "a range of one key"
 ALL_COLUMNS = (
     "key string, offset bigint, value string, bytes binary, writer string, seq bigint, slot bigint, "
     "appended_at timestamp"
@@ -46,13 +47,15 @@ def questions(key: str, last: int) -> list[Question]:
     """The questions; the last one is for the records of a key below an offset."""
     where = f"key = '{key}' AND `offset` < {last}"
     return [
-        Question(EVERY, ALL_COLUMNS, _drain),
-        Question(
-            "sum of lengths", "value string", lambda frame: frame.selectExpr(LENGTHS).collect()
-        ),
-        Question("count", "offset bigint", lambda frame: frame.count()),
-        Question("a range of one key", ALL_COLUMNS, lambda frame: frame.where(where).collect()),
+        Question(EVERY, ALL_COLUMNS, drain),
+        Question(LENGTH, "value string", lambda frame: frame.selectExpr(LENGTHS).collect()),
+        Question(COUNT, "offset bigint", lambda frame: frame.count()),
+        Question(RANGE, ALL_COLUMNS, lambda frame: frame.where(where).collect()),
     ]
+
+
+READ_LOG, SOURCE, PLAIN = "read_log", "the data source", "spark.read.parquet"
+READY, DUCK = "a source without work", "DuckDB"
 
 
 def frames(
@@ -68,23 +71,31 @@ def frames(
         return reader.options(file=files[0], rows=messages).load()
 
     return {
-        "read_log": lambda _: read_log(spark, url),
-        "the data source": source,
-        "spark.read.parquet": lambda _: spark.read.parquet(*files).select(*SCHEMA.names),
-        "a source without work": ready,
+        READ_LOG: lambda _: read_log(spark, url),
+        SOURCE: source,
+        PLAIN: lambda _: spark.read.parquet(*files).select(*SCHEMA.names),
+        READY: ready,
     }
 
 
-def duck(question: Question, files: list[str], key: str, last: int) -> Ask | None:
-    """The question to DuckDB; None for one that only Spark has."""
+def duck(question: Question, files: list[str], key: str, last: int) -> Ask:
+    """The question to DuckDB."""
     table = f"FROM read_parquet({files})"
     where = f"WHERE key = '{key}' AND \"offset\" < {last}"
     query = {
-        "sum of lengths": f"SELECT {LENGTHS} {table}",
-        "count": f"SELECT count(*) {table}",
-        "a range of one key": f"SELECT * {table} {where}",
-    }.get(question.name)
-    return None if query is None else lambda: duckdb.execute(query).fetchall()
+        EVERY: f"SELECT * {table}",
+        LENGTH: f"SELECT {LENGTHS} {table}",
+        COUNT: f"SELECT count(*) {table}",
+        RANGE: f"SELECT * {table} {where}",
+    }[question.name]
+
+    def ask() -> None:
+        found = duckdb.sql(query)
+        assert found is not None, "a SELECT has an answer"
+        for _ in found.to_arrow_reader(READY_ROWS):
+            pass
+
+    return ask
 
 
 class Ready(DataSource):

@@ -1,61 +1,97 @@
-"""Work on a log in a process of its own, for the memory of that: `python -m performance.table_steps STEP URL`.
+"""Work on a log in a process of its own, for its memory: `python -m performance.table_steps STEP ARGUMENT ...`.
 
-`merge`: its first files, up to 16 of them, become one, which no list names. The answer is JSON.
+    merge FOLDER    the files of a folder become one, as upkeep merges them
+    first URL       Spark starts with a heap of 512 MiB for Java, and `read_log` reads the log
+    open URL KEY    the library opens the log, and reads the oldest and the newest record of a key
+
+The answer is JSON: seconds, CPU seconds, memory in MB.
 """
 
 import json
 import os
-import resource
 import subprocess
 import sys
-from functools import partial
+import time
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import anyio
 
-from leaderless.store.calls import in_thread
-from leaderless.store.files import files_of
-from leaderless.store.urls import open_store
-from leaderless.table.levels import Levels
-from leaderless.table.manifest import read_manifest
+from leaderless import open_log
+from leaderless.store.files import FolderFiles
 from leaderless.table.merge import merge as merge_rows
 from leaderless.table.parquet import Reader, Writer
-from performance.memory import MB, peak_mb
+from performance.memory import MB, java_heap_mb, peak_mb
 
+PATIENCE_S = 300  # of a step
+SMALL_HEAP = "--conf spark.driver.memory=512m pyspark-shell"
 Figures = dict[str, float]
 
 
-async def merge(url: str) -> Figures:
+def merge(folder: str) -> Figures:
     """Merge files, as upkeep does it."""
-    store = open_store(url)
-    files = files_of(store)
-    assert files is not None
-    manifest, _ = await read_manifest(store)
-    some = manifest.files[: Levels().fan]
-
-    def write() -> None:
-        with TemporaryDirectory() as folder, Writer(Path(folder, "merged.parquet"), {}) as writer:
-            merge_rows([Reader(files, each.path, size=each.bytes) for each in some], writer)
-
-    await in_thread(write)
-    await store.aclose()
-    return {"read_mb": sum(each.bytes for each in some) / MB}
+    files = FolderFiles(Path(folder))
+    names = sorted(Path(folder).iterdir())
+    with TemporaryDirectory() as target, Writer(Path(target, "merged.parquet"), {}) as writer:
+        merge_rows([Reader(files, path.name) for path in names], writer)
+    return {"read_mb": sum(path.stat().st_size for path in names) / MB, "files": len(names)}
 
 
-def in_a_process(step: str, url: str) -> Figures:
-    """The figures of a step, with the memory in MB and the CPU seconds of its process."""
-    command = [sys.executable, "-m", "performance.table_steps", step, url]
-    found: Figures = json.loads(subprocess.run(command, check=True, stdout=-1).stdout)
+def first(url: str) -> Figures:
+    """Read a log by Spark in a new process."""
+    os.environ["PYSPARK_SUBMIT_ARGS"] = SMALL_HEAP
+    from analysis.spark import session
+    from leaderless.spark import LeaderlessDataSource, read_log
+    from performance.table_costs import adopt_orphans, cpu_s, highest_mb
+    from performance.table_readers import drain
+
+    adopt_orphans()
+    began = time.monotonic()
+    with session("local[2]") as spark:
+        started = time.monotonic()
+        spark.dataSource.register(LeaderlessDataSource)
+        read_log(spark, url).take(1)
+        one = time.monotonic()
+        drain(read_log(spark, url))
+        every = time.monotonic()
+        return {
+            "start_s": started - began, "one_s": one - started, "all_s": every - one,
+            "cpu_s": cpu_s(), "heap_mb": java_heap_mb(spark), "java_mb": highest_mb("java"),
+            "worker_mb": highest_mb("python"),
+        }  # fmt: skip
+
+
+def opened(url: str, key: str) -> Figures:
+    """Open a log by the library and read two records."""
+
+    async def look() -> Figures:
+        began = time.monotonic()
+        async with open_log(url, create=False) as log:
+            [_] = await log.read(key, 0, 1)
+            oldest = time.monotonic()
+            [_] = await log.read(key, (await log.keys())[key] - 1, 1)
+            return {"oldest_s": oldest - began, "newest_s": time.monotonic() - oldest}
+
+    return anyio.run(look)
+
+
+STEPS: dict[str, Callable[..., Figures]] = {"merge": merge, "first": first, "open": opened}
+
+
+def in_a_process(step: str, *arguments: str) -> Figures:
+    """The figures of a step. Raises `SubprocessError` for one that fails or takes minutes."""
+    command = [sys.executable, "-m", "performance.table_steps", step, *arguments]
+    done = subprocess.run(command, check=True, stdout=-1, timeout=PATIENCE_S)
+    found: Figures = json.loads(done.stdout)
     return found
 
 
-def main(step: str, url: str) -> None:
+def main(step: str, *arguments: str) -> None:
     """Do a step and print its figures."""
-    figures = anyio.run(partial({"merge": merge}[step], url))
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    cpu_s = used.ru_utime + used.ru_stime
-    sys.stdout.write(json.dumps(figures | {"memory": peak_mb(os.getpid()), "cpu_s": cpu_s}))
+    figures = STEPS[step](*arguments)
+    own = {"memory": peak_mb(os.getpid()), "cpu_s": time.process_time()}
+    sys.stdout.write(json.dumps(own | figures))
 
 
 if __name__ == "__main__":
