@@ -5,7 +5,7 @@ a step takes at least one batch.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import anyio.to_thread
@@ -16,7 +16,7 @@ from leaderless.core.headlog.records import EMPTY, HEAD, head_of
 from leaderless.errors import Definite
 from leaderless.store.calls import patiently
 from leaderless.store.port import Store
-from leaderless.table.snapshot import FileRef, reader_of, snapshot, table_in
+from leaderless.table.snapshot import FileRef, outline, reader_of, snapshot, table_in
 
 
 async def end_of(store: Store) -> int:
@@ -26,19 +26,30 @@ async def end_of(store: Store) -> int:
 
 
 async def advance(store: Store, start: int, rows_max: int) -> int:
-    """The position after `start` with about `rows_max` records more, at least one batch if there is any."""
-    found = await snapshot(store)
+    """The position after `start` with about `rows_max` records more, at least one batch if there is any.
+
+    The end of the log is read, to count its records, only if there is room for some of them.
+    """
     step = _Step(start, rows_max)
-    for ref in found.files:
+    if not await _through(store, step, (await outline(store)).files):
+        return step.position
+    found = await snapshot(store)  # what was at the end before may be in a file now
+    if await _through(store, step, found.files):
+        tail = Counter(row.slot for row in found.tail if row.slot is not None)
+        step.take_batches(tail, found.version)
+    return step.position
+
+
+async def _through(store: Store, step: "_Step", files: Sequence[FileRef]) -> bool:
+    """Go forward through files; whether to the end of the last one."""
+    for ref in files:
         if ref.end <= step.position:
             continue
         if ref.base >= step.position and (rows := await _rows_in(store, ref)) <= step.left:
             step.take(ref.end, rows)
         elif not step.take_batches(await _counted(store, ref), ref.end):
-            return step.position
-    tail = Counter(row.slot for row in found.tail if row.slot is not None)
-    step.take_batches(tail, found.version)
-    return step.position
+            return False
+    return True
 
 
 @dataclass
