@@ -1,7 +1,5 @@
 """What work of Spark costs: time, CPU and memory of this process and of all below it."""
 
-import ctypes
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -13,7 +11,7 @@ from pyspark.sql import SparkSession
 from leaderless.store.files import FolderFiles
 from performance.memory import peak_mb
 
-PR_SET_CHILD_SUBREAPER = 36  # of <sys/prctl.h>
+_of_forks: dict[tuple[int, float], float] = {}  # CPU s of each that was ever seen
 COUNTED = "parquet.hadoop.vectored.io.enabled"  # what Java reads in this way, no counter sees
 
 
@@ -22,15 +20,6 @@ class Cost(NamedTuple):
 
     seconds: float
     cpu_s: float
-
-
-def adopt_orphans() -> None:
-    """Let processes whose parent ends become children of this one, so that `cpu_s` goes on counting them.
-
-    Spark ends the parent of its workers without a wait for them. Linux only.
-    """
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def costed(work: Callable[[], object]) -> Cost:
@@ -45,8 +34,21 @@ def cpu_s() -> float:
     total = 0.0
     for process in everything():
         with suppress(psutil.NoSuchProcess):
-            total += sum(process.cpu_times()[:4])  # of its own, and of its children that have ended
-    return total
+            times = process.cpu_times()
+            if _is_fork(process):
+                _of_forks[process.pid, process.create_time()] = times.user + times.system
+            else:  # of its own, and of its children that have ended
+                total += sum(times[:4])
+    return total + sum(_of_forks.values())
+
+
+def _is_fork(process: psutil.Process) -> bool:
+    """Whether it is a worker of Spark, a fork of a daemon, which does not wait for it.
+
+    No time counts the CPU seconds of a worker that has ended; so those that it had last are kept here.
+    """
+    parent = process.parent()
+    return parent is not None and parent.cmdline() == process.cmdline()
 
 
 def everything() -> list[psutil.Process]:

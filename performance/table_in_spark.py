@@ -36,7 +36,7 @@ from leaderless.spark import LeaderlessDataSource
 from leaderless.store.files import FolderFiles
 from leaderless.table.manifest import Merged
 from performance.compacted_log import upkept_of, write_merged
-from performance.table_costs import Cost, adopt_orphans, costed
+from performance.table_costs import Cost, costed
 from performance.table_logs import TableLog
 from performance.table_page import Figures, Growth, Row, page
 from performance.table_readers import Ready
@@ -95,7 +95,8 @@ class Bench:
         generated = [self._generated(log) for log in self.logs]
         appended = self.steps.run("append", partial(appending, shortest))
         with session("local[2]") as spark:
-            self._prepare(spark, shortest)
+            self._prepare(spark, partial(tables, spark, shortest, 1, ready=True))
+            self._append(spark, shortest)
             self.others += [appended] if appended else []
             for log, cost in zip(self.logs, generated, strict=True):
                 ask = partial(tables, spark, log, self.rounds, ready=log is shortest)
@@ -107,7 +108,7 @@ class Bench:
         for log in self.longest:
             cost = self._generated(log)
             with session("local[2]") as spark:
-                self._prepare(spark, None)
+                self._prepare(spark, partial(sums, spark, shortest))
                 self._add(log, cost, partial(sums, spark, log))
             self._in_processes(self.growth[-1], log)
             yield
@@ -117,13 +118,14 @@ class Bench:
             0, 0
         )
 
-    def _prepare(self, spark: SparkSession, shortest: TableLog | None) -> None:
+    def _prepare(self, spark: SparkSession, warm_up: Callable[[], object]) -> None:
         spark.dataSource.register(LeaderlessDataSource)
         spark.dataSource.register(Ready)
         spark.conf.set(PUSHDOWN, "true")
-        if shortest is None:
-            return
-        self.steps.run("warm up", lambda: tables(spark, shortest, 1, ready=True))
+        self.steps.run("warm up", warm_up)
+
+    def _append(self, spark: SparkSession, shortest: TableLog) -> None:
+        """Streams and writes."""
         found = [self.steps.run("sink", lambda: sink(spark, shortest))]
         for limit in LIMITS:
             work = partial(stream, spark, shortest, limit)
@@ -172,7 +174,6 @@ def main(
     *, messages: str, sums: str, keys: int, rounds: int, folder: Path | None, docs: Path | None
 ) -> None:
     """Measure, and show or write the page."""
-    adopt_orphans()
     command = f"python -m performance.table_in_spark --messages {messages}"
     command += f" --sums {sums}" if sums else ""
     with tempfile.TemporaryDirectory() as temporary:

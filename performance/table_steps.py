@@ -43,10 +43,9 @@ def first(url: str) -> Figures:
     os.environ["PYSPARK_SUBMIT_ARGS"] = SMALL_HEAP
     from analysis.spark import session
     from leaderless.spark import LeaderlessDataSource, read_log
-    from performance.table_costs import adopt_orphans, cpu_s, highest_mb
+    from performance.table_costs import cpu_s, highest_mb
     from performance.table_readers import drain
 
-    adopt_orphans()
     began = time.monotonic()
     with session("local[2]") as spark:
         started = time.monotonic()

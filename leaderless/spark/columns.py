@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from leaderless.errors import Broken
 from leaderless.library.data import Data
+from leaderless.spark.predicate import Predicate
 from leaderless.store.port import Store
 from leaderless.store.values import Reference
 from leaderless.table.schema import COLUMNS, reference_of
@@ -19,13 +20,10 @@ SCHEMA = pa.schema([pa.field(each.name, each.type) for each in COLUMNS if each.n
 CONTENT = ("value", "bytes")
 
 
-def needed(names: Sequence[str], *, large: bool = False) -> list[str]:
-    """The columns of a file that these columns, and any predicate, need.
-
-    `large`: whether the predicate asks for large values alone.
-    """
-    wanted = {*names, "key", "offset", "slot"}
-    if large or wanted & {*CONTENT}:
+def needed(names: Sequence[str], predicate: Predicate) -> list[str]:
+    """The columns of a file that these columns and a predicate need, and `slot`: a slice has a range of it."""
+    wanted = {*names, *predicate.columns, "slot"}
+    if wanted & {*CONTENT}:
         wanted |= {"message"}
     return [each.name for each in COLUMNS if each.name in wanted]
 

@@ -69,6 +69,17 @@ class Predicate:
             each.first > each.last for each in (self.offset, self.slot)
         )
 
+    @property
+    def columns(self) -> set[str]:
+        """The columns that `select` looks at."""
+        restricted = {
+            "message": self.large,
+            "key": self.keys is not None,
+            "offset": self.offset != ALL,
+            "slot": self.slot != ALL,
+        }
+        return {name for name, looked_at in restricted.items() if looked_at}
+
     def may_hold(self, keys: tuple[str, str] | None) -> bool:
         """Whether a file or group whose keys are from the first to the last one may have wanted records."""
         if self.keys is None or keys is None:

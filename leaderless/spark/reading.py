@@ -65,7 +65,7 @@ def read(
     wanted = replace(predicate, slot=ALL)  # the slice says which slots
     with rare_collections(), start_blocking_portal() as portal:
         store = portal.call(_opened, place)
-        source = _Source(portal, store, wanted, needed(names, large=predicate.large))
+        source = _Source(portal, store, wanted, needed(names, wanted))
         try:
             for table in source.tables(part):
                 found = wanted.select(table)

@@ -150,6 +150,16 @@ async def test_a_predicate_is_met_exactly(reads: Reads, predicate: Predicate) ->
     parts = await reads.planned(predicate)
     assert by_place(await reads.rows(parts, predicate)) == by_place(wanted)
     assert bool(parts) == (not predicate.empty)
+    for place, name in enumerate(
+        ("key", "offset")
+    ):  # the predicate is met where its columns are not asked for
+        alone = await anyio.to_thread.run_sync(column_of, reads.place, parts, predicate, name)
+        assert sorted(alone) == sorted(row[place] for row in wanted)
+
+
+def column_of(place: Place, parts: list[Slice], predicate: Predicate, name: str) -> list[Any]:
+    batches = [each for part in parts for each in read(place, part, predicate, [name])]
+    return [value for batch in batches for value in batch.column(name).to_pylist()]
 
 
 async def test_files_without_wanted_slots_are_in_no_slice(reads: Reads) -> None:
