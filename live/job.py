@@ -22,7 +22,7 @@ from leaderless.spark import LeaderlessDataSource
 from leaderless.spark.reading import snapshot_of
 from leaderless.spark.settings import place_in
 from leaderless.store.urls import without_secrets
-from live.windows import per_window
+from live.windows import per_window, placed
 from runs.live import CHECKPOINT, FOLDER, Live, keep_live, read_live
 
 LOOK_S = 1
@@ -92,7 +92,7 @@ def start_stream(spark: SparkSession, following: Following) -> StreamingQuery:
     def keep(changed: DataFrame, _: int) -> None:
         update(following, (row.asDict() for row in changed.collect()))
 
-    sink = per_window(records, following.window_ns).writeStream.outputMode("update")
+    sink = per_window(placed(records), following.window_ns).writeStream.outputMode("update")
     sink = sink.option("checkpointLocation", str(following.folder.absolute() / CHECKPOINT))
     trigger = sink.trigger(processingTime=f"{following.every_s} seconds")
     return trigger.foreachBatch(keep).start()

@@ -8,6 +8,11 @@ from analysis.metrics.latency import quantiles, with_window
 NS_PER_US = 1000
 
 
+def placed(records: DataFrame) -> DataFrame:
+    """Records whose slot is known. Those of a run of JSON have neither that nor a time: no window has them."""
+    return records.where("slot is not null")
+
+
 def with_times(records: DataFrame) -> DataFrame:
     """Records with `seen_ns` and `at_ns`, in ns since 1970.
 

@@ -9,6 +9,7 @@ from runs.live import FOLDER, Live, live_names, read_live
 
 WINDOWS = 120  # the newest ones are drawn
 ROWS = 20
+WHEN = "append"
 OUTCOME = "ok"  # a record that is in the log
 
 
@@ -45,5 +46,6 @@ def pictures(live: Live) -> dict[str, str]:
     span = run.Span(rows[-1]["window_start_ns"] + live.window_ns, live.window_ns)
     counted = [{**row, "outcome": OUTCOME} for row in rows]
     timed = [row for row in rows if row["timed"]]
-    drawn = run.latency_over_time([run.Panel("", timed)], span).svg() if timed else ""
-    return {"throughput": run.throughput([run.Panel("", counted)], span).svg(), "latency": drawn}
+    rates = run.throughput([run.Panel("", counted)], span, what="records", when=WHEN).svg()
+    latency = run.latency_over_time([run.Panel("", timed)], span, when=WHEN).svg() if timed else ""
+    return {"throughput": rates, "latency": latency}

@@ -114,6 +114,8 @@ def latency_over_time(
     title: str = "",
     limits_ms: tuple[float, float] | None = None,
     width_inches: float = WIDTH_INCHES,
+    *,
+    when: str = "invocation",
 ) -> Picture:
     """p50, p90, p99 and maximum latency, by the time of invocation.
 
@@ -123,6 +125,7 @@ def latency_over_time(
         title: above all of it.
         limits_ms: of the axis of latencies, where several pictures are compared by eye.
         width_inches: of the picture.
+        when: the event that says when a row was.
     """
 
     def draw(axes: Axes, panel: Panel) -> None:
@@ -133,17 +136,26 @@ def latency_over_time(
             axes.set_ylim(limits_ms)
 
     keys = [line_key(name, **look) for name, look in _QUANTILES.items()]
-    return _over_time(panels, span, draw, keys, title=title, width_inches=width_inches)
+    return _over_time(panels, span, draw, keys, title=title, when=when, width_inches=width_inches)
 
 
 @drawn
-def throughput(panels: Sequence[Panel], span: Span, title: str = "") -> Picture:
+def throughput(
+    panels: Sequence[Panel],
+    span: Span,
+    title: str = "",
+    *,
+    what: str = "operations",
+    when: str = "completion",
+) -> Picture:
     """Operations completed per second, stacked by outcome, by the time of completion.
 
     Args:
         panels: rows with outcome, window_start_ns, rate_hz.
         span: the time shown, and the width of the windows.
         title: above all of it.
+        what: they are.
+        when: the event that says when a row was.
     """
     there = {row["outcome"] for panel in panels for row in panel.rows}
     shown = {name: colour for name, colour in style.OUTCOMES.items() if name in there}
@@ -156,10 +168,10 @@ def throughput(panels: Sequence[Panel], span: Span, title: str = "") -> Picture:
         if stacks:
             colours = [*shown.values()]
             axes.stackplot(times_s, stacks, colors=colours, step="post", alpha=0.85, linewidth=0)
-        axes.set_ylabel("operations / s")
+        axes.set_ylabel(f"{what} / s")
 
     keys = [patch_key(shown[name], style.OUTCOME_MEANINGS[name], alpha=0.85) for name in shown]
-    return _over_time(panels, span, draw, keys, title=title, when="completion", sharey=False)
+    return _over_time(panels, span, draw, keys, title=title, when=when, sharey=False)
 
 
 @drawn

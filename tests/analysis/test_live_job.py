@@ -17,7 +17,7 @@ from analysis.errors import AnalysisError
 from analysis.failures import SLOW_START, is_slow_start, why
 from leaderless import LogSync, open_log_sync
 from live.job import Following, begin, default_folder, update
-from live.windows import per_window
+from live.windows import per_window, placed
 from runs.live import COLUMNS, Live, keep_live, read_live
 
 ROOT = Path(__file__).parents[2]
@@ -45,6 +45,13 @@ def test_records_count_where_the_store_wrote_them_or_the_stream_saw_them(
     assert latencies[2] == (0, 0)  # a clock that is ahead
     none = per_window(records.where("appended_at is null"), S).collect()
     assert [(row.timed, row.latency_ns_p50) for row in none] == [(0, None)]
+
+
+@pytest.mark.spark
+def test_a_record_of_which_nobody_knows_the_time_is_in_no_window(spark: SparkSession) -> None:
+    rows = [(3, NOON), (4, None), (None, None)]
+    records = spark.createDataFrame(rows, "slot long, appended_at timestamp")
+    assert [row.slot for row in placed(records).collect()] == [3, 4]
 
 
 def test_windows_of_another_width_or_log_are_left_alone(tmp_path: Path) -> None:

@@ -47,6 +47,8 @@ def test_the_page_shows_windows_and_renews_itself(tmp_path: Path) -> None:
     assert '<meta http-equiv="refresh"' in text
     assert "s3://bucket/&lt;orders&gt;" in text
     assert text.count("<svg") == 2
+    assert "records / s" in text
+    assert text.count("time of append, s") == 2
     assert "22:13:23" in text  # the window without latencies, in UTC
     assert "1 234" in html.unescape(text)
     keep(tmp_path, window(4, 77, 3))
