@@ -89,6 +89,17 @@ class Bench:
         self.others: list[Row] = []
         self.growth: list[Growth] = []
 
+    @property
+    def command(self) -> str:
+        """What measures the logs that were measured so far."""
+        done = {each.messages for each in self.growth}
+        some, longest = (
+            ",".join(str(log.messages) for log in logs if log.messages in done)
+            for logs in (self.logs, self.longest)
+        )
+        text = f"python -m performance.table_in_spark --messages {some}"
+        return f"{text} --sums {longest}" if longest else text
+
     def measure(self) -> Iterator[None]:
         """Measure; yields after each log."""
         shortest = self.logs[0]
@@ -174,8 +185,6 @@ def main(
     *, messages: str, sums: str, keys: int, rounds: int, folder: Path | None, docs: Path | None
 ) -> None:
     """Measure, and show or write the page."""
-    command = f"python -m performance.table_in_spark --messages {messages}"
-    command += f" --sums {sums}" if sums else ""
     with tempfile.TemporaryDirectory() as temporary:
         place = folder or Path(temporary)
         some, longest = (
@@ -185,8 +194,8 @@ def main(
         bench = Bench(some, longest, rounds)
         text = ""
         for _ in bench.measure():
-            asked = f"{command} --keys {keys} --rounds {rounds}"
-            text = page(asked, bench.growth, bench.others, bench.steps.failed)
+            command = f"{bench.command} --keys {keys} --rounds {rounds}"
+            text = page(command, bench.growth, bench.others, bench.steps.failed)
             if docs:
                 Path(docs, "table-in-spark.md").write_text(text, encoding="utf-8")
         click.echo(text)
