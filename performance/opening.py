@@ -42,7 +42,8 @@ from leaderless.table.registers import TableRegisters
 from leaderless.table.snapshot import file_refs
 from leaderless.table.upkeep import CLAIM
 from performance import show_table
-from performance.generated_log import PATIENCE_S, TIMEOUT_S, Shape, generate
+from performance.generated_log import PATIENCE_S, TIMEOUT_S, generate
+from performance.generated_rows import Shape
 from performance.memory import MB, peak_mb
 from tests import servers
 

@@ -24,7 +24,6 @@ from typing import TypeVar
 
 import click
 import duckdb
-from leaderless.library.errors import LogError
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -32,6 +31,7 @@ from pyspark.sql import SparkSession
 from analysis.errors import AnalysisError
 from analysis.failures import is_slow_start
 from analysis.spark import session
+from leaderless.errors import LogError
 from leaderless.spark import LeaderlessDataSource
 from leaderless.store.files import FolderFiles
 from leaderless.table.manifest import Merged
