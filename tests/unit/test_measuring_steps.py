@@ -20,13 +20,12 @@ def test_a_step_that_fails_leaves_the_others() -> None:
 
 
 def test_a_step_for_which_spark_was_slow_to_start_is_tried_again() -> None:
-    steps, tried = Steps(), []
+    steps, tries = Steps(), iter(range(1, TRIES + 1))
 
     def fail() -> int:
-        tried.append(len(tried))
-        if len(tried) < TRIES:
+        if (number := next(tries)) < TRIES:
             raise OSError(SLOW_START)
-        return len(tried)
+        return number
 
     assert steps.run("once more", fail) == TRIES
     assert steps.failed == []
