@@ -18,9 +18,7 @@ from leaderless.table.schema import COLUMNS
 
 Place = tuple[str, int]  # a key and an offset
 ORDER = [("key", "ascending"), ("offset", "ascending")]
-PIECE_SHARE = (
-    4  # of a row group in one piece: a quarter; smaller ones take less memory and more CPU
-)
+PIECE_SHARE = 4  # pieces of a row group: more of them take less memory and more CPU
 
 
 def merge(readers: Sequence[Reader], writer: Writer) -> int:
