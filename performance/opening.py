@@ -21,6 +21,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,8 @@ class WithFiles(Counted):
 
 def store_at(url: str, endpoint: str | None) -> Store:
     """The store of a log; `endpoint`: of the S3 server."""
-    return open_store(url, servers.s3_options(endpoint) if endpoint else StoreOptions())
+    options = servers.s3_options(endpoint) if endpoint else StoreOptions()
+    return open_store(url, replace(options, timeout_s=TIMEOUT_S))
 
 
 # ---------------------------------------------------------------- steps, each in a process
