@@ -63,7 +63,7 @@ def new_session(
         start,
         f"i{incarnation}",
         note=raise_if_broken if strict else log_note,
-        message_bytes=(options or Options()).limits.message_bytes,
+        limits=(options or Options()).limits,
         store=store,
     )
 

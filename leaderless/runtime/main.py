@@ -100,7 +100,7 @@ def _session(
         start,
         os.urandom(6).hex(),
         partial(_writer, settings),
-        message_bytes=settings.options.limits.message_bytes,
+        limits=settings.options.limits,
         store=put_call,
     )
 

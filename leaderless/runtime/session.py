@@ -1,7 +1,8 @@
 """One node's conversation, without I/O: lines in, lines out.
 
 A session joins codec, store port and machine. Laws: every line is handled or logged, none raises; a request
-is answered at most once; nothing but messages goes out. Before `init` the only message served is `init`.
+is answered at most once, and a client that is gone not at all; nothing but messages goes out. Before `init` the
+only message served is `init`.
 """
 
 import logging
@@ -61,10 +62,10 @@ class Session:
 
     `start` makes the machine once `init` has said who the node is; `incarnation` is a string that no two
     starts of a node share. `trace` makes, for a node, what takes the steps of its protocol; `note`
-    takes what the machine says for the log. Requests above `message_bytes` are refused. `store` takes the
-    calls to a store that is no service of the network, and `store_answered` its answers; without it they are
-    messages to `lin-kv`. `unusable` says why that store cannot hold a log: then `init` is refused. `form`: of
-    messages in the log; None: they stand there as clients sent them.
+    takes what the machine says for the log. `limits`: above which size requests are refused, and how long a
+    client waits. `store` takes the calls to a store that is no service of the network, and `store_answered` its
+    answers; without it they are messages to `lin-kv`. `unusable` says why that store cannot hold a log: then
+    `init` is refused. `form`: of messages in the log; None: they stand there as clients sent them.
     """
 
     def __init__(
@@ -74,13 +75,13 @@ class Session:
         trace: Callable[[Identity], WriteStep | None] | None = None,
         note: Callable[[Note], None] = log_note,
         *,
-        message_bytes: int = Limits().message_bytes,
+        limits: Limits | None = None,
         store: Callable[[StoreCall], object] | None = None,
     ) -> None:
         self._store = store
         self.unusable = ""
         self.form: MessageForm | None = None
-        self._message_bytes = message_bytes
+        self._limits = limits or Limits()
         self._note = note
         self._start = start
         self._trace = trace
@@ -109,7 +110,8 @@ class Session:
         try:
             src, dest, body = decode(line)
         except Unkept as unkept:
-            self._refuse_unkept(unkept)
+            if not self._is_gone(unkept.reply[0], now, arrived_at):
+                self._refuse_unkept(unkept)
             return
         except BadLine as bad:
             if line.strip():
@@ -119,7 +121,7 @@ class Session:
             self._answered(src, body, now)
         elif body["type"] == bodies.SHARE:
             self._told(src, body, now)
-        else:
+        elif not self._is_gone(src, now, arrived_at):
             size = max(8, len(line) - ENVELOPE_BYTES)
             if self._may_ask(src, body, line):
                 self._asked(src, dest, body, size, (now, arrived_at))
@@ -181,6 +183,18 @@ class Session:
                 event = event._replace(msg=self.form.kept(event.msg))
             self._carry_out(self._machine.step(event, *moment))
 
+    def _is_gone(self, src: str, now: float, arrived_at: float | None) -> bool:
+        """Whether a client asked so long ago that nothing may be sent to it any more, not even a refusal."""
+        if arrived_at is None or self._identity is None or self._is_peer(src):
+            return False
+        waited_s = now - arrived_at
+        if waited_s < self._limits.gone_s:
+            return False
+        log.info(
+            "request of %s dropped: it waited for %.1f s, its client is gone", brief(src), waited_s
+        )
+        return True
+
     def _is_peer(self, src: str) -> bool:
         return self._identity is not None and src in self._identity.peers
 
@@ -192,11 +206,10 @@ class Session:
 
     def _may_ask(self, src: str, body: Body, line: bytes) -> bool:
         """Whether what a request carries can be kept; if not, it is refused here."""
-        room = ENVELOPE_BYTES if body["type"] != "hand_over" else 2 * self._message_bytes
-        if len(line) > self._message_bytes + room:
-            text = (
-                f"a request may have {self._message_bytes} bytes, not {len(line)} (--message-max)"
-            )
+        most = self._limits.message_bytes
+        room = ENVELOPE_BYTES if body["type"] != "hand_over" else 2 * most
+        if len(line) > most + room:
+            text = f"a request may have {most} bytes, not {len(line)} (--message-max)"
         elif body["type"] == "send" and not keeps(line, body.get("msg")):
             text = "'msg' cannot be kept as it was sent: it has an integer beyond 64 bits"
         else:

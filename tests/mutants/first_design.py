@@ -24,7 +24,7 @@ FIRST_DESIGN = [
         "large-message-taken",
         "a request above `message_bytes` is refused",
         f"{SESSION}._may_ask",
-        (("if len(line) > self._message_bytes + room:", "if False:"),),
+        (("if len(line) > most + room:", "if False:"),),
         test=f"{SIZES}::test_a_message_above_the_limit_is_refused",
     ),
     Mutant(

@@ -200,3 +200,24 @@ def test_calls_of_another_start_are_not_this_ones() -> None:
         [call] = tell(session, {"type": "send", "msg_id": 2, "key": "k", "msg": 1})
         calls.append(call["body"]["msg_id"])
     assert tell(sessions[1], {"type": "cas_ok", "in_reply_to": calls[0]}, src="lin-kv") == []
+
+
+TOO_LARGE = {"type": "send", "msg_id": 7, "key": "k", "msg": "x" * (2 << 20)}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        orjson.dumps({"src": "c1", "dest": "n0", "body": TOO_LARGE}),
+        b'{"src":"c1","dest":"n0","body":{"type":"send","msg_id":7,"key":"k","msg":36893488147419103233}}',
+        b'{"src":"c1","dest":"n0","body":{"type":"send","msg_id":7,"key":1,"msg":1}}',
+        b'{"src":"c1","dest":"n0","body":{"type":"nonsense","msg_id":7}}',
+    ],
+    ids=["too large", "cannot be kept", "malformed", "not supported"],
+)
+def test_a_refusal_does_not_reach_a_client_that_is_gone(session: Session, line: bytes) -> None:
+    """The node stood still while the line lay in its pipe. Seed 11438 of the simulator."""
+    session.receive(line, 10.0, arrived_at=4.0)
+    assert session.take() == b""
+    session.receive(line, 10.0, arrived_at=6.0)
+    assert b'"error"' in session.take()
