@@ -38,9 +38,9 @@ class Pace:
     Other nodes:
 
     `hedge_deviations`: a batch whose peer has not answered after the mean and so many deviations of a
-        hand-over, or twice the mean, goes another way, too, under the same name; later batches pass that peer
-        over until it has answered. Fewer: less waiting for a peer that is cut off, more batches that go two
-        ways, which costs two messages each and makes commits of others fail.
+        hand-over, or twice the mean, goes another way, too, under the same name, and with it all that wait for
+        that peer; later batches pass it over until it has answered. Fewer: less waiting for a peer that is cut
+        off, more batches that go two ways, which costs two messages each and makes commits of others fail.
     `patience_deviations`, `patience_means`: a peer is silent after the mean and so many deviations of its
         round trip, or so many means, whichever is less. TCP's four deviations are too few: delays that are
         exponentially distributed exceed them once in a hundred times, and a node that then commits for
@@ -54,6 +54,9 @@ class Pace:
     `rest_every`, `rest_every_contended`: so many commits in a row are followed by a round trip of rest, fewer
         when others commit more than `contended_per_s` a second. In the rest a node that reaches no peer can
         commit for itself; without one it would lose for ever. Each rest costs the batches a round trip.
+    `in_step_deviation`: fewer only where round trips to the store deviate by less than this share of their
+        mean. Where they vary, no node loses in step, and the rests cost more than they give. Higher: more
+        rests there; 0: no node is ever in step, and cut-off nodes lose for seconds where delays are constant.
     `isolated_after`: so many attempts in a row without an outcome, then batches go alone: the store may
         refuse one of them. Fewer: more small commits after a loss.
 
@@ -67,6 +70,9 @@ class Pace:
         `timeout_unmeasured_max_s`: so a store that is farther away than `store_timeout_s` is reached within
         the attempts of one request. With each answer this bound becomes a floor half as high as before: the
         first answers may be lucky ones. Higher: a call that is lost at the start costs more.
+    `timeout_s_max`: it is lost after so long in any case, or after twice the mean if that is longer. A few very
+        late answers make the deviation so large that a node would stand still for as long. Lower: a call that
+        is slow by chance is made twice.
     `error_pause_s`: a pause after an error of the store; it doubles with each, at most to
         `error_pause_max_s`. Longer: fewer messages to a store in trouble, later return.
     `store_attempts`: so many calls in a row may get no answer, then the request gets an indefinite error. More
@@ -105,7 +111,7 @@ class Pace:
     rate_observed_s_min: float = 0.01
     store_guess_s: float = 0.002
 
-    hedge_deviations: float = 4
+    hedge_deviations: float = 3
     patience_deviations: float = 8
     patience_means: float = 4
     patience_s_min: float = 0.02
@@ -116,12 +122,14 @@ class Pace:
     rest_every: int = 8
     rest_every_contended: int = 2
     contended_per_s: float = 0.5
+    in_step_deviation: float = 0.25
     isolated_after: int = 2
 
     store_timeout_s: float = 1.0
     timeout_deviations: float = 4
     timeout_growth: float = 4
     timeout_unmeasured_max_s: float = 1.0
+    timeout_s_max: float = 4.0
     error_pause_s: float = 0.01
     error_pause_max_s: float = 1.0
     store_attempts: int = 3
@@ -161,6 +169,10 @@ class Pace:
         _require(self.suspect_patiences >= 1, "a suspicion that ends at once saves nothing")
         _require(self.timeout_growth > 1, "without growth a store far away is never reached")
         _require(
+            self.timeout_unmeasured_max_s <= self.timeout_s_max,
+            "what is guessed is no longer than what may be measured",
+        )
+        _require(
             self.error_pause_s <= self.error_pause_max_s,
             "the first pause after an error is the shortest",
         )
@@ -169,7 +181,8 @@ class Pace:
             "patience that ends before the first pause does is none",
         )
         _require(
-            min(self.offsets_linger_s, self.push_period_s) >= 0 and 0 <= self.reading_share <= 1,
+            min(self.offsets_linger_s, self.push_period_s, self.in_step_deviation) >= 0
+            and 0 <= self.reading_share <= 1,
             "a wait is not negative, and nobody reads for longer than an answer may take",
         )
         _require(

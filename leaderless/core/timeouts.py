@@ -14,7 +14,8 @@ class StoreTimeouts:
     While nothing was measured, the timeout grows with each loss: the store may be farther away than
     `Pace.store_timeout_s`. Afterwards it follows what was measured, from above: the first answers may be lucky
     ones. While the store is silent it is twice that, not more: so the store is asked again soon after it has
-    come back. An answer that comes after its timeout teaches as much as any other.
+    come back. An answer that comes after its timeout teaches as much as any other. A few very late ones do not
+    make it longer than `Pace.timeout_s_max`.
     """
 
     def __init__(self, pace: Pace) -> None:
@@ -35,7 +36,8 @@ class StoreTimeouts:
             return max(first_s, min(grown_s, pace.timeout_unmeasured_max_s))
         early_s = pace.timeout_unmeasured_max_s / 2.0**self._answers
         measured_s = measured.mean_s + pace.timeout_deviations * measured.deviation_s
-        return max(first_s, early_s, 2 * measured_s if self._lost else measured_s)
+        bound_s = max(pace.timeout_s_max, 2 * measured.mean_s)
+        return max(first_s, early_s, min(bound_s, 2 * measured_s if self._lost else measured_s))
 
     @property
     def spent_by_silence(self) -> float:

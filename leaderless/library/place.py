@@ -181,6 +181,7 @@ def bounds_of(
         rest_every=32,
         store_timeout_s=store_timeout_s,
         timeout_unmeasured_max_s=store_timeout_s,
+        timeout_s_max=max(Pace().timeout_s_max, store_timeout_s),
         error_patience_s=0.15,  # four errors: a store's client tries again by itself, and so may the caller
     )
     return Bounds(limits, pace, 1 << 14, store.value_bytes_max)

@@ -26,13 +26,29 @@ def test_it_follows_what_was_measured_and_is_never_less_than_the_first() -> None
 
 def test_it_doubles_once_while_the_store_is_silent() -> None:
     timeouts = StoreTimeouts(Pace(store_timeout_s=0.1))
-    timeouts.answered(Get, 1.0)
+    timeouts.answered(Get, 0.5)
     measured_s = timeouts.timeout_s
     for _ in range(5):
         timeouts.timed_out(asked_at=0.0, now=1.0)
         assert timeouts.timeout_s == 2 * measured_s
-    timeouts.answered(Get, 1.0)
+    timeouts.answered(Get, 0.5)
     assert timeouts.timeout_s < measured_s
+
+
+def test_late_answers_make_it_no_longer_than_its_bound() -> None:
+    timeouts = StoreTimeouts(Pace())
+    for number in range(40):
+        timeouts.answered(Get, 0.001 if number % 4 else 9.0)
+    timeouts.timed_out(asked_at=0.0, now=1.0)
+    assert timeouts.timeout_s == Pace().timeout_s_max
+
+
+def test_a_store_that_is_far_away_has_no_bound() -> None:
+    timeouts = StoreTimeouts(Pace())
+    for _ in range(40):
+        timeouts.answered(Get, 9.0)
+    timeouts.timed_out(asked_at=0.0, now=1.0)
+    assert timeouts.timeout_s > 9.0
 
 
 def test_pauses_after_errors_grow_until_the_same_operation_succeeds() -> None:
