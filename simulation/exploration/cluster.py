@@ -93,7 +93,7 @@ class HandsOver(Pacer):
     """Hands each batch to the node that committed last, whatever that costs."""
 
     def target(self) -> str | None:
-        return self._peers.committing(self._clock.now - self.hedge_s)
+        return self._peers.committing()
 
 
 def maker_of(setting: Setting, make: StrategyMaker | None = None) -> str | StrategyMaker:

@@ -40,6 +40,9 @@ HANDED = {
 AGAIN = HANDED | {"nemesis": ("loss", "duplicate", "slow"), "nemesis_interval_s": 0.3}
 CALM = {"nemesis": (), "rate": 300.0, "time_limit_s": 2.0, "seal_entries": 3, "segments_per_run": 2}
 MOVES = {"aftermath": True, "store_value_kib": 0, "time_limit_s": 2.0, "large_kib": 0}
+NEVER_STOOD = (
+    "tests/unit/test_committer.py::test_a_full_head_that_never_stood_in_the_store_is_not_sealed"
+)
 
 HARDER = [
     Mutant(
@@ -259,10 +262,17 @@ HARDER = [
         (
             (
                 "if tried.new.full(self._limits):",
-                "if replica.head is tried.new and tried.new.full(self._limits):",
+                "if fate is Fate.COMMITTED and tried.new.full(self._limits):",
             ),
         ),
-        MOVES | {"latency_ms": 50, "latency_dist": "constant", "nodes": 2, "nemesis": ()},
+        test=NEVER_STOOD,
+    ),
+    Mutant(
+        "tried-head-sealed",
+        "what is sealed stood in the store",
+        f"{COMMITTER}._try",
+        (("head = tried.new if fate is Fate.COMMITTED else replica.head", "head = tried.new"),),
+        test=NEVER_STOOD,
     ),
     # ---------------------------------------------------------------- sizes
     Mutant(

@@ -117,8 +117,9 @@ def run(scenario: Scenario, seed: str) -> Report:
 def test_every_decision_is_the_coins() -> None:
     """A decision that the pacer gets one day must be given to the coin, too."""
     facts = {"store_took", "confirmed", "head_is_by", "others_committed"}
-    facts |= {"attempt_committed", "attempt_failed", "peer_asked", "peer_answered", "peer_helped"}
-    facts |= {"peer_was_silent", "job_arrived", "send_arrived", "jobs_came", "sends_came"}
+    facts |= {"attempt_committed", "attempt_failed", "attempt_unknown"}
+    facts |= {"peer_is_late", "peer_answered", "peer_helped", "peer_was_silent"}
+    facts |= {"job_arrived", "send_arrived", "jobs_came", "sends_came"}
     shown = {"suspects"}  # to people
     decisions = {name for name in vars(Pacer) if not name.startswith("_")} - facts - shown
     assert decisions <= vars(CoinPacer).keys()

@@ -50,7 +50,7 @@ SCENARIOS = [
         (31, LATE),
         (32, LATE),
         (36, SILENT),
-        (47, SILENT),
+        (48, SILENT),
         (300, SILENT | {"time_limit_s": 8.0, "nemesis_interval_s": 5.0, "rate": 4.0}),
         (40, KILLED),
         (22, FENCED | {"clients": 1}),

@@ -8,7 +8,7 @@ from leaderless.core.headlog.attempt import Fate, carry_out, prepare
 from leaderless.core.headlog.records import Head, InvariantBroken
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.limits import Limits
-from leaderless.core.messages import Batch
+from leaderless.core.messages import Batch, Cas, Get
 from simulation.driver import Driver
 from simulation.registers import Store
 
@@ -67,6 +67,44 @@ def test_without_an_answer_it_may_have_happened(store: Store) -> None:
     assert polled(node.replica) == []
     node.driver.call(node.replica.refresh())
     assert polled(node.replica) == ["a", "b"]
+
+
+def racing(node: Node, batch: Batch) -> None:
+    """Begin an attempt that reads ahead: its compare-and-set and its read are under way, in this order."""
+    tried = prepare(node.replica, [batch], by="n0", segments_written=0)
+    node.driver.start(carry_out(node.replica, tried, reads_ahead=True))
+    assert [type(call.op) for call in node.driver.calls] == [Cas, Get]
+
+
+def test_a_read_that_shows_the_batch_ends_the_attempt_before_its_own_answer(store: Store) -> None:
+    node = Node(store)
+    racing(node, FIRST)
+    store.apply(node.driver.calls[0].op)  # carried out, its answer is on its way
+    node.driver.carry_out(which=1)
+    assert node.driver.results == [Fate.FOUND]
+    node.driver.carry_out("call lost")  # as if: it changes nothing any more
+    assert polled(node.replica) == polled(Node(store).replica) == ["a", "b"]
+
+
+def test_a_read_of_a_newer_head_is_a_conflict_and_what_is_under_way_changes_nothing(
+    store: Store,
+) -> None:
+    node, fast = Node(store), Node(store)
+    racing(node, FIRST)
+    fast.attempt(SECOND)
+    node.driver.carry_out(which=1)
+    assert node.driver.results == [Fate.CONFLICT]
+    node.driver.carry_out()  # the compare-and-set arrives after the next attempt could have begun
+    assert polled(node.replica) == polled(Node(store).replica) == ["c"]
+
+
+def test_a_read_of_the_same_head_decides_nothing(store: Store) -> None:
+    node = Node(store)
+    racing(node, FIRST)
+    node.driver.carry_out(which=1)
+    assert node.driver.results == []
+    node.driver.carry_out()
+    assert node.driver.results == [Fate.COMMITTED]
 
 
 @pytest.mark.parametrize(

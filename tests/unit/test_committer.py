@@ -5,8 +5,17 @@ from typing import Any
 
 import pytest
 
+from leaderless.core.headlog.attempt import carry_out, prepare
+from leaderless.core.headlog.committer import Committer, Job
+from leaderless.core.headlog.compaction import Compactor
+from leaderless.core.headlog.pacer import Pacer
+from leaderless.core.headlog.replica import Replica
 from leaderless.core.limits import Limits
+from leaderless.core.messages import Batch
+from leaderless.core.pace import Pace
+from simulation.driver import Driver
 from simulation.nodes import LINEARIZABLE
+from simulation.registers import Store
 from simulation.stepped import Flying, SteppedCluster
 
 SEALED_AT = 2
@@ -104,6 +113,40 @@ def test_a_late_write_of_a_segment_changes_nothing(cluster: SteppedCluster) -> N
     cluster.flying[slow] = held
     cluster.run(0.2, every_s=0.01)
     assert cluster.store.registers["segment/0"] == before
+
+
+class ReadsAhead(Pacer):
+    """Reads the head beside each compare-and-set."""
+
+    reads_ahead = True
+
+
+def test_a_full_head_that_never_stood_in_the_store_is_not_sealed() -> None:
+    """1. n0 tries two batches at once. 2. Their copies were committed in the other order, by n1.
+    3. n0 reads that, and seals: what was committed, not what it tried."""
+    store = Store()
+    limits = Limits(seal_entries=SEALED_AT)
+    first, second = (Batch(f"n{node}/0", 1, 0, {"k": [node]}, {}, 1) for node in (0, 1))
+    driver, other = Driver(store.apply), Driver(store.apply)
+    pacer = ReadsAhead(driver.clock, "n0", ("n0", "n1"), Pace())
+    replica = Replica(driver.clock, "n0", ["n0/0"], limits, pacer=pacer)
+    compactor = Compactor(driver.clock, replica, "n0", Pace())
+    committer = Committer(driver.clock, replica, "n0", pacer, compactor)
+    driver.call(replica.refresh())
+    for batch in (first, second):
+        driver.start(committer.submit(Job(batch, 0.0, until=9.0)))
+    while not driver.calls:
+        driver.pass_time()
+    for batch in (second, first):
+        its = Replica(other.clock, "n1", ["n1/0"], limits)
+        other.call(its.refresh())
+        tried = prepare(its, [batch], by="n1", segments_written=0)
+        other.call(carry_out(its, tried, reads_ahead=False))
+    driver.carry_out(which=1)
+    driver.finish()
+    tail = store.registers["head"]["tail"]
+    assert [writer for writer, *_ in tail] == ["n1/0", "n0/0"]
+    assert store.registers["segment/0"]["entries"] == tail
 
 
 def test_a_message_larger_than_every_bound(cluster: SteppedCluster) -> None:

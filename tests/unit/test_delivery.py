@@ -4,14 +4,17 @@ from typing import Any
 
 import pytest
 
+from leaderless.core.headlog.pacer import Pacer
+from leaderless.core.strategies.leaderless import LeaderlessLog
+from simulation.nodes import StrategyMaker
 from simulation.stepped import Flying, SteppedCluster
 
 PEER = "n1"
 
 
-def contended() -> SteppedCluster:
+def contended(strategy: str | StrategyMaker = "leaderless") -> SteppedCluster:
     """n0 knows that n1 commits often, and its own view is old: it hands its next batch over."""
-    cluster = SteppedCluster(["n0", "n1", "n2"], "leaderless")
+    cluster = SteppedCluster(["n0", "n1", "n2"], strategy)
     ask(cluster, "n0", {"type": "poll", "offsets": {"other": 0}})
     contend(cluster)
     return cluster
@@ -127,3 +130,41 @@ def test_a_silent_peer_costs_one_patience(lost: str) -> None:
     assert sent[-1]["offset"] == 0
     logs = [entry[2] for entry in cluster.store.registers["head"]["tail"]]
     assert sum(appends.get("k", [0, []])[1] == [1] for appends in logs) == 1
+
+
+def test_a_batch_whose_answer_was_lost_is_found_in_the_log_that_is_read() -> None:
+    """The client need not wait until the batch goes another way, too."""
+    cluster = contended()
+    send(cluster, 1)
+    [question] = handed_over(cluster)
+    cluster.deliver(question.number)
+    while not (answers := [m for m in cluster.flying.values() if m.body["type"] == "hand_over_ok"]):
+        cluster.pass_time(0.001)
+        for message in [*cluster.flying.values()]:
+            if message.body["type"] != "hand_over_ok":
+                cluster.deliver(message.number)
+    drop(cluster, answers)
+    cluster.request("c2", "n0", {"type": "poll", "offsets": {"k": 0}})
+    cluster.settle()
+    answered = [m.body for m in cluster.to_clients if m.dest in ("c1", "c2")][-2:]
+    assert {body["type"] for body in answered} == {"send_ok", "poll_ok"}
+
+
+class InManyLanes(Pacer):
+    """Begins a batch for each send, and waits as long for each peer."""
+
+    hedge_s = 0.05
+
+    def needs_lane(self, waiting: int) -> bool:
+        return waiting > 0
+
+
+def test_when_one_batch_goes_another_way_all_that_wait_for_that_peer_do() -> None:
+    cluster = contended(lambda context: LeaderlessLog(context, InManyLanes))
+    send(cluster, 1)
+    cluster.pass_time(0.02)
+    send(cluster, 2)
+    assert [m.dest for m in handed_over(cluster)] == [PEER, PEER]
+    cluster.pass_time(0.03)  # the first has waited long enough, the second only half of that
+    (attempt,) = [m.body for m in cluster.flying.values() if m.body["type"] == "cas"]
+    assert [entry[2]["k"][1] for entry in attempt["to"]["tail"][-2:]] == [[1], [2]]

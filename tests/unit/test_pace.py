@@ -30,6 +30,7 @@ PACE = Pace()
         {"store_attempts": 0},
         {"failures_max": 0},
         {"reading_share": 1.5},
+        {"in_step_deviation": -0.1},
         {"offsets_linger_s": -1.0},
         {"revived_after_leases": 0.5},
     ],
@@ -97,13 +98,12 @@ def test_a_node_that_may_not_combine_commits_here() -> None:
     assert pacer.target() is None
 
 
-def test_a_peer_that_is_overdue_is_passed_over_until_it_answers() -> None:
+def test_a_peer_that_is_late_is_passed_over_until_it_answers() -> None:
     pacer, clock = new_pacer()
     contended(pacer, clock)
     assert 0.02 < pacer.hedge_s <= pacer.patience_s
-    pacer.peer_asked("n1")
     assert pacer.target() == "n1"
-    clock.now += 1.1 * pacer.hedge_s
+    pacer.peer_is_late("n1")
     assert pacer.target() == "n2"
     pacer.peer_answered("n1", 0.002)
     assert pacer.target() == "n1"
@@ -125,13 +125,28 @@ def test_a_suspect_is_asked_once_when_its_time_has_come() -> None:
     assert pacer.to_probe() == []
 
 
+@pytest.mark.parametrize("varies", [False, True])
+def test_nodes_in_step_rest_more_often(varies: bool) -> None:
+    """Between others' commits, where round trips take about the same time, and where they vary."""
+    pacer, clock = new_pacer()
+    contended(pacer, clock)
+    for number in range(50):
+        pacer.store_took(0.2 if varies and number % 2 else 0.1)
+    rests = []
+    for _ in range(PACE.rest_every):
+        pacer.attempt_committed(1, waiting=1)
+        rests.append(pacer.rest_s() > 0)
+    assert sum(rests) == (1 if varies else PACE.rest_every // PACE.rest_every_contended)
+
+
 def test_batches_go_alone_after_unknown_outcomes_until_a_row_got_through() -> None:
     pacer, _ = new_pacer()
     for _ in range(PACE.isolated_after):
         assert not pacer.isolates
-        pacer.attempt_failed(known=False)
+        pacer.attempt_failed()
+        pacer.attempt_unknown()
     assert pacer.isolates
-    pacer.attempt_failed(known=True)
+    pacer.attempt_failed()
     pacer.attempt_committed(1, waiting=2)
     assert pacer.isolates
     pacer.attempt_committed(1, waiting=2)

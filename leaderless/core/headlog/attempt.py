@@ -18,7 +18,7 @@ the next attempt.
 What breaks a law raises `InvariantBroken`, on both sides of the call to the store.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from enum import Enum
 from typing import NamedTuple
@@ -29,13 +29,16 @@ from leaderless.core.headlog.records import HEAD, Head, InvariantBroken
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.headlog.view import View
 from leaderless.core.messages import Batch, Cas, Entry, Mismatch, Missing, Ok, Outcome
-from leaderless.core.process import Process, call, gather
+from leaderless.core.process import Notify, Process, Signal, Spawn, Wait, call
+
+Heard = Callable[[Outcome, float], None]  # is told an outcome, and after how many seconds it came
 
 
 class Fate(Enum):
     """How an attempt ended."""
 
     COMMITTED = "committed"  # the batches are in the log, and in the view
+    FOUND = "found"  # they are, by this attempt or as other copies: `new` may never have stood in the store
     CONFLICT = "conflict"  # this attempt changed nothing, and never will: another commit came first
     UNKNOWN = "unknown"  # it may have happened, or may still
 
@@ -68,32 +71,81 @@ def prepare(
     return Attempt(old, new, entries)
 
 
-def carry_out(replica: Replica, attempt: Attempt, *, reads_ahead: bool) -> Process[Fate]:
+def carry_out(
+    replica: Replica,
+    attempt: Attempt,
+    *,
+    reads_ahead: bool,
+    heard: Heard | None = None,
+) -> Process[Fate]:
     """Make one compare-and-set; with `reads_ahead`, read the head beside it.
 
-    After any end but `COMMITTED` the attempt's head is refuted: read the head before the next attempt.
+    A newer head that is read decides, too: by Law 2 it has the batches, or it never will by this attempt. So
+    the attempt ends with the first of the two answers that decides. `heard` is told the outcome of the
+    compare-and-set and after how many seconds it came, be it after the end. After `CONFLICT` and `UNKNOWN` the
+    attempt's head is refuted: unless the replica has a newer one, read it before the next attempt.
     """
     old, new, entries = attempt
     cas = Cas(HEAD, old.value, new.value, create=old.value is None)
     asked_at = replica.now
     replica.trace("Try", steps.carried, entries)
-    outcome: Outcome | None
+    race = _Race(replica, old, heard)
     if reads_ahead:
-        outcome = (yield from gather([call(cas), _if_heard(replica.refresh())]))[0]
+        yield Spawn(race.swap(cas))
+        yield Spawn(race.read())
+        yield Wait(race.decided)
     else:
-        outcome = yield cas
+        yield from race.swap(cas)
+    outcome = race.outcome
     if isinstance(outcome, Ok):
         if replica.head is old:  # or another process learnt of a newer one, which includes ours
             replica.committed(new, entries, asked_at)
         _require_placed(replica.view, entries)
         return Fate.COMMITTED
     known = isinstance(outcome, Mismatch | Missing)
-    if replica.head is old:
-        if known:
-            replica.trace("Conflict")
-        else:
-            replica.trace("Unknown", steps.carried, entries)
+    if replica.head is not old:
+        found = not known and all(replica.view.contains(each.writer, each.seq) for each in entries)
+        return Fate.FOUND if found else Fate.CONFLICT
+    if known:
+        replica.trace("Conflict")
+    else:
+        replica.trace("Unknown", steps.carried, entries)
     return Fate.CONFLICT if known else Fate.UNKNOWN
+
+
+class _Race:
+    """A compare-and-set and a read of the head, side by side; `decided` fires when the attempt has its fate.
+
+    `outcome` is that of the compare-and-set, None while it is under way.
+    """
+
+    def __init__(self, replica: Replica, old: Head, heard: Heard | None) -> None:
+        self._replica = replica
+        self._old = old
+        self._heard = heard
+        self._under_way = 2
+        self.outcome: Outcome | None = None
+        self.decided = Signal()
+
+    def swap(self, cas: Cas) -> Process[None]:
+        """Make the compare-and-set."""
+        asked_at = self._replica.now
+        self.outcome = yield from call(cas)
+        if self._heard:
+            self._heard(self.outcome, self._replica.now - asked_at)
+        yield from self._ended()
+
+    def read(self) -> Process[None]:
+        """Read the head."""
+        with suppress(StoreSilent):
+            yield from self._replica.refresh()
+        yield from self._ended()
+
+    def _ended(self) -> Process[None]:
+        self._under_way -= 1
+        is_newer = self._replica.head is not self._old
+        if isinstance(self.outcome, Ok) or is_newer or not self._under_way:
+            yield Notify(self.decided)
 
 
 def _require_admissible(head: Head, view: View, batches: Sequence[Batch]) -> None:
@@ -118,12 +170,6 @@ def _require_placed(view: View, entries: list[Entry]) -> None:
 def _require(holds: bool, invariant: str, *what: object) -> None:
     if not holds:
         raise InvariantBroken(f"{invariant}: {' '.join(map(str, what))}")
-
-
-def _if_heard(process: Process[None]) -> Process[None]:
-    """Run a process to its end, or until the store is silent."""
-    with suppress(StoreSilent):
-        yield from process
 
 
 def _entry(batch: Batch, ends: dict[str, int]) -> Entry:

@@ -16,7 +16,7 @@ from leaderless.core.headlog.pacer import Pacer
 from leaderless.core.headlog.records import Head
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.headlog.sealer import Sealer
-from leaderless.core.messages import Batch
+from leaderless.core.messages import Batch, Outcome, Unknown
 from leaderless.core.process import Notify, Process, Signal, Sleep, Spawn
 from leaderless.core.strategy import Clock
 
@@ -106,19 +106,24 @@ class Committer:
 
     def _try(self, tried: Attempt) -> Process[None]:
         """Carry an attempt out; on any other end than a commit, look again."""
-        replica, asked_at = self._replica, self._clock.now
-        fate = yield from attempt.carry_out(replica, tried, reads_ahead=self._pacer.reads_ahead)
-        if fate is not Fate.UNKNOWN:
-            self._pacer.store_took(self._clock.now - asked_at)
-        if fate is Fate.COMMITTED:
+        replica, ahead = self._replica, self._pacer.reads_ahead
+        fate = yield from attempt.carry_out(replica, tried, reads_ahead=ahead, heard=self._heard)
+        if fate in (Fate.COMMITTED, Fate.FOUND):
             self._pacer.attempt_committed(len(tried.entries), len(self._jobs))
             if tried.new.full(self._limits):
-                yield Spawn(self._seal_ahead(tried.new))
+                head = tried.new if fate is Fate.COMMITTED else replica.head
+                yield Spawn(self._seal_ahead(head))
             return
-        self._pacer.attempt_failed(known=fate is Fate.CONFLICT)
+        self._pacer.attempt_failed()
         if replica.head is tried.old:  # no other process learnt of a newer one
             self._refuted = tried.old
             yield from self._look_again()
+
+    def _heard(self, outcome: Outcome, seconds: float) -> None:
+        if isinstance(outcome, Unknown):
+            self._pacer.attempt_unknown()
+        else:
+            self._pacer.store_took(seconds)
 
     def _look_again(self) -> Process[None]:
         """Read the head. If that fails, the next commit begins with it: nothing comes of a refuted head."""
@@ -167,7 +172,11 @@ class Committer:
         )
 
     def _seal_ahead(self, head: Head) -> Process[None]:
-        """Seal beside other work; a commit that needs the room and finds nothing sealed does it again."""
-        with suppress(StoreSilent):
-            yield from self._sealer.seal(head)
+        """Seal a full head beside other work; a commit that finds nothing sealed does it again.
+
+        The head must be known to have stood in the store: what a segment holds is the log for ever.
+        """
+        if head.full(self._limits):
+            with suppress(StoreSilent):
+                yield from self._sealer.seal(head)
         yield from self._compactor.consider()

@@ -27,6 +27,8 @@ class Delivery:
         self._replica = replica
         self._pacer = pacer
         self._committer = committer
+        self._away: dict[Signal, tuple[Batch, str]] = {}  # handed to a peer, and not moved on yet
+        self._watching = False
 
     def deliver(self, batch: Batch, until: float) -> Process[bool]:
         """Returns whether the batch is in the log; if not, `is_dead` says whether it never will be.
@@ -65,17 +67,29 @@ class Delivery:
     def _hand_to(self, peer: str, batch: Batch) -> Process[None]:
         """Return when the peer has answered, or when the batch has waited so long that it goes another way.
 
-        Its answer counts whenever it comes.
+        Its answer counts whenever it comes. It may be lost, or late: then the log shows the batch as well.
         """
         moved = Signal()
+        self._away[moved] = batch, peer
+        if not self._watching:
+            self._watching = True
+            yield Spawn(self._watch())
         yield Spawn(self._ask(peer, batch, moved))
-        yield Spawn(_at(self._clock.now + self._pacer.hedge_s, moved))
+        yield Spawn(self._hedge(peer, moved))
         yield Wait(moved)
+        del self._away[moved]
+
+    def _watch(self) -> Process[None]:
+        """While batches are away, look for them in whatever this node learns of the log."""
+        while self._away:
+            yield Wait(self._replica.news)
+            for moved in [m for m, (batch, _) in self._away.items() if self._is_in_log(batch)]:
+                yield Notify(moved)
+        self._watching = False
 
     def _ask(self, peer: str, batch: Batch, moved: Signal) -> Process[None]:
         asked_at, slot = self._clock.now, self._replica.view.slot
         self._replica.trace("HandOver", steps.handed, batch, peer)
-        self._pacer.peer_asked(peer)
         answer = yield from ask(peer, Offer(slot, batch), self._pacer.patience_s)
         if isinstance(answer, HandedOver):
             self._pacer.peer_answered(peer, self._clock.now - asked_at)
@@ -84,9 +98,16 @@ class Delivery:
             self._pacer.peer_helped(peer, helped=self._is_in_log(batch))
         else:
             self._pacer.peer_was_silent(peer)
+            yield from self._leave(peer)
         yield Notify(moved)
 
+    def _hedge(self, peer: str, moved: Signal) -> Process[None]:
+        yield Sleep(self._clock.now + self._pacer.hedge_s)
+        if not moved.fired:
+            self._pacer.peer_is_late(peer)
+            yield from self._leave(peer)
 
-def _at(until: float, signal: Signal) -> Process[None]:
-    yield Sleep(until)
-    yield Notify(signal)
+    def _leave(self, peer: str) -> Process[None]:
+        """All batches that wait for a peer go another way, too, and together."""
+        for moved in [each for each, (_, dest) in self._away.items() if dest == peer]:
+            yield Notify(moved)

@@ -77,17 +77,19 @@ class Pacer:
         self._committed_at = self._clock.now
         self._own.happened(1, self._clock.now)
 
-    def attempt_failed(self, *, known: bool) -> None:
-        """An attempt met another node's commit (`known`), or has no outcome."""
+    def attempt_failed(self) -> None:
+        """An attempt met another node's commit, or has no outcome."""
         self._failures += 1
         self._in_a_row = 0
-        if not known:
-            self._unknowns += 1
-            self._passed = 0
 
-    def peer_asked(self, peer: str) -> None:
-        """A batch was handed to a peer."""
-        self._peers.asked(peer, self._clock.now)
+    def attempt_unknown(self) -> None:
+        """The compare-and-set of an attempt has no outcome."""
+        self._unknowns += 1
+        self._passed = 0
+
+    def peer_is_late(self, peer: str) -> None:
+        """A batch that was handed to a peer goes another way, too: the peer has not answered yet."""
+        self._peers.is_late(peer)
 
     def peer_answered(self, peer: str, seconds: float) -> None:
         """A peer answered a hand-over."""
@@ -121,10 +123,8 @@ class Pacer:
 
     def target(self) -> str | None:
         """The peer to hand a batch to now; None to commit it here."""
-        if not self._combine or self._peers.committed_here:
-            return None
-        peer = self._peers.committing(self._clock.now - self.hedge_s)
-        if peer is None:
+        peer = self._peers.committing()
+        if not self._combine or peer is None:
             return None
         cheaper = committing_is_cheaper(
             self._pace, self._contention, self._store.mean_s, self._hand_over_s
@@ -176,14 +176,16 @@ class Pacer:
         """Between commits without a pause, now and then a round trip of rest; often while others commit too.
 
         A node that reaches no peer must commit for itself: it reads the head, and one round trip later
-        replaces it. Against an endless row of commits it would lose for ever.
+        replaces it. Against an endless row of commits it would lose for ever, above all in step: where all
+        round trips take about the same time. Where they vary, it wins by chance before long.
         """
         pace, round_trip_s = self._pace, self._store.mean_s
         if self._clock.now - self._committed_at > round_trip_s:
             self._in_a_row = 0
         if not self._in_a_row:
             return 0.0
-        contended = self._contention.rate > pace.contended_per_s
+        in_step = self._store.deviation_s < pace.in_step_deviation * round_trip_s
+        contended = in_step and self._contention.rate > pace.contended_per_s
         every = pace.rest_every_contended if contended else pace.rest_every
         return 0.0 if self._in_a_row % every else round_trip_s
 

@@ -27,7 +27,7 @@ class Peers:
         self._committers: dict[str, None] = {}  # in the order of the last commit known of each
         self._suspects: dict[str, Suspicion] = {}
         self._helper = ""  # the peer that committed this node's last batch
-        self._asked: dict[str, float] = {}  # since when a peer that was asked has not answered
+        self._late: set[str] = set()  # a batch went another way, and they have not answered since
         self.round_trip = RoundTrip(guess_s=0.0)  # of a hand-over
 
     def committed(self, node: str) -> None:
@@ -35,14 +35,14 @@ class Peers:
         self._committers.pop(node, None)
         self._committers[node] = None
 
-    def asked(self, peer: str, now: float) -> None:
-        """Learn that a batch was handed to a peer."""
-        self._asked.setdefault(peer, now)
+    def is_late(self, peer: str) -> None:
+        """Learn that a batch went another way before a peer answered."""
+        self._late.add(peer)
 
     def answered(self, peer: str, seconds: float) -> None:
         """Learn that a peer answered."""
         self._suspects.pop(peer, None)
-        self._asked.pop(peer, None)
+        self._late.discard(peer)
         self.round_trip.took(seconds)
 
     def helped(self, peer: str, *, helped: bool) -> None:
@@ -55,36 +55,25 @@ class Peers:
         span_s = 2 * known.span_s if known else self._pace.suspect_patiences * patience_s
         span_s = min(self._pace.suspect_s_max, span_s)
         self._suspects[peer] = Suspicion(now + span_s, span_s)
-        self._asked.pop(peer, None)
+        self._late.discard(peer)
         if self._helper == peer:
             self._helper = ""
 
-    @property
-    def committed_here(self) -> bool:
-        """Whether the newest head known is by this node, or none is known."""
-        return next(reversed(self._committers), self._node) == self._node
+    def committing(self) -> str | None:
+        """The peer that helped last, or else the one that committed last, of those that are not silent or late.
 
-    def committing(self, overdue_before: float) -> str | None:
-        """The peer that helped last, or else the one that committed last, of those that are not silent.
-
-        None if this node committed last. A peer that was asked before `overdue_before`, and has not answered
-        anything since, is passed over for now.
+        None if this node committed last.
         """
-        if self.committed_here:
+        if next(reversed(self._committers), self._node) == self._node:
             return None
-        if self._helper and not self._is_overdue(self._helper, overdue_before):
+        if self._helper and self._helper not in self._late:
             return self._helper
         for node in reversed(self._committers):
             if node == self._node:
                 return None
-            if node not in self._peers or node in self._suspects:
-                continue
-            if not self._is_overdue(node, overdue_before):
+            if node in self._peers and node not in self._suspects and node not in self._late:
                 return node
         return None
-
-    def _is_overdue(self, peer: str, before: float) -> bool:
-        return self._asked.get(peer, inf) < before
 
     def to_probe(self, now: float) -> list[str]:
         """The suspects to be asked now; each is asked once until it answers or is silent again."""

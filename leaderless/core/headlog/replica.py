@@ -65,6 +65,9 @@ class Replica:
         self._outline: Outline | None = None  # what was read, and is not in the view yet,
         self._segments: dict[int, Segment] = {}  # because another read was silent
         self.confirmed_at = float("-inf")
+        self.news = (
+            Signal()
+        )  # fires when the view next moves by what was read or told, not by own commits
 
     @property
     def now(self) -> float:
@@ -95,7 +98,7 @@ class Replica:
                 yield Wait(self._loading)
             elif not (yield from self._load_alone(head)):
                 head = yield from self._read_head()
-        self._follow(head, head.base, head.tail)
+        yield from self._follow(head, head.base, head.tail)
         if self.head.version == head.version:  # not if a newer one was learnt meanwhile
             self.trace("Refresh", steps.known, head)
         self._confirm(asked_at)
@@ -120,7 +123,7 @@ class Replica:
         and whether the asker's batch is in the log stay open for ever. Raises `StoreSilent`.
         """
         try:
-            self._follow_peer(answer)
+            yield from self._follow_peer(answer)
         except InvariantBroken as broken:
             yield Note(f"what a peer showed does not fit: {broken}", broken=True)
             return
@@ -137,7 +140,7 @@ class Replica:
             return HandedOver(self.view.slot, [], heading, held_s)
         return HandedOver(min(slot, self.view.slot), entries, heading, held_s)
 
-    def _follow_peer(self, answer: HandedOver) -> None:
+    def _follow_peer(self, answer: HandedOver) -> Process[None]:
         slot, entries, heading, _ = answer
         if slot > self.view.slot or heading.version <= self.head.version:
             return
@@ -146,10 +149,10 @@ class Replica:
         if known is None:
             return
         tail = [*known[: max(0, slot - base)], *entries[max(0, base - slot) :]]
-        self._follow(Head(heading, tail), slot, entries)
+        yield from self._follow(Head(heading, tail), slot, entries)
         self.trace("Answered", steps.known, self.head)
 
-    def _follow(self, head: Head, slot: int, entries: list[Entry]) -> None:
+    def _follow(self, head: Head, slot: int, entries: list[Entry]) -> Process[None]:
         if head.version <= self.head.version:
             return  # an older answer came later
         if max(self.view.slot, slot + len(entries)) != head.end:
@@ -157,6 +160,8 @@ class Replica:
         self.view.fold(slot, entries)
         self._notice(head)
         self._move_to(head)
+        news, self.news = self.news, Signal()
+        yield Notify(news)
 
     def _move_to(self, head: Head) -> None:
         self.head = head
