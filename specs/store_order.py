@@ -1,10 +1,11 @@
 """A trace as HeadLog needs it: with the outcomes that a node could not write, in the order of the store.
 
 **Outcomes.** A node writes `Try` when it sends a cas of the head. An answer in time becomes Commit, Conflict
-or Unknown. But the node may learn of a newer head before the answer, by a poll's read or a peer's answer, and
-then its cas no longer matters; or it is killed. For the log the outcome is unknown then: the cas may have
-happened, and other nodes may have seen it. So an Unknown is put before that event. And a read that was under
-way when the cas was refused says nothing new: it is left out.
+or Unknown. But the node may learn of a newer head before the answer, by a read or a peer's answer, and then
+its cas no longer matters; or it is killed. If the node found out that its cas changed nothing, it writes
+Conflict after that: it is put before. Else the outcome is unknown for the log: the cas may have happened, and
+other nodes may have seen it. So an Unknown is put before that event. And a read that was under way when the cas
+was refused says nothing new: it is left out.
 
 **Order.** The order in which a trace's events happened in the store, from what the events say themselves.
 
@@ -43,6 +44,7 @@ class _Node:
         self.known: tuple[int, int] | None = None  # epoch, length
         self.refused = False
         self.unanswered = False
+        self.overtaken: int | None = None  # the place, in what was made, of the end of an overtaken cas
 
     def take(self, number: int, event: Event) -> Iterator[Numbered]:
         step = event["step"]
@@ -62,7 +64,7 @@ class _Node:
 
     def _note(self, step: str, event: Event, version: tuple[int, int] | None) -> None:
         if step == "Try":
-            self.tried, self.unanswered = event["ids"], False
+            self.tried, self.unanswered, self.overtaken = event["ids"], False, None
         elif step in ENDS:
             self.tried = None
             self.refused, self.unanswered = step == "Conflict", step == "Unknown"
@@ -87,12 +89,19 @@ def with_outcomes(events: Sequence[Event]) -> list[Numbered]:
     The attempts themselves are left out: the model has a cas only once its outcome counts.
     """
     nodes: dict[str, _Node] = {}
-    return [
-        (at, taken)
-        for number, event in enumerate(events)
-        for at, taken in nodes.setdefault(event["node"], _Node()).take(number, event)
-        if taken["step"] not in ("Try", "TrySwitch")
-    ] + [
+    made: list[Numbered] = []
+    for number, event in enumerate(events):
+        node = nodes.setdefault(event["node"], _Node())
+        if event["step"] == "Conflict" and node.tried is None and node.overtaken is not None:
+            made[node.overtaken] = made[node.overtaken][0], event
+            node.overtaken = None
+            continue
+        for at, taken in node.take(number, event):
+            if taken is not event and taken["step"] == "Unknown":
+                node.overtaken = len(made)
+            if taken["step"] not in ("Try", "TrySwitch"):
+                made.append((at, taken))
+    return made + [
         (len(events) - 1, {"step": "Unknown", "node": name, "ids": node.tried})
         for name, node in nodes.items()
         if node.tried is not None

@@ -30,6 +30,13 @@ def test_a_read_of_the_same_head_says_nothing_of_the_outcome() -> None:
     assert [event["step"] for _, event in taken] == ["Refresh", "Refresh", "Commit", "Refresh"]
 
 
+def test_a_conflict_found_out_by_a_newer_head_is_put_before_that_head() -> None:
+    """The cas was of a head that was gone: nobody can have seen it. So it has no outcome that is unknown."""
+    conflict = step("Conflict")
+    taken = with_outcomes([at(1), TRY, at(2), conflict, TRY, at(3)])
+    assert taken == [(0, at(1)), (2, conflict), (2, at(2)), (5, UNKNOWN), (5, at(3))]
+
+
 def test_death_and_the_end_leave_the_outcome_unknown() -> None:
     restart = step("Restart", incarnation="b")
     assert with_outcomes([at(1), TRY, restart])[1:] == [(2, UNKNOWN), (2, restart)]

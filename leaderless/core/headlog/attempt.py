@@ -103,14 +103,14 @@ def carry_out(
         _require_placed(replica.view, entries)
         return Fate.COMMITTED
     known = isinstance(outcome, Mismatch | Missing)
-    if replica.head is not old:
-        found = not known and all(replica.view.contains(each.writer, each.seq) for each in entries)
-        return Fate.FOUND if found else Fate.CONFLICT
-    if known:
+    is_newer = replica.head is not old
+    if is_newer and not known and all(replica.view.contains(e.writer, e.seq) for e in entries):
+        return Fate.FOUND
+    if known or is_newer:
         replica.trace("Conflict")
-    else:
-        replica.trace("Unknown", steps.carried, entries)
-    return Fate.CONFLICT if known else Fate.UNKNOWN
+        return Fate.CONFLICT
+    replica.trace("Unknown", steps.carried, entries)
+    return Fate.UNKNOWN
 
 
 class _Race:
