@@ -44,7 +44,9 @@ class _Node:
         self.known: tuple[int, int] | None = None  # epoch, length
         self.refused = False
         self.unanswered = False
-        self.overtaken: int | None = None  # the place, in what was made, of the end of an overtaken cas
+        self.overtaken: int | None = (
+            None  # the place, in what was made, of the end of an overtaken cas
+        )
 
     def take(self, number: int, event: Event) -> Iterator[Numbered]:
         step = event["step"]
