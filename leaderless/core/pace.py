@@ -97,10 +97,10 @@ class Pace:
         and polls that are further behind.
     """
 
-    message_worth_s: float = 0.005
+    message_worth_s: float = 0.01
     conflict_messages: float = 4
     conflict_round_trips: float = 2
-    commit_linger_s: float = 0.0025
+    commit_linger_s: float = 0.003
     batch_linger_s: float = 0.001
     company_luck_min: float = 0.02
     company_try_every: int = 32
