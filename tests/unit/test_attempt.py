@@ -9,6 +9,7 @@ from leaderless.core.headlog.records import Head, InvariantBroken
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.limits import Limits
 from leaderless.core.messages import Batch, Cas, Get
+from leaderless.core.process import Process
 from simulation.driver import Driver
 from simulation.registers import Store
 
@@ -105,6 +106,24 @@ def test_a_read_of_the_same_head_decides_nothing(store: Store) -> None:
     assert node.driver.results == []
     node.driver.carry_out()
     assert node.driver.results == [Fate.COMMITTED]
+
+
+def test_an_attempt_ends_although_its_read_fails(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fault of the node in that read must not hold up all later attempts."""
+    node = Node(store)
+
+    def failing() -> Process[None]:
+        yield Get("head")
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(node.replica, "refresh", failing)
+    racing(node, FIRST)
+    store.apply(Cas("head", None, {}, create=True))
+    node.driver.carry_out()
+    node.driver.carry_out()
+    assert node.driver.results == [Fate.CONFLICT]
 
 
 @pytest.mark.parametrize(

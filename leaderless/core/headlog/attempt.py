@@ -19,7 +19,6 @@ What breaks a law raises `InvariantBroken`, on both sides of the call to the sto
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from enum import Enum
 from typing import NamedTuple
 
@@ -136,10 +135,17 @@ class _Race:
         yield from self._ended()
 
     def read(self) -> Process[None]:
-        """Read the head."""
-        with suppress(StoreSilent):
+        """Read the head. The attempt ends whatever becomes of the read."""
+        failure: Exception | None = None
+        try:
             yield from self._replica.refresh()
+        except StoreSilent:
+            pass  # the answer of the compare-and-set decides
+        except Exception as error:
+            failure = error
         yield from self._ended()
+        if failure:
+            raise failure
 
     def _ended(self) -> Process[None]:
         self._under_way -= 1
