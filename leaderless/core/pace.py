@@ -97,7 +97,7 @@ class Pace:
         and polls that are further behind.
     """
 
-    message_worth_s: float = 0.01
+    message_worth_s: float = 0.005
     conflict_messages: float = 4
     conflict_round_trips: float = 2
     commit_linger_s: float = 0.003

@@ -10,12 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from leaderless.core.limits import Limits
 from simulation.headlog import HeadLogOracle
 from simulation.oracle import Body, Promises
 from simulation.stepped import SteppedCluster
 
 NODES = ["n0", "n1", "n2"]
 KEYS = ["k0", "k1"]
+FENCED_LATE_S = 2 * Limits().client_patience_s  # a fence goes on for its client's patience, and a call
 ACTS = st.tuples(
     st.sampled_from(
         ["send"] * 4 + ["fence", "unfence", "wait", "drop", "copy", "poll"] + ["deliver"] * 12
@@ -60,6 +62,8 @@ def test_any_schedule(acts: list[tuple[str, int]]) -> None:
     log = Fenced()
     for kind, which in acts:
         log.act(kind, which)
+    log.finish()
+    log.pass_time(FENCED_LATE_S)
     log.finish()
     log.ask("n0", {"type": "unfence"})
     log.converge(KEYS)
