@@ -14,7 +14,6 @@ import os
 import resource
 import shutil
 import sqlite3
-import subprocess
 import sys
 import tempfile
 import time
@@ -46,10 +45,10 @@ from performance import show_table
 from performance.generated_log import PATIENCE_S, TIMEOUT_S, generate
 from performance.generated_rows import Shape
 from performance.memory import MB, peak_mb
+from performance.processes import Figures, figures_of
 from tests import servers
 
 BATCH, WIDTH = 8_000, 98  # messages in a batch; bytes of a value, 100 as JSON
-Figures = dict[str, float]
 OPENED = "messages", "store", "record", "s", "CPU s", "requests", "peak MB"
 MERGED = "messages", "merges", "MB read", "largest MB", "CPU s", "MB at start", "peak", "after"
 
@@ -131,9 +130,7 @@ STEPS: dict[str, Callable[..., Coroutine[Any, Any, Figures]]] = {"open": opened,
 
 def in_a_process(step: str, url: str, endpoint: str | None, *arguments: str) -> Figures:
     """The figures of a step, and the memory of its process in MB."""
-    command = [sys.executable, "-m", "performance.opening", step, url, endpoint or "", *arguments]
-    found: Figures = json.loads(subprocess.run(command, check=True, stdout=-1).stdout)
-    return found
+    return figures_of("performance.opening", step, url, endpoint or "", *arguments)
 
 
 def run_step(step: str, url: str, endpoint: str, *arguments: str) -> None:

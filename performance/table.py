@@ -13,7 +13,6 @@ import json
 import resource
 import secrets
 import sqlite3
-import subprocess
 import sys
 import tempfile
 import time
@@ -38,11 +37,11 @@ from leaderless.store.values import Value
 from leaderless.table.manifest import read_manifest
 from leaderless.table.registers import TableRegisters
 from performance import show_table
+from performance.processes import Figures, figures_of
 
 BATCH, IN_FLIGHT = 500, 16
 PATIENCE_S, TIMEOUT_S = 60.0, 10.0
 MB = 1_000_000
-Figures = dict[str, float]
 
 
 def url_of(folder: Path, runs: str) -> str:
@@ -137,9 +136,7 @@ STEPS: dict[str, Callable[..., Coroutine[Any, Any, Figures]]] = {
 
 def in_a_process(step: str, *arguments: object) -> Figures:
     """The figures of a step, and the memory of its process in MB."""
-    command = [sys.executable, "-m", "performance.table", "--step", step, *map(str, arguments)]
-    figures: Figures = json.loads(subprocess.run(command, check=True, stdout=-1).stdout)
-    return figures
+    return figures_of("performance.table", "--step", step, *arguments)
 
 
 def run_step(step: str, url: str, runs: str, *numbers: str) -> None:

@@ -9,7 +9,6 @@ The answer is JSON: seconds, CPU seconds, memory in MB.
 
 import json
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -23,10 +22,10 @@ from leaderless.store.files import FolderFiles
 from leaderless.table.merge import merge as merge_rows
 from leaderless.table.parquet import Reader, Writer
 from performance.memory import MB, java_heap_mb, peak_mb
+from performance.processes import Figures, figures_of
 
 PATIENCE_S = 300  # of a step
 SMALL_HEAP = "--conf spark.driver.memory=512m pyspark-shell"
-Figures = dict[str, float]
 
 
 def merge(folder: str) -> Figures:
@@ -80,10 +79,7 @@ STEPS: dict[str, Callable[..., Figures]] = {"merge": merge, "first": first, "ope
 
 def in_a_process(step: str, *arguments: str) -> Figures:
     """The figures of a step. Raises `SubprocessError` for one that fails or takes minutes."""
-    command = [sys.executable, "-m", "performance.table_steps", step, *arguments]
-    done = subprocess.run(command, check=True, stdout=-1, timeout=PATIENCE_S)
-    found: Figures = json.loads(done.stdout)
-    return found
+    return figures_of("performance.table_steps", step, *arguments, timeout_s=PATIENCE_S)
 
 
 def main(step: str, *arguments: str) -> None:

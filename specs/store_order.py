@@ -44,9 +44,8 @@ class _Node:
         self.known: tuple[int, int] | None = None  # epoch, length
         self.refused = False
         self.unanswered = False
-        self.overtaken: int | None = (
-            None  # the place, in what was made, of the end of an overtaken cas
-        )
+        # Where the Unknown of a cas stands that a newer head has overtaken, in what was made.
+        self.overtaken: int | None = None
 
     def take(self, number: int, event: Event) -> Iterator[Numbered]:
         step = event["step"]

@@ -15,6 +15,7 @@ from leaderless.table.schema import Row, rows_in
 from leaderless.table.snapshot import Snapshot, snapshot, table_in
 
 Model = dict[str, list[Value]]
+LATER_S = 7200.0  # after that, what nobody names any more may be deleted
 
 
 @asynccontextmanager

@@ -1,6 +1,5 @@
 """Groups of consumers (`leaderless.library.consumer`), on a clock that jumps: no test waits for a lease."""
 
-from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -23,17 +22,6 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture
 def anyio_backend() -> Any:
     return "trio", {"clock": trio.testing.MockClock(autojump_threshold=0)}
-
-
-@pytest.fixture
-def url(request: pytest.FixtureRequest) -> str:
-    return f"memory:{request.node.nodeid}"
-
-
-@pytest.fixture
-async def log(url: str) -> AsyncIterator[Log]:
-    async with open_log(url) as log:
-        yield log
 
 
 async def take(consumer: Consumer, count: int) -> list[Record]:

@@ -1,6 +1,5 @@
 """The library: a log on a store in memory (`leaderless.library.log`)."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import anyio
@@ -17,25 +16,11 @@ from leaderless.errors import (
 from leaderless.library.log import Log
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import OutcomeUnknown, Refused, Version
+from tests.records import values
 
 pytestmark = pytest.mark.anyio
 
 LARGE = "x" * 50_000
-
-
-@pytest.fixture
-def url(request: pytest.FixtureRequest) -> str:
-    return f"memory:{request.node.nodeid}"
-
-
-@pytest.fixture
-async def log(url: str) -> AsyncIterator[Log]:
-    async with open_log(url) as log:
-        yield log
-
-
-def values(records: list[Record]) -> list[Any]:
-    return [record.value for record in records]
 
 
 # ---------------------------------------------------------------- values and offsets

@@ -4,7 +4,6 @@ import os
 import time
 from itertools import pairwise
 from pathlib import Path
-from typing import TypeVar
 
 import orjson
 import pyarrow as pa
@@ -28,6 +27,7 @@ from leaderless.table.retention import Policy
 from leaderless.table.schema import Row, rows_in, table_of
 from leaderless.table.snapshot import snapshot, table_in
 from tests.tables import (
+    LATER_S,
     Model,
     append,
     compact,
@@ -40,8 +40,6 @@ from tests.tables import (
 )
 
 pytestmark = pytest.mark.anyio
-T = TypeVar("T")
-LATER_S = 7200.0
 
 
 # ---------------------------------------------------------------- merging files

@@ -17,6 +17,7 @@ from leaderless.table.manifest import read_manifest, replace_manifest
 from leaderless.table.snapshot import snapshot, table_in
 from tests.full_disk import room
 from tests.tables import (
+    LATER_S,
     Model,
     append,
     compact,
@@ -30,7 +31,6 @@ from tests.tables import (
 
 pytestmark = pytest.mark.anyio
 T = TypeVar("T")
-LATER_S = 7200.0
 
 
 class Mortal(MemoryStore):

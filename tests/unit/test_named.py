@@ -19,11 +19,6 @@ from leaderless.store.values import Value
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def url(request: pytest.FixtureRequest) -> str:
-    return f"memory:{request.node.nodeid}"
-
-
 async def contents(log: Log) -> dict[str, list[object]]:
     return {key: await _values(log, key, end) for key, end in (await log.keys()).items()}
 

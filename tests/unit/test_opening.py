@@ -1,6 +1,5 @@
 """Opening a log (`leaderless.library.opening`): its lives, its end, and the twin without a loop."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import anyio
@@ -9,7 +8,7 @@ import orjson
 import pytest
 
 import leaderless
-from leaderless import Record, open_log, open_log_sync
+from leaderless import open_log, open_log_sync
 from leaderless.errors import (
     Broken,
     Closed,
@@ -22,23 +21,9 @@ from leaderless.errors import (
 )
 from leaderless.library.log import Log
 from leaderless.store.memory import MemoryStore
+from tests.records import values
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def url(request: pytest.FixtureRequest) -> str:
-    return f"memory:{request.node.nodeid}"
-
-
-@pytest.fixture
-async def log(url: str) -> AsyncIterator[Log]:
-    async with open_log(url) as log:
-        yield log
-
-
-def values(records: list[Record]) -> list[Any]:
-    return [record.value for record in records]
 
 
 async def test_another_log_sees_at_once_what_was_acknowledged(url: str, log: Log) -> None:

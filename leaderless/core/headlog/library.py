@@ -17,9 +17,7 @@ from leaderless.core.process import Notify, Process, Signal, Wait, gather
 
 T = TypeVar("T")
 READS_AT_ONCE = 4  # of runs and pages: more of them hide a long round trip, and take memory
-SLICED_READS_AT_ONCE = (
-    16  # of runs without their messages, and of pages, on a store that may be far
-)
+SLICED_READS_AT_ONCE = 16  # of runs without their messages, and of pages: the store may be far
 KEY_BYTES, NUMBER_BYTES = 300, 40  # about what a key takes in memory, and a number
 
 
