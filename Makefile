@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 .DEFAULT_GOAL := help
-.PHONY: help setup java run test check test-stores thorough lint types contracts unit quick slow specs specs-medium \
-  performance performance-scaling sweep notebooks reference lock clean
+.PHONY: help setup java run test check test-stores thorough lint types contracts unit quick slow tests seeds \
+  specs specs-medium performance performance-scaling sweep notebooks reference lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 22
@@ -35,16 +35,19 @@ run: java $(READY) ## one Kafka test on the embedded bench, its verdict, then th
 	@scripts/run
 
 PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder
-test: java lint types contracts quick ## what to run after a change (5 min): lint, types, contracts, quick tests
+test: java lint types contracts quick ## what to run after a change (8 min): lint, types, contracts, quick tests
 
-check: test thorough ## all that CI runs (20 min): `make test`, then `make thorough`
+# Two lines of work fill two cores: all tests in one run, which starts Spark once, and beside it all else in turn.
+# ALSO names more targets. A failure of one stops no other.
+IN_TWO_LINES = @$(MAKE) --no-print-directory --keep-going --jobs 2 SPECS_JOBS=1
+check: setup java ## all that CI runs (20 min): what `make test` and `make thorough` run, at once
+	$(IN_TWO_LINES) tests lint types contracts specs notebooks $(ALSO)
 
 test-stores: setup ## what each store promises, on servers of its own: also Ceph's S3 gateway, azurite (4 min)
 	@scripts/test-stores $(OPTIONS)
 
-# The slow tests leave a core idle at times, so the rest goes on beside them; ALSO names more targets.
 thorough: setup java ## what `make test` leaves out: slow tests, pages in a browser, models, notebooks
-	@$(MAKE) --no-print-directory --jobs 2 SPECS_JOBS=1 slow specs notebooks $(ALSO)
+	$(IN_TWO_LINES) slow specs notebooks $(ALSO)
 
 lint: setup ## format, lint, and that every import is declared
 	@$(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/deptry .
@@ -59,10 +62,16 @@ unit: setup ## the tests of single modules (1 min)
 	@$(PYTEST) -m "not (browser or process or simulation or slow or spark or stores or tlc)"
 
 quick: setup java ## unit tests, and those with processes, simulated clusters, Spark and TLC
-	@$(PYTEST) -m "not (browser or slow or stores)"
+	@$(PYTEST) -m "not (browser or seeds or slow or stores)"
 
 slow: setup java ## the tests that `make quick` leaves out
 	@$(PYTEST) -m "(browser or slow) and not stores"
+
+tests: setup java ## quick and slow tests in one run
+	@$(PYTEST) -m "not (seeds or stores)"
+
+seeds: setup ## 5 000 more seeds (7 min): after a change of the protocol, bench or simulator, and before a release
+	@$(PYTEST) -m seeds
 
 SPECS_JOBS ?= 2
 specs: setup java ## the TLA+ models, small sizes, checked by TLC, and the smallest by a second checker

@@ -6,6 +6,7 @@ only have been sent to them.
 
 import os
 import re
+import shlex
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -14,7 +15,19 @@ from pathlib import Path
 
 import pyspark
 
+from analysis.spark import BRIEF
+
 WORKERS = 2
+# Each of these programs lives for seconds: the optimising compiler would take half of their CPU time, and a
+# shuffle into Spark's 200 partitions most of the rest.
+_JAVA = BRIEF["spark.driver.extraJavaOptions"]
+_SMALL = {
+    "spark.driver.extraJavaOptions": _JAVA,
+    "spark.executor.extraJavaOptions": _JAVA,
+    "spark.sql.shuffle.partitions": "4",
+}
+_WORDS = [word for name, value in _SMALL.items() for word in ("--conf", f"{name}={value}")]
+DRIVER = {"PYSPARK_SUBMIT_ARGS": shlex.join([*_WORDS, "pyspark-shell"])}  # variables of a driver
 _CLASSES = "org.apache.spark.deploy"
 _HOST = "127.0.0.1"
 
@@ -63,7 +76,8 @@ def _process(folder: Path, name: str, *arguments: str, host: str = _HOST) -> Ite
     process = subprocess.Popen(
         [home / "bin" / "spark-class", name, "--host", host, "--webui-port", "0", *arguments],
         cwd=folder,
-        env=environment | {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": host},
+        env=environment
+        | {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": host, "SPARK_DAEMON_JAVA_OPTS": _JAVA},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from analysis.lake import Lake
 from analysis.metrics.lag import poll_lags, realtime_lag
 from analysis.spark import pack
-from tests.analysis.standalone import WORKERS, cluster
+from tests.analysis.standalone import DRIVER, WORKERS, cluster
 from tests.stores import STORES
 
 pytestmark = pytest.mark.spark
@@ -62,7 +62,7 @@ def test_a_cluster_computes_what_one_machine_does(
     with cluster(tmp_path) as master:
         done = subprocess.run(
             [sys.executable, "-m", "tests.analysis.cluster_job", master, STORES, tmp_path / "lake"],
-            env=environment | {"SPARK_LOCAL_IP": "127.0.0.1"},
+            env=environment | DRIVER | {"SPARK_LOCAL_IP": "127.0.0.1"},
             capture_output=True,
             text=True,
             check=False,

@@ -10,7 +10,7 @@ from zipfile import ZipFile
 import pytest
 
 from tests import servers
-from tests.analysis.standalone import cluster
+from tests.analysis.standalone import DRIVER, cluster
 from tests.analysis.table_job import ROWS
 
 pytestmark = [pytest.mark.spark, pytest.mark.process, pytest.mark.slow]
@@ -56,6 +56,7 @@ def test_rows_are_in_the_log_once_although_an_executor_dies_and_a_task_is_repeat
         done = subprocess.run(
             [sys.executable, "-m", *job],
             env=environment
+            | DRIVER
             | {
                 "SPARK_LOCAL_IP": "127.0.0.1",
                 "SPARK_CONF_DIR": str(conf),

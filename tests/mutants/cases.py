@@ -1,6 +1,6 @@
 """Everything that is known to be wrong: mutants of the core, weak strategies, faulty nodes."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ class Case(NamedTuple):
     mutant: Mutant | None = None
     node: MakeNode | None = None
 
-    def kill(self, seeds: range) -> Kill | None:
+    def kill(self, seeds: Iterable[int]) -> Kill | None:
         """Look for it in these seeds, or by its test."""
         if self.mutant and self.mutant.test:
             return kill_by_test(self.name, self.mutant.test)

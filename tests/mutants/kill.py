@@ -38,7 +38,7 @@ def kill(
     seeds: Iterable[int] = range(SEEDS_MAX),
     node: MakeNode | None = None,
 ) -> Kill | None:
-    """The first seed that shows what is broken inside `alive`; None when it survives them all."""
+    """The first of these seeds that shows what is broken inside `alive`; None when it survives them all."""
     # A mutant that loops for ever is found as soon as no run of the real core takes as long.
     with alive:
         for tried, seed in enumerate(seeds, 1):

@@ -32,6 +32,9 @@ pytestmark = pytest.mark.simulation
 
 ROOT = Path(__file__).parents[2]
 SOUND = (LEADERLESS, REPAIRED)
+MANY = range(
+    0, 2000, 200
+)  # the first of each 200 seeds; CI runs one part of each log, `make seeds` the others
 SEEDS = """
 from simulation.objects.judge import simulate
 from simulation.objects.scenario import LOGS, Scenario
@@ -107,8 +110,10 @@ def test_a_sound_log_survives_what_is_drawn(log: str) -> None:
         assert report.failures == [], command_of(seed, {"log": log})
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("first", range(0, 2000, 200))
+@pytest.mark.parametrize(
+    "first",
+    [pytest.param(each, marks=pytest.mark.seeds if each else pytest.mark.slow) for each in MANY],
+)
 @pytest.mark.parametrize("log", SOUND)
 def test_a_sound_log_survives_2000_seeds(log: str, first: int) -> None:
     for seed in range(first, first + 200):
