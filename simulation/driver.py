@@ -59,12 +59,12 @@ class Driver:
 
     def carry_out(self, fate: Fate = "ok", which: int = 0) -> None:
         """Let one of the calls under way, counted from the oldest, meet its fate."""
-        number, op = self.calls.pop(which % len(self.calls))
-        outcome = self._apply(op) if fate in ("ok", "answer lost") else None
+        call = self.calls.pop(which % len(self.calls))
+        outcome = self._apply(call.op) if fate in ("ok", "answer lost") else None
         if fate == "late":
-            self.late.append(op)
+            self.late.append(call.op)
         answer = outcome if outcome is not None and fate == "ok" else LOST
-        self._processes.answer(StoreAnswer(number, answer))
+        self._processes.answer(StoreAnswer(call.call, answer))
         self._collect()
         if isinstance(answer, Unknown) and self.running:
             self.pass_time()  # to the end of the pause after an error

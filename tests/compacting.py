@@ -148,5 +148,5 @@ class Worker(Driver):
 
     def forget(self) -> None:
         """Crash: what it asked may arrive, and nobody waits for the answers."""
-        self.late += [op for _, op in self.calls]
+        self.late += [call.op for call in self.calls]
         self.calls.clear()

@@ -82,7 +82,7 @@ def read_as(register: str, decode: Callable[[object], T]) -> Process[T | None]:
         outcome: Outcome = yield Get(register)
         if isinstance(outcome, Ok):
             try:
-                return decode(outcome[0])
+                return decode(outcome.value)
             except Misfit as misfit:
                 yield Note(f"{register!r} holds {misfit}")
                 patience.had(_DAMAGED)

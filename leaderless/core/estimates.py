@@ -43,8 +43,10 @@ class Rate:
         """Count `times` events; 0 begins the observation."""
         if self._since is None:
             self._since = now
-        self._level = self._level * exp((self._at - now) / self._memory_s) + times
-        self._at = now
+        if now != self._at:  # all that is read at once has one time
+            self._level *= exp((self._at - now) / self._memory_s)
+            self._at = now
+        self._level += times
 
     def per_second(self, now: float) -> float:
         """The rate as of now."""

@@ -7,6 +7,8 @@ per key; `Request` says whom to answer. Times are seconds of a clock that never 
 
 from typing import Any, NamedTuple
 
+from leaderless.core.value import value
+
 Fields = dict[str, Any]  # of a step in a trace, by name
 Block = tuple[int, list[Any]]  # the offset of the first message, and the messages
 Offsets = dict[str, int]
@@ -57,7 +59,8 @@ class Request(NamedTuple):
 # ---------------------------------------------------------------- events: requests of clients
 
 
-class Send(NamedTuple):
+@value
+class Send:
     """Append `msg` (any JSON value) to the log of `key`; `size` is about its length in bytes."""
 
     request: Request
@@ -66,7 +69,8 @@ class Send(NamedTuple):
     size: int = 0
 
 
-class Poll(NamedTuple):
+@value
+class Poll:
     """Messages of each key from an offset on: `{key: offset}`."""
 
     request: Request
@@ -144,7 +148,8 @@ class PeerAnswer(NamedTuple):
     answer: "PeerReply | None"
 
 
-class StoreAnswer(NamedTuple):
+@value
+class StoreAnswer:
     """The outcome of the store call numbered `call`."""
 
     call: int
@@ -158,20 +163,23 @@ class TimePassed(NamedTuple):
 # ---------------------------------------------------------------- the store's operations
 
 
-class Get(NamedTuple):
+@value
+class Get:
     """Read a register."""
 
     key: str
 
 
-class Put(NamedTuple):
+@value
+class Put:
     """Write a register, whatever it holds."""
 
     key: str
     value: Any
 
 
-class Cas(NamedTuple):
+@value
+class Cas:
     """Replace `old` by `new`; with `create`, also make the register when it is missing."""
 
     key: str
@@ -183,7 +191,8 @@ class Cas(NamedTuple):
 StoreOp = Get | Put | Cas
 
 
-class Ok(NamedTuple):
+@value
+class Ok:
     """It happened; `value` is what a `Get` read, None otherwise."""
 
     value: Any = None
@@ -213,13 +222,15 @@ Outcome = Ok | Mismatch | Missing | Unknown
 # ---------------------------------------------------------------- effects
 
 
-class SendOk(NamedTuple):
+@value
+class SendOk:
     """The message is in the log at `offset`."""
 
     offset: int
 
 
-class PollOk(NamedTuple):
+@value
+class PollOk:
     """`{key: [[offset, msg], ...]}`; a key without messages is left out."""
 
     msgs: dict[str, list[list[Any]]]
@@ -283,14 +294,16 @@ Answer = (
 )
 
 
-class Reply(NamedTuple):
+@value
+class Reply:
     """Answer a client."""
 
     request: Request
     answer: Answer
 
 
-class StoreCall(NamedTuple):
+@value
+class StoreCall:
     """Ask the store; the outcome comes back as `StoreAnswer` with the same `call`."""
 
     call: int

@@ -32,6 +32,7 @@ from leaderless.core.messages import (
     StoreOp,
     Tell,
 )
+from leaderless.core.value import value
 
 T = TypeVar("T")
 
@@ -81,7 +82,8 @@ class Notify(NamedTuple):
     signal: Signal
 
 
-class Spawn(NamedTuple):
+@value
+class Spawn:
     """Run another process, without waiting for it."""
 
     process: "Process[Any]"

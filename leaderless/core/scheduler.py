@@ -10,7 +10,8 @@ exception, once.
 """
 
 import heapq
-from typing import Any, assert_never
+from collections.abc import Callable
+from typing import Any
 
 from leaderless.core.coordination import failure_of
 from leaderless.core.messages import (
@@ -29,7 +30,7 @@ from leaderless.core.messages import (
     Tell,
     Unknown,
 )
-from leaderless.core.process import Ask, Gather, Notify, Process, Signal, Sleep, Spawn, Trap, Wait
+from leaderless.core.process import Ask, Gather, Notify, Process, Sleep, Spawn, Trap, Wait
 from leaderless.core.timeouts import StoreTimeouts
 
 
@@ -50,21 +51,19 @@ class _Gathering:
         return parent
 
 
-CALLS_REMEMBERED = 256  # of the store, without an answer
-
-# A trap is looked at for every message, and `isinstance` costs a third of a `match` of classes.
-_EMITTED = (Reply, Tell, Note)
-_STORE_OPS = (Cas, Get, Put)
-
+LATE_CALLS_REMEMBERED = 256  # of the store
 
 # Plain tuples, for these are made for every message.
 #
 # A process, to whom its result or its exception goes, and at which place there. An exception in the process
 # of a request answers the request; in a process without a parent it is a bug, and goes into the log.
 _Running = tuple[Process[Any], _Gathering | Request | None, int]
-# A process, the kind of event that may resume it (None: only time), and what it is resumed with when its
-# time has come.
-_Waiting = tuple[_Running, type | None, Any]
+# A call of the store: its operation, and when it was made.
+_Asked = tuple[type[StoreOp], float]
+# A process, the kind of event that may resume it (None: only time), what it is resumed with when its time
+# has come, and the call of the store that it waits for (None: it waits for something else, or in the pause
+# after an error).
+_Waiting = tuple[_Running, type | None, Any, _Asked | None]
 
 
 class Scheduler:
@@ -78,9 +77,7 @@ class Scheduler:
     def __init__(self, timeouts: StoreTimeouts, calls_from: int = 0) -> None:
         self._timeouts = timeouts
         self._silence = Unknown(timeouts.spent_by_silence)
-        self._asked: dict[
-            int, tuple[type[StoreOp], float]
-        ] = {}  # calls of the store without an answer, and when: a late one still shows how long it took
+        self._late: dict[int, _Asked] = {}  # calls that timed out: a late answer still teaches
         self.now = 0.0
         self._effects: list[Effect] = []
         self._waiting: dict[int, _Waiting] = {}
@@ -89,6 +86,22 @@ class Scheduler:
             tuple[float, int]
         ] = []  # a heap; alarms of answered calls are dropped late
         self._calls = calls_from
+        # What each trap asks for is done by one of these; it says whether the process goes on at once. A table,
+        # because a trap is looked at for every message, and a row of `isinstance` costs more than the rest.
+        self._handlers: dict[type[Trap], Callable[[_Running, Any], bool]] = {
+            Reply: self._emit,
+            Tell: self._emit,
+            Note: self._emit,
+            Cas: self._call,
+            Get: self._call,
+            Put: self._call,
+            Ask: self._ask,
+            Spawn: self._spawn,
+            Sleep: self._sleep,
+            Wait: self._await,
+            Notify: self._notify,
+            Gather: self._fork,
+        }
 
     def take(self) -> list[Effect]:
         """The effects since the last time; the list is the caller's."""
@@ -105,10 +118,10 @@ class Scheduler:
 
     def start(self, process: Process[Any], request: Request | None = None) -> None:
         """Run a new process until it waits; if it ever fails, that is the answer to `request`."""
-        running = process, request, 0
+        running, handlers = (process, request, 0), self._handlers
         try:
             for trap in process:  # not `_run`: no result is needed, and its end costs no exception
-                if not self._handle(running, trap):
+                if not handlers[type(trap)](running, trap):
                     break
         except Exception as error:
             self._failed(running, error)
@@ -117,38 +130,55 @@ class Scheduler:
 
     def answer(self, answer: StoreAnswer | PeerAnswer) -> None:
         """Resume the process that waits for this answer. If there is none, the answer came too late."""
-        call, value = answer
-        if isinstance(answer, StoreAnswer) and call in self._asked and not self._heard(answer):
-            return
+        call = answer.call
         waiting = self._waiting.get(call)
-        if waiting is not None and waiting[1] is type(answer):
-            self._resume(call, value)
+        if waiting is None:
+            if isinstance(answer, StoreAnswer):
+                self._came_late(answer)
+            return
+        running, kind, _, asked = waiting
+        if kind is not type(answer):
+            return
+        value = answer.outcome if isinstance(answer, StoreAnswer) else answer.answer
+        if asked:
+            if isinstance(value, Unknown):
+                self._pause(call, asked[0], value)
+                return
+            self._timeouts.answered(asked[0], self.now - asked[1])
+        del self._waiting[call]
+        self._resume(running, value)
 
-    def _heard(self, answer: StoreAnswer) -> bool:
-        """Learn from an answer of the store; False if its call has to wait yet."""
-        call, outcome = answer
-        op, asked_at = self._asked.pop(call)
-        if not isinstance(outcome, Unknown):
-            self._timeouts.answered(op, self.now - asked_at)
-            return True
-        if call in self._waiting:
-            pause_s = self._timeouts.pause_s(op)
-            spent = max(outcome.spent, self._timeouts.spent_by_error(pause_s))
-            running, kind, _ = self._waiting[call]
-            self._waiting[call] = running, kind, Unknown(spent)
-            heapq.heappush(self._alarms, (self.now + pause_s, call))
-        return False
+    def _came_late(self, answer: StoreAnswer) -> None:
+        """Learn from an answer for which nobody waits any more how long it took."""
+        asked = self._late.pop(answer.call, None)
+        if asked and not isinstance(answer.outcome, Unknown):
+            self._timeouts.answered(asked[0], self.now - asked[1])
+
+    def _pause(self, call: int, op: type[StoreOp], outcome: Unknown) -> None:
+        """After an error of the store its call has to wait yet."""
+        pause_s = self._timeouts.pause_s(op)
+        spent = max(outcome.spent, self._timeouts.spent_by_error(pause_s))
+        running, kind, _, _ = self._waiting[call]
+        self._waiting[call] = running, kind, Unknown(spent), None
+        heapq.heappush(self._alarms, (self.now + pause_s, call))
 
     def expire(self) -> None:
         """Resume every process whose time has come: sleepers, and callers left without an answer."""
         while (deadline := self.deadline) is not None and deadline <= self.now:
             call = heapq.heappop(self._alarms)[1]
-            if call in self._asked:
-                self._timeouts.timed_out(self._asked[call][1], self.now)
-            self._resume(call, self._waiting[call][2])
+            running, _, late, asked = self._waiting.pop(call)
+            if asked:
+                self._timed_out(call, asked)
+            self._resume(running, late)
 
-    def _resume(self, call: int, value: Any) -> None:
-        self._run(self._waiting.pop(call)[0], value)
+    def _timed_out(self, call: int, asked: _Asked) -> None:
+        self._timeouts.timed_out(asked[1], self.now)
+        self._late[call] = asked
+        if len(self._late) > LATE_CALLS_REMEMBERED:
+            del self._late[next(iter(self._late))]
+
+    def _resume(self, running: _Running, value: Any) -> None:
+        self._run(running, value)
         if self._ready:
             self._run_ready()
 
@@ -160,80 +190,74 @@ class Scheduler:
 
     def _run(self, running: _Running, value: Any) -> None:
         """Resume with a value, or raise an exception in the process, until it waits or ends."""
-        process = running[0]
-        handle = self._handle
+        process, gathering, place = running
+        handlers = self._handlers
         try:
             trap = process.throw(value) if isinstance(value, Exception) else process.send(value)
-            while handle(running, trap):
+            while handlers[type(trap)](running, trap):
                 trap = process.send(None)
         except StopIteration as stop:
-            self._ended(running, stop.value)
+            if isinstance(gathering, _Gathering):
+                self._ended(gathering, place, stop.value)
         except Exception as error:
             self._failed(running, error)
 
-    def _handle(self, running: _Running, trap: Trap) -> bool:
-        """Do what a trap asks for; says whether its process goes on at once."""
-        if isinstance(trap, _EMITTED):
-            self._effects.append(trap)
-            return True
-        if isinstance(trap, _STORE_OPS):
-            self._call(running, trap)
-        elif isinstance(trap, Spawn):
-            self._ready.append((trap[0], None, 0))
-            return True
-        elif isinstance(trap, Wait):
-            signal = trap[0]
-            if signal.fired:
-                return True
-            signal.waiting.append(running)
-        elif isinstance(trap, Notify):
-            self._fire(trap[0])
-            return True
-        elif isinstance(trap, Sleep):
-            self._wait(running, trap[0])
-        elif isinstance(trap, Ask):
-            dest, question, patience_s = trap
-            call = self._wait(running, self.now + patience_s, PeerAnswer)
-            self._effects.append(PeerCall(call, dest, question))
-        elif isinstance(trap, Gather):
-            self._fork(running, list(trap[0]))
-        else:
-            assert_never(trap)
+    def _emit(self, _: _Running, effect: Reply | Tell | Note) -> bool:
+        self._effects.append(effect)
+        return True
+
+    def _call(self, running: _Running, op: StoreOp) -> bool:
+        asked = type(op), self.now
+        until = self.now + self._timeouts.timeout_s
+        call = self._wait(until, (running, StoreAnswer, self._silence, asked))
+        self._effects.append(StoreCall(call, op))
         return False
 
-    def _call(self, running: _Running, op: StoreOp) -> None:
-        until = self.now + self._timeouts.timeout_s
-        call = self._wait(running, until, StoreAnswer, self._silence)
-        asked = self._asked
-        asked[call] = type(op), self.now
-        if len(asked) > CALLS_REMEMBERED:
-            del asked[next(iter(asked))]
-        self._effects.append(StoreCall(call, op))
+    def _ask(self, running: _Running, trap: Ask) -> bool:
+        dest, question, patience_s = trap
+        call = self._wait(self.now + patience_s, (running, PeerAnswer, None, None))
+        self._effects.append(PeerCall(call, dest, question))
+        return False
 
-    def _fire(self, signal: Signal) -> None:
+    def _spawn(self, _: _Running, trap: Spawn) -> bool:
+        self._ready.append((trap.process, None, 0))
+        return True
+
+    def _sleep(self, running: _Running, trap: Sleep) -> bool:
+        self._wait(trap.until, (running, None, None, None))
+        return False
+
+    def _await(self, running: _Running, trap: Wait) -> bool:
+        signal = trap.signal
+        if not signal.fired:
+            signal.waiting.append(running)
+        return signal.fired
+
+    def _notify(self, _: _Running, trap: Notify) -> bool:
+        signal = trap.signal
         signal.fired = True
         self._ready.extend(signal.waiting)
         signal.waiting.clear()
+        return True
 
-    def _wait(
-        self, running: _Running, until: float, answer: type | None = None, late: Any = None
-    ) -> int:
-        """Park a process until its answer comes; at `until` it is resumed with `late`."""
+    def _wait(self, until: float, waiting: _Waiting) -> int:
+        """Park a process until its answer comes, or at the latest `until`; returns the number of its call."""
         self._calls += 1
-        self._waiting[self._calls] = running, answer, late
+        self._waiting[self._calls] = waiting
         heapq.heappush(self._alarms, (until, self._calls))
         return self._calls
 
-    def _fork(self, parent: _Running, children: list[Process[Any]]) -> None:
+    def _fork(self, parent: _Running, trap: Gather) -> bool:
+        children = list(trap.children)
         gathering = _Gathering(parent, len(children))
         for place, child in enumerate(children):
             self._run((child, gathering, place), None)
         if not children:
             self._run(parent, [])
+        return False
 
-    def _ended(self, running: _Running, result: Any) -> None:
-        _, gathering, place = running
-        if isinstance(gathering, _Gathering) and gathering.parent is not None:
+    def _ended(self, gathering: _Gathering, place: int, result: Any) -> None:
+        if gathering.parent is not None:
             gathering.results[place] = result
             gathering.missing -= 1
             if not gathering.missing:

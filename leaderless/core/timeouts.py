@@ -22,6 +22,7 @@ class StoreTimeouts:
         self._pace = pace
         self._round_trip = RoundTrip(0.0)
         self._answers = 0
+        self._floor_s = pace.store_timeout_s  # of the timeout, since the last answer
         self._lost = 0  # timeouts in a row, of calls made one after the other
         self._lost_at = NEVER
         self._errors: dict[type[StoreOp], int] = {}  # in a row, of each operation
@@ -30,14 +31,16 @@ class StoreTimeouts:
     def timeout_s(self) -> float:
         """How long the next call may take."""
         pace, measured = self._pace, self._round_trip
-        first_s = pace.store_timeout_s
         if not measured.known:
+            first_s = pace.store_timeout_s
             grown_s = first_s * pace.timeout_growth**self._lost
             return max(first_s, min(grown_s, pace.timeout_unmeasured_max_s))
-        early_s = pace.timeout_unmeasured_max_s / 2.0**self._answers
         measured_s = measured.mean_s + pace.timeout_deviations * measured.deviation_s
-        bound_s = max(pace.timeout_s_max, 2 * measured.mean_s)
-        return max(first_s, early_s, min(bound_s, 2 * measured_s if self._lost else measured_s))
+        if self._lost:
+            measured_s *= 2
+        if measured_s <= self._floor_s:  # mostly
+            return self._floor_s
+        return max(self._floor_s, min(measured_s, max(pace.timeout_s_max, 2 * measured.mean_s)))
 
     @property
     def spent_by_silence(self) -> float:
@@ -54,8 +57,11 @@ class StoreTimeouts:
         self._round_trip.took(after_s)
         if self._answers < COUNTED_MAX:
             self._answers += 1
+            early_s = self._pace.timeout_unmeasured_max_s / 2.0**self._answers
+            self._floor_s = max(self._pace.store_timeout_s, early_s)
         self._lost, self._lost_at = 0, NEVER
-        self._errors.pop(op, None)
+        if self._errors:
+            self._errors.pop(op, None)
 
     def timed_out(self, asked_at: float, now: float) -> None:
         """A call got no answer in time. Calls that were under way together are lost together."""

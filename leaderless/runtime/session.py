@@ -31,7 +31,7 @@ from leaderless.core.messages import (
 from leaderless.core.strategy import Identity
 from leaderless.store import lin_kv
 from leaderless.wire import bodies
-from leaderless.wire.codec import BadLine, Unkept, decode, encode, keeps
+from leaderless.wire.codec import BadLine, Message, Unkept, decode, encode, keeps
 from leaderless.wire.errors import ErrorCode
 
 log = logging.getLogger("leaderless")
@@ -39,10 +39,10 @@ log = logging.getLogger("leaderless")
 Body = dict[str, Any]
 WriteStep = Callable[[Step], None]
 
-# When a line is taken, and when it may have arrived at the earliest, if that is before.
-_Moment = tuple[float, float | None]
-
 ENVELOPE_BYTES = 96  # what a line has around its payload, at least
+PLAIN = frozenset(
+    {int, str, type(None)}
+)  # types of a message that can be kept as it was sent, mostly
 
 
 class MessageForm(NamedTuple):
@@ -121,10 +121,8 @@ class Session:
             self._answered(src, body, now)
         elif body["type"] == bodies.SHARE:
             self._told(src, body, now)
-        elif not self._is_gone(src, now, arrived_at):
-            size = max(8, len(line) - ENVELOPE_BYTES)
-            if self._may_ask(src, body, line):
-                self._asked(src, dest, body, size, (now, arrived_at))
+        elif arrived_at is None or not self._is_gone(src, now, arrived_at):
+            self._asked((src, dest, body), line, now, arrived_at)
 
     def pass_time(self, now: float) -> None:
         """Tell the machine that its deadline came."""
@@ -159,7 +157,8 @@ class Session:
         if self._machine:
             self._carry_out(self._machine.step(share, now))
 
-    def _asked(self, src: str, dest: str, body: Body, size: int, moment: _Moment) -> None:
+    def _asked(self, message: Message, line: bytes, now: float, arrived_at: float | None) -> None:
+        src, dest, body = message
         msg_id = body.get("msg_id")
         if type(msg_id) is not int:
             log.warning(
@@ -167,11 +166,15 @@ class Session:
             )
             return
         request = Request(src, msg_id)
+        size = len(line)
+        is_plain = size <= self._limits.message_bytes and type(body.get("msg")) in PLAIN
+        if not is_plain and not self._may_ask(request, body, line):
+            return
         if self._machine is None or body["type"] == "init":
             self._greet(request, dest, body)
             return
         try:
-            event = bodies.parse(request, body, size)
+            event = bodies.parse(request, body, max(8, size - ENVELOPE_BYTES))
             if isinstance(event, HandOver):
                 self._require_own(src, event)
         except bodies.MalformedRequest as malformed:
@@ -180,12 +183,13 @@ class Session:
             self._refuse(request, ErrorCode.NOT_SUPPORTED, str(unsupported))
         else:
             if self.form and isinstance(event, Send):
-                event = event._replace(msg=self.form.kept(event.msg))
-            self._carry_out(self._machine.step(event, *moment))
+                kept = self.form.kept(event.msg)
+                event = Send(request, event.key, kept, event.size)
+            self._carry_out(self._machine.step(event, now, arrived_at))
 
     def _is_gone(self, src: str, now: float, arrived_at: float | None) -> bool:
         """Whether a client asked so long ago that nothing may be sent to it any more, not even a refusal."""
-        if arrived_at is None or self._identity is None or self._is_peer(src):
+        if arrived_at is None or self._identity is None or src in self._identity.peers:
             return False
         waited_s = now - arrived_at
         if waited_s < self._limits.gone_s:
@@ -204,7 +208,7 @@ class Session:
             writer = brief(event.batch.writer)
             raise bodies.MalformedRequest(f"{brief(src)} may not hand over a batch of {writer}")
 
-    def _may_ask(self, src: str, body: Body, line: bytes) -> bool:
+    def _may_ask(self, request: Request, body: Body, line: bytes) -> bool:
         """Whether what a request carries can be kept; if not, it is refused here."""
         most = self._limits.message_bytes
         room = ENVELOPE_BYTES if body["type"] != "hand_over" else 2 * most
@@ -214,9 +218,7 @@ class Session:
             text = "'msg' cannot be kept as it was sent: it has an integer beyond 64 bits"
         else:
             return True
-        msg_id = body.get("msg_id")
-        if type(msg_id) is int:
-            self._refuse(Request(src, msg_id), ErrorCode.MALFORMED_REQUEST, text)
+        self._refuse(request, ErrorCode.MALFORMED_REQUEST, text)
         return False
 
     def _refuse_unkept(self, unkept: Unkept) -> None:
@@ -263,7 +265,7 @@ class Session:
     def _carry_out(self, effects: list[Effect]) -> None:
         for effect in effects:
             if isinstance(effect, Reply):
-                (dest, msg_id), answer = effect
+                (dest, msg_id), answer = effect.request, effect.answer
                 if self.form and isinstance(answer, PollOk):
                     answer = _shown(answer, self.form.shown)
                 body = bodies.body_of(answer)

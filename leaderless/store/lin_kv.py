@@ -27,13 +27,12 @@ _REFUSED = Unknown(spent=1.0)  # it would say the same again
 
 def body_of(call: StoreCall) -> dict[str, Any]:
     """The request that carries out a store call."""
-    number, op = call
+    number, op = call.call, call.op
     if isinstance(op, Get):
-        return {"type": "read", "key": op[0], "msg_id": number}
+        return {"type": "read", "key": op.key, "msg_id": number}
     if isinstance(op, Cas):
-        key, old, new, create = op
-        body = {"type": "cas", "key": key, "from": old, "to": new, "msg_id": number}
-        if create:
+        body = {"type": "cas", "key": op.key, "from": op.old, "to": op.new, "msg_id": number}
+        if op.create:
             body["create_if_not_exists"] = True
         return body
     if isinstance(op, Put):

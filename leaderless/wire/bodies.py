@@ -78,9 +78,9 @@ def parse(request: Request, body: Body, size: int = 0) -> RequestEvent:
 def body_of(answer: Answer) -> Body:
     """The body of a reply, without `in_reply_to`."""
     if isinstance(answer, SendOk):  # mostly
-        return {"type": "send_ok", "offset": answer[0]}
+        return {"type": "send_ok", "offset": answer.offset}
     if isinstance(answer, PollOk):
-        return {"type": "poll_ok", "msgs": answer[0]}
+        return {"type": "poll_ok", "msgs": answer.msgs}
     match answer:
         case CommitOffsetsOk():
             return {"type": "commit_offsets_ok"}
@@ -220,9 +220,11 @@ def _check_storable(name: str, value: Any) -> int:
 
 
 def _offsets(body: Body, name: str = "offsets") -> dict[str, int]:
-    value = _field(body, name)
+    value = body.get(name)
     if not isinstance(value, dict):
-        raise MalformedRequest(f"{name!r} must map keys to offsets, not {brief(value)}")
+        raise MalformedRequest(
+            f"{name!r} must map keys to offsets, not {brief(_field(body, name))}"
+        )
     for key, offset in value.items():
         if type(offset) is not int:
             raise MalformedRequest(

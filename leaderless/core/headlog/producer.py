@@ -7,7 +7,7 @@ only when waiting for it would cost more than the messages.
 """
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from leaderless.core.coordination import StoreSilent
 from leaderless.core.headlog import trace as steps
@@ -18,6 +18,7 @@ from leaderless.core.headlog.replica import Replica
 from leaderless.core.messages import Batch, Failure, Offsets, Reply, Send, SendOk
 from leaderless.core.process import Process, Sleep, Spawn
 from leaderless.core.strategy import Clock
+from leaderless.core.value import value
 
 SEND_BYTES = 400  # about what a send takes in memory beside the bytes of its message
 OFFSET_BYTES = 16  # about what a committed offset takes, beside its key
@@ -28,7 +29,8 @@ def lanes_of(writer: str, lanes: int) -> list[str]:
     return [f"{writer}/{lane}" for lane in range(lanes)]
 
 
-class _Waiting(NamedTuple):
+@value
+class _Waiting:
     """A send that is in no batch yet; at `until` its client gets an error and is gone."""
 
     send: Send
@@ -52,6 +54,7 @@ class Producer:
         self._clock = clock
         self._replica = replica
         self._limits = replica.limits
+        self._answer_s = replica.limits.answer_s
         self._pacer = pacer
         self._delivery = delivery
         self._waiting: list[_Waiting] = []
@@ -73,7 +76,7 @@ class Producer:
             text = f"{self._limits.waiting_bytes} bytes of messages wait for the store already"
             yield Reply(event.request, Failure("temporarily-unavailable", text))
             return
-        self._waiting.append(_Waiting(event, self._clock.now + self._limits.answer_s))
+        self._waiting.append(_Waiting(event, self._clock.now + self._answer_s))
         self._waiting_bytes += event.size + SEND_BYTES
         self._pacer.send_arrived()
         if self._needs_lane:
@@ -149,16 +152,14 @@ class Producer:
             self._pacer.sends_came(len(self._waiting) - waiting)
 
     def _produce(self, lane: str) -> Process[None]:
-        waiting = self._take_waiting()
+        waiting, size = self._take_waiting()
         sends = [each.send for each in waiting]
         if not sends and not self._flush_due:
             return  # another lane took it all meanwhile
         self._flush_due = False
-        batch = self._batch(lane, sends)
+        batch = self._batch(lane, sends, size)
         self._replica.trace("Send", steps.sent, batch)
-        until = max(
-            (each.until for each in waiting), default=self._clock.now + self._limits.answer_s
-        )
+        until = max((each.until for each in waiting), default=self._clock.now + self._answer_s)
         if (yield from self._delivery.deliver(batch, until)):
             yield from self._acknowledge(batch, sends)
         elif not self._delivery.is_dead(batch):
@@ -170,17 +171,18 @@ class Producer:
             self._waiting_bytes += _memory_of(sends)
             yield from self._plan_flush()
 
-    def _take_waiting(self) -> list[_Waiting]:
-        """What waits longest and has a client, up to `batch_bytes`."""
+    def _take_waiting(self) -> tuple[list[_Waiting], int]:
+        """What waits longest and has a client, up to `batch_bytes`, and the bytes of its messages."""
         self._drop_those_gone()
         size = count = 0
-        for send, _ in self._waiting:
-            if count and size + send.size > self._limits.batch_bytes:
+        for each in self._waiting:
+            send_bytes = each.send.size
+            if count and size + send_bytes > self._limits.batch_bytes:
                 break
-            size, count = size + send.size, count + 1
+            size, count = size + send_bytes, count + 1
         taken, self._waiting = self._waiting[:count], self._waiting[count:]
         self._waiting_bytes -= size + SEND_BYTES * count
-        return taken
+        return taken, size
 
     def _drop_those_gone(self) -> None:
         """Their clients got an error already: nobody waits for these messages."""
@@ -190,19 +192,19 @@ class Producer:
             self._waiting = [each for each in self._waiting if each.until > now]
             self._waiting_bytes -= _memory_of(gone)
 
-    def _batch(self, lane: str, sends: list[Send]) -> Batch:
+    def _batch(self, lane: str, sends: list[Send], size: int) -> Batch:
         appends: dict[str, list[Any]] = {}
         for send in sends:
             appends.setdefault(send.key, []).append(send.msg)
         self._seqs[lane] += 1
-        commits, size = self._take_commits()
+        commits, commits_size = self._take_commits()
         return Batch(
             writer=lane,
             seq=self._seqs[lane],
             epoch=self._replica.head.epoch,
             appends=appends,
             commits=commits,
-            size=_bytes_of(sends) + size,
+            size=size + commits_size,
         )
 
     def _take_commits(self) -> tuple[Offsets, int]:
@@ -235,12 +237,8 @@ class Producer:
         self._flush_due = False
         yield from self._plan_flush()
         refused, self._waiting, self._waiting_bytes = self._waiting, [], 0
-        for send, _ in refused:
-            yield Reply(send.request, Failure(error, text))
-
-
-def _bytes_of(sends: list[Send]) -> int:
-    return sum(send.size for send in sends)
+        for each in refused:
+            yield Reply(each.send.request, Failure(error, text))
 
 
 def _memory_of(sends: Iterable[Send]) -> int:

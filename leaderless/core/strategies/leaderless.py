@@ -73,17 +73,21 @@ class LeaderlessLog:
 
     def serve(self, event: RequestEvent) -> Process[None]:
         """The process that takes `event`; a send is answered later, by its batch."""
-        return self._shed_and_serve(event) if self._memory.overfull else self._serve(event)
-
-    def _shed_and_serve(self, event: RequestEvent) -> Process[None]:
-        yield Spawn(self._memory.evict())
-        yield from self._serve(event)
-
-    def _serve(self, event: RequestEvent) -> Process[None]:
         if isinstance(event, Send):  # mostly
-            return self._producer.send(event)
-        if isinstance(event, Poll):
-            return self._consumer.poll(event)
+            process = self._producer.send(event)
+        elif isinstance(event, Poll):
+            process = self._consumer.poll(event)
+        else:
+            process = self._serve_others(event)
+        return self._after_shedding(process) if self._memory.overfull else process
+
+    def _after_shedding(self, process: Process[None]) -> Process[None]:
+        yield Spawn(self._memory.evict())
+        yield from process
+
+    def _serve_others(
+        self, event: CommitOffsets | ListCommittedOffsets | Fence | Unfence | Status | HandOver
+    ) -> Process[None]:
         match event:
             case CommitOffsets():
                 return self._consumer.commit_offsets(event)
