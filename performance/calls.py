@@ -30,21 +30,21 @@ TITLES = ("strategy", "in flight", "messages", "calls a message")
 
 
 class Counted:
-    """A session whose calls are counted; `store` is what its `lin-kv` holds."""
+    """A session whose calls are counted; `now` is its time in seconds."""
 
     def __init__(self, strategy: str) -> None:
-        self._session = Session(partial(_machine, strategy), "counted")
+        self._session = Session(partial(machine_of, strategy), "counted")
         self._registers: Registers = {}
-        self._now = 0.0
+        self.now = 0.0
         self.calls = self.messages = 0
-        self._turn([line("c0", INIT)])
+        self.turn([line("c0", INIT)])
 
     def drive(self, requests: Iterator[bytes], in_flight: int) -> None:
         """Take the answers to all requests, of which so many are under way."""
         lines = [*islice(requests, in_flight)]
         waiting = len(lines)
         while waiting or lines:
-            sent, lines = self._turn(lines), []
+            sent, lines = self.turn(lines), []
             for message in map(orjson.loads, sent):
                 if message["dest"] == "lin-kv":
                     lines.append(self._serve(message["body"]))
@@ -53,14 +53,14 @@ class Counted:
                     lines += following
                     waiting += len(following) - 1
 
-    def _turn(self, lines: list[bytes]) -> list[bytes]:
+    def turn(self, lines: list[bytes]) -> list[bytes]:
         """What the node's loop does with what it has read: the lines that it writes."""
-        self._now += TURN_S
+        self.now += TURN_S
         sys.setprofile(self._count)
         for each in lines:
-            self._session.receive(each, self._now)
-        if (deadline := self._session.deadline) is not None and deadline <= self._now:
-            self._session.pass_time(self._now)
+            self._session.receive(each, self.now)
+        if (deadline := self._session.deadline) is not None and deadline <= self.now:
+            self._session.pass_time(self.now)
         sent = self._session.take()
         sys.setprofile(None)
         written = sent.splitlines()
@@ -76,7 +76,8 @@ class Counted:
         return line("lin-kv", {**reply, "in_reply_to": body["msg_id"]})
 
 
-def _machine(strategy: str, identity: Identity) -> Machine:
+def machine_of(strategy: str, identity: Identity) -> Machine:
+    """The machine of a node with this strategy."""
     clock = Clock()
     return Machine(STRATEGIES[strategy](Context(identity, clock, Options())), clock=clock)
 

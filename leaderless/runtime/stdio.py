@@ -102,15 +102,17 @@ async def serve(
             may_be_old = may_be_old or now - before > BEAT_S + STANDSTILL_S  # it was stopped
             for line in splitter.feed(chunk) if chunk else ():
                 session.receive(line, now, before if may_be_old else None)
-            if (deadline := session.deadline) is not None and deadline <= now:
+            deadline = session.deadline
+            if deadline is not None and deadline <= now:
                 session.pass_time(now)
+                deadline = session.deadline
             try:
                 await write_all(stdout, session.take())
             except BrokenPipeError:
                 log.info("nobody reads this node's stdout any more")
                 return
             before, may_be_old = clock(), False
-            until = _next_beat(before, session.deadline)
+            until = _next_beat(before, deadline)
 
 
 def _next_beat(now: float, deadline: float | None) -> float:
