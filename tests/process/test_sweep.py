@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.process.test_bench import ROOT, wait_until
+from tests.process.test_bench import HANGS_S, ROOT, wait_until
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
@@ -41,7 +41,12 @@ class Sweeps:
 
     def run(self, *flags, **more):
         done = subprocess.run(
-            self.command(*flags), capture_output=True, text=True, check=False, timeout=100, **more
+            self.command(*flags),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=HANGS_S,
+            **more,
         )
         return done.returncode, done.stdout + done.stderr
 
@@ -110,9 +115,9 @@ def interrupt_in_the_second(sweeps, number):
     shutil.rmtree(sweeps.folder / "time-limit=60.1", ignore_errors=True)
     process = subprocess.Popen(sweeps.command(), stdout=subprocess.PIPE, text=True)
     history = sweeps.folder / "time-limit=60.1" / "latest" / "history.jsonl"
-    wait_until(lambda: history.exists() and history.stat().st_size > 1000, limit_s=90)
+    wait_until(lambda: history.exists() and history.stat().st_size > 1000)
     process.send_signal(number)
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=HANGS_S)
     assert process.returncode == 255, output
     assert "Give the same command again" in output
     return output
@@ -122,10 +127,10 @@ def test_a_killed_sweep_leaves_no_process(sweeps, tmp_path):
     sweeps.write('[[matrix]]\nbin = "echo_node.py"\ntime-limit = 60')
     process = subprocess.Popen(sweeps.command(), stdout=subprocess.PIPE)
     history = sweeps.folder / "the_only_cell.1" / "latest" / "history.jsonl"
-    wait_until(lambda: history.exists() and history.stat().st_size > 1000, limit_s=90)
+    wait_until(lambda: history.exists() and history.stat().st_size > 1000)
     process.kill()
     process.communicate()
-    wait_until(lambda: processes_of(tmp_path) == [], limit_s=90)
+    wait_until(lambda: processes_of(tmp_path) == [])
 
 
 def test_a_dry_run_lists_and_runs_nothing(sweeps):
