@@ -82,19 +82,31 @@ def test_an_unknown_field_is_an_error(tmp_path: Path) -> None:
         load(path)
 
 
-def differences(configuration: Configuration, outcome: Outcome, duration_s: float = 1) -> str:
-    return "; ".join(check.differences(configuration, outcome, duration_s, limit_s=10))
+def differences(configuration: Configuration, outcome: Outcome) -> str:
+    return "; ".join(check.differences(configuration, outcome))
 
 
 def test_every_difference_is_told(manifest: Manifest) -> None:
     expected, bad, _ = manifest.configurations
     assert differences(expected, Outcome("pass", 7)) == ""
     assert "distinct" in differences(expected, Outcome("pass", 8))
-    assert "more than 10 s" in differences(expected, Outcome("pass", 7), duration_s=11)
     assert "got violation of J" in differences(expected, Outcome("violation of J", 7))
     assert "expected violation of I, got pass" in differences(bad, Outcome("pass", 7))
     assert "got violation of J" in differences(bad, Outcome("violation of J", 7))
     assert "boom" in differences(bad, Outcome("error", None, message="boom"))
+
+
+def test_a_slow_run_is_told_and_is_no_difference(manifest: Manifest) -> None:
+    expected = manifest.configurations[0]
+    slow = check.slowness(11, limit_s=10)
+    result = check.Result(expected, Outcome("pass", 7), 11, (), slow)
+    assert slow == "11 s, longer than 10 s"
+    assert check.slowness(10, limit_s=10) == ""
+    assert check.summary([result], []) == [
+        "1 of 1 configurations as expected",
+        "0 of 0 broken configurations violated as expected",
+    ]
+    assert [*check.table([result]).columns[4].cells] == [slow]
 
 
 def test_summary_counts_the_broken_ones(manifest: Manifest) -> None:
