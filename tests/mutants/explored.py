@@ -55,6 +55,7 @@ DOUBLED_REBORN = Setting(
     before=3, sends=2, polls=0, compaction=True, hand_over=True, crashes=1, duplicates=1
 )
 COMMIT = Setting(sends=0, polls=0, commits=1)
+COMMITS_SHARED = Setting(nodes=3, sends=0, polls=0, commits=3)  # n0 and n2 share a register
 COMMITS_REBORN = Setting(nodes=1, sends=0, polls=0, commits=2, crashes=1)
 COMMITS_REBORN_LATE = Setting(nodes=1, sends=0, polls=0, commits=2, crashes=1, late=1)
 COMMIT_LOST = Setting(sends=0, polls=0, commits=1, lost=1)
@@ -103,7 +104,7 @@ SETTINGS: dict[str, tuple[Setting, ...]] = {
     "commit-goes-back": (Setting(polls=0, commits=2, deferred=True),),
     "acknowledged-before-written": (Setting(nodes=1, sends=0, polls=0, commits=1, crashes=1),),
     "committed-register-replaced": (COMMITS_REBORN_LATE,),
-    "commits-of-one-node": (COMMIT,),
+    "commits-of-one-register": (COMMIT,),
     "call-numbers-reused": (REBORN,),
     "commits-stay-after-a-refusal": (DEFERRED_FENCED,),
     "commits-stay-after-a-reject": (DEFERRED_FENCED,),
@@ -112,6 +113,7 @@ SETTINGS: dict[str, tuple[Setting, ...]] = {
     "outline-lowers-a-commit": (DEFERRED_SKIPPED,),
     "committed-register-lowered": (COMMITS_REBORN,),
     "unknown-write-acknowledged": (COMMIT_LOST,),
+    "overtaken-write-acknowledged": (COMMITS_SHARED,),
     "stale-release": (STALE_WORKER,),
     "index-epoch-kept": (SLOW_WORKER, COMPACTED),
     "segments-never-deleted": (COMPACTED, READ_BACK),

@@ -157,6 +157,13 @@ HARDER = [
         (("self._held = new if isinstance(outcome, Ok) else None", "self._held = new"),),
         DURABLE | AUDITED | {"nemesis": ("store", "loss")},
     ),
+    Mutant(
+        "overtaken-write-acknowledged",
+        "a write of committed offsets that met another node's write is made again",
+        f"{COMMITS}._write",
+        (("if isinstance(outcome, Ok) else None", "if not hasattr(outcome, 'spent') else None"),),
+        DURABLE | AUDITED,
+    ),
     # ---------------------------------------------------------------- how fresh a view is
     Mutant(
         "older-look-of-a-peer",

@@ -385,9 +385,9 @@ MUTANTS = [
                 "Put(register, new.value)",
             ),
             (
-                "register = _register(self._node)",
+                "register, patience = self._own, Patience()",
                 "from leaderless.core.messages import Put\n"
-                "        register = _register(self._node)",
+                "        register, patience = self._own, Patience()",
             ),
         ),
         DURABLE,
@@ -400,10 +400,10 @@ MUTANTS = [
         DURABLE,
     ),
     Mutant(
-        "commits-of-one-node",
+        "commits-of-one-register",
         "the committed offset of a key is the highest through any node",
         "core.headlog.commits:DurableCommits.read",
-        (("for peer in self._peers", "for peer in [self._node]"),),
+        (("for register in self._registers", "for register in [self._own]"),),
         DURABLE,
     ),
 ]

@@ -1,11 +1,14 @@
-"""Committed offsets that are durable when they are acknowledged: a register for each node.
+"""Committed offsets that are durable when they are acknowledged: a few registers, which the nodes share.
 
-    committed/NODE   {format, slot, offsets: {key: offset}}     what consumers committed through NODE
+    committed/N   {format, slot, offsets: {key: offset}}     what consumers committed through the nodes of group N
 
 A committed offset needs no place in the order of the log: of two, the higher one holds. So it does not
-contend for the head. All that wait at a node go into one compare-and-set of the node's own register, which
-costs one round trip and two messages. A reader merges the registers of all nodes by maximum. A fence does
-not stop it: that stops appends, not consumers.
+contend for the head. All that wait at a node go into one compare-and-set of its group's register, which
+costs one round trip and two messages. A reader merges all registers by maximum. A fence does not stop it:
+that stops appends, not consumers.
+
+N nodes have about √N registers. With one for each node, a reader pays two messages for each node; with one for
+all, their writes make each other fail.
 
 A register does not grow with the keys: when it has more than `committed_keys`, its pairs ride in a batch, too,
 and one that is in the log is left out at the next write. `slot` tells how much of the log has all that was
@@ -13,10 +16,11 @@ left out: a reader whose view is shorter reads on.
 
 Law: each write replaces a value that was read, raises what it has, and leaves out only pairs that are in the
 log below its `slot`. Both hold for ever. So a compare-and-set of unknown outcome, also one of a former life,
-does no harm whenever it arrives.
+does no harm whenever it arrives, and it makes no difference which node of the group writes.
 """
 
 from dataclasses import dataclass, field
+from math import isqrt
 from reprlib import repr as brief
 from typing import Any, NamedTuple
 
@@ -71,7 +75,9 @@ class DurableCommits:
         self._linger_s = context.options.pace.offsets_linger_s
         self._view = view
         self._producer = producer
-        self._node, self._peers, _ = context.identity
+        node, peers, _ = context.identity
+        self._registers = registers_of(len(peers))
+        self._own = self._registers[sorted(peers).index(node) % len(self._registers)]
         self._held: Committed | None = None  # what the own register has; None: it must be read
         self._known = Committed()  # what it had when it was last known: that is committed for ever
         self._waiting = _Group()
@@ -91,10 +97,10 @@ class DurableCommits:
             raise group.silent
 
     def read(self) -> Process[Committed]:
-        """The registers of all nodes, merged. Raises `StoreSilent`."""
-        names = [_register(peer) for peer in self._peers]
+        """All registers, merged. Raises `StoreSilent`."""
         merged = Committed()
-        for found in (yield from gather([read_as(name, committed_of) for name in names])):
+        reads = [read_as(register, committed_of) for register in self._registers]
+        for found in (yield from gather(reads)):
             if found:
                 slot = max(merged.slot, found.slot)
                 merged = Committed(slot, raised(merged.offsets, found.offsets))
@@ -133,8 +139,7 @@ class DurableCommits:
 
     def _write(self, offsets: Offsets) -> Process[None]:
         """Raise the register to these offsets. Raises `StoreSilent`."""
-        register = _register(self._node)
-        patience = Patience()
+        register, patience = self._own, Patience()
         while patience.lasts:
             old = self._held or (yield from read_as(register, committed_of))
             self._held = self._known = held = old or Committed()
@@ -166,5 +171,6 @@ def raised(offsets: Offsets, more: Offsets) -> Offsets:
     return offsets | {key: at for key, at in more.items() if at > offsets.get(key, at - 1)}
 
 
-def _register(node: str) -> str:
-    return f"committed/{node}"
+def registers_of(nodes: int) -> list[str]:
+    """The registers of a log with so many nodes: the root of their number, rounded up."""
+    return [f"committed/{group}" for group in range(isqrt(nodes - 1) + 1)]
