@@ -79,11 +79,15 @@ class Committer:
             self._running = False
 
     def _linger(self) -> Process[None]:
-        """Wait for company, after a rest: at least for what arrived together with the first."""
-        waiting, rest_s = len(self._jobs), self._pacer.rest_s()
+        """Wait for company, after a rest: at least for what arrived together with the first.
+
+        No job waits for it a second time: after a conflict the view is new, and each wait makes it older.
+        """
+        waiting, now = len(self._jobs), self._clock.now
         linger_s = self._pacer.commit_linger_s()
-        yield Sleep(self._clock.now + linger_s + rest_s)
-        if linger_s:
+        until = min(job.arrived_at for job in self._jobs) + linger_s
+        yield Sleep(max(until, now) + self._pacer.rest_s())
+        if until > now:
             self._pacer.jobs_came(len(self._jobs) - waiting)
 
     def _commit(self) -> Process[None]:
