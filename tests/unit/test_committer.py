@@ -13,6 +13,7 @@ from leaderless.core.headlog.replica import Replica
 from leaderless.core.limits import Limits
 from leaderless.core.messages import Batch
 from leaderless.core.pace import Pace
+from leaderless.core.strategies.leaderless import LeaderlessLog
 from simulation.driver import Driver
 from simulation.nodes import LINEARIZABLE
 from simulation.registers import Store
@@ -175,3 +176,26 @@ def test_what_waits_shares_a_commit(cluster: SteppedCluster) -> None:
     cluster.run(0.2, every_s=0.01)
     assert polled(cluster, "n1") == [1, 2, 3, 4, 5, 6, 7, 8]
     assert cluster.store.registers["head"]["version"] <= version + 3
+
+
+class Lingering(Pacer):
+    """Commits all itself, and waits for company each time."""
+
+    def target(self) -> None:
+        return None
+
+    def commit_linger_s(self) -> float:
+        return 0.01
+
+
+def test_after_a_conflict_a_batch_does_not_wait_for_company_again() -> None:
+    """Or its view is as old as the wait at each attempt: where others commit often it loses each time."""
+    nodes = ["n0", "n1"]
+    cluster = SteppedCluster(nodes, lambda context: LeaderlessLog(context, Lingering))
+    for node in nodes:
+        send_and_settle(cluster, node, f"first of {node}")
+    answered = len(cluster.to_clients)
+    for node in nodes:
+        send(cluster, node, f"second of {node}")
+    cluster.run(0.005, every_s=0.001)  # one of them loses, reads the head and tries again
+    assert [m.body["type"] for m in cluster.to_clients[answered:]] == ["send_ok"] * 2
