@@ -1,16 +1,18 @@
 --------------------------- MODULE DurableCommits ---------------------------
 (***************************************************************************)
 (* Committed offsets that are durable when they are acknowledged           *)
-(* (core/headlog/commits.py). Each node has a register, which only its own *)
-(* lives write, and a reader merges those of all nodes by maximum. When a  *)
-(* register has too many pairs, they ride in a batch of the log; a pair    *)
-(* that is in the log is left out at the next write. The register's slot   *)
-(* says how much of the log has all that was left out.                     *)
+(* (core/headlog/commits.py). There are a few registers, which the nodes   *)
+(* share: RegisterOf(n) is that of node n, its own one or a common one. A  *)
+(* reader merges all of them by maximum. When a register has too many      *)
+(* pairs, they ride in a batch of the log; a pair that is in the log is    *)
+(* left out at the next write. The register's slot says how much of the    *)
+(* log has all that was left out.                                          *)
 (*                                                                         *)
 (* Law: each write replaces a value that was read, raises what it has, and *)
 (* leaves out only pairs that are in the log below its slot. All of that   *)
 (* stays true, so a compare-and-set of unknown outcome does no harm        *)
-(* whenever it arrives, also in a later life of its node.                  *)
+(* whenever it arrives, also in a later life of its node, and whichever    *)
+(* node of those that share a register makes it.                           *)
 (*                                                                         *)
 (* Abstracted: an entry of the log is the offsets that it carries; 0 is no *)
 (* offset; whoever appends has read the whole log (Law 1 of HeadLog).      *)
@@ -20,11 +22,12 @@ EXTENDS Integers, Sequences, FiniteSets
 CONSTANTS Nodes, Keys, MaxOffset, MaxAsks, MaxEntries, MaxRestarts, MaxLost, MaxLists, None
 
 VARIABLES
-    register,   \* node -> [slot, offsets]: what the store has
+    register,   \* [slot, offsets]: what the store has; named by nodes, those that nobody writes stay empty
     log,        \* the entries, each the offsets that it carries
     node,       \* node -> [held, view, waiting]: its register as it knows it (None: it must be read),
                 \* how many entries it has folded, what clients wait for
-    call,       \* node -> the compare-and-set [node, old, new] whose answer it waits for, or None
+    call,       \* node -> the compare-and-set [node, at, old, new] whose answer it waits for, or None;
+                \* `at` is the register
     late,       \* the compare-and-sets that may still take effect
     reader,     \* who lists offsets: [floor, view, left, slot, offsets], or None
     acked,      \* ghost: the highest acknowledged offset of each key
@@ -61,15 +64,18 @@ Counted(what, most) == count[what] < most /\ count' = [count EXCEPT ![what] = @ 
 -----------------------------------------------------------------------------
 \* Decisions
 
-BaseIsCurrent(cas) == register[cas.node] = cas.old
+RegisterOf(n) == n                            \* each node has its own, or ...
+OneForAll(n) == CHOOSE each \in Nodes : TRUE  \* ... in its place: all share one
+BaseIsCurrent(cas) == register[cas.at] = cas.old
 Lacks(n, k) == node[n].waiting[k] > Max(node[n].held.offsets[k], Logged(node[n].view)[k])
 InStore(n) ==  \* for all that n knows
     node[n].held # None /\ AtLeast(Merged(node[n].held.offsets, Logged(node[n].view)), node[n].waiting)
 MayLeaveOut(n, k) == node[n].held.offsets[k] <= Logged(node[n].view)[k]
 SlotOf(n, slot) == Max(slot, node[n].view)
 KnownAfterSilence(cas) == None
+KnownAfterRefusal(cas) == None
 ReadsOn(slot, view) == slot > view
-ToRead == Nodes
+ToRead == {RegisterOf(n) : n \in Nodes}
 
 -----------------------------------------------------------------------------
 \* A node
@@ -81,7 +87,7 @@ Ask(n, k, offset) ==
 
 Read(n) ==
     /\ node[n].held = None /\ node[n].waiting # Nothing
-    /\ node' = [node EXCEPT ![n].held = register[n]]
+    /\ node' = [node EXCEPT ![n].held = register[RegisterOf(n)]]
     /\ UNCHANGED <<register, log, call, late, reader, acked, listed, count>>
 
 NewValue(n) ==
@@ -95,13 +101,13 @@ NewValue(n) ==
 Write(n) ==
     /\ node[n].held # None /\ call[n] = None
     /\ \E k \in Keys : Lacks(n, k)
-    /\ LET cas == [node |-> n, old |-> node[n].held, new |-> NewValue(n)]
+    /\ LET cas == [node |-> n, at |-> RegisterOf(n), old |-> node[n].held, new |-> NewValue(n)]
        IN  call' = [call EXCEPT ![n] = cas] /\ late' = late \union {cas}
     /\ UNCHANGED <<register, log, node, reader, acked, listed, count>>
 
 Written(n) ==
     /\ call[n] \in late /\ BaseIsCurrent(call[n])
-    /\ register' = [register EXCEPT ![n] = call[n].new]
+    /\ register' = [register EXCEPT ![call[n].at] = call[n].new]
     /\ node' = [node EXCEPT ![n].held = call[n].new]
     /\ call' = [call EXCEPT ![n] = None]
     /\ late' = late \ {call[n]}
@@ -109,7 +115,7 @@ Written(n) ==
 
 Refused(n) ==
     /\ call[n] \in late /\ ~BaseIsCurrent(call[n])
-    /\ node' = [node EXCEPT ![n].held = None]
+    /\ node' = [node EXCEPT ![n].held = KnownAfterRefusal(call[n])]
     /\ call' = [call EXCEPT ![n] = None]
     /\ late' = late \ {call[n]}
     /\ UNCHANGED <<register, log, reader, acked, listed, count>>
@@ -124,7 +130,7 @@ Unanswered(n) ==
 
 TakesEffectLate(cas) ==
     /\ BaseIsCurrent(cas)
-    /\ register' = [register EXCEPT ![cas.node] = cas.new]
+    /\ register' = [register EXCEPT ![cas.at] = cas.new]
     /\ late' = late \ {cas}
     /\ UNCHANGED <<log, node, call, reader, acked, listed, count>>
 
@@ -166,12 +172,12 @@ BeginList ==
     /\ reader' = [floor |-> acked, view |-> Len(log), left |-> ToRead, slot |-> 0, offsets |-> Nothing]
     /\ UNCHANGED <<register, log, node, call, late, acked, listed>>
 
-ReadRegister(n) ==
-    /\ reader # None /\ n \in reader.left
+ReadRegister(at) ==
+    /\ reader # None /\ at \in reader.left
     /\ reader' = [reader EXCEPT
-        !.left = @ \ {n},
-        !.slot = Max(@, register[n].slot),
-        !.offsets = Merged(@, register[n].offsets)]
+        !.left = @ \ {at},
+        !.slot = Max(@, register[at].slot),
+        !.offsets = Merged(@, register[at].offsets)]
     /\ UNCHANGED <<register, log, node, call, late, acked, listed, count>>
 
 AnswerList ==

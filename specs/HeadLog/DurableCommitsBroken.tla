@@ -15,6 +15,7 @@ AskedFor(n, k) == node[n].waiting[k] > 0
 Always(n) == TRUE
 
 \* for KnownAfterSilence: a write without an answer counts as written.
+\* for KnownAfterRefusal: so does a write that met another node's.
 AsIfWritten(cas) == cas.new
 
 \* for MayLeaveOut: a pair leaves its register before it is in the log.
@@ -29,6 +30,6 @@ OldSlot(n, slot) == slot
 \* for ReadsOn: a reader stays with the log as it was before it read the registers.
 NeverReadsOn(slot, view) == FALSE
 
-\* for ToRead: a reader reads the register of one node.
+\* for ToRead: a reader reads one register of several.
 OneNode == {CHOOSE n \in Nodes : TRUE}
 =============================================================================
