@@ -1,4 +1,4 @@
-"""Registers of durable commits: nodes share them, they stay small with any number of keys, and no commit is lost."""
+"""Registers of durable commits: nodes share them, they stay small, and no commit is lost."""
 
 from dataclasses import replace
 from typing import Any

@@ -88,7 +88,9 @@ class Company:
         self._pace = pace
         self._wait_s = wait_s
         self._arrivals = Rate(pace.rate_memory_s, pace.rate_observed_s_min)
-        self._luck = 3 * pace.company_luck_min  # which part of the waits brought any; at first a guess
+        self._luck = (
+            3 * pace.company_luck_min
+        )  # which part of the waits brought any; at first a guess
         self._passed = 0  # waits that experience advised against, in a row
 
     def arrived(self, now: float) -> None:
