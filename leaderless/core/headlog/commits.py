@@ -1,6 +1,6 @@
 """Committed offsets that are durable when they are acknowledged: a few registers, which the nodes share.
 
-    committed/N   {format, slot, offsets: {key: offset}}     what consumers committed through the nodes of group N
+    committed/N   {format, slot, offsets: {key: offset}}    what consumers committed through nodes of group N
 
 A committed offset needs no place in the order of the log: of two, the higher one holds. So it does not
 contend for the head. All that wait at a node go into one compare-and-set of its group's register, which
