@@ -75,7 +75,7 @@ def messages(model: Model) -> dict[str, list[object]]:
 
 
 async def filled(store: Store, batches: int, model: Model, timeout_s: float = 0.05) -> None:
-    """Append and compact; nothing is merged yet."""
+    """Append, with compaction going on beside it as far as it comes; nothing is merged yet."""
     async with small_log(store, timeout_s=timeout_s) as log:
         for number in range(batches):
             key = "abc"[number % 3]
