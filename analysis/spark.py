@@ -115,8 +115,9 @@ def _is_no_interrupt(record: logging.LogRecord) -> bool:
 
 def _stop(spark: SparkSession | None) -> None:
     if spark:
-        with suppress(Py4JError, PySparkException, OSError):  # Java may be gone
-            spark.stop()
+        with suppress(Py4JError, PySparkException, OSError), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Unable to cleanly", RuntimeWarning)
+            spark.stop()  # Java may be gone: then it raises, or warns
 
 
 def _stop_elsewhere(spark: SparkSession | None) -> None:

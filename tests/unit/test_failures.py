@@ -1,15 +1,18 @@
 """What fails around Spark is told in a sentence, and quickly; nothing here starts Spark."""
 
 import socket
+import warnings
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import cast
 
 import pytest
+from pyspark.sql import SparkSession
 
 from analysis.errors import AnalysisError
 from analysis.failures import require_java, require_master, why, why_no_start
-from analysis.spark import asked_settings
+from analysis.spark import _stop, asked_settings
 
 JAVA_TRACE = """An error occurred while calling o95.collectToPython.
 : org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times
@@ -134,3 +137,16 @@ def test_settings_that_the_user_chose_are_kept(
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path / "nowhere"))
     monkeypatch.delenv("PYSPARK_SUBMIT_ARGS")
     assert asked_settings() == set()
+
+
+class Gone:
+    """A session whose Java is not there any more: PySpark warns of it."""
+
+    def stop(self) -> None:
+        warnings.warn("Unable to cleanly shutdown Spark JVM process.", RuntimeWarning, stacklevel=1)
+
+
+def test_java_that_is_gone_at_the_end_is_no_warning(recwarn: pytest.WarningsRecorder) -> None:
+    """After Ctrl-C the user reads one sentence."""
+    _stop(cast(SparkSession, Gone()))
+    assert not recwarn.list
