@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 .DEFAULT_GOAL := help
-.PHONY: help setup java run test check test-stores thorough lint types contracts unit quick slow tests seeds \
+.PHONY: help setup java run test check test-stores thorough lint types contracts unit quick slow tests rest seeds \
   specs specs-medium performance performance-scaling sweep notebooks reference lock clean
 
 help: ## list the targets
@@ -38,16 +38,20 @@ PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadscope --no
 test: java lint types contracts quick ## what to run after a change (8 min): lint, types, contracts, quick tests
 
 # Two lines of work fill two cores: all tests in one run, which starts Spark once, and beside it all else in turn.
-# ALSO names more targets. A failure of one stops no other.
-IN_TWO_LINES = @$(MAKE) --no-print-directory --keep-going --jobs 2 SPECS_JOBS=1
+# ALSO names more targets. A failure of one stops no other. REST is one target, or make fills both lines with it
+# while the tests look for Java.
+IN_TWO_LINES = @$(MAKE) --no-print-directory --keep-going --jobs 2 rest
 check: setup java ## all that CI runs (20 min): what `make test` and `make thorough` run, at once
-	$(IN_TWO_LINES) tests lint types contracts specs notebooks $(ALSO)
+	$(IN_TWO_LINES) tests REST="lint types contracts specs notebooks $(ALSO)"
+
+rest:
+	@$(MAKE) --no-print-directory --keep-going --jobs 1 SPECS_JOBS=1 $(REST)
 
 test-stores: setup ## what each store promises, on servers of its own: also Ceph's S3 gateway, azurite (4 min)
 	@scripts/test-stores $(OPTIONS)
 
 thorough: setup java ## what `make test` leaves out: slow tests, pages in a browser, models, notebooks
-	$(IN_TWO_LINES) slow specs notebooks $(ALSO)
+	$(IN_TWO_LINES) slow REST="specs notebooks $(ALSO)"
 
 lint: setup ## format, lint, and that every import is declared
 	@$(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/deptry .
