@@ -41,7 +41,7 @@ test: java lint types contracts quick ## what to run after a change (8 min): lin
 # ALSO names more targets. A failure of one stops no other. REST is one target, or make fills both lines with it
 # while the tests look for Java.
 IN_TWO_LINES = @$(MAKE) --no-print-directory --keep-going --jobs 2 rest
-check: setup java ## all that CI runs (20 min): what `make test` and `make thorough` run, at once
+check: setup java ## all that CI runs (30 min): what `make test` and `make thorough` run, at once
 	$(IN_TWO_LINES) tests REST="lint types contracts specs notebooks $(ALSO)"
 
 rest:

@@ -13,6 +13,10 @@ class Indefinite(LogError):
     """It may have happened, or may still happen. A read tells; to ask again may do it twice."""
 
 
+class Unreachable(Definite):
+    """The store gave no clear answer, and it was asked for nothing that changes anything."""
+
+
 class Fenced(Definite):
     """The log takes no appends until `unfence`."""
 
@@ -35,10 +39,6 @@ class OffsetOutOfRange(Definite):
     def __init__(self, key: str, offset: int, earliest: int) -> None:
         super().__init__(f"key {key!r} begins at offset {earliest}; {offset} was deleted")
         self.key, self.offset, self.earliest = key, offset, earliest
-
-
-class Stalled(Definite):
-    """The process stood still so long that the data of this append may be gone."""
 
 
 class NotOwner(Definite):

@@ -27,9 +27,9 @@ from leaderless.core.headlog.index import (
     size_of_run,
 )
 from leaderless.core.headlog.records import HEAD, Head, merge, segment_name
-from leaderless.core.limits import Limits
 from leaderless.core.messages import Heading
-from leaderless.library.place import bounds_of, initialise
+from leaderless.core.shape import Shape as Sizes
+from leaderless.library.place import initialise
 from leaderless.store.calls import in_thread
 from leaderless.store.files import Files, files_of
 from leaderless.store.port import Store
@@ -71,7 +71,7 @@ def upkept(runs: Sequence[Merged], levels: Levels) -> Upkept:
 def upkept_of(shape: Shape) -> Upkept:
     """What upkeep makes of the runs of a log that are below pages; each has the size of the first one."""
     listed = [run_of(at) for at in range(0, compacted(shape), SEGMENTS_PER_RUN)]
-    count = Limits().page_children
+    count = Sizes().page_children
     paged = (len(listed) - 1) // count * count  # a page is made before the next run is listed
     if paged <= 0:
         return Upkept([], [])
@@ -97,7 +97,7 @@ def run_of(first: int, size: int = 0) -> Listed:
 def run_file(shape: Shape, run: Listed) -> bytes:
     """The file of a run."""
     segments = [shape.segment(number) for number in range(run.first, run.last + 1)]
-    origins = [origin for each in segments for origin in origins_of(each.value, AT)]
+    origins = [origin for each in segments for origin in origins_of(each, AT)]
     return encode_run(run.first, run.last, merge(segments), origins)
 
 
@@ -136,7 +136,7 @@ class _Generator:
 
     store: Store
     shape: Shape
-    limits: Limits
+    sizes: Sizes
 
     async def index(self) -> Index:
         """The index, with its pages written: as `core.headlog.compaction` makes one run after the other."""
@@ -149,20 +149,21 @@ class _Generator:
 
     async def _page(self, listed: list[Listed]) -> None:
         """Put a page in place of the last ones of a level that is full."""
-        count = self.limits.page_children
+        count = self.sizes.page_children
         while len(listed) >= count and len({each.level for each in listed[-count:]}) == 1:
             listed[-count:] = [await self._written(listed[-count:])]
 
     async def _written(self, children: list[Listed]) -> Listed:
         """Write the page of some children."""
-        first, last, limits = children[0], children[-1], self.limits
-        parts = parts_for(sum(child.size for child in children), limits.page_bytes)
+        first, last, sizes = children[0], children[-1], self.sizes
+        parts = parts_for(sum(child.size for child in children), sizes.page_bytes)
         drafts = {part: new_page(children) for part in range(parts)}
         for place, child in enumerate(children):
             for source in await self._parts(child):
                 distribute(source, place, drafts, parts)
         size = sum(draft.size for draft in drafts.values())
-        page = Listed(first.level + 1, first.first, last.last, first.base, last.end, parts, size)
+        spans = first.first, last.last, first.base, last.end
+        page = Listed(first.level + 1, *spans, parts, size, 1)
         for part, draft in drafts.items():
             await self.store.create(page.register(part), canonical(draft.value))
         return page
@@ -176,10 +177,10 @@ class _Generator:
 
 async def generate(store: Store, shape: Shape) -> None:
     """Write the log into a store that has none."""
-    await initialise(store, "parquet")
+    sizes = (await initialise(store, "parquet")).shape
     files = files_of(store)
     assert files is not None
-    generator = _Generator(store, shape, bounds_of(store, 1.0, 1.0, "parquet").limits)
+    generator = _Generator(store, shape, sizes)
     index = await generator.index()
     written = [
         await in_thread(partial(write_merged, files, shape, file))
@@ -194,5 +195,6 @@ async def generate(store: Store, shape: Shape) -> None:
     await store.create(COMPACTED, canonical(index.value))
     for number in range(index.end, shape.batches):
         await store.create(segment_name(number), canonical(shape.segment(number).value))
-    heading = Heading(version=1, by=WRITER, sealed=shape.batches, base=shape.batches)
+    end = shape.batches
+    heading = Heading(version=1, by=WRITER, sealed=end, base=end, shape=sizes)
     await store.create(HEAD, canonical(Head(heading, []).value))

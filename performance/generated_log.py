@@ -12,6 +12,7 @@ from leaderless.core.headlog.records import HEAD, Head, segment_name
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.messages import Heading
 from leaderless.core.process import Process, Sleep
+from leaderless.core.shape import Shape as Sizes
 from leaderless.core.strategy import Clock
 from leaderless.library.host import running
 from leaderless.library.maintenance import Maintenance
@@ -26,20 +27,25 @@ PATIENCE_S, TIMEOUT_S, LOOK_S = 300.0, 60.0, 0.02
 
 async def generate(store: Store, shape: Shape) -> None:
     """Write the log into a store that has none."""
-    await initialise(store, "parquet")
-    bounds = bounds_of(store, PATIENCE_S, TIMEOUT_S, "parquet")
+    made = await initialise(store, "parquet")
+    bounds = bounds_of(store, PATIENCE_S, TIMEOUT_S, made.shape)
     maintenance = Maintenance(store, registers_of(store, bounds), bounds)
     clock, count = maintenance.clock, -(-shape.messages // shape.batch)
-    replica = Replica(clock, WRITER, (), bounds.limits)
+    replica = Replica(clock, WRITER, (), bounds.limits, founding=made.shape)
     compactor = Compactor(clock, replica, WRITER, bounds.pace)
     async with running(maintenance.host):
         for first in range(0, count, SEGMENTS_AT_ONCE):
             sealed = min(first + SEGMENTS_AT_ONCE, count)
             await _write(store, shape, range(first, sealed))
-            replica.head = Head(Heading(version=1, by=WRITER, sealed=sealed, base=sealed), [])
+            replica.head = _head(sealed, made.shape)
             await maintenance.host.call(_compact(clock, compactor))
             await maintenance.merge()
     await store.create(HEAD, canonical(replica.head.value))
+
+
+def _head(sealed: int, shape: Sizes) -> Head:
+    heading = Heading(version=1, by=WRITER, sealed=sealed, base=sealed, shape=shape)
+    return Head(heading, [])
 
 
 async def _write(store: Store, shape: Shape, numbers: Iterable[int]) -> None:

@@ -18,7 +18,7 @@ import orjson
 Body = dict[str, Any]
 Asked = tuple[str, Body]  # a request: by whom, and its body
 CHUNK_BYTES = 1 << 16
-SEAL_BYTES = 8_192  # as `leaderless.core.limits.Limits` has it
+SEAL_BYTES = 8_192  # as `leaderless.core.shape.Shape` has it
 
 
 class LeastNode(ABC):

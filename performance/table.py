@@ -24,12 +24,12 @@ from typing import Any
 import anyio
 
 from leaderless.core.headlog.index import COMPACTED, index_of
+from leaderless.core.shape import Runs
 from leaderless.library.host import running
 from leaderless.library.log import Log
 from leaderless.library.maintenance import Maintenance
 from leaderless.library.place import bounds_of, initialise, registers_of, require_log
 from leaderless.store.files import files_of
-from leaderless.store.format import Runs
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Store
 from leaderless.store.urls import open_store

@@ -44,7 +44,6 @@ from performance.table_rounds import sums, tables
 from performance.table_steps import in_a_process
 from performance.table_writes import appending, sink, stream
 
-PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 TRIES = 3  # of a step for which a Python process of Spark was slow to start
 LIMITS = (None, 100_000)  # of a micro-batch, in messages
 T = TypeVar("T")
@@ -132,7 +131,6 @@ class Bench:
     def _prepare(self, spark: SparkSession, warm_up: Callable[[], object]) -> None:
         spark.dataSource.register(LeaderlessDataSource)
         spark.dataSource.register(Ready)
-        spark.conf.set(PUSHDOWN, "true")
         self.steps.run("warm up", warm_up)
 
     def _append(self, spark: SparkSession, shortest: TableLog) -> None:

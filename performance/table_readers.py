@@ -4,7 +4,8 @@
 again. No data source in Python can be faster.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import duckdb
@@ -24,11 +25,12 @@ Ask = Callable[[], object]
 
 
 class Question(NamedTuple):
-    """What is asked, and the columns that it needs."""
+    """What is asked, the columns that it needs, and the options by which the data source reads no more."""
 
     name: str
     columns: str
     ask: Callable[[DataFrame], object]
+    options: Mapping[str, str | int] = MappingProxyType({})
 
 
 def drain(frame: DataFrame) -> None:
@@ -46,11 +48,12 @@ ALL_COLUMNS = (
 def questions(key: str, last: int) -> list[Question]:
     """The questions; the last one is for the records of a key below an offset."""
     where = f"key = '{key}' AND `offset` < {last}"
+    narrow: Mapping[str, str | int] = {"keys": key, "endOffset": last}
     return [
         Question(EVERY, ALL_COLUMNS, drain),
         Question(LENGTH, "value string", lambda frame: frame.selectExpr(LENGTHS).collect()),
         Question(COUNT, "offset bigint", lambda frame: frame.count()),
-        Question(RANGE, ALL_COLUMNS, lambda frame: frame.where(where).collect()),
+        Question(RANGE, ALL_COLUMNS, lambda frame: frame.where(where).collect(), narrow),
     ]
 
 
@@ -64,7 +67,8 @@ def frames(
     """The readers of Spark by name, each with what makes its frame for a question."""
 
     def source(question: Question) -> DataFrame:
-        return spark.read.format("leaderless").schema(question.columns).load(url)
+        reader = spark.read.format("leaderless").schema(question.columns)
+        return reader.options(**question.options).load(url)
 
     def ready(question: Question) -> DataFrame:
         reader = spark.read.format("ready").schema(question.columns)

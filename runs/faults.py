@@ -159,6 +159,7 @@ _STORE_FAULTS = {
     "reset": "broke off without executing them",
     "throttled": "was too busy for",
     "dripping": "answered in small pieces to",
+    "damaged": "gave damaged answers to",
     "refused": "refused",
 }
 

@@ -8,12 +8,13 @@
    more (`GarbageCollected`).
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from leaderless.core.coordination import TOMBSTONE
-from leaderless.core.headlog.index import COMPACTED
+from leaderless.core.headlog.index import COMPACTED, Index, Listed, Page, decode_part, index_of
 from leaderless.core.headlog.records import HEAD
+from leaderless.core.shape import Shape
 from leaderless.core.strategy import Options
 from simulation.convergence import POLLS, Epilogue
 from simulation.oracle import Oracle, require
@@ -37,7 +38,7 @@ class Aftermath:
         self._options = options
         self._wait = wait
         self._rest = rest
-        pace = options.pace
+        pace, self._shape = options.pace, options.shape or Shape()
         self._pause_s = (pace.revived_after_leases + LEASES_OF_WORKERS) * pace.lease_s
         self._sent = 0
 
@@ -47,7 +48,7 @@ class Aftermath:
         self._rest(self._pause_s)
         self._fill_segments()
         self._rest(self._pause_s)
-        require_compacted(registers(), self._options.limits.segments_per_run)
+        require_compacted(registers(), self._shape.segments_per_run)
 
     def read(self, keys: list[str], oracle: Oracle | None) -> None:
         """Look at the log and at committed offsets once more, through every node."""
@@ -59,21 +60,19 @@ class Aftermath:
         self._epilogue.judge_committed(oracle)
 
     def _fill_segments(self) -> None:
-        for _ in range(2 * self._options.limits.segments_per_run):
+        for _ in range(2 * self._shape.segments_per_run):
             self._sent += 1
-            self._epilogue.send(
-                KEY, f"{self._sent} {'x' * self._options.limits.seal_bytes}", self._sent
-            )
+            self._epilogue.send(KEY, f"{self._sent} {'x' * self._shape.seal_bytes}", self._sent)
             self._wait("a send")
 
 
 def require_compacted(registers: Mapping[str, Any], segments_per_run: int) -> None:
     """Raise `Violation` when too many segments wait, or registers are left that nobody reads."""
-    index = registers.get(COMPACTED, {"cursor": 0, "listed": []})
-    sealed, cursor = registers[HEAD]["sealed"], index["cursor"]
+    index = index_of(registers[COMPACTED]) if COMPACTED in registers else Index()
+    sealed, cursor = registers[HEAD]["sealed"], index.cursor
     text = f"{sealed} segments, of which {cursor} are in runs"
     require(sealed - cursor < SEGMENTS_LEFT * segments_per_run, "CompactionMoves", text)
-    listed = set(_below(registers, index["listed"]))
+    listed = set(_below(registers, index.listed)) | {*_pages_to_come(registers, index)}
     left = [
         name
         for name, value in registers.items()
@@ -82,15 +81,20 @@ def require_compacted(registers: Mapping[str, Any], segments_per_run: int) -> No
     require(not left, "GarbageCollected", f"nobody reads {left[:5]} any more")
 
 
-def _below(registers: Mapping[str, Any], listed: list[list[int]]) -> Iterator[str]:
+def _below(registers: Mapping[str, Any], listed: Iterable[Listed]) -> Iterator[str]:
     """The registers of runs and pages, and of all that is below the pages."""
-    for level, first, last, _, _, parts, _ in listed:
-        if not level:
-            yield f"run/{first}-{last}"
-            continue
-        pages = [f"page/{level}/{first}-{last}/{part}" for part in range(parts)]
-        yield from pages
-        yield from _below(registers, registers[pages[0]]["children"])
+    for each in listed:
+        yield from each.registers
+        part = decode_part(registers[each.register()])
+        if isinstance(part, Page):
+            yield from _below(registers, part.children)
+
+
+def _pages_to_come(registers: Mapping[str, Any], index: Index) -> Iterator[str]:
+    """Parts of a page that was written and is not named yet: of the newest runs or pages of a level."""
+    for first in index.listed:
+        spans = f"page/{first.level + 1}/{first.first}-{index.sealed - 1}/"
+        yield from (name for name in registers if name.startswith(spans))
 
 
 def _is_garbage(name: str, cursor: int, listed: set[str]) -> bool:

@@ -1,20 +1,19 @@
 """The oracle of the leaderless log: a list of entries as the store accepted them.
 
-It sees every change of a register beside all requests and answers. It knows the shape of the registers, and
-nothing of the code that fills them.
+It sees every change of a register beside all requests and answers. What a change must keep is said once, in
+`leaderless.library.laws`; here is what only who knows clients and clocks can judge.
 """
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from math import inf
 from typing import Any
 
-from leaderless.core.coordination import TOMBSTONE
 from leaderless.core.headlog.compaction import CLAIM
-from leaderless.core.headlog.index import COMPACTED
-from leaderless.core.headlog.records import HEAD
 from leaderless.core.lease import NEVER_TAKEN
 from leaderless.core.pace import Pace
 from leaderless.core.strategy import Options
+from leaderless.library.laws import Laws
 from simulation.oracle import (
     Asked,
     Body,
@@ -29,15 +28,12 @@ from simulation.oracle import (
     require_kept,
 )
 
-EMPTY_INDEX: Body = {"epoch": 0, "cursor": 0, "listed": []}
-EMPTY_HEAD = {"state": "open", "epoch": 0, "version": 0, "base": 0, "tail": []}
-RECENT, WHOLE_TAIL_EVERY = 8, 16
 ENVELOPE_BYTES_MAX, MESSAGE_BYTES_MIN = (
     32,
     8,
 )  # what a node takes off a long message, and counts for a short one
 
-Entry = list[Any]  # [writer, seq, {key: [first_offset, [msg, ...]]}, {key: committed_offset}]
+Entry = Sequence[Any]  # [writer, seq, {key: [first_offset, [msg, ...]]}, {key: committed_offset}]
 
 
 class HeadLogOracle(Oracle):
@@ -56,18 +52,16 @@ class HeadLogOracle(Oracle):
         super().__init__(promises)
         self._lease_s = lease_s
         self._commit_bytes = commit_bytes
+        self.laws = Laws()
         self.entries: list[Entry] = []
         self.messages: dict[str, list[Any]] = {}
         self._since: dict[
             str, list[float]
         ] = {}  # key -> when each of its messages got into the log
-        self._batches: set[tuple[str, int]] = set()
         self._logged: set[tuple[str, Any]] = set()  # (key, msg)
-        self._dead_segments: set[str] = set()
         self.commits_in_log: dict[
             str, Rising
         ] = {}  # key -> the highest committed offset in an entry
-        self._epochs = {0}  # in which the task of compaction was claimed
         self._run_ends: set[tuple[str, int]] = set()  # where a key ends in a run
         self._claim_moved_s = 0.0  # when the claim of compaction was last changed
         self._commits_of: dict[str, dict[str, int]] = {}  # node -> what it acknowledged, alive
@@ -75,74 +69,31 @@ class HeadLogOracle(Oracle):
     # ------------------------------------------------------------ the store
 
     def changed(self, register: str, old: Any, new: Any, now_s: float) -> None:
-        """A register that held `old` (None: it was missing) holds `new`."""
-        if register == HEAD:
-            self._head_changed(old or EMPTY_HEAD, new, now_s)
-        elif register.startswith(("segment/", "run/", "page/")):
-            dead = new == TOMBSTONE and register.startswith("segment/")
-            require(old in (None, new) or dead, "SegmentsImmutable", f"{register} changed")
-            if dead:
-                self._dead_segments.add(register)
-            if register.startswith("run/"):
-                blocks = new["keys"].items()
-                self._run_ends |= {(key, first + len(msgs)) for key, (first, msgs) in blocks}
-        elif register == CLAIM:
+        """A register that held `old` (None: it was missing) holds `new`. Raises `InvariantBroken`, too."""
+        if register == CLAIM:
             self._claim_changed(old or NEVER_TAKEN, new, now_s)
-        elif register == COMPACTED:
-            self._index_changed(old or EMPTY_INDEX, new)
-
-    def _index_changed(self, old: Any, new: Any) -> None:
-        text = f"an index of epoch {new['epoch']}, in which nobody claimed the task"
-        require(new["epoch"] in self._epochs and new["epoch"], "OneLiveClaim", text)
-        for name in ("cursor", "epoch"):
-            require(new[name] >= old[name], "CursorNeverMovesBack", f"{name}: {old} -> {new}")
-        _, _, last, *_ = new["listed"][-1] if new["listed"] else (0, 0, -1)
-        compacted = last + 1
-        text = f"cursor {new['cursor']}, compacted {compacted}"
-        require(new["cursor"] <= compacted, "CursorNeverPassesCompacted", text)
-        passed = {f"segment/{number}" for number in range(old["cursor"], new["cursor"])}
-        require(passed <= self._dead_segments, "CursorNeverPassesCompacted", f"alive: {passed}")
-
-    def _claim_changed(self, old: Any, new: Any, now_s: float) -> None:
-        stood_s, self._claim_moved_s = now_s - self._claim_moved_s, now_s
-        text = f"{old} became {new} after {stood_s:.3f} s"
-        self._epochs.add(new["epoch"])
-        if new["owner"] in (None, old["owner"]):
-            same = new["epoch"] == old["epoch"] or new["owner"] is not None
-            require(same, "OneLiveClaim", f"a stale worker released it: {text}")
-            return
-        require(new["epoch"] > old["epoch"], "OneLiveClaim", f"no epoch of its own: {text}")
-        free = old["owner"] is None or stood_s >= self._lease_s
-        require(free, "OneLiveClaim", f"taken from the living: {text}")
-
-    def _head_changed(self, old: Any, new: Any, now_s: float) -> None:
-        known = len(self.entries) - new["base"]
-        kept, added = new["tail"][: max(known, 0)], new["tail"][max(known, 0) :]
-        grown = known >= 0 and len(kept) == known and new["version"] > old["version"]
-        require(grown, "HeadNeverReturns", f"slots from {new['base']} after {len(self.entries)}")
-        # All of a long tail for every change would be quadratic; what is sealed is read whole again.
-        recent = 0 if new["version"] % WHOLE_TAIL_EVERY == 0 else max(0, len(kept) - RECENT)
-        same = kept[recent:] == self.entries[new["base"] + recent :]
-        require(same, "HeadNeverReturns", "an entry changed")
-        require(new["epoch"] >= old["epoch"], "NoAppendWhileFenced", "an epoch came back")
-        closed = old["state"] == "fenced" or new["epoch"] != old["epoch"]
-        require(not (added and closed), "NoAppendWhileFenced", f"{added} in epoch {old['epoch']}")
+        added = self.laws.changed(register, new)
         size = sum(map(_least_bytes, added))
         text = f"{len(added)} batches of {size} bytes in one commit"
         require(len(added) <= 1 or size <= self._commit_bytes, "CommitBounded", text)
         for entry in added:
             self._append(entry, now_s)
+        if register.startswith("run/"):
+            blocks = new["keys"].items()
+            self._run_ends |= {(key, first + len(msgs)) for key, (first, msgs) in blocks}
+
+    def _claim_changed(self, old: Any, new: Any, now_s: float) -> None:
+        """Only a lease that is free, or stood still for its time, changes hands."""
+        stood_s, self._claim_moved_s = now_s - self._claim_moved_s, now_s
+        free = old["owner"] is None or stood_s >= self._lease_s
+        text = f"taken from the living: {old} became {new} after {stood_s:.3f} s"
+        require(free or new["owner"] in (None, old["owner"]), "OneLiveClaim", text)
 
     def _append(self, entry: Entry, now_s: float) -> None:
-        writer, seq, appends, commits = entry
-        once = (writer, seq) not in self._batches
-        require(once, "AckedExactlyOnce", f"batch {writer}, {seq} twice")
-        self._batches.add((writer, seq))
+        _, _, appends, commits = entry
         self.entries.append(entry)
-        for key, (first, msgs) in appends.items():
-            log = self.messages.setdefault(key, [])
-            require(first == len(log), "OffsetsDense", f"{key} at {first} after {len(log)}")
-            log.extend(msgs)
+        for key, (_, msgs) in appends.items():
+            self.messages.setdefault(key, []).extend(msgs)
             self._since.setdefault(key, []).extend([now_s] * len(msgs))
             for msg in msgs:
                 self._add(key, msg)

@@ -60,8 +60,15 @@ class Promises(NamedTuple):
     answer_bytes: float = inf
 
 
+# An answer that takes longer may leave out keys that must be read back from runs.
+READING_S = 1.0
+
+
 class Polled(NamedTuple):
-    """A poll that was asked at `at_s`; `full`: the next message might have been too much for its answer."""
+    """A poll that was asked at `at_s`.
+
+    `full`: the next message might have been too much for its answer, or there was no time to read it back.
+    """
 
     at_s: float
     full: bool
@@ -121,7 +128,8 @@ class Oracle:
                 self._send_answered(key, msg, offset, now_s)
             case {"offsets": offsets}, {"type": "poll_ok", "msgs": msgs}:
                 require(all(msgs.values()), "PollContiguous", f"a key without messages: {msgs}")
-                polled = Polled(asked.at_s, self._is_full(msgs))
+                slow = self._promises.evicts and bool(msgs) and now_s - asked.at_s > READING_S
+                polled = Polled(asked.at_s, slow or self._is_full(msgs))
                 for key, start in offsets.items():
                     self._poll_answered(key, max(0, start), msgs.get(key, []), polled)
             case {"offsets": offsets}, {"type": "commit_offsets_ok"}:

@@ -27,11 +27,13 @@ from bench.nemesis.partition import REAL_SHAPES, SHAPES
 from bench.options import DISTRIBUTIONS, TestOptions
 from leaderless.core.limits import Limits
 from leaderless.core.pace import Pace
+from leaderless.core.shape import Shape
 from leaderless.core.strategies import STRATEGIES
 from leaderless.core.strategy import Options
 from runs.faults import FAULTS
 
 NODE = Options()  # the node's own defaults
+SHAPE = Shape()  # of a log that a node makes
 SURVIVORS = ("leaderless", "leaderless", "cas", "prefetch-sealed")  # leaderless twice as often
 REGRESSIONS_FILE = Path(__file__).with_name("regressions.toml")
 
@@ -186,10 +188,10 @@ class Scenario:
     ] = NODE.pace.store_timeout_s * 1000
     seal_entries: Annotated[
         int, Flag("Entries of a full tail.", COUNT), one_of(3, 16, 256), Reduce()
-    ] = NODE.limits.seal_entries
+    ] = SHAPE.seal_entries
     seal_bytes: Annotated[
         int, Flag("Bytes of a full tail.", COUNT), one_of(1_024, 8_192), Reduce()
-    ] = NODE.limits.seal_bytes
+    ] = SHAPE.seal_bytes
     commit_kib: Annotated[
         int,
         Flag(
@@ -205,7 +207,7 @@ class Scenario:
         Flag("Segments that are compacted together.", click.IntRange(min=2)),
         one_of(2, 4, 16),
         Reduce(),
-    ] = NODE.limits.segments_per_run
+    ] = SHAPE.segments_per_run
     message_kib: Annotated[
         int,
         Flag("The largest request that a node takes.", COUNT, words=("--message-kib",)),
@@ -288,6 +290,12 @@ class Scenario:
         Draw(lambda random: random.random() < 0.3),
         Reduce(),
     ] = False
+    mixed: Annotated[
+        bool,
+        Flag("Whether each life of a node has limits, pace and a shape for new logs of its own."),
+        Draw(lambda random: random.random() < 0.8),
+        Reduce(),
+    ] = False
     omit: Annotated[tuple[int, ...], Flag("Leave out operations by number: 3,5-9.", NUMBERS)] = ()
     omit_faults: Annotated[
         tuple[int, ...], Flag("Leave out acts of faults by number.", NUMBERS)
@@ -295,8 +303,13 @@ class Scenario:
 
     @staticmethod
     def draw(seed: int, given: Mapping[str, Any] | None = None) -> "Scenario":
-        """The scenario of a seed; the options in `given` are not drawn."""
+        """The scenario of a seed; the options in `given` are not drawn.
+
+        Who gives one of those that lives differ in gets nodes that are alike.
+        """
         given = given or {}
+        if given.keys() & {*OF_A_LIFE}:
+            given = {"mixed": False, **given}
         drawn = {
             name: each.draw(Random(f"simulate/{seed}/{name}"))
             for name, each in DRAWS.items()
@@ -333,28 +346,66 @@ class Scenario:
             durable_commits=self.commits == "durable",
             limits=self.limits,
             pace=Pace(store_timeout_s=self.store_timeout_ms / 1000),
+            shape=self.shape,
         )
+
+    def options_of(self, node: str, life: int) -> Options:
+        """Those of one life of a node: where the cluster is mixed, limits, pace and defaults of its own.
+
+        So a node may come back as an upgrade would start it, and makes other logs than its peers would.
+        """
+        if not self.mixed:
+            return self.node_options
+        random = Random(f"simulate/{self.seed}/mixed/{node}/{life}")
+        own = replace(self, **{name: DRAWS[name].draw(random) for name in OF_A_LIFE})
+        nodes = random.choice((1, self.nodes, 10))
+        page_bytes = random.choice((64, 256))
+        shape = replace(own.shape.for_nodes(nodes), page_bytes=page_bytes)
+        worth_s = random.choice((0.001, NODE.pace.message_worth_s, 0.05))
+        pace = replace(own.node_options.pace, message_worth_s=worth_s)
+        return own.node_options._replace(shape=shape, pace=pace)
+
+    @property
+    def least_options(self) -> Options:
+        """Of all that a node of the cluster may have, those that promise least."""
+        return self._bounds.node_options
+
+    @property
+    def _bounds(self) -> "Scenario":
+        """With the bounds of what the lives of a mixed cluster draw for themselves."""
+        return replace(self, **BOUNDS_OF_LIVES) if self.mixed else self
 
     @property
     def limits(self) -> Limits:
-        """Of a node. Its lines are as short as its other limits allow."""
-        message_bytes = self.message_kib * 1024
-        limits = Limits(
-            lanes=self.lanes,
+        """Of a node. Its lines are as long as the registers of the log, or of any log of a mixed cluster."""
+        return replace(self._limits, line_bytes=self._bounds.shape.register_bytes)
+
+    @property
+    def shape(self) -> Shape:
+        """Of the log. Its registers are as small as the other sizes allow."""
+        shape = Shape(
             seal_entries=self.seal_entries,
             seal_bytes=self.seal_bytes,
-            batch_bytes=self.commit_kib * 512,
-            commit_bytes=self.commit_kib * 1024,
             segments_per_run=self.segments_per_run,
             page_children=2,
             page_bytes=256,
+        ).for_nodes(self.nodes)
+        segment_bytes = self._bounds._limits.segment_bytes(shape)
+        run_bytes = (self.segments_per_run - 1) * segment_bytes
+        return replace(shape, run_bytes=run_bytes, register_bytes=run_bytes + segment_bytes)
+
+    @property
+    def _limits(self) -> Limits:
+        message_bytes = self.message_kib * 1024
+        return Limits(
+            lanes=self.lanes,
+            batch_bytes=self.commit_kib * 512,
+            commit_bytes=self.commit_kib * 1024,
             committed_keys=4,
             memory_bytes=self.memory_kib * 1024,
             message_bytes=message_bytes,
             answer_bytes=min(2 * message_bytes, NODE.limits.answer_bytes),
         )
-        run_bytes = (limits.segments_per_run - 1) * limits.segment_bytes
-        return replace(limits, run_bytes=run_bytes, line_bytes=run_bytes + limits.segment_bytes)
 
     def options(self) -> dict[str, Any]:
         """All options by name, the seed first."""
@@ -379,13 +430,22 @@ REDUCTIONS: dict[str, Reduce] = declared(Scenario, Reduce)
 OF_BENCH = {each.name for each in fields(TestOptions)} & FLAGS.keys() - {"nodes"}
 
 
+# What each life of a node draws for itself in a mixed cluster, and what makes the largest
+# registers and the shortest leases.
+OF_A_LIFE = (
+    *("combine", "lanes", "store_timeout_ms", "commit_kib"),
+    *("seal_entries", "seal_bytes", "segments_per_run"),
+)
+BOUNDS_OF_LIVES: dict[str, Any] = {"seal_bytes": 8_192, "commit_kib": 64, "segments_per_run": 16}
+BOUNDS_OF_LIVES |= {"store_timeout_ms": 300.0}
+
 # What a strategy with a whole log in one register cannot bear.
 HEAVY = ("store_value_kib", "store_kib_per_s", "large_kib", "backlog")
 
 
 def _lighter(scenario: Scenario, given: Mapping[str, Any]) -> Scenario:
     changes: dict[str, Any] = {name: 0 for name in HEAVY if name not in given}
-    return replace(scenario, **changes)
+    return replace(scenario, **changes, mixed=False)
 
 
 def given_options(flags: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from bench.net import Trace
 from bench.phases import Phase
 from bench.services import Serve, default_services
 from bench.services.consistency import Consistency
-from leaderless.core.headlog.records import HEAD
+from leaderless.core.headlog.records import HEAD, head_of
 from leaderless.core.strategy import Options
 from simulation.aftermath import Aftermath
 from simulation.backlog import old_key, write_backlog
@@ -79,6 +79,7 @@ class World(SimulatedRun):
             in_time=node is None,
         )
         self.store = Store(self._store_changed)
+        self._shape = scenario.shape  # of the log, once it is there
         self._changes_unread = 0
         super().__init__(
             scenario.bench_options,
@@ -103,12 +104,12 @@ class World(SimulatedRun):
     def _new_session(self, name: str, incarnation: int) -> NodeSession:
         if incarnation > 1:
             self._strays.restarted(name)
-        return new_session(self._strategy, incarnation, self.scenario.node_options)
+        return new_session(self._strategy, incarnation, self.scenario.options_of(name, incarnation))
 
     def _oracle(self) -> Oracle | None:
         scenario = self.scenario
         evicts = scenario.memory_kib < EVICTS_BELOW_KIB
-        return oracle_for(scenario.strategy, scenario.node_options, evicts=evicts)
+        return oracle_for(scenario.strategy, scenario.least_options, evicts=evicts)
 
     def _think(self, random: Random) -> Think:
         return think_time(self.scenario, random)
@@ -159,6 +160,9 @@ class World(SimulatedRun):
     def _store_changed(self, register: str, old: Any, new: Any) -> None:
         self.watch.changed(register, old, new)
         oracle = self.watch.oracle
+        if register == HEAD and old is None and isinstance(oracle, HeadLogOracle):
+            self._shape = head_of(new).shape
+            self.watch.line_bytes = self._shape.register_bytes  # whatever nodes could read
         if isinstance(oracle, HeadLogOracle) and register != HEAD:
             self._changes_unread += 1
             # All of a long log for each change would be quadratic.
@@ -188,8 +192,7 @@ class World(SimulatedRun):
     def _start_nodes(self) -> None:
         scenario, oracle = self.scenario, self.watch.oracle
         if oracle:
-            options = scenario.node_options
-            write_backlog(scenario.strategy, scenario.backlog, options, self.store, oracle)
+            write_backlog(scenario, self.store, oracle)
         self._strays = self._start_strays()
         super()._start_nodes()
 
@@ -230,7 +233,7 @@ class World(SimulatedRun):
         self._sleep(max(0, late_ns) / NS + 1)
         aftermath = Aftermath(
             epilogue,
-            self.scenario.node_options,
+            self.scenario.node_options._replace(shape=self._shape),
             lambda what: self._wait_for(epilogue, what),
             self._sleep,
         )

@@ -10,7 +10,6 @@ from leaderless.core.headlog.compaction import Compactor
 from leaderless.core.headlog.index import COMPACTED, index_of
 from leaderless.core.headlog.memory import Memory
 from leaderless.core.headlog.records import (
-    EMPTY,
     HEAD,
     Head,
     Segment,
@@ -19,8 +18,9 @@ from leaderless.core.headlog.records import (
 )
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.limits import Limits
-from leaderless.core.messages import Block, Entry, Put
+from leaderless.core.messages import Block, Entry, Heading, Put
 from leaderless.core.pace import Pace
+from leaderless.core.shape import Shape
 from simulation.driver import Driver
 from simulation.headlog import HeadLogOracle
 from simulation.oracle import Promises, require
@@ -31,9 +31,9 @@ KEYS = ("j", "k", "l")
 SOUND: set[bytes] = set()  # states of the store that were read already, in any test
 UNBOUNDED = 1 << 30
 LEASE_S = Pace().lease_s
-SMALL = Limits(
-    seal_entries=2, segments_per_run=2, page_children=2, page_bytes=64, memory_bytes=UNBOUNDED
-)
+SMALL = Limits(memory_bytes=UNBOUNDED)
+SHAPE = Shape(seal_entries=2, segments_per_run=2, page_children=2, page_bytes=64)
+EMPTY = Head(Heading(shape=SHAPE), [])
 
 
 def entry_of(slot: int) -> Entry:
@@ -60,7 +60,8 @@ def messages_of(entries: int) -> dict[str, list[str]]:
 def reader_of(store: Store, bytes_max: int = UNBOUNDED) -> tuple[Driver, Replica]:
     """A node that only reads, and has read nothing yet."""
     driver = Driver(store.apply)
-    return driver, Replica(driver.clock, "reader", [], replace(SMALL, memory_bytes=bytes_max))
+    limits = replace(SMALL, memory_bytes=bytes_max)
+    return driver, Replica(driver.clock, "reader", [], limits, founding=SHAPE)
 
 
 def log_of(driver: Driver, replica: Replica) -> dict[str, list[Any]]:
@@ -91,10 +92,10 @@ class JudgedStore(Store):
         value = self.registers.get(HEAD)
         log: Head = head_of(value) if value else EMPTY
         for slot in range(self.entries, entries):
-            if log.full(SMALL):
+            if log.full:
                 segment = Segment(log.base, log.tail)
                 self.apply(Put(segment_name(log.sealed), segment.value))
-            log = log.with_entries([self._sent(entry_of(slot))], 1, "n9", SMALL)
+            log = log.with_entries([self._sent(entry_of(slot))], 1, "n9", len(log.tail))
             self.apply(Put(HEAD, log.value))
         self.entries = entries
         self._grows = False
@@ -103,10 +104,10 @@ class JudgedStore(Store):
         """All that can be is in runs, and nothing else is left."""
         index = index_of(self.registers[COMPACTED])
         runs = sum(name.startswith("run/") for name in self.registers)
-        segments = (self.entries - 1) // SMALL.seal_entries
-        assert runs == segments // SMALL.segments_per_run
-        assert index.cursor == index.sealed == SMALL.segments_per_run * runs
-        assert max(Counter(each.level for each in index.listed).values()) <= SMALL.page_children
+        segments = (self.entries - 1) // SHAPE.seal_entries
+        assert runs == segments // SHAPE.segments_per_run
+        assert index.cursor == index.sealed == SHAPE.segments_per_run * runs
+        assert max(Counter(each.level for each in index.listed).values()) <= SHAPE.page_children
 
     def _sent(self, entry: Entry) -> Entry:
         for key, (_, msgs) in entry.appends.items():
@@ -130,9 +131,9 @@ class JudgedStore(Store):
 class Worker(Driver):
     """A node that compacts whatever it can."""
 
-    def __init__(self, store: JudgedStore, name: str) -> None:
+    def __init__(self, store: Store, name: str, shape: Shape = SHAPE) -> None:
         super().__init__(store.apply)
-        replica = Replica(self.clock, name, [], SMALL)
+        replica = Replica(self.clock, name, [], SMALL, founding=shape)
         self.call(replica.refresh())
         self.start(Compactor(self.clock, replica, name, Pace()).consider())
 

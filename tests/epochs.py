@@ -69,8 +69,9 @@ class Dying:
 @asynccontextmanager
 async def opened(store: Store, batch_bytes: int) -> AsyncIterator[Log]:
     bounds = bounds_of(store, 5.0, 1.0)
-    limits = replace(bounds.limits, batch_bytes=batch_bytes, seal_entries=2, segments_per_run=2)
-    log = Log(store, bounds._replace(limits=limits))
+    limits = replace(bounds.limits, batch_bytes=batch_bytes)
+    shape = replace(bounds.shape, seal_entries=2, segments_per_run=2)
+    log = Log(store, bounds._replace(shape=shape, limits=limits))
     async with running(*log.hosts):
         yield log
 

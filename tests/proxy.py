@@ -1,4 +1,5 @@
-"""A proxy between a client and an HTTP server that loses answers, or refuses requests, as a test says."""
+"""A proxy between a client and an HTTP server: it loses or damages answers, or refuses requests, as a test
+says."""
 
 import http.client
 import threading
@@ -8,11 +9,39 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Literal
 from urllib.parse import urlsplit
 
-# Pass it on; pass it on and drop the answer; drop it; answer as to the last read of the path, if there was
-# one; or answer with this status and pass nothing on.
-Fate = Literal["ok", "answer lost", "call lost", "stale"] | int
 Answer = tuple[int, list[tuple[str, str]], bytes]
+# Pass it on; pass it on and drop the answer; break off in the middle of the answer; drop it; answer as to the
+# last read of the path, if there was one; answer with this status and pass nothing on; or change the answer.
+Fate = (
+    Literal["ok", "answer lost", "cut off", "call lost", "stale"] | int | Callable[[Answer], Answer]
+)
 Choose = Callable[[str, str, dict[str, str]], Fate]
+
+
+def half(answer: Answer) -> Answer:
+    """The first half of the body, as if it were all."""
+    status, headers, body = answer
+    return status, headers, body[: len(body) // 2]
+
+
+def empty(answer: Answer) -> Answer:
+    """No body."""
+    return answer[0], answer[1], b""
+
+
+def garbage(answer: Answer) -> Answer:
+    """A body of as many bytes that nobody wrote."""
+    return answer[0], answer[1], b"\xff" * len(answer[2])
+
+
+def without(header: str) -> Callable[[Answer], Answer]:
+    """Takes a header away."""
+
+    def change(answer: Answer) -> Answer:
+        status, headers, body = answer
+        return status, [(n, v) for n, v in headers if n.lower() != header], body
+
+    return change
 
 
 class Proxy(ThreadingHTTPServer):
@@ -56,9 +85,14 @@ class _Handler(BaseHTTPRequestHandler):
             status, answer_headers, answer = self._pass_on(body)
             if method == "GET":
                 self.server.read[path] = status, answer_headers, answer
-        if fate in ("ok", "stale"):
+        if callable(fate):
+            self._answer(*fate((status, answer_headers, answer)))
+        elif fate in ("ok", "stale"):
             self._answer(status, answer_headers, answer)
         else:
+            if fate == "cut off":
+                self._begin(status, answer_headers, len(answer))
+                self.wfile.write(answer[: len(answer) // 2])
             self.close_connection = True
 
     do_GET = do_PUT = do_HEAD = do_POST = do_DELETE = _handle  # noqa: N815 - names of the base class
@@ -74,15 +108,18 @@ class _Handler(BaseHTTPRequestHandler):
             upstream.close()
 
     def _answer(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
+        self._begin(status, headers, len(body))
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def _begin(self, status: int, headers: list[tuple[str, str]], size: int) -> None:
         self.send_response_only(status)
         for name, value in headers:
             if name.lower() not in ("connection", "content-length", "transfer-encoding"):
                 self.send_header(name, value)
         length = dict(headers).get("Content-Length") if self.command == "HEAD" else None
-        self.send_header("content-length", length or str(len(body)))
+        self.send_header("content-length", length or str(size))
         self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name in the base
         pass

@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import orjson
 
+from leaderless.core.shape import Shape
 from leaderless.runtime.kept_log import Wanted
 from leaderless.runtime.main import session_on
 from leaderless.runtime.on_store import Desk, serve_on_store
@@ -64,7 +65,11 @@ async def node_on(
     desk = Desk()
     wanted = Wanted()
     if settings:
-        session, wanted = session_on(desk, settings), Wanted(settings.strategy, settings.runs)
+        shape = settings.options.shape or Shape()
+        session, wanted = (
+            session_on(desk, settings),
+            Wanted(settings.strategy, settings.runs, shape),
+        )
     else:
         session = new_session("leaderless", store=desk.put)
     async with anyio.create_task_group() as tasks:

@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
+from leaderless.core.shape import Runs
 from leaderless.library.host import running
 from leaderless.library.log import Log
-from leaderless.library.place import bounds_of, initialise
-from leaderless.store.format import Runs
+from leaderless.library.place import bounds_of, initialise, new_shape
 from leaderless.store.port import Store
 from leaderless.store.values import Value, message_of
 from leaderless.table.levels import Levels
@@ -23,11 +23,10 @@ async def small_log(
     store: Store, runs: Runs = "parquet", fan: int = 2, timeout_s: float = 0.05
 ) -> AsyncIterator[Log]:
     """A log in `store`, which is made when it is missing, with small limits; it merges `fan` files."""
-    made = await initialise(store, runs)
-    bounds = bounds_of(store, 100 * timeout_s, timeout_s, made.runs)
-    limits = replace(
-        bounds.limits, seal_entries=2, segments_per_run=2, page_children=2, memory_bytes=1
-    )
+    small = replace(new_shape(store), seal_entries=2, segments_per_run=2, page_children=2)
+    made = await initialise(store, runs, small)
+    bounds = bounds_of(store, 100 * timeout_s, timeout_s, made.shape)
+    limits = replace(bounds.limits, memory_bytes=1)
     pace = replace(
         bounds.pace, error_pause_s=0.001, error_pause_max_s=0.001, error_patience_s=0.003
     )

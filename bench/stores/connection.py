@@ -2,7 +2,7 @@
 
 Requests and answers are taken whole (h11 finds their ends) and passed on as they came: a signature covers the
 host that the node asked, so that stays, too. A request that is to be applied is passed on even if its node has
-gone meanwhile: it was on its way.
+gone meanwhile: it was on its way. An answer that is to be damaged is damaged here.
 """
 
 from collections.abc import Callable
@@ -12,8 +12,9 @@ from typing import Any, NamedTuple, Protocol
 import h11
 
 from bench.loop import RealLoop
+from bench.stores.damage import Bodies, Whole, damaged
 from bench.stores.fates import End, Fate
-from bench.stores.statistics import RequestStatistics
+from bench.stores.statistics import RequestStatistics, kind_of
 from bench.stores.stream import Stream
 
 _PIECES = 16  # of an answer that drips
@@ -27,13 +28,6 @@ class Throttled(NamedTuple):
     body: bytes
 
 
-class Whole(NamedTuple):
-    """A request or an answer with its body."""
-
-    head: h11.Request | h11.Response
-    body: bytes
-
-
 class Surroundings(Protocol):
     """What connections share."""
 
@@ -41,9 +35,18 @@ class Surroundings(Protocol):
     address: tuple[str, int]
     throttled: Throttled
     statistics: RequestStatistics
+    bodies: Bodies
 
     def fate(self, node: str) -> Fate:
         """The fate of the next request."""
+        ...
+
+    def in_turn(self, begin: Callable[[], object]) -> None:
+        """Call `begin` when a request may go to the server."""
+        ...
+
+    def turn_over(self, request: Whole, answer: Whole | None) -> None:
+        """A request that had its turn is answered by the server, or never will be (None)."""
         ...
 
 
@@ -63,9 +66,11 @@ class Connection:
         self._asks = h11.Connection(h11.SERVER)
         self._answers = h11.Connection(h11.CLIENT)
         self._upstream: Stream | None = None
+        self._at_server: Whole | None = None  # the request whose turn it is
         self._request = _Gathering()
         self._answer = _Gathering()
         self._fate: Fate | None = None  # while a request is under way
+        self._asked = "", ""  # the request's kind, and its target
         self._is_answered = False  # by the server: the answer may still be on its way
         self._client = open_stream(self._from_node)
 
@@ -77,6 +82,7 @@ class Connection:
     def close(self) -> None:
         """Close both ends, whatever is under way."""
         self._fate = None
+        self._leave_turn(None)
         self._client.close()
         self._close_if_idle()
 
@@ -110,13 +116,14 @@ class Connection:
             head = request.head
             assert isinstance(head, h11.Request)
             method, target = head.method.decode(), head.target.decode()
+            self._asked = kind_of(method, target), target
             self._around.statistics.asked(method, target, len(request.body), fate.mode)
             self._later(fate.there_ns, lambda: self._arrive(request, fate))
 
     def _arrive(self, request: Whole, fate: Fate) -> None:
         """The request has come to the store."""
         if fate.applied:
-            self._pass_on(request)
+            self._around.in_turn(partial(self._pass_on, request))
         elif fate.end is End.THROTTLED:
             self._later(fate.back_ns, self._throttle)
         elif fate.end is End.SILENT:
@@ -125,7 +132,7 @@ class Connection:
             self._later(fate.back_ns, self._broken)
 
     def _pass_on(self, request: Whole) -> None:
-        self._is_answered = False
+        self._is_answered, self._at_server = False, request
         if self._upstream is None:
             around = self._around
             self._upstream = Stream.to(around.loop, around.address, self._from_server)
@@ -154,6 +161,10 @@ class Connection:
         assert isinstance(answer.head, h11.Response)
         self._is_answered = True
         self._around.statistics.answered(answer.head.status_code, len(answer.body))
+        self._leave_turn(answer)
+        self._around.bodies.note(*self._asked, answer)
+        if fate.end is End.DAMAGED:
+            answer = damaged(answer, fate.damage, self._around.bodies.other_than(*self._asked))
         if fate.end is End.SILENT:
             self._over()
         elif fate.end is End.RESET:
@@ -209,7 +220,13 @@ class Connection:
     def _over(self) -> None:
         """The request is no longer under way."""
         self._fate = None
+        self._leave_turn(None)
         self._close_if_idle()
+
+    def _leave_turn(self, answer: Whole | None) -> None:
+        if request := self._at_server:
+            self._at_server = None
+            self._around.turn_over(request, answer)
 
     def _later(self, wait_ns: int, function: Callable[[], object]) -> None:
         if wait_ns:

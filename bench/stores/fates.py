@@ -10,6 +10,7 @@ these modes:
     reset       the connection is reset, and nothing was applied
     throttled   the answer is that the store is busy (503), and nothing was applied
     dripping    the answer comes in small pieces, for 0.3 to 3 s
+    damaged     it is applied, and its answer makes no sense (`bench.stores.damage`)
     refused     every connection of the nodes is reset, and so is each that they open
 
 Applied means: the store got the request and answered it. What the store did not get never happens.
@@ -20,11 +21,15 @@ from random import Random
 from typing import NamedTuple, Protocol
 
 from bench.nemesis.store_faults import LOST, MODES, SHARES, WAITS_NS, StoreFault
+from bench.stores.damage import Damage
 
 LINK = "store"  # the name of the store as an end of a link
 RESET, THROTTLED, DRIPPING, REFUSED = "reset", "throttled", "dripping", "refused"
+DAMAGED = "damaged"
 # mode -> the shares of requests that it may affect
-MODES_OF_PROXY = dict.fromkeys((*MODES, RESET, THROTTLED, DRIPPING), SHARES) | {REFUSED: (1.0,)}
+MODES_OF_PROXY = dict.fromkeys((*MODES, RESET, THROTTLED, DRIPPING, DAMAGED), SHARES) | {
+    REFUSED: (1.0,)
+}
 _DRIPPING_NS = (300_000_000, 3_000_000_000)
 
 
@@ -36,12 +41,14 @@ class End(Enum):
     RESET = "reset"
     THROTTLED = "throttled"
     DRIPPING = "dripping"
+    DAMAGED = "damaged"
 
 
 class Fate(NamedTuple):
     """What becomes of a request: it waits, is `applied` or not, waits again, and ends for the node.
 
-    `drips_ns`: for how long its answer drips. `mode`: the fault that did it, None for none.
+    `drips_ns`: for how long its answer drips. `damage`: what is wrong with its answer, if it ends so. `mode`:
+    the fault that did it, None for none.
     """
 
     there_ns: int = 0
@@ -49,6 +56,7 @@ class Fate(NamedTuple):
     back_ns: int = 0
     end: End = End.ANSWERED
     drips_ns: int = 0
+    damage: Damage = Damage.HALF
     mode: str | None = None
 
 
@@ -88,6 +96,9 @@ class Fates:
             return Fate(there_ns, back_ns=back_ns, end=End.RESET, mode=mode)
         if mode == DRIPPING:
             drips_ns = self._random.randint(*_DRIPPING_NS)
-            return Fate(there_ns, True, back_ns, End.DRIPPING, drips_ns, mode)
+            return Fate(there_ns, True, back_ns, End.DRIPPING, drips_ns, mode=mode)
+        if mode == DAMAGED:
+            damage = self._random.choice([*Damage])
+            return Fate(there_ns, True, back_ns, End.DAMAGED, damage=damage, mode=mode)
         end = End.THROTTLED if mode == THROTTLED else End.RESET
         return Fate(there_ns, False, back_ns, end, mode=mode)

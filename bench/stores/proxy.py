@@ -1,18 +1,23 @@
 """The proxy between nodes and a real store: a port for each node, so that it knows who asks."""
 
 import socket
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
+
+import h11
 
 from bench.loop import RealLoop
 from bench.nemesis.store_faults import StoreFault
 from bench.stores.connection import Connection, Throttled
+from bench.stores.damage import Bodies, Whole
 from bench.stores.fates import REFUSED, Fate, Fates
 from bench.stores.statistics import RequestStatistics
 from bench.stores.stream import Stream
 
 _HERE = "127.0.0.1"
 _WAITING_MAX = 128
+Observer = Callable[[str, str, bytes], object]
 
 
 class Gate:
@@ -44,15 +49,26 @@ class Proxy:
 
     `connect` must be called before the first request. A node for which `is_starting` holds meets no fault: on
     `lin-kv` a node asks its store nothing before it has answered `init`.
+
+    `observer` is told method, target and body of each request that the server has carried out. With one, a
+    request goes to the server when the one before it is answered, so the order of their effects is known.
     """
 
     def __init__(
-        self, loop: RealLoop, nodes: Sequence[str], address: tuple[str, int], throttled: Throttled
+        self,
+        loop: RealLoop,
+        nodes: Sequence[str],
+        address: tuple[str, int],
+        throttled: Throttled,
+        observer: Observer | None = None,
     ) -> None:
         self.loop = loop
         self.address = address
         self.throttled = throttled
         self.statistics = RequestStatistics()
+        self._observer = observer
+        self._turns: deque[Callable[[], object]] = deque()
+        self.bodies = Bodies()
         self._connections: dict[str, set[Connection]] = {node: set() for node in nodes}
         self._gates = {node: Gate(loop, partial(self._accept, node)) for node in nodes}
 
@@ -68,6 +84,25 @@ class Proxy:
     def fate(self, node: str) -> Fate:
         """The fate of a node's next request."""
         return self._fates.of(node, spared=self._is_starting(node))
+
+    def in_turn(self, begin: Callable[[], object]) -> None:
+        """Call `begin` when a request may go to the server."""
+        if self._observer:
+            self._turns.append(begin)
+        if len(self._turns) <= 1:
+            begin()
+
+    def turn_over(self, request: Whole, answer: Whole | None) -> None:
+        """A request that had its turn is answered, or never will be; the next one begins."""
+        if self._observer is None:
+            return
+        self._turns.popleft()
+        if answer and isinstance(answer.head, h11.Response) and answer.head.status_code < 300:
+            assert isinstance(request.head, h11.Request)
+            method, target = request.head.method.decode(), request.head.target.decode()
+            self._observer(method, target, request.body)
+        if self._turns:
+            self._turns[0]()
 
     @property
     def in_force(self) -> StoreFault | None:

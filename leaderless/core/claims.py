@@ -11,15 +11,26 @@ with the same `epoch` and `task`: `owner` null, `failures` 0, `dead` false. It m
 old epochs count again.
 """
 
+from reprlib import repr as brief
 from typing import Any
 
-from leaderless.core.coordination import replace
-from leaderless.core.lease import Lease
+from leaderless.core.coordination import Misfit, count_of, replace
+from leaderless.core.lease import Lease, State, lease_of
 from leaderless.core.pace import Pace
 from leaderless.core.process import Process
 from leaderless.core.strategy import Clock
 
 FIRST_TASK = {"task": 0, "failures": 0, "dead": False}
+
+
+def claim_of(value: object) -> State:
+    """What the register holds, as it is. Raises `Misfit`."""
+    state = lease_of(value)
+    count_of(state.get("task"))
+    count_of(state.get("failures"))
+    if isinstance(state.get("dead"), bool):
+        return state
+    raise Misfit(f"no claim: {brief(value)}")
 
 
 class Claims:
@@ -30,7 +41,7 @@ class Claims:
     def __init__(self, clock: Clock, register: str, worker: str, pace: Pace) -> None:
         self._register = register
         self._failures_max = pace.failures_max
-        self._lease = Lease(clock, register, worker, pace.lease_s)
+        self._lease = Lease(clock, register, worker, pace.lease_s, claim_of)
         self.dead = False  # whether the last `claim` found the task dead
 
     @property

@@ -7,6 +7,7 @@ outcome says how much of the patience it has used up.
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from reprlib import repr as brief
 from typing import Any, TypeVar
 
 from leaderless.core.messages import (
@@ -55,6 +56,13 @@ class Misfit(Exception):
     """A value that no node can have written; the text says which."""
 
 
+def count_of(value: object) -> int:
+    """A number from 0 up."""
+    if type(value) is int and value >= 0:  # a bool is an int to isinstance
+        return value
+    raise Misfit(f"not a number from 0 up: {brief(value)}")
+
+
 def failure_of(error: Exception) -> Failure:
     """The answer to a request that failed with `error`: never that nothing happened."""
     if isinstance(error, StoreSilent):
@@ -75,30 +83,35 @@ def _as_it_is(value: object) -> object:
 def read_as(register: str, decode: Callable[[object], T]) -> Process[T | None]:
     """The decoded value of a register, None when it is missing.
 
-    A value for which `decode` raises `Misfit` is logged, and counts as no answer.
+    A value for which `decode` raises `Misfit` is logged, and counts as no answer; if no better one comes,
+    `StoreSilent` tells what it was.
     """
-    patience = Patience()
+    patience, why = Patience(), "the store gave no clear answer"
     while patience.lasts:
         outcome: Outcome = yield Get(register)
         if isinstance(outcome, Ok):
             try:
                 return decode(outcome.value)
             except Misfit as misfit:
+                why = f"it holds {misfit}"
                 yield Note(f"{register!r} holds {misfit}")
                 patience.had(_DAMAGED)
         elif isinstance(outcome, Missing):
             return None
         patience.had(outcome)
-    raise StoreSilent(f"{register!r} could not be read: the store gave no clear answer")
+    raise StoreSilent(f"{register!r} could not be read: {why}")
 
 
-def create(register: str, value: Any) -> Process[None]:
-    """Make a register that never changes: it exists when this ends, whichever node made it."""
+def create(register: str, value: Any) -> Process[bool]:
+    """Make a register that never changes: it exists when this ends, whichever node made it.
+
+    Returns whether it is certain that it holds `value`. If not, whoever goes on from it reads what it holds.
+    """
     patience = Patience()
     while patience.lasts:
         outcome: Outcome = yield from call(Cas(register, None, value, create=True))
         if isinstance(outcome, Ok | Mismatch):
-            return
+            return isinstance(outcome, Ok)
         patience.had(outcome)
     raise StoreSilent(f"{register!r} could not be made: the store gave no clear answer")
 
@@ -112,7 +125,7 @@ def raise_to(register: str, target: int, known: int | None = None) -> Process[in
         outcome = yield from call(Cas(register, known, target, create=known is None))
         if isinstance(outcome, Ok):
             return target
-        known = yield from read(register)
+        known = yield from read_as(register, count_of)
     return known
 
 
@@ -143,10 +156,20 @@ def increment(register: str, by: str) -> Process[int]:
     number twice.
     """
     while True:
-        current = yield from read(register)
+        current = yield from read_as(register, _counter_of)
         count: int = (current["count"] if current else 0) + 1
         if (yield from replace(register, current, {"count": count, "by": by})):
             return count
+
+
+def _counter_of(value: object) -> dict[str, Any]:
+    if (
+        isinstance(value, dict)
+        and isinstance(value.get("by"), str)
+        and count_of(value.get("count"))
+    ):
+        return value
+    raise Misfit(f"no counter: {brief(value)}")
 
 
 def delete(register: str) -> Process[None]:

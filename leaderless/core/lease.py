@@ -10,14 +10,25 @@ holder does must be idempotent, or refused by its epoch: every lasting effect ca
 compare-and-set that makes it.
 """
 
+from collections.abc import Callable
+from reprlib import repr as brief
 from typing import Any
 
-from leaderless.core.coordination import read, replace
+from leaderless.core.coordination import Misfit, count_of, read_as, replace
 from leaderless.core.process import Process, Sleep
 from leaderless.core.strategy import Clock
 
 State = dict[str, Any]
 NEVER_TAKEN: State = {"epoch": 0, "owner": None, "beat": 0}
+
+
+def lease_of(value: object) -> State:
+    """What a register of a lease holds, as it is. Raises `Misfit`."""
+    if isinstance(value, dict) and isinstance(value.get("owner", 0), str | None):
+        count_of(value.get("beat"))
+        if count_of(value.get("epoch")):  # to take it raises it to 1
+            return value
+    raise Misfit(f"no lease: {brief(value)}")
 
 
 class LeaseLost(Exception):
@@ -28,15 +39,24 @@ class Lease:
     """What one holder does with the lease in one register.
 
     `owner` is unique to this start of the node, so it can recognise its own lease after an unknown outcome.
+    `decode` gives what the register holds, and raises `Misfit` for what no holder writes there.
     Every method may raise `StoreSilent`: then the lease may be held or not, and is found by `seek` like
     another worker's.
     """
 
-    def __init__(self, clock: Clock, register: str, owner: str, lease_s: float) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        register: str,
+        owner: str,
+        lease_s: float,
+        decode: Callable[[object], State] = lease_of,
+    ) -> None:
         self._clock = clock
         self._register = register
         self._owner = owner
         self._lease_s = lease_s
+        self._decode = decode
         self._held: State | None = None
 
     @property
@@ -50,7 +70,7 @@ class Lease:
 
         So `take` gets the lease of an owner only if the register has stood still since.
         """
-        found: State = (yield from read(self._register)) or NEVER_TAKEN
+        found = (yield from read_as(self._register, self._decode)) or NEVER_TAKEN
         if found["owner"] is not None:
             yield Sleep(self._clock.now + self._lease_s)
         return found

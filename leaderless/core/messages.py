@@ -7,6 +7,7 @@ per key; `Request` says whom to answer. Times are seconds of a clock that never 
 
 from typing import Any, NamedTuple
 
+from leaderless.core.shape import OLD, Shape
 from leaderless.core.value import value
 
 Fields = dict[str, Any]  # of a step in a trace, by name
@@ -37,7 +38,8 @@ class Heading(NamedTuple):
     `state`: "open" or "fenced". `epoch`: raised by every fence and unfence; a batch is committed in its own
     epoch or never. `version`: counts the changes of the register, so no two of its values are ever equal.
     `by`: the node that committed last, to which a batch may be handed over. `sealed`: number of sealed
-    segments. `base`: slot of the first entry of the tail. `size`: about the bytes of the tail.
+    segments. `base`: slot of the first entry of the tail. `size`: about the bytes of the tail. `shape`: that of
+    the log.
     """
 
     state: str = "open"
@@ -47,6 +49,7 @@ class Heading(NamedTuple):
     sealed: int = 0
     base: int = 0
     size: int = 0
+    shape: Shape = OLD
 
 
 class Request(NamedTuple):
@@ -61,12 +64,18 @@ class Request(NamedTuple):
 
 @value
 class Send:
-    """Append `msg` (any JSON value) to the log of `key`; `size` is about its length in bytes."""
+    """Append `msg` (any JSON value) to the log of `key`; `size` is about its length in bytes.
+
+    `epoch`: the only epoch of the log in which it may be committed, None: in any. A message that refers to
+    objects has an epoch that was known before they were written (`leaderless.library.maintenance`). In another
+    epoch it is refused with `OTHER_EPOCH`.
+    """
 
     request: Request
     key: str
     msg: Any
     size: int = 0
+    epoch: int | None = None
 
 
 @value
@@ -280,6 +289,9 @@ class Failure(NamedTuple):
     error: str
     text: str
 
+
+# A send is not in the log, and never will be: its epoch is over.
+OTHER_EPOCH = "precondition-failed"
 
 PeerReply = HandedOver | SendOk  # what a peer may answer
 Answer = (

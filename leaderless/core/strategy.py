@@ -7,6 +7,7 @@ from leaderless.core.limits import Limits
 from leaderless.core.messages import Failure, Fields, Reply, RequestEvent, Share, Step
 from leaderless.core.pace import Pace
 from leaderless.core.process import Process
+from leaderless.core.shape import Shape
 
 
 class Identity(NamedTuple):
@@ -33,6 +34,7 @@ class Clock:
 class Options(NamedTuple):
     """What may be chosen about a strategy.
 
+    `shape`: that of a log which this process makes; None: as nodes make it on `lin-kv`.
     `freshness_s`: a view older than this is renewed before it answers a poll (0: polls are
     linearizable). `combine`: whether batches may be handed over to another node. `limits`: its bounds; `pace`:
     for how long it waits, and what for.
@@ -45,6 +47,7 @@ class Options(NamedTuple):
     durable_commits: bool = True
     limits: Limits = Limits()
     pace: Pace = Pace()
+    shape: Shape | None = None
 
 
 class Trace:

@@ -2,6 +2,8 @@
 
 To make one costs half as much as a named tuple, and a third of a frozen dataclass, which assigns each field
 through `object.__setattr__`. That they are immutable is the type checker's to see, not the interpreter's.
+A dataclass with slots that is not frozen is as fast, but each such class costs half a millisecond at every
+start of a node.
 """
 
 from typing import Any, TypeVar, dataclass_transform

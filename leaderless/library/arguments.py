@@ -4,9 +4,10 @@ Functions that read an argument raise `argparse.ArgumentTypeError`.
 """
 
 import argparse
+from typing import get_args
 
+from leaderless.core.shape import Runs
 from leaderless.library.maintenance import RETENTION_S_MIN
-from leaderless.store.format import VERSIONS
 
 
 def key(parser: argparse.ArgumentParser) -> None:
@@ -84,7 +85,7 @@ def init(parser: argparse.ArgumentParser) -> None:
     """How a new log keeps its runs."""
     parser.add_argument(
         "--runs",
-        choices=VERSIONS,
+        choices=get_args(Runs),
         help="what a new log keeps its older records in, for all its life; parquet needs leaderless[table]",
     )
 

@@ -18,9 +18,9 @@ from leaderless.errors import LogError
 from leaderless.library.host import beside, running
 from leaderless.library.log import Log
 from leaderless.library.place import bounds_of, initialise
-from leaderless.store.calls import patiently
+from leaderless.store.calls import patiently, reached
 from leaderless.store.counted import Counted, dollars
-from leaderless.store.port import PAGE, Store, all_of
+from leaderless.store.port import PAGE, Store, keys_of
 from leaderless.store.wrapped import Within
 
 KEY = "bench"
@@ -74,6 +74,7 @@ class WasRead(NamedTuple):
 async def bench(store: Store, load: Load) -> tuple[Appended, WasRead]:
     """Measure. Raises `LogError` when there can be no log in the store."""
     counted = Counted(Within(store, f"topic/bench-{secrets.token_hex(8)}"))
+    await reached(partial(initialise, counted, "json"), load.patience_s, reads=False)
     try:
         async with _opened(counted, load) as log:
             await log.append(KEY, load.value)
@@ -84,14 +85,13 @@ async def bench(store: Store, load: Load) -> tuple[Appended, WasRead]:
             read = await _read(log, counted)
     finally:
         with anyio.CancelScope(shield=True):
-            await _delete(counted)
+            await _delete(counted, load.patience_s)
     return appended, read
 
 
 @asynccontextmanager
 async def _opened(store: Store, load: Load) -> AsyncIterator[Log]:
     """A log whose runs are JSON: a store that counts shows no files."""
-    await initialise(store, "json")
     log = Log(store, bounds_of(store, load.patience_s, STORE_TIMEOUT_S))
     async with running(*log.hosts), beside(*log.chores):
         yield log
@@ -149,7 +149,7 @@ async def _read(log: Log, counted: Counted) -> WasRead:
     return WasRead(offset, rate, counted.requests.total())
 
 
-async def _delete(store: Store) -> None:
-    keys = [listed.key async for listed in all_of(store)]
+async def _delete(store: Store, patience_s: float) -> None:
+    keys = await patiently(partial(keys_of, store), patience_s, reads=True)
     for start in range(0, len(keys), PAGE):
-        await patiently(partial(store.delete, keys[start : start + PAGE]))
+        await patiently(partial(store.delete, keys[start : start + PAGE]), patience_s)

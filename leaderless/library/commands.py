@@ -10,25 +10,27 @@ import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import anyio
-import orjson
 
-from leaderless.errors import Definite, Indefinite, LogError, Unfit
+from leaderless.errors import Indefinite, LogError, Unfit
 from leaderless.library import arguments, bench, fsck, groups
 from leaderless.library.log import Log
 from leaderless.library.opening import open_log
 from leaderless.library.output import show
 from leaderless.library.place import ensure_log, place_of, require_log
 from leaderless.library.record import Record
+from leaderless.store.calls import patiently, reached
 from leaderless.store.counted import PRICES_AS_OF
+from leaderless.store.names import FORMAT
 from leaderless.store.options import StoreOptions
-from leaderless.store.port import OutcomeUnknown, Refused, Store
+from leaderless.store.port import Store
 from leaderless.store.probe import probe
 from leaderless.store.urls import URLS
-from leaderless.store.values import Value, message_of
+from leaderless.store.values import Value, json_of, message_of
 
 DEFAULT_STORE = "sqlite:///leaderless.db"
 INTERRUPTED = 130
@@ -135,19 +137,17 @@ async def _store(options: Arguments) -> AsyncIterator[Store]:
 async def _init(options: Arguments) -> Result:
     async with _store(options) as store:
         try:
-            probed = await probe(store)
-        except Refused as refused:
-            raise Definite(str(refused)) from refused
-        except OutcomeUnknown as unknown:
-            text = f"the store does not answer as it should: {unknown}. Check its address and the network"
-            raise Indefinite(text) from unknown
-        created, runs = await ensure_log(store, options.runs)
+            probed = await patiently(partial(probe, store), options.patience)
+        except Indefinite as silent:
+            text = f"the store does not answer as it should: {silent}. Check its address and the network"
+            raise type(silent)(text) from silent
+        created, shape = await ensure_log(store, options.runs)
         etags = {"etags": probed.etags} if probed.etags else {}
         milliseconds = round(probed.request_s * 1000, 1)
         return {
             "store": store.url,
             "created": created,
-            "runs": runs,
+            "runs": shape.runs,
             "request_ms": milliseconds,
         } | etags
 
@@ -241,6 +241,11 @@ async def _compact(options: Arguments) -> Result:
         return {"segments_compacted": await log.compact()}
 
 
+async def _upgrade(options: Arguments) -> Result:
+    async with _log(options) as log:
+        return {"upgraded": await log.upgrade()}
+
+
 async def _vacuum(options: Arguments) -> Result:
     async with _log(options) as log:
         return (await log.vacuum(options.retention))._asdict()
@@ -256,7 +261,7 @@ async def _retain(options: Arguments) -> Result:
 
 async def _files(options: Arguments) -> Result:
     async with _store(options) as store:
-        await require_log(store)
+        await reached(partial(require_log, store), options.patience, reads=True)
         from leaderless.table.snapshot import locations
 
         return {"files": await locations(store)}
@@ -271,6 +276,8 @@ async def _status(options: Arguments) -> Result:
 
 async def _fsck(options: Arguments) -> Result:
     async with _store(options) as store:
+        # A store that is not there is told before the check.
+        await patiently(partial(store.read, FORMAT), options.patience, reads=True)
         report = await fsck.check(store)
     result = report._asdict() | {"findings": [finding._asdict() for finding in report.findings]}
     if report.findings:
@@ -293,10 +300,9 @@ async def _bench(options: Arguments) -> Result:
 
 def _parsed(text: str | bytes, what: str) -> Value:
     try:
-        value: Value = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        raise Unfit(f"{what} is no JSON ({error}); --string takes it as a text") from None
-    return value
+        return json_of(text)
+    except Unfit as unfit:
+        raise Unfit(f"{what}: {unfit}; --string takes it as a text") from None
 
 
 def _lines_of(file: str) -> list[bytes]:
@@ -324,6 +330,7 @@ OPERATIONS = {
     "fence": Operation(arguments.nothing, _fence),
     "unfence": Operation(arguments.nothing, _unfence),
     "compact": Operation(arguments.nothing, _compact),
+    "upgrade": Operation(arguments.nothing, _upgrade),
     "vacuum": Operation(arguments.vacuum, _vacuum),
     "retain": Operation(arguments.retain, _retain),
     "files": Operation(arguments.nothing, _files),

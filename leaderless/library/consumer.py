@@ -5,73 +5,57 @@
             await charge(record.value)
             await consumer.ack(record)
 
-Every key has at most one live owner: a lease on `group/<group>/claim/<key>` (`leaderless.core.lease`). A member
-that dies loses its keys after `lease_s`. Before a new owner gets a record it writes its epoch into the
-cursor; from then on the acknowledgement of an older owner raises `NotOwner`. So each record is delivered at
-least once, in the order of its key, and the next one of the key only after it was acknowledged or buried.
+Every key has at most one live owner (`leaderless.library.ownership`). Before a new owner gets a record it
+writes its epoch into the cursor; from then on the acknowledgement of an older owner raises `NotOwner`. So each
+record is delivered at least once, in the order of its key, and the next one of the key only after it was
+acknowledged or buried.
 
 A record that fails `failures_max` times (`fail`, or the death of the member that had it) is *buried*: the log
 gets a dead letter `{"key": ..., "offset": ..., "failures": ...}` in the key `dead/<group>`, and the cursor
-moves on. A crash between the two buries it again.
+moves on. The letter has a name (`leaderless.library.named`), so it comes once, whoever buries the record again.
+
+Law: what ends without its result can be done again, and then counts once. After an exception the iterator goes
+on: a record that was not delivered comes with one of the next calls. After an error other than `NotOwner` of
+`ack` or `fail` the record is still delivered, and the same call can be repeated.
 
 Members share the keys equally (`leaderless.library.members`). When a member joins, the others each finish the
 record that they have of a surplus key, and release the key.
 """
 
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from functools import partial
-from typing import Protocol, TypeVar
+from math import inf
+from typing import Protocol
 
 import anyio
 
-from leaderless.core.coordination import StoreSilent
-from leaderless.core.lease import Lease, LeaseLost, State
-from leaderless.core.process import Process
 from leaderless.core.strategy import Clock
-from leaderless.errors import LogError, NotOwner, Unfit
+from leaderless.errors import NotOwner, Unfit
 from leaderless.library.cursors import Cursor, Cursors, require_owner
 from leaderless.library.host import Host
 from leaderless.library.members import Members
+from leaderless.library.ownership import Owned, Ownership
 from leaderless.library.record import Record
 from leaderless.store.names import segment_of
 from leaderless.store.values import Value
 
-T = TypeVar("T")
-BEATS = 4  # of a lease, while it may stand still
 READ_AT_ONCE = 100  # records of a key
-STEP_S = 5.0  # how long a step of a lease holds up a member that leaves
 
 
 class Records(Protocol):
     """What a consumer needs of a log (`leaderless.library.log.Log`)."""
 
-    async def append(self, key: str, value: Value) -> int: ...
+    async def append_named(
+        self, writer: str, seq: int, records: Sequence[tuple[str, Value]]
+    ) -> None: ...
 
     async def read_many(
         self, offsets: Mapping[str, int], limit: int
     ) -> dict[str, list[Record]]: ...
 
 
-@dataclass(slots=True, eq=False)
-class _Owned:
-    """A key that this member owns in `epoch`; `in_flight`: its record was delivered, and is not settled.
-
-    `suspect`: the last owner died, perhaps of the record at the cursor. `leaving`: the key is another member's
-    share; nothing more is delivered, and it is released when its record is settled.
-    """
-
-    epoch: int
-    cursor: Cursor
-    suspect: bool
-    in_flight: bool = False
-    leaving: bool = False
-    read: deque[Record] = field(default_factory=deque)
-
-
-class Consumer:
+class Consumer(AsyncIterator[Record]):
     """One member; `leaderless.library.log.Log.consumer` makes and runs it."""
 
     def __init__(
@@ -79,66 +63,58 @@ class Consumer:
     ) -> None:
         self._log = log
         self._cursors = cursors
-        self._host = host
-        self._clock = clock
-        self._members = members
         self._membership = members.membership
-        self._owned: dict[str, _Owned] = {}
-        self._taking = 0  # keys that are owned, or about to be
-        self._changed = anyio.Event()
+        self._ownership = Ownership(cursors, host, clock, members)
+        self._owned = self._ownership.keys
+        self._read_at = -inf
+        self.run = self._ownership.run
 
     @property
     def keys(self) -> list[str]:
         """The keys that this member owns now."""
         return [*self._owned]
 
-    async def run(self) -> None:
-        """Claim keys, and keep what was claimed, until it is cancelled."""
-        with suppress(LogError):  # it goes on without knowing the others
-            await self._members.beat()
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._take_part)
-            for key in dict.fromkeys(self._membership.keys):
-                tasks.start_soon(self._hold, key)
-
-    def __aiter__(self) -> AsyncIterator[Record]:
-        return self
-
     async def __anext__(self) -> Record:
         """The next record of a key that is owned here; waits until there is one."""
         while True:
-            self._changed = anyio.Event()
+            self._ownership.changed = changed = anyio.Event()
+            # Also while records are here, or a key that has many would keep back the others.
+            is_due = self._read_at <= anyio.current_time() - self._membership.poll_s
+            has_news = is_due and await self._read()
             for key, owned in [*self._owned.items()]:
                 with suppress(NotOwner):
                     if record := await self._deliver(key, owned):
                         return record
-            if not await self._read():
+            if not is_due:
+                has_news = await self._read()
+            if not has_news:
                 with anyio.move_on_after(self._membership.poll_s):
-                    await self._changed.wait()
+                    await changed.wait()
 
     async def ack(self, record: Record) -> None:
         """The record was processed. Raises `NotOwner`: another member has the key, and gets it again."""
         owned = self._owner_of(record)
         await self._change(record.key, owned, lambda old: old.raised_to(record.offset))
-        self._settle(owned)
+        self._ownership.settle(owned)
 
     async def fail(self, record: Record) -> None:
         """The record was not processed: it comes again, or is buried. Raises `NotOwner` as `ack`."""
         owned = self._owner_of(record)
-        await self._change(record.key, owned, _failed)
-        if owned.cursor.failures >= self._membership.failures_max:
+        await self._count_failure(record, owned, owned.failures + 1)
+        if owned.cursor.next == record.offset and self._has_failed_for_good(owned):
             await self._bury(record, owned)
         owned.read.clear()
-        self._settle(owned)
+        self._ownership.settle(owned)
 
     # ------------------------------------------------------------ records
 
     async def _read(self) -> bool:
         """Read records of keys that have none here; whether there are any."""
+        self._read_at = anyio.current_time()
         wanted = {
             key: each.cursor.next
             for key, each in self._owned.items()
-            if not each.in_flight and not each.leaving
+            if not each.read and not each.in_flight and not each.leaving
         }
         if not wanted:
             return False
@@ -149,38 +125,58 @@ class Consumer:
                 owned.read = deque(records)
         return bool(found)
 
-    async def _deliver(self, key: str, owned: _Owned) -> Record | None:
+    async def _deliver(self, key: str, owned: Owned) -> Record | None:
+        """The next record of a key, which is in flight from then on; None when there is none to deliver."""
         while owned.read and owned.read[0].offset < owned.cursor.next:
             owned.read.popleft()  # acknowledged meanwhile
         if owned.in_flight or owned.leaving or not owned.read:
             return None
+        self._come_last(key, owned)
         owned.in_flight = True
-        record = owned.read[0]
-        if record.offset > owned.cursor.next:  # a retention deleted what was before
-            await self._change(key, owned, lambda old: old.raised_to(record.offset - 1))
-        if owned.suspect:
-            owned.suspect = False
-            await self._change(key, owned, _failed)
-        if owned.cursor.failures >= self._membership.failures_max:
-            await self._bury(record, owned)
-            self._settle(owned)
-            return None
-        return record
+        record, delivered = owned.read[0], False
+        try:
+            delivered = await self._is_to_be_processed(record, owned)
+        finally:  # also after an error, and when it is cancelled
+            if not delivered:
+                self._ownership.settle(owned)
+        return record if delivered else None
 
-    async def _bury(self, record: Record, owned: _Owned) -> None:
+    def _come_last(self, key: str, owned: Owned) -> None:
+        """Let the other keys come before this one from now on."""
+        if self._owned.get(key) is owned:
+            self._owned[key] = self._owned.pop(key)
+
+    async def _is_to_be_processed(self, record: Record, owned: Owned) -> bool:
+        """Bring the cursor to a record, and count the death of the last owner; False when it was buried."""
+        if record.offset > owned.cursor.next:  # a retention deleted what was before
+            await self._change(record.key, owned, lambda old: old.raised_to(record.offset - 1))
+        if owned.suspect:
+            await self._count_failure(record, owned, owned.cursor.failures + 1)
+            owned.suspect = False
+        owned.failures = owned.cursor.failures
+        if self._has_failed_for_good(owned):
+            await self._bury(record, owned)
+            return False
+        return True
+
+    async def _count_failure(self, record: Record, owned: Owned, failures: int) -> None:
+        """Let the cursor say that the record has failed so often: a number, so that a repeat counts once."""
+        await self._change(record.key, owned, lambda old: old.failed(record.offset, failures))
+
+    def _has_failed_for_good(self, owned: Owned) -> bool:
+        return owned.cursor.failures >= self._membership.failures_max
+
+    async def _bury(self, record: Record, owned: Owned) -> None:
         letter: Value = {
             "key": record.key,
             "offset": record.offset,
             "failures": owned.cursor.failures,
         }
-        await self._log.append(self._membership.dead_letters, letter)
+        name = f"group/{segment_of(self._membership.group)}/dead/{segment_of(record.key)}"
+        await self._log.append_named(name, record.offset, [(self._membership.dead_letters, letter)])
         await self._change(record.key, owned, lambda old: old.raised_to(record.offset))
 
-    def _settle(self, owned: _Owned) -> None:
-        owned.in_flight = False
-        self._changed.set()
-
-    def _owner_of(self, record: Record) -> _Owned:
+    def _owner_of(self, record: Record) -> Owned:
         owned = self._owned.get(record.key)
         if owned is None:
             raise NotOwner(
@@ -192,7 +188,7 @@ class Consumer:
             )
         return owned
 
-    async def _change(self, key: str, owned: _Owned, change: Callable[[Cursor], Cursor]) -> None:
+    async def _change(self, key: str, owned: Owned, change: Callable[[Cursor], Cursor]) -> None:
         def fenced(old: Cursor) -> Cursor:
             require_owner(old, owned.epoch, key)
             return change(old)
@@ -200,93 +196,5 @@ class Consumer:
         try:
             owned.cursor = await self._cursors.change(self._membership.group, key, fenced)
         except NotOwner:
-            self._lose(key, owned)
+            self._ownership.lose(key, owned)
             raise
-
-    # ------------------------------------------------------------ claims
-
-    async def _take_part(self) -> None:
-        """Tell the other members that this one is alive, and give them what is their share."""
-        try:
-            while True:
-                await anyio.sleep(self._membership.lease_s / BEATS)
-                with suppress(LogError):
-                    await self._members.beat()
-                self._give_up_surplus()
-        finally:
-            with anyio.move_on_after(STEP_S, shield=True), suppress(LogError):
-                await self._members.leave()
-
-    def _give_up_surplus(self) -> None:
-        """Let go of as many keys as there are above the share, idle ones first."""
-        kept = [each for each in self._owned.values() if not each.leaving]
-        kept.sort(key=lambda each: each.in_flight)
-        for owned in kept[: max(0, len(kept) - self._members.share)]:
-            owned.leaving = True
-
-    async def _hold(self, key: str) -> None:
-        """Claim a key whenever its owner is gone, and keep it."""
-        membership = self._membership
-        register = f"group/{segment_of(membership.group)}/claim/{segment_of(key)}"
-        while True:
-            lease = Lease(self._clock, register, self._members.name, membership.lease_s)
-            with suppress(LeaseLost, StoreSilent, LogError):  # it is claimed again
-                found = await self._host.call(lease.seek())
-                if self._taking < self._members.share:
-                    await self._take(key, lease, found)
-            await anyio.sleep(membership.lease_s / BEATS)
-
-    async def _take(self, key: str, lease: Lease, found: State) -> None:
-        """Take the lease that was found free or dead, and keep it."""
-        self._taking += 1
-        try:
-            if await self._whole(lease.take(found)):
-                await self._keep(key, lease, suspect=found["owner"] is not None)
-        finally:
-            self._taking -= 1
-
-    async def _keep(self, key: str, lease: Lease, suspect: bool) -> None:
-        epoch = lease.held["epoch"]
-        owned = _Owned(epoch, Cursor(), suspect)
-        self._owned[key] = owned
-        owned.in_flight = True  # until the cursor is known
-        try:
-            owned.cursor = await self._cursors.change(
-                self._membership.group, key, partial(_owned_in, epoch=epoch)
-            )
-            require_owner(owned.cursor, epoch, key)
-            self._settle(owned)
-            while self._owned.get(key) is owned:
-                if owned.leaving and not owned.in_flight:
-                    self._lose(key, owned)
-                    await self._whole(lease.release())
-                    return
-                await anyio.sleep(self._membership.lease_s / BEATS)
-                await self._whole(lease.beat())
-        except anyio.get_cancelled_exc_class():
-            with anyio.move_on_after(STEP_S, shield=True), suppress(StoreSilent, LogError):
-                await self._host.call(lease.release())
-            raise
-        finally:
-            self._lose(key, owned)
-
-    async def _whole(self, process: Process[T]) -> T:
-        """Run a step of a lease to its end although this task is cancelled, for the lease goes on with it.
-
-        Raises `LeaseLost` if it takes longer than `STEP_S`: then the lease may be held or not.
-        """
-        with anyio.move_on_after(STEP_S, shield=True):
-            return await self._host.call(process)
-        raise LeaseLost(f"no answer within {STEP_S:g} s")
-
-    def _lose(self, key: str, owned: _Owned) -> None:
-        if self._owned.get(key) is owned:
-            del self._owned[key]
-
-
-def _owned_in(cursor: Cursor, epoch: int) -> Cursor:
-    return cursor._replace(epoch=max(cursor.epoch, epoch))
-
-
-def _failed(cursor: Cursor) -> Cursor:
-    return cursor._replace(failures=cursor.failures + 1)

@@ -1,22 +1,32 @@
 """Committed offsets of groups of consumers: an object for each group and key, which only ever rises.
 
-    group/<group>/cursor/<key>     {"committed": offset or null, "epoch": n, "failures": n}
+    group/<group>/cursor/<key>     {"committed": offset or null, "epoch": n, "failures": n, "by": name}
 
 `committed` is the offset of the last record that was processed. `epoch` is that of the member that owns the key
-(`leaderless.library.groups`): a commit of an older one is refused. No value comes twice: `epoch` and
+(`leaderless.library.ownership`): a commit of an older one is refused. No value comes twice: `epoch` and
 `committed` never fall, and `failures` rises until `committed` does.
+
+Law: each change counts once, however often it is tried. `by` is the name of the last change, which no other one
+has. An attempt whose answer was lost came about if the cursor is what it wrote, name included. If another
+change came on top of it, that cannot be seen any more: so a change must give the same when it is applied twice.
+
+Processes that know no `by` read the logs of an older format, too: there cursors are written without it. Then
+a cursor that equals what was tried counts as its effect, and two by hand at once may both be told "advanced".
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import NamedTuple
+from itertools import count
+from typing import Any, NamedTuple
 
 import orjson
 
-from leaderless.errors import Broken, NotOwner, Unfit
-from leaderless.store.calls import patiently, side_by_side
+from leaderless.core.coordination import Misfit, count_of
+from leaderless.errors import Broken, Indefinite, NotOwner, Unfit, Unreachable
+from leaderless.library.surroundings import REAL
+from leaderless.store.calls import PATIENCE_S, patiently, read_once, read_value, side_by_side
 from leaderless.store.names import name_of, segment_of
-from leaderless.store.port import Found, Store, all_of, replaced
+from leaderless.store.port import OutcomeUnknown, Store, keys_of, replaced
 
 Change = Callable[["Cursor"], "Cursor"]
 
@@ -27,6 +37,7 @@ class Cursor(NamedTuple):
     committed: int | None = None
     epoch: int = 0
     failures: int = 0
+    by: str = ""
 
     @property
     def next(self) -> int:
@@ -37,12 +48,47 @@ class Cursor(NamedTuple):
         """The cursor after `offset` was processed, or itself when it is there or further."""
         return self if offset < self.next else self._replace(committed=offset, failures=0)
 
+    def failed(self, offset: int, failures: int) -> "Cursor":
+        """The cursor after the record at `offset` has failed so often, or itself when it knows that or is
+        further."""
+        return (
+            self
+            if offset != self.next or failures <= self.failures
+            else self._replace(failures=failures)
+        )
+
+
+def cursor_of(value: Any) -> Cursor:
+    """The cursor in an object's value; fields of later releases are passed over. Raises `Misfit`."""
+    match value:
+        case {"committed": committed, "epoch": epoch, "failures": failures}:
+            if committed is not None:
+                count_of(committed)
+            if not isinstance(by := value.get("by", ""), str):
+                raise Misfit(f"no name of a change: {by!r}")
+            return Cursor(committed, count_of(epoch), count_of(failures), by)
+    raise Misfit("no cursor")
+
 
 class Cursors:
-    """The cursors of all groups of one log."""
+    """The cursors of all groups of one log.
 
-    def __init__(self, store: Store) -> None:
+    `named`: whether cursors are written with `by`. `writer`: a name that no other process has.
+    `patience_s`: how long a call may take.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        named: bool = True,
+        writer: str = "",
+        patience_s: float = PATIENCE_S,
+    ) -> None:
         self._store = store
+        self._named = named
+        self._writer = writer or REAL.name()
+        self._changes = count(1)
+        self._patience_s = patience_s
 
     async def commit(self, group: str, offsets: Mapping[str, int]) -> None:
         """Raise cursors; see `leaderless.library.log.Log.commit`."""
@@ -65,33 +111,59 @@ class Cursors:
 
     async def read(self, group: str, key: str) -> Cursor:
         """The cursor of a group in a key."""
-        found = await patiently(lambda: self._store.read(_name(group, key)))
-        return _decoded(found, group, key)
+        held = await read_value(self._store, _name(group, key), cursor_of, self._patience_s)
+        return held.value if held else Cursor()
 
     async def change(self, group: str, key: str, change: Change) -> Cursor:
-        """Change a cursor atomically; returns what it is then. `change` may be called more than once."""
+        """Change a cursor atomically; returns what it is then. Raises `Unreachable` if nothing was written.
+
+        `change` may be called more than once, and gives its own result back unchanged.
+        """
+        name = _name(group, key)
+        by = f"{self._writer}/{next(self._changes)}" if self._named else ""
+        tried: Cursor | None = None
+        unsure = False  # whether the store may hold what was tried
 
         async def attempt() -> Cursor | None:
-            found = await self._store.read(name)
-            old = _decoded(found, group, key)
+            nonlocal tried, unsure
+            held = await read_once(self._store, name, cursor_of)
+            old = held.value if held else Cursor()
+            if unsure and old == tried:
+                return old
             new = change(old)
             if new == old:
                 return old
-            value = orjson.dumps(new._asdict())
-            was_first = await replaced(self._store, name, value, found and found.version)
-            return new if was_first else None
+            tried = new._replace(by=by)
+            try:
+                was_first = await replaced(
+                    self._store, name, self._text(tried), held and held.version
+                )
+            except OutcomeUnknown:
+                unsure = True
+                raise
+            return tried if was_first else None
 
-        name = _name(group, key)
-        while True:
-            cursor = await patiently(attempt)
-            if cursor is not None:
-                return cursor  # or else another process was faster: so something moves
+        try:
+            while (cursor := await patiently(attempt, self._patience_s)) is None:
+                pass  # another process was faster: so something moves
+        except Indefinite as error:
+            if tried or isinstance(error, Broken):
+                raise
+            raise Unreachable(str(error)) from error
+        return cursor
+
+    def _text(self, cursor: Cursor) -> bytes:
+        fields = cursor._asdict()
+        if not self._named:
+            del fields["by"]
+        return orjson.dumps(fields)
 
     async def groups(self) -> dict[str, dict[str, Cursor]]:
         """All groups, and their cursors by key."""
         groups: dict[str, dict[str, Cursor]] = {}
-        async for listed in all_of(self._store, "group"):
-            _, group, kind, key = listed.key.split("/")
+        names_in = partial(keys_of, self._store, "group")
+        for name in await patiently(names_in, self._patience_s, reads=True):
+            _, group, kind, key = name.split("/")
             if kind == "cursor":
                 names = name_of(group), name_of(key)
                 groups.setdefault(names[0], {})[names[1]] = await self.read(*names)
@@ -111,14 +183,3 @@ def _name(group: str, key: str) -> str:
         return f"group/{segment_of(group)}/cursor/{segment_of(key)}"
     except ValueError as error:
         raise Unfit(str(error)) from None
-
-
-def _decoded(found: Found | None, group: str, key: str) -> Cursor:
-    if found is None:
-        return Cursor()
-    try:
-        return Cursor(**orjson.loads(found.value))
-    except (orjson.JSONDecodeError, TypeError):
-        raise Broken(
-            f"the cursor of group {group!r} in key {key!r} is none: {found.value[:80]!r}"
-        ) from None

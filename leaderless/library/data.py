@@ -1,21 +1,42 @@
 """Large values in objects of their own: `data/<name>`, written before the message that refers to it.
 
-An object whose message never got into the log is an orphan; `vacuum` deletes it after a retention.
+An object whose message never got into the log is an orphan; `vacuum` deletes it after a retention. Law
+`DataBeforeReference`: a message gets into the log in an epoch that was known before its object was written, or
+never. `leaderless.library.maintenance` says what the law is for.
 """
 
 from collections.abc import Sequence
 from functools import partial
+from math import inf
+from typing import NamedTuple
 
 import orjson
 
-from leaderless.errors import Broken, Unfit
+from leaderless.errors import Broken, Indefinite, Unfit
 from leaderless.library.surroundings import REAL, Surroundings
-from leaderless.store.calls import patiently, side_by_side
-from leaderless.store.port import Store
+from leaderless.store.calls import Damaged, as_it_is, parsed, patiently, side_by_side
+from leaderless.store.port import Listed, Store
 from leaderless.store.values import Json, Reference, Value, message_of, text_of, value_of
 
+FOLDER = "data"
 READ_AT_ONCE = 16
-DATA_STALLED_S = 300.0  # between an object and its append; half the least retention of `vacuum`
+
+
+class Message(NamedTuple):
+    """What the log itself holds of a value, and about its bytes."""
+
+    json: Json
+    size: int
+
+
+class Large(NamedTuple):
+    """A value that needs an object of its own: its text, and the kind of that (`text_of`)."""
+
+    text: bytes
+    kind: str
+
+
+Draft = Message | Large  # a value on its way into the log
 
 
 class Data:
@@ -29,26 +50,33 @@ class Data:
         self._inline_bytes = inline_bytes
         self._value_bytes = value_bytes
 
-    def inline(self, value: Value) -> tuple[Json, int] | None:
-        """The message for a value that needs no object of its own, and its size. Raises `Unfit`."""
-        text, _ = text_of(value)
-        return self.inline_of(value, len(text))
+    def draft(self, value: Value) -> Draft:
+        """A value as it goes into the log. Raises `Unfit`."""
+        return self.draft_of(value, *text_of(value))
 
-    def inline_of(self, value: Value, size: int) -> tuple[Json, int] | None:
-        """The same for a value whose text is known to have `size` bytes."""
-        return (message_of(value), size) if size <= self._inline_bytes else None
-
-    async def message(self, value: Value) -> tuple[Json, int]:
-        """The message for a value, and its size. Raises `Unfit`, `Definite`, `Indefinite`."""
-        text, kind = text_of(value)
+    def draft_of(self, value: Value, text: bytes, kind: str) -> Draft:
+        """The same for a value of which `text_of` has made this. Raises `Unfit`."""
         if len(text) <= self._inline_bytes:
-            return message_of(value), len(text)
+            return Message(message_of(value), len(text))
         if len(text) > self._value_bytes:
             raise Unfit(f"a value may have {self._value_bytes} bytes here, not {len(text)}")
-        name = f"{self._around.now():.0f}-{self._around.name()}"  # `vacuum` reads the time of it
-        reference = Reference(name, len(text), kind)
-        await patiently(lambda: self._store.write(reference.key, text))
-        return reference.message, len(orjson.dumps(reference.message))
+        return Large(text, kind)
+
+    async def messages(self, drafts: Sequence[Draft]) -> list[Message]:
+        """The messages of values; a large one gets an object, and another one at each call.
+
+        They may get into the log only in an epoch that was known before this call. Raises `Definite`,
+        `Indefinite`.
+        """
+        large = [draft for draft in drafts if isinstance(draft, Large)]
+        made = iter(await side_by_side([partial(self._write, draft) for draft in large]))
+        return [next(made) if isinstance(draft, Large) else draft for draft in drafts]
+
+    async def _write(self, large: Large) -> Message:
+        name = f"{self._around.now():.0f}-{self._around.name()}"
+        reference = Reference(name, len(large.text), large.kind)
+        await patiently(lambda: self._store.write(reference.key, large.text))
+        return Message(reference.message, len(orjson.dumps(reference.message)))
 
     async def values(self, messages: Sequence[Json]) -> list[Value]:
         """The values of messages. Raises `Broken`, `Definite`, `Indefinite`."""
@@ -62,10 +90,40 @@ class Data:
         return [read[value] if isinstance(value, Reference) else value for value in values]
 
     async def _read(self, reference: Reference) -> Value:
-        found = await patiently(lambda: self._store.read(reference.key))
-        if found is None or len(found.value) != reference.size:
-            raise Broken(f"the value of a message is not there as it was: {reference.key}")
+        try:
+            return await patiently(partial(self._read_once, reference))
+        except Indefinite as error:
+            if isinstance(error.__cause__, Damaged):
+                raise Broken(str(error)) from error
+            raise
+
+    async def _read_once(self, reference: Reference) -> Value:
+        found = await self._store.read(reference.key)
+        lost = f"the value of a message is not there as it was: {reference.key}"
+        if found is None:
+            raise Broken(lost)
+        if len(found.value) != reference.size:
+            raise Damaged(f"{lost}: {len(found.value)} bytes, not {reference.size}")
         if reference.kind == "bytes":
             return found.value
-        read: Value = orjson.loads(found.value)
-        return read
+        value: Value = parsed(reference.key, found, as_it_is).value
+        return value
+
+
+def are_large(drafts: Sequence[Draft]) -> bool:
+    """Whether some of them need objects."""
+    return any(isinstance(draft, Large) for draft in drafts)
+
+
+def written_at(listed: Listed) -> float:
+    """About when an object of a value was written, in seconds since 1970; for ever young if nothing says it.
+
+    A store without times leaves only the name, which has the clock of the process that wrote the object. A
+    clock that is wrong costs room in the store, or an append that writes its value again: never a value.
+    """
+    if listed.modified is not None:
+        return listed.modified
+    try:
+        return float(listed.key.removeprefix(f"{FOLDER}/").partition("-")[0])
+    except ValueError:
+        return inf

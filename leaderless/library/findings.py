@@ -8,9 +8,10 @@ import orjson
 
 from leaderless.core.coordination import Misfit
 from leaderless.errors import LogError
-from leaderless.library.maintenance import READ_AT_ONCE
+from leaderless.library.laws.rules import Broken
+from leaderless.library.vacuum import READ_AT_ONCE
 from leaderless.store.calls import patiently, side_by_side
-from leaderless.store.port import Store, all_of
+from leaderless.store.port import Store, keys_of
 
 T = TypeVar("T")
 
@@ -35,6 +36,10 @@ class Findings:
         """Note a finding."""
         self.found.append(Finding(invariant, name, text))
 
+    def of(self, name: str) -> Broken:
+        """What a rule tells of an object."""
+        return lambda invariant, text: self.add(invariant, name, text)
+
     async def read(self, name: str, decode: Callable[[Any], T | None]) -> T | None:
         """The decoded value of an object; None when it is missing, or makes no sense, which is noted."""
         found = await patiently(partial(self.store.read, name))
@@ -44,7 +49,7 @@ class Findings:
         self, folder: str, decode: Callable[[str, Any], T | None]
     ) -> AsyncIterator[tuple[str, T]]:
         """The objects of a folder that make sense, by name."""
-        names = [listed.key async for listed in all_of(self.store, folder)]
+        names = await keys_of(self.store, folder)
         for start in range(0, len(names), READ_AT_ONCE):
             some = names[start : start + READ_AT_ONCE]
             reads = [partial(self.read, name, partial(decode, name)) for name in some]

@@ -1,6 +1,7 @@
 """Checks a log as it stands in a store: every invariant that its objects can show, by the names of the models.
 
     FormatKnown                 the object `format` is one that this program knows
+    ShapeNeverChanges           the head and `format` say one shape
     RegistersReadable           every register is what this program writes
     CommittedReadable           every slot below the end of the log is in a run, a segment, or the head
     OffsetsDense                the messages of a key have consecutive offsets from 0, in the order of slots
@@ -13,7 +14,8 @@
 
 It reads the head first, then segments, then the index and its runs: a batch moves in this direction, and is in
 the new place before it leaves the old one. So a log in use can be checked; what was appended meanwhile is
-passed over.
+passed over. It sees a state. `leaderless.library.laws` says what may follow what, and has the rules that hold
+in any state.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,15 +25,16 @@ from typing import Any, NamedTuple, Protocol
 from leaderless.core.coordination import TOMBSTONE
 from leaderless.core.headlog.records import HEAD, head_of, run_of, segment_of
 from leaderless.core.messages import Entry
+from leaderless.core.shape import Runs, Shape
 from leaderless.errors import LogError
 from leaderless.library.findings import Finding, Findings
 from leaderless.library.fsck_groups import check_groups
-from leaderless.library.fsck_index import IndexCheck, claim_of, require_claim
+from leaderless.library.fsck_index import IndexCheck
 from leaderless.library.fsck_staged import check_staged
-from leaderless.library.maintenance import READ_AT_ONCE, references_in
+from leaderless.library.laws.rules import Order, claim_of, require_claimed
 from leaderless.library.place import require_log
+from leaderless.library.vacuum import READ_AT_ONCE, references_in
 from leaderless.store.calls import side_by_side
-from leaderless.store.format import Runs
 from leaderless.store.names import FORMAT
 from leaderless.store.port import Store, all_of
 from leaderless.store.values import Reference, value_of
@@ -78,16 +81,19 @@ class _Check:
         self._find = self._findings.add
         self._referred: dict[str, Reference] = {}
         self._deleted: list[str] = []  # segments
+        self._head_shape: Shape | None = None
         self._start: tuple[int, int, str | None] = 0, 0, None  # first segment and slot, see `Start`
         self._starts: dict[str, int] = {}  # the first offsets of keys, where they are not 0
 
     async def run(self) -> Report:
         runs_are: Runs = "json"
+        head = await self._findings.read(HEAD, partial(self._span, HEAD))
         try:
-            runs_are = await require_log(self._store)
+            shape = await require_log(self._store)
+            runs_are = shape.runs
+            self._check_shape(shape)
         except LogError as error:
             self._find("FormatKnown", FORMAT, str(error))
-        head = await self._findings.read(HEAD, partial(self._span, HEAD))
         segments = [span async for _, span in self._findings.read_all("segment", self._span)]
         index = IndexCheck(self._findings, sliced=runs_are == "parquet")
         await index.run()
@@ -140,7 +146,7 @@ class _Check:
             return runs
         manifest, _ = await read_manifest(self._store)
         claim = await self._findings.read(CLAIM, claim_of)
-        require_claim(self._findings, TABLE, manifest.epoch, CLAIM, claim)
+        require_claimed(manifest.epoch, CLAIM, claim, self._findings.of(TABLE))
         return runs
 
     def _refer(self, messages: Iterable[Any]) -> None:
@@ -152,16 +158,24 @@ class _Check:
         if value == TOMBSTONE:
             self._deleted.append(name)
             return None
+        if name == HEAD:
+            self._head_shape = head_of(value).shape
         span = _span_of(name, value)
         self._referred |= {each.key: each for each in references_in(value)}
         return span
 
     # ------------------------------------------------------------ checking
 
+    def _check_shape(self, shape: Shape) -> None:
+        """A head that says a shape says that of `format`, which was written before it."""
+        head = self._head_shape
+        if head is not None and not head.is_old and head != shape:
+            text = f"it says {head}, and {FORMAT!r} says {shape}"
+            self._find("ShapeNeverChanges", HEAD, text)
+
     def _check_slots(self, log: list[_Span], end: int) -> int:
         """Go through the log in the order of its slots; returns how many messages it has."""
-        slot, ends = self._start[1], dict(self._starts)
-        newest: dict[str, int] = {}
+        slot, order = self._start[1], Order(dict(self._starts))
         for span in sorted(log, key=lambda span: (span.base, -span.end)):
             if span.end <= slot or span.base >= end:
                 continue  # a copy of what is known, or later than the head that was read
@@ -171,31 +185,18 @@ class _Check:
                 self._find(
                     "CommittedReadable", span.name, f"begins at slot {span.base}, inside another"
                 )
-            self._check_blocks(span, ends)
-            self._check_batches(span, newest)
+            broken = self._findings.of(span.name)
+            blocks = ((key, first, len(messages)) for key, first, messages in span.blocks)
+            order.take_blocks(blocks, broken)
+            order.take_batches(span.batches, broken)
             slot = span.end
         if slot < end:
             self._lost(slot, end, HEAD)
-        return sum(ends.values()) - sum(self._starts.values())
+        return sum(order.ends.values()) - sum(self._starts.values())
 
     def _lost(self, first: int, end: int, name: str) -> None:
         text = f"slots {first} to {end - 1} before it are in no object"
         self._find("CommittedReadable", name, text)
-
-    def _check_blocks(self, span: _Span, ends: dict[str, int]) -> None:
-        for key, first, messages in span.blocks:
-            expected = ends.get(key, 0)
-            if first != expected:
-                text = f"key {key!r} has offset {first} after {expected - 1}"
-                self._find("OffsetsDense", span.name, text)
-            ends[key] = first + len(messages)
-
-    def _check_batches(self, span: _Span, newest: dict[str, int]) -> None:
-        for writer, seq in span.batches:
-            if seq <= newest.get(writer, -1):
-                text = f"batch {seq} of {writer} after its batch {newest[writer]}"
-                self._find("AckedExactlyOnce", span.name, text)
-            newest[writer] = seq
 
     def _check_deleted(self, sealed: int) -> None:
         for name in self._deleted:

@@ -1,12 +1,8 @@
 """Checks what groups of consumers keep in a log: cursors, claims, and members."""
 
-from typing import Any
-
-from leaderless.core.coordination import Misfit
-from leaderless.core.headlog.records import count_of
-from leaderless.library.cursors import Cursor
+from leaderless.library.cursors import cursor_of
 from leaderless.library.findings import Findings
-from leaderless.library.fsck_index import Claim, claim_of, require_claim
+from leaderless.library.laws.rules import claim_of, require_claimed
 from leaderless.library.members import members_of
 from leaderless.store.names import name_of
 from leaderless.store.port import all_of
@@ -34,18 +30,8 @@ async def _check_cursor(findings: Findings, name: str) -> None:
     if cursor is None or not cursor.epoch:
         return
     register = name.replace("/cursor/", "/claim/")
-    claim: Claim | None = await findings.read(register, claim_of)
-    require_claim(findings, name, cursor.epoch, register, claim)
-
-
-def cursor_of(value: Any) -> Cursor:
-    """The cursor in a register's value. Raises `Misfit`."""
-    match value:
-        case {"committed": committed, "epoch": epoch, "failures": failures}:
-            if committed is not None:
-                count_of(committed)
-            return Cursor(committed, count_of(epoch), count_of(failures))
-    raise Misfit("no cursor")
+    claim = await findings.read(register, claim_of)
+    require_claimed(cursor.epoch, register, claim, findings.of(name))
 
 
 def _is_name(segment: str) -> bool:

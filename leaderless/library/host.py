@@ -86,9 +86,7 @@ class Host:
     """Runs `engine` on `registers`, while its `run` does.
 
     `patience_s`: how long a request may wait, in seconds. The engine answers a little before, or never: to it
-    a client is gone then. So the host itself answers what is left. A request that waits twice as long shows
-    that the process stood still. Then no further store call is made, and all that wait get `Closed`: what
-    they refer to may be gone by now (`leaderless.library.maintenance`).
+    a client is gone then. So the host itself answers what is left.
     """
 
     def __init__(self, engine: Engine, registers: Registers, patience_s: float = inf) -> None:
@@ -153,12 +151,9 @@ class Host:
 
     def _step(self, event: Event) -> None:
         now = anyio.current_time()
-        if (oldest := self._oldest) and oldest.since < now - 2 * self._patience_s:
-            waited_s = now - oldest.since
-            self._end(Closed(f"the process stood still for {waited_s:.0f} s; open the log again"))
-            return
         self._carry_out(self._engine.step(event, now))
-        while (oldest := self._oldest) and oldest.since <= now - self._patience_s:
+        # The sum of `_deadline`: another one, rounded, may say that its time has not come.
+        while (oldest := self._oldest) and oldest.since + self._patience_s <= now:
             del self._waiting[next(iter(self._waiting))]
             oldest.fail(self._no_outcome())
 

@@ -16,13 +16,15 @@ Cancelling an append does not take it back.
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from functools import partial, reduce
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import anyio
 
+from leaderless.core.headlog.commits import committed_of, raised
 from leaderless.core.machine import Machine
 from leaderless.core.messages import (
+    OTHER_EPOCH,
     Answer,
     Failure,
     Fence,
@@ -46,12 +48,12 @@ from leaderless.errors import (
     Indefinite,
     LogError,
     OffsetOutOfRange,
-    Stalled,
     Unfit,
+    Unreachable,
 )
 from leaderless.library.consumer import Consumer
 from leaderless.library.cursors import Cursors
-from leaderless.library.data import DATA_STALLED_S, Data
+from leaderless.library.data import Data, Draft, are_large
 from leaderless.library.host import Host, beside
 from leaderless.library.maintenance import Maintenance, Vacuumed
 from leaderless.library.members import Members, membership_of
@@ -64,10 +66,11 @@ from leaderless.library.record import Record
 from leaderless.library.room import Room
 from leaderless.library.staged import vacuum_staged
 from leaderless.library.surroundings import REAL, Surroundings
-from leaderless.store.calls import side_by_side
-from leaderless.store.port import Store
+from leaderless.library.tail import Start, Tail
+from leaderless.store.calls import patiently, reached, read_value, side_by_side
+from leaderless.store.port import Store, keys_of
 from leaderless.store.registers import Registers
-from leaderless.store.values import Encoded, Value
+from leaderless.store.values import Encoded, Json, Value
 from leaderless.wire.errors import ErrorCode
 
 if TYPE_CHECKING:  # it needs pyarrow
@@ -78,7 +81,6 @@ PAST_ALL = (
     1 << 62
 )  # no key has an offset like this, so a poll for it only brings the view up to date
 POLL_S = 0.2  # between two looks of `tail` at a log without news
-Start = Literal["latest", "earliest"] | int | Mapping[str, int]
 
 
 class Status(NamedTuple):
@@ -110,23 +112,28 @@ class Log:
         self._limits = limits
         writer = around.name()  # unique, so that no two lives share a batch's name
         clock = Clock()
-        options = Options(freshness_s=0.0, combine=False, limits=limits, pace=pace)
+        options = Options(
+            freshness_s=0.0, combine=False, limits=limits, pace=pace, shape=bounds.shape
+        )
         self._strategy = LeaderlessLog(Context(Identity(writer, (writer,), writer), clock, options))
         self._registers = registers_of(store, bounds)
         scheduler = Scheduler(StoreTimeouts(pace))
         machine = Machine(self._strategy, limits, clock, scheduler)
         self._host = Host(machine, self._registers, limits.client_patience_s)
         self.data = Data(store, bounds.inline_bytes, bounds.value_bytes, around)
-        self._named = Named(
-            self._host, self._strategy, self.data, limits.batch_bytes, limits.client_patience_s
+        self._named = Named(self._host, self._strategy, self.data, self._epoch_for, limits)
+        self.cursors = Cursors(
+            store,
+            named=not bounds.shape.is_old,  # the older release knows no names of changes
+            writer=writer,
+            patience_s=limits.client_patience_s,
         )
-        self.cursors = Cursors(store)
         self._maintenance = Maintenance(store, self._registers, bounds, around)
         self.hosts = (self._host, self._maintenance.host)
         maintenance = self._maintenance
         compacts = partial(maintenance.compact_now_and_then, lambda: self._strategy.sealed)
         self.chores: list[Callable[[], Coroutine[Any, Any, None]]] = [compacts]
-        if limits.sliced:
+        if bounds.shape.sliced:
             self.chores.append(maintenance.merge_now_and_then)
         self._room = Room(limits.waiting_bytes // 2)
 
@@ -153,23 +160,42 @@ class Log:
         _require_key(key)
         if not values:
             raise Unfit("append_many needs at least one value")
-        since = anyio.current_time()
-        messages = await side_by_side([partial(self.data.message, value) for value in values])
-        size = sum(size for _, size in messages) + len(values) * len(key)
-        if len(values) > 1 and size > self._limits.batch_bytes:
+        drafts = [self.data.draft(value) for value in values]
+        until = anyio.current_time() + self._limits.client_patience_s
+        while True:
+            answers = await self._append(key, drafts)
+            if not all(_is_of_another_epoch(answer) for answer in answers):
+                return self._consecutive(answers)
+            if anyio.current_time() >= until:
+                raise Definite(
+                    "its large values were written in an epoch that is over: append it again"
+                )
+
+    async def _append(self, key: str, drafts: Sequence[Draft]) -> list[Answer]:
+        """Try it once. With large values it gets into the log in an epoch that is known before, or never."""
+        epoch = await self._epoch_for(drafts) if are_large(drafts) else None
+        messages = await self.data.messages(drafts)
+        size = sum(message.size for message in messages) + len(drafts) * len(key)
+        if len(drafts) > 1 and size > self._limits.batch_bytes:
             text = f"values of {size} bytes together; {self._limits.batch_bytes} fit into one batch"
             raise Unfit(f"{text}: append them in several calls")
         async with self._room.of(size):
-            if anyio.current_time() - since > DATA_STALLED_S:
-                raise Stalled("the process stood still before the append; nothing was appended")
             # The core takes sends for a batch while their sizes fit. So the first one carries the size of all:
             # either all fit, or all wait for the next batch.
             sends = [
-                partial(_send, key=key, msg=message, size=0 if place else size)
-                for place, (message, _) in enumerate(messages)
+                partial(_send, key=key, msg=message.json, size=0 if place else size, epoch=epoch)
+                for place, message in enumerate(messages)
             ]
-            answers = await self._host.ask(sends)
-        return self._consecutive(answers)
+            return await self._host.ask(sends)
+
+    async def _epoch_for(self, drafts: Sequence[Draft]) -> int:
+        """An epoch that the log has reached, for objects that are not written yet.
+
+        It may be over, or be none but the first: then what refers to the objects is refused.
+        """
+        if self._strategy.epoch is None and are_large(drafts):
+            await self._look()  # rather than write objects in vain
+        return self._strategy.epoch or 0
 
     async def append_named(
         self, writer: str, seq: int, records: Sequence[tuple[str, Value]]
@@ -231,40 +257,37 @@ class Log:
             raise Unfit("an offset is a number from 0 up, and a limit one from 1 up")
         for key in offsets:
             _require_key(key)
-        [answer] = await self._host.ask([lambda request: Poll(request, dict(offsets))])
-        if not isinstance(answer, PollOk):
-            raise self._error_of(answer)
-        return {key: await self._records(key, pairs[:limit]) for key, pairs in answer.msgs.items()}
+        found = await self._poll(offsets)
+        return {key: await self._records(key, pairs[:limit]) for key, pairs in found.items()}
+
+    async def _poll(self, offsets: Mapping[str, int]) -> dict[str, list[list[Any]]]:
+        """What the log has of each key from its offset on. Raises `Unreachable`: a look changes nothing."""
+
+        async def once() -> dict[str, list[list[Any]]]:
+            [answer] = await self._host.ask([lambda request: Poll(request, dict(offsets))])
+            if isinstance(answer, PollOk):
+                return answer.msgs
+            if isinstance(answer, Failure) and answer.error == "timeout":
+                raise Unreachable(self._registers.trouble or "no answer")
+            error = self._error_of(answer)
+            raise error if isinstance(error, Definite) else Broken(str(error))
+
+        return await reached(once, self._limits.client_patience_s, reads=True)
 
     async def _records(self, key: str, pairs: list[list[Any]]) -> list[Record]:
         values = await self.data.values([msg for _, msg in pairs])
         return [Record(key, at, value) for (at, _), value in zip(pairs, values, strict=True)]
 
-    async def tail(
+    def tail(
         self, keys: Iterable[str], offset: Start = "latest", poll_s: float = POLL_S
     ) -> AsyncIterator[Record]:
         """Records of `keys` from `offset` on, and new ones as they come, without end.
 
         `offset`: "latest" (what comes from now on), "earliest", a number for all keys, or one a key. A log
-        without news is looked at every `poll_s` seconds, which costs one request.
+        without news is looked at every `poll_s` seconds, which costs one request. The keys take turns, and
+        the iterator goes on after an error: see `leaderless.library.tail`.
         """
-        at = await self._start(dict.fromkeys(keys), offset)
-        while True:
-            found = await self.read_many(at, self._limits.poll_messages)
-            for key, records in found.items():
-                for record in records:
-                    yield record
-                at[key] = records[-1].offset + 1
-            if not found:
-                await anyio.sleep(poll_s)
-
-    async def _start(self, keys: Iterable[str], offset: Start) -> dict[str, int]:
-        if isinstance(offset, Mapping):
-            return {key: offset.get(key, 0) for key in keys}
-        if offset == "latest":
-            ends = await self.keys()
-            return {key: ends.get(key, 0) for key in keys}
-        return dict.fromkeys(keys, 0 if offset == "earliest" else offset)
+        return Tail(self, keys, offset, poll_s, self._limits.poll_messages)
 
     async def keys(self) -> dict[str, int]:
         """The keys of the log, each with the offset that its next record gets."""
@@ -274,9 +297,7 @@ class Log:
 
     async def _look(self) -> None:
         """Bring the view up to date."""
-        [answer] = await self._host.ask([lambda request: Poll(request, {"": PAST_ALL})])
-        if not isinstance(answer, PollOk):
-            raise self._error_of(answer)
+        await self._poll({"": PAST_ALL})
 
     # ------------------------------------------------------------ cursors
 
@@ -290,6 +311,19 @@ class Log:
     async def committed(self, group: str, keys: Iterable[str]) -> dict[str, int]:
         """The committed offsets of a group; a key without one is left out."""
         return await self.cursors.committed(group, keys)
+
+    async def committed_by_nodes(self) -> dict[str, int]:
+        """The offsets that clients of nodes committed, which have no group: see `docs/committed-offsets.md`.
+
+        Those that a node with `--commits deferred` has only in memory are missing.
+        """
+        names_in = partial(keys_of, self._store, "committed")
+        names = await patiently(names_in, self._limits.client_patience_s, reads=True)
+        reads = [partial(read_value, self._store, name, committed_of) for name in names]
+        held = [each.value.offsets for each in await side_by_side(reads) if each]
+        # What a register has not is in the log, as far as it was when that was read.
+        await self._look()
+        return reduce(raised, held, dict(self._strategy.view.committed))
 
     @asynccontextmanager
     async def consumer(
@@ -343,12 +377,21 @@ class Log:
         """
         return await self._maintenance.compact()
 
+    async def upgrade(self) -> bool:
+        """Give a log of the older format a shape; returns whether this call did it.
+
+        It is safe while processes use the log. Those of the older release append nothing from then on, and must
+        be updated; see `leaderless.library.upgrade`.
+        """
+        return await self._maintenance.upgrade()
+
     async def vacuum(self, retention_s: float = 3600.0) -> Vacuumed:
         """Delete what no record refers to and is older than `retention_s` seconds.
 
         That is: objects of large values, files that larger ones replaced, rows that no sink will append.
 
-        Raises `Unfit` for a retention below ten minutes: values of appends under way are younger.
+        An append that takes longer than the retention may write its large values again. Raises `Unfit` for a
+        retention below ten minutes; `Definite` when processes of an older release may append to the log.
         """
         found = await self._maintenance.vacuum(retention_s)
         now = self._maintenance.now
@@ -389,8 +432,12 @@ class Log:
         return Fenced(text) if "fenced" in answer.text else Definite(text)
 
 
-def _send(request: Request, key: str, msg: Value, size: int) -> Send:
-    return Send(request, key, msg, size)
+def _send(request: Request, key: str, msg: Json, size: int, epoch: int | None) -> Send:
+    return Send(request, key, msg, size, epoch)
+
+
+def _is_of_another_epoch(answer: Answer) -> bool:
+    return isinstance(answer, Failure) and answer.error == OTHER_EPOCH
 
 
 def _require_key(key: str) -> None:

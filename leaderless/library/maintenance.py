@@ -1,39 +1,31 @@
-"""Compaction and vacuum on demand, and the outline of a log.
-
-Why a vacuum never deletes what a record refers to. An append writes the object first, and then commits its
-reference with a compare-and-set of the head. (1) The vacuum lists the objects that are older than the
-retention. (2) It changes the head's version. (3) It reads every reference in the log, and deletes the listed
-objects without one. A reference that got into the log before (2) is found in (3). One that is still on its way
-rests on a head from before (2), so its compare-and-set fails; and by then its process has waited longer than
-`Host.still_s` allows, so it makes no further one. A process that stood still before it began to commit raises
-`Stalled`.
-"""
+"""Compaction and vacuum on demand, and the outline of a log."""
 
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
-import orjson
 
 from leaderless.core.claims import Claims
 from leaderless.core.coordination import StoreSilent
 from leaderless.core.headlog.compaction import Compactor
-from leaderless.core.headlog.records import HEAD
+from leaderless.core.headlog.epoch import raise_epoch
+from leaderless.core.headlog.index import COMPACTED, index_of
+from leaderless.core.headlog.records import EMPTY, HEAD, Head, head_of
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.process import Process, Sleep
 from leaderless.core.strategy import Clock
-from leaderless.errors import Broken, Indefinite, LogError, Unfit
+from leaderless.errors import Indefinite, LogError, Unfit
 from leaderless.library.cursors import Cursors
 from leaderless.library.host import Host, Processes
 from leaderless.library.place import Bounds
 from leaderless.library.surroundings import REAL, Surroundings
-from leaderless.store.calls import patiently, side_by_side
+from leaderless.library.upgrade import upgrade
+from leaderless.library.vacuum import references, references_in_files, vacuum_values
+from leaderless.store.calls import patiently, read_value
 from leaderless.store.files import files_of
-from leaderless.store.port import PAGE, Conflict, Listed, Store, all_of
+from leaderless.store.port import Store
 from leaderless.store.registers import Registers
-from leaderless.store.values import Reference, value_of
 
 if TYPE_CHECKING:  # these need pyarrow
     from leaderless.table.retention import Policy, Retained
@@ -41,7 +33,7 @@ if TYPE_CHECKING:  # these need pyarrow
 
 log = logging.getLogger("leaderless")
 
-RETENTION_S_MIN = 600.0
+RETENTION_S_MIN = 600.0  # a query reads files for so long that others replaced; appends take less
 CLOCK = "clock"  # an object whose time of writing is that of the store
 COMPACT_LOOK_S = 15.0  # between two looks whether segments wait that nobody compacts
 MERGE_LOOK_S = 5.0  # between two looks whether this process has written enough runs to merge
@@ -98,7 +90,7 @@ class Maintenance:
     def _upkeep_of(self, store: Store) -> "Upkeep | None":
         """What merges files; None on a log without them."""
         files = files_of(store)
-        if files is None or not self._bounds.limits.sliced:
+        if files is None or not self._bounds.shape.sliced:
             return None
         from leaderless.table.upkeep import CLAIM, Upkeep
 
@@ -116,24 +108,13 @@ class Maintenance:
         return self._processes.clock
 
     async def outline(self) -> tuple[Outline, int]:
-        """The head's outline, and the first segment that is not deleted yet."""
-        head = await self._read(HEAD) or {
-            "state": "open",
-            "epoch": 0,
-            "base": 0,
-            "sealed": 0,
-            "tail": [],
-        }
-        index = await self._read("compacted") or {"cursor": 0}
-        try:
-            outline = Outline(
-                head["state"], head["epoch"], head["base"], head["sealed"], len(head["tail"])
-            )
-            return outline, index["cursor"]
-        except (KeyError, TypeError):
-            raise Broken(
-                "the head or the index is none of this program; see `leaderless fsck`"
-            ) from None
+        """The head's outline, and the first segment that is not deleted yet. Raises `Broken`."""
+        held = await read_value(self._store, HEAD, head_of)
+        head = held.value if held else EMPTY
+        index = await read_value(self._store, COMPACTED, index_of)
+        state, sealed = head.heading.state, head.sealed
+        outline = Outline(state, head.epoch, head.base, sealed, len(head.tail))
+        return outline, index.value.cursor if index else 0
 
     async def compact(self) -> int:
         """Compact what fills a run, or wait for the process that does.
@@ -141,9 +122,9 @@ class Maintenance:
         Returns how many segments are in runs and deleted.
         """
         worker = f"compact-{self._around.name()}"
-        clock, (limits, pace, *_) = self._processes.clock, self._bounds
-        replica = Replica(clock, worker, (), limits)
-        compactor = Compactor(clock, replica, worker, pace)
+        clock, bounds = self._processes.clock, self._bounds
+        replica = Replica(clock, worker, (), bounds.limits, founding=bounds.shape)
+        compactor = Compactor(clock, replica, worker, bounds.pace)
         try:
             await self.host.call(_compact(clock, replica, compactor))
         except StoreSilent as silent:
@@ -158,7 +139,7 @@ class Maintenance:
         that only reads: when it has learnt of segments for another run, two requests tell whether they wait.
         `sealed`: how many segments there are, as far as this process knows.
         """
-        known, enough = 0, self._bounds.limits.segments_per_run
+        known, enough = 0, self._bounds.shape.segments_per_run
         while True:
             await anyio.sleep(COMPACT_LOOK_S)
             if sealed() - known < enough:
@@ -170,6 +151,11 @@ class Maintenance:
                     await self.compact()
             except LogError as error:
                 log.info("segments are compacted later: %s", error)
+
+    async def upgrade(self) -> bool:
+        """Give a log of the older format a shape; see `leaderless.library.upgrade`."""
+        worker = f"upgrade-{self._around.name()}"
+        return await upgrade(self._store, self.host, self.clock, self._bounds, worker)
 
     async def merge(self) -> "Done | None":
         """Merge files of runs into larger ones, as far as there are enough; None on a log without files."""
@@ -210,31 +196,29 @@ class Maintenance:
         return processed
 
     async def vacuum(self, retention_s: float) -> Vacuumed:
-        """Delete orphans, and files that others replaced; see the module."""
+        """Delete orphans, and files that others replaced; see the module.
+
+        Values first: so a value outlives the files that refer to it, until the next vacuum. Raises `Unfit`, and
+        `Definite` when there are orphans in a log of the old format. Then nothing was deleted.
+        """
         if not retention_s >= RETENTION_S_MIN:
             raise Unfit(
                 f"a retention of {retention_s:g} s: it must be {RETENTION_S_MIN:g} s or more"
             )
-        if self._upkeep:
-            files, size = await self._upkeep.vacuum(retention_s)
-            return (await self._vacuum_data(retention_s))._replace(files=files, files_bytes=size)
-        return await self._vacuum_data(retention_s)
+        now, found = await self.now(), references_in_files if self._upkeep else references
+        values = Vacuumed(
+            *await vacuum_values(self._store, now, retention_s, self._new_epoch, found)
+        )
+        if self._upkeep is None:
+            return values
+        files, size = await self._upkeep.vacuum(retention_s)
+        return values._replace(files=files, files_bytes=size)
 
-    async def _vacuum_data(self, retention_s: float) -> Vacuumed:
-        now = await self.now()
-        objects = [listed async for listed in all_of(self._store, "data")]
-        old = [each for each in objects if now - _written_at(each) > retention_s]
-        if not old:
-            return Vacuumed(0, 0, len(objects))
-        await self._touch_head()
-        found = references_in_files if self._upkeep else references
-        referred = {reference.key async for reference in found(self._store)}
-        orphans = [each for each in old if each.key not in referred]
-        for start in range(0, len(orphans), PAGE):
-            keys = [each.key for each in orphans[start : start + PAGE]]
-            await patiently(partial(self._store.delete, keys))
-        size = sum(each.size or 0 for each in orphans)
-        return Vacuumed(len(orphans), size, len(objects) - len(orphans))
+    async def _new_epoch(self) -> Head | None:
+        try:
+            return await self.host.call(raise_epoch(f"vacuum-{self._around.name()}"))
+        except StoreSilent as silent:
+            raise Indefinite(f"{silent}; no value was deleted") from silent
 
     async def now(self) -> float:
         """The time by the store's clock, where it has one."""
@@ -242,29 +226,6 @@ class Maintenance:
         await patiently(lambda: self._store.write(CLOCK, name))
         page = await patiently(lambda: self._store.list_objects("", CLOCK[:-1], 1))
         return (page[0].modified if page and page[0].key == CLOCK else None) or self._around.now()
-
-    async def _touch_head(self) -> None:
-        """Give the head a new version, so that every compare-and-set fails that rests on an older one."""
-
-        async def attempt() -> bool:
-            found = await self._store.read(HEAD)
-            if found is None:
-                return True
-            head = orjson.loads(found.value)
-            head["version"] += 1
-            value = orjson.dumps(head, option=orjson.OPT_SORT_KEYS)
-            try:
-                await self._store.compare_and_set(HEAD, value, found.version)
-            except Conflict:
-                return False
-            return True
-
-        while not await patiently(attempt):
-            pass  # another process changed it, which would do too, but it may have failed before this began
-
-    async def _read(self, name: str) -> Any:
-        found = await patiently(lambda: self._store.read(name))
-        return orjson.loads(found.value) if found else None
 
 
 def _compact(clock: Clock, replica: Replica, compactor: Compactor) -> Process[None]:
@@ -280,49 +241,3 @@ def _compact(clock: Clock, replica: Replica, compactor: Compactor) -> Process[No
         else:
             yield Sleep(clock.now + OTHER_LOOK_S)
             yield from compactor.consider()
-
-
-def _written_at(listed: Listed) -> float:
-    """When an object of `leaderless.library.data` was written, in seconds since 1970."""
-    if listed.modified is not None:
-        return listed.modified
-    return float(listed.key.removeprefix("data/").partition("-")[0])
-
-
-async def references(store: Store) -> AsyncIterator[Reference]:
-    """Every reference to a large value in a log.
-
-    An entry moves from the head to a segment, and from there to a run, and is in the new place before it
-    leaves the old one. So to look there in this order misses none.
-    """
-    head = await patiently(lambda: store.read(HEAD))
-    for each in references_in(orjson.loads(head.value) if head else {}):
-        yield each
-    for folder in ("segment", "run"):
-        names = [listed.key async for listed in all_of(store, folder)]
-        for start in range(0, len(names), READ_AT_ONCE):
-            some = names[start : start + READ_AT_ONCE]
-            reads = [partial(patiently, partial(store.read, name)) for name in some]
-            for found in await side_by_side(reads):
-                for each in references_in(orjson.loads(found.value) if found else {}):
-                    yield each
-
-
-async def references_in_files(store: Store) -> AsyncIterator[Reference]:
-    """The same in a log whose runs are files, by a snapshot of it."""
-    from leaderless.table.snapshot import references
-
-    async for each in references(store):
-        yield each
-
-
-def references_in(register: dict[str, Any]) -> Iterator[Reference]:
-    """Those in a head, a segment or a run (`leaderless.core.headlog.records`)."""
-    entries = register.get("tail", register.get("entries", []))
-    blocks = [block for _, _, appends, _ in entries for block in appends.values()]
-    for _, messages in [*blocks, *register.get("keys", {}).values()]:
-        for message in messages:
-            if isinstance(message, dict) and "$data" in message:
-                value = value_of(message)
-                if isinstance(value, Reference):
-                    yield value

@@ -7,7 +7,7 @@ whose beat stood still for `lease_s` of the watcher's own clock counts as dead, 
 only slow, its next beat brings it back.
 
 This decides how many keys a member takes, never who owns one: that is the lease of the key
-(`leaderless.library.consumer`). So a wrong view of the members costs balance, not safety. `version` counts the
+(`leaderless.library.ownership`). So a wrong view of the members costs balance, not safety. `version` counts the
 changes, so that the register never holds one value twice.
 """
 
@@ -19,10 +19,10 @@ from typing import Any
 import anyio
 import orjson
 
-from leaderless.errors import Broken, Unfit
-from leaderless.store.calls import patiently
+from leaderless.errors import Unfit
+from leaderless.store.calls import patiently, read_once
 from leaderless.store.names import segment_of
-from leaderless.store.port import Found, Store, replaced
+from leaderless.store.port import Store, replaced
 
 Entries = dict[str, list[Any]]  # member: [beat, keys_max]
 
@@ -48,6 +48,11 @@ class Membership:
             raise Unfit("a consumer needs at least one key")
         if min(self.lease_s, self.poll_s) <= 0 or self.failures_max < 1 or self.keys_max == 0:
             raise Unfit("times, failures_max and keys_max must be positive")
+        if self.dead_letters in self.keys:
+            raise Unfit(
+                f"group {self.group!r} puts its dead letters into {self.dead_letters!r}, so it would bury them "
+                "for ever: read them with another group"
+            )
 
     @property
     def dead_letters(self) -> str:
@@ -92,13 +97,13 @@ class Members:
 
     async def _change(self, change: Callable[[Entries], Entries]) -> Entries:
         async def attempt() -> Entries | None:
-            found = await self._store.read(self._register)
-            version, old = _decoded(self._register, found)
+            held = await read_once(self._store, self._register, members_of)
+            version, old = held.value if held else (0, {})
             new: Entries = change(old)
             if new == old:
                 return old
             value = orjson.dumps({"version": version + 1, "members": new})
-            was_first = await replaced(self._store, self._register, value, found and found.version)
+            was_first = await replaced(self._store, self._register, value, held and held.version)
             return new if was_first else None
 
         while (members := await patiently(attempt)) is None:
@@ -134,15 +139,6 @@ def members_of(value: Any) -> tuple[int, Entries]:
                 raise ValueError(f"no member: {entry!r}")
             return version, members
     raise ValueError("no list of members")
-
-
-def _decoded(register: str, found: Found | None) -> tuple[int, Entries]:
-    if found is None:
-        return 0, {}
-    try:
-        return members_of(orjson.loads(found.value))
-    except ValueError as error:
-        raise Broken(f"{register} is none of this program: {error}") from None
 
 
 def membership_of(group: str, keys: Iterable[str], **options: float | None) -> Membership:

@@ -8,19 +8,22 @@ number of other writers, and after compaction. It costs one record in the index 
 batch.
 
 A writer's numbers must rise. One that is below a number in the log counts as appended, whatever it held.
+
+A batch with large values keeps the epoch that was known before their objects were written. When the log has
+another one and the batch is not in it, the objects are written anew (`leaderless.library.data`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 import anyio
 
+from leaderless.core.limits import Limits
 from leaderless.core.messages import Answer, Batch, HandedOver, HandOver, Heading
 from leaderless.core.strategies.leaderless import LeaderlessLog
-from leaderless.errors import Fenced, Indefinite, Stalled, Unfit
-from leaderless.library.data import DATA_STALLED_S, Data
+from leaderless.errors import Fenced, Indefinite, Unfit
+from leaderless.library.data import Data, Draft
 from leaderless.library.host import Host
-from leaderless.store.calls import side_by_side
 from leaderless.store.values import Encoded, Json, Value, values_in
 
 FOLDER = "named"  # of these writers, so that none has the name of a process
@@ -28,16 +31,25 @@ SEQ_MAX = 2**62
 
 
 class Named:
-    """Appends batches of given names to the log of `strategy`, which runs on `host`."""
+    """Appends batches of given names to the log of `strategy`, which runs on `host`.
+
+    `epoch_for` gives an epoch that the log has reached, before the objects of drafts are written.
+    """
 
     def __init__(
-        self, host: Host, strategy: LeaderlessLog, data: Data, batch_bytes: int, patience_s: float
+        self,
+        host: Host,
+        strategy: LeaderlessLog,
+        data: Data,
+        epoch_for: Callable[[Sequence[Draft]], Awaitable[int]],
+        limits: Limits,
     ) -> None:
         self._host = host
         self._strategy = strategy
         self._data = data
-        self._batch_bytes = batch_bytes
-        self._patience_s = patience_s
+        self._epoch_for = epoch_for
+        self._batch_bytes = limits.batch_bytes
+        self._patience_s = limits.client_patience_s
 
     def contains(self, writer: str, seq: int) -> bool:
         """Whether the batch is in the log, as far as this process has read it."""
@@ -45,65 +57,55 @@ class Named:
 
     async def append(self, writer: str, seq: int, records: Sequence[tuple[str, Value]]) -> None:
         """Return when the batch is in the log. See `Log.append_named`."""
-        values = [value for _, value in records]
-        inline = [self._data.inline(value) for value in values]
-        await self._append(writer, seq, [key for key, _ in records], values, inline)
+        drafts = [self._data.draft(value) for _, value in records]
+        await self._append(writer, seq, [key for key, _ in records], drafts)
 
     async def append_encoded(self, writer: str, seq: int, records: Sequence[Encoded]) -> None:
         """The same for records whose values are texts already, which saves their checks."""
-        values = values_in(records)
-        inline = [
-            self._data.inline_of(value, len(record.text))
-            for value, record in zip(values, records, strict=True)
+        drafts = [
+            self._data.draft_of(value, record.text, "json" if record.is_json else "bytes")
+            for value, record in zip(values_in(records), records, strict=True)
         ]
-        await self._append(writer, seq, [record.key for record in records], values, inline)
+        await self._append(writer, seq, [record.key for record in records], drafts)
 
     async def _append(
-        self,
-        writer: str,
-        seq: int,
-        keys: Sequence[str],
-        values: Sequence[Value],
-        inline: Sequence[tuple[Json, int] | None],
+        self, writer: str, seq: int, keys: Sequence[str], drafts: Sequence[Draft]
     ) -> None:
-        """Append values; `inline`: their messages and sizes, None for those that get an object of their own."""
-        _require_name(writer, seq)
-        since = anyio.current_time()
-        messages = await self._messages(values, inline)
-        appends: dict[str, list[Json]] = {}
-        for key, (message, _) in zip(keys, messages, strict=True):
-            if key in appends:
-                appends[key].append(message)
-            else:
-                appends[key] = [message]
-        size = sum(map(len, keys)) + sum(size for _, size in messages)
-        if len(keys) > 1 and size > self._batch_bytes:
-            raise Unfit(f"a batch of {size} bytes; {self._batch_bytes} fit: make it smaller")
-        if anyio.current_time() - since > DATA_STALLED_S:
-            raise Stalled("the process stood still before the append: append it again")
-        await self._deliver(Batch(_writer(writer), seq, 0, appends, {}, size))
-
-    async def _messages(
-        self, values: Sequence[Value], inline: Sequence[tuple[Json, int] | None]
-    ) -> list[tuple[Json, int]]:
-        large = [value for value, message in zip(values, inline, strict=True) if message is None]
-        made = iter(await side_by_side([partial(self._data.message, value) for value in large]))
-        return [next(made) if message is None else message for message in inline]
-
-    async def _deliver(self, batch: Batch) -> None:
         """Hand the batch to the core until it is in the log; it keeps its name, so no try is one too many."""
+        _require_name(writer, seq)
+        name, view = _writer(writer), self._strategy.view
         until = anyio.current_time() + self._patience_s
-        view = self._strategy.view
-        while not view.contains(batch.writer, batch.seq):
+        batch: Batch | None = None
+        while not view.contains(name, seq):
             if anyio.current_time() >= until:
                 text = f"no outcome within {self._patience_s:g} s: append it again under its name"
                 raise Indefinite(text)
-            offer = partial(_offer, slot=view.slot, batch=batch)
-            [answer] = await self._host.ask([offer])
+            batch = batch or await self._batch(name, seq, keys, drafts)
+            [answer] = await self._host.ask([partial(_offer, slot=view.slot, batch=batch)])
             heading = _heading(answer)
-            if heading.state == "fenced" and not view.contains(batch.writer, batch.seq):
+            if view.contains(name, seq):
+                return
+            if heading.state == "fenced":
                 raise Fenced("the log is fenced; nothing was appended")
-            batch = batch._replace(epoch=heading.epoch)
+            if heading.epoch != batch.epoch:
+                batch = None  # it will never be in the log: another one, with objects of its own
+
+    async def _batch(
+        self, name: str, seq: int, keys: Sequence[str], drafts: Sequence[Draft]
+    ) -> Batch:
+        """The batch in the epoch that the log has now, as far as is known; its objects are written."""
+        epoch = await self._epoch_for(drafts)  # before the objects
+        messages = await self._data.messages(drafts)
+        size = sum(map(len, keys)) + sum(message.size for message in messages)
+        if len(keys) > 1 and size > self._batch_bytes:
+            raise Unfit(f"a batch of {size} bytes; {self._batch_bytes} fit: make it smaller")
+        appends: dict[str, list[Json]] = {}
+        for key, message in zip(keys, messages, strict=True):
+            if key in appends:
+                appends[key].append(message.json)
+            else:
+                appends[key] = [message.json]
+        return Batch(name, seq, epoch, appends, {}, size)
 
 
 def _offer(request: object, slot: int, batch: Batch) -> HandOver:

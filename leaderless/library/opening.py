@@ -2,13 +2,15 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 import anyio
 
+from leaderless.core.shape import Runs
 from leaderless.library.host import beside, running
 from leaderless.library.log import Log
 from leaderless.library.place import bounds_of, ensure_log, place_of, require_log
-from leaderless.store.format import Runs
+from leaderless.store.calls import reached
 from leaderless.store.options import StoreOptions
 
 
@@ -31,19 +33,26 @@ async def open_log(
     Args:
         create: make the log when there is none.
         endpoint, access_key, secret_key, region: see `leaderless.store.options.StoreOptions`.
-        patience_s: how long an append or a read may take, in seconds, before it raises `Indefinite`.
+        patience_s: how long an append or a read may take, in seconds, before it raises `Indefinite` or
+            `Unreachable`; to open the log may take as long.
         store_timeout_s: how long one request to the store may take, in seconds, before it is given up and
             looked at again; measured round trips raise it.
         runs: how a log that is made here keeps its runs, see `leaderless.library.place.ensure_log`.
 
     Raises:
-        NotInitialised, OtherFormat, Definite, Indefinite: the log cannot be opened; the text says why.
+        Definite, such as NotInitialised, OtherFormat and Unreachable, and Indefinite: the log cannot be opened;
+            the text says why.
     """
-    options = StoreOptions(endpoint, access_key, secret_key, region, timeout_s=2 * store_timeout_s)
+    timeout_s = min(2 * store_timeout_s, patience_s)  # a process ends when its requests have
+    options = StoreOptions(endpoint, access_key, secret_key, region, timeout_s=timeout_s)
     store = place_of(url, topic, options)
     try:
-        kept = (await ensure_log(store, runs)).runs if create else await require_log(store)
-        log = Log(store, bounds_of(store, patience_s, store_timeout_s, kept))
+        if create:
+            made = await reached(partial(ensure_log, store, runs), patience_s, reads=False)
+            shape = made.shape
+        else:
+            shape = await reached(partial(require_log, store), patience_s, reads=True)
+        log = Log(store, bounds_of(store, patience_s, store_timeout_s, shape))
         async with running(*log.hosts), beside(*log.chores):
             yield log
     finally:

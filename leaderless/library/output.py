@@ -1,14 +1,24 @@
-"""What a command prints: one JSON object, or lines for people."""
+"""What a command prints: one JSON object, or lines for people.
 
+Keys, values and errors come from others, so no text of theirs may steer a terminal: control and format
+characters (such as U+009B, or U+202E, which turns the direction of writing), and separators of lines and
+paragraphs, stand as the escapes of JSON.
+"""
+
+import re
 import sys
+import unicodedata
 from typing import Any
 
 import orjson
 
+STEERING = {"Cc", "Cf", "Zl", "Zp", "Cs"}  # categories of Unicode
+_NOT_PLAIN = re.compile("[^ -~]")
+
 
 def show(result: dict[str, Any], as_json: bool) -> None:
     """Print a result to stdout."""
-    sys.stdout.write((orjson.dumps(result).decode() if as_json else text_of(result)) + "\n")
+    sys.stdout.write((_json(result) if as_json else text_of(result)) + "\n")
     sys.stdout.flush()
 
 
@@ -38,4 +48,17 @@ def _cell(value: Any) -> str:
     """A value; a text without quotes, unless it could be read as another value or breaks the line."""
     if isinstance(value, str) and value.isprintable():
         return value
-    return "-" if value is None else orjson.dumps(value).decode()
+    return "-" if value is None else _json(value)
+
+
+def _json(value: Any) -> str:
+    """The text of JSON, in which only a text can have a character that is escaped here."""
+    return _NOT_PLAIN.sub(_escaped, orjson.dumps(value).decode())
+
+
+def _escaped(match: re.Match[str]) -> str:
+    character = match[0]
+    if unicodedata.category(character) not in STEERING:
+        return character
+    units = character.encode("utf-16-be")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))

@@ -1,19 +1,19 @@
 """Where a log is: how it is made and found in a store, and which bounds follow from the store."""
 
+from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from typing import NamedTuple
 
-import orjson
-
 from leaderless import __version__
 from leaderless.core.limits import Limits
 from leaderless.core.pace import Pace
+from leaderless.core.shape import Runs, Shape
 from leaderless.errors import Definite, Indefinite, NotInitialised, OtherFormat
 from leaderless.errors import Unfit as _Unfit
 from leaderless.store.calls import patiently
 from leaderless.store.files import files_of
-from leaderless.store.format import VERSIONS, Runs, runs_of
+from leaderless.store.format import format_of, shape_in
 from leaderless.store.names import FORMAT, segment_of
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import PAGE, Conflict, OutcomeUnknown, Refused, Store
@@ -22,6 +22,7 @@ from leaderless.store.urls import open_store
 from leaderless.store.wrapped import Within
 from leaderless.table.levels import Levels
 
+MADE_BY = f"leaderless {__version__}"
 INSTALL = "it needs the package pyarrow: pip install 'leaderless[table]'"
 _HAS_PYARROW = find_spec("pyarrow") is not None
 SMALL_VALUES = 1 << 24  # a store of smaller objects gets smaller registers
@@ -52,10 +53,10 @@ def place_of(url: str, topic: str | None, options: StoreOptions) -> Store:
 
 
 class Made(NamedTuple):
-    """Whether a log was made by this call, and how it keeps its runs."""
+    """Whether a log was made by this call, and its shape."""
 
     new: bool
-    runs: Runs
+    shape: Shape
 
 
 async def ensure_log(store: Store, runs: Runs | None = None) -> Made:
@@ -69,7 +70,7 @@ async def ensure_log(store: Store, runs: Runs | None = None) -> Made:
         found = await require_log(store)
     except NotInitialised:
         await _require_free(store)
-        return await patiently(partial(_created, store, runs))
+        return await patiently(partial(_created, store, runs, None))
     _require_kept(store, runs, found)
     return Made(False, found)
 
@@ -85,28 +86,27 @@ async def _require_free(store: Store) -> None:
         )
 
 
-async def initialise(store: Store, runs: Runs | None = None) -> Made:
+async def initialise(store: Store, runs: Runs | None = None, shape: Shape | None = None) -> Made:
     """Make the log if it is not there. Raises as `require_log`.
 
-    `runs`: how a new log keeps them; None: as JSON, and as it does if it is there already. Raises `Unfit`
-    when the store, or an existing log, has no such runs.
+    `shape`: of a new log; None: that of `new_shape`. `runs`: how a new log keeps them; None: as JSON, and as it
+    does if it is there already. Raises `Unfit` when the store, or an existing log, has no such runs.
     """
     try:
-        return await _created(store, runs)
+        return await _created(store, runs, shape)
     except Refused as refused:
         raise Definite(str(refused)) from refused
     except OutcomeUnknown as unknown:
         raise Indefinite(str(unknown)) from unknown
 
 
-async def _created(store: Store, runs: Runs | None) -> Made:
+async def _created(store: Store, runs: Runs | None, shape: Shape | None) -> Made:
     """Make `format`, which may be tried again. Raises `StoreError` for what the store says of it."""
     if runs == "parquet":
         _require_parquet(store)
-    chosen = runs or "json"
-    value = orjson.dumps({"format": VERSIONS[chosen], "made_by": f"leaderless {__version__}"})
+    chosen = replace(shape, runs=runs or "json") if shape else new_shape(store, runs or "json")
     try:
-        await store.create(FORMAT, value)
+        await store.create(FORMAT, format_of(chosen, MADE_BY))
     except Conflict:
         found = await require_log(store)
         _require_kept(store, runs, found)
@@ -114,9 +114,9 @@ async def _created(store: Store, runs: Runs | None) -> Made:
     return Made(True, chosen)
 
 
-def _require_kept(store: Store, wanted: Runs | None, found: Runs) -> None:
-    if wanted not in (None, found):
-        raise _Unfit(f"the log at {store.url} has runs of {found}, not {wanted}")
+def _require_kept(store: Store, wanted: Runs | None, found: Shape) -> None:
+    if wanted not in (None, found.runs):
+        raise _Unfit(f"the log at {store.url} has runs of {found.runs}, not {wanted}")
 
 
 def _require_parquet(store: Store) -> None:
@@ -126,25 +126,43 @@ def _require_parquet(store: Store) -> None:
         raise Definite(f"the log at {store.url} has runs of Parquet: {INSTALL}")
 
 
-async def require_log(store: Store) -> Runs:
-    """Return how the log keeps its runs, if there is one that this program can read.
+async def require_log(store: Store) -> Shape:
+    """Return the shape of the log, if there is one that this program can read.
 
     Raises `NotInitialised`, `OtherFormat`, `Definite` when the store refuses or pyarrow is missing,
     `Indefinite` when the store is silent.
     """
-    runs = await runs_of(store)
-    if runs == "parquet":
+    shape = await shape_in(store)
+    if shape.sliced:
         _require_parquet(store)
-    return runs
+    return shape
+
+
+def new_shape(store: Store, runs: Runs = "json") -> Shape:
+    """The shape of a log that a program makes in this store.
+
+    A request to a store costs more than a message to Maelstrom's `lin-kv`, in time and money, and bytes
+    cost less: so its segments are larger than those of a log that nodes make.
+    """
+    small = store.value_bytes_max < SMALL_VALUES
+    return Shape(
+        register_bytes=min(store.value_bytes_max, 1 << 26),
+        seal_bytes=1 << 13 if small else 1 << 16,
+        segments_per_run=4 if small else 16,
+        run_bytes=1 << 19 if small else FILE_RUN_BYTES if runs == "parquet" else 1 << 21,
+        page_bytes=1 << 13 if small else 1 << 18,
+        runs=runs,
+    )
 
 
 class Bounds(NamedTuple):
-    """What follows from a store: the core's limits and pace, and which values the log itself holds.
+    """What a process goes by: the shape of the log, what it chooses itself, and which values the log holds.
 
     A larger value than `inline_bytes` gets an object of its own, of `value_bytes` at most. `levels`: how files
     of runs are merged, on a log that has them.
     """
 
+    shape: Shape
     limits: Limits
     pace: Pace
     inline_bytes: int
@@ -153,25 +171,20 @@ class Bounds(NamedTuple):
 
 
 def bounds_of(
-    store: Store, patience_s: float, store_timeout_s: float, runs: Runs = "json"
+    store: Store, patience_s: float, store_timeout_s: float, shape: Shape | None = None
 ) -> Bounds:
-    """Bounds for a log on `store` that keeps its runs in this way.
+    """Bounds of a program for a log of this shape on `store`; None: of the shape that it would make.
 
-    A request to a store costs more than a message to Maelstrom's `lin-kv`, in time and money, and bytes
-    cost less: so batches and segments are larger, and an append waits longer for company. A process takes
-    fewer rests, too: no other node waits for it. `patience_s`: see `Limits.client_patience_s`.
+    Batches are larger than those of a node, and an append waits longer for company, for the reason that
+    `new_shape` has. A process takes fewer rests, too: no other node waits for it. `patience_s`: see
+    `Limits.client_patience_s`.
     """
-    small = store.value_bytes_max < SMALL_VALUES
+    shape = shape or new_shape(store)
+    small = shape.register_bytes < SMALL_VALUES
     limits = Limits(
-        line_bytes=min(store.value_bytes_max, 1 << 26),
         message_bytes=1 << 16,
         batch_bytes=1 << 15 if small else 1 << 20,
         commit_bytes=1 << 16 if small else 1 << 21,
-        seal_bytes=1 << 13 if small else 1 << 16,
-        segments_per_run=4 if small else 16,
-        run_bytes=1 << 19 if small else FILE_RUN_BYTES if runs == "parquet" else 1 << 21,
-        page_bytes=1 << 13 if small else 1 << 18,
-        sliced=runs == "parquet",
         client_patience_s=patience_s,
         answer_margin_s=patience_s / 10,
     )
@@ -184,13 +197,13 @@ def bounds_of(
         timeout_s_max=max(Pace().timeout_s_max, store_timeout_s),
         error_patience_s=0.15,  # four errors: a store's client tries again by itself, and so may the caller
     )
-    return Bounds(limits, pace, 1 << 14, store.value_bytes_max)
+    return Bounds(shape, limits, pace, 1 << 14, store.value_bytes_max)
 
 
 def registers_of(store: Store, bounds: Bounds) -> Registers:
     """The registers of a log on `store`, whose runs are files if the bounds say so."""
     files = files_of(store)
-    if not bounds.limits.sliced or files is None:
+    if not bounds.shape.sliced or files is None:
         return Registers(store)
     from leaderless.table.registers import TableRegisters
 

@@ -6,7 +6,7 @@
 One thread runs the loop of a log; any number of threads may call it, and share commits as tasks do.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from leaderless.library.consumer import Consumer
-from leaderless.library.log import POLL_S, Log, Start, Status
+from leaderless.library.log import POLL_S, Log, Status
 from leaderless.library.maintenance import Vacuumed
 from leaderless.library.opening import open_log
 from leaderless.library.record import Record
+from leaderless.library.tail import Start
 from leaderless.store.values import Encoded, Value
 
 if TYPE_CHECKING:  # it needs pyarrow
@@ -71,9 +72,7 @@ class LogSync:
         self, keys: Iterable[str], offset: Start = "latest", poll_s: float = POLL_S
     ) -> Iterator[Record]:
         """See `Log.tail`."""
-        records = self._log.tail(keys, offset, poll_s)
-        while True:
-            yield self._portal.call(records.__anext__)
+        return _Blocking(self._log.tail(keys, offset, poll_s), self._portal)
 
     def keys(self) -> dict[str, int]:
         """See `Log.keys`."""
@@ -86,6 +85,10 @@ class LogSync:
     def committed(self, group: str, keys: Iterable[str]) -> dict[str, int]:
         """See `Log.committed`."""
         return self._portal.call(self._log.committed, group, keys)
+
+    def committed_by_nodes(self) -> dict[str, int]:
+        """See `Log.committed_by_nodes`."""
+        return self._portal.call(self._log.committed_by_nodes)
 
     @contextmanager
     def consumer(self, group: str, keys: Iterable[str], **options: Any) -> Iterator["ConsumerSync"]:
@@ -106,6 +109,10 @@ class LogSync:
         """See `Log.compact`."""
         return self._portal.call(self._log.compact)
 
+    def upgrade(self) -> bool:
+        """See `Log.upgrade`."""
+        return self._portal.call(self._log.upgrade)
+
     def vacuum(self, retention_s: float = 3600.0) -> Vacuumed:
         """See `Log.vacuum`."""
         return self._portal.call(self._log.vacuum, retention_s)
@@ -119,16 +126,28 @@ class LogSync:
         return self._portal.call(self._log.status)
 
 
-class ConsumerSync:
+class _Blocking(Iterator[Record]):
+    """The records of an iterator that waits, which goes on after an error as that one does."""
+
+    def __init__(self, records: AsyncIterator[Record], portal: BlockingPortal) -> None:
+        self._records = records
+        self._portal = portal
+
+    def __next__(self) -> Record:
+        waiting = self._portal.start_task_soon(self._records.__anext__)
+        try:
+            return waiting.result()
+        except BaseException:  # such as Ctrl-C, of which the loop's thread learns nothing
+            waiting.cancel()
+            raise
+
+
+class ConsumerSync(_Blocking):
     """See `leaderless.library.consumer.Consumer`."""
 
     def __init__(self, consumer: Consumer, portal: BlockingPortal) -> None:
+        super().__init__(consumer, portal)
         self._consumer = consumer
-        self._portal = portal
-
-    def __iter__(self) -> Iterator[Record]:
-        while True:
-            yield self._portal.call(self._consumer.__anext__)
 
     def ack(self, record: Record) -> None:
         """See `Consumer.ack`."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from leaderless.core.limits import Limits
 from leaderless.core.pace import Pace
+from leaderless.core.shape import Shape
 from leaderless.core.strategies import DEFAULT, STRATEGIES
 from leaderless.core.strategy import Options
 from leaderless.runtime.settings import LIN_KV, Settings
@@ -159,7 +160,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
         type=_message_max,
         metavar="MIB",
         default=_LIMITS.message_bytes / (1 << 20),
-        help="larger requests are refused; every node must have the same, and every line have room for it",
+        help="larger requests are refused, and so are those that the registers of the log have no room for",
     )
     parser.add_argument(
         "--store-timeout-ms",
@@ -219,7 +220,7 @@ def _not_negative(text: str) -> float:
 def _message_max(text: str) -> float:
     value = _positive(text)
     try:
-        Limits(message_bytes=int(value * (1 << 20)))
+        Limits(message_bytes=int(value * (1 << 20))).require_fit(Shape())
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     return value

@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import anyio
 
+from leaderless.core.shape import Runs, Shape
 from leaderless.core.strategies import DEFAULT
-from leaderless.errors import Indefinite, LogError
+from leaderless.errors import Indefinite, LogError, Unreachable
 from leaderless.library.place import initialise
 from leaderless.runtime.session import MessageForm
-from leaderless.store.format import Runs
 from leaderless.store.names import FORMAT
 from leaderless.store.port import OutcomeUnknown, Refused, Store
 from leaderless.store.probe import PROBES, probe
@@ -33,24 +33,25 @@ _FIRST_KEYS = 100
 
 
 class Wanted(NamedTuple):
-    """The strategy of a node, and how a log that it makes keeps its runs.
+    """The strategy of a node, and the log that it makes.
 
-    `runs` None: as JSON, and in an existing log as it does.
+    `runs`: how a new log keeps them; None: as JSON, and in an existing log as it does. `shape`: of a new log.
     """
 
     strategy: str = DEFAULT
     runs: Runs | None = None
+    shape: Shape = Shape()
 
 
 class Look(NamedTuple):
     """What a look at a store found.
 
-    `trouble`: why it cannot hold the log, "" when it can. `runs`: how the log keeps its runs, None for a log
-    without `format`.
+    `trouble`: why it cannot hold the log, "" when it can. `shape`: that of the log, None for a log without
+    `format`.
     """
 
     trouble: str
-    runs: Runs | None = None
+    shape: Shape | None = None
 
 
 async def look_at(store: Store, wanted: Wanted) -> Look:
@@ -61,7 +62,7 @@ async def look_at(store: Store, wanted: Wanted) -> Look:
             return Look("", await _examine(store, wanted))
         except Refused as refused:
             return _told(f"the store cannot be used: {refused}")
-        except (OutcomeUnknown, Indefinite) as unknown:
+        except (OutcomeUnknown, Unreachable, Indefinite) as unknown:
             if anyio.current_time() >= until:
                 return _told(f"the store did not answer within {REACH_S:g} s: {unknown}")
             await anyio.sleep(REACH_PAUSE_S)
@@ -74,8 +75,8 @@ def _told(text: str) -> Look:
     return Look(text)
 
 
-async def _examine(store: Store, wanted: Wanted) -> Runs | None:
-    """How the log keeps its runs; an empty store is probed before.
+async def _examine(store: Store, wanted: Wanted) -> Shape | None:
+    """The shape of the log; an empty store is probed before.
 
     The list is read before `format`, which is made before anything else of a log.
     """
@@ -94,7 +95,7 @@ async def _examine(store: Store, wanted: Wanted) -> Runs | None:
         _require(not has_format, f"{store.url} holds a log of the strategy {DEFAULT}")
         return None
     if has_format or not is_log:
-        return (await initialise(store, wanted.runs)).runs
+        return (await initialise(store, wanted.runs, wanted.shape)).shape
     _require(wanted.runs != "parquet", f"{store.url} holds a log with runs of JSON")
     return None
 

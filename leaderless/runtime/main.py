@@ -14,6 +14,7 @@ import anyio
 from leaderless.core.machine import Machine
 from leaderless.core.messages import Step, StoreCall
 from leaderless.core.scheduler import Scheduler
+from leaderless.core.shape import OLD, Shape
 from leaderless.core.strategies import STRATEGIES
 from leaderless.core.strategy import Clock, Context, Identity, Trace
 from leaderless.core.timeouts import StoreTimeouts
@@ -76,8 +77,9 @@ async def _serve(settings: Settings) -> int:
         log.error("--store: %s", refused)
         return UNUSABLE
     desk = Desk()
-    session = session_on(desk, settings.fitted(store.value_bytes_max))
-    wanted = Wanted(settings.strategy, settings.runs)
+    shape = (settings.options.shape or Shape()).for_registers(store.value_bytes_max)
+    session = session_on(desk, settings.on_log(shape))
+    wanted = Wanted(settings.strategy, settings.runs, shape)
     await serve_on_store(session, desk, store, alive_s=process_age_s(), wanted=wanted)
     return 0
 
@@ -86,7 +88,7 @@ def session_on(desk: "Desk", settings: Settings) -> Session:
     """A session whose calls go on `desk`; its machine is made when `init` comes, for the log that is there."""
 
     def start(identity: Identity) -> Machine:
-        return _machine(settings.with_files() if desk.runs == "parquet" else settings, identity)
+        return _machine(settings.on_log(desk.shape or OLD), identity)
 
     return _session(settings, start, desk.put)
 
@@ -119,4 +121,5 @@ def _writer(settings: Settings, identity: Identity) -> Callable[[Step], None] | 
         return None
     from leaderless.runtime.trace_file import trace_to
 
-    return trace_to(settings.trace, identity, settings.options.limits.segments_per_run)
+    shape = settings.options.shape or Shape()
+    return trace_to(settings.trace, identity, shape.segments_per_run)

@@ -17,6 +17,7 @@ import anyio.abc
 import anyio.lowlevel
 
 from leaderless.core.messages import StoreAnswer, StoreCall, Unknown
+from leaderless.core.shape import Shape
 from leaderless.errors import Broken
 from leaderless.library.maintenance import Maintenance
 from leaderless.library.place import bounds_of, registers_of
@@ -31,7 +32,6 @@ from leaderless.runtime.stdio import (
     read_now,
     write_all,
 )
-from leaderless.store.format import Runs
 from leaderless.store.port import Store
 from leaderless.store.registers import Registers
 
@@ -44,13 +44,13 @@ PATIENCE_S = 30.0
 class Desk:
     """Takes the store calls of a session while it serves; the tasks of `serve_on_store` carry them out.
 
-    `runs`: how the log keeps its runs, from the moment on when the store was looked at; None for a log
-    without `format` (`kept_log`).
+    `shape`: that of the log, from the moment on when the store was looked at; None for a log without `format`
+    (`kept_log`).
     """
 
     def __init__(self) -> None:
         self._calls: list[StoreCall] = []
-        self.runs: Runs | None = None
+        self.shape: Shape | None = None
 
     def put(self, call: StoreCall) -> None:
         """Take a call."""
@@ -120,19 +120,20 @@ class _Node:
 
     async def prepare(self, store: Store, wanted: Wanted) -> None:
         """Look at the store, and then give those lines to the session that came meanwhile."""
-        self._session.unusable, self._desk.runs = await look_at(store, wanted)
-        self._session.form = LIBRARY_FORM if self._desk.runs else None
-        if self._desk.runs == "parquet":
-            self._keep_files(store)
+        self._session.unusable, shape = await look_at(store, wanted)
+        self._desk.shape = shape
+        self._session.form = LIBRARY_FORM if shape else None
+        if shape and shape.sliced:
+            self._keep_files(store, shape)
         early, self._early = self._early or [], None
         now = anyio.current_time()
         for line, came_at in early:
             self._session.receive(line, now, came_at)
         self._stepping()
 
-    def _keep_files(self, store: Store) -> None:
+    def _keep_files(self, store: Store, shape: Shape) -> None:
         """From now on runs are files, which are merged beside the node's work."""
-        bounds = bounds_of(store, PATIENCE_S, REQUEST_S, "parquet")
+        bounds = bounds_of(store, PATIENCE_S, REQUEST_S, shape)
         self._registers = registers_of(store, bounds)
         maintenance = Maintenance(store, self._registers, bounds)
         self._tasks.start_soon(maintenance.host.run)

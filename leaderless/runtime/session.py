@@ -42,7 +42,7 @@ WriteStep = Callable[[Step], None]
 ENVELOPE_BYTES = 96  # what a line has around its payload, at least
 PLAIN = frozenset(
     {int, str, type(None)}
-)  # types of a message that can be kept as it was sent, mostly
+)  # types of a message that needs no look whether it can be kept
 
 
 class MessageForm(NamedTuple):
@@ -110,7 +110,7 @@ class Session:
         try:
             src, dest, body = decode(line)
         except Unkept as unkept:
-            if not self._is_gone(unkept.reply[0], now, arrived_at):
+            if arrived_at is None or not self._is_gone(unkept.reply[0], now, arrived_at):
                 self._refuse_unkept(unkept)
             return
         except BadLine as bad:
@@ -187,9 +187,9 @@ class Session:
                 event = Send(request, event.key, kept, event.size)
             self._carry_out(self._machine.step(event, now, arrived_at))
 
-    def _is_gone(self, src: str, now: float, arrived_at: float | None) -> bool:
+    def _is_gone(self, src: str, now: float, arrived_at: float) -> bool:
         """Whether a client asked so long ago that nothing may be sent to it any more, not even a refusal."""
-        if arrived_at is None or self._identity is None or src in self._identity.peers:
+        if self._identity is None or self._is_peer(src):
             return False
         waited_s = now - arrived_at
         if waited_s < self._limits.gone_s:

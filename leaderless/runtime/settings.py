@@ -1,10 +1,9 @@
 """How a node runs, as one value."""
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from leaderless.core.limits import Limits
+from leaderless.core.shape import Runs, Shape
 from leaderless.core.strategies import DEFAULT
 from leaderless.core.strategy import Options
 
@@ -25,19 +24,12 @@ class Settings(NamedTuple):
     backend: str = "asyncio"
     trace: "Path | None" = None
     place: "StorePlace | None" = None
-    runs: Literal["json", "parquet"] | None = None
+    runs: Runs | None = None
 
-    def fitted(self, value_bytes_max: int) -> "Settings":
-        """With limits whose registers fit into the objects of a store."""
-        limits = self.options.limits.fitted(value_bytes_max)
-        return self._with(limits)
-
-    def with_files(self) -> "Settings":
-        """For a log whose runs are files."""
-        return self._with(replace(self.options.limits, sliced=True))
-
-    def _with(self, limits: Limits) -> "Settings":
-        return self._replace(options=self.options._replace(limits=limits))
+    def on_log(self, shape: Shape) -> "Settings":
+        """For a log of this shape, whose registers may be smaller than those of `lin-kv`."""
+        limits = self.options.limits.fitted(shape)
+        return self._replace(options=self.options._replace(limits=limits, shape=shape))
 
 
 def parse(arguments: Sequence[str], program: str = "run.sh") -> Settings:

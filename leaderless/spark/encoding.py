@@ -19,7 +19,7 @@ import orjson
 import pyarrow as pa
 
 from leaderless.errors import Unfit
-from leaderless.store.values import Encoded, Json, Value, json_text, text_of
+from leaderless.store.values import Encoded, Value, json_of, json_text, text_of
 
 COLUMNS = ("key", "value")
 Encodes = tuple[bytes, bool]  # a text, and whether it is JSON
@@ -67,10 +67,9 @@ def _as_bytes(content: bytes) -> Encodes:
 
 def _as_json(text: str) -> Encodes:
     try:
-        value: Json = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        raise Unfit(f"{error}; for text that is no JSON set the option values=text") from None
-    return json_text(value), True
+        return json_text(json_of(text)), True
+    except Unfit as unfit:
+        raise Unfit(f"{unfit}; for text that is no JSON set the option values=text") from None
 
 
 def _as_plain(value: Any) -> Encodes:

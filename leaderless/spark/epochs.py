@@ -12,6 +12,15 @@ appended (`leaderless.library.named`), and an epoch whose last batch is there is
 over its tasks in another way when it repeats an epoch; only the plan's rows count. Two drivers at once follow
 one plan. One that was paused until the epoch was over may make a plan again; the log has passed its names.
 
+Two laws keep this true:
+
+- `PlanFinished`. An epoch that has a plan is finished by that plan, whatever a later commit brings, even
+  nothing; and so is each earlier epoch of the writer. Nothing that a plan names, and no plan, is deleted before
+  the last batch of its epoch is in the log.
+- `PlanKept`. An epoch with a batch in the log has its plan, or its last batch is in the log, too. Where neither
+  holds, something else has deleted the plan. Then a new one would append some rows twice and others never, for
+  its first names are in the log. So the commit is refused.
+
 A reader may see a part of an epoch before the rest of it, when the epoch has more than one batch.
 """
 
@@ -19,18 +28,18 @@ from collections.abc import AsyncIterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from leaderless.errors import Broken, Unfit
+from leaderless.errors import Broken, Definite, Unfit
 from leaderless.library.log import Log
 from leaderless.library.staged import LAST, seq_of
 from leaderless.spark.staging import (
     Epoch,
     Plan,
     clear,
-    clear_until,
     decide,
     groups,
     planned,
     staged,
+    staged_until,
 )
 from leaderless.store.port import Store
 from leaderless.store.values import Encoded
@@ -44,20 +53,52 @@ class Batch(NamedTuple):
 
 
 async def commit(log: Log, store: Store, epoch: Epoch, parts: Sequence[str]) -> None:
-    """Append the rows of `parts`, or what an earlier commit of this epoch has planned, unless it is done."""
-    if parts and not await _done(log, epoch):
+    """Append the rows of `parts`, or what an earlier commit of this epoch has planned, unless it is done.
+
+    Raises `Definite` when a part of the epoch is in the log, and its plan is gone.
+    """
+    left = await staged_until(store, epoch)
+    for earlier in sorted(left.keys() - {epoch}, key=lambda each: each.number):
+        await _finish(log, store, earlier, ())
+        await clear(store, left[earlier])
+    if await _finish(log, store, epoch, parts):
+        await clear(store, [*left.get(epoch, ()), epoch.plan])
+
+
+async def _finish(log: Log, store: Store, epoch: Epoch, parts: Sequence[str]) -> bool:
+    """Append what an epoch lacks; returns whether it is done: not if it has neither plan nor parts."""
+    begun = await log.has_named(epoch.writer, seq_of(epoch.number, 0))
+    if begun and await _done(log, epoch):
+        return True
+    plan = await planned(store, epoch)
+    if plan is None and begun:  # it had a plan, which may go when it is done
+        if await _done(log, epoch):
+            return True
+        raise Definite(
+            f"a part of epoch {epoch.number} of {epoch.writer!r} is in the log, and its plan, which says what"
+            f" is missing, was deleted. Nothing more was appended. See which records have the writer"
+            f" named/{epoch.writer}, and write those that are missing under another name, or by a stream with"
+            " a new checkpoint"
+        )
+    if plan is None and parts:
         plan = await decide(store, epoch, Plan(tuple(parts), log.batch_bytes))
-        try:
-            async for batch in batches(store, epoch, plan):
-                await log.append_encoded(epoch.writer, batch.seq, batch.rows)
-        except Broken:
-            if not await _done(log, epoch):  # or else another driver has finished it, and deleted
-                raise
-    await clear_until(store, epoch)
+    if plan is None:
+        return False
+    try:
+        async for batch in batches(store, epoch, plan):
+            await log.append_encoded(epoch.writer, batch.seq, batch.rows)
+    except Broken:
+        if not await _done(log, epoch):  # or else another driver has finished it, and deleted
+            raise
+    return True
 
 
 async def abort(store: Store, epoch: Epoch, parts: Sequence[str]) -> None:
-    """Delete what tasks have staged, unless a plan may refer to it."""
+    """Delete what tasks have staged, unless the epoch has a plan, which may name it.
+
+    A flaw: the request of a commit that made the plan may arrive after this has looked. Then the plan names
+    rows that are gone, and every later commit of the epoch is `Broken`; nothing is lost or twice in silence.
+    """
     if await planned(store, epoch) is None:
         await clear(store, parts)
 

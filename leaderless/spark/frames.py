@@ -9,11 +9,15 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from leaderless.errors import Unfit
 from leaderless.spark.direct import Plan, plan_of
+from leaderless.spark.predicate import ALL, Predicate
 from leaderless.spark.reading import with_store
 from leaderless.spark.settings import count_in, place_in, predicate_in
 from leaderless.spark.source import TYPES
 
-OPTIONS = ("topic", "endpoint", "region", "accessKey", "secretKey", "keys", "asOfVersion")
+OPTIONS = (
+    "topic", "endpoint", "region", "accessKey", "secretKey",
+    "keys", "startOffset", "endOffset", "asOfVersion",
+)  # fmt: skip
 # A file that is missing must end the query, whatever the session says: half a table would be no answer.
 STRICT = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
 
@@ -30,7 +34,7 @@ def read_log(spark: SparkSession, url: str, **options: str | int) -> DataFrame:
         spark: the session.
         url: the store.
         options: those of the data source for tables: topic, endpoint, region, accessKey, secretKey, keys,
-            asOfVersion.
+            startOffset, endOffset, asOfVersion.
     Raises:
         Unfit: an option is wrong, or there is no such version.
         LogError: there is no log, or the store says no.
@@ -42,7 +46,7 @@ def read_log(spark: SparkSession, url: str, **options: str | int) -> DataFrame:
     make = partial(plan_of, as_of=count_in(asked, "asOfVersion"), predicate=predicate)
     plan = anyio.run(with_store, place_in(asked), make)
     source = spark.read.format("leaderless").options(**asked)
-    parts = [_in_files(spark, plan, predicate.keys)] if plan.files else []
+    parts = [_in_files(spark, plan, predicate)] if plan.files else []
     if plan.end < plan.version or not parts:
         parts.append(_slots(source, plan.end, plan.version))
     if plan.has_large:
@@ -55,7 +59,7 @@ def _slots(source: DataFrameReader, first: int, end: int) -> DataFrame:
     return source.option("sinceVersion", first).option("asOfVersion", end).load()
 
 
-def _in_files(spark: SparkSession, plan: Plan, keys: frozenset[str] | None) -> DataFrame:
+def _in_files(spark: SparkSession, plan: Plan, predicate: Predicate) -> DataFrame:
     """The records of files that have their values."""
     message = StructField("message", StringType())
     fields = [*(StructField(name, kind) for name, kind in TYPES.items()), message]
@@ -65,6 +69,8 @@ def _in_files(spark: SparkSession, plan: Plan, keys: frozenset[str] | None) -> D
         frame = frame.where(col("message").isNull())
     if plan.divided:
         frame = frame.where(col("slot") < plan.end)
-    if keys is not None:
-        frame = frame.where(col("key").isin(sorted(keys)))
+    if predicate.keys is not None:
+        frame = frame.where(col("key").isin(sorted(predicate.keys)))
+    if predicate.offset != ALL:
+        frame = frame.where(col("offset").between(*predicate.offset))
     return frame.select(*TYPES)

@@ -9,20 +9,36 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import anyio.to_thread
-import orjson
 import pyarrow.compute as pc
 
 from leaderless.core.headlog.records import EMPTY, HEAD, head_of
 from leaderless.errors import Definite
-from leaderless.store.calls import patiently
+from leaderless.store.calls import read_value
 from leaderless.store.port import Store
+from leaderless.table.manifest import read_manifest
 from leaderless.table.snapshot import FileRef, outline, reader_of, snapshot, table_in
 
 
 async def end_of(store: Store) -> int:
-    """How many batches the log has."""
-    found = await patiently(lambda: store.read(HEAD))
-    return (head_of(orjson.loads(found.value)) if found else EMPTY).end
+    """How many batches the log has. Raises `LogError`."""
+    found = await read_value(store, HEAD, head_of)
+    return (found.value if found else EMPTY).end
+
+
+async def bounds_of(store: Store) -> tuple[int, int]:
+    """The first batch that the log has since a retention, and how many it has had."""
+    end = await end_of(store)
+    return (await read_manifest(store))[0].start.slot, end
+
+
+def require_start(position: int, start: int) -> None:
+    """Raises `Definite` for the position of a stream before the first batch that the log has, `start`."""
+    if position < start:
+        raise Definite(
+            f"a retention has deleted batches {position} to {start - 1} before this stream has read them; the"
+            f" log begins at {start}. To go on without them set the option failOnDataLoss=false; or begin with"
+            f" a new checkpoint and the option start={start}, or start=earliest"
+        )
 
 
 async def advance(store: Store, start: int, rows_max: int) -> int:

@@ -1,9 +1,12 @@
-"""Which records a reader wants: keys, and ranges of numbers; from the filters that Spark pushes down."""
+"""Which records a reader wants: keys, and ranges of numbers, as its options ask for.
+
+Spark offers its filters, too, but they stick to a frame (docs/filters-in-spark.md), so no reader takes them.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,16 +30,6 @@ class Range(NamedTuple):
 
 
 ALL = Range()
-
-
-class Compared(Protocol):
-    """A filter: the column, and what it is compared with."""
-
-    @property
-    def attribute(self) -> tuple[str, ...]: ...
-
-    @property
-    def value(self) -> object: ...
 
 
 @dataclass(frozen=True)
@@ -97,43 +90,3 @@ class Predicate:
             if numbers.last < ALL.last:
                 masks.append(pc.less_equal(table[column], numbers.last))
         return table.filter(reduce(pc.and_, masks)) if masks else table
-
-
-def pushed(predicate: Predicate, comparison: str, filtered: Compared) -> Predicate | None:
-    """The predicate with one filter more, which is met exactly; None: Spark must do it.
-
-    `comparison`: "=", "in", "<", "<=", ">", ">=" or "is not null".
-    """
-    column = filtered.attribute
-    if column == ("key",):
-        return _of_key(predicate, comparison, filtered)
-    if len(column) == 1 and column[0] in NUMBERS:
-        if comparison == "is not null":
-            return predicate if column == ("offset",) else None
-        numbers = _range(comparison, filtered.value)
-        return numbers and predicate.within(column[0], numbers)
-    return None
-
-
-def _of_key(predicate: Predicate, comparison: str, filtered: Compared) -> Predicate | None:
-    match comparison:
-        case "is not null":
-            return predicate  # each record has one
-        case "=" if isinstance(filtered.value, str):
-            return predicate.with_keys([filtered.value])
-        case "in" if isinstance(filtered.value, tuple):
-            return predicate.with_keys(key for key in filtered.value if isinstance(key, str))
-    return None
-
-
-def _range(comparison: str, value: object) -> Range | None:
-    if type(value) is not int:
-        return None
-    ranges = {
-        "=": Range(value, value),
-        "<": Range(last=value - 1),
-        "<=": Range(last=value),
-        ">": Range(first=value + 1),
-        ">=": Range(first=value),
-    }
-    return ranges.get(comparison)

@@ -1,25 +1,12 @@
 """The readers of Spark's data source API: batches and streams of a log."""
 
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
-from typing import NamedTuple, cast
+from typing import NamedTuple, TypeVar
 
 import anyio
 import pyarrow as pa
-from pyspark.sql.datasource import (
-    DataSourceReader,
-    DataSourceStreamReader,
-    EqualTo,
-    Filter,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
-    InputPartition,
-    IsNotNull,
-    LessThan,
-    LessThanOrEqual,
-)
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
@@ -28,23 +15,15 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from leaderless.errors import Unfit
-from leaderless.spark.positions import advance, end_of
-from leaderless.spark.predicate import Compared, Predicate, Range, pushed
+from leaderless.spark.positions import advance, bounds_of, end_of, require_start
+from leaderless.spark.predicate import Predicate, Range
 from leaderless.spark.reading import read, require_readable, snapshot_of, with_store
 from leaderless.spark.settings import Place
 from leaderless.spark.slices import Slice, slices
 from leaderless.store.port import Store
+from leaderless.table.snapshot import cut
 
-PUSHING = "pyspark.sql.worker.data_source_pushdown_filters"
-COMPARISONS: dict[type[Filter], str] = {
-    EqualTo: "=",
-    In: "in",
-    LessThan: "<",
-    LessThanOrEqual: "<=",
-    GreaterThan: ">",
-    GreaterThanOrEqual: ">=",
-    IsNotNull: "is not null",
-}
+T = TypeVar("T")
 
 
 class Part(InputPartition):
@@ -74,6 +53,19 @@ class Scan(NamedTuple):
         wanted = self.predicate.within("slot", Range(first=version))
         return [Part(each) for each in slices(found, wanted)]
 
+    def step(self, first: int, end: int, *, strict: bool) -> list[InputPartition]:
+        """The partitions of batches `first` to `end` - 1, for a stream.
+
+        Raises `Definite` when a retention has deleted some of them, or leaves those out, unless `strict`.
+        """
+        found = snapshot_of(self.place)
+        if strict:
+            require_start(first, found.start)
+        if end <= found.start:
+            return []
+        wanted = self.predicate.within("slot", Range(first, end - 1))
+        return [Part(each) for each in slices(cut(found, end), wanted)]
+
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a partition; none for the empty one that Spark makes when there is nothing to read."""
         if not isinstance(partition, Part):
@@ -100,49 +92,29 @@ class TableReader(DataSourceReader):
         return self._scan.read(partition)
 
 
-class FilteringTableReader(TableReader):
-    """The same, and it takes filters."""
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
-        """Take the filters that can be met exactly; returns the others."""
-        for each in filters:
-            comparison = COMPARISONS.get(type(each), "")
-            wanted = pushed(self._scan.predicate, comparison, cast(Compared, each))
-            if wanted is None:
-                yield each
-            else:
-                self._scan = self._scan._replace(predicate=wanted)
-
-
-def table_reader(scan: Scan, since: int | None, as_of: int | None) -> TableReader:
-    """The reader of a batch; `since` and `as_of` are versions.
-
-    Spark refuses a reader that takes filters unless `spark.sql.python.filterPushdown.enabled` is set. A data
-    source is not told whether it is. But only the worker of `PUSHING` asks a reader for filters.
-    """
-    kind = FilteringTableReader if PUSHING in sys.modules else TableReader
-    return kind(scan, since, as_of)
-
-
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads the log as it grows. An offset is `{"slot": n}`: the first `n` batches of the log are read.
 
-    `start`: "earliest", "latest" or a position. `rows_max`: of one micro-batch, about.
+    `start`: "earliest", "latest" or a position. `rows_max`: of one micro-batch, about. `strict`: batches that
+    a retention has deleted before the stream read them are an error; else the stream goes on without them.
     """
 
-    def __init__(self, scan: Scan, start: str, rows_max: int | None) -> None:
+    def __init__(self, scan: Scan, start: str, rows_max: int | None, *, strict: bool) -> None:
         self._scan = scan
         self._start = start
         self._rows_max = rows_max
+        self._strict = strict
         self._until: int | None = None
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
         """Where a new query begins."""
-        end = self._end()
-        named = {"earliest": 0, "latest": end}
+        first, end = self._look(bounds_of)
+        named = {"earliest": first, "latest": end}
         position = named[self._start] if self._start in named else int(self._start)
         if position > end:
             raise Unfit(f"start: the log has {end} batches, so there is no position {position}")
+        if self._strict:
+            require_start(position, first)
         return {"slot": position}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
@@ -169,18 +141,19 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
         """What the tasks of a micro-batch read."""
-        slots = Range(start["slot"], end["slot"] - 1)
-        predicate = self._scan.predicate.within("slot", slots)
-        return self._scan._replace(predicate=predicate).parts(end["slot"])
+        return self._scan.step(start["slot"], end["slot"], strict=self._strict)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """What one task reads."""
         return self._scan.read(partition)
 
     def _end(self) -> int:
-        async def look(store: Store) -> int:
+        return self._look(end_of)
+
+    def _look(self, take: Callable[[Store], Awaitable[T]]) -> T:
+        async def look(store: Store) -> T:
             await require_readable(store)
-            return await end_of(store)
+            return await take(store)
 
         return anyio.run(with_store, self._scan.place, look)
 

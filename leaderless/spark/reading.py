@@ -113,8 +113,14 @@ class _Source(NamedTuple):
 
 
 async def _of_slots(store: Store, slots: Range, keys: frozenset[str] | None) -> list[pa.Table]:
-    """What a range of slots has of some keys, or of all, wherever it is now; files are read whole."""
+    """What a range of slots has of some keys, or of all, wherever it is now; files are read whole.
+
+    Raises `Definite` when a retention has deleted some of it.
+    """
     found, tail = await with_table(store, slots.last + 1, keys)
+    if slots.first < found.start:
+        text = f"a retention has deleted batches {slots.first} to {found.start - 1}"
+        raise Definite(f"{text} since this read was planned: read again")
     tables = [
         in_slots(await table_in(store, ref), ref, slots)
         for ref in found.files

@@ -9,7 +9,7 @@ from leaderless.errors import Unfit
 from leaderless.library.log import Log
 from leaderless.library.opening import open_log
 from leaderless.library.place import place_of
-from leaderless.spark.predicate import Predicate
+from leaderless.spark.predicate import ALL, Predicate, Range
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Store
 
@@ -64,10 +64,10 @@ def place_in(options: Mapping[str, str]) -> Place:
 
 def predicate_in(options: Mapping[str, str]) -> Predicate:
     """Which records the options of a table or stream ask for. Raises `Unfit`."""
-    keys, large = options.get("keys"), options.get("large", "false")
-    if large not in ("true", "false"):
-        raise Unfit(f"the option large is true or false, not {large!r}")
-    wanted = Predicate(large=large == "true")
+    keys, large = options.get("keys"), flag_in(options, "large", default=False)
+    first, end = count_in(options, "startOffset"), count_in(options, "endOffset")
+    offsets = Range(first or 0, ALL.last if end is None else end - 1)
+    wanted = Predicate(offset=offsets, large=large)
     return wanted if keys is None else wanted.with_keys(keys.split(","))
 
 
@@ -79,3 +79,11 @@ def count_in(options: Mapping[str, str], name: str) -> int | None:
     if not text.isdecimal():
         raise Unfit(f"the option {name} is a number from 0 up, not {text!r}")
     return int(text)
+
+
+def flag_in(options: Mapping[str, str], name: str, *, default: bool) -> bool:
+    """The option `name`, which is true or false. Raises `Unfit`."""
+    text = options.get(name)
+    if text not in (None, "true", "false"):
+        raise Unfit(f"the option {name} is true or false, not {text!r}")
+    return default if text is None else text == "true"

@@ -61,16 +61,17 @@ class Target:
         finally:
             await store.aclose()
 
-    def commit(self, number: int, messages: Messages) -> None:
-        """Append what was staged for an epoch."""
+    def commit(self, epoch: Epoch, parts: list[str]) -> None:
+        """Append what was staged for an epoch, or what an earlier commit of it has planned."""
         with rare_collections():
-            for epoch, parts in _epochs(number, messages):
-                anyio.run(self._commit, epoch, parts)
+            anyio.run(self._commit, epoch, parts)
 
     async def _commit(self, epoch: Epoch, parts: list[str]) -> None:
         store = self.place.store()
         try:
             if not await self._exists(store):  # its runs are Parquet where that can be
+                if not parts:
+                    return
                 await ensure_log(store, "parquet" if files_of(store) else None)
             async with self.place.log() as log:
                 await commit(log, store, epoch, parts)
@@ -84,10 +85,9 @@ class Target:
             return False
         return True
 
-    def abort(self, number: int, messages: Messages) -> None:
+    def abort(self, epoch: Epoch, parts: list[str]) -> None:
         """Delete what was staged for an epoch that failed; tasks that were killed leave theirs."""
-        for epoch, parts in _epochs(number, messages):
-            anyio.run(self._abort, epoch, parts)
+        anyio.run(self._abort, epoch, parts)
 
     async def _abort(self, epoch: Epoch, parts: list[str]) -> None:
         store: Store = self.place.store()
@@ -112,12 +112,18 @@ class StreamSink(DataSourceStreamArrowWriter):
         return self._target.stage(Epoch(f"spark/{query}", int(number)), iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Append an epoch."""
-        self._target.commit(batchId, messages)
+        """Append an epoch.
+
+        Each task tells the query. Without a message it is not known, and nothing is done; what the epoch may
+        have planned before is appended with the query's next epoch.
+        """
+        for epoch, parts in _epochs(batchId, messages):
+            self._target.commit(epoch, parts)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Give an epoch up."""
-        self._target.abort(batchId, messages)
+        for epoch, parts in _epochs(batchId, messages):
+            self._target.abort(epoch, parts)
 
 
 class BatchSink(DataSourceArrowWriter):
@@ -132,12 +138,12 @@ class BatchSink(DataSourceArrowWriter):
         return self._target.stage(self._epoch, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Append all of it."""
-        self._target.commit(self._epoch.number, messages)
+        """Append all of it, or what an earlier write of this name has planned, also when this one is empty."""
+        self._target.commit(self._epoch, _parts(messages))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Give it up."""
-        self._target.abort(self._epoch.number, messages)
+        self._target.abort(self._epoch, _parts(messages))
 
 
 def target_of(place: Place, values: str | None, *, overwrite: bool) -> Target:
@@ -151,15 +157,14 @@ def target_of(place: Place, values: str | None, *, overwrite: bool) -> Target:
 
 def _epochs(number: int, messages: Messages) -> list[tuple[Epoch, list[str]]]:
     """The epoch that messages are of, with all its parts; none without messages."""
+    writers = sorted({cast(Staged, each).writer for each in messages if each is not None})
+    return [(Epoch(writer, number), _parts(messages, writer)) for writer in writers]
+
+
+def _parts(messages: Messages, writer: str | None = None) -> list[str]:
+    """What tasks have staged, of one writer, or of any."""
     found = [cast(Staged, message) for message in messages if message is not None]
-    writers = sorted({message.writer for message in found})
-    return [
-        (
-            Epoch(writer, number),
-            [part for each in found if each.writer == writer for part in each.parts],
-        )
-        for writer in writers
-    ]
+    return [part for each in found if writer in (None, each.writer) for part in each.parts]
 
 
 def _task() -> TaskContext:

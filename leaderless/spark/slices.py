@@ -31,7 +31,7 @@ def slices(found: Snapshot, predicate: Predicate) -> list[Slice]:
         return []
     wanted = predicate.slot.meet(Range(last=found.version - 1))
     planned = [*_of_files(_wanted(found.files, predicate, wanted), predicate, wanted)]
-    rest = wanted.meet(Range(first=found.files[-1].end if found.files else 0))
+    rest = wanted.meet(Range(first=found.files[-1].end if found.files else found.start))
     if rest.first <= rest.last:
         planned.append(Slice((), 0, 1, rest))
     return planned

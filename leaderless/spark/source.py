@@ -19,8 +19,8 @@ from pyspark.sql.types import (
 
 from leaderless.errors import Unfit
 from leaderless.spark.encoding import require_columns
-from leaderless.spark.reader import Scan, StreamReader, start_of, table_reader
-from leaderless.spark.settings import count_in, place_in, predicate_in
+from leaderless.spark.reader import Scan, StreamReader, TableReader, start_of
+from leaderless.spark.settings import count_in, flag_in, place_in, predicate_in
 from leaderless.spark.sink import BatchSink, StreamSink, Target, target_of
 
 TYPES: dict[str, DataType] = {  # in Spark, of `leaderless.spark.columns.SCHEMA`
@@ -50,7 +50,7 @@ class LeaderlessDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader of a batch."""
         versions = [count_in(self.options, name) for name in ("sinceVersion", "asOfVersion")]
-        return table_reader(self._scan(schema), *versions)
+        return TableReader(self._scan(schema), *versions)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """A reader of a stream."""
@@ -60,7 +60,8 @@ class LeaderlessDataSource(DataSource):
         )
         if rows_max == 0:
             raise Unfit("the option maxRecordsPerBatch is a number from 1 up")
-        return StreamReader(self._scan(schema), start, rows_max)
+        strict = flag_in(self.options, "failOnDataLoss", default=True)
+        return StreamReader(self._scan(schema), start, rows_max, strict=strict)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """A sink for a frame."""

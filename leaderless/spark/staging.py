@@ -10,14 +10,22 @@ condemnation of other parts; a condemnation of its own parts is a definite error
 import io
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 import pyarrow as pa
 
-from leaderless.errors import Broken, Definite
-from leaderless.library.staged import FORMAT, PLAN, Condemned, condemned_in, folder_of
-from leaderless.store.calls import patiently
+from leaderless.core.coordination import Misfit
+from leaderless.errors import Broken, Definite, Indefinite
+from leaderless.library.staged import (
+    FORMAT,
+    PLAN,
+    Condemned,
+    condemned_in,
+    epoch_of,
+    folder_of,
+)
+from leaderless.store.calls import Damaged, patiently, read_value
 from leaderless.store.port import PAGE, Store, all_of, replaced
 from leaderless.store.values import Encoded
 
@@ -36,6 +44,11 @@ class Epoch(NamedTuple):
     def folder(self) -> str:
         """Of its objects."""
         return folder_of(self.writer, self.number)
+
+    @property
+    def plan(self) -> str:
+        """The key of its plan."""
+        return f"{self.folder}/{PLAN}"
 
 
 class Plan(NamedTuple):
@@ -86,6 +99,8 @@ def _packed(rows: Sequence[Encoded]) -> bytes:
 def _unpacked(content: bytes) -> Iterator[Encoded]:
     with pa.ipc.open_stream(content) as stream:
         table = stream.read_all()
+    if not table.num_rows:  # no part is empty: so this one was cut off
+        raise ValueError("it has no rows")
     yield from map(
         Encoded._make, zip(*(column.to_pylist() for column in table.columns), strict=True)
     )
@@ -96,10 +111,9 @@ async def decide(store: Store, epoch: Epoch, plan: Plan) -> Plan:
 
     Raises `Definite` when a vacuum has deleted its parts; then nothing of the plan was appended.
     """
-    key = f"{epoch.folder}/{PLAN}"
     value = orjson.dumps({"format": FORMAT, "parts": plan.parts, "batch_bytes": plan.batch_bytes})
     version = None
-    while not await patiently(partial(replaced, store, key, value, version)):
+    while not await patiently(partial(replaced, store, epoch.plan, value, version)):
         found = await _found(store, epoch)
         if not isinstance(found, Condemned):
             return found or plan  # None: another driver has finished the epoch
@@ -119,27 +133,45 @@ async def planned(store: Store, epoch: Epoch) -> Plan | None:
 
 
 async def _found(store: Store, epoch: Epoch) -> Plan | Condemned | None:
-    key = f"{epoch.folder}/{PLAN}"
-    found = await patiently(lambda: store.read(key))
+    found = await read_value(store, epoch.plan, _decision)
     if found is None:
         return None
-    match record := orjson.loads(found.value):
+    if isinstance(found.value, frozenset):
+        return Condemned(found.value, found.version)
+    return found.value
+
+
+def _decision(record: Any) -> Plan | frozenset[str]:
+    """What the register of a plan holds: a plan, or condemned parts. Raises `Misfit`, `Definite`."""
+    match record:
         case {"format": 1, "parts": [*parts], "batch_bytes": int(batch_bytes)}:
-            return Plan(tuple(parts), batch_bytes)
+            return Plan(tuple(map(str, parts)), batch_bytes)
         case {"format": 1, "condemned": _}:
-            return Condemned(condemned_in(record) or frozenset(), found.version)
-        case {"format": version}:
+            return condemned_in(record) or frozenset()
+        case {"format": int(version)} if version != FORMAT:
             raise Definite(f"a plan of format {version}, this program reads {FORMAT}: update it")
-    raise Broken(f"{key} is no plan of this program")
+    raise Misfit("no plan of a sink")
 
 
 async def staged(store: Store, parts: Iterable[str]) -> AsyncIterator[list[Encoded]]:
-    """The rows of parts, one after the other. Raises `Broken` when one is not there."""
+    """The rows of parts, one after the other. Raises `Broken` when one is not there, or makes no sense."""
     for part in parts:
-        found = await patiently(partial(store.read, part))
-        if found is None:
-            raise Broken(f"rows that a task has staged are not there: {part}")
-        yield [*_unpacked(found.value)]
+        try:
+            yield await patiently(partial(_rows_of, store, part))
+        except Indefinite as error:
+            if isinstance(error.__cause__, Damaged):
+                raise Broken(str(error)) from error
+            raise
+
+
+async def _rows_of(store: Store, part: str) -> list[Encoded]:
+    found = await store.read(part)
+    if found is None:
+        raise Broken(f"rows that a task has staged are not there: {part}")
+    try:
+        return [*_unpacked(found.value)]
+    except (pa.ArrowException, ValueError, OSError) as error:
+        raise Damaged(f"{part!r} makes no sense: {error}") from error
 
 
 async def clear(store: Store, keys: Sequence[str]) -> None:
@@ -148,7 +180,11 @@ async def clear(store: Store, keys: Sequence[str]) -> None:
         await patiently(partial(store.delete, keys[start : start + PAGE]))
 
 
-async def clear_until(store: Store, epoch: Epoch) -> None:
-    """Delete all that tasks and drivers have left for this epoch and for those before it."""
-    folder, last = epoch.folder.rpartition("/")[0], f"{epoch.folder}/\U0010ffff"
-    await clear(store, [each.key async for each in all_of(store, folder) if each.key < last])
+async def staged_until(store: Store, epoch: Epoch) -> dict[Epoch, list[str]]:
+    """All that tasks and drivers have left for this epoch and for those before it."""
+    left: dict[Epoch, list[str]] = {}
+    async for each in all_of(store, epoch.folder.rpartition("/")[0]):
+        found = epoch_of(each.key)
+        if found and found[1] <= epoch.number:
+            left.setdefault(Epoch(*found), []).append(each.key)
+    return left

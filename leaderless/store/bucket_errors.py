@@ -1,8 +1,8 @@
 """What the errors of obstore mean, in the terms of the store port.
 
 S3 answers 409 when a conditional write meets another one under way, and obstore calls that "exists already":
-here it is `OutcomeUnknown`, as every 5xx, 429, and lost answer. Azure answers 409, too, when a creation meets
-what exists; the code in the answer tells the two apart.
+here it is `OutcomeUnknown`, as every 5xx, 429, and an answer that is lost or makes no sense. Azure answers 409,
+too, when a creation meets what exists; the code in the answer tells the two apart.
 """
 
 import re
@@ -15,10 +15,15 @@ _STATUS = re.compile(r"status code: (\d{3})")
 NO_BUCKET = "the bucket does not exist; make it first, or correct its name"
 _NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|bucket does not exist")
 _REFUSED = (400, 401, 403, 404, 405, 411, 413, 414, 501)
+_TOO_SLOW = "RequestTimeout"  # S3's code for a request that came in too slowly; its status is 400
+_NO_PATH = "Could not parse path"  # obstore takes no such key, and asks nothing
 
 
 def classified(url: str, error: Exception) -> StoreError:
-    """What an error of obstore means: `Conflict`, `Refused` or `OutcomeUnknown`."""
+    """What an error of obstore means: `Conflict`, `Refused` or `OutcomeUnknown`.
+
+    A `ValueError` is a refusal only where obstore says that it has asked nothing.
+    """
     found = _STATUS.search(str(error))
     status = int(found[1]) if found else 0
     text = f"{url}: {first_line(error)}"
@@ -33,7 +38,8 @@ def classified(url: str, error: Exception) -> StoreError:
         return Refused(
             f"{text}. Check the access key, its secret, and what it may do in the bucket"
         )
-    if status in _REFUSED or isinstance(error, ValueError):
+    unasked = isinstance(error, UnicodeEncodeError) or _NO_PATH in str(error)
+    if unasked or (status in _REFUSED and _TOO_SLOW not in str(error)):
         return Refused(text)
     return OutcomeUnknown(text)
 

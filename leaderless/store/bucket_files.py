@@ -12,7 +12,7 @@ import obstore
 from obstore import exceptions
 
 from leaderless.store.bucket_errors import classified, first_line, require_bucket
-from leaderless.store.files import WHOLE_BYTES_MAX, Gone, Source
+from leaderless.store.files import WHOLE_BYTES_MAX, Gone, Source, require_length
 from leaderless.store.port import PAGE, Conflict, Listed
 
 T = TypeVar("T")
@@ -44,7 +44,7 @@ class BucketFiles:
         content = self._call(
             lambda: obstore.get_range(self._store, path, start=start, length=length)
         )
-        return bytes(content)
+        return require_length(bytes(content), length, f"{self._url}/{path}")
 
     def delete(self, paths: Sequence[str]) -> None:
         """See `Files`."""
@@ -97,4 +97,9 @@ def delete_objects(store: Any, keys: Sequence[str]) -> None:
 
 def listed(meta: Any) -> Listed:
     """An object of a listing of obstore."""
-    return Listed(meta["path"], meta["size"], meta["last_modified"].timestamp())
+    return Listed(meta["path"], meta["size"], modified_in(meta))
+
+
+def modified_in(meta: Any) -> float | None:
+    """When an object was written; obstore says 1970 where an answer says nothing."""
+    return float(meta["last_modified"].timestamp()) or None

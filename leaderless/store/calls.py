@@ -1,39 +1,107 @@
 """Calls of a store as a log makes them: with patience, side by side, in threads.
 
-What a store says (`leaderless.store.port`) becomes an error of the log (`leaderless.errors`).
+What a store says (`leaderless.store.port`) becomes an error of the log (`leaderless.errors`). This is the one
+place where the text of an object is parsed. What does not parse, or does not fit, may be a damaged answer. It
+is no answer (`Damaged`), so the object is read again.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import anyio
 import anyio.to_thread
+import orjson
 
-from leaderless.errors import Definite, Indefinite
-from leaderless.store.port import OutcomeUnknown, Refused, StoreError
+from leaderless.core.coordination import Misfit
+from leaderless.errors import Broken, Closed, Definite, Indefinite, Unreachable
+from leaderless.store.port import Found, OutcomeUnknown, Refused, Store, StoreError, Version
 
 T = TypeVar("T")
-ATTEMPTS = 4
-PAUSE_S = 0.1  # before the second attempt; it doubles
+PATIENCE_S = 30.0  # with a store, where the caller says nothing else
+PAUSE_S, PAUSE_S_MAX = 0.1, 2.0  # between two attempts: it doubles
+DAMAGED_MAX = 4  # answers in a row: then the object is what is damaged
 
 
-async def patiently(operation: Callable[[], Awaitable[T]]) -> T:
+class Damaged(OutcomeUnknown):
+    """The answer of a read is not what any program writes there; the next one may be."""
+
+
+class Held(NamedTuple, Generic[T]):
+    """What an object holds, its version, and when it was written (see `leaderless.store.port.Listed`)."""
+
+    value: T
+    version: Version
+    modified: float | None = None
+
+
+def parsed(key: str, found: Found, decode: Callable[[Any], T]) -> Held[T]:
+    """What an object holds, decoded from its JSON. Raises `Damaged`.
+
+    `decode` raises `Misfit`, `ValueError`, `TypeError` or `KeyError` for what no program writes there.
+    """
+    try:
+        return Held(decode(orjson.loads(found.value)), found.version, found.modified)
+    except (Misfit, ValueError, TypeError, KeyError) as misfit:
+        text = f"{key!r} makes no sense ({type(misfit).__name__}: {misfit}): {found.value[:80]!r}"
+        raise Damaged(text) from misfit
+
+
+def as_it_is(value: Any) -> Any:
+    """A decoder that takes any JSON."""
+    return value
+
+
+async def read_once(store: Store, key: str, decode: Callable[[Any], T]) -> Held[T] | None:
+    """What an object holds, None when it is missing. Raises `Damaged` and other `StoreError`."""
+    found = await store.read(key)
+    return None if found is None else parsed(key, found, decode)
+
+
+async def read_value(
+    store: Store, key: str, decode: Callable[[Any], T], patience_s: float = PATIENCE_S
+) -> Held[T] | None:
+    """The same with patience, see `patiently`. Raises `Broken`, `Definite`, and of these `Unreachable`."""
+    return await patiently(lambda: read_once(store, key, decode), patience_s, reads=True)
+
+
+async def patiently(
+    operation: Callable[[], Awaitable[T]], patience_s: float = PATIENCE_S, *, reads: bool = False
+) -> T:
     """Carry out an operation that may be repeated without harm, until the store is clear.
 
-    Raises `Definite` when it refuses, `Indefinite` after `ATTEMPTS` without a clear answer.
+    After `patience_s` seconds it is given up, wherever it is then. `reads`: it changes nothing.
+    Raises `Definite` when the store refuses, `Broken` when what comes makes no sense however often it is read.
+    At the end of the patience raises `Unreachable` for an operation that reads, `Indefinite` for others.
     """
-    pause_s = PAUSE_S
-    for attempt in range(1, ATTEMPTS + 1):
+    pause_s, damaged, last = PAUSE_S, 0, OutcomeUnknown("no answer")
+    with anyio.move_on_after(patience_s):
+        while True:
+            try:
+                return await operation()
+            except Refused as refused:
+                raise Definite(str(refused)) from refused
+            except OutcomeUnknown as unknown:
+                last, damaged = unknown, damaged + 1 if isinstance(unknown, Damaged) else 0
+            if damaged == DAMAGED_MAX:
+                raise Broken(str(last)) from last
+            await anyio.sleep(pause_s)
+            pause_s = min(2 * pause_s, PAUSE_S_MAX)
+    kind = Unreachable if reads else Indefinite
+    raise kind(f"no clear answer within {patience_s:g} s: {last}") from last
+
+
+async def reached(call: Callable[[], Awaitable[T]], patience_s: float, *, reads: bool) -> T:
+    """The same for a call that has errors of the log: one that the store did not answer is made again."""
+
+    async def once() -> T:
         try:
-            return await operation()
-        except Refused as refused:
-            raise Definite(str(refused)) from refused
-        except OutcomeUnknown as unknown:
-            if attempt == ATTEMPTS:
-                raise Indefinite(f"no clear answer in {ATTEMPTS} attempts: {unknown}") from unknown
-        await anyio.sleep(pause_s)
-        pause_s *= 2
-    raise AssertionError("the last attempt returns or raises")
+            return await call()
+        except (Broken, Closed):
+            raise
+        except (Unreachable, Indefinite) as silent:
+            raise OutcomeUnknown(str(silent)) from silent
+
+    return await patiently(once, patience_s, reads=reads)
 
 
 async def side_by_side(calls: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:

@@ -40,10 +40,13 @@ def condition(version: Version, quotes: Quotes) -> dict[str, str]:
 
 
 def version_of(meta: Any) -> Version:
-    """The ETag; on Google's storage, which compares generations, that too."""
+    """The ETag; on Google's storage, which compares generations, that too.
+
+    Raises `OutcomeUnknown` for an answer without one: a write took effect, but nobody can say as what.
+    """
     etag, generation = meta.get("e_tag"), meta.get("version")
-    if not etag:
-        raise ValueError("the store gives no ETags, so it cannot compare and set")
+    if not (etag or "").strip('"'):
+        raise OutcomeUnknown("an answer has no ETag, without which nothing can be compared and set")
     return f"{etag}\n{generation}" if generation else str(etag)
 
 

@@ -13,8 +13,8 @@ etcd keeps everything in memory and takes requests up to 1.5 MiB: it is for logs
 import os
 import ssl
 from base64 import b64decode, b64encode
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 from urllib.parse import SplitResult
 
 import httpx
@@ -29,6 +29,7 @@ from leaderless.store.port import (
     Refused,
     StoreError,
     Version,
+    require_page,
 )
 
 PORT = 2379
@@ -45,6 +46,7 @@ _ADVICE = {
 _DELETES = 100  # in one transaction, of 128 that etcd allows
 
 Json = dict[str, Any]
+T = TypeVar("T")
 
 
 class EtcdStore:
@@ -63,13 +65,23 @@ class EtcdStore:
 
     async def read(self, key: str) -> Found | None:
         """See `leaderless.store.port.Store`."""
-        kvs = (await self._call("kv/range", {"key": _text(key)})).get("kvs", [])
-        return Found(b64decode(kvs[0].get("value", "")), kvs[0]["mod_revision"]) if kvs else None
+        answer = await self._call("kv/range", {"key": _text(key)})
+
+        def found() -> Found | None:
+            kvs = answer.get("kvs", [])
+            if not kvs:
+                return None
+            [kv] = kvs
+            _require(kv["key"] == _text(key), "it is about another key")
+            return Found(_bytes(kv.get("value", "")), _number(kv["mod_revision"]))
+
+        return self._decoded(answer, found)
 
     async def write(self, key: str, value: bytes) -> Version:
         """See `leaderless.store.port.Store`."""
         self._require_room(value)
-        return _revision(await self._call("kv/put", {"key": _text(key), "value": _text(value)}))
+        answer = await self._call("kv/put", {"key": _text(key), "value": _text(value)})
+        return self._revision(answer)
 
     async def create(self, key: str, value: bytes) -> Version:
         """See `leaderless.store.port.Store`."""
@@ -98,8 +110,13 @@ class EtcdStore:
             "keys_only": True,
             "sort_order": "ASCEND",
         }
-        kvs = (await self._call("kv/range", question)).get("kvs", [])
-        return [Listed(b64decode(kv["key"]).decode(), None, None) for kv in kvs]
+        answer = await self._call("kv/range", question)
+
+        def page() -> list[Listed]:
+            keys = [_bytes(kv["key"]).decode() for kv in answer.get("kvs", [])]
+            return require_page([Listed(key, None, None) for key in keys], folder, after)
+
+        return self._decoded(answer, page)
 
     async def aclose(self) -> None:
         """See `leaderless.store.port.Store`."""
@@ -110,9 +127,29 @@ class EtcdStore:
         put = {"request_put": {"key": _text(key), "value": _text(value)}}
         compare = condition | {"key": _text(key), "result": "EQUAL"}
         answer = await self._call("kv/txn", {"compare": [compare], "success": [put]})
-        if not answer.get("succeeded"):
+
+        def outcome() -> Version | None:
+            revision = _number(answer["header"]["revision"])
+            succeeded = answer.get("succeeded", False)
+            _require(isinstance(succeeded, bool), "it says neither yes nor no")
+            return revision if succeeded else None
+
+        new = self._decoded(answer, outcome)
+        if new is None:
             raise Conflict(f"{key} has another version")
-        return _revision(answer)
+        return new
+
+    def _revision(self, answer: Json) -> Version:
+        return self._decoded(answer, lambda: _number(answer["header"]["revision"]))
+
+    def _decoded(self, answer: Json, decode: Callable[[], T]) -> T:
+        """What an answer says. Raises `OutcomeUnknown` for one that etcd cannot have given to this request."""
+        try:
+            return decode()
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            said = f"{type(error).__name__}: {error}"
+            text = f"{self.url}: an answer makes no sense ({said}): {str(answer)[:200]}"
+            raise OutcomeUnknown(text) from error
 
     def _require_room(self, value: bytes) -> None:
         if len(value) > VALUE_BYTES_MAX:
@@ -131,8 +168,8 @@ class EtcdStore:
 
     async def _authenticate(self) -> str:
         asked = {"name": self._user, "password": self._password or ""}
-        token: str = (await self._post("auth/authenticate", asked, {}))["token"]
-        return token
+        answer = await self._post("auth/authenticate", asked, {})
+        return self._decoded(answer, lambda: _plain(answer["token"]))
 
     async def _post(self, method: str, question: Json, headers: dict[str, str]) -> Json:
         try:
@@ -143,6 +180,7 @@ class EtcdStore:
             raise OutcomeUnknown(f"{self.url}: {reason}") from error
         if response.status_code != 200 or not isinstance(answer, dict):
             raise self._classified(response.status_code, answer)
+        self._decoded(answer, lambda: _require(bool(answer["header"]["cluster_id"]), "whose?"))
         return answer
 
     def _classified(self, status: int, answer: Any) -> StoreError:
@@ -184,6 +222,21 @@ def _text(value: str | bytes) -> str:
     return b64encode(value.encode() if isinstance(value, str) else value).decode()
 
 
-def _revision(answer: Json) -> Version:
-    revision: str = answer["header"]["revision"]
-    return revision
+def _bytes(text: str) -> bytes:
+    return b64decode(text, validate=True)
+
+
+def _number(text: str) -> str:
+    """A number as etcd's JSON has it, from 1 up."""
+    _require(text.isdecimal() and text != "0", f"{text!r} is no revision")
+    return text
+
+
+def _plain(text: str) -> str:
+    _require(isinstance(text, str) and bool(text), "it has no token")
+    return text
+
+
+def _require(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise ValueError(otherwise)

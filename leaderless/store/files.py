@@ -47,7 +47,7 @@ class Files(Protocol):
         ...
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
-        """`length` bytes from `start` on. Raises `Gone`."""
+        """`length` bytes from `start` on, never fewer. Raises `Gone`."""
         ...
 
     def delete(self, paths: Sequence[str]) -> None:
@@ -61,6 +61,13 @@ class Files(Protocol):
     def location(self, path: str) -> str:
         """The URL or the path under which other programs find it."""
         ...
+
+
+def require_length(content: bytes, length: int, path: str) -> bytes:
+    """What was read of a file. Raises `OutcomeUnknown` when it is not as long as was asked for."""
+    if len(content) != length:
+        raise OutcomeUnknown(f"{path}: {len(content)} bytes came, not {length}")
+    return content
 
 
 @runtime_checkable
@@ -145,9 +152,10 @@ class FolderFiles:
         """See `Files`."""
         try:
             with (self._folder / path).open("rb", buffering=0) as file:
-                return os.pread(file.fileno(), length, start)
+                content = os.pread(file.fileno(), length, start)
         except OSError as error:
             raise _failure(self._folder / path, error) from error
+        return require_length(content, length, str(self._folder / path))
 
     def delete(self, paths: Sequence[str]) -> None:
         """See `Files`."""
@@ -214,7 +222,7 @@ class MemoryFiles:
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
         """See `Files`."""
-        return self._content(path)[start : start + length]
+        return require_length(self._content(path)[start : start + length], length, path)
 
     def delete(self, paths: Sequence[str]) -> None:
         """See `Files`."""

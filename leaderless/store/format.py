@@ -1,45 +1,79 @@
-"""The object `format` of a log: which version of the program made it, and how it keeps its runs.
+"""The object `format` of a log in a store: made before all else, it says the shape that the log has.
 
-    format    {format: 1 or 2, made_by}
+    format    {format: 3, made_by, shape: {...}}     see `leaderless.core.shape`
 
-Runs of a log of format 1 are JSON registers, those of format 2 are Parquet files (`leaderless.table`). Which
-of them is chosen when the log is made, and holds for all its life.
+Logs of the older release have `{format: 1, made_by}` where runs are JSON, and 2 where they are Parquet files
+(`leaderless.table`). The head of such a log has no shape either. `leaderless upgrade` gives it one.
 """
 
-from typing import Any, Literal
+from typing import Any
 
 import orjson
 
-from leaderless.errors import Definite, Indefinite, NotInitialised, OtherFormat
+from leaderless.core.shape import OLD, OLD_IN_FILES, Shape
+from leaderless.errors import Definite, NotInitialised, OtherFormat, Unreachable
+from leaderless.store.calls import DAMAGED_MAX, Damaged, Held, read_once
 from leaderless.store.names import FORMAT
 from leaderless.store.port import OutcomeUnknown, Refused, Store
 
-Runs = Literal["json", "parquet"]
-VERSIONS: dict[Runs, int] = {"json": 1, "parquet": 2}  # one that does not know it refuses the log
+NUMBER = 3
+OLD_NUMBERS = {1: OLD, 2: OLD_IN_FILES}
 
 
-async def runs_of(store: Store) -> Runs:
-    """How the log in a store keeps its runs.
+def format_of(shape: Shape, made_by: str) -> bytes:
+    """The object of a log of this shape; `made_by`: the program that gave it the shape."""
+    return orjson.dumps({"format": NUMBER, "made_by": made_by, "shape": shape.value})
+
+
+async def read_format(store: Store) -> Held[Shape]:
+    """The shape of the log in a store, which is asked once, and again only for an answer that makes no sense.
 
     Raises `NotInitialised` without `format`, `OtherFormat` for one that this program does not know, `Definite`
-    when the store refuses, `Indefinite` when it is silent.
+    when the store refuses, `Unreachable` when it is silent.
     """
-    try:
-        found = await store.read(FORMAT)
-    except Refused as refused:
-        raise Definite(str(refused)) from refused
-    except OutcomeUnknown as unknown:
-        raise Indefinite(str(unknown)) from unknown
+    found = await _read(store)
     if found is None:
         raise NotInitialised(f"there is no log at {store.url}; make it with `leaderless init`")
-    try:
-        version: Any = orjson.loads(found.value)["format"]
-    except (orjson.JSONDecodeError, KeyError, TypeError):
-        version = None
-    for runs, known in VERSIONS.items():
-        if version == known:
-            return runs
+    if isinstance(found.value, Shape):
+        shape = found.value
+        if shape.is_old:  # no bound of its registers; they fit into the objects of the store
+            shape = shape.for_registers(store.value_bytes_max)
+        return Held(shape, found.version, found.modified)
     raise OtherFormat(
-        f"{store.url} has format {version}, and this version of leaderless knows "
-        f"{max(VERSIONS.values())} and older: use a newer one"
+        f"{store.url} has format {found.value}, and this version of leaderless knows {NUMBER} and older: "
+        "use a newer one"
     )
+
+
+async def _read(store: Store) -> Held[Shape | str] | None:
+    left = DAMAGED_MAX
+    while True:
+        try:
+            return await read_once(store, FORMAT, _decoded)
+        except Refused as refused:
+            raise Definite(str(refused)) from refused
+        except Damaged as damaged:
+            left -= 1
+            if not left:
+                text = f"{store.url} holds no log that this program knows: {damaged}"
+                raise OtherFormat(text) from damaged
+        except OutcomeUnknown as unknown:
+            raise Unreachable(str(unknown)) from unknown
+
+
+async def shape_in(store: Store) -> Shape:
+    """The shape alone; raises as `read_format`."""
+    return (await read_format(store)).value
+
+
+def _decoded(value: Any) -> Shape | str:
+    """The shape; or the number, as text, of a format that this program does not know."""
+    number = value["format"]
+    if type(number) is int and number in OLD_NUMBERS:
+        return OLD_NUMBERS[number]
+    if number != NUMBER:
+        return str(number)
+    try:
+        return Shape(**value["shape"])
+    except (TypeError, ValueError) as error:
+        return f"{number} of another release ({error})"

@@ -9,8 +9,9 @@ A version need not be new when the content is not: many object stores derive the
 object that is compared and set must never hold one value twice (`leaderless.store.registers`).
 
 Errors say what may have happened. `Conflict` and `Refused`: nothing was changed. `OutcomeUnknown`: it may have
-happened, or may still happen. An implementation never tries a conditional write again by itself: after a
-success whose answer was lost, the second try would look like a conflict.
+happened, or may still happen. An answer that makes no sense is no answer, so it is `OutcomeUnknown`, too. An
+implementation never tries a conditional write again by itself: after a success whose answer was lost, the
+second try would look like a conflict.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -103,6 +104,18 @@ class Store(Protocol):
         ...
 
 
+def require_page(page: list[Listed], folder: str, after: str) -> list[Listed]:
+    """A page of a listing. Raises `OutcomeUnknown` when it is none of this folder after this key, in order."""
+    keys = [each.key for each in page]
+    within = f"{folder}/" if folder else ""
+    for before, key in zip([after, *keys], keys, strict=False):
+        if not (key.startswith(within) and before.encode() < key.encode()):
+            raise OutcomeUnknown(
+                f"{key!r} is no answer to a listing of {folder!r} after {before!r}"
+            )
+    return page
+
+
 async def replaced(store: Store, key: str, value: bytes, version: Version | None) -> bool:
     """Write an object if it still has `version`; None: if it is missing. False when it was changed before."""
     try:
@@ -122,3 +135,8 @@ async def all_of(store: Store, folder: str = "") -> AsyncIterator[Listed]:
         for listed in page:
             yield listed
         after = page[-1].key
+
+
+async def keys_of(store: Store, folder: str = "") -> list[str]:
+    """The keys of all objects of a folder, in order."""
+    return [listed.key async for listed in all_of(store, folder)]

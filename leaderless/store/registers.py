@@ -12,8 +12,12 @@ Segments and runs are created, and then at most overwritten by a tombstone, from
 `ValueTwice` asserts it: a compare-and-set succeeded with a value that the register was seen to hold before the
 compare-and-set was sent. What is seen while its answer is under way may be its own effect, and what came after.
 
-An answer that is not clear is `Unknown`, also a refusal: to the core it is always safe to look again.
-`trouble` tells people what the store said.
+An answer that is not clear is `Unknown`, also a refusal, and an answer without JSON in it: to the core it is
+always safe to look again. `trouble` tells people what the store said. Only a value that was parsed is
+remembered.
+
+A store that keeps the laws never shows a version again that it has refused. One that does (something between
+changes ETags, or shows old states) would let a log try for ever, so it is named after `ROUNDS` times.
 """
 
 import logging
@@ -34,12 +38,15 @@ from leaderless.core.messages import (
     StoreOp,
     Unknown,
 )
+from leaderless.errors import Broken
+from leaderless.store.calls import as_it_is, parsed
 from leaderless.store.port import Conflict, Found, Refused, Store, StoreError, Version
 
 log = logging.getLogger("leaderless")
 
 KEYS_REMEMBERED = 1024
 VALUES_REMEMBERED = 64  # of each key
+ROUNDS = 3  # how often a version may be refused, shown again, and refused again
 
 _DONE, _MISSING, _MISMATCH, _UNKNOWN = Ok(), Missing(), Mismatch(), Unknown()
 _REFUSED = Unknown(spent=1.0)  # it would say the same again
@@ -68,7 +75,7 @@ class Registers:
         """The outcome of one operation. Raises `ValueTwice`."""
         try:
             outcome = await self.perform(op)
-        except StoreError as error:
+        except (StoreError, Broken) as error:
             self._note(op.key, error)
             self._troubled = type(op), op.key
             return _REFUSED if isinstance(error, Refused) else _UNKNOWN
@@ -80,8 +87,8 @@ class Registers:
         """The outcome of one operation. Raises `ValueTwice`, and `StoreError` where it is not clear."""
         match op:
             case Get(key):
-                found = await self._read(key)
-                return _MISSING if found is None else Ok(orjson.loads(found.value))
+                read = await self._parsed(key)
+                return _MISSING if read is None else Ok(read[1])
             case Put(key, value):
                 self._memory.pop(key, None)
                 await self._store.write(key, canonical(value))
@@ -97,16 +104,18 @@ class Registers:
             return _DONE
         version = self._version_of(key, old)
         if version is None:
-            found = await self._read(key)
-            if found is None:
+            read = await self._parsed(key)
+            if read is None:
                 return _DONE if cas.create and await self._created(key, new) else _MISSING
-            if canonical(orjson.loads(found.value)) != old:
+            found, value = read
+            if canonical(value) != old:
                 return _MISMATCH
             version = found.version
         was_held = self._was_held(key, new)
         try:
             self._took(key, new, await self._store.compare_and_set(key, new, version), was_held)
         except Conflict:
+            self._refused(key, version)
             return _MISMATCH
         return _DONE
 
@@ -119,10 +128,29 @@ class Registers:
         return True
 
     async def _read(self, key: str) -> Found | None:
+        """The object of a register. Raises `Damaged` when it is no JSON."""
+        read = await self._parsed(key)
+        return None if read is None else read[0]
+
+    async def _parsed(self, key: str) -> tuple[Found, Any] | None:
+        """The object of a register, and the value in it. Raises `Damaged`."""
+        refused_before = self._remembered(key).refused
         found = await self._store.read(key)
-        if found:
-            self._remembered(key).saw(_digest(found.value), found.version)
-        return found
+        if found is None:
+            return None
+        value = parsed(key, found, as_it_is).value
+        remembered = self._remembered(key)
+        remembered.saw(_digest(found.value), found.version)
+        remembered.shown |= found.version == refused_before
+        return found, value
+
+    def _refused(self, key: str, version: Version) -> None:
+        """Note a conflict. Raises `Refused` when the store goes on showing what it does not take."""
+        if self._remembered(key).refuse(version) >= ROUNDS and self._distinct:
+            raise Refused(
+                f"the store shows version {version!r}, and takes no update of it: something changes its ETags, "
+                "or shows old states; `leaderless init` looks into it"
+            )
 
     def _was_held(self, key: str, value: bytes) -> bool:
         return _digest(value) in self._remembered(key).earlier
@@ -143,7 +171,7 @@ class Registers:
             self._memory.popitem(last=False)
         return remembered
 
-    def _note(self, key: str, error: StoreError) -> None:
+    def _note(self, key: str, error: Exception) -> None:
         text = f"{key}: {error}"
         if text != self.trouble:  # not once for each try
             level = logging.ERROR if isinstance(error, Refused) else logging.INFO
@@ -152,19 +180,34 @@ class Registers:
 
 
 class _Remembered:
-    """The values of one register that were seen: the last one's digest and version, and earlier digests."""
+    """The values of one register that were seen: the last one's digest and version, and earlier digests.
 
-    __slots__ = ("digest", "earlier", "version")
+    `refused`: the last version that met a conflict; `shown`: whether a read that began later showed it.
+    """
+
+    __slots__ = ("digest", "earlier", "refused", "rounds", "shown", "version")
 
     def __init__(self) -> None:
         self.digest = b""
         self.version: Version | None = None
         self.earlier: deque[bytes] = deque(maxlen=VALUES_REMEMBERED)
+        self.refused: Version | None = None
+        self.shown = False
+        self.rounds = 0
 
     def saw(self, digest: bytes, version: Version) -> None:
         if digest != self.digest:
             self.earlier.append(digest)
         self.digest, self.version = digest, version
+
+    def refuse(self, version: Version) -> int:
+        """An update of `version` met a conflict; how often it was then shown and met one again."""
+        if version != self.refused:
+            self.refused, self.rounds = version, 0
+        elif self.shown:
+            self.rounds += 1
+        self.shown = False
+        return self.rounds
 
 
 def canonical(value: Any) -> bytes:

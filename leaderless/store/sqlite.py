@@ -4,12 +4,15 @@ An acknowledged write is on the disk (write-ahead log, `synchronous=FULL`), and 
 the middle of one leaves nothing of it. The file must not be on a network share: its locks would not hold
 [sqlite.org/wal.html]. Every write takes the file's only write lock at its beginning (`BEGIN IMMEDIATE`), so
 what it compares cannot change before it ends. Calls run in threads, for a commit waits for the disk.
+
+Who only reads writes nothing, so a full disk stops no reader. What connections share (`FILE-shm`) needs room,
+too: where there is none, a reader takes the file for itself while a query runs, and keeps no connection.
 """
 
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
@@ -22,6 +25,7 @@ from leaderless.store.port import PAGE, Conflict, Found, Listed, OutcomeUnknown,
 T = TypeVar("T")
 APPLICATION = 0x4C65614C  # "LeaL": marks a file of this module
 FILES = "-files"  # the folder of files beside it
+NO_ROOM = "SQLITE_IOERR_SHM"  # how the errors begin of what connections share
 LAST = "\U0010ffff"  # after every key
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS objects (
@@ -47,20 +51,44 @@ class SqliteStore:
         self.value_bytes_max = 512 << 20
         self.files = FolderFiles(path.with_name(f"{path.name}{FILES}"))
         self._path = path
+        self._busy_s = busy_s
+        self._writer: sqlite3.Connection | None = None  # until the first write
+        self._reader: sqlite3.Connection | None = None
+        self._closed = False
+        self._write_lock, self._read_lock = Lock(), Lock()
         try:
-            self._writer = self._connect(busy_s)
-            self._reader = self._connect(busy_s)
+            with self._reading():
+                pass
         except sqlite3.Error as error:
             raise Refused(f"{path} cannot be used as a store: {error}") from error
-        self._write_lock, self._read_lock = Lock(), Lock()
 
-    def _connect(self, busy_s: float) -> sqlite3.Connection:
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        """A connection for a query."""
+        if self._reader is None:
+            try:
+                self._reader = self._connect()
+            except sqlite3.OperationalError as error:
+                if not error.sqlite_errorname.startswith(NO_ROOM):
+                    raise
+        if self._reader is not None:
+            yield self._reader
+            return
+        with closing(self._connect(alone=True)) as connection:
+            yield connection
+
+    def _connect(self, alone: bool = False) -> sqlite3.Connection:
+        """A connection; `alone`: it shares nothing with others, and keeps them out."""
+        if self._closed:
+            raise sqlite3.ProgrammingError("the store was closed")
         if not self._path.absolute().parent.is_dir():
             raise Refused(f"{self._path}: make the folder {self._path.absolute().parent} first")
         connection = sqlite3.connect(
-            self._path, timeout=busy_s, isolation_level=None, check_same_thread=False
+            self._path, timeout=self._busy_s, isolation_level=None, check_same_thread=False
         )
         try:
+            if alone:
+                connection.execute("PRAGMA locking_mode=EXCLUSIVE")
             self._prepare(connection)
         except BaseException:
             connection.close()
@@ -73,8 +101,10 @@ class SqliteStore:
         [(application,)] = connection.execute("PRAGMA application_id").fetchall()
         if tables and application != APPLICATION:
             raise Refused(f"{self._path} is a database of another program; name another file")
-        connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")
+        if application == APPLICATION:
+            return  # the tables were made with the mark
+        connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("BEGIN IMMEDIATE")
         connection.execute(f"PRAGMA application_id={APPLICATION}")
         for statement in filter(str.strip, SCHEMA.split(";")):
@@ -122,13 +152,15 @@ class SqliteStore:
     async def aclose(self) -> None:
         """See `leaderless.store.port.Store`."""
         with self._write_lock, self._read_lock:
-            self._writer.close()
-            self._reader.close()
+            self._closed = True
+            for connection in (self._writer, self._reader):
+                if connection:
+                    connection.close()
 
     async def _query(self, statement: str, *values: object) -> list[Any]:
         def query() -> list[Any]:
-            with self._read_lock:
-                return self._reader.execute(statement, values).fetchall()
+            with self._read_lock, self._reading() as connection:
+                return connection.execute(statement, values).fetchall()
 
         return await self._run(query)
 
@@ -151,13 +183,14 @@ class SqliteStore:
     async def _transact(self, change: Callable[[sqlite3.Connection], T]) -> T:
         def transact() -> T:
             with self._write_lock:
-                self._writer.execute("BEGIN IMMEDIATE")
+                writer = self._writer = self._writer or self._connect()
+                writer.execute("BEGIN IMMEDIATE")
                 try:
-                    result = change(self._writer)
-                    self._writer.execute("COMMIT")
+                    result = change(writer)
+                    writer.execute("COMMIT")
                 except BaseException:
                     with suppress(sqlite3.Error):  # it was rolled back already
-                        self._writer.execute("ROLLBACK")
+                        writer.execute("ROLLBACK")
                     raise
                 return result
 

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 import orjson
 
 from leaderless.errors import Broken, Unfit
-from leaderless.wire.codec import leaves
+from leaderless.wire.codec import keeps, leaves
 
 Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
 Value: TypeAlias = Json | bytes
@@ -84,6 +84,22 @@ def text_of(value: Value) -> tuple[bytes, str]:
     except (TypeError, RecursionError) as error:
         raise Unfit(f"a value must be bytes or JSON: {error}") from None
     return text, "json"
+
+
+def json_of(text: bytes | str) -> Json:
+    """The JSON value that a text stands for.
+
+    Raises `Unfit` for text that would not come back as it is: it is no JSON, or has an integer beyond 64 bits.
+    """
+    try:
+        line = text.encode() if isinstance(text, str) else text
+        value: Json = orjson.loads(line)
+        kept = keeps(line, value)
+    except (ValueError, RecursionError) as error:
+        raise Unfit(f"it is no JSON that can be kept: {error}") from None
+    if not kept:
+        raise Unfit("it has an integer beyond 64 bits, which would become a float")
+    return value
 
 
 def json_text(value: Json) -> bytes:

@@ -15,10 +15,9 @@ one value twice.
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import orjson
-
-from leaderless.errors import Broken, Indefinite, OtherFormat
-from leaderless.store.calls import patiently
+from leaderless.core.coordination import Misfit
+from leaderless.errors import Indefinite, OtherFormat
+from leaderless.store.calls import read_value
 from leaderless.store.port import Store, StoreError, Version, replaced
 from leaderless.store.registers import canonical
 
@@ -109,10 +108,10 @@ class Manifest(NamedTuple):
 
 
 def manifest_of(value: Any) -> Manifest:
-    """The manifest in a register's value; None: there is none yet. Raises `OtherFormat`, `Broken`."""
-    if value is None:
-        return Manifest()
+    """The manifest in a register's value. Raises `OtherFormat`, and `Misfit` for what no program writes."""
     try:
+        if type(value["format"]) is not int:
+            raise Misfit(f"no list of files: format {value['format']!r}")
         if value["format"] != FORMAT:
             text = f"a list of files of format {value['format']}, this program knows {FORMAT}"
             raise OtherFormat(f"{text}: update it")
@@ -121,7 +120,7 @@ def manifest_of(value: Any) -> Manifest:
         start = Start(*value["start"])
         return Manifest(value["epoch"], value["version"], files, replaced, start)
     except (KeyError, TypeError, ValueError) as error:
-        raise Broken(f"the register {TABLE!r} is none of this program: {error!r}") from None
+        raise Misfit(f"no list of files: {error!r}") from None
 
 
 def _merged(path: str, *rest: Any) -> Merged:
@@ -131,11 +130,9 @@ def _merged(path: str, *rest: Any) -> Merged:
 
 
 async def read_manifest(store: Store) -> tuple[Manifest, Version | None]:
-    """The manifest, and the version of its object, None when there is none yet. Raises as `manifest_of`."""
-    found = await patiently(lambda: store.read(TABLE))
-    if found is None:
-        return Manifest(), None
-    return manifest_of(orjson.loads(found.value)), found.version
+    """The manifest, and the version of its object, None when there is none yet. Raises `LogError`."""
+    found = await read_value(store, TABLE, manifest_of)
+    return (Manifest(), None) if found is None else (found.value, found.version)
 
 
 async def replace_manifest(store: Store, new: Manifest, version: Version | None) -> bool:

@@ -7,6 +7,7 @@ group say which keys and offsets it has. Groups are about as large as the answer
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, NamedTuple
@@ -17,7 +18,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from leaderless.errors import Broken, OtherFormat
-from leaderless.store.files import Files, RangeReader
+from leaderless.store.files import Files
+from leaderless.table.answers import SENSELESS, Ranges, sensible
 from leaderless.table.schema import COLUMNS, FORMAT, FORMAT_NAME, RUN_NAME
 
 GROUP_BYTES = 2 << 20  # of a row group in memory
@@ -125,6 +127,7 @@ class Group(NamedTuple):
 class Reader:
     """An open file. Raises `Gone` when it was deleted, `OtherFormat` when it is none of ours, or a newer one.
 
+    Raises `Broken` when its footer makes no sense however often it is read, and `OutcomeUnknown`.
     `metadata`: of an earlier reader of the same file, which saves the requests for its footer.
     """
 
@@ -137,15 +140,14 @@ class Reader:
         metadata: pq.FileMetaData | None = None,
     ) -> None:
         self.path = path
-        self._source = RangeReader(files, path, size)
-        try:
-            self._file = pq.ParquetFile(
-                pa.PythonFile(self._source, "r"), metadata=metadata, pre_buffer=True
-            )
-        except pa.ArrowInvalid as error:
-            raise Broken(f"{path} is no Parquet file: {error}") from error
+        self._source = Ranges(files, path, size)
+        self._file = sensible(path, partial(self._opened, metadata))
         self.metadata: pq.FileMetaData = self._file.metadata
         _require_format(path, self.metadata.metadata or {})
+
+    def _opened(self, metadata: pq.FileMetaData | None) -> pq.ParquetFile:
+        source = pa.PythonFile(self._source, "r")
+        return pq.ParquetFile(source, metadata=metadata, pre_buffer=True)
 
     @property
     def bytes_read(self) -> int:
@@ -182,7 +184,8 @@ class Reader:
     ) -> pa.Table:
         """The rows of some row groups, or of all."""
         wanted = range(self.row_groups) if places is None else places
-        table = self._file.read_row_groups([*wanted], columns=columns and [*columns])
+        names = columns and [*columns]
+        table = sensible(self.path, lambda: self._file.read_row_groups([*wanted], columns=names))
         return table.replace_schema_metadata(None)
 
     def batches(
@@ -196,11 +199,17 @@ class Reader:
             yield from self.read([place], columns).to_batches()
 
     def pieces(self, share: int) -> Iterator[pa.Table]:
-        """All rows in their order, a part of a row group at a time: `share` of them have all its rows."""
-        for place in range(self.row_groups):
-            rows = -(-self.metadata.row_group(place).num_rows // share)
-            for batch in self._file.iter_batches(rows, row_groups=[place]):
-                yield pa.Table.from_batches([batch]).replace_schema_metadata(None)
+        """All rows in their order, a part of a row group at a time: `share` of them have all its rows.
+
+        Raises `Broken` for a damaged answer, without asking again.
+        """
+        try:
+            for place in range(self.row_groups):
+                rows = -(-self.metadata.row_group(place).num_rows // share)
+                for batch in self._file.iter_batches(rows, row_groups=[place]):
+                    yield pa.Table.from_batches([batch]).replace_schema_metadata(None)
+        except SENSELESS as error:
+            raise Broken(f"{self.path} makes no sense: {error}") from error
 
 
 def _packed(run: dict[str, Any]) -> bytes:

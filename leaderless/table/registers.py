@@ -16,12 +16,12 @@ from typing import Any, TypeVar
 
 import anyio
 import anyio.to_thread
-import orjson
 
 from leaderless.core.coordination import TOMBSTONE
-from leaderless.core.headlog.records import Run, segment_name
+from leaderless.core.headlog.records import Run, segment_name, segment_of
 from leaderless.core.messages import Cas, Get, Missing, Ok, Outcome, StoreOp, Unknown
-from leaderless.errors import OtherFormat
+from leaderless.errors import Broken, OtherFormat
+from leaderless.store.calls import as_it_is, parsed, read_once
 from leaderless.store.files import Files, Gone
 from leaderless.store.port import Found, Refused, Store
 from leaderless.store.registers import Registers
@@ -29,7 +29,15 @@ from leaderless.table.kept import Kept
 from leaderless.table.manifest import TABLE, Manifest, manifest_of
 from leaderless.table.parquet import Reader
 from leaderless.table.retention import read_starts
-from leaderless.table.runs import Origin, block_of, directory_of, encode_run, origins_of, run_path
+from leaderless.table.runs import (
+    Origin,
+    block_of,
+    create_run,
+    directory_of,
+    encode_run,
+    origins_of,
+    run_path,
+)
 from leaderless.table.shelf import Shelf
 
 T = TypeVar("T")
@@ -70,8 +78,8 @@ class TableRegisters(Registers):
                     return await self._read_run(first, last)
                 case Cas(_, None, value, True):
                     return await self._write_run(first, last, value)
-        except OtherFormat as other:
-            raise Refused(str(other)) from other
+        except (OtherFormat, Broken) as error:  # it was read again, and made no sense each time
+            raise Refused(str(error)) from error
         raise Refused(f"{op.key} is a file, and files do not change")
 
     async def _read_run(self, first: int, last: int) -> Outcome:
@@ -103,8 +111,8 @@ class TableRegisters(Registers):
         age_s = anyio.current_time() - self._manifest_at
         if self._manifest is None or renew or age_s > MANIFEST_S:
             self._manifest_at = anyio.current_time()
-            found = await self._store.read(TABLE)
-            self._manifest = manifest_of(orjson.loads(found.value) if found else None)
+            found = await read_once(self._store, TABLE, manifest_of)
+            self._manifest = found.value if found else Manifest()
         return self._manifest
 
     async def _write_run(self, first: int, last: int, value: Any) -> Outcome:
@@ -114,8 +122,8 @@ class TableRegisters(Registers):
             if some is None:
                 return Unknown()  # another worker is further on
             origins += some
-        path, run = run_path(first, last), Run(**value)
-        await self._run(lambda: self._files.put(path, encode_run(first, last, run, origins)))
+        content = encode_run(first, last, Run(**value), origins)
+        await self._run(partial(create_run, self._files, run_path(first, last), content))
         self.runs_written += 1
         return Ok()
 
@@ -124,16 +132,14 @@ class TableRegisters(Registers):
         found = self._segments.get(name) or await self._read(name)
         if found is None:
             return None
-        try:
-            return origins_of(orjson.loads(found.value), found.modified)
-        except (TypeError, KeyError, ValueError):  # a deleted one; the core has seen that it is one
-            return None
+        segment = parsed(name, found, segment_of).value
+        return None if segment is None else origins_of(segment, found.modified)
 
     async def _read_segment(self, name: str) -> Outcome:
         found = await self._read(name)
         if found is None:
             return Missing()
-        segment = orjson.loads(found.value)
+        segment: Any = parsed(name, found, as_it_is).value
         if segment != TOMBSTONE:
             self._segments.put(name, found, len(found.value))
         return Ok(segment)

@@ -23,6 +23,7 @@ from leaderless.errors import Unfit
 from leaderless.store.calls import in_thread
 from leaderless.store.files import Files
 from leaderless.store.port import Store
+from leaderless.table.answers import again, sensible
 from leaderless.table.manifest import Manifest, Merged, Start, read_manifest, replace_manifest
 from leaderless.table.parquet import Reader
 from leaderless.table.schema import COLUMNS
@@ -139,5 +140,6 @@ def read_starts(files: Files, manifest: Manifest) -> dict[str, int]:
     path = manifest.start.path
     if path is None:
         return {}
-    starts: dict[str, int] = orjson.loads(files.read_range(path, 0, files.size(path)))
-    return starts
+    size = files.size(path)
+    content = partial(again, partial(files.read_range, path, 0, size))
+    return sensible(path, lambda: dict(orjson.loads(content())))

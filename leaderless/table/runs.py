@@ -5,14 +5,18 @@ segments that it was made of do, so their *origins* are kept, or read once more,
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from leaderless.core.headlog.records import Run
+from leaderless.core.headlog.records import Run, Segment
+from leaderless.store.files import WHOLE_BYTES_MAX, Files, Gone, MemoryFiles
+from leaderless.store.port import Refused
+from leaderless.table.answers import again
 from leaderless.table.parquet import Reader, write_file
 from leaderless.table.pieces import Batch, Piece, table_of_pieces
-from leaderless.table.schema import messages_of
+from leaderless.table.schema import COLUMNS, messages_of
 
 FOLDER, SUFFIX = "run", ".parquet"
 
@@ -28,11 +32,8 @@ class Origin(NamedTuple):
     at: float | None
 
 
-def origins_of(segment: Any, at: float | None) -> list[Origin]:
-    """The batches of a segment, as its register holds it, that was written `at`, in seconds since 1970.
-
-    Raises `TypeError`, `KeyError` or `ValueError` for what is no segment, such as a deleted one.
-    """
+def origins_of(segment: Segment, at: float | None) -> list[Origin]:
+    """The batches of a segment that was written `at`, in seconds since 1970."""
     return [
         Origin(
             slot,
@@ -41,7 +42,7 @@ def origins_of(segment: Any, at: float | None) -> list[Origin]:
             {key: (first, len(msgs)) for key, (first, msgs) in appends.items()},
             at,
         )
-        for slot, (writer, seq, appends, _) in enumerate(segment["entries"], segment["base"])
+        for slot, (writer, seq, appends, _) in enumerate(segment.entries, segment.base)
     ]
 
 
@@ -61,6 +62,40 @@ def encode_run(first: int, last: int, run: Run, origins: Iterable[Origin]) -> by
         "writers": run.writers,
     }
     return write_file(_table(run, [*origins]), described)
+
+
+def create_run(files: Files, path: str, content: bytes) -> None:
+    """Make the file of a run, or find the same run there: when this returns, an index may name it.
+
+    Two programs may write one run in different bytes. Its rows count, without their times, and what the
+    metadata say. Raises `Refused` when another run is there, `OutcomeUnknown`, `Broken`.
+    """
+    # A larger one would replace what is there.
+    if len(content) <= WHOLE_BYTES_MAX or not _is_there(files, path):
+        files.put(path, content)
+    found = again(partial(files.read_range, path, 0, files.size(path)))
+    if found != content and _meaning(found) != _meaning(content):
+        raise Refused(
+            f"{path} is there and holds another run: nothing was changed; see `leaderless fsck`"
+        )
+
+
+def _is_there(files: Files, path: str) -> bool:
+    try:
+        files.size(path)
+    except Gone:
+        return False
+    return True
+
+
+def _meaning(content: bytes) -> tuple[dict[str, Any], pa.Table]:
+    """What two files of one run have in common."""
+    memory = MemoryFiles()
+    memory.put("run", content)
+    reader = Reader(memory, "run")
+    return reader.run, reader.read(
+        columns=[name for name in COLUMNS.names if name != "appended_at"]
+    )
 
 
 def _table(run: Run, origins: Sequence[Origin]) -> pa.Table:

@@ -14,23 +14,30 @@ from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import anyio.to_thread
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from leaderless.core.coordination import Misfit
 from leaderless.core.headlog.index import COMPACTED, Index, Listed, Page, decode_part, index_of
-from leaderless.core.headlog.records import EMPTY, HEAD, head_of, segment_name, segment_of
+from leaderless.core.headlog.records import (
+    EMPTY,
+    HEAD,
+    Run,
+    head_of,
+    run_of,
+    segment_name,
+    segment_of,
+)
 from leaderless.errors import Broken, Indefinite, NotInitialised, Unfit
-from leaderless.store.calls import patiently, side_by_side
-from leaderless.store.files import files_of
-from leaderless.store.format import runs_of
-from leaderless.store.port import Found, Store
+from leaderless.store.calls import in_thread, read_value, side_by_side
+from leaderless.store.files import Gone, files_of
+from leaderless.store.format import shape_in
+from leaderless.store.port import Store
 from leaderless.store.values import Reference
-from leaderless.table.manifest import TABLE, Manifest, manifest_of
+from leaderless.table.manifest import Manifest, read_manifest
 from leaderless.table.parquet import Reader
 from leaderless.table.pieces import Stretch, table_of_stretches
-from leaderless.table.runs import run_path
+from leaderless.table.runs import SUFFIX, run_path
 from leaderless.table.schema import Row, reference_in, reference_of, rows_of, table_of
 
 ATTEMPTS = 8  # to meet no compaction while segments are read
@@ -81,13 +88,13 @@ async def snapshot(store: Store, as_of: int | None = None) -> Snapshot:
     found, stretches = await _read(store)
     for base, entries, at in stretches:
         found.tail.extend(rows_of(base, entries, at))
-    return found if as_of is None else _cut(found, as_of)
+    return found if as_of is None else cut(found, as_of)
 
 
 async def outline(store: Store, as_of: int | None = None) -> Snapshot:
     """The same without its tail, which is not read: for the plan of a read."""
     found, _ = await _read(store, with_tail=False)
-    return found if as_of is None else _cut(found, as_of)
+    return found if as_of is None else cut(found, as_of)
 
 
 async def with_table(
@@ -98,7 +105,7 @@ async def with_table(
     It may have slots from `as_of` on.
     """
     found, stretches = await _read(store)
-    return _cut(found, as_of), table_of_stretches(stretches, keys)
+    return cut(found, as_of), table_of_stretches(stretches, keys)
 
 
 async def _read(store: Store, *, with_tail: bool = True) -> tuple[Snapshot, list[Stretch]]:
@@ -111,18 +118,15 @@ async def _read(store: Store, *, with_tail: bool = True) -> tuple[Snapshot, list
 
 async def _attempt(store: Store, with_tail: bool) -> tuple[Snapshot, list[Stretch]] | None:
     """A snapshot, and what is in no file; None when a segment was compacted meanwhile."""
-    manifest = manifest_of(await _value(store, TABLE))
-    try:
-        index = index_of(await _value(store, COMPACTED) or Index().value)
-        head_value = await _value(store, HEAD)
-        if head_value is None:
-            await runs_of(store)  # it raises `NotInitialised` where nothing is
-        head = head_of(head_value) if head_value else EMPTY
-        files = await _files(store, manifest, index)
-        numbers = range(index.sealed, head.sealed if with_tail else index.sealed)
-        stretches = await _segments(store, numbers)
-    except Misfit as misfit:
-        raise Broken(str(misfit)) from misfit
+    manifest, _ = await read_manifest(store)
+    index = await _index(store)
+    held = await read_value(store, HEAD, head_of)
+    if held is None:
+        await shape_in(store)  # it raises `NotInitialised` where nothing is
+    head = held.value if held else EMPTY
+    files = await _files(store, manifest, index)
+    numbers = range(index.sealed, head.sealed if with_tail else index.sealed)
+    stretches = await _segments(store, numbers)
     if stretches is None:
         return None
     stretches.append(Stretch(head.base, head.tail, None))
@@ -131,12 +135,13 @@ async def _attempt(store: Store, with_tail: bool) -> tuple[Snapshot, list[Stretc
 
 async def file_refs(store: Store) -> list[FileRef]:
     """The files of the log, without what is in none yet. Raises `LogError`."""
-    manifest = manifest_of(await _value(store, TABLE))
-    try:
-        index = index_of(await _value(store, COMPACTED) or Index().value)
-        return await _files(store, manifest, index)
-    except Misfit as misfit:
-        raise Broken(str(misfit)) from misfit
+    manifest, _ = await read_manifest(store)
+    return await _files(store, manifest, await _index(store))
+
+
+async def _index(store: Store) -> Index:
+    held = await read_value(store, COMPACTED, index_of)
+    return held.value if held else Index()
 
 
 async def _files(store: Store, manifest: Manifest, index: Index) -> list[FileRef]:
@@ -161,7 +166,7 @@ async def _runs(store: Store, index: Index, first: int) -> AsyncIterator[FileRef
 async def _has_files(store: Store) -> bool:
     """Whether runs are files; in a log of a node, which has no `format`, they are JSON."""
     try:
-        return await runs_of(store) == "parquet"
+        return (await shape_in(store)).sliced
     except NotInitialised:
         return False
 
@@ -174,12 +179,18 @@ async def leaves(store: Store, listed: Iterable[Listed], first: int) -> AsyncIte
         if not each.level:
             yield each
             continue
-        value = await _value(store, each.register())
-        page = None if value is None else decode_part(value)
-        if not isinstance(page, Page):
-            raise Broken(f"CommittedReadable: {each.register()} is no page")
-        async for leaf in leaves(store, page.children, first):
+        page = await read_value(store, each.register(), _page)
+        if page is None:
+            raise Broken(f"CommittedReadable: {each.register()} is missing")
+        async for leaf in leaves(store, page.value.children, first):
             yield leaf
+
+
+def _page(value: Any) -> Page:
+    part = decode_part(value)
+    if not isinstance(part, Page):
+        raise Misfit("it is no page")
+    return part
 
 
 async def _segments(store: Store, numbers: range) -> list[Stretch] | None:
@@ -187,16 +198,17 @@ async def _segments(store: Store, numbers: range) -> list[Stretch] | None:
     stretches: list[Stretch] = []
     for start in range(numbers.start, numbers.stop, READ_AT_ONCE):
         some = [segment_name(at) for at in numbers[start - numbers.start :][:READ_AT_ONCE]]
-        for found in await side_by_side([partial(_found, store, name) for name in some]):
-            segment = segment_of(orjson.loads(found.value)) if found else None
-            if found is None or segment is None:
+        for found in await side_by_side(
+            [partial(read_value, store, name, segment_of) for name in some]
+        ):
+            if found is None or found.value is None:
                 return None
-            stretches.append(Stretch(segment.base, segment.entries, found.modified))
+            stretches.append(Stretch(found.value.base, found.value.entries, found.modified))
     return stretches
 
 
-def _cut(found: Snapshot, as_of: int) -> Snapshot:
-    """What the first `as_of` batches of a snapshot hold."""
+def cut(found: Snapshot, as_of: int) -> Snapshot:
+    """What the first `as_of` batches of a snapshot hold. Raises `Unfit` as `snapshot`."""
     if not found.start <= as_of <= found.version:
         raise Unfit(
             f"there is no version {as_of} of it: they go from {found.start} to {found.version}"
@@ -225,10 +237,10 @@ async def locations(store: Store) -> list[str]:
 async def table_in(store: Store, ref: FileRef, version: int | None = None) -> pa.Table:
     """All rows of a file, of slots below `version` if it is given. Raises `Gone` when it was deleted."""
     if ref.kind == "json":
-        value = await _value(store, ref.path)
-        if value is None:
+        found = await read_value(store, ref.path, run_of)
+        if found is None:
             raise Broken(f"CommittedReadable: {ref.path} is missing")
-        return table_of(_rows_of_json(value))
+        return table_of(_rows_of_run(found.value))
     table = await anyio.to_thread.run_sync(lambda: reader_of(store, ref).read())
     return below(table, ref, version)
 
@@ -248,38 +260,45 @@ def below(table: pa.Table, ref: FileRef, version: int | None) -> pa.Table:
     return table.filter(pc.less(table["slot"], version))
 
 
-def _rows_of_json(value: dict[str, Any]) -> Iterable[Row]:
-    for key, (first, messages) in value["keys"].items():
+def _rows_of_run(run: Run) -> Iterable[Row]:
+    for key, (first, messages) in run.keys.items():
         for offset, message in enumerate(messages, first):
             yield Row(key, offset, message, None, None, None, None)
 
 
-async def _found(store: Store, name: str) -> Found | None:
-    return await patiently(lambda: store.read(name))
-
-
-async def _value(store: Store, name: str) -> Any:
-    found = await _found(store, name)
-    return orjson.loads(found.value) if found else None
-
-
 async def references(store: Store) -> AsyncIterator[Reference]:
-    """Every reference to a large value in the log. Raises as `snapshot`."""
+    """Every reference to a large value in the log, and in files that have left it and still stand.
+
+    A query that was planned before may read the latter. Raises `LogError`.
+    """
     found = await snapshot(store)
+    manifest, _ = await read_manifest(store)  # later: a file that left meanwhile is in this one
     for row in found.tail:
         if (reference := reference_in(row.message)) is not None:
             yield reference
-    for ref in found.files:
-        for text in await anyio.to_thread.run_sync(partial(_texts_in, store, ref)):
+    left = [each.path for each in manifest.replaced if each.path.endswith(SUFFIX)]
+    reads = [partial(_texts_in, store, ref.path, ref.size) for ref in found.files]
+    reads += [partial(_texts_if_there, store, path) for path in left]
+    for read in reads:
+        for text in await in_thread(read):
             if (reference := reference_of(text)) is not None:
                 yield reference
 
 
-def _texts_in(store: Store, ref: FileRef) -> list[str]:
+def _texts_in(store: Store, path: str, size: int | None = None) -> list[str]:
     """The column `message` of a file; row groups without any are not read."""
-    reader = reader_of(store, ref)
+    files = files_of(store)
+    assert files is not None, "a log of files has files"
+    reader = Reader(files, path, size=size)
     texts: list[str] = []
     for place in range(reader.row_groups):
         if reader.has(place, "message"):
             texts += reader.read([place], ["message"])["message"].drop_null().to_pylist()
     return texts
+
+
+def _texts_if_there(store: Store, path: str) -> list[str]:
+    try:
+        return _texts_in(store, path)
+    except Gone:
+        return []

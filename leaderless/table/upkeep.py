@@ -23,18 +23,17 @@ from tempfile import TemporaryFile, gettempdir
 from typing import BinaryIO, NamedTuple, TypeVar
 
 import anyio
-import orjson
 import pyarrow as pa
 
 from leaderless.core.claims import Claims
-from leaderless.core.coordination import Misfit, StoreSilent
+from leaderless.core.coordination import StoreSilent
 from leaderless.core.headlog.index import COMPACTED, index_of
 from leaderless.core.lease import LeaseLost
 from leaderless.core.process import Process
-from leaderless.errors import Broken, Definite, Indefinite
-from leaderless.store.calls import in_thread, patiently
+from leaderless.errors import Definite, Indefinite
+from leaderless.store.calls import in_thread, read_value
 from leaderless.store.files import UNFINISHED, Files, Gone
-from leaderless.store.port import Listed, Store
+from leaderless.store.port import Listed, Store, Version
 from leaderless.table.levels import Levels, next_merge
 from leaderless.table.manifest import Manifest, Merged, read_manifest, replace_manifest
 from leaderless.table.merge import merge
@@ -116,36 +115,36 @@ class Upkeep:
         return done
 
     async def _merge_once(self) -> Done | None:
-        manifest, version = await read_manifest(self._store)
-        if manifest.epoch > self._claims.epoch:
-            raise LeaseLost(CLAIM)
+        manifest, version = await self._taken()
         some = await self._to_merge(manifest)
         if not some:
             return None
-        if manifest.epoch < self._claims.epoch:  # from now on an older worker's update fails
-            taken = manifest._replace(epoch=self._claims.epoch)
-            if not await replace_manifest(self._store, taken, version):
-                raise LeaseLost(CLAIM)
-            manifest, version = await read_manifest(self._store)
         merged, read = await self._beating(partial(self._write, some))
         changed = manifest.with_merged(some, merged, await self._now())
-        if manifest.epoch != self._claims.epoch or not await replace_manifest(
-            self._store, changed, version
-        ):
+        if not await replace_manifest(self._store, changed, version):
             await in_thread(partial(self._files.delete, [merged.path]))
             raise LeaseLost(CLAIM)
         return Done(1, read, merged.bytes)
 
+    async def _taken(self) -> tuple[Manifest, Version | None]:
+        """The manifest with the epoch of this claim, so that an older worker's update fails."""
+        manifest, version = await read_manifest(self._store)
+        if manifest.epoch < self._claims.epoch:
+            taken = manifest._replace(epoch=self._claims.epoch)
+            if not await replace_manifest(self._store, taken, version):
+                raise LeaseLost(CLAIM)
+            manifest, version = await read_manifest(self._store)
+        if manifest.epoch != self._claims.epoch:
+            raise LeaseLost(CLAIM)  # a newer worker may have merged these files, too
+        return manifest, version
+
     async def _to_merge(self, manifest: Manifest) -> list[Merged]:
         if some := next_merge(manifest, [], self._levels):
             return some
-        found = await patiently(lambda: self._store.read(COMPACTED))
+        found = await read_value(self._store, COMPACTED, index_of)
         if found is None:
             return []
-        try:
-            pages = [each for each in index_of(orjson.loads(found.value)).listed if each.level]
-        except Misfit as misfit:
-            raise Broken(str(misfit)) from misfit
+        pages = [each for each in found.value.listed if each.level]
         runs: list[Merged] = []
         async for run in leaves(self._store, pages, manifest.sealed):
             path = run_path(run.first, run.last)

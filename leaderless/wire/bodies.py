@@ -11,7 +11,7 @@ from typing import Any, assert_never
 import orjson
 
 from leaderless.core.coordination import Misfit
-from leaderless.core.headlog.records import entry_of, heading_of
+from leaderless.core.headlog.records import entry_of, heading_of, value_of_heading
 from leaderless.core.messages import (
     Answer,
     Batch,
@@ -130,7 +130,7 @@ def answer_of(body: Body) -> HandedOver | SendOk | None:
 
 def _handed_over(answer: HandedOver) -> Body:
     entries = [entry.value for entry in answer.entries]
-    fields = answer._asdict() | {"entries": entries, "head": answer.head._asdict()}
+    fields = answer._asdict() | {"entries": entries, "head": value_of_heading(answer.head)}
     return {"type": "hand_over_ok", **fields}
 
 
@@ -220,11 +220,9 @@ def _check_storable(name: str, value: Any) -> int:
 
 
 def _offsets(body: Body, name: str = "offsets") -> dict[str, int]:
-    value = body.get(name)
+    value = _field(body, name)
     if not isinstance(value, dict):
-        raise MalformedRequest(
-            f"{name!r} must map keys to offsets, not {brief(_field(body, name))}"
-        )
+        raise MalformedRequest(f"{name!r} must map keys to offsets, not {brief(value)}")
     for key, offset in value.items():
         if type(offset) is not int:
             raise MalformedRequest(

@@ -35,7 +35,7 @@ from simulation.exploration.events import Event, Footprint, Way
 from simulation.exploration.held import Held, HeldWorld
 from simulation.exploration.search import Failing
 from simulation.objects.bucket import Request
-from simulation.objects.judge import anomalies, checked
+from simulation.objects.judge import anomalies, checked, lawless
 from simulation.objects.loop import PROCESS
 from simulation.objects.run import Worker
 from simulation.objects.scenario import Act
@@ -226,6 +226,8 @@ class ExploredBucket:
             del self._acting[client]
             if error := task.exception():
                 raise Failing("crash", f"{client}: {error!r}")
+        for failure in lawless(self._world):
+            raise Failing(failure.name, failure.text)
 
     # ------------------------------------------------------------ clients
 

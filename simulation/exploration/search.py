@@ -176,8 +176,9 @@ class Search:
 
     def _begin(self, make: Callable[[], System]) -> System | None:
         self.started = True
-        system = make()
+        system: System | None = None
         try:
+            system = make()  # what comes before the exploration may fail, too
             for event in self.prefix:
                 system.step(event)
         except Failing as failing:

@@ -5,13 +5,13 @@ it.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import click
 
 from bench.flags import COUNT, NATURAL, Flag, flags_of
-from leaderless.core.limits import Limits
+from leaderless.core.shape import Shape
 from leaderless.core.strategies import STRATEGIES
 from leaderless.core.strategy import Options
 from simulation.exploration.settings import changed, command_of, differences
@@ -78,10 +78,10 @@ class Setting:
     @property
     def options(self) -> Options:
         """The options of each node: linearizable polls."""
-        limits = Limits()
+        shape = Shape().for_nodes(self.nodes)
         if self.compaction:
-            limits = Limits(seal_entries=SMALL_TAIL, segments_per_run=2, page_children=2)
-        return LINEARIZABLE._replace(limits=limits, durable_commits=not self.deferred)
+            shape = replace(shape, seal_entries=SMALL_TAIL, segments_per_run=2, page_children=2)
+        return LINEARIZABLE._replace(shape=shape, durable_commits=not self.deferred)
 
     @property
     def size(self) -> int:

@@ -41,11 +41,24 @@ class Usage(NamedTuple):
 
 
 class Bucket:
-    """The objects; `now_s` gives the virtual time. `journal`: every request, if it is kept."""
+    """The objects; `now_s` gives the virtual time. `journal`: every request, if it is kept.
 
-    def __init__(self, now_s: Callable[[], float], *, keep: bool = True) -> None:
+    `tells_times`: whether a listing says when objects were written, as S3 does and etcd does not.
+    `changed` is told what an object holds now (None: it was deleted).
+    """
+
+    def __init__(
+        self,
+        now_s: Callable[[], float],
+        *,
+        keep: bool = True,
+        tells_times: bool = True,
+        changed: Callable[[str, bytes | None], object] = lambda _key, _value: None,
+    ) -> None:
         self._now_s = now_s
         self._keep = keep
+        self._tells_times = tells_times
+        self._changed = changed
         self._objects: dict[str, tuple[Found, float]] = {}
         self._names: list[bytes] = []  # in order
         self._requests: Counter[str] = Counter()
@@ -90,6 +103,7 @@ class Bucket:
             insort(self._names, key.encode())
         etag = f'"{md5(value, usedforsecurity=False).hexdigest()}"'
         self._objects[key] = Found(value, etag), self.clock_s
+        self._changed(key, value)
         return etag
 
     def create(self, key: str, value: bytes) -> str:
@@ -107,15 +121,18 @@ class Bucket:
 
     def delete(self, keys: Sequence[str]) -> None:
         """Delete what exists of `keys`."""
-        gone = {key.encode() for key in keys if self._objects.pop(key, None)}
+        gone = [key for key in keys if self._objects.pop(key, None)]
         if gone:
-            self._names = [name for name in self._names if name not in gone]
+            encoded = {key.encode() for key in gone}
+            self._names = [name for name in self._names if name not in encoded]
+        for key in gone:
+            self._changed(key, None)
 
     def listing(self, folder: str = "", after: str = "", limit: int = PAGE) -> list[Listed]:
         """See `leaderless.store.port.Store.list_objects`."""
         within = f"{folder}/".encode() if folder else b""
         return [
-            Listed(key, len(found.value), modified)
+            Listed(key, len(found.value), modified if self._tells_times else None)
             for key in self._from(within, max(after.encode(), within[:-1]), limit)
             for found, modified in [self._objects[key]]
         ]

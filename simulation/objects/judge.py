@@ -1,7 +1,8 @@
 """Runs a scenario on a virtual bucket, and says what was wrong, by name.
 
 The anomalies are those of the kafka checker. `Progress`: after all faults the log cannot be read to its end, or
-the run does not end. For our log also what `leaderless.library.fsck` finds in the bucket.
+the run does not end. For our log also what breaks a law (`leaderless.library.laws`), and what
+`leaderless.library.fsck` finds in the bucket.
 """
 
 import time
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field
 from leaderless.library import fsck
 from runs.collection import collected_quietly
 from runs.history import Op
-from simulation.judge import HARMLESS, Failure, Stuck, cpu_limited
+from simulation.judge import HARMLESS, Failure, Stuck, cpu_limited, named
 from simulation.objects.bucket import Request, Usage
 from simulation.objects.client import Network
 from simulation.objects.loop import Deadlock, VirtualEventLoop, run_virtual
@@ -79,7 +80,7 @@ def simulate(scenario: Scenario, cpu_s_max: float = CPU_S_MAX) -> Report:
     [world] = worlds
     return Report(
         scenario=scenario,
-        failures=[*anomalies(world), *failures],
+        failures=[*lawless(world), *anomalies(world), *failures],
         digest=world.digest,
         virtual_s=world.loop.now_s,
         cpu_s=time.process_time() - began_s,
@@ -88,6 +89,12 @@ def simulate(scenario: Scenario, cpu_s_max: float = CPU_S_MAX) -> Report:
         history=world.history.ops,
         journal=world.bucket.journal,
     )
+
+
+def lawless(world: World) -> list[Failure]:
+    """The first change of the bucket that broke a law, and the first wrong list of committed offsets."""
+    found = [named(str(world.laws.broken))] if world.laws.broken else []
+    return found + ([world.commits.broken] if world.commits.broken else [])
 
 
 async def checked(world: World) -> list[Failure]:

@@ -8,24 +8,31 @@
 A process that is killed loses its tasks; requests that have left are carried out. A process that is stopped
 (`pause`) runs no line of code until it goes on; in a long pause an operator vacuums the log. S3-Queue's
 compactions are not safe beside each other by its own word: so one process compacts a key at a time, with
-every log.
+every log. Where the run is mixed, each life of a process is a program or a node (`lives`), and so is each of
+those that read at the end.
 """
 
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from hashlib import blake2b
 from random import Random
 from typing import Any
 
 import anyio
 
+from leaderless.core.headlog.records import InvariantBroken
+from leaderless.library.laws.lawful import Observer
+from leaderless.store.names import FORMAT
 from runs.history import Op, json_line
 from runs.keyword import Keyword
 from simulation.objects.bucket import Bucket
 from simulation.objects.client import Faults, Network, VirtualStore
+from simulation.objects.commits import Commits
+from simulation.objects.lives import OPERATOR
 from simulation.objects.loop import PROCESS, VirtualEventLoop
-from simulation.objects.scenario import RETENTION_S, Act, Scenario
+from simulation.objects.nodes import Peers
+from simulation.objects.scenario import DISTURBANCES, LEADERLESS, RETENTION_S, Act, Scenario
 from simulation.objects.subjects import Around, Rejected, Subject, Unclear, opened
 
 RESTART_S = 0.5  # from a kill to the next life
@@ -33,6 +40,7 @@ SETTLE_S = 10.0  # until every late request is carried out
 VACUUM_AFTER_S = 1.2 * RETENTION_S  # of a pause that is longer
 FINAL_POLLS_MAX = 1000
 FINAL_TRIES = 5
+OLD_FORMAT = b'{"format":1,"made_by":"leaderless 0.1"}'
 SEND, POLL = Keyword("send"), Keyword("poll")
 
 
@@ -156,10 +164,16 @@ class Worker:
                 case "compact":
                     async with self._world.compacting(act.key):
                         await self._subject.compact(act.key)
+                case "commit":
+                    await self._commit({act.key: act.number})
+                case "list":
+                    await self.list_committed()
+                case "upgrade":
+                    await self._subject.upgrade()
         except Rejected:
             pass
         except Unclear:
-            if act.kind != "compact":
+            if act.kind in ("send", "poll"):
                 self._positions = {}  # the history goes on with a new client
 
     async def _send(self, act: Act) -> None:
@@ -169,6 +183,19 @@ class Worker:
         ) as completed:
             offset = await self._subject.send(act.key, value)
             completed.append([[SEND, act.key, [offset, value]]])
+
+    async def _commit(self, offsets: dict[str, int]) -> None:
+        commits, home = self._world.commits, self._subject.home
+        commits.asked(home, offsets)
+        await self._subject.commit(offsets)
+        commits.acknowledged(home, offsets)
+
+    async def list_committed(self) -> None:
+        """List the committed offsets of all keys, which are judged."""
+        commits, home = self._world.commits, self._subject.home
+        before = commits.known(home)
+        found = await self._subject.committed(self._world.scenario.keys)
+        commits.listed(home, f"worker {self._number}", before, found)
 
     async def assign(self, **extra: Any) -> None:
         """Read every key from its beginning."""
@@ -195,12 +222,15 @@ class Worker:
 
 
 class World:
-    """A run of `scenario`; `execute` it once. `history` and `bucket.journal` tell what happened."""
+    """A run of `scenario`; `execute` it once. `history`, `bucket.journal` and `laws` tell what happened."""
 
     def __init__(self, scenario: Scenario, loop: VirtualEventLoop) -> None:
         self.scenario = scenario
         self.loop = loop
-        self.bucket = Bucket(loop.time)
+        self.laws, self.commits = Observer(), Commits()
+        self.peers = Peers(loop, self.random("peers"))
+        times = not scenario.ahead_s
+        self.bucket = Bucket(loop.time, changed=self._changed, tells_times=times)
         self.history = History(loop, scenario.processes * scenario.workers)
         self.faults = Faults(scenario.network.odds, self.random("faults"), scenario.omit_faults)
         self.unread = ""  # why the final polls did not come to the end
@@ -210,15 +240,17 @@ class World:
     async def execute(self) -> None:
         """Run it to its end."""
         processes = [Process(self, number) for number in range(self.scenario.processes)]
+        if self.scenario.old_format:
+            self.bucket.create(FORMAT, OLD_FORMAT)
         acts = self.scenario.acts()
         for act in acts:
-            if act.kind not in ("kill", "pause"):
+            if act.kind not in DISTURBANCES:
                 processes[act.process].left[act.worker].append(act)
         async with anyio.create_task_group() as tasks:
             for process in processes:
                 tasks.start_soon(process.run)
             for act in acts:
-                if act.kind in ("kill", "pause"):
+                if act.kind in DISTURBANCES:
                     tasks.start_soon(self._disturb, processes[act.process], act)
             tasks.start_soon(self._heal_after, self.scenario.time_limit_s)
         await anyio.sleep(SETTLE_S)
@@ -228,6 +260,9 @@ class World:
         await anyio.sleep_until(act.at_s)
         if act.kind == "kill":
             process.kill()
+            return
+        if act.kind == "vacuum":
+            await self._vacuum()
             return
         self.loop.stop_process(process.name)
         before_s = min(act.pause_s, VACUUM_AFTER_S)
@@ -241,7 +276,7 @@ class World:
         """An operator vacuums every key."""
         for key in self.scenario.keys:
             try:
-                async with self.subject("operator") as (subject, _store):
+                async with self.subject(OPERATOR) as (subject, _store):
                     await subject.vacuum(key)
             except (Rejected, Unclear):
                 pass
@@ -255,7 +290,10 @@ class World:
             for _ in range(FINAL_TRIES):
                 try:
                     async with self.subject(f"final{number}") as (subject, _store):
-                        await Worker(self, number, subject).read_all()
+                        worker = Worker(self, number, subject)
+                        await worker.read_all()
+                        if self.scenario.mixed:
+                            await worker.list_committed()
                     break
                 except (Rejected, Unclear) as error:
                     self.unread = str(error)
@@ -264,8 +302,15 @@ class World:
     async def subject(self, name: str) -> AsyncIterator[tuple[Subject, VirtualStore]]:
         """The log, open in a process of this name."""
         store = self.store(name, self.scenario.network)
+        ahead_s = self.scenario.ahead_s if name == OPERATOR else 0.0
+        random = self.random(f"{name}/pauses")
         around = Around(
-            self.scenario, lambda: self.bucket.clock_s, self.name, self.random(f"{name}/pauses")
+            self.scenario,
+            lambda: self.bucket.clock_s + ahead_s,
+            self.name,
+            random,
+            name,
+            self.peers,
         )
         async with opened(store, around) as subject:
             yield subject, store
@@ -279,6 +324,12 @@ class World:
         """Wait until no other process compacts the key."""
         async with self._compacting.setdefault(key, anyio.Lock()):
             yield
+
+    def _changed(self, key: str, value: bytes | None) -> None:
+        """No program may notice that a law is broken: `laws.broken` tells at the end."""
+        if self.scenario.log == LEADERLESS:
+            with suppress(InvariantBroken):
+                self.laws.changed(key, value)
 
     @property
     def digest(self) -> str:

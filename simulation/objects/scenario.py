@@ -26,7 +26,9 @@ from bench.flags import (
     flags_of,
     names_of,
 )
+from leaderless.core.shape import Shape
 from simulation.objects.client import FATES, Network
+from simulation.objects.lives import Life, life_of
 from simulation.scenario import Draw, as_words, one_of
 
 LEADERLESS, PUBLISHED, REPAIRED = "leaderless", "s3-queue", "s3-queue-repaired"
@@ -34,6 +36,8 @@ LOGS = (LEADERLESS, PUBLISHED, REPAIRED)
 SPREADS = ("constant", "uniform", "exponential", "heavy")
 ODDS = (0.01, 0.05, 0.2)  # of a fate, in a run that has it
 KINDS = {"send": 8.0, "poll": 8.0, "compact": 1.0}
+MIXED_KINDS = {"commit": 2.0, "list": 2.0, "vacuum": 0.5}
+DISTURBANCES = ("kill", "pause", "vacuum")  # of a process, and by an operator
 
 
 FAULTS = (*FATES, "kill", "pause")
@@ -83,14 +87,44 @@ class Scenario:
     seal_entries: Annotated[
         int, Flag("Entries of a segment of our log.", COUNT), one_of(2, 4, 256)
     ] = 256
+    mixed: Annotated[
+        bool,
+        Flag("Processes are nodes and programs, and each life of one has limits of its own."),
+        Draw(lambda random: random.random() < 0.8),
+    ] = False
+    old_format: Annotated[
+        bool,
+        Flag("The log was made by the older release, and may be upgraded."),
+        Draw(lambda random: random.random() < 0.2),
+    ] = False
+    ahead_s: Annotated[
+        float,
+        Flag(
+            "How far the clock of who vacuums is ahead, on a store without times; 0: it has them."
+        ),
+        one_of(0.0, 0.0, 3_720.0),
+    ] = 0.0
     omit: Annotated[tuple[int, ...], Flag("Acts left out, by number.", NUMBERS)] = ()
     omit_faults: Annotated[tuple[int, ...], Flag("Faults left out, by number.", NUMBERS)] = ()
 
     @classmethod
     def draw(cls, seed: int, given: Mapping[str, Any] | None = None) -> "Scenario":
-        """A scenario: what is not `given` is drawn."""
+        """A scenario: what is not `given` is drawn. With given `seal_entries` all processes are alike."""
         drawn = {name: draw.draw(Random(f"{seed}/objects/{name}")) for name, draw in _DRAWS.items()}
-        return cls(seed, **(drawn | dict(given or {})))
+        chosen = drawn | dict(given or {})
+        if chosen["log"] != LEADERLESS:
+            chosen |= {"mixed": False, "old_format": False}
+        if given and "seal_entries" in given:
+            chosen["mixed"] = given.get("mixed", False)
+        if not chosen["mixed"]:
+            chosen["ahead_s"] = given.get("ahead_s", 0.0) if given else 0.0
+        return cls(seed, **chosen)
+
+    def life(self, name: str, shape: Shape) -> Life:
+        """What a start of a process is; `shape`: the one that a program gives to a log that it makes."""
+        if self.mixed:
+            return life_of(name, Random(f"{self.seed}/objects/lives/{name}"), shape)
+        return Life(0, replace(shape, seal_entries=self.seal_entries, segments_per_run=2))
 
     @property
     def network(self) -> Network:
@@ -123,7 +157,9 @@ class Scenario:
         return [act for act in acts if act.number not in self.omit]
 
     def _kinds(self) -> tuple[list[str], list[float]]:
-        kinds = KINDS | {name: 0.6 for name in ("kill", "pause") if name in self.faults}
+        kinds = KINDS | (MIXED_KINDS if self.mixed else {})
+        kinds |= {"upgrade": 0.3} if self.old_format else {}
+        kinds |= {name: 0.6 for name in ("kill", "pause") if name in self.faults}
         return [*kinds], [*kinds.values()]
 
     def options(self) -> dict[str, Any]:
@@ -142,8 +178,8 @@ PAUSES_S = (0.5, 3.0, 3.0, 1.5 * RETENTION_S)
 class Act(NamedTuple):
     """Something that happens in the main phase.
 
-    `kind`: send, poll or compact, of a worker; kill (it starts again) or pause, of its process. `pause_s`: how
-    long.
+    `kind`: send, poll, compact, commit, list or upgrade, of a worker; kill (it starts again) or pause, of its
+    process; vacuum, by an operator. `pause_s`: how long.
     """
 
     number: int
@@ -169,6 +205,9 @@ LOWER: dict[str, tuple[Any, ...]] = {
     "latency_dist": ("constant",),
     "repeats": (False,),
     "seal_entries": (256,),
+    "old_format": (False,),
+    "ahead_s": (0.0,),
+    "mixed": (False,),
 }
 
 

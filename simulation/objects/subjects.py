@@ -5,14 +5,14 @@ An operation returns, or raises: `Rejected` when it certainly did not happen, `U
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import replace
 from random import Random
 from typing import Any, NamedTuple, Protocol
 
+from leaderless.core.strategy import Identity
 from leaderless.errors import Definite, LogError
 from leaderless.library.host import running
 from leaderless.library.log import Log
-from leaderless.library.place import bounds_of, initialise
+from leaderless.library.place import bounds_of, initialise, new_shape
 from leaderless.library.surroundings import Surroundings
 from leaderless.store.port import Store, StoreError
 from leaderless.store.wrapped import Within
@@ -20,11 +20,14 @@ from s3_queue.client import Repeating
 from s3_queue.published import Topic
 from s3_queue.records import QueueError
 from s3_queue.repaired import RepairedTopic
+from simulation.objects.nodes import Node, Peers, node_on
 from simulation.objects.scenario import LEADERLESS, PUBLISHED, RETENTION_S, Scenario
 
 POLL_LIMIT = 10  # messages of a key in one poll
 PATIENCE_S = 20.0
 STORE_TIMEOUT_S = 1.0
+GROUP = "g"
+NOT_MIXED = "this log has no committed offsets here"
 INLINE_BYTES = 64  # larger values get an object of their own
 
 Polled = dict[str, list[list[int]]]
@@ -39,7 +42,9 @@ class Unclear(Exception):
 
 
 class Subject(Protocol):
-    """A log as one process sees it."""
+    """A log as one process sees it. `home`: where its committed offsets are, if it has any."""
+
+    home: str = ""
 
     async def send(self, key: str, value: int) -> int:
         """Append a message; returns its offset."""
@@ -57,14 +62,28 @@ class Subject(Protocol):
         """Delete data that no message refers to, older than `RETENTION_S`."""
         ...
 
+    async def commit(self, offsets: dict[str, int]) -> None:
+        """Commit offsets."""
+        raise AssertionError(f"{NOT_MIXED}: {offsets}")
+
+    async def committed(self, keys: list[str]) -> dict[str, int]:
+        """The committed offsets that there are."""
+        raise AssertionError(f"{NOT_MIXED}: {keys}")
+
+    async def upgrade(self) -> None:
+        """Give a log of the older format a shape, if this process can."""
+        return
+
 
 class Around(NamedTuple):
-    """What a process has beside its store."""
+    """What a process has beside its store; `life`: the name of this start of it."""
 
     scenario: Scenario
     now: Callable[[], float]
     name: Callable[[], str]
     random: Random
+    life: str
+    peers: Peers
 
 
 @asynccontextmanager
@@ -76,18 +95,27 @@ async def opened(store: Store, around: Around) -> AsyncIterator[Subject]:
     if scenario.log != LEADERLESS:
         yield _Queues(store, around)
         return
+    life = around.scenario.life(around.life, new_shape(store))
     with outcomes():
-        await initialise(store)
-    bounds = bounds_of(store, PATIENCE_S, STORE_TIMEOUT_S)
-    limits = replace(bounds.limits, seal_entries=scenario.seal_entries, segments_per_run=2)
-    bounds = bounds._replace(limits=limits, inline_bytes=INLINE_BYTES)
+        shape = (await initialise(store, shape=life.shape)).shape
+    bounds = bounds_of(store, PATIENCE_S, STORE_TIMEOUT_S, shape)
+    bounds = bounds._replace(limits=life.limits(bounds.limits), inline_bytes=INLINE_BYTES)
+    if life.nodes:
+        name = around.life.partition("/")[0]
+        identity = Identity(name, life.peers(name, scenario.processes), around.name())
+        options = life.options(shape, PATIENCE_S)
+        async with node_on(store, bounds, options, identity, around.peers) as node:
+            yield _OfNode(node, scenario)
+        return
     log = Log(store, bounds, Surroundings(around.now, around.name))
     async with running(*log.hosts):
         yield _Ours(log, scenario)
 
 
-class _Ours:
-    """Our log."""
+class _Ours(Subject):
+    """Our log, as a program sees it."""
+
+    home = "programs"
 
     def __init__(self, log: Log, scenario: Scenario) -> None:
         self._log = log
@@ -113,8 +141,54 @@ class _Ours:
         with outcomes():
             await self._log.vacuum(RETENTION_S)
 
+    async def commit(self, offsets: dict[str, int]) -> None:
+        with outcomes():
+            await self._log.commit(GROUP, offsets)
 
-class _Queues:
+    async def committed(self, keys: list[str]) -> dict[str, int]:
+        with outcomes():
+            return await self._log.committed(GROUP, keys)
+
+    async def upgrade(self) -> None:
+        with outcomes():
+            await self._log.upgrade()
+
+
+class _OfNode(Subject):
+    """Our log, as clients of a node see it. It compacts by itself, and leaves vacuums to programs."""
+
+    home = "nodes"
+
+    def __init__(self, node: Node, scenario: Scenario) -> None:
+        self._node = node
+        self._padding = "x" * scenario.value_bytes
+
+    async def send(self, key: str, value: int) -> int:
+        with outcomes():
+            return await self._node.send(key, [value, self._padding])
+
+    async def poll(self, positions: Mapping[str, int]) -> Polled:
+        with outcomes():
+            found = await self._node.poll(positions, POLL_LIMIT)
+        return {
+            key: [[offset, number_in(value)] for offset, value in pairs]
+            for key, pairs in found.items()
+        }
+
+    async def compact(self, _key: str) -> None: ...
+
+    async def vacuum(self, _key: str) -> None: ...
+
+    async def commit(self, offsets: dict[str, int]) -> None:
+        with outcomes():
+            await self._node.commit(offsets)
+
+    async def committed(self, keys: list[str]) -> dict[str, int]:
+        with outcomes():
+            return await self._node.committed(keys)
+
+
+class _Queues(Subject):
     """S3-Queue's topics, one a key."""
 
     def __init__(self, store: Store, around: Around) -> None:

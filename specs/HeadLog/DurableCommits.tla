@@ -2,11 +2,12 @@
 (***************************************************************************)
 (* Committed offsets that are durable when they are acknowledged           *)
 (* (core/headlog/commits.py). There are a few registers, which the nodes   *)
-(* share: RegisterOf(n) is that of node n, its own one or a common one. A  *)
-(* reader merges all of them by maximum. When a register has too many      *)
-(* pairs, they ride in a batch of the log; a pair that is in the log is    *)
-(* left out at the next write. The register's slot says how much of the    *)
-(* log has all that was left out.                                          *)
+(* share: RegisterOf(n) is that of node n, its own one or a common one.    *)
+(* How many there are stands in the log's shape: it does not follow from   *)
+(* the number of nodes that somebody sees. A reader merges all of them by  *)
+(* maximum. When a register has too many pairs, they ride in a batch of    *)
+(* the log; a pair that is in the log is left out at the next write. The   *)
+(* register's slot says how much of the log has all that was left out.     *)
 (*                                                                         *)
 (* Law: each write replaces a value that was read, raises what it has, and *)
 (* leaves out only pairs that are in the log below its slot. All of that   *)
@@ -75,7 +76,7 @@ SlotOf(n, slot) == Max(slot, node[n].view)
 KnownAfterSilence(cas) == None
 KnownAfterRefusal(cas) == None
 ReadsOn(slot, view) == slot > view
-ToRead == {RegisterOf(n) : n \in Nodes}
+ToRead(n) == {RegisterOf(each) : each \in Nodes}  \* the same for all: the log says which there are
 
 -----------------------------------------------------------------------------
 \* A node
@@ -166,10 +167,10 @@ Restart(n) ==
 \* A list of committed offsets, through any node: the log, then the registers one by one, then the log again
 \* if one of them has left out more.
 
-BeginList ==
+BeginList(n) ==
     /\ reader = None
     /\ Counted("lists", MaxLists)
-    /\ reader' = [floor |-> acked, view |-> Len(log), left |-> ToRead, slot |-> 0, offsets |-> Nothing]
+    /\ reader' = [floor |-> acked, view |-> Len(log), left |-> ToRead(n), slot |-> 0, offsets |-> Nothing]
     /\ UNCHANGED <<register, log, node, call, late, acked, listed>>
 
 ReadRegister(at) ==
@@ -191,9 +192,9 @@ Next ==
     \/ \E n \in Nodes :
         \/ \E k \in Keys, offset \in 1..MaxOffset : Ask(n, k, offset)
         \/ Read(n) \/ Write(n) \/ Written(n) \/ Refused(n) \/ Unanswered(n) \/ Acknowledge(n)
-        \/ MoveIntoLog(n) \/ Refresh(n) \/ Restart(n) \/ ReadRegister(n)
+        \/ MoveIntoLog(n) \/ Refresh(n) \/ Restart(n) \/ BeginList(n) \/ ReadRegister(n)
     \/ \E cas \in late : TakesEffectLate(cas)
-    \/ BeginList \/ AnswerList
+    \/ AnswerList
 
 Spec == Init /\ [][Next]_vars
 

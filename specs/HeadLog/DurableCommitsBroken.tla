@@ -31,5 +31,10 @@ OldSlot(n, slot) == slot
 NeverReadsOn(slot, view) == FALSE
 
 \* for ToRead: a reader reads one register of several.
-OneNode == {CHOOSE n \in Nodes : TRUE}
+OneRegister(n) == {CHOOSE each \in Nodes : TRUE}
+
+\* for ToRead: the number of registers follows from the nodes that a process knows of. One was started as the
+\* only node of the log, the others know of all.
+Peers(n) == IF n = CHOOSE each \in Nodes : TRUE THEN {n} ELSE Nodes
+AsItCounts(n) == {RegisterOf(peer) : peer \in Peers(n)}
 =============================================================================

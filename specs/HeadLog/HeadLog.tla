@@ -10,14 +10,16 @@
 (*        and a batch that is retried or handed over is added only once.   *)
 (* Law 2: a head value never comes back (ids are never used twice, every   *)
 (*        fence raises the epoch), so a late cas can do no harm.           *)
-(* Law 3: a segment is written before the head lets go of its entries, a   *)
-(*        run before its segment is overwritten by a tombstone.            *)
+(* Law 3: a segment is written before the head lets go of its entries, and *)
+(*        the head lets go of exactly those that the segment holds; a run  *)
+(*        is written before its segment is overwritten by a tombstone.     *)
 (***************************************************************************)
 EXTENDS Views
 
 CONSTANTS
     None, Tombstone,
-    TailLimit,    \* a tail that has this many entries (or more, after a group commit) is full
+    TailLimit,    \* a tail of this many entries (or more, after a group commit) is full: the most that
+                  \* any node would choose for a new log
     RunSegments,  \* segments that become one run
     Contents,     \* what a batch may be: [count: Keys -> Nat, commits: Keys -> Nat]
     MaxSlots,     \* room for segments (no bound on behaviour)
@@ -31,7 +33,8 @@ CONSTANTS
 
 VARIABLES
     \* the store
-    head,         \* [state, epoch, base, tail]
+    head,         \* [state, epoch, limit, base, tail, marked]: `limit` is the log's shape, None before
+                  \* the first append; `marked` see HeadLogReleases
     segments,     \* base -> sequence of entries | None | Tombstone
     runs,         \* base -> run | None
     task,         \* the compaction task: [owner, epoch, cursor]
@@ -43,7 +46,8 @@ VARIABLES
     batch,        \* the batch in flight [id, payload, epoch, content], or None
     worker,       \* the node's compaction job [phase, epoch, base]
     \* the network
-    inflight,     \* cas requests whose answer the sender no longer awaits: [from, to, entries]
+    inflight,     \* cas requests whose answer the sender no longer awaits: [from, to, entries]: the
+                  \* head before and after, and what that adds to the log
     handovers,    \* [to, length, batch]: may be delivered late, repeatedly, or never
     answers,      \* [to, id, head, start, entries]: the reply to a hand-over
     \* answers to clients
@@ -68,7 +72,7 @@ RECURSIVE Sum(_, _)
 Sum(f, S) == IF S = {} THEN 0 ELSE LET x == CHOOSE x \in S : TRUE IN f[x] + Sum(f, S \ {x})
 
 Init ==
-    /\ head = [state |-> "open", epoch |-> 0, base |-> 0, tail |-> <<>>]
+    /\ head = [state |-> "open", epoch |-> 0, limit |-> None, base |-> 0, tail |-> <<>>, marked |-> FALSE]
     /\ segments = [b \in Bases |-> None]
     /\ runs = [b \in Bases |-> None]
     /\ task = [owner |-> None, epoch |-> 0, cursor |-> 0]
@@ -88,8 +92,13 @@ Init ==
 WriterOf(n) == <<n, incarnation[n]>>        \* a restarted node is a new writer
 SameHead(a, b) == a = b                     \* what the store compares: the whole value
 NextEpoch(epoch) == epoch + 1
-IsFull(h) == Len(h.tail) >= TailLimit      \* a function of the head alone: all nodes agree
-IsSealed(h) == segments[h.base] # None      \* its own idempotent write was acknowledged
+LimitOf(n) == TailLimit                     \* what node n would choose: in its place, SmallAndLarge
+ShapeOf(n, h) == IF h.limit = None THEN LimitOf(n) ELSE h.limit  \* whoever appends first writes it there
+IsFull(n, h) == Len(h.tail) >= ShapeOf(n, h)  \* from then on a function of the head: all nodes agree
+MaySeal(n, h) == IsFull(n, h)
+Marks(n, h) == FALSE                        \* only in a log of the older format (HeadLogReleases)
+IsSealed(h) == segments[h.base] # None      \* its own idempotent write was acknowledged, or found it there
+Freed(n, h) == Len(segments[h.base])        \* contents decide: it wrote this segment, or it read it
 SegmentWrite(old, tail) == IF old = None THEN tail ELSE old  \* create, never overwrite
 ObservedOpen(h) == h.state = "open"
 InEpoch(b, epoch) == b.epoch = epoch        \* a batch is committed in its own epoch or never
@@ -145,23 +154,25 @@ Entries(v, epoch, group) ==
                    count |-> b.content.count, commits |-> b.content.commits]
          IN <<e>> \o Entries(Apply(v, e), epoch, Tail(group))
 
-\* The head after a cas from h: entries join the tail, or start a new one behind a sealed segment.
-HeadAfter(h, entries) ==
-    IF IsFull(h) THEN [h EXCEPT !.base = @ + Len(h.tail), !.tail = entries]
-    ELSE [h EXCEPT !.tail = @ \o entries]
+\* The head after a cas of n from h: entries join the tail. Of a full one the head lets go of what the
+\* segment holds; should that be less, the rest stays.
+HeadAfter(n, h, entries) ==
+    LET freed == IF IsFull(n, h) THEN Freed(n, h) ELSE 0
+        new == [h EXCEPT !.limit = ShapeOf(n, h), !.base = @ + freed, !.marked = FALSE,
+                         !.tail = SubSeq(@, freed + 1, Len(@)) \o entries]
+    IN [new EXCEPT !.marked = Marks(n, new)]
 
-HasRoom(h) == IsFull(h) => IsSealed(h)
+HasRoom(n, h) == IsFull(n, h) => IsSealed(h)
 
 MayCas(n, group) ==
     /\ known[n] # None
     /\ ObservedOpen(known[n])
     /\ IsGroup(n, group)
-    /\ HasRoom(known[n])
+    /\ HasRoom(n, known[n])
 
 \* What the store writes when it accepts: the broken variants compare less than the whole head.
 Accepted(request) ==
-    [HeadAfter(request.from, request.entries) EXCEPT
-        !.state = head.state, !.epoch = head.epoch]
+    [request.to EXCEPT !.state = head.state, !.epoch = head.epoch]
 
 Answer(n, b, newHead, newLog) ==
     LET asked == CHOOSE h \in handovers : h.to = n /\ h.batch = b
@@ -171,7 +182,8 @@ Answer(n, b, newHead, newLog) ==
 Handed(n, group) == {group[i] : i \in {j \in 1..Len(group) : group[j].payload[1] # n}}
 
 Request(n, group) ==
-    [from |-> known[n], entries |-> Entries(view[n], known[n].epoch, group)]
+    LET entries == Entries(view[n], known[n].epoch, group) IN
+    [from |-> known[n], to |-> HeadAfter(n, known[n], entries), entries |-> entries]
 
 \* cas ok, and the answer arrives.
 CommitGroup(n, group) ==
@@ -212,10 +224,10 @@ LateCommitOf(request) ==
     /\ inflight' = inflight \ {request}
     /\ UNCHANGED <<segments, runs, task, memory, handovers, answers, told>>
 
-\* Write the full tail as a segment. Any node that needs room does it, and it is idempotent.
+\* Write the full tail as a segment. Any node that needs room does it; a segment that is there stays.
 Seal(n) ==
     /\ known[n] # None
-    /\ IsFull(known[n])
+    /\ MaySeal(n, known[n])
     /\ LET b == known[n].base IN
        segments' = [segments EXCEPT ![b] = SegmentWrite(@, known[n].tail)]
     /\ UNCHANGED <<head, runs, task, log, memory, network, told>>

@@ -3,7 +3,7 @@
 (* Wrong decisions: each stands in for the one of the same place in        *)
 (* HeadLog or Views (the manifest says which), and each breaks a promise.  *)
 (***************************************************************************)
-EXTENDS HeadLogProperties
+EXTENDS HeadLogReleases
 
 \* for FirstOffset: offsets counted in the tail only, as if nothing had been sealed.
 FirstOffsetInTail(v, k) == IF v.length > TailLimit THEN 0 ELSE EndOffset(v.blocks[k])
@@ -33,8 +33,17 @@ SameWriter(n) == <<n, 0>>
 \* for InEpoch: a helper commits a batch after the epoch in which it was made.
 EpochUnchecked(b, epoch) == TRUE
 
-\* for IsSealed: the base moves before the segment is written.
+\* for IsSealed, with FreedByNumber: the base moves before the segment is written.
 SealSkipped(h) == TRUE
+
+\* for Freed: a segment with the tail's number is taken for the tail, whatever it holds.
+FreedByNumber(n, h) == Len(h.tail)
+
+\* for MaySeal, in a log that two releases share: a full tail is sealed without a mark ...
+SealsUnmarked(n, h) == FullForItsRelease(n, h)
+
+\* ... and for FullForANewerOne: a new process goes by its own limit, not by the lowest.
+ItsOwnLimit == TailLimit
 
 \* for SegmentWrite: the segment is written blindly, over a tombstone too.
 BlindWrite(old, tail) == tail
@@ -67,7 +76,7 @@ CursorFromClaim(w) == w.base + runs[w.base].length
 SameClaimEpoch == Max(1, task.epoch)
 
 \* for IsFull: the tail grows and is never sealed.
-NeverFull(h) == FALSE
+NeverFull(n, h) == FALSE
 
 \* for Fairness: the store may leave a node's cas unanswered for ever.
 NoCommitFairness == \A n \in Nodes : WF_vars(Refresh(n)) /\ WF_vars(Acked(n))

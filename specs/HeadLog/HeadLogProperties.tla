@@ -59,11 +59,13 @@ CursorNeverMovesBack == [][task'.cursor >= task.cursor]_vars
 OneLiveClaim ==
     Cardinality({n \in Nodes : worker[n].phase # "idle" /\ worker[n].epoch = task.epoch}) <= 1
 
-\* Law 2: the head never takes a value it had before (checked as: it only ever grows).
+\* Law 2: the head never takes a value it had before (checked as: it only grows, or gets a mark or a shape).
 HeadNeverReturns ==
     [][head' # head => \/ head'.epoch > head.epoch
                        \/ /\ head'.epoch = head.epoch
-                          /\ head'.base + Len(head'.tail) > head.base + Len(head.tail)]_vars
+                          /\ head'.base + Len(head'.tail) > head.base + Len(head.tail)
+                       \/ head' = [head EXCEPT !.marked = TRUE]
+                       \/ head.limit = None /\ head' = [head EXCEPT !.limit = head'.limit]]_vars
 
 \* HeadLog is a plain log.
 RefinesLog == AsLog!LogSpec
@@ -80,6 +82,14 @@ OneOrTwo == {[count |-> [k \in Keys |-> c], commits |-> NoCommits] : c \in 1..2}
 AnyKeys == {[count |-> c, commits |-> NoCommits] :
                c \in [Keys -> 0..1] \ {[k \in Keys |-> 0]}}
 Mixed == {[count |-> c, commits |-> c] : c \in [Keys -> {0, 2}] \ {[k \in Keys |-> 0]}}
+
+\* Limits for the configurations in which each node has its own: for LimitOf.
+OneNode == CHOOSE n \in Nodes : TRUE
+SmallAndLarge(n) == IF n = OneNode THEN 1 ELSE TailLimit
+
+\* A log without a shape (the older format), where no append writes one: for ShapeOf, and then for IsFull.
+NoShape(n, h) == h.limit
+FullForItself(n, h) == Len(h.tail) >= LimitOf(n)
 
 NodeSymmetry == {p \in [Nodes -> Nodes] : \A a, b \in Nodes : a # b => p[a] # p[b]}
 =============================================================================

@@ -37,7 +37,7 @@ CasProblem(ids) ==
          THEN "a batch that this node was never given, or that is in the log already"
     ELSE IF \E i \in 1..Len(ids) : ~InEpoch(GroupOf(ids)[i], known[n].epoch)
          THEN "a batch of another epoch"
-    ELSE IF ~HasRoom(known[n]) THEN "the tail is full and its segment not written"
+    ELSE IF ~HasRoom(n, known[n]) THEN "the tail is full and its segment not written"
     ELSE ""
 
 SameEntry(logged, expected, slot) ==
@@ -54,7 +54,7 @@ CommitProblem ==
          IF \E i \in 1..Len(ids) :
                ~SameEntry(e.entries[i], expected[i], view[n].length + i - 1)
          THEN "slot or offsets are not those that follow the log"
-         ELSE IF HeadAfter(known[n], expected).base # e.base
+         ELSE IF HeadAfter(n, known[n], expected).base # e.base
          THEN "the tail begins at another slot: sealed too early, or not sealed" ELSE ""
 
 ConflictProblem ==
@@ -64,12 +64,12 @@ ConflictProblem ==
 
 SealProblem ==
     IF known[n] = None THEN "the node has not read the head"
-    ELSE IF ~IsFull(known[n]) THEN "the tail is not full"
+    ELSE IF ~IsFull(n, known[n]) THEN "the tail is not full"
     ELSE IF known[n].base # e.base THEN "the tail begins at another slot" ELSE ""
 
 \* A tail is full when it has as many entries as the trace says of its segment (FullTails: base ->
 \* entries). The node may count bytes; the model needs only that all nodes agree.
-FullInTrace(h) == h.base \in DOMAIN FullTails /\ Len(h.tail) = FullTails[h.base]
+FullInTrace(node, h) == h.base \in DOMAIN FullTails /\ Len(h.tail) = FullTails[h.base]
 
 RefreshProblem ==
     IF CatchUp(view[n]).length # e.length THEN "the log has another length"

@@ -1,9 +1,10 @@
-"""Exactly once although processes die: a driver and an appender are killed by SIGKILL, again and again."""
+"""Exactly once although processes die: drivers and an appender are killed by SIGKILL, again and again."""
 
 import os
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from typing import IO
 import pytest
 
 from leaderless import LogSync, open_log_sync
+from tests.analysis.loading import ROWS
 
 pytestmark = [pytest.mark.spark, pytest.mark.process, pytest.mark.slow]
 KILLS = 3
@@ -75,3 +77,28 @@ def test_a_query_whose_driver_and_source_die_copies_each_record_once(tmp_path: P
     assert {key: Counter(values) for key, values in found.items()} == {
         key: Counter(values) for key, values in wanted.items()
     }
+
+
+def load(url: str, form: str) -> None:
+    """Run the load to its end."""
+    command = [sys.executable, "-m", "tests.analysis.loading", url, form]
+    subprocess.run(command, check=True)
+
+
+@pytest.mark.timeout(900)
+def test_a_load_that_was_killed_half_way_is_finished_by_an_empty_one_of_its_name(
+    tmp_path: Path,
+) -> None:
+    """And it stays as it is when the rows come once more, in another order."""
+    url = f"sqlite:///{tmp_path / 'log.db'}"
+    with open_log_sync(url, runs="parquet") as log:
+        with running("tests.analysis.loading", url, "rows"):
+            while not log.keys():
+                time.sleep(0.02)
+        assert 0 < sum(log.keys().values()) < ROWS
+    for form in ("empty", "others"):
+        load(url, form)
+        with open_log_sync(url, create=False) as log:
+            assert sum(log.keys().values()) == ROWS
+            values = [value for found in records_of(log).values() for value in found]
+        assert sorted(value["id"] for value in values) == [*range(ROWS)]  # type: ignore[index]

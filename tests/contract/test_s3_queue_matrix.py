@@ -12,7 +12,9 @@ from random import Random
 import anyio
 import pytest
 
+from leaderless.library.laws.lawful import Lawful, Observer
 from leaderless.store.memory import MemoryStore
+from leaderless.store.port import Store
 from leaderless.store.sqlite import SqliteStore
 from simulation.objects.bucket import Bucket
 from simulation.objects.client import Faults, Network, VirtualStore
@@ -42,17 +44,19 @@ IN_TIME = [name for name in CASES if name not in AGED]
 @pytest.mark.parametrize("name", CASES)
 def test_on_a_virtual_bucket(name: str) -> None:
     async def main(loop: VirtualEventLoop) -> None:
-        bucket = Bucket(loop.time, keep=False)
+        observer = Observer()
+        bucket = Bucket(loop.time, keep=False, changed=observer.changed)
         network = Network(latency_ms=5.0, spread="uniform")
         store = VirtualStore(bucket, "p", network, Faults({}, Random(1)), Random(2))
         await CASES[name](Stage(store, ages=True))
+        assert observer.broken is None
 
     run_virtual(main)
 
 
 @pytest.mark.parametrize("name", IN_TIME)
 def test_in_memory(name: str) -> None:
-    anyio.run(CASES[name], Stage(MemoryStore(), ages=False))
+    anyio.run(lawfully, name, MemoryStore())
 
 
 @pytest.mark.slow
@@ -61,11 +65,18 @@ def test_in_a_file(name: str, tmp_path: Path) -> None:
     async def main() -> None:
         store = SqliteStore(tmp_path / "log.db")
         try:
-            await CASES[name](Stage(store, ages=False))
+            await lawfully(name, store)
         finally:
             await store.aclose()
 
     anyio.run(main)
+
+
+async def lawfully(name: str, store: Store) -> None:
+    """Play a case on a store whose changes are judged."""
+    lawful = Lawful(store)
+    await CASES[name](Stage(lawful, ages=False))
+    assert lawful.observer.broken is None
 
 
 def test_every_section_has_its_cases() -> None:

@@ -8,10 +8,16 @@ from typing import Any, NamedTuple
 from simulation.nodes import MakeNode
 from tests.mutants.faulty import FAULTY, node_of, world_of
 from tests.mutants.first_design import FIRST_DESIGN
+from tests.mutants.groups import GROUPS
 from tests.mutants.harder import HARDER
 from tests.mutants.kill import Kill, kill, kill_by_test
+from tests.mutants.mixed import MIXED
 from tests.mutants.mutant import Mutant
 from tests.mutants.mutants import MUTANTS
+from tests.mutants.shape import SHAPE
+from tests.mutants.stores import STORES
+from tests.mutants.tables import TABLES
+from tests.mutants.vacuum import VACUUM
 
 
 class Case(NamedTuple):
@@ -47,7 +53,7 @@ WEAK = [
 
 
 def _of(mutant: Mutant) -> Case:
-    world = MappingProxyType({"strategy": "leaderless", **mutant.world})
+    world = MappingProxyType({"strategy": "leaderless", "mixed": False, **mutant.world})
     return Case(mutant.name, mutant.rule, world, mutant)
 
 
@@ -58,7 +64,13 @@ def _of_script(script: str, wrong: str) -> Case:
 SECTIONS: dict[str, list[Case]] = {
     "Mutants of the leaderless log": [_of(each) for each in MUTANTS],
     "Mutants that need a harder world": [_of(each) for each in HARDER],
+    "Rules of the older release, among processes that differ": [_of(each) for each in MIXED],
     "Behaviours of the first design, found by a test": [_of(each) for each in FIRST_DESIGN],
+    "Processes that differ on one log, found by a test": [_of(each) for each in SHAPE],
+    "Answers of stores that make no sense, found by a test": [_of(each) for each in STORES],
+    "The table, and Spark's source and sink": [_of(each) for each in TABLES],
+    "Mutants of groups of consumers, found by a test": [_of(each) for each in GROUPS],
+    "Mutants of the vacuum, found by a test": [_of(each) for each in VACUUM],
     "Strategies that are weak": WEAK,
     "Faulty nodes (`tests/nodes`)": [_of_script(*each) for each in FAULTY.items()],
 }

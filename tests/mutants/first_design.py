@@ -80,7 +80,7 @@ FIRST_DESIGN = [
                 "from leaderless.core.messages import Heading\n            if True:",
             ),
         ),
-        test=f"{EDGES}::test_nothing_raises_whatever_is_answered",
+        test=f"{EDGES}::test_a_head_that_makes_no_sense_is_no_answer_of_a_peer",
     ),
     Mutant(
         "silent-read-loses-all",
@@ -98,14 +98,14 @@ FIRST_DESIGN = [
         "all-runs-at-the-start",
         "a start reads pages in place of the runs below them",
         "core.headlog.compaction:Compactor._paged",
-        (("count = self._limits.page_children", "return listed\n        count = 0"),),
+        (("count = self._replica.shape.page_children", "return listed\n        count = 0"),),
         test=f"{LONG}::test_a_start_reads_a_bounded_part_of_the_log",
     ),
     Mutant(
         "index-grows-with-the-log",
         "the index has few runs and pages, however long the log",
         "core.headlog.compaction:Compactor._paged",
-        (("count = self._limits.page_children", "return listed\n        count = 0"),),
+        (("count = self._replica.shape.page_children", "return listed\n        count = 0"),),
         test=f"{LONG}::test_an_update_of_the_index_does_not_grow_with_the_log",
     ),
     Mutant(

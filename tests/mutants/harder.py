@@ -89,7 +89,7 @@ HARDER = [
         "three-commits-a-batch",
         "a batch carries whatever was committed",
         f"{PRODUCER}._take_commits",
-        (("if commits and size > self._limits.batch_bytes:", "if len(commits) >= 3:"),),
+        (("if commits and size > self._replica.limits.batch_bytes:", "if len(commits) >= 3:"),),
         DEFERRED | {"nemesis": ()},
     ),
     Mutant(
@@ -219,8 +219,8 @@ HARDER = [
         f"{COMPACTOR}._take_over",
         (
             (
-                "index._replace(epoch=self._claims.epoch)",
-                "index",
+                "epoch=self._claims.epoch, format",
+                "format",
             ),
         ),
         CALM,
@@ -268,8 +268,8 @@ HARDER = [
         f"{COMMITTER}._try",
         (
             (
-                "if tried.new.full(self._limits):",
-                "if fate is Fate.COMMITTED and tried.new.full(self._limits):",
+                "if tried.new.full:",
+                "if fate is Fate.COMMITTED and tried.new.full:",
             ),
         ),
         test=NEVER_STOOD,
@@ -286,7 +286,7 @@ HARDER = [
         "all-in-one-commit",
         "the batches of a commit have a bound in bytes together",
         f"{COMMITTER}._eligible",
-        (("size > self._limits.commit_bytes", "False"),),
+        (("size > self._replica.limits.commit_bytes", "False"),),
         BUSY | {"commit_kib": 1, "large_kib": 16, "time_limit_s": 2.0},
     ),
     Mutant(

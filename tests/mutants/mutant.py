@@ -28,7 +28,7 @@ class Mutant(NamedTuple):
 
     In `place` (`module:Class.method` below `leaderless.`) each `old` of the `edits` becomes its `new`. `world`
     are options of the scenarios in which that shows soonest; `test` is the test that fails by it, where no
-    scenario shows it.
+    scenario shows it. `also`: more places and their edits, where one rule stood in several.
     """
 
     name: str
@@ -37,10 +37,19 @@ class Mutant(NamedTuple):
     edits: tuple[tuple[str, str], ...]
     world: Mapping[str, Any] = MappingProxyType({})
     test: str = ""
+    also: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
 
     @contextmanager
     def alive(self) -> Iterator[None]:
         """The core is broken inside the block. Raises `StaleMutant`."""
+        with ExitStack() as broken:
+            for place, edits in ((self.place, self.edits), *self.also):
+                broken.enter_context(self._replace(place=place, edits=edits)._broken())
+            yield
+
+    @contextmanager
+    def _broken(self) -> Iterator[None]:
+        """One place of it is broken inside the block."""
         module_name, _, path = self.place.partition(":")
         module = import_module(f"leaderless.{module_name}")
         *outer, name = path.split(".")

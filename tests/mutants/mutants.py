@@ -262,7 +262,7 @@ MUTANTS = [
         "page-before-it-is-written",
         "a page is written before the index names it",
         f"{COMPACTOR}._write_page",
-        (("yield from create(page.register(part), draft.value)", "pass"),),
+        (("if not (yield from self._holds(page.register(part), draft)):", "if False:"),),
         COMPACTED,
     ),
     Mutant(
@@ -385,9 +385,9 @@ MUTANTS = [
                 "Put(register, new.value)",
             ),
             (
-                "register, patience = self._own, Patience()",
+                "register, patience = self._register, Patience()",
                 "from leaderless.core.messages import Put\n"
-                "        register, patience = self._own, Patience()",
+                "        register, patience = self._register, Patience()",
             ),
         ),
         DURABLE,
@@ -403,7 +403,7 @@ MUTANTS = [
         "commits-of-one-register",
         "the committed offset of a key is the highest through any node",
         "core.headlog.commits:DurableCommits.read",
-        (("for register in self._registers", "for register in [self._own]"),),
+        (("registers_of(self._replica.shape)", "[self._own]"),),
         DURABLE,
     ),
 ]

@@ -18,10 +18,16 @@ from leaderless.core.headlog.commits import raised
 from tests.mutants.cases import CASES, Case
 from tests.mutants.faulty import node_of, world_of
 from tests.mutants.first_design import FIRST_DESIGN
+from tests.mutants.groups import GROUPS
 from tests.mutants.harder import EQUIVALENT, HARDER
 from tests.mutants.kill import SEEDS_MAX, kill
+from tests.mutants.mixed import MIXED
 from tests.mutants.mutant import Mutant, StaleMutant
 from tests.mutants.mutants import MUTANTS
+from tests.mutants.shape import SHAPE
+from tests.mutants.stores import STORES
+from tests.mutants.tables import TABLES
+from tests.mutants.vacuum import VACUUM
 
 ROOT = Path(__file__).parents[2]
 TABLE, POINTS = ROOT / "docs" / "mutants.md", ROOT / "docs" / "node-tests.md"
@@ -139,7 +145,18 @@ def test_no_module_keeps_a_mutant() -> None:
     assert [vars(module)["read_as"] for module in users] == right
 
 
-ALL = [*MUTANTS, *HARDER, *FIRST_DESIGN, *EQUIVALENT]
+ALL = [
+    *MUTANTS,
+    *HARDER,
+    *MIXED,
+    *FIRST_DESIGN,
+    *GROUPS,
+    *SHAPE,
+    *STORES,
+    *TABLES,
+    *VACUUM,
+    *EQUIVALENT,
+]
 
 
 @pytest.mark.slow

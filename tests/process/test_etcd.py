@@ -1,6 +1,7 @@
 """etcd as a store: TLS, users, compaction, a full database, and kill -9 of etcd itself."""
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,11 @@ import pytest
 
 from leaderless import open_log
 from leaderless.errors import Definite
-from leaderless.library.place import initialise
+from leaderless.library.host import running
+from leaderless.library.log import Log
+from leaderless.library.place import bounds_of, ensure_log, initialise, place_of
 from leaderless.store.options import StoreOptions
-from leaderless.store.port import OutcomeUnknown, Refused, Store
+from leaderless.store.port import OutcomeUnknown, Refused, Store, Version
 from leaderless.store.urls import open_store
 from tests import servers
 from tests.process.test_log_on_stores import Killed, require_kept, require_whole, whole_log
@@ -145,3 +148,39 @@ def test_kill_9_of_etcd_under_appends_loses_and_doubles_nothing(tmp_path: Path) 
         assert len(acknowledged) >= 200
         require_kept(acknowledged, anyio.run(whole_log, url))
         anyio.run(require_whole, url)
+
+
+AHEAD = """\
+import time
+real = time.time
+time.time = lambda: real() + 62 * 60
+from leaderless.cli import main
+main()
+"""
+
+
+async def test_a_vacuum_on_a_machine_whose_clock_is_ahead_keeps_every_value(etcd: str) -> None:
+    """(1) A value's object is written. (2) By a clock 62 minutes ahead it is an orphan, and old."""
+    url = f"etcd://{etcd}/log"
+    command = [sys.executable, "-c", AHEAD, "vacuum", "--store", url, "--json"]
+    deleted: list[int] = []
+    store: Any = place_of(url, None, StoreOptions())
+    written = store.write
+
+    async def write(key: str, value: bytes) -> Version:
+        version: Version = await written(key, value)
+        if key.startswith("data/") and not deleted:
+            done = await anyio.run_process(command)
+            deleted.append(json.loads(done.stdout)["deleted"])
+        return version
+
+    store.write = write
+    await ensure_log(store)
+    log = Log(store, bounds_of(store, 60.0, 5.0))
+    async with running(*log.hosts):
+        await log.append("k", 0)
+        await log.append("k", "x" * 20_000)
+    await store.aclose()
+    assert deleted == [1]
+    assert [record.value for record in await whole_log(url)] == [0, "x" * 20_000]
+    await require_whole(url)

@@ -199,6 +199,15 @@ def test_an_answer_that_drips_comes_whole(rig):
     assert rig.ask("/a", "/b", body=LARGE) == [(200, LARGE), (200, LARGE)]
 
 
+def test_a_damaged_answer_comes_as_if_it_were_whole(rig):
+    rig.fault("damaged")
+    answers = rig.ask(*["/a"] * 20, body=b"0123456789")
+    assert {status for status, _ in answers} == {200}
+    assert {body for _, body in answers} == {b"01234", b"", b"\xff" * 10}
+    assert len(rig.applied) == 20
+    assert rig.ask("/b", node="n1", body=b"whole") == [(200, b"whole")]
+
+
 @pytest.mark.parametrize(("lost", "applied"), [("n0", False), ("store", True)])
 def test_what_the_link_loses_leaves_the_node_without_an_answer(rig, lost, applied):
     rig.ways.lost = {lost}

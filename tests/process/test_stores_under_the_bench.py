@@ -3,13 +3,18 @@
 import json
 import os
 import subprocess
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
+import commands.test
+from bench.stores import run_store
+from bench.stores.proxy import Proxy
 from tests import servers
+from tests.lawful import Overheard
 
 ROOT = Path(__file__).parents[2]
 
@@ -65,6 +70,20 @@ def test_a_run_under_store_faults_and_kills(tmp_path: Path, server: str) -> None
         assert "store requests an operation" in done.stdout
     assert left_behind(tmp_path) == []
     assert not (latest(tmp_path) / "store").exists()  # etcd's data
+
+
+def test_every_change_behind_the_proxy_is_lawful(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard = Overheard()
+    monkeypatch.setattr(run_store, "Proxy", partial(Proxy, observer=heard))
+    arguments = "-w kafka --node-count 3 --concurrency 2n --rate 60 --time-limit 3 --strict"
+    places = ["--bin", str(ROOT / "run.sh"), "--store", str(tmp_path), "--store-server", "moto"]
+    with pytest.raises(SystemExit) as ended:
+        commands.test.test.main([*arguments.split(), *places, *FAULTS])
+    assert ended.value.code == 0
+    assert heard.changes > 50
+    assert heard.observer.broken is None
 
 
 def test_a_server_that_is_there_is_used_and_secrets_stay_secret(

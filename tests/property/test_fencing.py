@@ -125,7 +125,7 @@ def test_a_batch_of_an_old_epoch_that_is_handed_over_late_stays_out(
         log.ask("n1", {"type": kind})
     batch: Body = {"writer": "n2.old/0", "seq": 1, "epoch": 0, "appends": {"k0": ["old"]}}
     node = "n1" if knows else "n0"
-    before = log.head["tail"]
+    before = log.head["entries"]
     log.request("n2", node, {"type": "hand_over", "slot": 0, "commits": {}, **batch})
     log.run(4.0, every_s=0.2)
-    assert log.head["tail"] == before
+    assert log.head["entries"] == before

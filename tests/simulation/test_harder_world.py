@@ -10,6 +10,7 @@ import orjson
 import pytest
 
 from bench.loop import VirtualLoop
+from leaderless.core.headlog.records import InvariantBroken
 from runs.collection import collected_quietly
 from runs.faults import MUTE
 from runs.keyword import Keyword
@@ -208,13 +209,14 @@ def test_a_late_answer_mutes_a_node_unless_the_bench_is_lenient(lenient: bool) -
 # ---------------------------------------------------------------- judges
 
 LISTED = [[1, 0, 1, 0, 8, 1, 90], [0, 2, 3, 8, 16, 1, 90]]
-INDEX = {"epoch": 1, "cursor": 4, "listed": LISTED}
+INDEX = {"format": 2, "epoch": 1, "cursor": 4, "listed": LISTED}
+RUN = {"base": 0, "end": 8, "keys": {}, "commits": {}, "writers": {}}
 SOUND = {
     "head": {"sealed": 6},
     "compacted": INDEX,
-    "page/1/0-1/0": {"children": [[0, 0, 1, 0, 8, 1, 90]]},
-    "run/0-1": {},
-    "run/2-3": {},
+    "page/1/0-1/0": RUN | {"children": [[0, 0, 1, 0, 8, 1, 90]]},
+    "run/0-1": RUN,
+    "run/2-3": RUN,
     "segment/3": {"deleted": True},
     "segment/4": {},
     "segment/6": {},
@@ -240,8 +242,20 @@ def test_what_is_left_in_the_end_is_judged(change: dict[str, Any], name: str | N
         require_compacted(SOUND | change, 2)
 
 
+def test_each_life_of_a_node_in_a_mixed_cluster_has_options_of_its_own() -> None:
+    scenario = Scenario.draw(3, {"strategy": "leaderless", "mixed": True, "nodes": 3})
+    lives = [(node, life) for node in ("n0", "n1", "old") for life in (1, 2)]
+    assert len({str(scenario.options_of(*life)) for life in lives}) == len(lives)
+    assert len({scenario.options_of(*life).limits.line_bytes for life in lives}) == 1
+    alike = replace(scenario, mixed=False)
+    assert {alike.options_of(*life) for life in lives} == {alike.node_options}
+    assert not Scenario.draw(3, {"strategy": "leaderless", "lanes": 1}).mixed
+    assert not Scenario.draw(3, {"strategy": "cas"}).mixed
+
+
 CLAIM = "claim/compaction"
 FREE = {"epoch": 0, "owner": None, "beat": 0}
+NO_RUNS = {"format": 2, "cursor": 0, "listed": []}
 
 
 def test_a_release_by_a_stale_worker_is_found() -> None:
@@ -250,16 +264,16 @@ def test_a_release_by_a_stale_worker_is_found() -> None:
     its = {"epoch": 2, "owner": "n1", "beat": 0}
     oracle.changed(CLAIM, None, mine, 1.0)
     oracle.changed(CLAIM, mine, its, 9.0)
-    with pytest.raises(Violation, match=r"OneLiveClaim.*stale"):
+    with pytest.raises(InvariantBroken, match=r"OneLiveClaim.*stale"):
         oracle.changed(CLAIM, its, mine | {"owner": None}, 9.5)
 
 
 def test_an_index_of_an_epoch_that_nobody_claimed_is_found() -> None:
     oracle = HeadLogOracle(Promises())
     oracle.changed(CLAIM, None, FREE | {"epoch": 1, "owner": "n0"}, 1.0)
-    oracle.changed("compacted", None, {"epoch": 1, "cursor": 0, "listed": []}, 1.1)
-    with pytest.raises(Violation, match=r"OneLiveClaim.*nobody claimed"):
-        oracle.changed("compacted", None, {"epoch": 0, "cursor": 0, "listed": []}, 1.2)
+    oracle.changed("compacted", None, NO_RUNS | {"epoch": 1}, 1.1)
+    with pytest.raises(InvariantBroken, match=r"OneLiveClaim.*in epoch 2, .* has had 1 only"):
+        oracle.changed("compacted", None, NO_RUNS | {"epoch": 2}, 1.2)
 
 
 def test_a_story_says_when_a_late_message_was_sent() -> None:

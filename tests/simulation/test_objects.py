@@ -4,13 +4,16 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+import orjson
 import pytest
 from click.testing import CliRunner, Result
 
 from commands.simulate_objects import simulate_objects
+from leaderless.core.shape import Shape
 from simulation.objects.judge import Report, simulate
 from simulation.objects.scenario import (
     FLAGS,
@@ -27,14 +30,13 @@ from simulation.objects.shrink import smallest
 from simulation.objects.story import events_of, steps_of
 from specs.second.explorer import explore
 from specs.second.two_step_assign import TwoStepAssign
+from tests.mutants.mixed import MIXED as OLD_RULES
 
 pytestmark = pytest.mark.simulation
 
 ROOT = Path(__file__).parents[2]
 SOUND = (LEADERLESS, REPAIRED)
-MANY = range(
-    0, 2000, 200
-)  # the first of each 200 seeds; CI runs one part of each log, `make seeds` the others
+MANY = range(0, 2000, 200)  # the first of each 200; CI runs one part a log, `make seeds` the others
 SEEDS = """
 from simulation.objects.judge import simulate
 from simulation.objects.scenario import LOGS, Scenario
@@ -209,3 +211,53 @@ def test_a_story_tells_what_was_overwritten() -> None:
 
 def test_every_option_has_words() -> None:
     assert set(FLAGS) == set(Scenario(0).options())
+
+
+# ---------------------------------------------------------------- processes that differ
+
+MIXED = {"log": "leaderless", "mixed": True}
+
+
+def test_a_mixed_run_has_programs_and_nodes_that_would_make_other_logs() -> None:
+    scenario = Scenario.draw(1, MIXED)
+    lives = [scenario.life(f"p{number}/{life}", Shape()) for number in range(4) for life in (1, 2)]
+    assert len({life.nodes for life in lives}) > 2
+    assert any(not life.nodes for life in lives)
+    assert len({life.shape for life in lives}) == len({*map(str, lives)}) == 8
+    assert scenario.life("operator", Shape()).nodes == 0
+
+
+def test_both_commit_offsets_in_a_mixed_run_and_logs_are_upgraded() -> None:
+    written, formats = Counter[str](), Counter[int]()
+    for seed in range(8):
+        given = MIXED | {"old_format": bool(seed % 2), "processes": 3, "operations": 60}
+        report = simulate(Scenario.draw(seed, given))
+        assert report.failures == []
+        for request in report.journal:
+            if request.kind in ("put", "create", "update") and request.outcome == "ok":
+                written[request.key.partition("/")[0]] += 1
+                if request.key == "format":
+                    formats[orjson.loads(request.value)["format"]] += 1
+    assert {"committed", "group", "segment", "run", "head"} <= written.keys()
+    assert formats[3] > 4  # those that were made, and those that were upgraded
+
+
+def test_registers_of_offsets_that_follow_from_the_nodes_are_found() -> None:
+    """The rule of the older release: who reads fewer registers than others wrote misses commits."""
+    [old_rule] = [each for each in OLD_RULES if each.name == "offset-registers-of-the-nodes"]
+    with old_rule.alive():
+        found = (simulate(Scenario.draw(seed, MIXED | {"faults": ()})) for seed in range(200))
+        assert any("CommitsKept" in report.names for report in found)
+
+
+def test_who_gives_the_size_of_a_tail_gets_processes_that_are_alike() -> None:
+    assert not Scenario.draw(1, {"log": "leaderless", "seal_entries": 2}).mixed
+    assert Scenario.draw(1, MIXED | {"seal_entries": 2}).mixed
+
+
+def test_a_vacuum_whose_clock_is_ahead_deletes_no_value() -> None:
+    """As on etcd, which tells no times. The law `DataReadable` sees the record come without its value."""
+    given = MIXED | {"ahead_s": 3_720.0, "value_bytes": 100, "operations": 120, "faults": ()}
+    for seed in range(30):
+        report = simulate(Scenario.draw(seed, given))
+        assert report.failures == [], seed

@@ -38,5 +38,7 @@ def test_explored_traces_are_accepted(setting: Setting, seed: int) -> None:
     while enabled := cluster.enabled():
         cluster.step(chosen.choice(enabled))
     assert {"Try", "Acked"} <= {event["step"] for event in events}
-    judgement = validate(Trace(setting.options.limits.segments_per_run, tuple(events)))
+    shape = setting.options.shape
+    assert shape
+    judgement = validate(Trace(shape.segments_per_run, tuple(events)))
     assert judgement.accepted, judgement

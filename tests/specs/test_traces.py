@@ -73,6 +73,14 @@ TAMPERED = {
     "cas from an old head": (CONFLICT, drop_two(7), 7, "no longer what the node read"),
     "poll that skips": (CONFLICT, change(11, offsets=[2]), 11, "contiguous"),
     "poll below the offset asked": (CONFLICT, change(11, offsets=[0, 1, 2]), 11, "contiguous"),
+    "sealed by a limit of its own": (
+        CONFLICT,
+        insert(6, step="Seal", node="n0", base=0, length=1),
+        6,
+        "not full",
+    ),
+    # a tail is full where its segment ends: the second entry could not have been added to it
+    "segment shorter than the tail": (CONFLICT, change(13, length=1), 9, "tail is full"),
     "seal left out": (CONFLICT, drop(13), 13, "not sealed"),
     "view longer than the log": (CONFLICT, change(16, length=4), 16, "another length"),
     "commits changed on the way": (

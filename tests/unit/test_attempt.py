@@ -10,6 +10,7 @@ from leaderless.core.headlog.replica import Replica
 from leaderless.core.limits import Limits
 from leaderless.core.messages import Batch, Cas, Get
 from leaderless.core.process import Process
+from leaderless.core.shape import Shape
 from simulation.driver import Driver
 from simulation.registers import Store
 
@@ -22,14 +23,12 @@ class Node:
 
     def __init__(self, store: Store, seal_entries: int = 256) -> None:
         self.driver = Driver(store.apply)
-        limits = Limits(seal_entries=seal_entries)
-        self.replica = Replica(self.driver.clock, "n0", ["n0/0"], limits)
+        shape = Shape(seal_entries=seal_entries)
+        self.replica = Replica(self.driver.clock, "n0", ["n0/0"], Limits(), founding=shape)
         self.driver.call(self.replica.refresh())
 
-    def attempt(
-        self, *batches: Batch, segments_written: int = 0, reads_ahead: bool = False
-    ) -> Fate:
-        tried = prepare(self.replica, batches, by="n0", segments_written=segments_written)
+    def attempt(self, *batches: Batch, kept: int = 0, reads_ahead: bool = False) -> Fate:
+        tried = prepare(self.replica, batches, by="n0", kept=kept)
         fate = self.driver.call(carry_out(self.replica, tried, reads_ahead=reads_ahead))
         assert isinstance(fate, Fate)
         return fate
@@ -61,7 +60,7 @@ def test_another_commit_is_a_conflict_and_changes_nothing(store: Store) -> None:
 
 def test_without_an_answer_it_may_have_happened(store: Store) -> None:
     node = Node(store)
-    tried = prepare(node.replica, [FIRST], by="n0", segments_written=0)
+    tried = prepare(node.replica, [FIRST], by="n0", kept=0)
     node.driver.start(carry_out(node.replica, tried, reads_ahead=False))
     node.driver.carry_out("answer lost")
     assert node.driver.results[-1] is Fate.UNKNOWN
@@ -72,7 +71,7 @@ def test_without_an_answer_it_may_have_happened(store: Store) -> None:
 
 def racing(node: Node, batch: Batch) -> None:
     """Begin an attempt that reads ahead: its compare-and-set and its read are under way, in this order."""
-    tried = prepare(node.replica, [batch], by="n0", segments_written=0)
+    tried = prepare(node.replica, [batch], by="n0", kept=0)
     node.driver.start(carry_out(node.replica, tried, reads_ahead=True))
     assert [type(call.op) for call in node.driver.calls] == [Cas, Get]
 
@@ -136,7 +135,7 @@ def test_an_attempt_ends_although_its_read_fails(
 )
 def test_what_may_not_be_tried(store: Store, batches: list[Batch], broken: str) -> None:
     with pytest.raises(InvariantBroken, match=broken):
-        prepare(Node(store).replica, batches, by="n0", segments_written=0)
+        prepare(Node(store).replica, batches, by="n0", kept=0)
 
 
 def test_a_batch_that_is_in_the_log_may_not_be_tried(store: Store) -> None:
@@ -166,4 +165,4 @@ def test_law_3_a_head_keeps_a_full_tail_until_its_segment_is_written(store: Stor
     node.attempt(FIRST)
     with pytest.raises(InvariantBroken, match="CommittedReadable"):
         node.attempt(SECOND)
-    assert node.attempt(SECOND, segments_written=1) is Fate.COMMITTED
+    assert node.attempt(SECOND, kept=1) is Fate.COMMITTED

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leaderless.core.limits import Limits
+from leaderless.core.shape import Shape
 from leaderless.core.strategy import Options
 from simulation.stepped import SteppedCluster
 
@@ -22,12 +23,8 @@ NAMES_BYTES = 512  # the fields of a register around its entries
 
 SMALL = Options(
     freshness_s=0.0,
-    limits=Limits(
-        seal_bytes=SEAL_BYTES,
-        commit_bytes=COMMIT_BYTES,
-        batch_bytes=BATCH_BYTES,
-        segments_per_run=SEGMENTS_PER_RUN,
-    ),
+    limits=Limits(commit_bytes=COMMIT_BYTES, batch_bytes=BATCH_BYTES),
+    shape=Shape(seal_bytes=SEAL_BYTES, segments_per_run=SEGMENTS_PER_RUN),
 )
 
 

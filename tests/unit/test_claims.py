@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaderless.core.claims import Claims
-from leaderless.core.coordination import StoreSilent
-from leaderless.core.lease import LeaseLost
-from leaderless.core.messages import Put
+from leaderless.core.claims import Claims, claim_of
+from leaderless.core.coordination import Misfit, StoreSilent, increment, raise_to
+from leaderless.core.lease import Lease, LeaseLost, lease_of
+from leaderless.core.messages import Get, Ok, Outcome, Put, StoreOp
 from leaderless.core.pace import Pace
 from leaderless.core.process import Process
 from simulation.driver import FATES, Driver
@@ -164,6 +164,76 @@ def test_a_lost_message_changes_nothing(store: Store, one: Worker, step: str, fa
     assert held(store)["owner"] == (None if step == "release" else "one")
     assert held(store)["beat"] == (step == "beat")
     assert held(store)["task"] == (step == "release")
+
+
+# ---------------------------------------------------------------- what nobody wrote
+
+CLAIM = {"epoch": 1, "owner": None, "beat": 0, "task": 3, "failures": 0, "dead": False}
+NONE_OF_OURS: list[Any] = [
+    {}, [], "claim", 7, None, {"deleted": True}, CLAIM | {"epoch": 0}, CLAIM | {"epoch": "1"},
+    CLAIM | {"owner": 7}, CLAIM | {"beat": -1}, {"epoch": 1, "beat": 0},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", NONE_OF_OURS, ids=str)
+def test_what_no_holder_writes_is_a_misfit(value: Any) -> None:
+    for decode in (lease_of, claim_of):
+        with pytest.raises(Misfit):
+            decode(value)
+
+
+@pytest.mark.parametrize("note", ["task", "failures", "dead"])
+def test_a_claim_has_all_its_notes(note: str) -> None:
+    assert claim_of(CLAIM) == lease_of(CLAIM) == CLAIM
+    for wrong in (CLAIM | {note: "x"}, {name: CLAIM[name] for name in CLAIM if name != note}):
+        assert lease_of(wrong) == wrong  # what else it holds are its users' notes
+        with pytest.raises(Misfit):
+            claim_of(wrong)
+
+
+class Damaging(Worker):
+    """Its first `reads` reads show `value`, whatever is there."""
+
+    def __init__(self, store: Store, reads: int, value: Any) -> None:
+        def apply(op: StoreOp) -> Outcome:
+            nonlocal reads
+            if isinstance(op, Get) and reads:
+                reads -= 1
+                return Ok(value)
+            return store.apply(op)
+
+        Driver.__init__(self, apply)
+        self.claims = Claims(self.clock, REGISTER, "damaged", Pace())
+
+
+@pytest.mark.parametrize("value", [value for value in NONE_OF_OURS if value is not None], ids=str)
+def test_a_damaged_claim_is_read_again_and_a_broken_one_is_named(store: Store, value: Any) -> None:
+    store.apply(Put(REGISTER, CLAIM))
+    broken = Damaging(store, 100, value)
+    with pytest.raises(StoreSilent, match=r"'claim/work' could not be read: it holds no"):
+        broken.call(broken.claims.claim())
+    assert held(store) == CLAIM
+    damaged = Damaging(store, 1, value)
+    assert damaged.call(damaged.claims.claim()) == 3
+    assert damaged.claims.epoch == 2
+
+
+def test_a_lease_that_is_damaged_once_is_taken(store: Store) -> None:
+    store.apply(Put(REGISTER, {"epoch": 4, "owner": None, "beat": 1}))
+    worker = Damaging(store, 1, {})
+    lease = Lease(worker.clock, REGISTER, "me", LEASE_S)
+    found = worker.call(lease.seek())
+    assert worker.call(lease.take(found))
+    assert lease.held["epoch"] == 5
+
+
+def test_a_damaged_count_is_read_again(store: Store) -> None:
+    store.apply(Put("n", {"count": 4, "by": "another"}))
+    worker = Damaging(store, 1, [])
+    assert worker.call(increment("n", "me")) == 5
+    store.apply(Put("m", 7))
+    worker = Damaging(store, 1, {"seven": 7})
+    assert worker.call(raise_to("m", 9, known=3)) == 9
 
 
 # ---------------------------------------------------------------- any schedule

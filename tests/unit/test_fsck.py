@@ -10,35 +10,36 @@ import anyio.lowlevel
 import orjson
 import pytest
 
+from leaderless.core.shape import Runs
 from leaderless.library.fsck import check
 from leaderless.library.host import running
 from leaderless.library.log import Log
 from leaderless.library.place import Bounds, bounds_of, initialise
 from leaderless.store.files import files_of
-from leaderless.store.format import Runs
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Found, Version, all_of
 from leaderless.store.values import Value
 from leaderless.table.check import Content, contents
 from leaderless.table.parquet import write_file
 from leaderless.table.snapshot import file_refs, reader_of
+from tests.lawful import lawful_memory
 from tests.tables import compact, small_log
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.lawless]
 
 
 def small(store: MemoryStore) -> Bounds:
     """Bounds of a log with many small segments, runs and pages."""
     bounds = bounds_of(store, 5.0, 1.0)
-    limits = replace(bounds.limits, seal_entries=2, segments_per_run=2, page_children=2)
-    return bounds._replace(limits=limits, inline_bytes=100)
+    shape = replace(bounds.shape, seal_entries=2, segments_per_run=2, page_children=2)
+    return bounds._replace(shape=shape, inline_bytes=100)
 
 
 @pytest.fixture
 async def store() -> MemoryStore:
     """A log with runs, pages, segments, a tail, large values, a cursor, and a group with a member."""
     store = MemoryStore()
-    await initialise(store)
+    await initialise(store, shape=small(store).shape)
     log = Log(store, small(store))
     async with running(*log.hosts):
         for number in range(21):
@@ -117,7 +118,7 @@ async def test_a_gap_before_the_head(store: MemoryStore) -> None:
 
 async def test_an_offset_that_is_left_out(store: MemoryStore) -> None:
     def skip(head: Any) -> None:
-        block = next(iter(head["tail"][-1][2].values()))
+        block = next(iter(head["entries"][-1][2].values()))
         block[0] += 1
 
     await change(store, "head", skip)
@@ -125,7 +126,7 @@ async def test_an_offset_that_is_left_out(store: MemoryStore) -> None:
 
 
 async def test_a_batch_that_is_there_twice(store: MemoryStore) -> None:
-    await change(store, "head", lambda head: head["tail"].append(head["tail"][-1]))
+    await change(store, "head", lambda head: head["entries"].append(head["entries"][-1]))
     assert await broken(store) == {"AckedExactlyOnce", "OffsetsDense"}
 
 
@@ -342,6 +343,11 @@ class Slow(MemoryStore):
 @pytest.mark.parametrize("runs", ["json", "parquet"])
 async def test_a_log_in_use_has_no_findings(seed: int, runs: Runs) -> None:
     """Two processes append large and small values and compact, and members of a group work, meanwhile."""
+    with lawful_memory():
+        await use(seed, runs)
+
+
+async def use(seed: int, runs: Runs) -> None:
     store = Slow(seed)
     checked = 0
     async with small_log(store, runs) as one, small_log(store, runs) as other:
@@ -368,3 +374,8 @@ async def test_a_log_in_use_has_no_findings(seed: int, runs: Runs) -> None:
             tasks.cancel_scope.cancel()
     assert checked > 3
     assert (await check(store)).findings == []
+
+
+async def test_a_head_that_says_another_shape_than_format(store: MemoryStore) -> None:
+    await change(store, "format", lambda format_: format_["shape"].update(seal_bytes=77))
+    assert await broken(store) == {"ShapeNeverChanges"}

@@ -10,7 +10,7 @@ from leaderless.core.messages import Outcome, StoreOp
 from leaderless.library.fsck import check
 from leaderless.library.host import running
 from leaderless.library.log import Log
-from leaderless.library.place import bounds_of
+from leaderless.library.place import bounds_of, new_shape
 from leaderless.store.memory import MemoryStore
 from leaderless.table.kept import Kept
 from leaderless.table.manifest import read_manifest
@@ -18,7 +18,7 @@ from performance.generated_log import generate
 from performance.generated_rows import Shape
 from tests.tables import content_of
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.lawless]
 
 SHAPE = Shape(messages=1_100, keys=7, width=20, batch=2)
 
@@ -52,7 +52,7 @@ async def test_a_start_reads_what_the_index_of_a_log_of_files_names_side_by_side
 ) -> None:
     store = MemoryStore()
     await generate(store, SHAPE._replace(messages=900))
-    log = Log(store, bounds_of(store, 5.0, 1.0, "parquet"))
+    log = Log(store, bounds_of(store, 5.0, 1.0, new_shape(store, "parquet")))
     under_way, most, perform = [0], [0], log.registers.perform
 
     async def counted(op: StoreOp) -> Outcome:

@@ -6,12 +6,13 @@ from typing import Any
 import orjson
 import pytest
 
-from leaderless.core.headlog.records import EMPTY, ENTRY_BYTES, Head, head_of
-from leaderless.core.limits import Limits
-from leaderless.core.messages import Entry
+from leaderless.core.headlog.records import CLOSED_BYTES, ENTRY_BYTES, Head, head_of
+from leaderless.core.messages import Entry, Heading
+from leaderless.core.shape import OLD, Shape
 
-LIMITS = Limits()
-SEAL_BYTES, SEAL_ENTRIES = LIMITS.seal_bytes, LIMITS.seal_entries
+SHAPE = Shape()
+SEAL_BYTES, SEAL_ENTRIES = SHAPE.seal_bytes, SHAPE.seal_entries
+EMPTY = Head(Heading(shape=SHAPE), [])
 ENTRY = Entry("n0/0", 1, {"k": (0, ["x"])}, {})
 
 
@@ -25,7 +26,7 @@ def entries(count: int) -> list[Entry]:
 
 
 def test_an_entry_joins_the_tail() -> None:
-    head = EMPTY.with_entries([ENTRY], size=10, by="n0", limits=LIMITS)
+    head = EMPTY.with_entries([ENTRY], size=10, by="n0")
     assert (head.base, head.end, head.tail, head.heading.by) == (0, 1, [ENTRY], "n0")
     assert head.heading.size == 10 + ENTRY_BYTES
     assert EMPTY.tail == []
@@ -33,13 +34,13 @@ def test_an_entry_joins_the_tail() -> None:
 
 @pytest.mark.parametrize("size", [0, SEAL_BYTES])
 def test_the_value_is_the_head(size: int) -> None:
-    head = EMPTY.with_entries([ENTRY], size, "n0", LIMITS).with_state("fenced", "n1")
+    head = EMPTY.with_entries([ENTRY], size, "n0").with_state("fenced", "n1")
     assert head.value is not None
     assert head_of(json_of(head.value)) == head
 
 
 def test_no_two_values_are_equal() -> None:
-    head = EMPTY.with_entries([ENTRY], 1, "n0", LIMITS)
+    head = EMPTY.with_entries([ENTRY], 1, "n0")
     there_and_back = head.with_state("fenced", "n0").with_state("open", "n0")
     assert there_and_back.value != head.value
     assert (there_and_back.epoch, there_and_back.version) == (2, 3)
@@ -56,18 +57,65 @@ def test_no_two_values_are_equal() -> None:
     ],
 )
 def test_full(count: int, size: int, full: bool) -> None:
-    assert EMPTY.with_entries(entries(count), size, "n0", LIMITS).full(LIMITS) is full
+    assert EMPTY.with_entries(entries(count), size, "n0").full is full
 
 
 def test_a_full_tail_makes_room() -> None:
-    full = EMPTY.with_entries([ENTRY], 1_000_000, "n0", LIMITS)
-    head = full.with_entries([ENTRY], 5, "n1", LIMITS)
+    full = EMPTY.with_entries([ENTRY], 1_000_000, "n0")
+    head = full.with_entries([ENTRY], 5, "n1", kept=1)
     assert (head.sealed, head.base, head.tail) == (1, 1, [ENTRY])
     assert head.heading.size == 5 + ENTRY_BYTES
-    assert not head.full(LIMITS)
+    assert not head.full
 
 
 def test_a_fence_leaves_a_full_tail_as_it_is() -> None:
-    full: Head = EMPTY.with_entries(entries(2), 0, "n0", replace(LIMITS, seal_entries=2))
+    empty = Head(Heading(shape=replace(SHAPE, seal_entries=2)), [])
+    full = empty.with_entries(entries(2), 0, "n0")
     fenced = full.with_state("fenced", "n1")
     assert (fenced.tail, fenced.sealed, fenced.base) == (full.tail, full.sealed, full.base)
+
+
+def test_the_head_keeps_what_its_segment_lacks() -> None:
+    """Another process may have written the segment when the tail was shorter."""
+    full = EMPTY.with_entries(entries(3), 1_000_000, "n0")
+    head = full.with_entries([ENTRY], 5, "n1", kept=2)
+    assert (head.sealed, head.base, head.end) == (1, 2, 4)
+    assert head.tail == [*full.tail[2:], ENTRY]
+
+
+def test_a_head_of_the_older_format_says_no_shape() -> None:
+    head = Head(Heading(shape=OLD), []).with_entries([ENTRY], 10, "n0")
+    assert head.value is not None
+    assert head.value.keys() == {*Heading._fields, "tail"} - {"shape"}
+    assert head_of(json_of(head.value)) == head
+
+
+def test_a_process_of_the_older_release_finds_no_tail_in_a_head_with_a_shape() -> None:
+    head = EMPTY.with_entries([ENTRY], 10, "n0")
+    assert head.value is not None
+    assert "tail" not in head.value
+
+
+def test_what_fills_a_tail_of_the_older_format_closes_it() -> None:
+    """So that a process with larger limits adds nothing to what this one seals."""
+    head = Head(Heading(shape=OLD), []).with_entries(entries(OLD.seal_entries), 0, "n0")
+    assert head.full
+    assert head.closed
+    assert head.heading.size == CLOSED_BYTES
+
+
+def test_a_full_tail_of_a_process_with_larger_limits_is_not_closed() -> None:
+    head = Head(Heading(version=7, size=OLD.seal_bytes, shape=OLD), [ENTRY])
+    assert head.full
+    assert not head.closed
+    closed = head.as_closed("n1")
+    assert closed.closed
+    assert (closed.tail, closed.version) == (head.tail, 8)
+
+
+def test_an_upgraded_head_has_a_new_epoch_and_what_it_had() -> None:
+    old = Head(Heading(version=7, size=CLOSED_BYTES, shape=OLD), [ENTRY])
+    new = old.with_shape(SHAPE, "n1")
+    assert (new.tail, new.shape, new.epoch, new.version) == (old.tail, SHAPE, 1, 8)
+    assert new.value is not None
+    assert head_of(json_of(new.value)) == new

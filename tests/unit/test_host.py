@@ -49,22 +49,23 @@ async def test_a_request_that_the_engine_forgets_is_answered_by_the_host() -> No
         tasks.cancel_scope.cancel()
 
 
-async def test_a_process_that_stood_still_makes_no_step_of_its_former_life() -> None:
+async def test_a_process_that_stood_still_goes_on_with_its_next_request() -> None:
     engine = Silent()
     host = Host(engine, Registers(MemoryStore()), patience_s=10)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_expect_closed, host)
+        tasks.start_soon(_expect_no_outcome, host)
         await anyio.lowlevel.checkpoint()
         [waiter] = host._waiting.values()
-        waiter.since -= 21  # as if the process had been stopped for so long
+        waiter.since -= 3600  # as if the process had been stopped for so long
         host._step(TimePassed())
-    assert len(engine.events) == 1
-    with pytest.raises(Closed, match="stood still"):
-        await host.ask([Fence])
+        tasks.start_soon(_expect_no_outcome, host)
+        await anyio.lowlevel.checkpoint()
+        assert [type(event) for event in engine.events] == [Fence, TimePassed, Fence]
+        tasks.cancel_scope.cancel()
 
 
-async def _expect_closed(host: Host) -> None:
-    with pytest.raises(Closed, match="stood still for 21 s; open the log again"):
+async def _expect_no_outcome(host: Host) -> None:
+    with pytest.raises(Indefinite, match="no outcome within 10 s"):
         await host.ask([Fence])
 
 
@@ -91,3 +92,17 @@ async def test_what_a_process_raises_is_raised(processes: Host) -> None:
 
     with pytest.raises(KeyError, match="mine"):
         await processes.call(fails())
+
+
+async def test_a_time_that_is_rounded_is_over_when_the_host_wakes_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else it would wake at once again, without end on a clock that jumps to the next deadline."""
+    since = next(s for s in (n / 100 for n in range(10_000)) if (s + 30.0) - 30.0 < s)
+    host = Host(Silent(), Registers(MemoryStore()), patience_s=30.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(anyio, "current_time", lambda: since)
+        waiter = host._put(Fence)
+        patch.setattr(anyio, "current_time", lambda: host._deadline)
+        host._step(TimePassed())
+    assert isinstance(waiter.error, Indefinite)

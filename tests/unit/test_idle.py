@@ -12,11 +12,12 @@ import trio.testing
 
 from leaderless.core.headlog.compaction import Compactor
 from leaderless.core.process import Process
+from leaderless.core.shape import Shape
 from leaderless.library.fsck import check
 from leaderless.library.host import beside, running
 from leaderless.library.log import Log
 from leaderless.library.maintenance import COMPACT_LOOK_S
-from leaderless.library.place import bounds_of, initialise
+from leaderless.library.place import bounds_of, initialise, new_shape
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Found
 
@@ -44,11 +45,15 @@ class Counted(MemoryStore):
         return await super().read(key)
 
 
+def small(store: MemoryStore, run_bytes: int = 1 << 19) -> Shape:
+    """Segments of two entries, four of them in a run."""
+    return replace(new_shape(store), seal_entries=2, segments_per_run=4, run_bytes=run_bytes)
+
+
 @asynccontextmanager
 async def log_on(store: MemoryStore, run_bytes: int = 1 << 19) -> AsyncIterator[Log]:
     bounds = bounds_of(store, 5.0, 1.0)
-    limits = replace(bounds.limits, seal_entries=2, segments_per_run=4, run_bytes=run_bytes)
-    log = Log(store, bounds._replace(limits=limits))
+    log = Log(store, bounds._replace(shape=small(store, run_bytes)))
     async with running(*log.hosts), beside(*log.chores):
         yield log
 
@@ -61,7 +66,7 @@ async def store(monkeypatch: pytest.MonkeyPatch) -> Counted:
         yield from ()
 
     store = Counted()
-    await initialise(store)
+    await initialise(store, shape=small(store))
     with monkeypatch.context() as patch:
         patch.setattr(Compactor, "consider", dies)
         async with log_on(store) as log:

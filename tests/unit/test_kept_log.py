@@ -8,13 +8,14 @@ from pathlib import Path
 import anyio
 import pytest
 
+from leaderless.core.shape import Runs, Shape
 from leaderless.errors import OtherFormat
 from leaderless.library.fsck import check
 from leaderless.library.log import Log
 from leaderless.library.place import ensure_log, initialise
 from leaderless.runtime.settings import Settings, parse
 from leaderless.store.files import files_of
-from leaderless.store.format import Runs, runs_of
+from leaderless.store.format import shape_in
 from leaderless.store.memory import MemoryStore
 from leaderless.store.names import FORMAT
 from leaderless.store.port import PAGE, Listed, Store
@@ -40,14 +41,10 @@ MESSAGES: list[object] = [
 def settings_of(*arguments: str) -> Settings:
     """Of a node that seals and compacts after a few messages, and soon forgets what it has read."""
     settings = parse(["--store", "sqlite:////unused", *arguments])
-    limits = replace(
-        settings.options.limits,
-        seal_entries=2,
-        segments_per_run=2,
-        page_children=2,
-        memory_bytes=1,
-    )
-    return settings._replace(options=settings.options._replace(limits=limits, freshness_s=0.0))
+    limits = replace(settings.options.limits, memory_bytes=1)
+    shape = Shape(seal_entries=2, segments_per_run=2, page_children=2)
+    options = settings.options._replace(limits=limits, shape=shape, freshness_s=0.0)
+    return settings._replace(options=options)
 
 
 async def answer_to_init(store: Store, *arguments: str) -> Body:
@@ -122,7 +119,7 @@ async def test_a_node_compacts_into_files_that_everybody_reads(store: Store) -> 
         await talk.ask({"type": "commit_offsets", "offsets": {"k": 3}})
         await _send_until_compacted(talk, store, 3)
         assert await talk.poll() == talk.sent
-    assert await runs_of(store) == "parquet"
+    assert (await shape_in(store)).runs == "parquet"
     refs = await file_refs(store)
     assert {ref.kind for ref in refs} == {"parquet"}
     async with small_log(store) as log:
@@ -181,7 +178,7 @@ async def test_a_node_refuses_a_log_of_the_other_kind(
 
 async def test_the_first_node_decides(store: Store) -> None:
     assert (await answer_to_init(store))["type"] == "init_ok"
-    assert await runs_of(store) == "json"
+    assert (await shape_in(store)).runs == "json"
     assert "has runs of json" in (await answer_to_init(store, "--runs", "parquet"))["text"]
 
 
@@ -201,6 +198,7 @@ async def test_a_log_of_another_strategy_has_no_format() -> None:
     assert "holds a log of the strategy leaderless" in refused["text"]
 
 
+@pytest.mark.lawless
 async def test_a_log_of_an_older_node_stays_as_it_is() -> None:
     store = MemoryStore()
     async with node_on(store, settings=settings_of()) as client:
@@ -218,6 +216,7 @@ async def test_a_log_of_an_older_node_stays_as_it_is() -> None:
     assert await store.read(FORMAT) is None
 
 
+@pytest.mark.lawless
 @pytest.mark.parametrize("strategy", ["leaderless", "cas", "prefetch", "prefetch-sealed"])
 async def test_no_program_makes_a_log_over_one_of_nodes_that_has_no_format(strategy: str) -> None:
     store = MemoryStore()
@@ -244,7 +243,8 @@ async def test_a_log_that_another_process_makes_meanwhile_is_no_log_without_a_fo
                 await log.append("k", 1)
             return await super().list_objects(folder, after, limit)
 
-    assert await ensure_log(Overtaken()) == (False, "json")
+    made = await ensure_log(Overtaken())
+    assert (made.new, made.shape.runs) == (False, "json")
 
 
 async def test_a_format_of_a_newer_program_is_refused() -> None:

@@ -12,22 +12,19 @@ from leaderless.core.coordination import StoreSilent
 from leaderless.core.headlog.compaction import Compactor
 from leaderless.core.headlog.index import COMPACTED, index_of, part_of
 from leaderless.core.headlog.memory import Memory
-from leaderless.core.headlog.records import EMPTY, HEAD, Head, Segment, head_of, segment_name
+from leaderless.core.headlog.records import HEAD, Head, Segment, head_of, segment_name
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.limits import Limits
-from leaderless.core.messages import Cas, Entry, Get, Outcome, Put, StoreOp
+from leaderless.core.messages import Cas, Entry, Get, Heading, Outcome, Put, StoreOp
 from leaderless.core.pace import Pace
+from leaderless.core.shape import Shape
 from simulation.driver import Driver
 from simulation.registers import Store
 
 CHILDREN, LEVELS = 4, 5  # of pages: enough for 4^5 runs
-SMALL = Limits(
-    seal_entries=2,
-    segments_per_run=2,
-    page_children=CHILDREN,
-    page_bytes=1 << 10,
-    memory_bytes=1 << 14,
-)
+SMALL = Limits(memory_bytes=1 << 14)
+SHAPE = Shape(seal_entries=2, segments_per_run=2, page_children=CHILDREN, page_bytes=1 << 10)
+EMPTY = Head(Heading(shape=SHAPE), [])
 OWN = "sleeper/0"
 LONG, SHORT = 1_200, 300  # entries; a run has four
 
@@ -57,12 +54,12 @@ class LongLog:
         value = self.store.registers.get(HEAD)
         head: Head = head_of(value) if value else EMPTY
         for slot in range(head.end, head.end + entries):
-            if head.full(SMALL):
+            if head.full:
                 segment = Segment(head.base, head.tail)
                 self.store.apply(Put(segment_name(head.sealed), segment.value))
-            head = head.with_entries([self._entry(writer, slot)], 1, "n9", SMALL)
+            head = head.with_entries([self._entry(writer, slot)], 1, "n9", len(head.tail))
             self.store.apply(Put(HEAD, head.value))
-        replica = Replica(self.worker.clock, "worker", [], SMALL)
+        replica = Replica(self.worker.clock, "worker", [], SMALL, founding=SHAPE)
         self.worker.call(replica.refresh())
         name = f"worker {head.end}"
         self.worker.call(Compactor(self.worker.clock, replica, name, Pace()).consider())
@@ -78,7 +75,7 @@ class LongLog:
 
     def reader(self, limits: Limits = SMALL) -> tuple[Driver, Replica]:
         driver = Driver(self.apply)
-        return driver, Replica(driver.clock, "reader", [OWN], limits)
+        return driver, Replica(driver.clock, "reader", [OWN], limits, founding=SHAPE)
 
     def read(self, driver: Driver, replica: Replica, key: str, start: int = 0) -> list[Any]:
         """All messages of a key from an offset on."""
@@ -196,7 +193,9 @@ def test_parts_of_a_page_are_bounded_and_hold_the_keys_of_their_hash() -> None:
     parts = Counter(name.rpartition("/")[0] for name in pages)
     for name, page in pages.items():
         whole, _, part = name.rpartition("/")
-        assert len(orjson.dumps(page)) <= 4 * SMALL.page_bytes
+        part, _, of = part.partition("-of-")
+        assert int(of) == parts[whole]
+        assert len(orjson.dumps(page)) <= 4 * SHAPE.page_bytes
         assert all(part_of(key, parts[whole]) == int(part) for key in page["keys"])
 
 

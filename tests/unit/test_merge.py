@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from leaderless.core.headlog.index import COMPACTED, index_of
 from leaderless.library.host import running
 from leaderless.library.maintenance import Maintenance
-from leaderless.library.place import bounds_of
+from leaderless.library.place import bounds_of, new_shape
 from leaderless.store.files import MemoryFiles
 from leaderless.store.memory import MemoryStore
 from leaderless.store.sqlite import SqliteStore
@@ -206,7 +206,7 @@ def test_a_merged_file_of_nothing_is_a_file() -> None:
 
 async def test_a_process_that_has_written_enough_runs_merges_them() -> None:
     store, model = MemoryStore(), Model()
-    bounds = bounds_of(store, 5.0, 0.05, "parquet")
+    bounds = bounds_of(store, 5.0, 0.05, new_shape(store, "parquet"))
     async with small_log(store) as log:
         assert log.registers.runs_written == 0  # type: ignore[attr-defined]
         maintenance = Maintenance(store, log.registers, bounds._replace(levels=Levels(fan=2)))

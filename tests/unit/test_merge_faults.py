@@ -183,6 +183,7 @@ async def test_two_that_merge_at_once_merge_each_file_once() -> None:
     assert (await check(store)).findings == []
 
 
+@pytest.mark.lawless
 async def test_a_worker_whose_list_was_replaced_meanwhile_names_nothing_and_leaves_no_file() -> (
     None
 ):

@@ -34,8 +34,8 @@ async def _values(log: Log, key: str, end: int) -> list[object]:
 async def small(store: MemoryStore) -> AsyncIterator[Log]:
     """A log whose segments and runs are so small that a few appends fill them."""
     bounds = bounds_of(store, 5.0, 1.0)
-    limits = replace(bounds.limits, seal_entries=2, segments_per_run=2, page_children=2)
-    log = Log(store, bounds._replace(limits=limits))
+    shape = replace(bounds.shape, seal_entries=2, segments_per_run=2, page_children=2)
+    log = Log(store, bounds._replace(shape=shape))
     async with running(*log.hosts):
         yield log
 
@@ -136,6 +136,8 @@ async def test_a_fence_refuses_it_until_it_is_lifted(url: str) -> None:
         await log.append_named("w", 1, [("a", 1)])
         await log.fence()
         await log.append_named("w", 1, [("a", 1)])
+        async with open_log(url) as other:  # which has not read the log yet
+            await other.append_named("w", 1, [("a", 1)])
         assert await contents(log) == {"a": [1]}
 
 

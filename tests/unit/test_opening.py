@@ -59,13 +59,23 @@ async def test_a_log_that_is_not_there(url: str) -> None:
             pass
 
 
-@pytest.mark.parametrize("format_", [{"format": 3}, {"format": "1"}, [], {}, "x"])
+@pytest.mark.parametrize(
+    "format_", [{"format": 4}, {"format": 3, "shape": {"more": 1}}, {"format": "1"}]
+)
 async def test_a_log_of_a_newer_format_is_refused(url: str, format_: Any) -> None:
     await MemoryStore.named(url.removeprefix("memory:")).write("format", orjson.dumps(format_))
     for create in (True, False):
         with pytest.raises(OtherFormat, match="use a newer one"):
             async with open_log(url, create=create):
                 pass
+
+
+@pytest.mark.parametrize("format_", [[], {}, "x", {"format": 3}])
+async def test_what_is_no_log_is_refused(url: str, format_: Any) -> None:
+    await MemoryStore.named(url.removeprefix("memory:")).write("format", orjson.dumps(format_))
+    with pytest.raises(OtherFormat, match="holds no log that this program knows"):
+        async with open_log(url):
+            pass
 
 
 async def test_many_make_one_log(url: str) -> None:

@@ -5,7 +5,16 @@ from collections.abc import Sequence
 import pytest
 
 from leaderless.store.memory import MemoryStore
-from leaderless.store.port import PAGE, Conflict, Found, Listed, Refused, Store, Version
+from leaderless.store.port import (
+    PAGE,
+    Conflict,
+    Found,
+    Listed,
+    OutcomeUnknown,
+    Refused,
+    Store,
+    Version,
+)
 from leaderless.store.probe import probe
 
 pytestmark = pytest.mark.anyio
@@ -66,6 +75,67 @@ class NeverUpdates(MemoryStore):
         raise Conflict("always")
 
 
+class NeverCreates(MemoryStore):
+    async def create(self, key: str, value: bytes) -> Version:
+        raise Conflict("always")
+
+
+class ShowsOtherVersions(MemoryStore):
+    """A read shows another ETag than the one that is compared, as behind a proxy that compresses."""
+
+    async def read(self, key: str) -> Found | None:
+        found = await super().read(key)
+        return found and found._replace(version=f"W/{found.version}")
+
+
+class GivesOtherVersions(MemoryStore):
+    """So does the answer of a write."""
+
+    async def create(self, key: str, value: bytes) -> Version:
+        return f"W/{await super().create(key, value)}"
+
+    async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
+        return f"W/{await super().compare_and_set(key, value, version)}"
+
+
+class RepeatsCreations(MemoryStore):
+    """The first answer gets lost, and the second try meets what the first one made."""
+
+    async def create(self, key: str, value: bytes) -> Version:
+        await super().create(key, value)
+        raise Conflict("412")
+
+
+class RepeatsUpdates(MemoryStore):
+    async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
+        await super().compare_and_set(key, value, version)
+        raise Conflict("412")
+
+
+class ListsOtherSizes(MemoryStore):
+    async def list_objects(
+        self, folder: str = "", after: str = "", limit: int = PAGE
+    ) -> list[Listed]:
+        page = await super().list_objects(folder, after, limit)
+        return [listed._replace(size=1_000) for listed in page]
+
+
+class ListsOtherTimes(MemoryStore):
+    async def list_objects(
+        self, folder: str = "", after: str = "", limit: int = PAGE
+    ) -> list[Listed]:
+        page = await super().list_objects(folder, after, limit)
+        return [listed._replace(modified=(listed.modified or 0) + 3600) for listed in page]
+
+
+class Damages(MemoryStore):
+    """A read shows half of what is there."""
+
+    async def read(self, key: str) -> Found | None:
+        found = await super().read(key)
+        return found and found._replace(value=found.value[: len(found.value) // 2])
+
+
 @pytest.mark.parametrize(
     ("store", "text"),
     [
@@ -76,6 +146,13 @@ class NeverUpdates(MemoryStore):
         (Overwrites(), "overwrites what exists: it ignores If-None-Match"),
         (OverwritesVersions(), "overwrites a newer version: it ignores If-Match"),
         (NeverUpdates(), "never lets a conditional update through"),
+        (NeverCreates(), "never lets an object be created"),
+        (ShowsOtherVersions(), "takes no update of the version that its reads show, 'W/"),
+        (GivesOtherVersions(), "takes no update of the version that its writes give, 'W/"),
+        (RepeatsCreations(), "reports a conflict for a write that took effect"),
+        (RepeatsUpdates(), "reports a conflict for a write that took effect"),
+        (ListsOtherSizes(), "lists 1000 bytes, and a read gives"),
+        (ListsOtherTimes(), "gives a listing and a read different times"),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -88,3 +165,8 @@ async def test_a_store_that_keeps_the_laws_is_left_as_it_was() -> None:
     store = MemoryStore()
     await probe(store)
     assert await store.list_objects() == []
+
+
+async def test_an_answer_that_nobody_wrote_is_no_verdict() -> None:
+    with pytest.raises(OutcomeUnknown, match="a read has what nobody wrote"):
+        await probe(Damages())

@@ -8,6 +8,7 @@ import anyio.lowlevel
 import pytest
 
 from leaderless.core.messages import Cas, Get, Mismatch, Missing, Ok, Outcome, Put, StoreOp, Unknown
+from leaderless.errors import Broken
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Conflict, Found, OutcomeUnknown, Refused, StoreError, Version
 from leaderless.store.registers import Registers, ValueTwice
@@ -107,6 +108,116 @@ async def test_an_answer_that_is_not_clear_is_unknown(error: StoreError, spent: 
     store.error = None
     await registers.carry_out(Get("a"))
     assert registers.trouble == ""
+
+
+# ---------------------------------------------------------------- damaged answers
+
+
+class Damaged(MemoryStore):
+    """The next reads show `bodies` instead of what is there, with the version that is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bodies: list[bytes] = []
+        self.compared: list[Version] = []
+
+    async def read(self, key: str) -> Found | None:
+        found = await super().read(key)
+        return found._replace(value=self.bodies.pop(0)) if found and self.bodies else found
+
+    async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
+        self.compared.append(version)
+        return await super().compare_and_set(key, value, version)
+
+
+NO_JSON = [b"", b'{"a": [1, 2', b"\xff\xff\xff", b"<html>a proxy</html>"]
+
+
+@pytest.mark.parametrize("body", NO_JSON)
+async def test_what_does_not_parse_is_no_answer(body: bytes) -> None:
+    store = Damaged()
+    await store.write("a", b'{"a":[1,2,3]}')
+    registers = Registers(store)
+    store.bodies = [body]
+    assert same(await outcomes(registers, Get("a")), [Unknown()])
+    assert registers.trouble.startswith("a: 'a' makes no sense (JSONDecodeError")
+    assert repr(body[:20])[:-1] in registers.trouble
+    assert same(await outcomes(registers, Get("a")), [Ok({"a": [1, 2, 3]})])
+    assert registers.trouble == ""
+
+
+@pytest.mark.parametrize("body", NO_JSON)
+async def test_a_compare_that_reads_what_does_not_parse_is_unknown(body: bytes) -> None:
+    store = Damaged()
+    await store.write("a", b"1")
+    registers = Registers(store)
+    store.bodies = [body]
+    assert same(await outcomes(registers, Cas("a", 1, 2)), [Unknown()])
+    assert store.compared == []
+    assert same(await outcomes(registers, Cas("a", 1, 2), Get("a")), [Ok(), Ok(2)])
+
+
+async def test_a_version_that_came_with_a_damaged_value_is_not_remembered() -> None:
+    """(1) One knows 1. (2) Another sets 2. (3) A read shows damage with the version of 2. (4) 1 is compared."""
+    store = Damaged()
+    one, other = Registers(store), Registers(store)
+    await outcomes(one, Cas("a", None, 1, create=True))
+    await outcomes(other, Cas("a", 1, 2))
+    store.bodies = [b"{"]
+    assert same(await outcomes(one, Get("a"), Cas("a", 1, 3), Get("a")), [
+        Unknown(), Mismatch(), Ok(2),
+    ])  # fmt: skip
+    assert same(await outcomes(one, Cas("a", 2, 3)), [Ok()])
+
+
+async def test_a_file_that_makes_no_sense_is_no_answer_either() -> None:
+    """Such as a run in Parquet whose footer came damaged (`leaderless.table.registers`)."""
+
+    class OfFiles(Registers):
+        async def perform(self, op: StoreOp) -> Outcome:
+            raise Broken("run/0-1.parquet is no Parquet file")
+
+    registers = OfFiles(MemoryStore())
+    assert same(await outcomes(registers, Get("run/0-1")), [Unknown()])
+    assert registers.trouble == "run/0-1: run/0-1.parquet is no Parquet file"
+
+
+# ---------------------------------------------------------------- stores that show what they do not take
+
+
+class Renames(Watched):
+    """Reads show an ETag that updates do not know."""
+
+    async def read(self, key: str) -> Found | None:
+        found = await super().read(key)
+        return found and found._replace(version=f"W/{found.version}")
+
+
+async def test_a_version_that_is_shown_and_never_taken_is_named() -> None:
+    store = Renames()
+    await outcomes(Registers(store), Put("a", 1))
+    registers = Registers(store)
+    seen = [
+        repr(each) for _ in range(4) for each in await outcomes(registers, Get("a"), Cas("a", 1, 2))
+    ]
+    expected: list[Outcome] = [Ok(1), Mismatch()] * 3
+    assert seen == [repr(each) for each in [*expected, Ok(1), Unknown(1.0)]]
+    assert "the store shows version 'W/1', and takes no update of it" in registers.trouble
+    await registers.carry_out(Get("a"))
+    assert registers.trouble  # a read says nothing about updates
+
+
+async def test_conflicts_with_other_writers_name_nothing() -> None:
+    """Each round another writer is first; so are the writes of one process that meet."""
+    store = Watched()
+    one, other = Registers(store), Registers(store)
+    await outcomes(one, Put("a", 0))
+    for number in range(10):
+        assert same(await outcomes(one, Get("a")), [Ok(number)])
+        assert same(await outcomes(other, Cas("a", number, number + 1)), [Ok()])
+        for _ in range(5):
+            assert same(await outcomes(one, Cas("a", number, -number - 1)), [Mismatch()])
+    assert one.trouble == ""
 
 
 async def test_a_register_that_holds_a_value_twice_is_noticed() -> None:

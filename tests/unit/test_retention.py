@@ -1,15 +1,19 @@
 """A retention deletes the oldest files of a log, and every reader is told; fsck and vacuum know it."""
 
+import pyarrow as pa
 import pytest
 
 from leaderless.errors import OffsetOutOfRange, Unfit
 from leaderless.library import fsck
 from leaderless.library.place import initialise
+from leaderless.spark.columns import shown
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import all_of
-from leaderless.table.manifest import read_manifest
-from leaderless.table.retention import Policy
-from leaderless.table.snapshot import locations, snapshot
+from leaderless.table.manifest import Manifest, Merged, read_manifest, replace_manifest
+from leaderless.table.parquet import Writer
+from leaderless.table.retention import Policy, retain
+from leaderless.table.schema import Row, table_of
+from leaderless.table.snapshot import locations, snapshot, table_in
 from tests.tables import Model, append, compact, rows_of_snapshot, small_log
 
 pytestmark = pytest.mark.anyio
@@ -88,6 +92,48 @@ async def test_by_age_files_leave_whose_newest_record_is_old() -> None:
     await require_from(store, model, await starts_of(store))
 
 
+@pytest.mark.parametrize("times", [(1_000.0, 9_000.0), (9_000.0, 1_000.0)])
+async def test_by_age_the_newest_record_of_all_row_groups_counts(times: tuple[float, ...]) -> None:
+    store, target = MemoryStore(), pa.BufferOutputStream()
+    with Writer(target, {}) as writer:
+        for offset, at in enumerate(times):
+            writer.write(table_of([Row("k", offset, offset, "w", offset, offset, at)]))
+            writer.flush()
+    content = bytes(target.getvalue())
+    store.files.put("merged/a.parquet", content)
+    file = Merged("merged/a.parquet", 1, 0, 0, 0, 2, 2, len(content), ("k", "k"))
+    assert await replace_manifest(store, Manifest(files=(file,)), None)
+
+    async def leaves(age_s: float) -> bool:
+        policy = Policy(age_s=age_s)
+        return (await retain(store, store.files, policy, processed=none, now=now)).files == 1
+
+    async def none() -> dict[str, int]:
+        return {}
+
+    async def now() -> float:
+        return 10_000.0
+
+    assert not await leaves(5_000)
+    assert not await leaves(1_001)
+    assert await leaves(999)
+
+
+async def test_a_second_retention_remembers_what_the_first_one_deleted() -> None:
+    store, model = MemoryStore(), Model()
+    async with small_log(store, fan=3) as log:
+        await append(log, model, "lost", 1, 2)  # in the oldest file alone
+        for number in range(40):
+            await append(log, model, "abc"[number % 3], number)
+        await compact(log)
+    files = (await read_manifest(store))[0].files
+    assert len(files) > 1
+    async with small_log(store) as log:
+        assert (await log.retain(Policy(bytes=sum(file.bytes for file in files[1:])))).files == 1
+        assert (await log.retain(Policy(bytes=0))).files == len(files) - 1
+    await require_from(store, model, await starts_of(store) | {"lost": 2})
+
+
 async def test_what_all_groups_have_processed_leaves() -> None:
     store = MemoryStore()
     model = await filled(store)
@@ -132,7 +178,14 @@ async def test_large_values_stay_as_long_as_a_file_refers_to_them() -> None:
         store.ahead_s = 7200
         assert (await log.vacuum()).deleted == 0
         assert (await log.read("old"))[0].value == LARGE
+        planned = (await snapshot(store)).files
         await log.retain(Policy(bytes=0))
+        assert (await log.vacuum()).deleted == 0
+        for ref in planned:  # a query that was planned before reads its values
+            found = await shown(store, await table_in(store, ref), ["key", "value"])
+            assert ("old" not in found["key"].to_pylist()) or LARGE in found["value"][-1].as_py()
+        store.ahead_s = 14_400
+        assert (await log.vacuum()).files > 0  # values go first, so this one outlives its file
         assert (await log.vacuum()).deleted == 1
     assert [each.key async for each in all_of(store, "data")] == []
 

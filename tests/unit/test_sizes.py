@@ -10,6 +10,7 @@ from leaderless.core.headlog.records import HEAD, Head
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.limits import Limits
 from leaderless.core.messages import Entry, Heading, Put
+from leaderless.core.shape import Shape
 from leaderless.core.strategy import Options
 from simulation.driver import Driver
 from simulation.nodes import LINEARIZABLE, new_session
@@ -95,8 +96,9 @@ def test_a_message_above_the_limit_is_refused(strategy: str, beyond: bool) -> No
 
 def test_large_messages_are_readable_for_ever() -> None:
     """18 sends of 4.3 MB became a run of 69 MB, which no node that started later could read."""
-    limits = Limits(segments_per_run=4, memory_bytes=1 << 20)
-    cluster = SteppedCluster(["n0"], "leaderless", LINEARIZABLE._replace(limits=limits))
+    limits, shape = Limits(memory_bytes=1 << 20), Shape(segments_per_run=4)
+    options = LINEARIZABLE._replace(limits=limits, shape=shape)
+    cluster = SteppedCluster(["n0"], "leaderless", options)
     sizes = [LARGEST - 200 - number for number in range(12)]
     for size in sizes:
         assert ask(cluster, "n0", {"type": "send", "key": "k", "msg": "x" * size})["offset"] >= 0
@@ -105,8 +107,8 @@ def test_large_messages_are_readable_for_ever() -> None:
         cluster.pass_time(0.1)
     registers = {name: len(orjson.dumps(value)) for name, value in cluster.store.registers.items()}
     assert any(name.startswith("run/") for name in registers)
-    assert max(registers.values()) <= limits.segments_per_run * limits.segment_bytes
-    assert max(registers.values()) <= limits.line_bytes
+    assert max(registers.values()) <= shape.segments_per_run * limits.segment_bytes(shape)
+    assert max(registers.values()) <= shape.register_bytes
     cluster.start("n0")
     found: list[int] = []
     while len(found) < len(sizes):
@@ -143,12 +145,38 @@ def test_a_peer_that_lacks_too_much_reads_the_store() -> None:
 
 
 def test_relations_of_limits_are_asserted() -> None:
-    for wrong in (
-        {"message_bytes": 1 << 25},
-        {"batch_bytes": 1 << 20},
-        {"segments_per_run": 1},
-        {"answer_margin_s": 5.0},
-        {"lanes": 0},
-    ):
+    for wrong in ({"batch_bytes": 1 << 20}, {"answer_margin_s": 5.0}, {"lanes": 0}):
         with pytest.raises(ValueError, match="limits: "):
             replace(Options().limits, **wrong)
+
+
+def test_relations_of_a_shape_are_asserted() -> None:
+    for name in ("segments_per_run", "page_children", "seal_bytes"):
+        with pytest.raises(ValueError, match="the shape of a log: "):
+            Shape(**{**Shape().value, name: 0})
+
+
+@pytest.mark.parametrize(
+    ("limits", "shape"),
+    [
+        (Limits(message_bytes=1 << 25), Shape()),
+        (Limits(line_bytes=1 << 20), Shape()),
+        (Limits(), Shape(register_bytes=1 << 20, run_bytes=1 << 19, page_bytes=1 << 13)),
+        (Limits(recent_entries=100), Shape()),
+    ],
+)
+def test_who_cannot_share_a_log_says_so(limits: Limits, shape: Shape) -> None:
+    with pytest.raises(ValueError, match="limits: "):
+        limits.require_fit(shape)
+
+
+def test_a_message_without_room_in_the_registers_of_the_log_is_refused() -> None:
+    """The node that made the log has small registers; another one takes messages of a mebibyte."""
+    small = Shape(register_bytes=1 << 20, run_bytes=1 << 19, page_bytes=1 << 10)
+    founder = LINEARIZABLE._replace(limits=Limits().fitted(small), shape=small)
+    store = SteppedCluster(["n0"], "leaderless", founder)
+    assert ask(store, "n0", {"type": "send", "key": "k", "msg": 1})["offset"] == 0
+    cluster = SteppedCluster(["n1"], "leaderless", LINEARIZABLE, store=store.store)
+    told = ask(cluster, "n1", {"type": "send", "key": "k", "msg": "x" * 500_000})
+    assert (told["type"], told["code"]) == ("error", 12)
+    assert ask(cluster, "n1", {"type": "send", "key": "k", "msg": "x" * 50_000})["offset"] == 1

@@ -3,14 +3,19 @@
 import random
 from itertools import count
 
+import anyio
 import pytest
 
-from leaderless.errors import Broken, Definite
+from leaderless.errors import Broken, Definite, Unfit
 from leaderless.library.place import initialise
-from leaderless.spark.epochs import abort, commit
+from leaderless.spark.epochs import abort, batches, commit
+from leaderless.spark.settings import Place
+from leaderless.spark.sink import BatchSink, Target
 from leaderless.spark.staging import Epoch, Plan, decide, groups, stage
 from leaderless.store.memory import MemoryStore
-from leaderless.store.port import Version
+from leaderless.store.options import StoreOptions
+from leaderless.store.port import Found, Store, Version
+from leaderless.store.values import Encoded
 from tests.epochs import ROWS, Dying, Killed, contents, left_over, opened, run
 
 pytestmark = pytest.mark.anyio
@@ -120,3 +125,147 @@ async def test_staged_rows_that_are_gone_are_an_error(store: MemoryStore) -> Non
     async with opened(store, 100) as log:
         with pytest.raises(Broken, match="not there"):
             await commit(log, store, epoch, ["sink/q/nothing"])
+
+
+# ---------------------------------------------------------------- a plan is finished, or the load is refused
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before the call", "after it"])
+async def test_a_load_that_was_killed_is_finished_by_its_plan_even_by_an_empty_frame(
+    *, after: bool
+) -> None:
+    """`PlanFinished`: a write dies at its n-th call, for every n; it is repeated empty, and in other order."""
+    load, finished = Epoch("spark/load", 0), 0
+    for last in count(1):
+        store = MemoryStore("x")
+        await initialise(store)
+        dead = False
+        try:
+            await run(Dying(store, last, after=after), load, ROWS)
+        except* Killed:
+            dead = True
+        before = await contents(store)
+        await run(store, load, [])
+        found = sorted(await contents(store))
+        assert found in ([], [*range(16)]), last
+        assert found or not before, last
+        finished += 0 < len(before) < 16
+        await run(store, load, ROWS[::-1])
+        assert sorted(await contents(store)) == [*range(16)], last
+        assert await left_over(store) == []
+        if not dead:
+            assert finished > 3
+            return
+
+
+async def begun(store: Store, epoch: Epoch) -> list[str]:
+    """An epoch with a plan, of whose batches the first is in the log; its parts."""
+    parts = await stage(store, f"{epoch.folder}/0-first", ROWS)
+    plan = await decide(store, epoch, Plan(tuple(parts), 100))
+    async with opened(store, 100) as log:
+        async for batch in batches(store, epoch, plan):
+            await log.append_encoded(epoch.writer, batch.seq, batch.rows)
+            return parts
+    raise AssertionError
+
+
+@pytest.mark.lawless  # the plan is deleted
+@pytest.mark.parametrize("rows", [[], ROWS], ids=["empty", "with rows"])
+async def test_a_load_whose_plan_is_gone_is_refused(
+    store: MemoryStore, rows: list[Encoded]
+) -> None:
+    """`PlanKept`: with a new plan some rows would be twice in the log, and others never."""
+    load = Epoch("spark/load", 0)
+    parts = await begun(store, load)
+    await store.delete([load.plan])
+    before = await contents(store)
+    assert 0 < len(before) < 16
+    with pytest.raises(Definite, match=r"in the log, and its plan.*named/spark/load.*another name"):
+        await run(store, load, rows)
+    assert await contents(store) == before
+    assert {*parts} <= {*await left_over(store)}
+
+
+async def test_an_epoch_that_was_left_half_done_is_finished_before_the_next(
+    store: MemoryStore,
+) -> None:
+    """As of a stream whose repeated epoch has no rows any more, and tells no query."""
+    await begun(store, Epoch("q", 3))
+    await run(store, Epoch("q", 4), [Encoded("late", b"99", True)])
+    assert sorted(await contents(store)) == [*range(16), 99]
+    assert await left_over(store) == []
+
+
+async def test_processes_with_other_batches_follow_the_plan_or_refuse_it(
+    store: MemoryStore,
+) -> None:
+    load = Epoch("spark/load", 0)
+    parts = await stage(store, f"{load.folder}/0-first", ROWS)
+    await decide(store, load, Plan(tuple(parts), 200))
+    for batch_bytes in (20, 100_000):
+        async with opened(store, batch_bytes) as log:
+            if batch_bytes < 200:
+                with pytest.raises(Unfit, match="20 fit"):
+                    await commit(log, store, load, [])
+                assert {*parts, load.plan} <= {*await left_over(store)}
+            else:
+                await commit(log, store, load, [])
+    assert sorted(await contents(store)) == [*range(16)]
+
+
+async def test_an_empty_epoch_deletes_nothing_that_another_driver_may_plan(
+    store: MemoryStore,
+) -> None:
+    epoch = Epoch("q", 0)
+    parts = await stage(store, f"{epoch.folder}/0-other", ROWS)
+    await run(store, epoch, [])
+    async with opened(store, 100) as log:
+        await commit(log, store, epoch, parts)
+    assert sorted(await contents(store)) == [*range(16)]
+
+
+class Damaging(MemoryStore):
+    """It gives half of what `sink/` holds, for so many answers; a part's begin is a part to nobody."""
+
+    damaged = 0
+
+    async def read(self, key: str) -> Found | None:
+        found = await super().read(key)
+        if not found or not key.startswith("sink/") or not self.damaged:
+            return found
+        self.damaged -= 1
+        return found._replace(value=found.value[: len(found.value) // 2])
+
+
+async def test_a_damaged_answer_is_asked_for_again() -> None:
+    store = Damaging("x")
+    await initialise(store)
+    load = Epoch("spark/load", 0)
+    await begun(store, load)
+    store.damaged = 2
+    await run(store, load, [])
+    assert sorted(await contents(store)) == [*range(16)]
+    await begun(store, Epoch("spark/other", 0))
+    store.damaged = 1 << 30
+    with pytest.raises(Broken, match="makes no sense"):
+        await run(store, Epoch("spark/other", 0), [])
+    store.damaged = 0
+    await run(store, Epoch("spark/other", 0), [])
+    assert sorted(await contents(store)) == sorted([*range(16), *range(16)])
+
+
+def test_a_write_without_any_message_looks_for_its_own_plan() -> None:
+    place = Place("memory:no-message", None, StoreOptions())
+    sink, store = BatchSink(Target(place, plain_text=False), "load"), place.store()
+    sink.commit([None])  # there is no log, and nothing to write
+    assert anyio.run(store.list_objects) == []
+
+    async def prepare() -> None:
+        await initialise(store)
+        await begun(store, Epoch("spark/load", 0))
+
+    anyio.run(prepare)
+    sink.commit([None, None])
+    assert sorted(anyio.run(contents, store)) == [*range(16)]
+    BatchSink(Target(place, plain_text=False), "other").commit([])
+    assert anyio.run(left_over, store) == []

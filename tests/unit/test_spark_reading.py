@@ -11,15 +11,17 @@ from leaderless.errors import Definite, Unfit
 from leaderless.library.log import Log
 from leaderless.spark.columns import SCHEMA
 from leaderless.spark.positions import advance, end_of
-from leaderless.spark.predicate import Predicate, Range, pushed
+from leaderless.spark.predicate import Predicate, Range
+from leaderless.spark.reader import Scan, StreamReader
 from leaderless.spark.reading import read
-from leaderless.spark.settings import Place
+from leaderless.spark.settings import Place, predicate_in
 from leaderless.spark.slices import Slice, share_of, slices
 from leaderless.store.files import files_of
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Store
+from leaderless.table.retention import Policy
 from leaderless.table.snapshot import snapshot
-from tests.tables import small_log
+from tests.tables import compact, small_log
 
 pytestmark = pytest.mark.anyio
 LARGE = "x" * 20_000
@@ -247,38 +249,99 @@ async def test_a_limit_takes_at_least_one_batch_and_at_most_the_log(reads: Reads
             await log.compact()
 
 
-# ---------------------------------------------------------------- filters
+# ---------------------------------------------------------------- streams and retention
 
 
-class Filter(NamedTuple):
-    attribute: tuple[str, ...]
-    value: object = None
+def stream(place: Place, start: str = "earliest", *, strict: bool = True) -> StreamReader:
+    return StreamReader(Scan(place, NAMES, Predicate()), start, None, strict=strict)
+
+
+async def offsets_of(place: Place, first: int, end: int, *, strict: bool = True) -> list[int]:
+    """The slots that a micro-batch of a stream reads."""
+
+    def work() -> list[int]:
+        reader = stream(place, strict=strict)
+        parts = reader.partitions({"slot": first}, {"slot": end})
+        rows = [row for part in parts for each in reader.read(part) for row in each.to_pylist()]
+        return sorted({row["slot"] for row in rows})
+
+    return await anyio.to_thread.run_sync(work)
+
+
+async def retained(reads: Reads, batches: int = 40) -> int:
+    """A log whose oldest files a retention has deleted; where it begins."""
+    async with small_log(reads.store) as log:
+        await fill(log, batches)
+        await compact(log)
+        return (await log.retain(Policy(bytes=0))).start
+
+
+async def test_a_stream_that_lags_behind_a_retention_is_told(reads: Reads) -> None:
+    start = await retained(reads)
+    assert start > 4
+    text = f"batches 4 to {start - 1} .*begins at {start}.*failOnDataLoss.*start={start}"
+    with pytest.raises(Definite, match=text):
+        await offsets_of(reads.place, 4, 40)
+    with pytest.raises(Definite, match=text):
+        await offsets_of(reads.place, 4, 5)
+    assert await offsets_of(reads.place, start, 40) == [*range(start, 40)]
+
+
+async def test_a_stream_goes_on_without_what_is_gone_where_it_is_asked_to(reads: Reads) -> None:
+    start = await retained(reads)
+    assert await offsets_of(reads.place, 4, 40, strict=False) == [*range(start, 40)]
+    assert await offsets_of(reads.place, 4, start, strict=False) == []
+    assert await offsets_of(reads.place, 0, start + 1, strict=False) == [start]
+
+
+async def test_a_stream_begins_where_the_log_does(reads: Reads) -> None:
+    start = await retained(reads)
+
+    def begin(at: str, *, strict: bool = True) -> int:
+        return stream(reads.place, at, strict=strict).initialOffset()["slot"]
+
+    def work() -> None:
+        assert begin("earliest") == start
+        assert begin("latest") == 40
+        assert begin(f"{start}") == start
+        with pytest.raises(Definite, match=f"begins at {start}"):
+            begin(f"{start - 1}")
+        assert begin("0", strict=False) == 0
+        with pytest.raises(Unfit, match="no position 41"):
+            begin("41")
+
+    await anyio.to_thread.run_sync(work)
+
+
+async def test_what_a_retention_takes_between_plan_and_read_is_told(reads: Reads) -> None:
+    """The slots were in no file when the read was planned, and in files that are gone when it is made."""
+    async with small_log(reads.store) as log:
+        await fill(log, 3)
+        parts = await reads.planned()
+        assert [part.files for part in parts] == [()]
+        await fill(log, 40, 3)
+        await compact(log)
+        start = (await log.retain(Policy(bytes=0))).start
+    assert start > 3
+    with pytest.raises(Definite):
+        await reads.rows(parts)
+    rest = [Slice((), 0, 1, Range(start - 1, start))]
+    with pytest.raises(Definite, match=f"batches {start - 1} to {start - 1}.*read again"):
+        await reads.rows(rest)
+    assert {row[3] for row in await reads.rows([*await reads.planned()])} == {*range(start, 43)}
 
 
 @pytest.mark.parametrize(
-    ("comparison", "column", "value", "wanted"),
+    ("options", "wanted"),
     [
-        ("=", "key", "a", Predicate(frozenset("a"))),
-        ("in", "key", ("a", "b", None), Predicate(frozenset("ab"))),
-        ("is not null", "key", None, Predicate()),
-        ("=", "offset", 3, Predicate(offset=Range(3, 3))),
-        ("<", "offset", 3, Predicate(offset=Range(0, 2))),
-        ("<=", "offset", 3, Predicate(offset=Range(0, 3))),
-        (">", "slot", 3, Predicate(slot=Range(4))),
-        (">=", "slot", 3, Predicate(slot=Range(3))),
-        ("is not null", "offset", None, Predicate()),
-        ("is not null", "slot", None, None),  # a run of JSON has none
-        (">", "key", "a", None),
-        ("=", "key", None, None),
-        ("=", "value", "1", None),
-        ("=", "offset", True, None),
-        ("", "offset", 1, None),
+        ({}, Predicate()),
+        ({"keys": "a,b"}, Predicate(frozenset("ab"))),
+        ({"startOffset": "3"}, Predicate(offset=Range(first=3))),
+        ({"startOffset": "3", "endOffset": "5"}, Predicate(offset=Range(3, 4))),
     ],
 )
-def test_a_filter_is_taken_if_it_can_be_met_exactly(
-    comparison: str, column: str, value: object, wanted: Predicate | None
-) -> None:
-    assert pushed(Predicate(), comparison, Filter((column,), value)) == wanted
+def test_options_say_which_records_are_wanted(options: dict[str, str], wanted: Predicate) -> None:
+    assert predicate_in(options) == wanted
 
 
 def test_the_columns_are_those_of_the_files_with_large_values_in_their_place() -> None:

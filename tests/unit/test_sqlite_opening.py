@@ -1,16 +1,19 @@
-"""Several processes open a SQLite store that is not there yet; each of them gets it."""
+"""Opening a SQLite store: by several processes at once, before it is there, and on a full disk."""
 
 import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
 from pathlib import Path
 from threading import Barrier
 from typing import Any
 
 import pytest
 
-from leaderless.store.port import Refused
+from leaderless import open_log
+from leaderless.store.port import OutcomeUnknown, Refused
 from leaderless.store.sqlite import SqliteStore
+from tests.full_disk import room
 
 OPENERS = 8
 
@@ -61,3 +64,49 @@ def test_a_database_of_another_program_is_refused(tmp_path: Path) -> None:
         other.execute("CREATE TABLE theirs (name TEXT)")
     with pytest.raises(Refused, match="another program"):
         SqliteStore(path)
+
+
+FULL = 100  # bytes that a file may have
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("shared", [False, True], ids=["alone", "beside another process"])
+async def test_a_full_disk_stops_no_reader(tmp_path: Path, shared: bool) -> None:
+    url = f"sqlite:///{tmp_path}/log.db"
+    async with open_log(url) as log:
+        await log.append("k", 1)
+        await log.commit("g", {"k": 0})
+    async with AsyncExitStack() as stack:
+        if shared:
+            other = await stack.enter_async_context(open_log(url))
+            await other.append("k", 2)
+        with room(FULL):
+            async with open_log(url, patience_s=1.0) as log:
+                assert len(await log.read("k")) == 1 + shared
+                assert await log.keys() == {"k": 1 + shared}
+                assert (await log.status()).state == "open"
+                assert await log.committed("g", ["k"]) == {"k": 0}
+                assert (await anext(log.tail(["k"], "earliest"))).value == 1
+
+
+@pytest.mark.anyio
+async def test_who_reads_on_a_full_disk_writes_when_there_is_room_again(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    store = SqliteStore(path)
+    await store.write("k", b"1")
+    await store.aclose()
+    with room(FULL):
+        store = SqliteStore(path)
+        with pytest.raises(OutcomeUnknown):
+            await store.write("k", b"2")
+        found = await store.read("k")
+        assert found is not None
+        assert found.value == b"1"
+    await store.write("k", b"3")
+    found = await SqliteStore(path).read("k")  # another process is not kept out
+    assert found is not None
+    assert found.value == b"3"
+    await store.aclose()
+    for call in (store.read("k"), store.write("k", b"4")):
+        with pytest.raises(Refused, match="closed"):
+            await call

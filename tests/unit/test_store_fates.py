@@ -2,9 +2,11 @@
 
 from random import Random
 
+import h11
 import pytest
 
 from bench.nemesis.store_faults import SHARES, WAITS_NS, StoreFault
+from bench.stores.damage import Bodies, Damage, Whole, damaged
 from bench.stores.fates import LINK, MODES_OF_PROXY, End, Fate, Fates
 from bench.stores.statistics import RequestStatistics, kind_of
 
@@ -57,12 +59,52 @@ def test_a_late_request_waits_before_it_is_applied_or_its_answer_waits(mode: str
         ("refused", False, End.RESET),
         ("throttled", False, End.THROTTLED),
         ("dripping", True, End.DRIPPING),
+        ("damaged", True, End.DAMAGED),
     ],
 )
 def test_whether_a_request_is_applied_and_what_its_node_sees(
     mode: str, applied: bool, end: End
 ) -> None:
     assert {(f.applied, f.end, f.mode) for f in fates(mode)} == {(applied, end, mode)}
+
+
+def test_answers_are_damaged_in_every_way() -> None:
+    assert {fate.damage for fate in fates("damaged")} == {*Damage}
+
+
+def answer(body: bytes, status: int = 200) -> Whole:
+    headers = [("content-length", str(len(body))), ("ETag", '"x"')]
+    return Whole(h11.Response(status_code=status, headers=headers, reason=b"OK"), body)
+
+
+@pytest.mark.parametrize(
+    ("damage", "body"),
+    [
+        (Damage.HALF, b"01234"),
+        (Damage.EMPTY, b""),
+        (Damage.GARBAGE, b"\xff" * 10),
+        (Damage.OTHER, b"another"),
+    ],
+)
+def test_a_damaged_answer_looks_whole(damage: Damage, body: bytes) -> None:
+    found = damaged(answer(b"0123456789"), damage, b"another")
+    assert found.body == body
+    assert dict(found.head.headers)[b"content-length"] == str(len(body)).encode()
+    written = damaged(answer(b""), damage, None)
+    assert dict(written.head.headers) == {b"content-length": b"0"}  # no ETag
+    refused = answer(b"<Error/>", 412)
+    assert damaged(refused, damage, None) == refused
+
+
+def test_the_body_of_another_object_is_of_another_kind() -> None:
+    bodies = Bodies()
+    bodies.note("GET", "/b/run/segment/1", answer(b"segment"))
+    bodies.note("GET", "/b/run/none", answer(b"<Error/>", 404))
+    bodies.note("PUT", "/b/run/head", answer(b"put"))
+    assert bodies.other_than("GET", "/b/run/segment/2") is None
+    assert bodies.other_than("GET", "/b/run/head") == b"segment"
+    assert bodies.other_than("LIST", "/b?list-type=2") == b"segment"
+    assert bodies.other_than("kv/txn", "/v3/kv/txn") is None
 
 
 @pytest.mark.parametrize("mode", MODES_OF_PROXY)

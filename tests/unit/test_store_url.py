@@ -3,6 +3,7 @@
 import pytest
 
 from leaderless.core.limits import Limits
+from leaderless.core.shape import Shape
 from leaderless.runtime.settings import LIN_KV, parse
 from leaderless.runtime.store_url import place_of
 
@@ -56,7 +57,7 @@ def test_what_cannot_be_meant_is_refused_without_a_secret(
 
 @pytest.mark.parametrize("register_bytes", [1 << 20, 3 << 20, 1 << 24, 1 << 30])
 def test_registers_fit_into_the_objects_of_a_store(register_bytes: int) -> None:
-    limits = Limits().fitted(register_bytes)
-    assert limits.line_bytes <= max(register_bytes, 1 << 20)
-    assert limits.run_bytes + limits.segment_bytes <= register_bytes
-    assert Limits().fitted(1 << 30) == Limits()
+    shape = Shape().for_registers(register_bytes)
+    assert shape.register_bytes <= register_bytes
+    Limits().fitted(shape).require_fit(shape)  # no line is longer than what a process reads anyway
+    assert Limits().fitted(Shape()) == Limits()

@@ -9,12 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from leaderless import open_log
+from leaderless.core.shape import Runs
 from leaderless.errors import NotInitialised, OtherFormat, Unfit
 from leaderless.library.host import running
 from leaderless.library.log import Log
 from leaderless.library.place import bounds_of, initialise
 from leaderless.store.files import files_of
-from leaderless.store.format import Runs
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Found, Store
 from leaderless.store.registers import canonical
@@ -143,7 +143,8 @@ async def test_a_version_that_divides_a_run_of_json_is_refused(store: Store) -> 
 
 async def test_the_format_of_a_log_is_chosen_once(store: Store) -> None:
     assert (await initialise(store, "parquet")).new
-    assert await initialise(store) == (False, "parquet")
+    again = await initialise(store)
+    assert (again.new, again.shape.runs) == (False, "parquet")
     with pytest.raises(Unfit, match="has runs of parquet, not json"):
         await initialise(store, "json")
 
@@ -204,9 +205,9 @@ async def test_compaction_of_large_segments_reads_few_of_them_twice() -> None:
     """Each of them fills a run, so the others that could go into a run are not read with it."""
     store = CountingStore()
     made = await initialise(store, "parquet")
-    bounds = bounds_of(store, 5.0, 0.05, made.runs)
-    limits = replace(bounds.limits, seal_entries=1, segments_per_run=8, run_bytes=1)
-    log = Log(store, bounds._replace(limits=limits))
+    bounds = bounds_of(store, 5.0, 0.05, made.shape)
+    shape = replace(bounds.shape, seal_entries=1, segments_per_run=8, run_bytes=1)
+    log = Log(store, bounds._replace(shape=shape))
     async with running(*log.hosts):
         for number in range(40):
             await log.append("k", number)
@@ -228,6 +229,7 @@ async def test_a_reader_of_a_file_counts_its_bytes(store: Store) -> None:
     assert reader.bytes_read > 0
 
 
+@pytest.mark.lawless
 async def test_a_log_of_nodes_has_no_format_and_a_place_without_a_log_is_none(store: Store) -> None:
     with pytest.raises(NotInitialised):
         await snapshot(store)

@@ -41,7 +41,8 @@ def test_a_match_finds_the_fields_in_their_order() -> None:
 
 
 def test_a_value_shows_its_fields_and_has_no_others() -> None:
-    assert repr(Send(REQUEST, "k", 1, 8)) == f"Send(request={REQUEST!r}, key='k', msg=1, size=8)"
+    shown = f"Send(request={REQUEST!r}, key='k', msg=1, size=8, epoch=None)"
+    assert repr(Send(REQUEST, "k", 1, 8)) == shown
     with pytest.raises(AttributeError):
         Get("a").other = 1  # type: ignore[attr-defined]
 

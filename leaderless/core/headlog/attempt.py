@@ -8,8 +8,9 @@ Law 1: a compare-and-set that changes the head comes from exactly the head that 
     committed itself all safe, for a batch keeps its name `[writer, seq]` whichever way it goes.
 Law 2: a head never comes back: each has a higher `version`, and no writer uses a seq twice. So a
     compare-and-set that arrives late, when another has replaced its head, changes nothing.
-Law 3: a segment is written before the head lets go of its entries, and a run before a segment is deleted. So
-    whatever was acknowledged can be read at every moment.
+Law 3: the head lets go of exactly the entries that the segment is known to hold, because this node wrote it or
+    read it back; and a run is written before a segment is deleted. So whatever was acknowledged can be read at
+    every moment, also where nodes disagree about when a tail is full.
 
 One thing to notice: after `UNKNOWN` a batch is neither in the log nor out of it. The compare-and-set may be
 carried out later, as long as its head stands. Only a newer head tells, and the caller must read one before
@@ -50,23 +51,22 @@ class Attempt(NamedTuple):
     entries: list[Entry]
 
 
-def prepare(
-    replica: Replica, batches: Sequence[Batch], *, by: str, segments_written: int
-) -> Attempt:
+def prepare(replica: Replica, batches: Sequence[Batch], *, by: str, kept: int) -> Attempt:
     """The attempt of the node `by` to put `batches` behind the replica's head.
 
-    `segments_written`: so many segments, from the first one on, are known to be in the store. The batches get
-    their offsets here: those behind the ends of the log as the view has it. Raises `InvariantBroken`.
+    `kept`: how many entries of a full tail its segment holds (`Sealer.kept`). The batches get their offsets
+    here: those behind the ends of the log as the view has it. Raises `InvariantBroken`.
     """
     old, view = replica.head, replica.view
     _require_admissible(old, view, batches)
     ends = {key: view.end(key) for batch in batches for key in batch.appends}
     entries = [_entry(batch, ends) for batch in batches]
     size = sum(batch.size for batch in batches)
-    new = old.with_entries(entries, size, by, replica.limits)
+    _require(not old.full or kept > 0, "CommittedReadable", "a segment is not written:", old.sealed)
+    new = old.with_entries(entries, size, by, kept)
     _require(new.version > old.version, "HeadNeverReturns", "not a newer head:", new)
-    is_kept = new.base == old.base or old.sealed < segments_written
-    _require(is_kept, "CommittedReadable", "a segment is not written:", old.sealed)
+    lost = new.base - old.base - (kept if old.full else 0)
+    _require(lost == 0, "CommittedReadable", "entries leave the head that are in no segment:", lost)
     return Attempt(old, new, entries)
 
 

@@ -1,14 +1,14 @@
 """Committed offsets that are durable when they are acknowledged: a few registers, which the nodes share.
 
-    committed/N   {format, slot, offsets: {key: offset}}    what consumers committed through nodes of group N
+    committed/G   {format, slot, offsets: {key: offset}}    what consumers committed, through some nodes
 
 A committed offset needs no place in the order of the log: of two, the higher one holds. So it does not
 contend for the head. All that wait at a node go into one compare-and-set of its group's register, which
 costs one round trip and two messages. A reader merges all registers by maximum. A fence does not stop it:
 that stops appends, not consumers.
 
-N nodes have about √N registers. With one for each node, a reader pays two messages for each node; with one for
-all, their writes make each other fail.
+How many registers there are stands in the log (`Shape.offset_registers`). It does not follow from the number of
+nodes, which may change: who reads fewer registers than others wrote misses what was committed.
 
 A register does not grow with the keys: when it has more than `committed_keys`, its pairs ride in a batch, too,
 and one that is in the log is left out at the next write. `slot` tells how much of the log has all that was
@@ -20,16 +20,16 @@ does no harm whenever it arrives, and it makes no difference which node of the g
 """
 
 from dataclasses import dataclass, field
-from math import isqrt
 from reprlib import repr as brief
 from typing import Any, NamedTuple
 
-from leaderless.core.coordination import Misfit, Patience, StoreSilent, read_as
+from leaderless.core.coordination import Misfit, Patience, StoreSilent, count_of, read_as
 from leaderless.core.headlog.producer import Producer
-from leaderless.core.headlog.records import count_of, offsets_of
-from leaderless.core.headlog.view import View
+from leaderless.core.headlog.records import offsets_of
+from leaderless.core.headlog.replica import Replica
 from leaderless.core.messages import Cas, Offsets, Ok
 from leaderless.core.process import Notify, Process, Signal, Sleep, Spawn, Wait, call, gather
+from leaderless.core.shape import Shape
 from leaderless.core.strategy import Context
 
 FORMAT = 2  # 1 had the offsets alone
@@ -69,16 +69,17 @@ class _Group:
 class DurableCommits:
     """The committed offsets of one node, and of all."""
 
-    def __init__(self, context: Context, view: View, producer: Producer) -> None:
+    def __init__(self, context: Context, replica: Replica, producer: Producer) -> None:
         self._clock = context.clock
         self._keys_max = context.options.limits.committed_keys
         self._linger_s = context.options.pace.offsets_linger_s
-        self._view = view
+        self._replica = replica
+        self._view = replica.view
         self._producer = producer
         node, peers, _ = context.identity
-        self._registers = registers_of(len(peers))
-        self._own = self._registers[sorted(peers).index(node) % len(self._registers)]
+        self._place = sorted(peers).index(node)
         self._held: Committed | None = None  # what the own register has; None: it must be read
+        self._register = ""  # the own one
         self._known = Committed()  # what it had when it was last known: that is committed for ever
         self._waiting = _Group()
         self._running = False
@@ -97,9 +98,9 @@ class DurableCommits:
             raise group.silent
 
     def read(self) -> Process[Committed]:
-        """All registers, merged. Raises `StoreSilent`."""
+        """All registers of the log, which the replica has read, merged. Raises `StoreSilent`."""
         merged = Committed()
-        reads = [read_as(register, committed_of) for register in self._registers]
+        reads = [read_as(name, committed_of) for name in registers_of(self._replica.shape)]
         for found in (yield from gather(reads)):
             if found:
                 slot = max(merged.slot, found.slot)
@@ -110,6 +111,12 @@ class DurableCommits:
     def held(self) -> Offsets:
         """What the own register has or had, as far as this node knows: all of it is committed."""
         return self._known.offsets
+
+    @property
+    def _own(self) -> str:
+        shape = self._replica.shape
+        registers = registers_of(shape)
+        return registers[0 if shape.is_old else self._place % len(registers)]
 
     def _run(self) -> Process[None]:
         try:
@@ -139,7 +146,11 @@ class DurableCommits:
 
     def _write(self, offsets: Offsets) -> Process[None]:
         """Raise the register to these offsets. Raises `StoreSilent`."""
-        register, patience = self._own, Patience()
+        if not self._replica.head.version:
+            yield from self._replica.found()  # or another node may make it with fewer registers
+        if self._own != self._register:  # the log got a shape since
+            self._register, self._held = self._own, None
+        register, patience = self._register, Patience()
         while patience.lasts:
             old = self._held or (yield from read_as(register, committed_of))
             self._held = self._known = held = old or Committed()
@@ -171,6 +182,6 @@ def raised(offsets: Offsets, more: Offsets) -> Offsets:
     return offsets | {key: at for key, at in more.items() if at > offsets.get(key, at - 1)}
 
 
-def registers_of(nodes: int) -> list[str]:
-    """The registers of a log with so many nodes: the root of their number, rounded up."""
-    return [f"committed/{group}" for group in range(isqrt(nodes - 1) + 1)]
+def registers_of(shape: Shape) -> list[str]:
+    """The registers of a log of this shape."""
+    return [f"committed/{number}" for number in range(shape.offset_registers)]

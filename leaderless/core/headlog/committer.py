@@ -13,11 +13,11 @@ from leaderless.core.headlog import attempt
 from leaderless.core.headlog.attempt import Attempt, Fate
 from leaderless.core.headlog.compaction import Compactor
 from leaderless.core.headlog.pacer import Pacer
-from leaderless.core.headlog.records import Head
+from leaderless.core.headlog.records import HEAD, Head
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.headlog.sealer import Sealer
-from leaderless.core.messages import Batch, Outcome, Unknown
-from leaderless.core.process import Notify, Process, Signal, Sleep, Spawn
+from leaderless.core.messages import Batch, Cas, Ok, Outcome, Unknown
+from leaderless.core.process import Notify, Process, Signal, Sleep, Spawn, call
 from leaderless.core.strategy import Clock
 
 
@@ -44,7 +44,6 @@ class Committer:
     ) -> None:
         self._clock = clock
         self._replica = replica
-        self._limits = replica.limits
         self._node = node
         self._pacer = pacer
         self._compactor = compactor
@@ -99,14 +98,27 @@ class Committer:
         batches = self._eligible(head)
         if not batches:
             return
-        if head.full(self._limits):
+        if head.full and not head.closed:
+            yield from self._close(head)
+            return
+        if head.full:
             yield from self._sealer.seal(head)
             if replica.head is not head:
                 return  # another process learnt of a newer head meanwhile
-        written = self._sealer.written
-        yield from self._try(
-            attempt.prepare(replica, batches, by=self._node, segments_written=written)
-        )
+            if not self._sealer.kept(head):  # others have gone on
+                yield from self._look_again()
+                return
+        kept = self._sealer.kept(head)
+        yield from self._try(attempt.prepare(replica, batches, by=self._node, kept=kept))
+
+    def _close(self, head: Head) -> Process[None]:
+        """Keep the processes of the older release from adding to a full tail; see `Head.closed`."""
+        new, asked_at = head.as_closed(self._node), self._clock.now
+        outcome = yield from call(Cas(HEAD, head.value, new.value))
+        if isinstance(outcome, Ok) and self._replica.head is head:
+            self._replica.changed(new, asked_at)
+        else:
+            yield from self._look_again()
 
     def _try(self, tried: Attempt) -> Process[None]:
         """Carry an attempt out; on any other end than a commit, look again."""
@@ -114,7 +126,7 @@ class Committer:
         fate = yield from attempt.carry_out(replica, tried, reads_ahead=ahead, heard=self._heard)
         if fate in (Fate.COMMITTED, Fate.FOUND):
             self._pacer.attempt_committed(len(tried.entries), len(self._jobs))
-            if tried.new.full(self._limits):
+            if tried.new.full:
                 head = tried.new if fate is Fate.COMMITTED else replica.head
                 yield Spawn(self._seal_ahead(head))
             return
@@ -147,7 +159,7 @@ class Committer:
             if batch.writer in batches:
                 continue  # its copy, or an older one: a writer's batches enter the log in their order
             size += batch.size
-            if batches and (self._pacer.isolates or size > self._limits.commit_bytes):
+            if batches and (self._pacer.isolates or size > self._replica.limits.commit_bytes):
                 break
             batches[batch.writer] = batch
             job.tried = True
@@ -180,7 +192,7 @@ class Committer:
 
         The head must be known to have stood in the store: what a segment holds is the log for ever.
         """
-        if head.full(self._limits):
+        if head.closed:
             with suppress(StoreSilent):
                 yield from self._sealer.seal(head)
         yield from self._compactor.consider()

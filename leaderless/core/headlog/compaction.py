@@ -14,7 +14,13 @@ A new claim first raises `compacted.epoch`, so the update of a stale worker fail
 
 Before step 1, whatever fills a level of the index goes into a page of the next level (`index`). Every worker
 makes the same page, and writes it before step 1 names it. Nothing is deleted for it.
+
+Contents decide, not names. The index names a run or page only if this worker wrote it, or read back that it
+holds what it must (`IndexMatchesRuns`). In a log of the older format the parts of a page do not say of how many
+they are one. So a worker of another release may have left others under the same names: then no page is made.
 """
+
+from contextlib import suppress
 
 import orjson
 
@@ -23,8 +29,13 @@ from leaderless.core.coordination import StoreSilent, create, delete, read_as, r
 from leaderless.core.headlog import trace as steps
 from leaderless.core.headlog.index import (
     COMPACTED,
+    FORMAT,
+    OLD_FORMAT,
     Index,
     Listed,
+    Page,
+    Part,
+    decode_part,
     distribute,
     index_of,
     new_page,
@@ -32,7 +43,14 @@ from leaderless.core.headlog.index import (
     size_of_run,
 )
 from leaderless.core.headlog.library import READS_AT_ONCE, windows
-from leaderless.core.headlog.records import Segment, merge, segment_name, segment_of
+from leaderless.core.headlog.records import (
+    InvariantBroken,
+    Run,
+    Segment,
+    merge,
+    segment_name,
+    segment_of,
+)
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.lease import LeaseLost
 from leaderless.core.messages import Note
@@ -50,8 +68,6 @@ class Compactor:
     def __init__(self, clock: Clock, replica: Replica, worker: str, pace: Pace) -> None:
         self._clock = clock
         self._replica = replica
-        self._limits = replica.limits
-        self._segments = replica.limits.segments_per_run
         self._pause_s = pace.revived_after_leases * pace.lease_s
         self._claims = Claims(clock, CLAIM, worker, pace)
         self._next = 0  # the first segment that is not known to be in a run
@@ -71,6 +87,11 @@ class Compactor:
         if waiting < self._segments:
             return f"idle: {waiting} of {self._segments} segments"
         return f"left to another worker, or to the next full tail: {waiting} segments"
+
+    @property
+    def _segments(self) -> int:
+        """How many segments become a run."""
+        return self._replica.shape.segments_per_run
 
     @property
     def running(self) -> bool:
@@ -137,11 +158,28 @@ class Compactor:
         self._next = (yield from self._read_index())[1].cursor
 
     def _take_over(self) -> Process[Index]:
-        """Raise the index's epoch to the claim's: from now on every older worker's update fails."""
+        """Raise the index's epoch to the claim's: from now on every older worker's update fails.
+
+        The index of a log that has got a shape gets the newer format, which an older release cannot read.
+        """
         old, index = yield from self._read_index()
         if index.epoch >= self._claims.epoch:
             raise LeaseLost(CLAIM)
-        return (yield from self._update(old, index._replace(epoch=self._claims.epoch)))
+        number = OLD_FORMAT if self._replica.shape.is_old else FORMAT
+        new = index._replace(epoch=self._claims.epoch, format=max(number, old.format if old else 0))
+        return (yield from self._update(old, new))
+
+    def renew_format(self) -> Process[None]:
+        """Give the index the newer format, under a claim: a process of an older release cannot read it then."""
+        index = (yield from self._read_index())[0]
+        while index is None or index.format < FORMAT:
+            if (yield from self._claims.claim()) is not None:
+                with suppress(LeaseLost):
+                    yield from self._take_over()
+                    yield from self._claims.release(done=True)
+            elif self._claims.dead:
+                yield from self._claims.revive()
+            index = (yield from self._read_index())[0]
 
     def _write(self, index: Index) -> Process[Index]:
         """Step 1."""
@@ -150,18 +188,16 @@ class Compactor:
         run = merge(segments)
         last = index.cursor + len(segments) - 1
         new = Listed(0, index.cursor, last, run.base, run.end, 1, size_of_run(run))
-        yield from create(new.register(), run.value)
+        yield from self._holds(new.register(), run)
         yield from self._claims.beat()
         return (yield from self._update(index, index._replace(listed=(*listed, new))))
 
     def _read_segments(self, first: int) -> Process[list[Segment]]:
         """The segments of the next run: `segments_per_run` of them, or fewer with `run_bytes`."""
         segments: list[Segment] = []
-        size, at_once = (
-            0,
-            1,
-        )  # one large segment may be enough, and then no other is read for nothing
-        while len(segments) < self._segments and size < self._limits.run_bytes:
+        size, most = 0, self._replica.shape.run_bytes
+        at_once = 1  # one large segment may be enough, and then no other is read for nothing
+        while len(segments) < self._segments and size < most:
             begins = first + len(segments)
             names = [segment_name(each) for each in range(begins, begins + at_once)]
             for segment in (yield from gather([read_as(name, segment_of) for name in names])):
@@ -169,28 +205,31 @@ class Compactor:
                     raise LeaseLost(CLAIM)  # another worker is further on
                 segments.append(segment)
                 size += len(orjson.dumps(segment.value))
-                if size >= self._limits.run_bytes:
+                if size >= most:
                     break
             at_once = min(2 * at_once, SEGMENTS_AT_ONCE, self._segments - len(segments))
         return segments
 
     def _paged(self, listed: tuple[Listed, ...]) -> Process[tuple[Listed, ...]]:
         """What the index lists, with a page in place of the last ones of a level that is full."""
-        count = self._limits.page_children
+        count = self._replica.shape.page_children
         while len(levels := {each.level for each in listed[-count:]}) == 1 and len(listed) >= count:
             page = yield from self._write_page(listed[-count:], levels.pop() + 1)
+            if page is None:
+                break
             listed = (*listed[:-count], page)
         return listed
 
-    def _write_page(self, children: tuple[Listed, ...], level: int) -> Process[Listed]:
-        """Write all parts of a page.
+    def _write_page(self, children: tuple[Listed, ...], level: int) -> Process[Listed | None]:
+        """Write all parts of a page; None when other parts have their names, in a log of the older format.
 
         A part has what some parts of each child have, and those go into no other: so parts are made a few
         at a time, which bounds the memory that they take.
         """
-        first, last = children[0], children[-1]
-        parts = parts_for(sum(child.size for child in children), self._limits.page_bytes)
-        page = Listed(level, first.first, last.last, first.base, last.end, parts, 0)
+        first, last, shape = children[0], children[-1], self._replica.shape
+        parts = parts_for(sum(child.size for child in children), shape.page_bytes)
+        counted = 0 if shape.is_old else 1
+        page = Listed(level, first.first, last.last, first.base, last.end, parts, 0, counted)
         stripes = min(parts, *(child.parts for child in children))
         for stripe in range(stripes):
             drafts = {part: new_page(children) for part in range(stripe, parts, stripes)}
@@ -205,10 +244,27 @@ class Compactor:
                     distribute(source, place, drafts, parts)
                 yield from self._claims.beat()
             for part, draft in drafts.items():
-                yield from create(page.register(part), draft.value)
+                if not (yield from self._holds(page.register(part), draft)):
+                    return None
                 yield from self._claims.beat()
                 page = page._replace(size=page.size + draft.size)
         return page
+
+    def _holds(self, register: str, part: Part) -> Process[bool]:
+        """Write a run or a part of a page, and return whether its register holds it now.
+
+        False in a log of the older format alone; otherwise raises `InvariantBroken`.
+        """
+        if (yield from create(register, part.value)):
+            return True
+        found = yield from read_as(register, decode_part)
+        if found == part or (isinstance(part, Run) and self._replica.shape.sliced):
+            return True
+        if self._replica.shape.is_old and isinstance(part, Page):
+            text = "is part of another page, so the index keeps its runs; run `leaderless upgrade`"
+            yield Note(f"{register!r} {text}")
+            return False
+        raise InvariantBroken(f"IndexMatchesRuns: {register!r} holds something else than it must")
 
     def _finish(self, index: Index) -> Process[None]:
         """Steps 2 and 3 for the run that was listed last."""

@@ -52,7 +52,7 @@ class Consumer:
         self._clock = context.clock
         self._freshness_s = options.freshness_s
         self._durable = options.durable_commits
-        self._commits = DurableCommits(context, replica.view, producer)
+        self._commits = DurableCommits(context, replica, producer)
         self._replica = replica
         self._reading_share = options.pace.reading_share
         self._producer = producer

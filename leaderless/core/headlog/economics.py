@@ -88,9 +88,8 @@ class Company:
         self._pace = pace
         self._wait_s = wait_s
         self._arrivals = Rate(pace.rate_memory_s, pace.rate_observed_s_min)
-        self._luck = (
-            3 * pace.company_luck_min
-        )  # which part of the waits brought any; at first a guess
+        # Which part of the waits brought any. At first a guess: 35 waits in vain are enough to give up.
+        self._luck = 3 * pace.company_luck_min
         self._passed = 0  # waits that experience advised against, in a row
 
     def arrived(self, now: float) -> None:

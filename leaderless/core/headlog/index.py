@@ -1,12 +1,15 @@
 """The index of the compacted log: runs, and pages above them, so that no register grows with the log.
 
-    compacted            {format, epoch, cursor, listed: [[level, first, last, base, end, parts, size], ...]}
-    page/L/FIRST-LAST/P  {base, end, children: [...], keys: {key: [first, place, end, ...]}, commits, writers}
+    compacted     {format, epoch, cursor, listed: [[level, first, last, base, end, parts, size, 1], ...]}
+    page/L/FIRST-LAST/P-of-N
+                  {base, end, children: [...], keys: {key: [first, place, end, ...]}, commits, writers}
 
 A `Listed` of level 0 is a run. One of a higher level is a page, whose children are `Listed` of the level
 below. A page never changes. It may have several parts, each in a register of its own: a hash of the key, or of
-the writer, says in which part it stands. The idea is that of a log-structured merge tree (O'Neil et al.,
-1996), but only the directory is merged: messages stay in their runs.
+the writer, says in which part it stands. The name of a part says of how many it is one, so what it holds
+follows from its name. Pages of the older format lack the last number in `listed`, and their parts are named
+`page/L/FIRST-LAST/P`. The idea is that of a log-structured merge tree (O'Neil et al., 1996), but only the
+directory is merged: messages stay in their runs.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,11 +17,10 @@ from operator import lt
 from reprlib import repr as brief
 from typing import Any, NamedTuple
 
-from leaderless.core.coordination import Misfit
+from leaderless.core.coordination import Misfit, count_of
 from leaderless.core.headlog.records import (
     Run,
     Writers,
-    count_of,
     offsets_of,
     run_of,
     writers_of,
@@ -26,7 +28,8 @@ from leaderless.core.headlog.records import (
 from leaderless.core.messages import Offsets
 
 COMPACTED = "compacted"
-FORMAT = 2  # 1 listed runs alone
+FORMAT = 3  # 1 listed runs alone, 2 had pages whose parts do not say of how many they are one
+OLD_FORMAT = 2
 RECORD_BYTES, PAIR_BYTES = (
     16,
     12,
@@ -37,6 +40,7 @@ class Listed(NamedTuple):
     """A run or page in the index: its segments `first` to `last`, its slots `base` to `end` - 1.
 
     `parts` is a power of two, 1 for a run. `size`: about the bytes of its directory, in all parts together.
+    `counted`: 1 if the names of its parts say how many there are, 0 for runs and for pages of the older format.
     """
 
     level: int
@@ -46,12 +50,19 @@ class Listed(NamedTuple):
     end: int
     parts: int
     size: int
+    counted: int = 0
+
+    @property
+    def value(self) -> list[int]:
+        """As registers hold it."""
+        return [*self] if self.counted else [*self[:-1]]
 
     def register(self, part: int = 0) -> str:
         """The register of one of its parts."""
         if not self.level:
             return f"run/{self.first}-{self.last}"
-        return f"page/{self.level}/{self.first}-{self.last}/{part}"
+        of = f"-of-{self.parts}" if self.counted else ""
+        return f"page/{self.level}/{self.first}-{self.last}/{part}{of}"
 
     @property
     def registers(self) -> list[str]:
@@ -59,7 +70,7 @@ class Listed(NamedTuple):
         return [self.register(part) for part in range(self.parts)]
 
     def slice_of(self, key: str, offset: int) -> str:
-        """The register of a slice of a run, for stores that have them (`Limits.sliced`)."""
+        """The register of a slice of a run, for stores that have them (`Shape.runs`)."""
         return f"{self.register()}/{offset}/{key}"
 
     def register_of(self, key: str) -> str:
@@ -71,18 +82,20 @@ class Index(NamedTuple):
     """What `compacted` holds.
 
     `epoch` is that of the newest worker; segments below `cursor` are deleted. The last of `listed` is
-    always the newest run; levels never rise from one to the next.
+    always the newest run. Levels rise from one to the next only in an old log, where a page could not be made.
+    `format`: the one in which it is written.
     """
 
     epoch: int = 0
     cursor: int = 0
     listed: tuple[Listed, ...] = ()
+    format: int = FORMAT
 
     @property
     def value(self) -> dict[str, Any]:
         """As the register holds it."""
-        listed = [[*each] for each in self.listed]
-        return {"format": FORMAT, "epoch": self.epoch, "cursor": self.cursor, "listed": listed}
+        listed = [each.value for each in self.listed]
+        return self._asdict() | {"listed": listed}
 
     @property
     def end(self) -> int:
@@ -117,7 +130,7 @@ class Page(NamedTuple):
     @property
     def value(self) -> dict[str, Any]:
         """As registers hold it."""
-        return self._asdict() | {"children": [[*child] for child in self.children]}
+        return self._asdict() | {"children": [child.value for child in self.children]}
 
     def ranges(self) -> Iterator[tuple[str, int, int]]:
         """Of each key its first offset here, and the one after its last."""
@@ -204,8 +217,8 @@ def distribute(source: Part, place: int, drafts: dict[int, Page], parts: int) ->
 def index_of(value: object) -> Index:
     """The index in a register's value."""
     match value:
-        case {"format": 2, "epoch": epoch, "cursor": cursor, "listed": [*listed]}:
-            return Index(count_of(epoch), count_of(cursor), tuple(map(_listed, listed)))
+        case {"format": 2 | 3 as number, "epoch": epoch, "cursor": cursor, "listed": [*listed]}:
+            return Index(count_of(epoch), count_of(cursor), tuple(map(_listed, listed)), number)
         case {"format": int(version)}:
             raise Misfit(
                 f"an index of format {version}, this node reads {FORMAT}: update this node"
@@ -232,9 +245,9 @@ def decode_part(value: object) -> Part:
 
 
 def _listed(value: object) -> Listed:
-    if isinstance(value, list) and len(value) == len(Listed._fields):
+    if isinstance(value, list) and len(value) in (len(Listed._fields) - 1, len(Listed._fields)):
         listed = Listed(*map(count_of, value))
-        if listed.parts:
+        if listed.parts and listed.value == value:
             return listed
     raise Misfit(f"nothing that an index lists: {brief(value)}")
 

@@ -37,7 +37,7 @@ class Truncated(Exception):
 class Library:
     """The runs and pages that one node has read, in at most `room()` bytes of memory, about.
 
-    `index` is the newest index that this node has read. `sliced`: see `Limits`. `at_once`: reads at once.
+    `index` is the newest index that this node has read. `sliced`: see `Shape`. `at_once`: reads at once.
     """
 
     def __init__(self, room: Callable[[], int], sliced: bool = False) -> None:

@@ -4,6 +4,9 @@ It has a few *lanes*. Each is a writer of its own, with its own numbers, and has
 next is made only when the one before is in the log or can never get there. So the highest number of a
 writer in the log tells which of its batches are in it. A second lane starts while the first is under way
 only when waiting for it would cost more than the messages.
+
+A send may have an epoch (`Send.epoch`). Law `DataBeforeReference`: it goes into no batch of another epoch,
+also when its first batch was rejected and its sends go into a new one.
 """
 
 from collections.abc import Iterable
@@ -15,7 +18,15 @@ from leaderless.core.headlog.delivery import Delivery
 from leaderless.core.headlog.pacer import Pacer
 from leaderless.core.headlog.records import InvariantBroken
 from leaderless.core.headlog.replica import Replica
-from leaderless.core.messages import Batch, Failure, Offsets, Reply, Send, SendOk
+from leaderless.core.messages import (
+    OTHER_EPOCH,
+    Batch,
+    Failure,
+    Offsets,
+    Reply,
+    Send,
+    SendOk,
+)
 from leaderless.core.process import Process, Sleep, Spawn
 from leaderless.core.strategy import Clock
 from leaderless.core.value import value
@@ -53,7 +64,6 @@ class Producer:
     ) -> None:
         self._clock = clock
         self._replica = replica
-        self._limits = replica.limits
         self._answer_s = replica.limits.answer_s
         self._pacer = pacer
         self._delivery = delivery
@@ -72,8 +82,9 @@ class Producer:
 
     def send(self, event: Send) -> Process[None]:
         """Take a send; it is answered when its batch is in the log."""
-        if self._waiting_bytes > self._limits.waiting_bytes:
-            text = f"{self._limits.waiting_bytes} bytes of messages wait for the store already"
+        limits = self._replica.limits
+        if self._waiting_bytes > limits.waiting_bytes:
+            text = f"{limits.waiting_bytes} bytes of messages wait for the store already"
             yield Reply(event.request, Failure("temporarily-unavailable", text))
             return
         self._waiting.append(_Waiting(event, self._clock.now + self._answer_s))
@@ -107,7 +118,7 @@ class Producer:
             yield Spawn(self._flush())
 
     def _flush(self) -> Process[None]:
-        yield Sleep(self._clock.now + self._limits.commits_idle_s)
+        yield Sleep(self._clock.now + self._replica.limits.commits_idle_s)
         self._flush_planned = False
         self._flush_due = bool(self.commits)
         if self._needs_lane:
@@ -152,6 +163,7 @@ class Producer:
             self._pacer.sends_came(len(self._waiting) - waiting)
 
     def _produce(self, lane: str) -> Process[None]:
+        yield from self._refuse_unfit()
         waiting, size = self._take_waiting()
         sends = [each.send for each in waiting]
         if not sends and not self._flush_due:
@@ -171,13 +183,31 @@ class Producer:
             self._waiting_bytes += _memory_of(sends)
             yield from self._plan_flush()
 
+    def _refuse_unfit(self) -> Process[None]:
+        """Refuse what waits and goes into no batch of this log; nothing comes between this and the batch."""
+        limits, epoch = self._replica.limits, self._replica.head.epoch
+        most = max(limits.message_bytes, limits.batch_bytes)
+        sends = [each.send for each in self._waiting]
+        refused = [s for s in sends if s.size > most or s.epoch not in (None, epoch)]
+        if not refused:
+            return
+        self._waiting = [each for each in self._waiting if each.send not in refused]
+        self._waiting_bytes -= _memory_of(refused)
+        for send in refused:
+            if send.size > most:
+                text = f"a message of {send.size} bytes; the registers of this log take {most}"
+                yield Reply(send.request, Failure("malformed-request", text))
+            else:
+                text = f"the log has epoch {epoch}, and this belongs into epoch {send.epoch} alone"
+                yield Reply(send.request, Failure(OTHER_EPOCH, text))
+
     def _take_waiting(self) -> tuple[list[_Waiting], int]:
         """What waits longest and has a client, up to `batch_bytes`, and the bytes of its messages."""
         self._drop_those_gone()
         size = count = 0
         for each in self._waiting:
             send_bytes = each.send.size
-            if count and size + send_bytes > self._limits.batch_bytes:
+            if count and size + send_bytes > self._replica.limits.batch_bytes:
                 break
             size, count = size + send_bytes, count + 1
         taken, self._waiting = self._waiting[:count], self._waiting[count:]
@@ -194,14 +224,17 @@ class Producer:
 
     def _batch(self, lane: str, sends: list[Send], size: int) -> Batch:
         appends: dict[str, list[Any]] = {}
+        epoch = self._replica.head.epoch
         for send in sends:
+            if send.epoch not in (None, epoch):
+                raise InvariantBroken(f"DataBeforeReference: {send} in a batch of epoch {epoch}")
             appends.setdefault(send.key, []).append(send.msg)
         self._seqs[lane] += 1
         commits, commits_size = self._take_commits()
         return Batch(
             writer=lane,
             seq=self._seqs[lane],
-            epoch=self._replica.head.epoch,
+            epoch=epoch,
             appends=appends,
             commits=commits,
             size=size + commits_size,
@@ -213,7 +246,7 @@ class Producer:
         size = 0
         for key, offset in self.commits.items():
             size += len(key.encode()) + OFFSET_BYTES
-            if commits and size > self._limits.batch_bytes:
+            if commits and size > self._replica.limits.batch_bytes:
                 break
             commits[key] = offset
         return commits, size

@@ -1,12 +1,13 @@
 """What the registers of the log hold, as typed values, and what peers show of them.
 
-    head          {state, epoch, version, by, sealed, base, size, tail}
+    head          {state, epoch, version, by, sealed, base, size, shape, entries}
     segment/S     {base, entries}                                the S-th sealed tail; never changes
     run/FIRST-LAST  {base, end, keys: {key: block}, commits, writers: {writer: [seq, {key: first_offset}]}}
     entry         [writer, seq, {key: block}, {key: committed_offset}]
     block         [first_offset, [msg, ...]]
 
-`leaderless.core.headlog.index` has the registers that list runs.
+`leaderless.core.headlog.index` has the registers that list runs. A head of the older format has no `shape`, and
+`tail` in place of `entries`: so a process of the older release cannot read a newer head, and appends nothing.
 
 Each value is decoded and checked once, at the edge where it comes in; behind the edge its type says what it
 is. A decoder raises `Misfit` for a value that no node can have written, and the caller takes that for no
@@ -14,16 +15,20 @@ answer. What a decoder cannot see, because it depends on the log before it, the 
 """
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import pairwise
 from reprlib import repr as brief
 from typing import Any, NamedTuple
 
-from leaderless.core.coordination import TOMBSTONE, Misfit
-from leaderless.core.limits import Limits
+from leaderless.core.coordination import TOMBSTONE, Misfit, count_of
 from leaderless.core.messages import Block, Entry, Heading, Offsets
+from leaderless.core.shape import NAMES, OLD, Shape
 
 HEAD = "head"
 ENTRY_BYTES = 48  # about what an entry's names and brackets take
 FENCED = "fenced"
+# The size of a closed tail of the older format: more than any limit of any process.
+CLOSED_BYTES = 1 << 40
 
 Writers = dict[str, tuple[int, Offsets]]  # of each its newest batch: the seq, and its first offsets
 
@@ -35,22 +40,39 @@ class InvariantBroken(AssertionError):
 class Head:
     """A value of the head register: its heading, and the entries of slots `base`, `base + 1`, ...
 
-    A tail whose `size` reached `seal_bytes` (or that has `seal_entries`) is *full*: it never changes any
-    more, so any node may write its segment, more than once. A batch larger than that still fits:
-    it fills a tail alone.
+    A tail is *full* when it has what the log's shape says (`seal_bytes`, `seal_entries`). That is a function of
+    the head alone, so all processes agree. Nothing is added to a full tail, and any process may write its
+    segment. A batch larger than a tail still fits: it fills one alone.
 
-    `epoch`, `version`, `sealed` and `base` are those of the heading, `end` is the slot after the newest entry,
-    and `fenced` says whether appends are refused. Nothing of a head changes.
+    A log of the older format has no shape, and its processes each had limits of their own. There a full tail is
+    *closed* only once a head has a size that is beyond all of them (`CLOSED_BYTES`). A process of this release
+    writes such a size when its entries fill the tail, and otherwise before it seals (`as_closed`).
+
+    `epoch`, `version`, `sealed`, `base` and `shape` are those of the heading, `end` is the slot after the
+    newest entry, and `fenced` says whether appends are refused. Nothing of a head changes.
     """
 
-    __slots__ = ("_value", "base", "end", "epoch", "fenced", "heading", "sealed", "tail", "version")
+    __slots__ = (
+        "_value",
+        "base",
+        "end",
+        "epoch",
+        "fenced",
+        "full",
+        "heading",
+        "sealed",
+        "shape",
+        "tail",
+        "version",
+    )
 
     def __init__(self, heading: Heading, tail: list[Entry]) -> None:
         self.heading = heading
         self.tail = tail
-        state, self.epoch, self.version, _, self.sealed, self.base, _ = heading
+        state, self.epoch, self.version, _, self.sealed, self.base, size, self.shape = heading
         self.end = self.base + len(tail)
         self.fenced = state == FENCED
+        self.full = size >= self.shape.seal_bytes or len(tail) >= self.shape.seal_entries
         self._value: dict[str, Any] | None = None
 
     def __eq__(self, other: object) -> bool:
@@ -62,37 +84,76 @@ class Head:
         return f"Head({self.heading}, {self.tail})"
 
     @property
+    def closed(self) -> bool:
+        """Whether no process, of whatever release, adds to the tail: its segment may be written."""
+        return self.full and (not self.shape.is_old or self.heading.size >= CLOSED_BYTES)
+
+    @property
     def value(self) -> dict[str, Any] | None:
         """What the register holds, made when it is first needed; None before the first change."""
         if self._value is None and self.heading.version:
-            self._value = self.heading._asdict() | {"tail": [entry.value for entry in self.tail]}
+            self._value = self._with_heading([entry.value for entry in self.tail])
         return self._value
 
-    def full(self, limits: Limits) -> bool:
-        """Whether the tail must be sealed before anything is added."""
-        return self.heading.size >= limits.seal_bytes or len(self.tail) >= limits.seal_entries
+    def _with_heading(self, entries: list[Any]) -> dict[str, Any]:
+        return value_of_heading(self.heading) | {_name_of_tail(self.shape): entries}
 
-    def with_entries(self, entries: Sequence[Entry], size: int, by: str, limits: Limits) -> "Head":
-        """The head after `entries`; a full tail, whose segment must be written, makes room for them."""
+    def with_entries(self, entries: Sequence[Entry], size: int, by: str, kept: int = 0) -> "Head":
+        """The head after `entries`.
+
+        `kept`: how many entries of a full tail its segment holds, counted from the first one. Exactly those
+        leave the head.
+        """
         size += ENTRY_BYTES * len(entries)
-        if self.full(limits):
-            moved = self._next(by, sealed=self.sealed + 1, base=self.end, size=size)
-            return Head(moved, [*entries])
+        if self.full:
+            rest = self.tail[kept:]
+            size += self.heading.size * len(rest) // len(self.tail)
+            moved = self._next(by, sealed=self.sealed + 1, base=self.base + kept, size=size)
+            return Head(moved, [*rest, *entries])._closed_if_full()
         head = Head(self._next(by, size=self.heading.size + size), [*self.tail, *entries])
+        head = head._closed_if_full()
         if self._value is not None:  # most of it is made already
-            tail = [*self._value["tail"], *(entry.value for entry in entries)]
-            head._value = head.heading._asdict() | {"tail": tail}
+            known = self._value[_name_of_tail(self.shape)]
+            head._value = head._with_heading([*known, *(entry.value for entry in entries)])
         return head
 
     def with_state(self, state: str, by: str) -> "Head":
-        """The head fenced or open again, in a new epoch."""
+        """The head fenced or open, in a new epoch."""
         return Head(self._next(by, state=state, epoch=self.epoch + 1), self.tail)
+
+    def with_shape(self, shape: Shape, by: str) -> "Head":
+        """The head of the older format with a shape, in a new epoch: no batch of an older one gets in."""
+        size = min(self.heading.size, shape.seal_bytes)
+        return Head(self._next(by, shape=shape, size=size, epoch=self.epoch + 1), self.tail)
+
+    def as_closed(self, by: str) -> "Head":
+        """The head of a full tail that no process adds to any more."""
+        return Head(self._next(by, size=CLOSED_BYTES), self.tail)
+
+    def _closed_if_full(self) -> "Head":
+        if not self.full or not self.shape.is_old:
+            return self
+        return Head(self.heading._replace(size=CLOSED_BYTES), self.tail)
 
     def _next(self, by: str, **changes: Any) -> Heading:
         return self.heading._replace(version=self.version + 1, by=by, **changes)
 
 
 EMPTY = Head(Heading(), [])
+
+
+def _name_of_tail(shape: Shape) -> str:
+    return "tail" if shape.is_old else "entries"
+
+
+def value_of_heading(heading: Heading) -> dict[str, Any]:
+    """A head's fields without its tail, as registers and peers hold it."""
+    fields = heading._asdict()
+    if heading.shape.is_old:
+        del fields["shape"]
+    else:
+        fields["shape"] = [*heading.shape.value.values()]
+    return fields
 
 
 class Segment(NamedTuple):
@@ -141,7 +202,15 @@ def segment_name(sealed: int) -> str:
 
 
 def merge(segments: Sequence[Segment]) -> Run:
-    """The run of consecutive segments: a function of them alone, so that every node makes the same."""
+    """The run of consecutive segments: a function of them alone, so that every node makes the same.
+
+    Raises `InvariantBroken` for segments that are not consecutive.
+    """
+    for one, other in pairwise(segments):
+        if one.base + len(one.entries) != other.base:
+            raise InvariantBroken(
+                f"IndexMatchesRuns: a segment of slot {other.base} after {one.base}"
+            )
     keys: dict[str, Block] = {}
     commits: Offsets = {}
     writers: Writers = {}
@@ -160,9 +229,12 @@ def merge(segments: Sequence[Segment]) -> Run:
 
 def head_of(value: object) -> Head:
     """The head in a register's value."""
+    heading = heading_of(value)
     match value:
-        case {"tail": [*tail]}:
-            return Head(heading_of(value), [entry_of(entry) for entry in tail])
+        case {"entries": [*tail]} if not heading.shape.is_old:
+            return Head(heading, [entry_of(entry) for entry in tail])
+        case {"tail": [*tail]} if heading.shape.is_old:
+            return Head(heading, [entry_of(entry) for entry in tail])
     raise Misfit(f"no head: {brief(value)}")
 
 
@@ -170,13 +242,29 @@ def heading_of(value: object) -> Heading:
     """A head's fields without its tail."""
     match value:
         case {"state": "open" | "fenced" as state, "by": str(by), **rest}:
-            numbers = (count_of(rest.get(name)) for name in Heading._fields if name not in _WORDS)
+            numbers = (count_of(rest.get(name)) for name in _NUMBERS)
             epoch, version, sealed, base, size = numbers
-            return Heading(state, epoch, version, by, sealed, base, size)
+            shape = shape_of(rest["shape"]) if "shape" in rest else OLD
+            return Heading(state, epoch, version, by, sealed, base, size, shape)
     raise Misfit(f"no head: {brief(value)}")
 
 
-_WORDS = ("state", "by")
+_NUMBERS = ("epoch", "version", "sealed", "base", "size")
+
+
+def shape_of(value: object) -> Shape:
+    """The shape in a head."""
+    if isinstance(value, list) and len(value) == len(NAMES):
+        try:
+            return _shape(tuple(value))
+        except (TypeError, ValueError) as error:
+            raise Misfit(f"a shape that cannot be: {error}") from None
+    raise Misfit(f"a shape of another release: {brief(value)}; update the older program")
+
+
+@lru_cache
+def _shape(values: tuple[Any, ...]) -> Shape:
+    return Shape(*values)
 
 
 def entry_of(value: object) -> Entry:
@@ -239,10 +327,3 @@ def offsets_of(value: object) -> Offsets:
     if isinstance(value, dict) and all(type(offset) is int for offset in value.values()):
         return value
     raise Misfit(f"no offsets: {brief(value)}")
-
-
-def count_of(value: object) -> int:
-    """A number from 0 up."""
-    if type(value) is int and value >= 0:  # a bool is an int to isinstance
-        return value
-    raise Misfit(f"not a number from 0 up: {brief(value)}")

@@ -1,20 +1,20 @@
 """The replica: a head and the view of everything below it, kept in step.
 
-Law: at every `yield` of its processes, `view.slot == head.end`: the view is exactly
-the log up to `head`. So a compare-and-set from `head` that succeeds proves that the view was complete, and
-whatever it says about a batch (in the log or not) was true at that moment.
+Law: whenever another process of the node runs, `view.slot == head.end`: the view is exactly the log up to
+`head`. So a compare-and-set from `head` that succeeds proves that the view was complete, and whatever it says
+about a batch (in the log or not) was true at that moment. `attempt.prepare` asserts it. It holds because what
+folds entries also moves the head before it yields.
 """
 
 from collections.abc import Iterable
 
-from leaderless.core.coordination import StoreSilent, read_as
+from leaderless.core.coordination import Patience, StoreSilent, read_as
 from leaderless.core.headlog import trace as steps
 from leaderless.core.headlog.index import COMPACTED, Index, index_of
 from leaderless.core.headlog.library import Library, windows
 from leaderless.core.headlog.outline import Outline
 from leaderless.core.headlog.pacer import Pacer
 from leaderless.core.headlog.records import (
-    EMPTY,
     HEAD,
     Head,
     InvariantBroken,
@@ -25,9 +25,10 @@ from leaderless.core.headlog.records import (
 )
 from leaderless.core.headlog.view import View
 from leaderless.core.limits import Limits
-from leaderless.core.messages import Entry, HandedOver, Note
+from leaderless.core.messages import Cas, Entry, HandedOver, Heading, Note, Ok
 from leaderless.core.pace import Pace
-from leaderless.core.process import Notify, Process, Signal, Wait, gather
+from leaderless.core.process import Notify, Process, Signal, Wait, call, gather
+from leaderless.core.shape import OLD, Shape
 from leaderless.core.strategy import Clock, Trace
 
 SEGMENTS_AT_ONCE = 16
@@ -36,9 +37,10 @@ SEGMENTS_AT_ONCE = 16
 class Replica:
     """One node's copy of the log.
 
-    `confirmed_at` is a time, in seconds, at or after which the view was the whole log. `library`
-    has what is read back from runs. `trace` takes every step of the node's protocol; `pacer` is told what was
-    learnt of other nodes and of the store.
+    `founding`: the shape that this node gives to a log that it makes; a log that is there has its own.
+    `confirmed_at` is a time, in seconds, at or after which the view was the whole log. `library` has what is
+    read back from runs. `limits` fit into the registers of the log. `trace` takes every step of the node's
+    protocol; `pacer` is told what was learnt of other nodes and of the store.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class Replica:
         limits: Limits,
         trace: Trace | None = None,
         *,
+        founding: Shape | None = None,
         pacer: Pacer | None = None,
     ) -> None:
         self.trace = trace or Trace()
@@ -56,10 +59,14 @@ class Replica:
         self.limits = limits
         self._clock = clock
         self._node = node
-        self.head = EMPTY
+        founding = founding or Shape()
+        limits = limits.fitted(founding)
+        self._old = founding if founding.is_old else OLD.for_registers(founding.register_bytes)
+        self._empty = Head(Heading(shape=founding), [])
+        self.head = self._empty
         self.view = View(writers, limits)
         self.library = Library(
-            lambda: limits.memory_bytes * 3 // 4 - self.view.bytes, limits.sliced
+            lambda: limits.memory_bytes * 3 // 4 - self.view.bytes, founding.sliced
         )
         self._loading: Signal | None = None  # fires when the read of what was sealed ends
         self._outline: Outline | None = None  # what was read, and is not in the view yet,
@@ -73,6 +80,11 @@ class Replica:
     def now(self) -> float:
         """The time of this step, in seconds."""
         return self._clock.now
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of the log, as far as this node knows."""
+        return self.head.shape
 
     @property
     def loaded(self) -> bool:
@@ -102,6 +114,22 @@ class Replica:
         if self.head.version == head.version:  # not if a newer one was learnt meanwhile
             self.trace("Refresh", steps.known, head)
         self._confirm(asked_at)
+
+    def found(self) -> Process[None]:
+        """Make the log, if it is not there; from then on its shape stands. Raises `StoreSilent`."""
+        patience = Patience()
+        yield from self.refresh()
+        while not self.head.version and patience.lasts:
+            old, asked_at = self.head, self._clock.now
+            new = Head(old.heading._replace(version=1, by=self._node), [])
+            outcome = yield from call(Cas(HEAD, None, new.value, create=True))
+            patience.had(outcome)
+            if isinstance(outcome, Ok) and self.head is old:
+                self.changed(new, asked_at)
+            else:
+                yield from self.refresh()
+        if not self.head.version:
+            raise StoreSilent("the log may be made or not: the store gave no clear answer")
 
     def committed(self, head: Head, entries: list[Entry], asked_at: float) -> None:
         """Take an own commit: `head` replaced this replica's head at or after `asked_at`."""
@@ -149,7 +177,7 @@ class Replica:
         if known is None:
             return
         tail = [*known[: max(0, slot - base)], *entries[max(0, base - slot) :]]
-        yield from self._follow(Head(heading, tail), slot, entries)
+        yield from self._follow(self._with_shape(Head(heading, tail)), slot, entries)
         self.trace("Answered", steps.known, self.head)
 
     def _follow(self, head: Head, slot: int, entries: list[Entry]) -> Process[None]:
@@ -157,11 +185,27 @@ class Replica:
             return  # an older answer came later
         if max(self.view.slot, slot + len(entries)) != head.end:
             raise InvariantBroken(f"ViewIsPrefix: entries to {slot + len(entries)}, not {head.end}")
+        if head.shape is not self.head.shape:
+            self._require_shape(head)
         self.view.fold(slot, entries)
         self._notice(head)
         self._move_to(head)
         news, self.news = self.news, Signal()
         yield Notify(news)
+
+    def _require_shape(self, head: Head) -> None:
+        """A log keeps its shape; one of the older format may get a shape, in a new epoch."""
+        old = self.head
+        is_first = old.version == 0
+        is_upgrade = old.shape.is_old and not head.shape.is_old and head.epoch > old.epoch
+        if not (is_first or is_upgrade or head.shape == old.shape):
+            raise InvariantBroken(f"ShapeNeverChanges: {old.shape} became {head.shape}")
+        try:
+            self.limits = self.limits.fitted(head.shape)
+        except ValueError as error:
+            raise InvariantBroken(
+                f"ShapeNeverChanges: this process cannot share it: {error}"
+            ) from error
 
     def _move_to(self, head: Head) -> None:
         self.head = head
@@ -183,7 +227,13 @@ class Replica:
         asked_at = self._clock.now
         head = yield from read_as(HEAD, head_of)
         self._pacer.store_took(self._clock.now - asked_at)
-        return head or EMPTY
+        return self._with_shape(head) if head else self._empty
+
+    def _with_shape(self, head: Head) -> Head:
+        """The head with a shape, which a head of the older format does not say."""
+        if not head.shape.is_old:
+            return head
+        return Head(head.heading._replace(shape=self._old), head.tail)
 
     def read_index(self) -> Process[Index]:
         """What `compacted` holds. Raises `StoreSilent`."""
@@ -218,7 +268,7 @@ class Replica:
         if self._outline is None or self._outline.slot < view.slot:
             self._outline = Outline(view.slot, view.end, view.placed.keys())
         outline = self._outline
-        behind = head.sealed - self.head.sealed > self.limits.segments_per_run
+        behind = head.sealed - self.head.sealed > head.shape.segments_per_run
         if (behind or not self.loaded) and not (yield from self._read_outline(outline, head)):
             return False
         lacking = self._lacking(outline, head)

@@ -8,7 +8,7 @@ traced node has one lane.
 from typing import Any
 
 from leaderless.core.headlog.index import Index
-from leaderless.core.headlog.records import Head
+from leaderless.core.headlog.records import Head, Segment
 from leaderless.core.messages import Batch, Entry, Fields
 
 
@@ -53,9 +53,9 @@ def _entry(slot: int, entry: Entry) -> Fields:
     return {"slot": slot, "id": [writer, seq], "appends": blocks, "commits": commits}
 
 
-def sealed(head: Head) -> Fields:
-    """Of Seal."""
-    return {"base": head.base, "length": len(head.tail)}
+def sealed(segment: Segment) -> Fields:
+    """Of Seal: what the segment holds in the store."""
+    return {"base": segment.base, "length": len(segment.entries)}
 
 
 def known(head: Head) -> Fields:

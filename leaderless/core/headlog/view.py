@@ -13,25 +13,22 @@ from leaderless.core.headlog.records import InvariantBroken
 from leaderless.core.limits import Limits
 from leaderless.core.messages import Entry, Offsets
 
+SECTIONS = 1024  # of the whole memory; each is forgotten as a whole
 ENTRY_BYTES = 400  # about what an entry takes in memory beside its messages
 INT_BYTES = 40  # about what an integer takes, and its place in a list
 
 
 class Section:
-    """Some entries in a row, about as many as a segment has.
+    """Some entries in a row, which are forgotten together.
 
     `end`: the slot after them; `ends`: those of their keys there; `bytes`: about, in memory.
     """
 
-    __slots__ = ("bytes", "end", "ends", "slots")
+    __slots__ = ("bytes", "end", "ends")
 
     def __init__(self) -> None:
-        self.slots = self.bytes = self.end = 0
+        self.bytes = self.end = 0
         self.ends: Offsets = {}
-
-    def full(self, limits: Limits) -> bool:
-        """Whether the next entry goes into another one."""
-        return self.slots >= limits.seal_entries or self.bytes >= limits.seal_bytes
 
 
 class View:
@@ -109,14 +106,14 @@ class View:
             if offset > self.committed.get(key, -1):
                 self.committed[key] = offset
         self.slot += 1
-        section.slots, section.end = section.slots + 1, self.slot
+        section.end = self.slot
         section.bytes += weight + ENTRY_BYTES
         self.bytes += weight + ENTRY_BYTES
         self._recent.append((entry, weight))
         self._recent_bytes += weight
 
     def _section(self) -> Section:
-        if not self._sections or self._sections[-1].full(self._limits):
+        if not self._sections or self._sections[-1].bytes >= self._limits.memory_bytes // SECTIONS:
             self._sections.append(Section())
         return self._sections[-1]
 

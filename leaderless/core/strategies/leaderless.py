@@ -39,6 +39,7 @@ from leaderless.core.messages import (
     Unfence,
 )
 from leaderless.core.process import Process, Spawn, Wait, call
+from leaderless.core.shape import Shape
 from leaderless.core.strategy import Context
 
 
@@ -52,7 +53,10 @@ class LeaderlessLog:
         writers = lanes_of(identity.writer, limits.lanes)
         clock, node, pace = self._clock, identity.node, options.pace
         decides = pacer(clock, node, identity.peers, pace, combine=options.combine)
-        self._replica = Replica(clock, node, writers, limits, trace, pacer=decides)
+        founding = options.shape or Shape().for_nodes(len(identity.peers))
+        self._replica = Replica(
+            clock, node, writers, limits, trace, founding=founding, pacer=decides
+        )
         self._memory = Memory(self._replica)
         self._compactor = Compactor(clock, self._replica, identity.writer, pace)
         self._committer = Committer(clock, self._replica, node, decides, self._compactor)
@@ -65,6 +69,11 @@ class LeaderlessLog:
     def view(self) -> View:
         """What this node knows of the log, as of its last answer."""
         return self._replica.view
+
+    @property
+    def epoch(self) -> int | None:
+        """The newest epoch of the log that this node has learnt of; None before its first look."""
+        return self._replica.head.epoch if self._replica.loaded else None
 
     @property
     def sealed(self) -> int:
@@ -118,7 +127,7 @@ class LeaderlessLog:
         age_s = self._clock.now - replica.confirmed_at
         fields = {
             "node": self._node,
-            "head": heading._asdict() | {"end": replica.head.end},
+            "head": heading._asdict() | {"end": replica.head.end, "shape": replica.shape.value},
             "view_age_s": round(age_s, 3) if replica.loaded else None,
             "sends_waiting": waiting,
             "batches_under_way": under_way,

@@ -37,11 +37,12 @@ class Stage:
     async def log(self, store: Store | None = None, *, made: bool = True) -> AsyncIterator[Log]:
         """A log with two entries a segment and two segments a run; large values begin at 64 bytes."""
         store = store or Faulty(self.store)
-        if made:
-            await initialise(store, "json")
         bounds = bounds_of(store, 5.0, 0.2)
-        limits = replace(bounds.limits, seal_entries=2, segments_per_run=2, batch_bytes=1 << 15)
-        log = Log(store, bounds._replace(limits=limits, inline_bytes=64))
+        shape = replace(bounds.shape, seal_entries=2, segments_per_run=2)
+        if made:
+            await initialise(store, "json", shape)
+        limits = replace(bounds.limits, batch_bytes=1 << 15)
+        log = Log(store, bounds._replace(shape=shape, limits=limits, inline_bytes=64))
         async with running(*log.hosts):
             yield log
 

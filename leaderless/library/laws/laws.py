@@ -1,0 +1,200 @@
+"""`Laws`: told of every change of one log's objects, and which law each of them is under."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from leaderless.core.coordination import TOMBSTONE, Misfit
+from leaderless.core.headlog.compaction import CLAIM
+from leaderless.core.headlog.index import COMPACTED, Listed
+from leaderless.core.headlog.records import HEAD
+from leaderless.errors import LogError
+from leaderless.library.laws.head import Entry, HeadLaw, entries_in
+from leaderless.library.laws.index import IndexLaw
+from leaderless.library.laws.rules import claim_of, raising, require
+from leaderless.library.laws.shared import (
+    claim_changed,
+    committed_changed,
+    cursor_changed,
+    manifest_changed,
+    members_changed,
+    plan_changed,
+)
+from leaderless.library.named import FOLDER as NAMED
+from leaderless.library.staged import FOLDER as STAGED
+from leaderless.library.staged import LAST, PLAN, epoch_of, seq_of
+from leaderless.store.format import OLD_NUMBERS
+from leaderless.store.names import FORMAT
+from leaderless.store.values import Reference, value_of
+
+TABLE, TABLE_CLAIM = "table", "claim/table"  # of `leaderless.table`, whose packages may be missing
+JUDGED = {HEAD, "segment", "run", "page", COMPACTED, "claim", "group", "committed", TABLE}
+JUDGED |= {STAGED, "data", FORMAT}
+
+
+def is_judged(key: str) -> bool:
+    """Whether an object is under a law."""
+    return key.partition("/")[0] in JUDGED
+
+
+def has_content(key: str) -> bool:
+    """Whether a law looks into an object; of others it only knows that they are there."""
+    folder = key.partition("/")[0]
+    return folder != "data" and (folder != STAGED or key.endswith(f"/{PLAN}"))
+
+
+class Laws:
+    """The laws of one log. `objects`: what its objects hold, as JSON; of some only that they are there."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, Any] = {}
+        self.head = HeadLaw()
+        self.index = IndexLaw(self.objects)
+        self._referred: dict[str, int] = {}  # data objects of records, and the slots of those
+
+    @classmethod
+    def of(cls, objects: Mapping[str, Any]) -> "Laws":
+        """The laws of a log that stands already: its objects are believed, and what follows is judged."""
+        laws = cls()
+        laws.objects.update(objects)
+        if FORMAT in objects:
+            laws._note_format(None, objects[FORMAT])
+        if index := objects.get(COMPACTED):
+            laws.index.begin(index)
+        laws._fold_runs()
+        for number in range(laws.index.sealed, objects.get(HEAD, {"sealed": 0})["sealed"]):
+            segment = objects[f"segment/{number}"]
+            laws.head.fold(segment["base"], segment["entries"])
+            laws._refer(segment["base"], segment["entries"])
+        if head := objects.get(HEAD):
+            laws.head.begin(head)
+            laws._refer(head["base"], entries_in(head))
+        return laws
+
+    def changed(self, key: str, new: Any) -> list[Entry]:
+        """An object holds `new`; None: it was deleted. Returns the entries that the log has more.
+
+        Raises `InvariantBroken`. What is there already may be written again.
+        """
+        old = self.objects.get(key)
+        try:
+            return self._judge(key, old, new)
+        except (Misfit, LogError, KeyError, TypeError, ValueError, IndexError) as error:
+            raising("RegistersReadable", f"{key} holds {str(new)[:200]}: {error!r}")
+            raise
+        finally:
+            if new is None:
+                self.objects.pop(key, None)
+            else:
+                self.objects[key] = new
+
+    def _judge(self, key: str, old: Any, new: Any) -> list[Entry]:
+        match key.split("/"):
+            case ["head"]:
+                return self._head_changed(new)
+            case ["segment" | "run" | "page" as kind, *names]:
+                self._made_once(kind, names, old, new)
+            case ["compacted"]:
+                claim = self.objects.get(CLAIM)
+                self.index.changed(new, claim and claim_of(claim))
+            case ["claim", _] | ["group", _, "claim", _]:
+                claim_changed(old, new)
+            case ["group", group, "cursor", name]:
+                register = f"group/{group}/claim/{name}"
+                cursor_changed(old, new, register, self.objects.get(register))
+            case ["group", _, "members", _]:
+                members_changed(old, new)
+            case ["committed", _]:
+                committed_changed(old, new, self.head.committed_below)
+            case ["table"]:
+                manifest_changed(old, new, self.objects.get(TABLE_CLAIM), TABLE_CLAIM)
+            case ["sink", *_, "plan"]:
+                plan_changed(old, new, is_done=self._is_done(key))
+            case ["data", *_] if new is None:
+                self._data_deleted(key)
+            case ["format"]:
+                self._note_format(old, new)
+        return []
+
+    def _head_changed(self, new: Any) -> list[Entry]:
+        slot = self.head.end
+        added = self.head.changed(new, self.objects)
+        for reference in self._refer(slot, added):
+            text = f"a new record refers to {reference}, which is not there"
+            require(reference in self.objects, "DataReadable", text)
+        return added
+
+    def _made_once(self, kind: str, names: list[str], old: Any, new: Any) -> None:
+        """Segments, runs and pages never change; of a segment that is in a run, a tombstone is left."""
+        name = "/".join((kind, *names))
+        if kind == "segment" and new == TOMBSTONE:
+            text = f"{name} is deleted, and only segments below {self.index.sealed} are in runs"
+            require(int(names[0]) < self.index.sealed, "CommittedReadable", text)
+            return
+        require(old in (None, new), "SegmentsImmutable", f"{name} changed")
+        if old is None and kind == "segment":
+            self.head.require_segment(int(names[0]), new)
+        elif old is None and kind == "run":
+            first, last = map(int, names[0].split("-"))
+            self.index.run_changed(Listed(0, first, last, 0, 0, 1, 0), new)
+
+    def _note_format(self, old: Any, new: Any) -> None:
+        """The object `format` says a shape once, and keeps it; an older one says the kind of runs."""
+        before, shape = _shape_in(old), _shape_in(new)
+        text = f"the shape in {FORMAT!r} was {before}, is {shape}"
+        require(before is None or before == shape, "ShapeNeverChanges", text)
+        is_old = isinstance(new, dict) and new.get("format") in OLD_NUMBERS
+        runs = OLD_NUMBERS[new["format"]].runs if is_old else (shape or {}).get("runs")
+        self.index.of_files = runs == "parquet"
+
+    # ------------------------------------------------------------ what the log refers to
+
+    def _refer(self, slot: int, entries: list[Entry]) -> list[str]:
+        """The data objects of these entries. A log of nodes alone has no `format`, and no such messages."""
+        found: list[str] = []
+        if FORMAT in self.objects:
+            for at, (_, _, appends, _) in enumerate(entries, slot):
+                for _, messages in appends.values():
+                    keys = _data_of(messages)
+                    found += keys
+                    self._referred.update(dict.fromkeys(keys, at))
+        return found
+
+    def _data_deleted(self, key: str) -> None:
+        manifest = self.objects.get(TABLE)
+        start = manifest["start"][1] if manifest else 0
+        slot = self._referred.get(key, -1)
+        require(slot < start or slot < 0, "DataReadable", f"{key} of slot {slot} was deleted")
+
+    def _is_done(self, key: str) -> bool:
+        """Whether the log has the last batch of the epoch of a plan."""
+        if (epoch := epoch_of(key)) is None:
+            return False
+        newest = self.head.order.newest.get(f"{NAMED}/{epoch[0]}", -1)
+        return newest >= seq_of(epoch[1], LAST)
+
+    def _fold_runs(self) -> None:
+        """What the runs of the index say of the log that was before."""
+        order, found = self.head.order, 0
+        runs = (name for name in self.objects if name.startswith("run/"))
+        for first, last in sorted(tuple(map(int, name[4:].split("-"))) for name in runs):
+            if last >= self.index.sealed:
+                continue  # it was not named yet
+            run = self.objects[f"run/{first}-{last}"]
+            found = max(found, run["end"])
+            for key, (at, messages) in run["keys"].items():
+                order.ends[key] = at + len(messages)
+                self._referred |= dict.fromkeys(_data_of(messages), run["base"])
+            order.newest |= {writer: seq for writer, (seq, _) in run["writers"].items()}
+            self.head.note_commits(run["base"], run["commits"])
+        order.blind = found < self.index.index.end
+
+
+def _shape_in(value: Any) -> dict[str, Any] | None:
+    """The shape in a value of `format`; one of another release is not judged."""
+    shape = value.get("shape") if isinstance(value, dict) else None
+    return shape if isinstance(shape, dict) else None
+
+
+def _data_of(messages: list[Any]) -> list[str]:
+    values = [value_of(each) for each in messages if isinstance(each, dict) and "$data" in each]
+    return [value.key for value in values if isinstance(value, Reference)]

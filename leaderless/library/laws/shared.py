@@ -1,0 +1,98 @@
+"""The laws of the registers that processes share beside the log: leases, cursors, members, plans, commits.
+
+Each function is told what a register held (None: it was missing) and what it holds now.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from leaderless.core.headlog.commits import committed_of
+from leaderless.library.cursors import cursor_of
+from leaderless.library.laws.rules import Claim, claim_of, raising, require, require_claimed
+from leaderless.library.members import members_of
+from leaderless.library.staged import condemned_in
+
+
+def claim_changed(old: Any, new: Any) -> None:
+    """A lease: whoever takes it has an epoch of its own; it is changed by its owner alone."""
+    before, after = claim_of(old) if old else Claim(), claim_of(new)
+    text = f"{old} became {new}"
+    if after.owner is None:
+        same = after.epoch == before.epoch
+        require(same, "OneLiveClaim", f"a stale worker released it: {text}")
+    require(after.epoch >= before.epoch, "OneLiveClaim", f"an epoch came back: {text}")
+    if after.owner is not None and after.epoch == before.epoch:
+        same = after.owner == before.owner
+        require(same, "OneLiveClaim", f"no epoch of its own: {text}")
+        require(after.beat > before.beat, "OneLiveClaim", f"a beat came back: {text}")
+
+
+def cursor_changed(old: Any, new: Any, register: str, claim: Any) -> None:
+    """A group's cursor in a key; `claim`: what the register of the key's claim holds."""
+    before, after = cursor_of(old) if old else None, cursor_of(new)
+    require_claimed(after.epoch, register, claim_of(claim) if claim else None, raising)
+    if before is None:
+        return
+    text = f"{old} became {new}"
+    require(after.epoch >= before.epoch, "OneLiveClaim", f"an epoch came back: {text}")
+    require(after.next >= before.next, "CommitsKept", text)
+    rises = 0 <= after.failures - before.failures <= 1 or after.next > before.next
+    require(rises, "FailuresCounted", text)
+
+
+def members_changed(old: Any, new: Any) -> None:
+    """The members of a group."""
+    before = members_of(old)[0] if old else 0
+    text = f"version {members_of(new)[0]} after {before}"
+    require(members_of(new)[0] == before + 1, "ValueNeverReturns", text)
+
+
+def committed_changed(old: Any, new: Any, in_log: Callable[[str, int], int]) -> None:
+    """Committed offsets of nodes; `in_log`: that of a key in the log below a slot."""
+    if old is None:
+        return
+    before, after = committed_of(old), committed_of(new)
+    text = f"slot {after.slot} after {before.slot}"
+    require(after.slot >= before.slot, "CommitsKept", text)
+    for key, offset in before.offsets.items():
+        kept = after.offsets.get(key, -1) >= offset
+        text = f"{key!r} at {offset} is left out, and not in the log below slot {after.slot}"
+        require(kept or in_log(key, after.slot) >= offset, "CommitsKept", text)
+
+
+def plan_changed(old: Any, new: Any, *, is_done: bool) -> None:
+    """What the epoch of a sink is: decided once; condemned parts stay so until it is over."""
+    if old is None or is_done:
+        return
+    condemned = condemned_in(old)
+    if condemned is None:
+        require(new == old, "PlanKept", f"{old} became {new}, and its epoch is not over")
+        return
+    later = condemned_in(new) if new else frozenset[str]()
+    if later is None:
+        again = condemned.intersection(new["parts"])
+        require(not again, "PlanKept", f"the plan has condemned parts: {sorted(again)}")
+    else:
+        text = f"parts are condemned no more: {sorted(condemned - later)}"
+        require(condemned <= later, "PlanKept", text)
+
+
+def manifest_changed(old: Any, new: Any, claim: Any, register: str) -> None:
+    """The list of merged files; `claim`: what the register of its claim holds."""
+    from leaderless.table.manifest import Manifest, manifest_of
+
+    before, after = manifest_of(old) if old else Manifest(), manifest_of(new)
+    text = f"version {after.version} after {before.version}"
+    require(after.version == before.version + 1, "ValueNeverReturns", text)
+    text = f"epoch {after.epoch} after {before.epoch}"
+    require(after.epoch >= before.epoch, "OneLiveClaim", text)
+    require_claimed(after.epoch, register, claim_of(claim) if claim else None, raising)
+    ends = (after.sealed, after.start.slot, after.start.segment)
+    began = (before.sealed, before.start.slot, before.start.segment)
+    forward = all(one >= other for one, other in zip(ends, began, strict=True))
+    require(forward, "CommittedReadable", f"files and start {ends} after {began}")
+    segment, slot = after.start.segment, after.start.slot
+    for file in after.files:
+        follows = (file.first, file.base) == (segment, slot)
+        require(follows, "CommittedReadable", f"{file.path} does not follow slot {slot - 1}")
+        segment, slot = file.last + 1, file.end

@@ -1,0 +1,114 @@
+"""Deletes the objects of large values that no record refers to.
+
+Why it never deletes what a record refers to. Appends keep the law `DataBeforeReference`: a reference gets
+into the log in an epoch that was known before its object was written, or never.
+
+1. The vacuum lists the objects that are older than the retention.
+2. It raises the epoch of the log.
+3. It reads every reference in the log.
+4. It deletes the listed objects without one.
+
+A reference that got into the log before (2) is found in (3). One that comes later is of an epoch that nobody
+knew before (2). So its object was written after (2), and is not listed.
+
+No clock is in this proof. A wrong one makes objects candidates too early or too late: then an append writes its
+value again, or an orphan stays. Processes of older releases do not keep the law. While they may append to a
+log, no value of it is deleted.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+from leaderless.core.headlog.records import HEAD, Head, head_of, run_of, segment_of
+from leaderless.errors import Definite
+from leaderless.library.data import FOLDER, written_at
+from leaderless.store.calls import patiently, read_value, side_by_side
+from leaderless.store.port import PAGE, Store, all_of, keys_of
+from leaderless.store.values import Reference, value_of
+
+READ_AT_ONCE = 16
+
+NewEpoch = Callable[[], Awaitable[Head | None]]
+References = Callable[[Store], AsyncIterator[Reference]]
+
+
+class Swept(NamedTuple):
+    """Objects of large values: those that were deleted, their bytes, and those that stay."""
+
+    deleted: int
+    bytes: int
+    kept: int
+
+
+async def vacuum_values(
+    store: Store, now: float, retention_s: float, new_epoch: NewEpoch, found: References
+) -> Swept:
+    """Delete the objects without a record that are older than the retention; see the module.
+
+    `new_epoch` raises the epoch of the log; it gives None where nothing was appended yet. `found` gives every
+    reference in the log. Raises `Definite` for orphans in a log of the older format; then nothing was deleted.
+    """
+    objects = [listed async for listed in all_of(store, FOLDER)]
+    old = [each for each in objects if now - written_at(each) > retention_s]
+    # Without a head there is no epoch yet, and an append of the first one may be under way.
+    head = await new_epoch() if old else None
+    if head is None:
+        return Swept(0, 0, len(objects))
+    referred = {reference.key async for reference in found(store)}
+    orphans = [each for each in old if each.key not in referred]
+    if orphans and head.shape.is_old:
+        raise Definite(
+            f"{len(orphans)} large values without a record must stay: a process of the older release may "
+            "append to the log. Run `leaderless upgrade` first"
+        )
+    for start in range(0, len(orphans), PAGE):
+        keys = [each.key for each in orphans[start : start + PAGE]]
+        await patiently(partial(store.delete, keys))
+    size = sum(each.size or 0 for each in orphans)
+    return Swept(len(orphans), size, len(objects) - len(orphans))
+
+
+async def references(store: Store) -> AsyncIterator[Reference]:
+    """Every reference to a large value in a log. Raises `Broken` for what nobody can have written.
+
+    An entry moves from the head to a segment, and from there to a run, and is in the new place before it
+    leaves the old one. So to look there in this order misses none.
+    """
+    head = await read_value(store, HEAD, partial(_checked, head_of))
+    for each in head.value if head else ():
+        yield each
+    for folder, decode in (("segment", segment_of), ("run", run_of)):
+        names = await keys_of(store, folder)
+        for start in range(0, len(names), READ_AT_ONCE):
+            some = names[start : start + READ_AT_ONCE]
+            reads = [partial(read_value, store, name, partial(_checked, decode)) for name in some]
+            for found in await side_by_side(reads):
+                for each in found.value if found else ():
+                    yield each
+
+
+def _checked(decode: Callable[[object], object], register: Any) -> list[Reference]:
+    """The references in a register that `decode` accepts."""
+    decode(register)
+    return [*references_in(register)]
+
+
+async def references_in_files(store: Store) -> AsyncIterator[Reference]:
+    """The same in a log whose runs are files, by a snapshot of it."""
+    from leaderless.table.snapshot import references
+
+    async for each in references(store):
+        yield each
+
+
+def references_in(register: dict[str, Any]) -> Iterator[Reference]:
+    """Those in a head, a segment or a run (`leaderless.core.headlog.records`)."""
+    entries = register.get("tail", register.get("entries", []))
+    blocks = [block for _, _, appends, _ in entries for block in appends.values()]
+    for _, messages in [*blocks, *register.get("keys", {}).values()]:
+        for message in messages:
+            if isinstance(message, dict) and "$data" in message:
+                value = value_of(message)
+                if isinstance(value, Reference):
+                    yield value

@@ -1,0 +1,196 @@
+"""Nodes on a virtual bucket, beside programs: the core with a node's defaults and with peers.
+
+`leaderless.runtime.on_store` runs it so, with lines in place of calls. A peer gets what another one asks of it,
+and its answer comes back, after a latency. Either may be lost, and so is what is meant for a node that is not
+there: no node knows which of its peers live.
+"""
+
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from contextvars import Context
+from random import Random
+from typing import Any
+
+import anyio
+import orjson
+
+from leaderless.core.machine import Machine
+from leaderless.core.messages import (
+    Answer,
+    CommitOffsets,
+    CommitOffsetsOk,
+    Effect,
+    Failure,
+    HandedOver,
+    HandOver,
+    ListCommittedOffsets,
+    ListCommittedOffsetsOk,
+    Offer,
+    PeerAnswer,
+    PeerCall,
+    Poll,
+    PollOk,
+    Request,
+    RequestEvent,
+    Send,
+    SendOk,
+)
+from leaderless.core.scheduler import Scheduler
+from leaderless.core.strategies.leaderless import LeaderlessLog
+from leaderless.core.strategy import Clock, Identity, Options
+from leaderless.core.strategy import Context as NodeContext
+from leaderless.core.timeouts import StoreTimeouts
+from leaderless.errors import Definite, Indefinite, LogError
+from leaderless.library.data import Data
+from leaderless.library.host import Host, MakeEvent, beside, running
+from leaderless.library.place import Bounds
+from leaderless.store.port import Store
+from leaderless.store.registers import Registers
+from leaderless.store.values import Value, message_of
+from leaderless.wire.errors import ErrorCode
+from simulation.objects.loop import VirtualEventLoop
+
+LOST = 0.2  # of what peers say to each other
+LATENCY_S = 0.01
+Delivered = Callable[[], object]
+
+
+class Peers:
+    """The nodes that live, by name, and the network between them."""
+
+    def __init__(self, loop: VirtualEventLoop, random: Random) -> None:
+        self._loop = loop
+        self._random = random
+        self.nodes: dict[str, NodeHost] = {}
+
+    def carry(self, name: str, delivered: Callable[["NodeHost"], object]) -> None:
+        """Let something reach the node of this name, if it lives then and nothing is lost."""
+        if self._random.random() < LOST:
+            return
+
+        def arrive() -> None:
+            if node := self.nodes.get(name):
+                node.take(lambda: delivered(node))
+
+        way_s = LATENCY_S * self._random.expovariate(1.0)
+        self._loop.call_later(way_s, arrive, context=Context())
+
+
+class NodeHost(Host):
+    """A host whose engine has peers. What they say is taken by a task of its own (`serve`)."""
+
+    def __init__(
+        self, engine: Machine, registers: Registers, patience_s: float, name: str, peers: Peers
+    ) -> None:
+        super().__init__(engine, registers, patience_s)
+        self._name = name
+        self._peers = peers
+        self._inbox = deque[Delivered]()
+        self._came = anyio.Event()
+
+    def take(self, delivered: Delivered) -> None:
+        """Something came from a peer."""
+        self._inbox.append(delivered)
+        self._came.set()
+
+    async def serve(self) -> None:
+        """Take what peers say, as this process and no other."""
+        self._peers.nodes[self._name] = self
+        try:
+            async with anyio.create_task_group() as self._answering:
+                while True:
+                    await self._came.wait()
+                    self._came = anyio.Event()
+                    while self._inbox:
+                        self._inbox.popleft()()
+        finally:
+            if self._peers.nodes.get(self._name) is self:
+                del self._peers.nodes[self._name]
+
+    def _carry_out(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, PeerCall):
+                self._ask_peer(effect)
+        super()._carry_out(effects)
+
+    def _ask_peer(self, call: PeerCall) -> None:
+        def reply(answer: Answer) -> None:
+            told = answer if isinstance(answer, HandedOver | SendOk) else None
+            self._peers.carry(self._name, lambda me: me._step(PeerAnswer(call.call, told)))
+
+        def asked(peer: "NodeHost") -> None:
+            peer._answering.start_soon(peer._answer, _event_of(call), reply)
+
+        self._peers.carry(call.dest, asked)
+
+    async def _answer(self, event: MakeEvent, reply: Callable[[Answer], object]) -> None:
+        with suppress(LogError):  # it never answers
+            [answer] = await self.ask([event])
+            reply(answer)
+
+
+def _event_of(call: PeerCall) -> MakeEvent:
+    question = call.question
+    if isinstance(question, Offer):
+        return lambda request: HandOver(request, question.slot, question.batch)
+    return lambda request: Send(request, question.key, question.msg, question.size)
+
+
+class Node:
+    """The log as clients of one node see it."""
+
+    def __init__(self, host: Host, data: Data) -> None:
+        self._host = host
+        self._data = data
+
+    async def send(self, key: str, value: Value) -> int:
+        """Append a value; returns its offset."""
+        message = message_of(value)
+        size = len(orjson.dumps(message))
+        found = await self._ask(lambda request: Send(request, key, message, size))
+        assert isinstance(found, SendOk)
+        return found.offset
+
+    async def poll(self, positions: Mapping[str, int], limit: int) -> dict[str, list[list[Any]]]:
+        """Pairs of offset and value of each key, from a position on."""
+        found = await self._ask(lambda request: Poll(request, dict(positions)))
+        assert isinstance(found, PollOk)
+        return {key: await self._values(pairs[:limit]) for key, pairs in found.msgs.items()}
+
+    async def _values(self, pairs: list[list[Any]]) -> list[list[Any]]:
+        values = await self._data.values([message for _, message in pairs])
+        return [[at, value] for (at, _), value in zip(pairs, values, strict=True)]
+
+    async def commit(self, offsets: dict[str, int]) -> None:
+        """Commit offsets."""
+        found = await self._ask(lambda request: CommitOffsets(request, offsets))
+        assert isinstance(found, CommitOffsetsOk)
+
+    async def committed(self, keys: list[str]) -> dict[str, int]:
+        """The committed offsets that there are."""
+        found = await self._ask(lambda request: ListCommittedOffsets(request, keys))
+        assert isinstance(found, ListCommittedOffsetsOk)
+        return found.offsets
+
+    async def _ask(self, event: Callable[[Request], RequestEvent]) -> Answer:
+        [answer] = await self._host.ask([event])
+        if isinstance(answer, Failure):
+            definite = ErrorCode.named(answer.error).definite
+            raise (Definite if definite else Indefinite)(answer.text)
+        return answer
+
+
+@asynccontextmanager
+async def node_on(
+    store: Store, bounds: Bounds, options: Options, identity: Identity, peers: Peers
+) -> AsyncIterator[Node]:
+    """A node that is started on a store."""
+    clock = Clock()
+    strategy = LeaderlessLog(NodeContext(identity, clock, options))
+    scheduler = Scheduler(StoreTimeouts(options.pace))
+    machine = Machine(strategy, options.limits, clock, scheduler)
+    patience_s = options.limits.client_patience_s
+    host = NodeHost(machine, Registers(store), patience_s, identity.node, peers)
+    async with running(host), beside(host.serve):
+        yield Node(host, Data(store, bounds.inline_bytes, bounds.value_bytes))

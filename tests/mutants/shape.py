@@ -1,0 +1,126 @@
+"""Rules that keep a log whole although the processes that share it differ."""
+
+from tests.mutants.mutant import Mutant
+
+TESTS = "tests/unit/test_shape.py"
+HEAD_TESTS = "tests/unit/test_head.py"
+SEALER = "core.headlog.sealer:Sealer"
+COMPACTOR = "core.headlog.compaction:Compactor"
+COMMITTER = "core.headlog.committer:Committer"
+COMMITS = "core.headlog.commits:DurableCommits"
+
+SHAPE = [
+    Mutant(
+        "segment-taken-for-own",
+        "a segment that is there is read back before the head lets go of what it holds",
+        f"{SEALER}._write",
+        (
+            (
+                "if not (yield from create(name, segment.value)):",
+                "yield from create(name, segment.value)\n        if False:",
+            ),
+        ),
+        test=f"{TESTS}::test_a_segment_of_a_shorter_tail_frees_its_own_entries_alone",
+    ),
+    Mutant(
+        "segment-of-other-entries",
+        "a segment that holds other entries than the head is no segment of it",
+        f"{SEALER}._write",
+        (("held != segment or not", "not"),),
+        test=f"{TESTS}::test_a_segment_with_other_entries_is_no_segment_of_this_head",
+    ),
+    Mutant(
+        "whole-tail-let-go",
+        "the head keeps what its segment lacks",
+        "core.headlog.records:Head.with_entries",
+        (("rest = self.tail[kept:]", "rest, kept = [], len(self.tail)"),),
+        test=f"{HEAD_TESTS}::test_the_head_keeps_what_its_segment_lacks",
+    ),
+    Mutant(
+        "shape-may-change",
+        "a log keeps its shape",
+        "core.headlog.replica:Replica._require_shape",
+        (("if not (is_first or is_upgrade or head.shape == old.shape):", "if False:"),),
+        test=f"{TESTS}::test_a_log_keeps_its_shape",
+    ),
+    Mutant(
+        "upgrade-in-the-old-epoch",
+        "a log gets its shape in a new epoch",
+        "core.headlog.records:Head.with_shape",
+        (("epoch=self.epoch + 1", "epoch=self.epoch"),),
+        test=f"{HEAD_TESTS}::test_an_upgraded_head_has_a_new_epoch_and_what_it_had",
+    ),
+    Mutant(
+        "newer-head-in-older-words",
+        "a process of the older release cannot read a head with a shape",
+        "core.headlog.records:_name_of_tail",
+        (('if shape.is_old else "entries"', 'if True else "entries"'),),
+        test=f"{HEAD_TESTS}::test_a_process_of_the_older_release_finds_no_tail_in_a_head_with_a_shape",
+    ),
+    Mutant(
+        "old-tail-not-closed",
+        "in an old log a full tail is closed before it is sealed",
+        "core.headlog.records:Head.closed",
+        ((" and (not self.shape.is_old or self.heading.size >= CLOSED_BYTES)", ""),),
+        test=f"{TESTS}::test_a_full_tail_is_closed_before_its_segment_is_written",
+    ),
+    Mutant(
+        "open-tail-sealed",
+        "a tail that may grow is not sealed",
+        f"{SEALER}._write",
+        (("if not head.closed:", "if False:"),),
+        test=f"{TESTS}::test_a_full_tail_is_closed_before_its_segment_is_written",
+    ),
+    Mutant(
+        "registers-of-the-peers",
+        "how many registers of offsets there are stands in the log",
+        f"{COMMITS}.read",
+        (
+            (
+                "registers_of(self._replica.shape)",
+                "[f'committed/{n}' for n in range(self._place + 1)]",
+            ),
+        ),
+        test=f"{TESTS}::test_committed_offsets_stay_when_the_number_of_nodes_changes",
+    ),
+    Mutant(
+        "offsets-before-the-log",
+        "the log is made before an offset is committed: else another may make it with fewer registers",
+        f"{COMMITS}._write",
+        (("yield from self._replica.found()", "yield from self._replica.refresh()"),),
+        test=f"{TESTS}::test_before_there_is_a_head_nobody_commits_into_a_register_that_others_may_not_read",
+    ),
+    Mutant(
+        "old-register-of-the-place",
+        "in an old log this release writes the register that every node of the older one reads",
+        f"{COMMITS}._own",
+        (("0 if shape.is_old else ", ""),),
+        test=f"{TESTS}::test_in_an_old_log_each_node_writes_the_register_that_all_read",
+    ),
+    Mutant(
+        "part-taken-for-own",
+        "the index names a part of a page only if it holds what it must",
+        f"{COMPACTOR}._holds",
+        (
+            (
+                "if (yield from create(register, part.value)):",
+                "yield from create(register, part.value)\n        if True:",
+            ),
+        ),
+        test=f"{TESTS}::test_a_part_that_holds_something_else_is_never_named",
+    ),
+    Mutant(
+        "parts-uncounted",
+        "the name of a part says of how many it is one",
+        f"{COMPACTOR}._write_page",
+        (("counted = 0 if shape.is_old else 1", "counted = 0"),),
+        test=f"{TESTS}::test_parts_of_a_page_say_of_how_many_they_are_one",
+    ),
+    Mutant(
+        "too-large-for-the-log",
+        "a message that the registers of the log have no room for is refused",
+        "core.headlog.producer:Producer._refuse_unfit",
+        (("s.size > most or ", ""),),
+        test="tests/unit/test_sizes.py::test_a_message_without_room_in_the_registers_of_the_log_is_refused",
+    ),
+]

@@ -1,0 +1,111 @@
+"""Rules that keep the values of records from a vacuum (`DataBeforeReference`), and one of named batches."""
+
+from tests.mutants.mutant import Mutant
+
+LAW = "tests/unit/test_data_before_reference.py"
+SUSPENDED = f"{LAW}::test_a_machine_is_suspended_and_its_clock_too"
+LATE = f"{LAW}::test_an_epoch_that_is_learnt_after_the_object_does_not_count"
+
+VACUUM = [
+    Mutant(
+        "vacuum-without-an-epoch",
+        "a vacuum raises the epoch before it reads the references",
+        "library.vacuum:vacuum_values",
+        (("await new_epoch() if old", "(await read_value(store, HEAD, head_of)).value if old"),),
+        test=f"{SUSPENDED}[written-append]",
+    ),
+    Mutant(
+        "epoch-raised-before-the-list",
+        "a vacuum lists objects before it raises the epoch",
+        "library.vacuum:vacuum_values",
+        (
+            (
+                "objects = [listed async for listed in all_of(store, FOLDER)]",
+                "raised = await new_epoch()\n"
+                "    objects = [listed async for listed in all_of(store, FOLDER)]",
+            ),
+            ("await new_epoch() if old", "raised if old"),
+        ),
+        test=f"{LAW}::test_what_a_vacuum_lists_was_written_before_its_epoch",
+    ),
+    Mutant(
+        "runs-before-segments",
+        "references are read where entries move, in that order: head, segments, runs",
+        "library.vacuum:references",
+        (
+            (
+                '(("segment", segment_of), ("run", run_of))',
+                '(("run", run_of), ("segment", segment_of))',
+            ),
+        ),
+        test="tests/unit/test_vacuum.py::test_a_compaction_while_references_are_read_hides_none",
+    ),
+    Mutant(
+        "old-format-vacuumed",
+        "values stay while processes may append that do not keep the law",
+        "library.vacuum:vacuum_values",
+        (("if orphans and head.shape.is_old:", "if False:"),),
+        test="tests/unit/test_vacuum.py::test_values_stay_while_an_older_release_may_append",
+    ),
+    Mutant(
+        "append-in-any-epoch",
+        "an append with large values has the epoch that was known before its objects",
+        "library.log:Log._append",
+        (("await self._epoch_for(drafts) if are_large(drafts) else None", "None"),),
+        test=f"{SUSPENDED}[head-append]",
+    ),
+    Mutant(
+        "epoch-learnt-after-the-object",
+        "the epoch of an append is known before its objects are written",
+        "library.log:Log._append",
+        (
+            (
+                "epoch = await self._epoch_for(drafts) if are_large(drafts) else None\n"
+                "        messages = await self.data.messages(drafts)",
+                "messages = await self.data.messages(drafts)\n"
+                "        epoch = await self._epoch_for(drafts) if are_large(drafts) else None",
+            ),
+        ),
+        test=f"{LATE}[append]",
+    ),
+    Mutant(
+        "send-of-an-old-epoch-taken",
+        "a send whose epoch is over goes into no batch",
+        "core.headlog.producer:Producer._refuse_unfit",
+        (("s.size > most or s.epoch not in (None, epoch)", "s.size > most"),),
+        test=f"{LAW}::test_a_send_is_refused_when_its_batch_was_rejected_by_a_new_epoch",
+    ),
+    Mutant(
+        "named-batch-moved-to-a-new-epoch",
+        "a named batch with large values gets objects of its own in a new epoch",
+        "library.named:Named._append",
+        (("batch = None  #", "batch = batch._replace(epoch=heading.epoch)  #"),),
+        test=f"{SUSPENDED}[head-append_named]",
+    ),
+    Mutant(
+        "named-epoch-learnt-after-the-object",
+        "the epoch of a named batch is known before its objects are written",
+        "library.named:Named._batch",
+        (
+            (
+                "return Batch(name, seq, epoch,",
+                "return Batch(name, seq, await self._epoch_for(drafts),",
+            ),
+        ),
+        test=f"{LATE}[append_named]",
+    ),
+    Mutant(
+        "named-without-a-look-into-the-view",
+        "a named batch that is in the log is appended, also when the log is fenced now",
+        "library.named:Named._append",
+        (("if view.contains(name, seq):\n                return", "pass"),),
+        test="tests/unit/test_named.py::test_a_fence_refuses_it_until_it_is_lifted",
+    ),
+    Mutant(
+        "epoch-of-another-call",
+        "an epoch is raised after the objects were listed, by whomever",
+        "core.headlog.epoch:raise_epoch",
+        (("if head.epoch > first:", "if head.epoch >= first:"),),
+        test="tests/unit/test_vacuum.py::test_nothing_changes_but_the_epoch",
+    ),
+]

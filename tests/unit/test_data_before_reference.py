@@ -1,0 +1,283 @@
+"""`DataBeforeReference`: a vacuum at any moment of an append leaves no record without its value.
+
+No clock keeps the value. The clock of the process stands still while the vacuum runs, as that of a suspended
+machine does; or it jumps, so hours take no time. Objects of values count as two hours old at once.
+"""
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+import trio.testing
+
+from leaderless.core.messages import OTHER_EPOCH, Answer, Failure, Request, Send, SendOk
+from leaderless.errors import Definite, Fenced, Indefinite
+from leaderless.library.log import Log
+from leaderless.store.port import PAGE, Listed
+from tests.vacuuming import LARGE, Aged, Reached, aged, log_on, objects_of, vacuum, values_of
+
+pytestmark = pytest.mark.anyio
+HOUR_S = 3600.0
+
+
+@pytest.fixture
+def anyio_backend() -> Any:
+    return "trio", {"clock": trio.testing.MockClock(autojump_threshold=0)}
+
+
+@pytest.fixture
+async def shared() -> Aged:
+    return await aged()
+
+
+async def append(log: Log) -> object:
+    return await log.append("k", LARGE)
+
+
+async def append_many(log: Log) -> object:
+    return await log.append_many("k", [LARGE, 1, LARGE])
+
+
+async def append_named(log: Log) -> None:
+    await log.append_named("w", 7, [("k", LARGE), ("k", 1)])
+
+
+APPENDS: dict[Any, list[object]] = {
+    append: [LARGE],
+    append_many: [LARGE, 1, LARGE],
+    append_named: [LARGE, 1],
+}
+each_append = pytest.mark.parametrize("do", APPENDS)
+Append = Callable[[Log], Awaitable[object]]
+
+
+@each_append
+@pytest.mark.parametrize("place", ["written", "head"])
+async def test_a_machine_is_suspended_and_its_clock_too(
+    shared: Aged, do: Append, place: str
+) -> None:
+    """(1) The object is written. (2) The machine sleeps, a vacuum finds no record. (3) The append goes on."""
+    reached = Reached(shared)
+    async with log_on(reached) as log:
+        await log.append("k", 0)
+        reached.at = {place: partial(vacuum, shared)}
+        await do(log)
+    assert not reached.times
+    assert await values_of(shared) == [0, *APPENDS[do]]
+    await vacuum(shared)  # of what the first try left
+    assert await values_of(shared) == [0, *APPENDS[do]]
+    assert len(await objects_of(shared)) == APPENDS[do].count(LARGE)
+
+
+@each_append
+async def test_an_epoch_that_is_learnt_after_the_object_does_not_count(
+    shared: Aged, do: Append
+) -> None:
+    """(1) The object is written. (2) A vacuum. (3) Another task of the process appends, and learns of it."""
+    reached = Reached(shared)
+    async with log_on(reached) as log:
+        await log.append("k", 0)
+
+        async def learn() -> None:
+            await vacuum(shared)
+            await log.append("k", 1)
+
+        reached.at = {"written": learn}
+        await do(log)
+    assert await values_of(shared) == [0, 1, *APPENDS[do]]
+
+
+class Listing(Reached):
+    """What a vacuum sees of a store; `first` happens before it lists the values."""
+
+    first: Any = None
+
+    async def list_objects(
+        self, folder: str = "", after: str = "", limit: int = PAGE
+    ) -> list[Listed]:
+        if folder == "data" and self.first:
+            first, self.first = self.first, None
+            await first()
+        return await super().list_objects(folder, after, limit)
+
+
+async def test_what_a_vacuum_lists_was_written_before_its_epoch(shared: Aged) -> None:
+    """(1) A vacuum begins. (2) A process learns the epoch, writes an object, waits. (3) The vacuum lists it."""
+    reached, listing = Reached(shared), Listing(shared)
+    written, deleted = anyio.Event(), anyio.Event()
+    async with log_on(reached) as log, anyio.create_task_group() as tasks:
+        await log.append("k", 0)
+
+        async def begin() -> None:
+            await anyio.sleep(1)  # or what the process knows would be new enough
+            await log.read("k")
+            reached.at = {"head": wait}
+            tasks.start_soon(log.append, "k", LARGE)
+            await written.wait()
+
+        async def wait() -> None:
+            written.set()
+            await deleted.wait()
+
+        await shared.write("data/0-orphan", b"12345")
+        listing.first = begin
+        assert await vacuum(listing) == 2
+        deleted.set()
+    assert await values_of(shared) == [0, LARGE]
+
+
+async def cut_for_hours(reached: Reached, shared: Aged, *places: str) -> None:
+    """Calls at these places wait; a vacuum runs; two hours later all are made."""
+    whole = anyio.Event()
+    reached.at, reached.times = dict.fromkeys(places, whole.wait), 100_000
+    await anyio.sleep(2 * HOUR_S)
+    await vacuum(shared)
+    await anyio.sleep(2 * HOUR_S)
+    reached.at.clear()
+    whole.set()
+
+
+@each_append
+async def test_patience_is_long_against_the_retention(shared: Aged, do: Append) -> None:
+    """The head cannot be replaced for hours; the append waits longer than that, and a vacuum comes."""
+    reached = Reached(shared)
+    async with log_on(reached, patience_s=8 * HOUR_S) as log:
+        await log.append("k", 0)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(cut_for_hours, reached, shared, "head")
+            await anyio.lowlevel.checkpoint()
+            await do(log)
+    assert await values_of(shared) == [0, *APPENDS[do]]
+
+
+@pytest.mark.parametrize("cut", [("head",), ("head", "read"), ("head", "written")])
+async def test_what_arrives_hours_later_refers_to_nothing_that_is_gone(
+    shared: Aged, cut: tuple[str, ...]
+) -> None:
+    """The network is gone for hours; a vacuum runs; then all arrives that was sent. The process goes on."""
+    reached = Reached(shared)
+    async with log_on(reached) as log:
+        await log.append("k", 0)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(cut_for_hours, reached, shared, *cut)
+            await anyio.lowlevel.checkpoint()
+            with suppress(Indefinite, Definite):
+                await log.append("k", LARGE)
+        await anyio.sleep(HOUR_S)  # whatever the process still does by itself, it does now
+        await log.append("k", 1)
+    assert await values_of(shared) in ([0, 1], [0, LARGE, 1])
+
+
+async def test_a_value_that_is_written_again_has_one_object_in_the_end(shared: Aged) -> None:
+    reached = Reached(shared)
+    async with log_on(reached) as log:
+        await log.append("k", 0)
+        reached.at, reached.times = {"written": partial(vacuum, shared)}, 3
+        await log.append("k", LARGE)
+    assert reached.values_written == 4
+    assert len(await objects_of(shared)) == 1
+
+
+@pytest.mark.parametrize("do", [append, append_many])
+async def test_an_append_gives_up_for_certain_when_vacuums_never_end(
+    shared: Aged, do: Append
+) -> None:
+    reached = Reached(shared)
+
+    async def slowly() -> None:
+        await anyio.sleep(20)
+        await vacuum(shared)
+
+    async with log_on(reached) as log:
+        await log.append("k", 0)
+        reached.at, reached.times = {"written": slowly}, 10_000
+        with pytest.raises(Definite, match="append it again"):
+            await do(log)
+    assert await values_of(shared) == [0]
+
+
+async def test_a_fence_in_the_midst_of_an_append_refuses_it(shared: Aged) -> None:
+    reached = Reached(shared)
+
+    async def fence() -> None:
+        async with log_on(shared) as other:
+            await other.fence()
+
+    async with log_on(reached) as log:
+        await log.append("k", 0)
+        reached.at = {"written": fence}
+        with pytest.raises(Fenced):
+            await log.append("k", LARGE)
+        with pytest.raises(Fenced):
+            await append_named(log)
+        await log.unfence()
+        await log.append("k", LARGE)
+    assert await values_of(shared) == [0, LARGE]
+
+
+@each_append
+async def test_a_process_learns_the_epoch_before_it_writes_its_first_value(
+    shared: Aged, do: Append
+) -> None:
+    async with log_on(shared) as log:
+        await log.fence()
+        await log.unfence()
+    reached = Reached(shared)
+    async with log_on(reached) as log:
+        await do(log)
+    assert reached.values_written == sum(value == LARGE for value in APPENDS[do])
+
+
+async def test_a_batch_that_is_in_the_log_writes_no_value_again(shared: Aged) -> None:
+    reached = Reached(shared)
+    async with log_on(reached) as log:
+        await append_named(log)
+        await vacuum(shared)
+        await append_named(log)
+    assert reached.values_written == 1
+
+
+# ------------------------------------------------------------ the core
+
+
+def send_in(epoch: int | None, msg: int) -> Callable[[Request], Send]:
+    return lambda request: Send(request, "k", msg, epoch=epoch)
+
+
+def outcomes(answers: list[Answer]) -> list[object]:
+    return [
+        answer.offset
+        if isinstance(answer, SendOk)
+        else isinstance(answer, Failure) and answer.error
+        for answer in answers
+    ]
+
+
+async def test_a_send_of_another_epoch_is_refused(shared: Aged) -> None:
+    async with log_on(shared) as log:
+        await log.append("k", "first")
+        await vacuum_of_an_orphan(shared)
+        sends = [send_in(epoch, 10) for epoch in (None, 0, 1, 2)]
+        # The process has not learnt of the new epoch yet: it does so by a conflict.
+        assert outcomes(await log._host.ask(sends)) == [1, *[OTHER_EPOCH] * 3]
+        assert outcomes(await log._host.ask(sends)) == [2, OTHER_EPOCH, 3, OTHER_EPOCH]
+
+
+async def test_a_send_is_refused_when_its_batch_was_rejected_by_a_new_epoch(shared: Aged) -> None:
+    reached = Reached(shared)
+    async with log_on(reached) as log:
+        await log.append("k", "first")
+        reached.at = {"head": partial(vacuum_of_an_orphan, shared)}
+        sends = [send_in(epoch, 10) for epoch in (None, 0, None)]
+        assert outcomes(await log._host.ask(sends)) == [1, OTHER_EPOCH, 2]
+    assert await values_of(shared) == ["first", 10, 10]
+
+
+async def vacuum_of_an_orphan(shared: Aged) -> None:
+    """A vacuum that finds something, so it raises the epoch."""
+    await shared.write("data/0-orphan", b"12345")
+    assert await vacuum(shared) == 1

@@ -1,0 +1,374 @@
+"""Each law at the store: a history of changes that breaks it, and the name that it must raise."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from leaderless.core.coordination import TOMBSTONE
+from leaderless.core.headlog.records import InvariantBroken
+from leaderless.library.laws import Laws
+from leaderless.library.laws.lawful import Lawful
+from leaderless.library.staged import LAST, seq_of
+from leaderless.store.memory import MemoryStore
+from leaderless.store.port import Conflict, OutcomeUnknown, Version
+
+Change = tuple[str, Any]
+
+
+pytestmark = pytest.mark.lawless  # of the stores that are judged here by themselves
+
+
+def entry(writer: str, seq: int, key: str, first: int, *msgs: Any, **commits: int) -> list[Any]:
+    """The entry of one batch, with messages of one key."""
+    return [writer, seq, {key: [first, [*msgs]]}, commits]
+
+
+def head(version: int, *entries: Any, **fields: Any) -> Change:
+    """A value of the head register."""
+    heading = {"state": "open", "epoch": 0, "sealed": 0, "base": 0, "size": 0, "by": "n"}
+    return "head", heading | {"version": version, "tail": [*entries]} | fields
+
+
+def segment(number: int, base: int, *entries: Any) -> Change:
+    return f"segment/{number}", {"base": base, "entries": [*entries]}
+
+
+def claim(epoch: int, owner: str | None = "w", beat: int = 0, name: str = "compaction") -> Change:
+    return f"claim/{name}", {"epoch": epoch, "owner": owner, "beat": beat}
+
+
+def index(epoch: int, cursor: int, *listed: list[int]) -> Change:
+    value = {"format": 2, "epoch": epoch, "cursor": cursor, "listed": [*listed]}
+    return "compacted", value
+
+
+def run(base: int, end: int, keys: Any, writers: Any, commits: Any = None) -> dict[str, Any]:
+    commits = commits or {}
+    return {"base": base, "end": end, "keys": keys, "commits": commits, "writers": writers}
+
+
+def members(version: int) -> Change:
+    return "group/g/members/x", {"version": version, "members": {}}
+
+
+def cursor(committed: int | None, epoch: int = 0, failures: int = 0) -> Change:
+    return "group/g/cursor/k", {"committed": committed, "epoch": epoch, "failures": failures}
+
+
+def committed(slot: int, **offsets: int) -> Change:
+    return "committed/0", {"format": 2, "slot": slot, "offsets": offsets}
+
+
+def table(version: int, *files: list[Any], epoch: int = 0, start: Any = (0, 0, None)) -> Change:
+    value = {"format": 1, "epoch": epoch, "version": version, "replaced": []}
+    return "table", value | {"files": [*files], "start": [*start]}
+
+
+def merged_file(first: int, last: int) -> list[Any]:
+    return [f"merged/{first}", 1, first, last, 2 * first, 2 * last + 2, 4, 100, ["a", "b"]]
+
+
+A, B, C, D = (entry("w", number, "a", number, number, a=number) for number in range(4))
+SEALED = [head(1, A), head(2, A, B), segment(0, 0, A, B), head(3, C, sealed=1, base=2)]
+TWICE = [*SEALED, head(4, C, D, sealed=1, base=2), segment(1, 2, C, D)]
+RUN = run(0, 2, {"a": [0, [0, 1]]}, {"w": [1, {"a": 1}]}, {"a": 1})
+SECOND = run(2, 4, {"a": [2, [2, 3]]}, {"w": [3, {"a": 3}]}, {"a": 3})
+LISTED, NEXT = [0, 0, 0, 0, 2, 1, 60], [0, 1, 1, 2, 4, 1, 60]
+NAMED = [*SEALED, claim(1), ("run/0-0", RUN), index(1, 0, LISTED)]
+BOTH = [*TWICE, head(5, sealed=2, base=4), claim(1), ("run/0-0", RUN), ("run/1-1", SECOND)]
+PAGE = run(0, 4, {"a": [0, 0, 2, 1, 4]}, {"w": [3, {"a": 3}]}, {"a": 3})
+PAGE |= {"children": [LISTED, NEXT]}
+ABOVE = [1, 0, 1, 0, 4, 1, 60]
+ABOVE_NAME = "page/1/0-1/0"
+
+LAWFUL: dict[str, list[Change]] = {
+    "sealed": TWICE,
+    "what the segment does not hold stays": [
+        *SEALED[:2],
+        segment(0, 0, A),
+        head(3, B, sealed=1, base=1),
+    ],
+    "fenced and opened": [
+        head(1, A),
+        head(2, A, state="fenced", epoch=1),
+        head(3, A, epoch=2),
+        head(4, A, B, epoch=2),
+    ],
+    "compacted": [*NAMED, ("segment/0", TOMBSTONE), index(1, 1, LISTED)],
+    "paged": [*BOTH, index(1, 0, LISTED, NEXT), (ABOVE_NAME, PAGE), index(1, 0, ABOVE)],
+    "a shape comes with the log": [head(1, A, shape=[1]), head(2, A, B, shape=[1])],
+    "or with an epoch": [head(1, A), head(2, A, shape=[1], epoch=1)],
+    "a lease changes hands": [claim(1), claim(1, beat=1), claim(2, "v"), claim(2, None), claim(3)],
+    "a cursor": [
+        ("group/g/claim/k", claim(1)[1]),
+        cursor(None, 1),
+        cursor(None, 1, 1),
+        cursor(4, 1),
+    ],
+    "offsets leave for the log": [committed(0, a=1), *SEALED, committed(3, b=4)],
+    "files": [claim(1, name="table"), table(1, merged_file(0, 1), epoch=1)],
+    "files leave": [
+        table(1, merged_file(0, 1), merged_file(2, 3)),
+        table(2, merged_file(2, 3), start=(2, 4, "x")),
+    ],
+}
+
+PLAN = "sink/load/00000000000000000007/plan"
+DONE = entry("named/load", seq_of(7, LAST), "a", 0, 1)
+DATA = {"$data": ["x", 20_000, "json"]}
+FORMAT = ("format", {"format": 1})
+NEW_FORMAT = {"format": 3, "shape": {"runs": "json"}}
+
+BROKEN: dict[str, tuple[str, list[Change]]] = {
+    "a version that came before": ("HeadNeverReturns", [head(1, A), head(1, A, B)]),
+    "a version that is left out": ("HeadNeverReturns", [head(1, A), head(3, A, B)]),
+    "a head that is gone": ("HeadNeverReturns", [head(1, A), ("head", None)]),
+    "an entry that changed": ("HeadNeverReturns", [head(1, A, B), head(2, B, A)]),
+    "an entry that is gone": ("CommittedReadable", [head(1, A, B), head(2, A)]),
+    "an offset that is left out": ("OffsetsDense", [head(1, A), head(2, A, C)]),
+    "an offset that is given twice": (
+        "OffsetsDense",
+        [head(1, A), head(2, A, entry("v", 0, "a", 0, 5))],
+    ),
+    "a batch that comes again": (
+        "AckedExactlyOnce",
+        [head(1, A), head(2, A, entry("w", 0, "a", 1, 0))],
+    ),
+    "an append while fenced": (
+        "NoAppendWhileFenced",
+        [head(1, state="fenced", epoch=1), head(2, A, state="fenced", epoch=1)],
+    ),
+    "an append that opens": ("NoAppendWhileFenced", [head(1, A), head(2, A, B, epoch=1)]),
+    "a state without an epoch": ("NoAppendWhileFenced", [head(1, A), head(2, A, state="fenced")]),
+    "an epoch that comes back": (
+        "NoAppendWhileFenced",
+        [head(1, A), head(2, A, epoch=2), head(3, A, epoch=1)],
+    ),
+    "a shape that changes": (
+        "ShapeNeverChanges",
+        [head(1, A, shape=[1]), head(2, A, shape=[2], epoch=1)],
+    ),
+    "a shape without an epoch": ("ShapeNeverChanges", [head(1, A), head(2, A, shape=[1])]),
+    "a shape that changes in `format`": (
+        "ShapeNeverChanges",
+        [FORMAT, ("format", NEW_FORMAT), ("format", NEW_FORMAT | {"shape": {"runs": "parquet"}})],
+    ),
+    "a shape that is gone": ("ShapeNeverChanges", [head(1, A, shape=[1]), head(2, A, B)]),
+    # The rule of the base commit: fullness belongs to the reader, and only numbers are compared.
+    "a head that lets go of more than the segment holds": (
+        "CommittedReadable",
+        [head(1, A), segment(0, 0, A), head(2, A, B), head(3, C, sealed=1, base=2)],
+    ),
+    "a base that moves alone": ("CommittedReadable", [head(1, A, B), head(2, B, base=1)]),
+    "a segment that is not there": (
+        "CommittedReadable",
+        [head(1, A), head(2, B, sealed=1, base=1)],
+    ),
+    "two segments at once": (
+        "CommittedReadable",
+        [head(1, A), segment(0, 0, A), head(2, B, sealed=2, base=1)],
+    ),
+    "what the segment does not hold, and is gone": (
+        "CommittedReadable",
+        [*SEALED[:2], segment(0, 0, A), head(3, sealed=1, base=1)],
+    ),
+    "a segment of other entries": ("SegmentsImmutable", [head(1, A, B), segment(0, 0, B)]),
+    "a segment of a later tail": ("SegmentsImmutable", [head(1, A), segment(1, 1, B)]),
+    "a segment that changes": ("SegmentsImmutable", [*SEALED, segment(0, 0, A)]),
+    "a segment that is deleted whole": ("SegmentsImmutable", [*NAMED, ("segment/0", None)]),
+    "a segment that is in no run": ("CommittedReadable", [*SEALED, ("segment/0", TOMBSTONE)]),
+    "a run that nobody has named": (
+        "CommittedReadable",
+        [*NAMED[:-1], ("segment/0", TOMBSTONE)],
+    ),
+    "a run without a commit": ("SegmentsImmutable", [*SEALED, ("run/0-0", RUN | {"commits": {}})]),
+    "a run with a later offset": (
+        "SegmentsImmutable",
+        [*SEALED, ("run/0-0", RUN | {"keys": {"a": [1, [0, 1]]}})],
+    ),
+    "a run that changes": ("SegmentsImmutable", [*NAMED, ("run/0-0", SECOND)]),
+    "an index that names no run": ("CommittedReadable", [*SEALED, claim(1), index(1, 0, LISTED)]),
+    "an index with a gap": ("IndexMatchesRuns", [*BOTH, index(1, 0, NEXT)]),
+    "an index of other slots": (
+        "IndexMatchesRuns",
+        [*NAMED[:-1], index(1, 0, [*LISTED[:4], 3, 1, 60])],
+    ),
+    "an index that ends earlier": (
+        "CommittedReadable",
+        [*BOTH, index(1, 0, LISTED, NEXT), index(1, 0, LISTED)],
+    ),
+    "an index of no epoch": ("OneLiveClaim", [*NAMED[:-1], index(2, 0, LISTED)]),
+    "an index of an older worker": (
+        "OneLiveClaim",
+        [*NAMED, claim(2), index(2, 0, LISTED), index(1, 0, LISTED)],
+    ),
+    "a cursor that passes what is compacted": (
+        "CursorNeverPassesCompacted",
+        [*NAMED, ("segment/0", TOMBSTONE), index(1, 2, LISTED)],
+    ),
+    "a cursor that passes the living": (
+        "CursorNeverPassesCompacted",
+        [*NAMED, index(1, 1, LISTED)],
+    ),
+    "a cursor that moves back": (
+        "CursorNeverMovesBack",
+        [*NAMED, ("segment/0", TOMBSTONE), index(1, 1, LISTED), index(1, 0, LISTED)],
+    ),
+    "a page without a part": ("CommittedReadable", [*BOTH, index(1, 0, ABOVE)]),
+    "a page whose commit is too low": (
+        "IndexMatchesRuns",
+        [*BOTH, (ABOVE_NAME, PAGE | {"commits": {"a": 1}}), index(1, 0, ABOVE)],
+    ),
+    "a page of the parts of another": (
+        "IndexMatchesRuns",
+        [*BOTH, (ABOVE_NAME, PAGE), ("page/1/0-1/1", PAGE), index(1, 0, [*ABOVE[:5], 2, 60])],
+    ),
+    "a page that changes": (
+        "SegmentsImmutable",
+        [(ABOVE_NAME, PAGE), (ABOVE_NAME, PAGE | {"commits": {}})],
+    ),
+    "a claim that is stolen": ("OneLiveClaim", [claim(1), claim(1, "v")]),
+    "a claim that a stale worker releases": ("OneLiveClaim", [claim(2), claim(1, None)]),
+    "a claim that is released in another epoch": ("OneLiveClaim", [claim(1), claim(2, None)]),
+    "a beat that comes back": ("OneLiveClaim", [claim(1, beat=1), claim(1)]),
+    "a group's claim that is stolen": (
+        "OneLiveClaim",
+        [("group/g/claim/k", claim(1)[1]), ("group/g/claim/k", claim(1, "v")[1])],
+    ),
+    "a cursor of no epoch": ("OneLiveClaim", [cursor(None, 1)]),
+    "a cursor of an older member": (
+        "OneLiveClaim",
+        [("group/g/claim/k", claim(2)[1]), cursor(None, 2), cursor(3, 1)],
+    ),
+    "a cursor that falls": ("CommitsKept", [cursor(3), cursor(2)]),
+    "a cursor that is lost": ("CommitsKept", [cursor(0), cursor(None)]),
+    "a failure that counts twice": ("FailuresCounted", [cursor(3), cursor(3, failures=2)]),
+    "a failure that is forgotten": (
+        "FailuresCounted",
+        [cursor(3), cursor(3, failures=1), cursor(3)],
+    ),
+    "members that came before": ("ValueNeverReturns", [members(1), members(3)]),
+    "a committed offset that falls": ("CommitsKept", [committed(0, a=2), committed(0, a=1)]),
+    "a committed offset that is in no log": (
+        "CommitsKept",
+        [*SEALED, committed(0, a=9), committed(3)],
+    ),
+    "a committed offset that is in a later log": (
+        "CommitsKept",
+        [*SEALED, committed(0, a=2), committed(2)],
+    ),
+    "a slot that falls": ("CommitsKept", [committed(3), committed(2)]),
+    "a table that came before": ("ValueNeverReturns", [table(1), table(3)]),
+    "a table of no epoch": ("OneLiveClaim", [table(1, epoch=1)]),
+    "a table with a gap": (
+        "CommittedReadable",
+        [table(1, merged_file(0, 1), merged_file(3, 4))],
+    ),
+    "a table that ends earlier": (
+        "CommittedReadable",
+        [table(1, merged_file(0, 1)), table(2)],
+    ),
+    "a plan that changes": (
+        "PlanKept",
+        [(PLAN, {"format": 1, "parts": ["a"]}), (PLAN, {"format": 1, "parts": ["b"]})],
+    ),
+    "a plan that is deleted": ("PlanKept", [(PLAN, {"format": 1, "parts": ["a"]}), (PLAN, None)]),
+    "a plan of condemned parts": (
+        "PlanKept",
+        [(PLAN, {"format": 1, "condemned": ["a"]}), (PLAN, {"format": 1, "parts": ["a"]})],
+    ),
+    "a value of a record that is deleted": (
+        "DataReadable",
+        [FORMAT, ("data/x", True), head(1, entry("w", 0, "a", 0, DATA)), ("data/x", None)],
+    ),
+    "a value that is gone before its record comes": (
+        "DataReadable",
+        [FORMAT, ("data/x", True), ("data/x", None), head(1, entry("w", 0, "a", 0, DATA))],
+    ),
+    "what nobody can have written": ("RegistersReadable", [("head", {"version": 1})]),
+}
+
+
+def judged(changes: list[Change]) -> Laws:
+    laws = Laws()
+    for key, value in changes:
+        laws.changed(key, value)
+    return laws
+
+
+@pytest.mark.parametrize("history", LAWFUL)
+def test_what_programs_do_is_lawful(history: str) -> None:
+    judged(LAWFUL[history])
+
+
+@pytest.mark.parametrize("history", BROKEN)
+def test_each_law_is_raised_by_name(history: str) -> None:
+    name, changes = BROKEN[history]
+    *before, (key, value) = changes
+    laws = judged(before)
+    with pytest.raises(InvariantBroken) as raised:
+        laws.changed(key, value)
+    assert str(raised.value).startswith(f"{name}: ")
+
+
+@pytest.mark.parametrize("history", BROKEN)
+def test_it_is_raised_too_by_laws_that_begin_in_the_middle(history: str) -> None:
+    name, changes = BROKEN[history]
+    *before, (key, value) = changes
+    with pytest.raises(InvariantBroken) as raised:
+        Laws.of(judged(before).objects).changed(key, value)
+    assert str(raised.value).startswith(f"{name}: ")
+
+
+def test_the_plan_of_an_epoch_that_is_over_may_go() -> None:
+    judged([(PLAN, {"format": 1, "parts": ["a"]}), head(1, DONE), (PLAN, None)])
+
+
+# ---------------------------------------------------------------- a store that tells them
+
+
+class Silent(MemoryStore):
+    """A store whose answers to writes get lost; of every second one the request is lost, too."""
+
+    writes = 0
+
+    async def write(self, key: str, value: bytes) -> Version:
+        self.writes += 1
+        if self.writes % 2:
+            await super().write(key, value)
+        raise OutcomeUnknown("lost")
+
+
+def as_text(change: Change) -> tuple[str, bytes]:
+    return change[0], orjson.dumps(change[1])
+
+
+@pytest.mark.anyio
+async def test_a_lawful_store_raises_and_keeps_the_first_that_is_broken() -> None:
+    store = Lawful(MemoryStore())
+    await store.create(*as_text(head(1, A)))
+    await store.create("mine", b"whatever is no object of a log")
+    with pytest.raises(Conflict):
+        await store.create(*as_text(head(7, A)))
+    with pytest.raises(InvariantBroken, match="HeadNeverReturns"):
+        await store.write(*as_text(head(7, A)))
+    await store.delete(["head"])
+    assert "version 7 after 1" in str(store.observer.broken)
+
+
+@pytest.mark.anyio
+async def test_a_write_without_an_answer_is_read_back() -> None:
+    store = Lawful(Silent())
+    for value in (head(1, A), head(2, A, B), head(2, A, B)):
+        with pytest.raises(OutcomeUnknown):
+            await store.write(*as_text(value))
+    assert store.observer.broken is None
+
+
+@pytest.mark.anyio
+async def test_each_topic_has_a_log_of_its_own() -> None:
+    store = Lawful(MemoryStore())
+    for topic in ("topic/a", "topic/b"):
+        key, value = as_text(head(1, A))
+        await store.create(f"{topic}/{key}", value)
