@@ -20,7 +20,13 @@ from obstore import exceptions
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from leaderless.store.bucket_errors import classified, first_line, require_bucket
-from leaderless.store.bucket_files import CALLS, BucketFiles, delete_objects, listed
+from leaderless.store.bucket_files import (
+    CALLS,
+    BucketFiles,
+    delete_objects,
+    listed,
+    modified_in,
+)
 from leaderless.store.etags import Quotes, Trial, condition, version_of
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import (
@@ -30,14 +36,19 @@ from leaderless.store.port import (
     Listed,
     OutcomeUnknown,
     Refused,
+    StoreError,
     Version,
+    require_page,
 )
+from leaderless.store.probe import PROBES
 
 T = TypeVar("T")
 
 
-def open_bucket(scheme: str, bucket: str, options: StoreOptions) -> "ObjectStore":
+def open_bucket(scheme: str, bucket: str, options: StoreOptions, prefix: str = "") -> "ObjectStore":
     """The store in a bucket (on Azure: a container). `scheme`: "s3", "gs" or "az".
+
+    `prefix`: where its caller keeps objects. Keys have it already; what the store tries stands below it, too.
 
     Raises `Refused` when the options make no sense; whether the bucket exists, the first request tells.
     """
@@ -58,7 +69,7 @@ def open_bucket(scheme: str, bucket: str, options: StoreOptions) -> "ObjectStore
                 made = AzureStore(bucket, **_azure(options), **common)
     except exceptions.BaseError as error:
         raise Refused(f"{scheme}://{bucket}: {first_line(error)}") from error
-    return ObjectStore(f"{scheme}://{bucket}", made)
+    return ObjectStore(f"{scheme}://{bucket}", made, prefix)
 
 
 def _s3(options: StoreOptions) -> dict[str, Any]:
@@ -83,12 +94,13 @@ def _azure(options: StoreOptions) -> dict[str, Any]:
 class ObjectStore:
     """Objects in a bucket, through a store of obstore. Calls run in threads, on asyncio and trio alike."""
 
-    def __init__(self, url: str, store: Any) -> None:
+    def __init__(self, url: str, store: Any, prefix: str) -> None:
         self.url = url
         self.value_bytes_max = 1 << 30
         self.quotes = Quotes()
         self.files = BucketFiles(url, store)
         self._learning = anyio.Lock()
+        self._probes = f"{prefix}/{PROBES}".lstrip("/")
         self._store = store
         self._threads = anyio.CapacityLimiter(CALLS)
 
@@ -97,8 +109,8 @@ class ObjectStore:
 
         def get() -> Found:
             answer = obstore.get(self._store, key)
-            written_at = answer.meta["last_modified"].timestamp()
-            return Found(bytes(answer.bytes()), version_of(answer.meta), written_at)
+            version, written_at = version_of(answer.meta), modified_in(answer.meta)
+            return Found(bytes(answer.bytes()), version, written_at)
 
         try:
             return await self._run(get)
@@ -120,7 +132,7 @@ class ObjectStore:
         try:
             new = await self._put(key, value, condition(version, quotes))
         except Conflict:
-            if quotes.sure or (await self._learned(key)).bare == quotes.bare:
+            if quotes.sure or (await self._learned()).bare == quotes.bare:
                 raise
             return await self._put(key, value, condition(version, self.quotes))
         self.quotes = quotes._replace(sure=True)
@@ -145,7 +157,7 @@ class ObjectStore:
                 found += [listed(meta) for meta in metas]
                 if len(found) >= limit:
                     break
-            return found[:limit]
+            return require_page(found[:limit], folder, after)
 
         try:
             return await self._run(page)
@@ -156,17 +168,17 @@ class ObjectStore:
     async def aclose(self) -> None:
         """See `leaderless.store.port.Store`."""
 
-    async def _learned(self, key: str) -> Quotes:
-        """How ETags are sent; the first call finds out, with an object beside `key`.
+    async def _learned(self) -> Quotes:
+        """How ETags are sent; the first call finds out, with an object that no reader of a log lists.
 
         Raises `Refused` when conditional updates never succeed there, or always.
         """
         async with self._learning:
             if not self.quotes.sure:
-                beside = f"{key}.probe-{secrets.token_hex(8)}"
-                self.quotes = await Trial(self.url, self._put, beside).learn()
-                with suppress(OutcomeUnknown):
-                    await self.delete([beside])
+                tried = f"{self._probes}/{secrets.token_hex(8)}"
+                self.quotes = await Trial(self.url, self._put, tried).learn()
+                with suppress(StoreError):  # such as a user who may not delete
+                    await self.delete([tried])
         return self.quotes
 
     async def _put(self, key: str, value: bytes, mode: Any) -> Version:

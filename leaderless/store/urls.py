@@ -67,7 +67,8 @@ def _bucket(url: str, options: StoreOptions) -> Store:
             f"{without_secrets(url)!r}: write {parts.scheme}://BUCKET/PREFIX, without keys"
         )
     module = _imported("leaderless.store.objects", "obstore", "s3")
-    return _within(module.open_bucket(parts.scheme, parts.netloc, options), parts.path)
+    prefix = _prefix(parts.path)
+    return _within(module.open_bucket(parts.scheme, parts.netloc, options, prefix), prefix)
 
 
 def _etcd(url: str, options: StoreOptions) -> Store:
@@ -75,13 +76,17 @@ def _etcd(url: str, options: StoreOptions) -> Store:
     if not parts.hostname:
         raise Refused(f"{without_secrets(url)!r}: write etcd://HOST:PORT/PREFIX")
     module = _imported("leaderless.store.etcd", "httpx", "etcd")
-    return _within(module.EtcdStore(parts, options), parts.path)
+    return _within(module.EtcdStore(parts, options), _prefix(parts.path))
 
 
-def _within(store: Store, path: str) -> Store:
+def _prefix(path: str) -> str:
     prefix = unquote(path).strip("/")
     if any(segment in ("", ".", "..") for segment in prefix.split("/") if prefix):
         raise Refused(f"{path!r} is no prefix: a segment of it is empty, '.' or '..'")
+    return prefix
+
+
+def _within(store: Store, prefix: str) -> Store:
     return Within(store, prefix) if prefix else store
 
 

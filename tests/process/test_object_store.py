@@ -8,7 +8,8 @@ import pytest
 
 from leaderless.store.objects import ObjectStore, open_bucket
 from leaderless.store.options import StoreOptions
-from leaderless.store.port import Conflict, OutcomeUnknown, Refused
+from leaderless.store.port import Conflict, OutcomeUnknown, Refused, keys_of
+from leaderless.store.probe import PROBES
 from leaderless.store.urls import open_store
 from tests import servers
 from tests.proxy import Fate, Proxy, proxy
@@ -99,9 +100,24 @@ async def test_a_server_that_wants_etags_without_quotes_is_understood(mock: str)
         with pytest.raises(Conflict):
             await store.compare_and_set("a", b"5", stale)
         writes = [path for method, path in server.requests if method == "PUT"]
-    assert (
-        len(writes) == 1 + 3 + 1 + 1 + 7  # one refused, and what it took to find out why, once
-    )  # one that was refused, and what it took to find out, once
+    # One that was refused, and what it took to find out, once.
+    assert len(writes) == 1 + 3 + 1 + 1 + 7
+
+
+async def test_who_may_not_delete_learns_how_etags_are_sent_too(mock: str) -> None:
+    """The object that was tried stays, below the prefix, where no folder of a log lists it."""
+
+    def ceph(method: str, _path: str, headers: dict[str, str]) -> Fate:
+        refused = 403 if method in ("DELETE", "POST") else "ok"
+        return 412 if headers.get("if-match", "").startswith('"') else refused
+
+    with proxy(mock, ceph) as server:
+        url = f"s3://{servers.BUCKET}/may-not-delete"
+        store = open_store(url, servers.s3_options(server.url))
+        version = await store.create("committed/0", b"1")
+        await store.compare_and_set("committed/0", b"2", version)
+        assert await keys_of(store, "committed") == ["committed/0"]
+        assert len(await keys_of(store, PROBES)) == 1
 
 
 async def test_a_conflict_is_looked_at_only_until_the_way_is_sure(mock: str) -> None:
