@@ -57,10 +57,7 @@ class Counted:
         """What the node's loop does with what it has read: the lines that it writes."""
         self.now += TURN_S
         sys.setprofile(self._count)
-        for each in lines:
-            self._session.receive(each, self.now)
-        if (deadline := self._session.deadline) is not None and deadline <= self.now:
-            self._session.pass_time(self.now)
+        self._session.receive_all(lines, self.now)
         sent = self._session.take()
         sys.setprofile(None)
         written = sent.splitlines()

@@ -58,10 +58,7 @@ def play_node(strategy: str, turns: list[Turn]) -> None:
     """Give a new session what was read in these turns."""
     session = Session(partial(machine_of, strategy), "counted")
     for lines, now, _ in turns:
-        for each in lines:
-            session.receive(each, now)
-        if (deadline := session.deadline) is not None and deadline <= now:
-            session.pass_time(now)
+        session.receive_all(lines, now)
         session.take()
 
 

@@ -105,13 +105,8 @@ class SimulatedHost:
         stopped_ns, self._stopped_ns = self._stopped_ns, None
         if stopped_ns is not None:
             self.on_old_lines(self.name, stopped_ns)
-        for line in lines:
-            if stopped_ns is None:
-                session.receive(line, now_s)
-            else:  # the real node's loop notices that it stood still
-                session.receive(line, now_s, stopped_ns / NS)
-        if (deadline := session.deadline) is not None and deadline <= now_s:
-            session.pass_time(now_s)
+        # After it stood still, the real node's loop says so.
+        session.receive_all(lines, now_s, None if stopped_ns is None else stopped_ns / NS)
         self._write(session)
 
     def _write(self, session: NodeSession) -> None:

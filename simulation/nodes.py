@@ -1,6 +1,6 @@
 """What runs on a simulated host: a node without I/O, usually a session of the real node."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from leaderless.core.headlog.records import InvariantBroken
@@ -24,8 +24,20 @@ class NodeSession(Protocol):
     def deadline(self) -> float | None:
         """When `pass_time` is next needed, in seconds, or None."""
 
+    def receive_all(
+        self, lines: Sequence[bytes], now: float, arrived_at: float | None = None
+    ) -> None:
+        """Take lines that came together, at time `now` in seconds, and notice deadlines that have come.
+
+        They may have lain in the pipe since `arrived_at`.
+        """
+        for line in lines:
+            self.receive(line, now, arrived_at)
+        if (deadline := self.deadline) is not None and deadline <= now:
+            self.pass_time(now)
+
     def receive(self, line: bytes, now: float, arrived_at: float | None = None) -> None:
-        """Take one line at time `now` in seconds; it may have lain in the pipe since `arrived_at`."""
+        """Take one line."""
 
     def pass_time(self, now: float) -> None:
         """The deadline came."""

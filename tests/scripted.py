@@ -13,7 +13,7 @@ from simulation.nodes import MakeNode, NodeSession
 ROOT = Path(__file__).parents[1]
 
 
-class Script:
+class Script(NodeSession):
     """A `NodeSession`: the node that a script makes."""
 
     deadline: float | None = None

@@ -28,7 +28,7 @@ OPTIONS = TestOptions(
 )
 
 
-class MemoryLog:
+class MemoryLog(NodeSession):
     """A right kafka node (a `NodeSession`); nodes that are given the same `shared` behave as one."""
 
     def __init__(self, name: str, shared: dict[str, Any]) -> None:

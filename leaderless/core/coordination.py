@@ -20,6 +20,7 @@ from leaderless.core.messages import (
     Ok,
     Outcome,
     Put,
+    Reason,
     Unknown,
 )
 from leaderless.core.process import Process, call
@@ -66,9 +67,9 @@ def count_of(value: object) -> int:
 def failure_of(error: Exception) -> Failure:
     """The answer to a request that failed with `error`: never that nothing happened."""
     if isinstance(error, StoreSilent):
-        return Failure("timeout", str(error))
+        return Failure(Reason.TIMEOUT, str(error))
     # such as a register that holds what no node ever wrote
-    return Failure("crash", f"{type(error).__name__}: {error}")
+    return Failure(Reason.CRASH, f"{type(error).__name__}: {error}")
 
 
 def read(register: str) -> Process[Any]:

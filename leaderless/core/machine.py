@@ -17,6 +17,7 @@ from leaderless.core.messages import (
     Failure,
     HandOver,
     PeerAnswer,
+    Reason,
     Reply,
     Request,
     Share,
@@ -58,10 +59,13 @@ class Machine:
             return timer if answer is None else answer
         return min(timer, answer)
 
-    def step(self, event: Event, now: float, arrived_at: float | None = None) -> list[Effect]:
+    def step(
+        self, event: Event, now: float, arrived_at: float | None = None, *, more: bool = False
+    ) -> list[Effect]:
         """Take one event at time `now` (seconds) and return what is to be done, in order.
 
-        `arrived_at` is when a request may have arrived at the earliest, if that is before `now`.
+        `arrived_at` is when a request may have arrived at the earliest, if that is before `now`. `more`: what
+        came together with this event follows. Until it does, `deadline` may be `now`.
         """
         answers, scheduler = self._answers, self._scheduler
         effects: list[Effect] = [*answers.expire(now)] if answers.due <= now else []
@@ -84,6 +88,8 @@ class Machine:
                 if not answers.is_open(event.request):
                     return effects
             scheduler.start(self._strategy.serve(event), event.request)
+        if not more:
+            scheduler.end_turn()
         if self._trace.on:
             effects += self._trace.take()
         for effect in scheduler.take():
@@ -139,5 +145,5 @@ class Answers:
             self.allow(request)
             if now < arrived_at + self._gone_s:
                 text = f"no outcome within {self._answer_s:g} s; it may have happened, or may still"
-                replies.append(Reply(request, Failure("timeout", text)))
+                replies.append(Reply(request, Failure(Reason.TIMEOUT, text)))
         return replies

@@ -5,6 +5,7 @@ clients, calls to the store or to a peer, and protocol steps for a trace. Offset
 per key; `Request` says whom to answer. Times are seconds of a clock that never runs backwards.
 """
 
+from enum import Enum
 from typing import Any, NamedTuple
 
 from leaderless.core.shape import OLD, Shape
@@ -68,7 +69,7 @@ class Send:
 
     `epoch`: the only epoch of the log in which it may be committed, None: in any. A message that refers to
     objects has an epoch that was known before they were written (`leaderless.library.maintenance`). In another
-    epoch it is refused with `OTHER_EPOCH`.
+    epoch it is refused: `Reason.OTHER_EPOCH`.
     """
 
     request: Request
@@ -76,6 +77,28 @@ class Send:
     msg: Any
     size: int = 0
     epoch: int | None = None
+
+
+@value
+class Append:
+    """Append messages of several keys, `{key: [msg, ...]}`, all or none; of a key at consecutive offsets.
+
+    `size` and `epoch` are as of `Send`. `name`: a writer that no node has and its number, which name the batch
+    for ever. Then `epoch` is required, and to ask again, anywhere, appends nothing twice. A writer's numbers
+    rise. None: it shares a batch with whatever waits.
+    """
+
+    request: Request
+    appends: dict[str, list[Any]]
+    size: int
+    epoch: int | None = None
+    name: tuple[str, int] | None = None
+
+
+class Refresh(NamedTuple):
+    """Bring the view of the log up to date."""
+
+    request: Request
 
 
 @value
@@ -239,6 +262,17 @@ class SendOk:
 
 
 @value
+class AppendOk:
+    """The messages are in the log, those of each key from `{key: offset}` on; empty for a batch with a name."""
+
+    offsets: Offsets
+
+
+class RefreshOk(NamedTuple):
+    """The view has all that was acknowledged before it was asked for."""
+
+
+@value
 class PollOk:
     """`{key: [[offset, msg], ...]}`; a key without messages is left out."""
 
@@ -280,22 +314,38 @@ class HandedOver(NamedTuple):
     held_s: float
 
 
-class Failure(NamedTuple):
-    """An error, by its name in Maelstrom's registry (see `leaderless.wire.errors`).
+class Reason(Enum):
+    """Why a request failed; `leaderless.wire.errors` has the code of each.
 
-    Only a definite one may say that something did not happen.
+    After `TIMEOUT` and `CRASH` it may have happened, or may still. After any other it did not, and never will.
     """
 
-    error: str
+    TIMEOUT = "no outcome in time"
+    CRASH = "a bug, or a register that no node can have written"
+    NOT_SUPPORTED = "the strategy does not serve it"
+    BUSY = "too much waits already"
+    FENCED = "the log is fenced"
+    UNFIT = "it is too large for the log"
+    OTHER_EPOCH = "the log has another epoch"
+
+    @property
+    def definite(self) -> bool:
+        """Whether it certainly did not happen."""
+        return self not in (Reason.TIMEOUT, Reason.CRASH)
+
+
+class Failure(NamedTuple):
+    """A request failed. `text` is for people alone."""
+
+    reason: Reason
     text: str
 
-
-# A send is not in the log, and never will be: its epoch is over.
-OTHER_EPOCH = "precondition-failed"
 
 PeerReply = HandedOver | SendOk  # what a peer may answer
 Answer = (
     SendOk
+    | AppendOk
+    | RefreshOk
     | PollOk
     | CommitOffsetsOk
     | ListCommittedOffsetsOk
@@ -365,7 +415,16 @@ class Note(NamedTuple):
 
 
 RequestEvent = (
-    Send | Poll | CommitOffsets | ListCommittedOffsets | Fence | Unfence | Status | HandOver
+    Send
+    | Append
+    | Refresh
+    | Poll
+    | CommitOffsets
+    | ListCommittedOffsets
+    | Fence
+    | Unfence
+    | Status
+    | HandOver
 )
 Event = RequestEvent | Share | StoreAnswer | PeerAnswer | TimePassed
 Effect = Reply | StoreCall | PeerCall | Tell | Step | Note

@@ -6,7 +6,9 @@ A process is a generator. It yields a trap, the scheduler handles it, and the pr
     answer = yield from ask("n1", question, 0.1)  # a peer: its answer, None without one in time
     results = yield from gather([p, q])         # child processes, side by side: what they return
     yield Sleep(until)                          # resumed at `until`, not before
+    yield END_OF_TURN                           # resumed when all that came together has been taken
     yield Wait(signal)                          # resumed when another process yields Notify(signal)
+    yield Wait(signal, until)                   # or at `until`
     yield Spawn(process)                        # another process, on its own from now on
     yield Tell("n1", share)                     # a peer, one way: emitted, resumed at once
     yield Note("it is slow")                    # a line for the node's log
@@ -43,6 +45,13 @@ class Sleep(NamedTuple):
     until: float
 
 
+class EndOfTurn(NamedTuple):
+    """Wait until the events that came together have all been taken; see `END_OF_TURN`."""
+
+
+END_OF_TURN = EndOfTurn()
+
+
 class Gather(NamedTuple):
     """Run child processes side by side and wait for all of them; see `gather`."""
 
@@ -71,9 +80,10 @@ class Signal:
 
 
 class Wait(NamedTuple):
-    """Wait until the signal has fired."""
+    """Wait until the signal has fired, or until a time, in seconds of the machine's clock."""
 
     signal: Signal
+    until: float | None = None
 
 
 class Notify(NamedTuple):
@@ -89,7 +99,9 @@ class Spawn:
     process: "Process[Any]"
 
 
-Trap = Get | Put | Cas | Ask | Sleep | Gather | Wait | Notify | Spawn | Reply | Tell | Note
+Trap = (
+    Get | Put | Cas | Ask | Sleep | EndOfTurn | Gather | Wait | Notify | Spawn | Reply | Tell | Note
+)
 # What a process is resumed with depends on the trap, which a generator's type cannot say: so it is `Any`
 # here, and the functions below give it its type. `T` is what the process returns.
 Process = Generator[Trap, Any, T]

@@ -30,7 +30,17 @@ from leaderless.core.messages import (
     Tell,
     Unknown,
 )
-from leaderless.core.process import Ask, Gather, Notify, Process, Sleep, Spawn, Trap, Wait
+from leaderless.core.process import (
+    Ask,
+    EndOfTurn,
+    Gather,
+    Notify,
+    Process,
+    Sleep,
+    Spawn,
+    Trap,
+    Wait,
+)
 from leaderless.core.timeouts import StoreTimeouts
 
 
@@ -82,6 +92,7 @@ class Scheduler:
         self._effects: list[Effect] = []
         self._waiting: dict[int, _Waiting] = {}
         self._ready: list[_Running] = []  # to be run when the current process waits
+        self._last: list[_Running] = []  # to be run at the end of the turn
         self._alarms: list[
             tuple[float, int]
         ] = []  # a heap; alarms of answered calls are dropped late
@@ -98,6 +109,7 @@ class Scheduler:
             Ask: self._ask,
             Spawn: self._spawn,
             Sleep: self._sleep,
+            EndOfTurn: self._wait_for_others,
             Wait: self._await,
             Notify: self._notify,
             Gather: self._fork,
@@ -111,6 +123,8 @@ class Scheduler:
     @property
     def deadline(self) -> float | None:
         """When `expire` is next needed, or None."""
+        if self._last:
+            return self.now
         alarms, waiting = self._alarms, self._waiting
         while alarms and alarms[0][1] not in waiting:
             heapq.heappop(alarms)
@@ -162,9 +176,21 @@ class Scheduler:
         self._waiting[call] = running, kind, Unknown(spent), None
         heapq.heappush(self._alarms, (self.now + pause_s, call))
 
+    def end_turn(self) -> None:
+        """Resume every process that waits for the end of the turn."""
+        while self._last:
+            last, self._last = self._last, []
+            for running in last:
+                self._resume(running, None)
+
     def expire(self) -> None:
-        """Resume every process whose time has come: sleepers, and callers left without an answer."""
+        """End the turn, and resume every process whose time has come: sleepers, and callers left without an
+        answer."""
+        self.end_turn()
         while (deadline := self.deadline) is not None and deadline <= self.now:
+            if self._last:
+                self.end_turn()
+                continue
             call = heapq.heappop(self._alarms)[1]
             running, _, late, asked = self._waiting.pop(call)
             if asked:
@@ -227,16 +253,28 @@ class Scheduler:
         self._wait(trap.until, (running, None, None, None))
         return False
 
+    def _wait_for_others(self, running: _Running, _: EndOfTurn) -> bool:
+        self._last.append(running)
+        return False
+
     def _await(self, running: _Running, trap: Wait) -> bool:
-        signal = trap.signal
-        if not signal.fired:
+        signal, until = trap
+        if signal.fired:
+            return True
+        if until is None:
             signal.waiting.append(running)
-        return signal.fired
+        else:
+            signal.waiting.append(self._wait(until, (running, None, None, None)))
+        return False
 
     def _notify(self, _: _Running, trap: Notify) -> bool:
         signal = trap.signal
         signal.fired = True
-        self._ready.extend(signal.waiting)
+        for waiting in signal.waiting:
+            if type(waiting) is not int:
+                self._ready.append(waiting)
+            elif timed := self._waiting.pop(waiting, None):  # or its time has come already
+                self._ready.append(timed[0])
         signal.waiting.clear()
         return True
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from leaderless.core.limits import Limits
-from leaderless.core.messages import Failure, Fields, Reply, RequestEvent, Share, Step
+from leaderless.core.messages import Failure, Fields, Reason, Reply, RequestEvent, Share, Step
 from leaderless.core.pace import Pace
 from leaderless.core.process import Process
 from leaderless.core.shape import Shape
@@ -86,7 +86,7 @@ class Context(NamedTuple):
 def not_supported(event: RequestEvent) -> Process[None]:
     """Refuse a request that a strategy does not serve."""
     text = f"this strategy does not serve {type(event).__name__}"
-    yield Reply(event.request, Failure("not-supported", text))
+    yield Reply(event.request, Failure(Reason.NOT_SUPPORTED, text))
 
 
 class Strategy(Protocol):

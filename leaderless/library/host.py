@@ -8,7 +8,7 @@ dropped.
 """
 
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from math import inf
 from typing import Any, Protocol, TypeVar, cast
@@ -48,7 +48,7 @@ class Engine(Protocol):
     @property
     def deadline(self) -> float | None: ...
 
-    def step(self, event: Event, now: float) -> list[Effect]: ...
+    def step(self, event: Event, now: float, *, more: bool = False) -> list[Effect]: ...
 
 
 class Processes:
@@ -63,7 +63,7 @@ class Processes:
         """When `TimePassed` is next needed."""
         return self._scheduler.deadline
 
-    def step(self, event: Event, now: float) -> list[Effect]:
+    def step(self, event: Event, now: float, *, more: bool = False) -> list[Effect]:  # noqa: ARG002
         """Take the answer of the store, or that time passed."""
         self._set(now)
         if isinstance(event, StoreAnswer):
@@ -124,13 +124,11 @@ class Host:
         """Answer all that wait: nothing more will happen here."""
         self._end(Closed("the log was closed before the answer came; it may have happened"))
 
-    async def ask(self, events: Sequence[MakeEvent]) -> list[Answer]:
-        """Put requests to the machine, one directly after the other, and wait for the answers.
-
-        Raises `Closed` and `Broken`.
-        """
-        waiters = [self._put(make) for make in events]
-        return [await waiter.answer() for waiter in waiters]
+    async def ask(self, make: MakeEvent) -> Answer:
+        """Put a request to the machine, and wait for the answer. Raises `Closed` and `Broken`."""
+        waiter = _Waiter()
+        self._step(make(self._register(waiter)))
+        return await waiter.answer()
 
     async def call(self, process: Process[T]) -> T:
         """Run a process of the core, where the engine is a `Processes`; returns or raises as it does."""
@@ -144,14 +142,9 @@ class Host:
             raise waiter.error
         return cast(T, waiter.result)
 
-    def _put(self, make: MakeEvent) -> "_Waiter":
-        waiter = _Waiter()
-        self._step(make(self._register(waiter)))
-        return waiter
-
     def _step(self, event: Event) -> None:
         now = anyio.current_time()
-        self._carry_out(self._engine.step(event, now))
+        self._carry_out(self._engine.step(event, now, more=True))  # of all tasks that are ready
         # The sum of `_deadline`: another one, rounded, may say that its time has not come.
         while (oldest := self._oldest) and oldest.since + self._patience_s <= now:
             del self._waiting[next(iter(self._waiting))]

@@ -24,17 +24,19 @@ import anyio
 from leaderless.core.headlog.commits import committed_of, raised
 from leaderless.core.machine import Machine
 from leaderless.core.messages import (
-    OTHER_EPOCH,
     Answer,
+    Append,
+    AppendOk,
     Failure,
     Fence,
     FenceOk,
     Poll,
     PollOk,
+    Reason,
+    Refresh,
+    RefreshOk,
     Request,
     RequestEvent,
-    Send,
-    SendOk,
     Unfence,
 )
 from leaderless.core.scheduler import Scheduler
@@ -54,7 +56,7 @@ from leaderless.errors import (
 from leaderless.library.consumer import Consumer
 from leaderless.library.cursors import Cursors
 from leaderless.library.data import Data, Draft, are_large
-from leaderless.library.host import Host, beside
+from leaderless.library.host import Host, MakeEvent, beside
 from leaderless.library.maintenance import Maintenance, Vacuumed
 from leaderless.library.members import Members, membership_of
 from leaderless.library.named import Named
@@ -70,16 +72,12 @@ from leaderless.library.tail import Start, Tail
 from leaderless.store.calls import patiently, reached, read_value, side_by_side
 from leaderless.store.port import Store, keys_of
 from leaderless.store.registers import Registers
-from leaderless.store.values import Encoded, Json, Value
-from leaderless.wire.errors import ErrorCode
+from leaderless.store.values import Encoded, Value
 
 if TYPE_CHECKING:  # it needs pyarrow
     from leaderless.table.retention import Policy, Retained
 
 KEY_BYTES_MAX = 1024
-PAST_ALL = (
-    1 << 62
-)  # no key has an offset like this, so a poll for it only brings the view up to date
 POLL_S = 0.2  # between two looks of `tail` at a log without news
 
 
@@ -163,15 +161,19 @@ class Log:
         drafts = [self.data.draft(value) for value in values]
         until = anyio.current_time() + self._limits.client_patience_s
         while True:
-            answers = await self._append(key, drafts)
-            if not all(_is_of_another_epoch(answer) for answer in answers):
-                return self._consecutive(answers)
+            answer = await self._append(key, drafts)
+            if isinstance(answer, AppendOk):
+                first = answer.offsets[key]
+                return [*range(first, first + len(drafts))]
+            is_over = isinstance(answer, Failure) and answer.reason is Reason.OTHER_EPOCH
+            if not is_over:
+                raise self._error_of(answer)
             if anyio.current_time() >= until:
                 raise Definite(
                     "its large values were written in an epoch that is over: append it again"
                 )
 
-    async def _append(self, key: str, drafts: Sequence[Draft]) -> list[Answer]:
+    async def _append(self, key: str, drafts: Sequence[Draft]) -> Answer:
         """Try it once. With large values it gets into the log in an epoch that is known before, or never."""
         epoch = await self._epoch_for(drafts) if are_large(drafts) else None
         messages = await self.data.messages(drafts)
@@ -179,14 +181,9 @@ class Log:
         if len(drafts) > 1 and size > self._limits.batch_bytes:
             text = f"values of {size} bytes together; {self._limits.batch_bytes} fit into one batch"
             raise Unfit(f"{text}: append them in several calls")
+        appends = {key: [message.json for message in messages]}
         async with self._room.of(size):
-            # The core takes sends for a batch while their sizes fit. So the first one carries the size of all:
-            # either all fit, or all wait for the next batch.
-            sends = [
-                partial(_send, key=key, msg=message.json, size=0 if place else size, epoch=epoch)
-                for place, message in enumerate(messages)
-            ]
-            return await self._host.ask(sends)
+            return await self._host.ask(lambda request: Append(request, appends, size, epoch))
 
     async def _epoch_for(self, drafts: Sequence[Draft]) -> int:
         """An epoch that the log has reached, for objects that are not written yet.
@@ -225,16 +222,6 @@ class Log:
         """About how many bytes of keys and values fit into one batch."""
         return self._limits.batch_bytes
 
-    def _consecutive(self, answers: list[Answer]) -> list[int]:
-        offsets: list[int] = []
-        for answer in answers:
-            if not isinstance(answer, SendOk):
-                raise self._error_of(answer)
-            offsets.append(answer.offset)
-        if offsets != [*range(offsets[0], offsets[0] + len(offsets))]:
-            raise Broken(f"a batch was torn apart: offsets {offsets[:5]}...")
-        return offsets
-
     async def read(self, key: str, offset: int = 0, limit: int = 100) -> list[Record]:
         """Up to `limit` records from the first one at or after `offset`, in order, without a gap.
 
@@ -263,11 +250,21 @@ class Log:
     async def _poll(self, offsets: Mapping[str, int]) -> dict[str, list[list[Any]]]:
         """What the log has of each key from its offset on. Raises `Unreachable`: a look changes nothing."""
 
-        async def once() -> dict[str, list[list[Any]]]:
-            [answer] = await self._host.ask([lambda request: Poll(request, dict(offsets))])
-            if isinstance(answer, PollOk):
-                return answer.msgs
-            if isinstance(answer, Failure) and answer.error == "timeout":
+        answer = await self._looked(lambda request: Poll(request, dict(offsets)))
+        assert isinstance(answer, PollOk), answer
+        return answer.msgs
+
+    async def _look(self) -> None:
+        """Bring the view up to date. Raises as `_poll`."""
+        answer = await self._looked(Refresh)
+        assert isinstance(answer, RefreshOk), answer
+
+    async def _looked(self, event: MakeEvent) -> Answer:
+        async def once() -> Answer:
+            answer = await self._host.ask(event)
+            if not isinstance(answer, Failure):
+                return answer
+            if answer.reason is Reason.TIMEOUT:
                 raise Unreachable(self._registers.trouble or "no answer")
             error = self._error_of(answer)
             raise error if isinstance(error, Definite) else Broken(str(error))
@@ -294,10 +291,6 @@ class Log:
         await self._look()
         view = self._strategy.view
         return {key: view.end(key) for key in sorted({*view.first, *view.messages})}
-
-    async def _look(self) -> None:
-        """Bring the view up to date."""
-        await self._poll({"": PAST_ALL})
 
     # ------------------------------------------------------------ cursors
 
@@ -365,7 +358,7 @@ class Log:
         return await self._set_state(Unfence)
 
     async def _set_state(self, event: Callable[[Request], RequestEvent]) -> int:
-        [answer] = await self._host.ask([event])
+        answer = await self._host.ask(event)
         if not isinstance(answer, FenceOk):
             raise self._error_of(answer)
         return answer.epoch
@@ -427,17 +420,9 @@ class Log:
             return Broken(f"an answer of another kind: {answer}")
         trouble = self._registers.trouble
         text = f"{answer.text} ({trouble})" if trouble else answer.text
-        if not ErrorCode.named(answer.error).definite:
+        if not answer.reason.definite:
             return Indefinite(text)
-        return Fenced(text) if "fenced" in answer.text else Definite(text)
-
-
-def _send(request: Request, key: str, msg: Json, size: int, epoch: int | None) -> Send:
-    return Send(request, key, msg, size, epoch)
-
-
-def _is_of_another_epoch(answer: Answer) -> bool:
-    return isinstance(answer, Failure) and answer.error == OTHER_EPOCH
+        return Fenced(text) if answer.reason is Reason.FENCED else Definite(text)
 
 
 def _require_key(key: str) -> None:

@@ -14,16 +14,15 @@ another one and the batch is not in it, the objects are written anew (`leaderles
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 
 import anyio
 
 from leaderless.core.limits import Limits
-from leaderless.core.messages import Answer, Batch, HandedOver, HandOver, Heading
+from leaderless.core.messages import Append, AppendOk, Failure, Reason
 from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.errors import Fenced, Indefinite, Unfit
 from leaderless.library.data import Data, Draft
-from leaderless.library.host import Host
+from leaderless.library.host import Host, MakeEvent
 from leaderless.store.values import Encoded, Json, Value, values_in
 
 FOLDER = "named"  # of these writers, so that none has the name of a process
@@ -73,26 +72,28 @@ class Named:
     ) -> None:
         """Hand the batch to the core until it is in the log; it keeps its name, so no try is one too many."""
         _require_name(writer, seq)
-        name, view = _writer(writer), self._strategy.view
+        name = _writer(writer)
         until = anyio.current_time() + self._patience_s
-        batch: Batch | None = None
-        while not view.contains(name, seq):
-            if anyio.current_time() >= until:
-                text = f"no outcome within {self._patience_s:g} s: append it again under its name"
-                raise Indefinite(text)
-            batch = batch or await self._batch(name, seq, keys, drafts)
-            [answer] = await self._host.ask([partial(_offer, slot=view.slot, batch=batch)])
-            heading = _heading(answer)
-            if view.contains(name, seq):
-                return
-            if heading.state == "fenced":
-                raise Fenced("the log is fenced; nothing was appended")
-            if heading.epoch != batch.epoch:
-                batch = None  # it will never be in the log: another one, with objects of its own
+        while not self._strategy.view.contains(name, seq):
+            answer = await self._host.ask(await self._event(name, seq, keys, drafts))
+            match answer:
+                case AppendOk():
+                    return
+                case Failure(Reason.OTHER_EPOCH) if anyio.current_time() < until:
+                    pass  # it will never be in the log: another one, with objects of its own
+                case Failure(Reason.FENCED):
+                    raise Fenced("the log is fenced; nothing was appended")
+                case Failure(Reason.UNFIT, text):
+                    raise Unfit(text)
+                case _:
+                    text = (
+                        f"no outcome within {self._patience_s:g} s: append it again under its name"
+                    )
+                    raise Indefinite(text)
 
-    async def _batch(
+    async def _event(
         self, name: str, seq: int, keys: Sequence[str], drafts: Sequence[Draft]
-    ) -> Batch:
+    ) -> MakeEvent:
         """The batch in the epoch that the log has now, as far as is known; its objects are written."""
         epoch = await self._epoch_for(drafts)  # before the objects
         messages = await self._data.messages(drafts)
@@ -105,17 +106,7 @@ class Named:
                 appends[key].append(message.json)
             else:
                 appends[key] = [message.json]
-        return Batch(name, seq, epoch, appends, {}, size)
-
-
-def _offer(request: object, slot: int, batch: Batch) -> HandOver:
-    return HandOver(request, slot, batch)  # type: ignore[arg-type]
-
-
-def _heading(answer: Answer) -> Heading:
-    if not isinstance(answer, HandedOver):
-        raise Indefinite(f"no outcome: {answer}")
-    return answer.head
+        return lambda request: Append(request, appends, size, epoch, (name, seq))
 
 
 def _writer(writer: str) -> str:

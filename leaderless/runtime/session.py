@@ -6,7 +6,7 @@ only message served is `init`.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from reprlib import repr as brief
 from typing import Any, NamedTuple, assert_never
 
@@ -102,10 +102,23 @@ class Session:
         lines, self._lines = self._lines, []
         return b"".join(lines)
 
-    def receive(self, line: bytes, now: float, arrived_at: float | None = None) -> None:
+    def receive_all(
+        self, lines: Sequence[bytes], now: float, arrived_at: float | None = None
+    ) -> None:
+        """Take lines that came together, and notice deadlines that have come; see `receive`."""
+        last = len(lines) - 1
+        for place, line in enumerate(lines):
+            self.receive(line, now, arrived_at, more=place < last)
+        deadline = self.deadline
+        if deadline is not None and deadline <= now:
+            self.pass_time(now)
+
+    def receive(
+        self, line: bytes, now: float, arrived_at: float | None = None, *, more: bool = False
+    ) -> None:
         """Take one line, without its newline, at time `now` in seconds.
 
-        It may have lain in the pipe since `arrived_at`, if that is given.
+        It may have lain in the pipe since `arrived_at`, if that is given. `more`: see `Machine.step`.
         """
         try:
             src, dest, body = decode(line)
@@ -118,11 +131,11 @@ class Session:
                 log.warning("line dropped: %s", bad)
             return
         if "in_reply_to" in body:
-            self._answered(src, body, now)
+            self._answered(src, body, now, more)
         elif body["type"] == bodies.SHARE:
-            self._told(src, body, now)
+            self._told(src, body, now, more)
         elif arrived_at is None or not self._is_gone(src, now, arrived_at):
-            self._asked((src, dest, body), line, now, arrived_at)
+            self._asked((src, dest, body), line, now, arrived_at, more)
 
     def pass_time(self, now: float) -> None:
         """Tell the machine that its deadline came."""
@@ -134,18 +147,20 @@ class Session:
         if self._machine:
             self._carry_out(self._machine.step(answer, now))
 
-    def _answered(self, src: str, body: Body, now: float) -> None:
+    def _answered(self, src: str, body: Body, now: float, more: bool) -> None:
         call = body["in_reply_to"]
         if self._machine is None or type(call) is not int:
             log.info("reply dropped: nobody here asked %s for %s", src, brief(call))
         elif src == lin_kv.SERVICE and self._store is None:
-            self._carry_out(self._machine.step(StoreAnswer(call, lin_kv.outcome_of(body)), now))
+            answer = StoreAnswer(call, lin_kv.outcome_of(body))
+            self._carry_out(self._machine.step(answer, now, more=more))
         elif self._is_peer(src):
-            self._carry_out(self._machine.step(PeerAnswer(call, bodies.answer_of(body)), now))
+            told = PeerAnswer(call, bodies.answer_of(body))
+            self._carry_out(self._machine.step(told, now, more=more))
         else:
             log.warning("reply dropped: %s is neither the store nor a peer", brief(src))
 
-    def _told(self, src: str, body: Body, now: float) -> None:
+    def _told(self, src: str, body: Body, now: float, more: bool) -> None:
         if not self._is_peer(src):
             log.warning("share dropped: %s is no peer", brief(src))
             return
@@ -155,9 +170,11 @@ class Session:
             log.warning("share from %s dropped: %s", src, malformed)
             return
         if self._machine:
-            self._carry_out(self._machine.step(share, now))
+            self._carry_out(self._machine.step(share, now, more=more))
 
-    def _asked(self, message: Message, line: bytes, now: float, arrived_at: float | None) -> None:
+    def _asked(
+        self, message: Message, line: bytes, now: float, arrived_at: float | None, more: bool
+    ) -> None:
         src, dest, body = message
         msg_id = body.get("msg_id")
         if type(msg_id) is not int:
@@ -185,7 +202,7 @@ class Session:
             if self.form and isinstance(event, Send):
                 kept = self.form.kept(event.msg)
                 event = Send(request, event.key, kept, event.size)
-            self._carry_out(self._machine.step(event, now, arrived_at))
+            self._carry_out(self._machine.step(event, now, arrived_at, more=more))
 
     def _is_gone(self, src: str, now: float, arrived_at: float) -> bool:
         """Whether a client asked so long ago that nothing may be sent to it any more, not even a refusal."""

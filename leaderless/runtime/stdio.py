@@ -100,19 +100,15 @@ async def serve(
                 return
             now = clock()
             may_be_old = may_be_old or now - before > BEAT_S + STANDSTILL_S  # it was stopped
-            for line in splitter.feed(chunk) if chunk else ():
-                session.receive(line, now, before if may_be_old else None)
-            deadline = session.deadline
-            if deadline is not None and deadline <= now:
-                session.pass_time(now)
-                deadline = session.deadline
+            lines = splitter.feed(chunk) if chunk else []
+            session.receive_all(lines, now, before if may_be_old else None)
             try:
                 await write_all(stdout, session.take())
             except BrokenPipeError:
                 log.info("nobody reads this node's stdout any more")
                 return
             before, may_be_old = clock(), False
-            until = _next_beat(before, deadline)
+            until = _next_beat(before, session.deadline)
 
 
 def _next_beat(now: float, deadline: float | None) -> float:

@@ -14,6 +14,7 @@ from leaderless.core.coordination import Misfit
 from leaderless.core.headlog.records import entry_of, heading_of, value_of_heading
 from leaderless.core.messages import (
     Answer,
+    AppendOk,
     Batch,
     CommitOffsets,
     CommitOffsetsOk,
@@ -28,6 +29,7 @@ from leaderless.core.messages import (
     PeerCall,
     Poll,
     PollOk,
+    RefreshOk,
     Request,
     RequestEvent,
     Send,
@@ -37,7 +39,7 @@ from leaderless.core.messages import (
     StatusOk,
     Unfence,
 )
-from leaderless.wire.errors import ErrorCode
+from leaderless.wire.errors import CODES
 
 Body = dict[str, Any]
 
@@ -92,8 +94,10 @@ def body_of(answer: Answer) -> Body:
             return {"type": "status_ok", **fields}
         case HandedOver():
             return _handed_over(answer)
-        case Failure(error, text):
-            return {"type": "error", "code": ErrorCode.named(error), "text": text}
+        case Failure(reason, text):
+            return {"type": "error", "code": CODES[reason], "text": text}
+        case AppendOk() | RefreshOk():
+            raise TypeError(f"no message asks for {answer}")
         case _:
             assert_never(answer)
 

@@ -1,10 +1,12 @@
-"""Maelstrom's error registry: the codes, and which of them are definite.
+"""Maelstrom's error registry: the codes, which of them are definite, and those of our own failures.
 
 A definite error says that the operation certainly did not happen and never will; every other one, a custom
 code of 1000 and more among them, leaves it open. [maelstrom doc/protocol.md, resources/errors.edn]
 """
 
 from enum import IntEnum
+
+from leaderless.core.messages import Reason
 
 
 class ErrorCode(IntEnum):
@@ -27,7 +29,13 @@ class ErrorCode(IntEnum):
         """Whether the operation certainly did not happen."""
         return self not in (ErrorCode.TIMEOUT, ErrorCode.CRASH)
 
-    @classmethod
-    def named(cls, name: str) -> "ErrorCode":
-        """The code of a registry name such as `temporarily-unavailable`."""
-        return cls[name.upper().replace("-", "_")]
+
+CODES = {
+    Reason.TIMEOUT: ErrorCode.TIMEOUT,
+    Reason.CRASH: ErrorCode.CRASH,
+    Reason.NOT_SUPPORTED: ErrorCode.NOT_SUPPORTED,
+    Reason.BUSY: ErrorCode.TEMPORARILY_UNAVAILABLE,
+    Reason.FENCED: ErrorCode.TEMPORARILY_UNAVAILABLE,
+    Reason.UNFIT: ErrorCode.MALFORMED_REQUEST,
+    Reason.OTHER_EPOCH: ErrorCode.PRECONDITION_FAILED,
+}

@@ -48,7 +48,6 @@ from leaderless.library.place import Bounds
 from leaderless.store.port import Store
 from leaderless.store.registers import Registers
 from leaderless.store.values import Value, message_of
-from leaderless.wire.errors import ErrorCode
 from simulation.objects.loop import VirtualEventLoop
 
 LOST = 0.2  # of what peers say to each other
@@ -126,7 +125,7 @@ class NodeHost(Host):
 
     async def _answer(self, event: MakeEvent, reply: Callable[[Answer], object]) -> None:
         with suppress(LogError):  # it never answers
-            [answer] = await self.ask([event])
+            answer = await self.ask(event)
             reply(answer)
 
 
@@ -174,10 +173,9 @@ class Node:
         return found.offsets
 
     async def _ask(self, event: Callable[[Request], RequestEvent]) -> Answer:
-        [answer] = await self._host.ask([event])
+        answer = await self._host.ask(event)
         if isinstance(answer, Failure):
-            definite = ErrorCode.named(answer.error).definite
-            raise (Definite if definite else Indefinite)(answer.text)
+            raise (Definite if answer.reason.definite else Indefinite)(answer.text)
         return answer
 
 

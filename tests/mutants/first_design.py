@@ -118,7 +118,7 @@ FIRST_DESIGN = [
     Mutant(
         "small-sends-counted-short",
         "a send that waits counts by the memory that it takes",
-        "core.headlog.producer:Producer.send",
+        "core.headlog.pending:Pending.add",
         (("event.size + SEND_BYTES", "event.size"),),
         test="tests/unit/test_leaderless.py"
         "::test_small_sends_that_wait_count_by_the_memory_that_they_take",

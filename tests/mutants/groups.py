@@ -73,8 +73,8 @@ GROUPS = [
     Mutant(
         "settled-in-any-epoch",
         "a batch of an older epoch is let go at once",
-        "core.headlog.committer:Committer._is_settled",
+        "core.headlog.writer:Writer._is_settled",
         (("or batch.epoch != head.epoch", ""),),
-        test="tests/unit/test_committer.py::test_a_batch_of_an_older_epoch_is_let_go_at_once",
+        test="tests/unit/test_writer.py::test_a_batch_of_an_older_epoch_is_let_go_at_once",
     ),
 ]

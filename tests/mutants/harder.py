@@ -3,18 +3,17 @@
 from tests.mutants.mutant import Mutant
 from tests.mutants.mutants import (
     BUSY,
-    COMMITTER,
     COMPACTED,
     COMPACTOR,
     DURABLE,
     REPLICA,
     STALE,
     VIEW,
+    WRITER,
 )
 
-PRODUCER = "core.headlog.producer:Producer"
+PENDING = "core.headlog.pending:Pending"
 COMMITS = "core.headlog.commits:DurableCommits"
-LEADERLESS = "core.strategies.leaderless:LeaderlessLog"
 
 AUDITED = {"auditors": 3, "nodes": 3, "idle_nodes": 2, "recovery_time_s": 10.0}
 DEFERRED = AUDITED | {"commits": "deferred", "freshness_ms": 0.0}
@@ -41,7 +40,7 @@ AGAIN = HANDED | {"nemesis": ("loss", "duplicate", "slow"), "nemesis_interval_s"
 CALM = {"nemesis": (), "rate": 300.0, "time_limit_s": 2.0, "seal_entries": 3, "segments_per_run": 2}
 MOVES = {"aftermath": True, "store_value_kib": 0, "time_limit_s": 2.0, "large_kib": 0}
 NEVER_STOOD = (
-    "tests/unit/test_committer.py::test_a_full_head_that_never_stood_in_the_store_is_not_sealed"
+    "tests/unit/test_writer.py::test_a_full_head_that_never_stood_in_the_store_is_not_sealed"
 )
 
 HARDER = [
@@ -56,18 +55,18 @@ HARDER = [
     Mutant(
         "commits-stay-after-a-refusal",
         "committed offsets whose batch was refused are planned again",
-        f"{PRODUCER}._give_up",
+        f"{WRITER}._give_up",
         (("yield from self._plan_flush()", "pass"),),
         FENCED,
     ),
     Mutant(
         "commits-stay-after-a-reject",
         "committed offsets whose batch can never get into the log are planned again",
-        f"{PRODUCER}._produce",
+        f"{WRITER}._append_batch",
         (
             (
-                "self._waiting_bytes += _memory_of(sends)\n            yield from self._plan_flush()",
-                "self._waiting_bytes += _memory_of(sends)",
+                "yield from self._plan_flush()  #",
+                "if self._is_in_log(batch) or self._is_alive(batch): yield from self._plan_flush()  #",
             ),
         ),
         FENCED | {"nemesis": ("fence", "slow"), "latency_ms": 50, "nemesis_interval_s": 0.3},
@@ -75,11 +74,11 @@ HARDER = [
     Mutant(
         "commits-stay-when-left-alone",
         "committed offsets whose batch is left alone are planned again",
-        f"{PRODUCER}._produce",
+        f"{WRITER}._append_batch",
         (
             (
-                "yield from self._plan_flush()  # its clients are gone; its committed offsets ride on",
-                "pass",
+                "yield from self._plan_flush()  #",
+                "if not self._is_alive(batch): yield from self._plan_flush()  #",
             ),
         ),
         test="tests/unit/test_leaderless.py"
@@ -88,8 +87,8 @@ HARDER = [
     Mutant(
         "three-commits-a-batch",
         "a batch carries whatever was committed",
-        f"{PRODUCER}._take_commits",
-        (("if commits and size > self._replica.limits.batch_bytes:", "if len(commits) >= 3:"),),
+        f"{PENDING}.batch",
+        (("if commits and commits_size > bytes_max:", "if len(commits) >= 3:"),),
         DEFERRED | {"nemesis": ()},
     ),
     Mutant(
@@ -168,11 +167,11 @@ HARDER = [
     Mutant(
         "older-look-of-a-peer",
         "what a peer looked at before it was asked makes the view no fresher than that",
-        f"{LEADERLESS}._commit_for",
+        f"{WRITER}.commit_for",
         (
             (
-                "held_s = self._replica.confirmed_at - job.arrived_at",
-                "held_s = max(0.0, self._replica.confirmed_at - job.arrived_at)",
+                "held_s = self._replica.confirmed_at - came_at",
+                "held_s = max(0.0, self._replica.confirmed_at - came_at)",
             ),
         ),
         AGAIN,
@@ -181,11 +180,11 @@ HARDER = [
     Mutant(
         "held-until-now",
         "a batch is held until the peer's view was confirmed, not until its answer",
-        f"{LEADERLESS}._commit_for",
+        f"{WRITER}.commit_for",
         (
             (
-                "held_s = self._replica.confirmed_at - job.arrived_at",
-                "held_s = self._clock.now - job.arrived_at",
+                "held_s = self._replica.confirmed_at - came_at",
+                "held_s = self._clock.now - came_at",
             ),
         ),
         HANDED,
@@ -265,7 +264,7 @@ HARDER = [
     Mutant(
         "read-ahead-seals-nothing",
         "a full tail is sealed also when its head was learnt from a read beside the commit",
-        f"{COMMITTER}._try",
+        f"{WRITER}._try",
         (
             (
                 "if tried.new.full:",
@@ -277,7 +276,7 @@ HARDER = [
     Mutant(
         "tried-head-sealed",
         "what is sealed stood in the store",
-        f"{COMMITTER}._try",
+        f"{WRITER}._try",
         (("head = tried.new if fate is Fate.COMMITTED else replica.head", "head = tried.new"),),
         test=NEVER_STOOD,
     ),
@@ -285,7 +284,7 @@ HARDER = [
     Mutant(
         "all-in-one-commit",
         "the batches of a commit have a bound in bytes together",
-        f"{COMMITTER}._eligible",
+        f"{WRITER}._eligible",
         (("size > self._replica.limits.commit_bytes", "False"),),
         BUSY | {"commit_kib": 1, "large_kib": 16, "time_limit_s": 2.0},
     ),

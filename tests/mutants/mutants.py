@@ -3,8 +3,7 @@
 from tests.mutants.mutant import Mutant
 
 ATTEMPT = "core.headlog.attempt"
-COMMITTER = "core.headlog.committer:Committer"
-DELIVERY = "core.headlog.delivery:Delivery"
+WRITER = "core.headlog.writer:Writer"
 REPLICA = "core.headlog.replica:Replica"
 VIEW = "core.headlog.view:View"
 CONSUMER = "core.headlog.consumer:Consumer"
@@ -65,14 +64,14 @@ MUTANTS = [
     Mutant(
         "dedup-skipped",
         "a committer adds a batch only if the log does not hold it",
-        f"{COMMITTER}._eligible",
+        f"{WRITER}._eligible",
         (("if self._replica.view.contains(batch.writer, batch.seq):", "if False:"),),
         UNSURE,
     ),
     Mutant(
         "ack-before-commit",
         "a batch is done when the view contains it",
-        f"{DELIVERY}._is_in_log",
+        f"{WRITER}._is_in_log",
         (("return self._replica.view.contains(batch.writer, batch.seq)", "return True"),),
     ),
     Mutant(
@@ -84,7 +83,7 @@ MUTANTS = [
     Mutant(
         "unknown-is-failure",
         "a batch without an answer is looked for before its sends are tried anew",
-        f"{DELIVERY}.deliver",
+        f"{WRITER}._deliver",
         (
             (
                 "while self._is_alive(batch) and not self._is_in_log(batch) and self._clock.now < until:",
@@ -95,11 +94,11 @@ MUTANTS = [
     Mutant(
         "new-id-after-commit-failed",
         "a batch that is tried again keeps its [writer, seq]",
-        f"{DELIVERY}.deliver",
+        f"{WRITER}._deliver",
         (
             (
-                "yield Wait(job.done)",
-                f"yield Wait(job.done){RENAME}",
+                "yield from self._commit_here(batch, until)",
+                f"yield from self._commit_here(batch, until){RENAME}",
             ),
         ),
         # Without handing over it cannot matter: a batch stays here until it is in the log, or too late.
@@ -108,7 +107,7 @@ MUTANTS = [
     Mutant(
         "new-id-after-hand-over",
         "a batch that was handed over in vain is committed under its own [writer, seq]",
-        f"{DELIVERY}.deliver",
+        f"{WRITER}._deliver",
         (
             (
                 "yield from self._hand_to(peer, batch)",
@@ -119,7 +118,7 @@ MUTANTS = [
     Mutant(
         "answer-is-commit",
         "a peer's answer proves nothing unless it brings the batch's entry",
-        f"{DELIVERY}.deliver",
+        f"{WRITER}._deliver",
         (
             (
                 "yield from self._hand_to(peer, batch)",
@@ -168,13 +167,13 @@ MUTANTS = [
     Mutant(
         "fence-ignored",
         "nothing is added to a fenced head",
-        f"{COMMITTER}._eligible",
+        f"{WRITER}._eligible",
         (("if head.fenced or batch.epoch != head.epoch:", "if False:"),),
     ),
     Mutant(
         "epoch-ignored",
         "a batch is committed in its own epoch or never",
-        f"{COMMITTER}._eligible",
+        f"{WRITER}._eligible",
         (("if head.fenced or batch.epoch != head.epoch:", "if head.fenced:"),),
         HURRIED,
     ),
@@ -188,7 +187,7 @@ MUTANTS = [
     Mutant(
         "old-batch-kept-alive",
         "a batch of an older epoch is given up, and its sends go into a new one",
-        f"{DELIVERY}._is_alive",
+        f"{WRITER}._is_alive",
         (("return head.epoch == batch.epoch and not head.fenced", "return not head.fenced"),),
         BUSY | FENCED,
     ),
@@ -203,7 +202,7 @@ MUTANTS = [
     Mutant(
         "seal-skipped",
         "a segment is written before the head lets go of its entries",
-        f"{COMMITTER}._commit",
+        f"{WRITER}._commit",
         (("yield from self._sealer.seal(head)", "pass"),),
     ),
     Mutant(

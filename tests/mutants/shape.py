@@ -6,7 +6,7 @@ TESTS = "tests/unit/test_shape.py"
 HEAD_TESTS = "tests/unit/test_head.py"
 SEALER = "core.headlog.sealer:Sealer"
 COMPACTOR = "core.headlog.compaction:Compactor"
-COMMITTER = "core.headlog.committer:Committer"
+WRITER = "core.headlog.writer:Writer"
 COMMITS = "core.headlog.commits:DurableCommits"
 
 SHAPE = [
@@ -119,8 +119,8 @@ SHAPE = [
     Mutant(
         "too-large-for-the-log",
         "a message that the registers of the log have no room for is refused",
-        "core.headlog.producer:Producer._refuse_unfit",
-        (("s.size > most or ", ""),),
+        "core.headlog.pending:refusal_of",
+        (("if event.size > most:", "if False:"),),
         test="tests/unit/test_sizes.py::test_a_message_without_room_in_the_registers_of_the_log_is_refused",
     ),
 ]

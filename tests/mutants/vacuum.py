@@ -71,25 +71,30 @@ VACUUM = [
     Mutant(
         "send-of-an-old-epoch-taken",
         "a send whose epoch is over goes into no batch",
-        "core.headlog.producer:Producer._refuse_unfit",
-        (("s.size > most or s.epoch not in (None, epoch)", "s.size > most"),),
+        "core.headlog.pending:refusal_of",
+        (("if event.epoch not in (None, head.epoch):", "if False:"),),
         test=f"{LAW}::test_a_send_is_refused_when_its_batch_was_rejected_by_a_new_epoch",
     ),
     Mutant(
         "named-batch-moved-to-a-new-epoch",
         "a named batch with large values gets objects of its own in a new epoch",
-        "library.named:Named._append",
-        (("batch = None  #", "batch = batch._replace(epoch=heading.epoch)  #"),),
+        "core.headlog.writer:Writer._append_named",
+        (
+            (
+                "if failure := refusal_of(event, replica.limits, replica.head):",
+                "batch = batch._replace(epoch=replica.head.epoch)\n            if failure := None:",
+            ),
+        ),
         test=f"{SUSPENDED}[head-append_named]",
     ),
     Mutant(
         "named-epoch-learnt-after-the-object",
         "the epoch of a named batch is known before its objects are written",
-        "library.named:Named._batch",
+        "library.named:Named._event",
         (
             (
-                "return Batch(name, seq, epoch,",
-                "return Batch(name, seq, await self._epoch_for(drafts),",
+                "return lambda request:",
+                "epoch = await self._epoch_for(drafts)\n        return lambda request:",
             ),
         ),
         test=f"{LATE}[append_named]",
@@ -97,8 +102,8 @@ VACUUM = [
     Mutant(
         "named-without-a-look-into-the-view",
         "a named batch that is in the log is appended, also when the log is fenced now",
-        "library.named:Named._append",
-        (("if view.contains(name, seq):\n                return", "pass"),),
+        "core.headlog.writer:Writer._append_named",
+        (("while not self._is_in_log(batch):", "while True:"),),
         test="tests/unit/test_named.py::test_a_fence_refuses_it_until_it_is_lifted",
     ),
     Mutant(

@@ -20,6 +20,7 @@ from leaderless.core.messages import (
     Ok,
     PollOk,
     Put,
+    Reason,
     Reply,
     SendOk,
     Unknown,
@@ -177,7 +178,7 @@ class RefusesTooSoon(CasLog):
         entry = [self._writer, next(self._numbers), event.msg]
         outcome = yield Cas(f"log/{event.key}", log, [*log, entry], create=not log)
         happened = isinstance(outcome, Ok)
-        answer = SendOk(len(log)) if happened else Failure("temporarily-unavailable", "no luck")
+        answer = SendOk(len(log)) if happened else Failure(Reason.BUSY, "no luck")
         yield Reply(event.request, answer)
 
 

@@ -17,6 +17,7 @@ from runs.keyword import Keyword
 from simulation.aftermath import require_compacted
 from simulation.headlog import HeadLogOracle
 from simulation.judge import Report, judged, simulate
+from simulation.nodes import NodeSession
 from simulation.oracle import Promises, Violation
 from simulation.registers import Store
 from simulation.scenario import HEAVY, Scenario
@@ -169,7 +170,7 @@ def test_there_is_always_a_node_that_is_not_idle() -> None:
     assert Scenario(1, nodes=3, idle_nodes=2).idle_names == ("n1", "n2")
 
 
-class Late:
+class Late(NodeSession):
     """A node (a `NodeSession`) that answers everything but `init` six seconds late."""
 
     def __init__(self) -> None:

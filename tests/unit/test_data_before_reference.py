@@ -4,7 +4,7 @@ No clock keeps the value. The clock of the process stands still while the vacuum
 machine does; or it jumps, so hours take no time. Objects of values count as two hours old at once.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -14,9 +14,10 @@ import anyio.lowlevel
 import pytest
 import trio.testing
 
-from leaderless.core.messages import OTHER_EPOCH, Answer, Failure, Request, Send, SendOk
+from leaderless.core.messages import Answer, Failure, Reason, Request, Send, SendOk
 from leaderless.errors import Definite, Fenced, Indefinite
 from leaderless.library.log import Log
+from leaderless.store.calls import side_by_side
 from leaderless.store.port import PAGE, Listed
 from tests.vacuuming import LARGE, Aged, Reached, aged, log_on, objects_of, vacuum, values_of
 
@@ -248,13 +249,15 @@ def send_in(epoch: int | None, msg: int) -> Callable[[Request], Send]:
     return lambda request: Send(request, "k", msg, epoch=epoch)
 
 
-def outcomes(answers: list[Answer]) -> list[object]:
-    return [
-        answer.offset
-        if isinstance(answer, SendOk)
-        else isinstance(answer, Failure) and answer.error
-        for answer in answers
-    ]
+async def together(log: Log, sends: Sequence[Callable[[Request], Send]]) -> list[Answer]:
+    """The answers to sends of several tasks."""
+    return await side_by_side([partial(log._host.ask, send) for send in sends])
+
+
+def outcomes(answers: list[Answer]) -> tuple[list[int], list[Reason]]:
+    """Offsets in their order, for tasks have none, and the reasons of the others."""
+    offsets = sorted(answer.offset for answer in answers if isinstance(answer, SendOk))
+    return offsets, [answer.reason for answer in answers if isinstance(answer, Failure)]
 
 
 async def test_a_send_of_another_epoch_is_refused(shared: Aged) -> None:
@@ -263,8 +266,8 @@ async def test_a_send_of_another_epoch_is_refused(shared: Aged) -> None:
         await vacuum_of_an_orphan(shared)
         sends = [send_in(epoch, 10) for epoch in (None, 0, 1, 2)]
         # The process has not learnt of the new epoch yet: it does so by a conflict.
-        assert outcomes(await log._host.ask(sends)) == [1, *[OTHER_EPOCH] * 3]
-        assert outcomes(await log._host.ask(sends)) == [2, OTHER_EPOCH, 3, OTHER_EPOCH]
+        assert outcomes(await together(log, sends)) == ([1], [Reason.OTHER_EPOCH] * 3)
+        assert outcomes(await together(log, sends)) == ([2, 3], [Reason.OTHER_EPOCH] * 2)
 
 
 async def test_a_send_is_refused_when_its_batch_was_rejected_by_a_new_epoch(shared: Aged) -> None:
@@ -273,7 +276,7 @@ async def test_a_send_is_refused_when_its_batch_was_rejected_by_a_new_epoch(shar
         await log.append("k", "first")
         reached.at = {"head": partial(vacuum_of_an_orphan, shared)}
         sends = [send_in(epoch, 10) for epoch in (None, 0, None)]
-        assert outcomes(await log._host.ask(sends)) == [1, OTHER_EPOCH, 2]
+        assert outcomes(await together(log, sends)) == ([1, 2], [Reason.OTHER_EPOCH])
     assert await values_of(shared) == ["first", 10, 10]
 
 

@@ -11,7 +11,7 @@ from leaderless.core.messages import Effect, Event, Fence, TimePassed
 from leaderless.core.pace import Pace
 from leaderless.core.process import Process, Sleep
 from leaderless.errors import Closed, Indefinite
-from leaderless.library.host import Host, Processes
+from leaderless.library.host import Host, Processes, _Waiter
 from leaderless.store.memory import MemoryStore
 from leaderless.store.registers import Registers
 
@@ -26,7 +26,7 @@ class Silent:
     def __init__(self) -> None:
         self.events: list[Event] = []
 
-    def step(self, event: Event, now: float) -> list[Effect]:
+    def step(self, event: Event, now: float, *, more: bool = False) -> list[Effect]:
         self.events.append(event)
         return []
 
@@ -45,7 +45,7 @@ async def test_a_request_that_the_engine_forgets_is_answered_by_the_host() -> No
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(host.run)
         with pytest.raises(Indefinite, match=r"no outcome within 0\.02 s"):
-            await host.ask([Fence])
+            await host.ask(Fence)
         tasks.cancel_scope.cancel()
 
 
@@ -66,7 +66,7 @@ async def test_a_process_that_stood_still_goes_on_with_its_next_request() -> Non
 
 async def _expect_no_outcome(host: Host) -> None:
     with pytest.raises(Indefinite, match="no outcome within 10 s"):
-        await host.ask([Fence])
+        await host.ask(Fence)
 
 
 async def test_processes_of_the_core_run_to_their_end(processes: Host) -> None:
@@ -102,7 +102,8 @@ async def test_a_time_that_is_rounded_is_over_when_the_host_wakes_for_it(
     host = Host(Silent(), Registers(MemoryStore()), patience_s=30.0)
     with monkeypatch.context() as patch:
         patch.setattr(anyio, "current_time", lambda: since)
-        waiter = host._put(Fence)
+        waiter = _Waiter()
+        host._step(Fence(host._register(waiter)))
         patch.setattr(anyio, "current_time", lambda: host._deadline)
         host._step(TimePassed())
     assert isinstance(waiter.error, Indefinite)

@@ -12,6 +12,7 @@ from leaderless.core.messages import (
     ListCommittedOffsetsOk,
     Poll,
     PollOk,
+    Reason,
     Request,
     Send,
     SendOk,
@@ -46,8 +47,8 @@ def test_parse(body: dict[str, Any], event: Any) -> None:
             ListCommittedOffsetsOk({"k": 2}),
             {"type": "list_committed_offsets_ok", "offsets": {"k": 2}},
         ),
-        (Failure("timeout", "why"), {"type": "error", "code": 0, "text": "why"}),
-        (Failure("temporarily-unavailable", "why"), {"type": "error", "code": 11, "text": "why"}),
+        (Failure(Reason.TIMEOUT, "why"), {"type": "error", "code": 0, "text": "why"}),
+        (Failure(Reason.FENCED, "why"), {"type": "error", "code": 11, "text": "why"}),
     ],
 )
 def test_body_of(answer: Any, body: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from leaderless.core.headlog.producer import SEND_BYTES
+from leaderless.core.headlog.pending import SEND_BYTES
 from leaderless.core.limits import Limits
 from leaderless.core.strategy import Options
 from simulation.scenario import Scenario

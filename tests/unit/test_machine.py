@@ -13,6 +13,7 @@ from leaderless.core.messages import (
     Mismatch,
     Missing,
     Ok,
+    Reason,
     Reply,
     Request,
     Send,
@@ -68,7 +69,7 @@ def test_a_silent_store_is_an_indefinite_failure(machine: Machine) -> None:
     while isinstance(effects[0], StoreCall):
         effects = machine.step(TimePassed(), machine.deadline)
     [reply] = effects
-    assert (reply.request, reply.answer.error, machine.deadline) == (REQUEST, "timeout", None)
+    assert (reply.request, reply.answer.reason, machine.deadline) == (REQUEST, Reason.TIMEOUT, None)
     assert "log/k" in reply.answer.text
 
 
@@ -81,7 +82,7 @@ def test_a_strategy_that_fails_is_an_indefinite_failure() -> None:
     machine = Machine(Failing())
     machine.step(SEND, 0.0)
     assert machine.step(StoreAnswer(1, Ok()), 0.0) == [
-        Reply(REQUEST, Failure("crash", "ValueError: no luck"))
+        Reply(REQUEST, Failure(Reason.CRASH, "ValueError: no luck"))
     ]
 
 
@@ -108,7 +109,7 @@ def test_a_strategys_clock_is_set_before_each_step() -> None:
 
 LIMITS = Limits(client_patience_s=5.0, answer_margin_s=0.5)
 PATIENT = Pace(store_timeout_s=60.0)
-LATE = Failure("timeout", "no outcome within 4.5 s; it may have happened, or may still")
+LATE = Failure(Reason.TIMEOUT, "no outcome within 4.5 s; it may have happened, or may still")
 
 
 @pytest.fixture
@@ -161,7 +162,7 @@ def test_a_peer_may_be_answered_late() -> None:
     class Slow:
         def serve(self, event: HandOver) -> Process[None]:
             yield Sleep(100.0)
-            yield Reply(event.request, Failure("abort", "too late"))
+            yield Reply(event.request, Failure(Reason.BUSY, "too late"))
 
     machine = Machine(Slow(), LIMITS)
     batch = Batch("n1.a/0", 1, 0, {}, {}, 0)

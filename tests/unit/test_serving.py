@@ -15,6 +15,7 @@ from leaderless.core.messages import (
     Ok,
     Poll,
     PollOk,
+    Reason,
     Reply,
     Request,
     Send,
@@ -78,14 +79,14 @@ def test_sends_of_one_key_wait_for_each_other_and_keys_do_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "code"), [(StoreSilent("no"), "timeout"), (KeyError("owner"), "crash")]
+    ("error", "reason"), [(StoreSilent("no"), Reason.TIMEOUT), (KeyError("owner"), Reason.CRASH)]
 )
-def test_a_failure_is_everybodys_and_the_next_starts_anew(error: Exception, code: str) -> None:
+def test_a_failure_is_everybodys_and_the_next_starts_anew(error: Exception, reason: Reason) -> None:
     log = OneByOne()
     log.take(send(1))
     log.take(send(2))
     answers = [effect.answer for effect in log.answer(1, error)]
-    assert [answer.error for answer in answers if isinstance(answer, Failure)] == [code, code]
+    assert [answer.reason for answer in answers if isinstance(answer, Failure)] == [reason] * 2
     assert len(log.take(send(3))) == 1
     assert log.answer(2) == [Reply(Request("c1", 3), SendOk(0))]
 
@@ -112,4 +113,4 @@ def test_what_peers_show_is_polled(strategy: str) -> None:
 def test_a_batch_of_a_peer_is_not_taken(strategy: str) -> None:
     batch: Any = None
     (reply,) = machine(strategy).step(HandOver(Request("n0", 1), 0, batch), 0.0)
-    assert reply.answer.error == "not-supported"
+    assert reply.answer.reason is Reason.NOT_SUPPORTED

@@ -16,6 +16,7 @@ from bench.checkers import judge
 from bench.verdict import print_lines_not_heard, print_verdict
 from runs.keyword import Keyword
 from runs.operations import operation_count
+from simulation.nodes import NodeSession
 from tests.nodes.kafka_lin_kv import Node
 from tests.toy_log import VirtualRun
 from workloads.interface import Placement
@@ -42,7 +43,7 @@ class OneByOne(Node):
         self.lines.append(json.dumps(message).encode() + b"\n")
 
 
-class Stranger:
+class Stranger(NodeSession):
     """The node as a `NodeSession`; it has no timers."""
 
     deadline = None

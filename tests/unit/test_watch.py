@@ -6,12 +6,13 @@ import pytest
 
 from bench.loop import VirtualLoop
 from simulation.hosts import NS, SimulatedHost
+from simulation.nodes import NodeSession
 from simulation.watch import Watch
 
 READING_NS = 1_000_000
 
 
-class Silent:
+class Silent(NodeSession):
     """A node that never answers."""
 
     deadline: float | None = None

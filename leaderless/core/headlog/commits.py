@@ -24,9 +24,9 @@ from reprlib import repr as brief
 from typing import Any, NamedTuple
 
 from leaderless.core.coordination import Misfit, Patience, StoreSilent, count_of, read_as
-from leaderless.core.headlog.producer import Producer
 from leaderless.core.headlog.records import offsets_of
 from leaderless.core.headlog.replica import Replica
+from leaderless.core.headlog.writer import Writer
 from leaderless.core.messages import Cas, Offsets, Ok
 from leaderless.core.process import Notify, Process, Signal, Sleep, Spawn, Wait, call, gather
 from leaderless.core.shape import Shape
@@ -69,13 +69,13 @@ class _Group:
 class DurableCommits:
     """The committed offsets of one node, and of all."""
 
-    def __init__(self, context: Context, replica: Replica, producer: Producer) -> None:
+    def __init__(self, context: Context, replica: Replica, writer: Writer) -> None:
         self._clock = context.clock
         self._keys_max = context.options.limits.committed_keys
         self._linger_s = context.options.pace.offsets_linger_s
         self._replica = replica
         self._view = replica.view
-        self._producer = producer
+        self._writer = writer
         node, peers, _ = context.identity
         self._place = sorted(peers).index(node)
         self._held: Committed | None = None  # what the own register has; None: it must be read
@@ -174,7 +174,7 @@ class DurableCommits:
     def _move_into_log(self, offsets: Offsets) -> Process[None]:
         """Let pairs of the register ride in batches when they are too many."""
         if len(offsets) > self._keys_max:
-            yield from self._producer.commit_offsets(self._beyond_log(offsets))
+            yield from self._writer.commit_offsets(self._beyond_log(offsets))
 
 
 def raised(offsets: Offsets, more: Offsets) -> Offsets:

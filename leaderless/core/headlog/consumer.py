@@ -12,9 +12,9 @@ from leaderless.core.headlog import trace as steps
 from leaderless.core.headlog.commits import Committed, DurableCommits
 from leaderless.core.headlog.library import windows
 from leaderless.core.headlog.memory import Memory
-from leaderless.core.headlog.producer import Producer
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.headlog.view import cut
+from leaderless.core.headlog.writer import Writer
 from leaderless.core.messages import (
     CommitOffsets,
     CommitOffsetsOk,
@@ -23,6 +23,8 @@ from leaderless.core.messages import (
     Offsets,
     Poll,
     PollOk,
+    Refresh,
+    RefreshOk,
     Reply,
 )
 from leaderless.core.process import Notify, Process, Signal, Spawn, Wait, gather
@@ -45,17 +47,15 @@ class _Reading:
 class Consumer:
     """Answers readers of one node."""
 
-    def __init__(
-        self, context: Context, replica: Replica, producer: Producer, memory: Memory
-    ) -> None:
+    def __init__(self, context: Context, replica: Replica, writer: Writer, memory: Memory) -> None:
         options = context.options
         self._clock = context.clock
         self._freshness_s = options.freshness_s
         self._durable = options.durable_commits
-        self._commits = DurableCommits(context, replica, producer)
+        self._commits = DurableCommits(context, replica, writer)
         self._replica = replica
         self._reading_share = options.pace.reading_share
-        self._producer = producer
+        self._writer = writer
         self._memory = memory
         self._reading: _Reading | None = None
 
@@ -73,6 +73,11 @@ class Consumer:
             for key, offset in event.offsets.items():
                 self._replica.trace("Poll", steps.polled, key, offset, msgs.get(key, []))
         yield Reply(event.request, PollOk(msgs))
+
+    def refresh(self, event: Refresh) -> Process[None]:
+        """Answer when the view has all that was acknowledged before."""
+        yield from self._freshen()
+        yield Reply(event.request, RefreshOk())
 
     def _in_memory(self, offsets: Offsets) -> tuple[Messages, list[tuple[str, int]], int]:
         """What the view has of each key from its offset on, up to `answer_bytes` together.
@@ -121,7 +126,7 @@ class Consumer:
         durable = (yield from self._commits.read()) if self._durable else Committed()
         if self._replica.view.slot < durable.slot:
             yield from self._replica.refresh()
-        known = [self._replica.view.committed, self._producer.commits]
+        known = [self._replica.view.committed, self._writer.pending.commits]
         known += [durable.offsets, self._commits.held]  # the latter: written meanwhile
         found = {key: [some[key] for some in known if key in some] for key in event.keys}
         offsets = {key: max(some) for key, some in found.items() if some}
@@ -135,7 +140,7 @@ class Consumer:
         if self._durable:
             yield from self._commits.commit(event.offsets)
         else:
-            yield from self._producer.commit_offsets(event.offsets)
+            yield from self._writer.commit_offsets(event.offsets)
         yield Reply(event.request, CommitOffsetsOk())
 
     @property

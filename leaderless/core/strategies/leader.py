@@ -13,7 +13,7 @@ over, and one that is overtaken (uneven latency) leaves it for a while: `poll-sk
 `unseen`. A follower cut off from n0 can append nothing; one node's CPU bounds the whole log.
 """
 
-from leaderless.core.messages import Failure, Reply, Send, SendOk, Share, Tell
+from leaderless.core.messages import Failure, Reason, Reply, Send, SendOk, Share, Tell
 from leaderless.core.process import Process, Sleep, Spawn, ask
 from leaderless.core.strategies.serving import AllInMemory
 from leaderless.core.strategy import Context
@@ -40,7 +40,9 @@ class LeaderLog(AllInMemory):
 
     def _pass_on(self, event: Send) -> Process[None]:
         answer = yield from ask(self._leader, event, self._patience_s)
-        silent = Failure("timeout", f"{self._leader}, which numbers all messages, did not answer")
+        silent = Failure(
+            Reason.TIMEOUT, f"{self._leader}, which numbers all messages, did not answer"
+        )
         yield Reply(event.request, answer if isinstance(answer, SendOk) else silent)
 
     def _number(self, event: Send) -> Process[None]:

@@ -11,17 +11,16 @@ times the batch; and every node folds every entry, even if no client polls it th
 from dataclasses import asdict
 
 from leaderless.core.headlog import trace as steps
-from leaderless.core.headlog.committer import Committer, Job
 from leaderless.core.headlog.compaction import Compactor
 from leaderless.core.headlog.consumer import Consumer
-from leaderless.core.headlog.delivery import Delivery
 from leaderless.core.headlog.memory import Memory
 from leaderless.core.headlog.pacer import Pacer, PacerMaker
-from leaderless.core.headlog.producer import Producer, lanes_of
 from leaderless.core.headlog.records import HEAD
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.headlog.view import View
+from leaderless.core.headlog.writer import Writer, lanes_of
 from leaderless.core.messages import (
+    Append,
     Cas,
     CommitOffsets,
     Fence,
@@ -30,6 +29,7 @@ from leaderless.core.messages import (
     ListCommittedOffsets,
     Ok,
     Poll,
+    Refresh,
     Reply,
     Request,
     RequestEvent,
@@ -38,13 +38,13 @@ from leaderless.core.messages import (
     StatusOk,
     Unfence,
 )
-from leaderless.core.process import Process, Spawn, Wait, call
+from leaderless.core.process import Process, Spawn, call
 from leaderless.core.shape import Shape
 from leaderless.core.strategy import Context
 
 
 class LeaderlessLog:
-    """Joins producer, committer, replica and consumer of one node; `pacer` makes the one that decides."""
+    """Joins writer, replica and consumer of one node; `pacer` makes the one that decides."""
 
     def __init__(self, context: Context, pacer: PacerMaker = Pacer) -> None:
         identity, self._clock, options, trace = context
@@ -59,11 +59,16 @@ class LeaderlessLog:
         )
         self._memory = Memory(self._replica)
         self._compactor = Compactor(clock, self._replica, identity.writer, pace)
-        self._committer = Committer(clock, self._replica, node, decides, self._compactor)
-        delivery = Delivery(clock, self._replica, decides, self._committer)
-        self._producer = Producer(clock, writers, self._replica, decides, delivery)
+        self._writer = Writer(
+            clock,
+            node,
+            writers=writers,
+            replica=self._replica,
+            policy=decides,
+            compactor=self._compactor,
+        )
         self._options, self._pacer = options, decides
-        self._consumer = Consumer(context, self._replica, self._producer, self._memory)
+        self._consumer = Consumer(context, self._replica, self._writer, self._memory)
 
     @property
     def view(self) -> View:
@@ -83,7 +88,7 @@ class LeaderlessLog:
     def serve(self, event: RequestEvent) -> Process[None]:
         """The process that takes `event`; a send is answered later, by its batch."""
         if isinstance(event, Send):  # mostly
-            process = self._producer.send(event)
+            process = self._writer.append(event)
         elif isinstance(event, Poll):
             process = self._consumer.poll(event)
         else:
@@ -95,9 +100,21 @@ class LeaderlessLog:
         yield from process
 
     def _serve_others(
-        self, event: CommitOffsets | ListCommittedOffsets | Fence | Unfence | Status | HandOver
+        self,
+        event: Append
+        | Refresh
+        | CommitOffsets
+        | ListCommittedOffsets
+        | Fence
+        | Unfence
+        | Status
+        | HandOver,
     ) -> Process[None]:
         match event:
+            case Append():
+                return self._writer.append(event)
+            case Refresh():
+                return self._consumer.refresh(event)
             case CommitOffsets():
                 return self._consumer.commit_offsets(event)
             case ListCommittedOffsets():
@@ -105,25 +122,16 @@ class LeaderlessLog:
             case Status(request):
                 return self._status(request)
             case HandOver():
-                return self._commit_for(event)
+                return self._writer.commit_for(event)
             case Fence(request):
                 return self._set_state(request, "fenced")
             case Unfence(request):
                 return self._set_state(request, "open")
 
-    def _commit_for(self, event: HandOver) -> Process[None]:
-        """Commit a peer's batch and tell it what it lacks of the log."""
-        request, slot, batch = event
-        job = Job(batch, self._clock.now, self._clock.now + self._limits.answer_s)
-        yield from self._committer.submit(job)
-        yield Wait(job.done)
-        held_s = self._replica.confirmed_at - job.arrived_at
-        yield Reply(request, self._replica.share(slot, held_s))
-
     def _status(self, request: Request) -> Process[None]:
         """Answer at once, from what this node knows."""
         replica, heading = self._replica, self._replica.head.heading
-        waiting, under_way = self._producer.load
+        waiting, under_way, here = self._writer.load
         age_s = self._clock.now - replica.confirmed_at
         fields = {
             "node": self._node,
@@ -131,7 +139,7 @@ class LeaderlessLog:
             "view_age_s": round(age_s, 3) if replica.loaded else None,
             "sends_waiting": waiting,
             "batches_under_way": under_way,
-            "batches_to_commit": self._committer.jobs,
+            "batches_to_commit": here,
             "hands_over_to": self._pacer.target(),
             "silent_peers": self._pacer.suspects,
             "compaction": self._compactor.state,

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from leaderless.core.headlog.attempt import carry_out, prepare
-from leaderless.core.headlog.committer import Committer, Job
 from leaderless.core.headlog.compaction import Compactor
 from leaderless.core.headlog.pacer import Pacer
 from leaderless.core.headlog.records import EMPTY
 from leaderless.core.headlog.replica import Replica
+from leaderless.core.headlog.writer import Writer
 from leaderless.core.limits import Limits
-from leaderless.core.messages import Batch, Put
+from leaderless.core.messages import Batch, HandOver, Put, Request
 from leaderless.core.pace import Pace
 from leaderless.core.shape import Shape
 from leaderless.core.strategies.leaderless import LeaderlessLog
@@ -124,6 +124,19 @@ class ReadsAhead(Pacer):
     reads_ahead = True
 
 
+def writer_of(driver: Driver, replica: Replica, pacer: Pacer) -> Writer:
+    """The writer of n0."""
+    compactor = Compactor(driver.clock, replica, "n0", Pace())
+    return Writer(
+        driver.clock,
+        "n0",
+        writers=["n0/0"],
+        replica=replica,
+        policy=pacer,
+        compactor=compactor,
+    )
+
+
 def test_a_full_head_that_never_stood_in_the_store_is_not_sealed() -> None:
     """1. n0 tries two batches at once. 2. Their copies were committed in the other order, by n1.
     3. n0 reads that, and seals: what was committed, not what it tried."""
@@ -133,11 +146,10 @@ def test_a_full_head_that_never_stood_in_the_store_is_not_sealed() -> None:
     driver, other = Driver(store.apply), Driver(store.apply)
     pacer = ReadsAhead(driver.clock, "n0", ("n0", "n1"), Pace())
     replica = Replica(driver.clock, "n0", ["n0/0"], Limits(), founding=shape, pacer=pacer)
-    compactor = Compactor(driver.clock, replica, "n0", Pace())
-    committer = Committer(driver.clock, replica, "n0", pacer, compactor)
+    writer = writer_of(driver, replica, pacer)
     driver.call(replica.refresh())
-    for batch in (first, second):
-        driver.start(committer.submit(Job(batch, 0.0, until=9.0)))
+    for number, batch in enumerate((first, second)):
+        driver.start(writer.commit_for(HandOver(Request("n9", number), 0, batch)))
     while not driver.calls:
         driver.pass_time()
     for batch in (second, first):
@@ -223,11 +235,10 @@ def test_a_batch_of_an_older_epoch_is_let_go_at_once(epoch: int) -> None:
     driver = Driver(store.apply)
     pacer = Bounded(driver.clock, "n0", ("n0",), Pace())
     replica = Replica(driver.clock, "n0", ["n0/0"], Limits(), pacer=pacer)
-    compactor = Compactor(driver.clock, replica, "n0", Pace())
-    committer = Committer(driver.clock, replica, "n0", pacer, compactor)
-    job = Job(Batch("n0/0", 1, epoch, {"k": [1]}, {}, 1), 0.0, until=9.0)
-    driver.start(committer.submit(job))
+    writer = writer_of(driver, replica, pacer)
+    batch = Batch("n9/0", 1, epoch, {"k": [1]}, {}, 1)
+    driver.start(writer.commit_for(HandOver(Request("n9", 1), 0, batch)))
     driver.finish()
-    assert (committer.jobs, job.done.fired) == (0, True)
+    assert writer.load == (0, 0, 0)
     assert driver.clock.now < 1.0
     assert len(store.registers["head"]["tail"]) == (1 if epoch == head.epoch else 0)
