@@ -5,16 +5,18 @@ Round trips are estimated as in TCP (Jacobson, RFC 6298), rates with exponential
 
 from math import exp
 
+MEMORY_S = 1.0  # over how long a rate is measured
+OBSERVED_S_MIN = 0.01  # a rate over less time says nothing, and is taken as over this time
+
 
 class RoundTrip:
-    """A smoothed round trip time and its mean deviation; `guess_s` until one was seen."""
+    """A smoothed round trip time and its mean deviation; 0 until one was seen."""
 
     __slots__ = ("deviation_s", "known", "mean_s")
 
-    def __init__(self, guess_s: float) -> None:
+    def __init__(self) -> None:
         self.known = False
-        self.mean_s = guess_s
-        self.deviation_s = guess_s / 2
+        self.mean_s = self.deviation_s = 0.0
 
     def took(self, seconds: float) -> None:
         """Learn from one round trip."""
@@ -25,16 +27,11 @@ class RoundTrip:
 
 
 class Rate:
-    """Events a second, over about the last `memory_s`, or since the first look if that is less.
+    """Events a second, over about the last `MEMORY_S`, or since the first look if that is less."""
 
-    A rate over less than `observed_s_min` is taken as over that time.
-    """
+    __slots__ = ("_at", "_level", "_since")
 
-    __slots__ = ("_at", "_level", "_memory_s", "_observed_s_min", "_since")
-
-    def __init__(self, memory_s: float, observed_s_min: float) -> None:
-        self._memory_s = memory_s
-        self._observed_s_min = observed_s_min
+    def __init__(self) -> None:
         self._since: float | None = None
         self._level = 0.0
         self._at = 0.0
@@ -44,7 +41,7 @@ class Rate:
         if self._since is None:
             self._since = now
         if now != self._at:  # all that is read at once has one time
-            self._level *= exp((self._at - now) / self._memory_s)
+            self._level *= exp((self._at - now) / MEMORY_S)
             self._at = now
         self._level += times
 
@@ -52,6 +49,48 @@ class Rate:
         """The rate as of now."""
         if self._since is None:
             return 0.0
-        observed_s = self._memory_s * (1 - exp((self._since - now) / self._memory_s))
-        level = self._level * exp((self._at - now) / self._memory_s)
-        return level / max(observed_s, self._observed_s_min)
+        observed_s = MEMORY_S * (1 - exp((self._since - now) / MEMORY_S))
+        level = self._level * exp((self._at - now) / MEMORY_S)
+        return level / max(observed_s, OBSERVED_S_MIN)
+
+
+class Company:
+    """How much comes, a second, while something else waits or is under way.
+
+    The rate of all that comes would deceive. A client that waits for its answer sends nothing meanwhile, so one
+    fast client has a high rate, and is alone.
+    """
+
+    __slots__ = ("_at", "_busy", "_busy_s", "_came")
+
+    def __init__(self) -> None:
+        self._busy = False
+        self._came = 0.0
+        self._busy_s = 0.0  # of the time over which a rate is measured
+        self._at = 0.0
+
+    def arrived(self, now: float) -> None:
+        """Something came."""
+        self._pass(now)
+        if self._busy:
+            self._came += 1
+        self._busy = True
+
+    def idle(self, now: float) -> None:
+        """Nothing waits, and nothing is under way."""
+        self._pass(now)
+        self._busy = False
+
+    def per_second(self, now: float) -> float:
+        """The rate as of now."""
+        self._pass(now)
+        return self._came / max(self._busy_s, OBSERVED_S_MIN)
+
+    def _pass(self, now: float) -> None:
+        passed_s = now - self._at
+        if not passed_s:
+            return
+        decay = exp(-passed_s / MEMORY_S)
+        self._came *= decay
+        self._busy_s = self._busy_s * decay + (passed_s if self._busy else 0.0)
+        self._at = now

@@ -6,6 +6,7 @@ when, and by whom.
 """
 
 from dataclasses import dataclass
+from math import inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,25 +16,9 @@ class Pace:
     Times are seconds. The price:
 
     `message_worth_s`: how long a client may wait to save one server message. From it follow whether a batch is
-        handed over, and whether waiting for company pays. Higher: fewer messages, later answers.
-    `conflict_messages`: what a lost compare-and-set costs beside time, in messages: it and the next one.
-    `conflict_round_trips`: what it costs beside that, in round trips: who lost once often loses again, and
-        makes others lose. Higher: more is handed over where the store is far away.
-    `commit_linger_s`: a wait before a commit, when company is worth it: that much latency, fewer commits.
-    `batch_linger_s`: the same before a batch is made. It is shorter, because a commit is still to come.
-    `company_luck_min`, `company_try_every`: when fewer of the waits than `company_luck_min` bring company, a
-        node gives up waiting, except for one wait in `company_try_every`. That one costs a lone client
-        `commit_linger_s` now and then, and notices company that comes again.
-    `offsets_linger_s`: a wait before committed offsets are written, when they are durable. Each consumer waits
-        for it; each offset that comes meanwhile saves the two messages of a write.
-    `lane_overdue_s`: a send that has waited so long gets another lane. Shorter: less waiting behind a batch
-        that is stuck, more and smaller commits.
-
-    Estimates:
-
-    `rate_memory_s`: over how long a rate is measured. Longer: steadier, and later to notice a change.
-    `rate_observed_s_min`: a rate over less time says nothing, and is taken as over this time.
-    `store_guess_s`: the round trip to the store until one was measured.
+        handed over, and for how long one waits for company. Higher: fewer messages, later answers. 0: nobody
+        waits, and messages cost nothing.
+    `linger_s_max`: a bound of that wait, whatever the price.
 
     Other nodes:
 
@@ -41,24 +26,13 @@ class Pace:
         hand-over, or twice the mean, goes another way, too, under the same name, and with it all that wait for
         that peer; later batches pass it over until it has answered. Fewer: less waiting for a peer that is cut
         off, more batches that go two ways, which costs two messages each and makes commits of others fail.
-    `patience_deviations`, `patience_means`: a peer is silent after the mean and so many deviations of its
-        round trip, or so many means, whichever is less. TCP's four deviations are too few: delays that are
-        exponentially distributed exceed them once in a hundred times, and a node that then commits for
-        itself makes commits of all others fail. More of either delays a batch whose peer is cut off.
-    `patience_s_min`, `patience_s_max`: bounds of that. The lower one costs nothing but latency after a loss;
-        a processor that is busy for so long must not look like a loss.
-    `patience_store_calls`: how many calls of the store a hand-over may take: one under way, then its own.
-    `suspect_patiences`, `suspect_s_max`: a silent peer is left alone for so many patiences, then for twice as
-        long at each silence, at most for `suspect_s_max`. Each further question costs one message, and no
-        batch waits for it. Longer: fewer questions, later return to handing over.
-    `rest_every`, `rest_every_contended`: so many commits in a row are followed by a round trip of rest, fewer
-        when others commit more than `contended_per_s` a second. In the rest a node that reaches no peer can
-        commit for itself; without one it would lose for ever. Each rest costs the batches a round trip.
-    `in_step_deviation`: fewer only where round trips to the store deviate by less than this share of their
-        mean. Where they vary, no node loses in step, and the rests cost more than they give. Higher: more
-        rests there; 0: no node is ever in step, and cut-off nodes lose for seconds where delays are constant.
-    `isolated_after`: so many attempts in a row without an outcome, then batches go alone: the store may
-        refuse one of them. Fewer: more small commits after a loss.
+    `hedge_s_min`: it waits for so long at least. A processor that is busy for so long must not look like a loss.
+    `late_s_max`: a peer that is late is passed over for twice the time that it was waited for, and for twice as
+        long each time, at most for so long. Then it is asked again, which costs one message, and no batch waits
+        for it. Longer: fewer questions, later return to handing over.
+    `rest_every`: so many commits in a row, at most, are followed by a round trip of rest; fewer while others make
+        use of the rests. In the rest a node that reaches no peer can commit for itself; without one it would lose
+        for ever. Each rest costs the batches a round trip.
 
     The store:
 
@@ -98,32 +72,12 @@ class Pace:
     """
 
     message_worth_s: float = 0.005
-    conflict_messages: float = 4
-    conflict_round_trips: float = 2
-    commit_linger_s: float = 0.003
-    batch_linger_s: float = 0.001
-    company_luck_min: float = 0.02
-    company_try_every: int = 32
-    offsets_linger_s: float = 0.003
-    lane_overdue_s: float = 0.1
-
-    rate_memory_s: float = 1.0
-    rate_observed_s_min: float = 0.01
-    store_guess_s: float = 0.002
+    linger_s_max: float = 0.01
 
     hedge_deviations: float = 3
-    patience_deviations: float = 8
-    patience_means: float = 4
-    patience_s_min: float = 0.02
-    patience_s_max: float = 1.0
-    patience_store_calls: float = 4
-    suspect_patiences: float = 2
-    suspect_s_max: float = 2.0
+    hedge_s_min: float = 0.08
+    late_s_max: float = 2.0
     rest_every: int = 8
-    rest_every_contended: int = 2
-    contended_per_s: float = 0.5
-    in_step_deviation: float = 0.25
-    isolated_after: int = 2
 
     store_timeout_s: float = 1.0
     timeout_deviations: float = 4
@@ -143,30 +97,22 @@ class Pace:
 
     def __post_init__(self) -> None:
         _require(
-            min(self.store_timeout_s, self.rate_memory_s, self.store_guess_s, self.error_pause_s)
-            > 0,
-            "a time without which nothing is measured or tried again must be positive",
+            min(self.store_timeout_s, self.error_pause_s) > 0,
+            "a time without which nothing is tried again must be positive",
         )
         _require(
-            min(self.rest_every, self.rest_every_contended, self.company_try_every) >= 1
-            and min(self.isolated_after, self.store_attempts, self.failures_max) >= 1,
-            "a count of commits, waits, attempts or crashes begins with one",
+            min(self.rest_every, self.store_attempts, self.failures_max) >= 1,
+            "a count of commits, attempts or crashes begins with one",
         )
         _require(
-            0 <= self.batch_linger_s <= self.commit_linger_s,
-            "a batch that waits for company still has a commit before it, which waits too",
+            0 <= self.message_worth_s < inf,
+            "a message is worth a time, or nothing",
         )
         _require(
-            self.commit_linger_s < self.patience_s_min,
-            "a peer that waits for company must not look silent",
-        )
-        _require(
-            0 < self.patience_s_min <= self.patience_s_max <= self.suspect_s_max,
-            "a suspect is left alone for at least the patience that it cost",
+            0 <= self.linger_s_max < self.hedge_s_min <= self.late_s_max,
+            "a peer that waits for company must not look late, and is passed over for as long as it cost",
         )
         _require(self.hedge_deviations > 0, "half of all batches would go two ways")
-        _require(self.patience_means >= 1, "an answer that takes the mean is no silence")
-        _require(self.suspect_patiences >= 1, "a suspicion that ends at once saves nothing")
         _require(self.timeout_growth > 1, "without growth a store far away is never reached")
         _require(
             self.timeout_unmeasured_max_s <= self.timeout_s_max,
@@ -181,8 +127,7 @@ class Pace:
             "patience that ends before the first pause does is none",
         )
         _require(
-            min(self.offsets_linger_s, self.push_period_s, self.in_step_deviation) >= 0
-            and 0 <= self.reading_share <= 1,
+            self.push_period_s >= 0 and 0 <= self.reading_share <= 1,
             "a wait is not negative, and nobody reads for longer than an answer may take",
         )
         _require(

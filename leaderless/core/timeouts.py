@@ -20,7 +20,7 @@ class StoreTimeouts:
 
     def __init__(self, pace: Pace) -> None:
         self._pace = pace
-        self._round_trip = RoundTrip(0.0)
+        self._round_trip = RoundTrip()
         self._answers = 0
         self._floor_s = pace.store_timeout_s  # of the timeout, since the last answer
         self._lost = 0  # timeouts in a row, of calls made one after the other

@@ -189,8 +189,6 @@ def bounds_of(
         answer_margin_s=patience_s / 10,
     )
     pace = Pace(
-        message_worth_s=0.4,  # a wait for company is bounded by the two lingers
-        company_luck_min=0.1,  # a lone client soon waits for no company
         rest_every=32,
         store_timeout_s=store_timeout_s,
         timeout_unmeasured_max_s=store_timeout_s,

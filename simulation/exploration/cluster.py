@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from leaderless.core.headlog.pacer import Pacer
+from leaderless.core.headlog.policy import Policy
 from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.core.strategy import Context, Strategy
 from simulation.exploration.clients import KEY
@@ -89,11 +89,11 @@ class ExploredHost(SteppedHost):
         return Instant(self.loop.base_s, self._lines)
 
 
-class HandsOver(Pacer):
+class HandsOver(Policy):
     """Hands each batch to the node that committed last, whatever that costs."""
 
     def target(self) -> str | None:
-        return self._peers.committing()
+        return self.committing_peer()
 
 
 def maker_of(setting: Setting, make: StrategyMaker | None = None) -> str | StrategyMaker:

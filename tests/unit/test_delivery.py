@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from leaderless.core.headlog.pacer import Pacer
+from leaderless.core.headlog.policy import Policy
 from leaderless.core.strategies.leaderless import LeaderlessLog
 from simulation.nodes import StrategyMaker
 from simulation.stepped import Flying, SteppedCluster
@@ -43,12 +43,12 @@ def drop(cluster: SteppedCluster, messages: list[Flying]) -> None:
         cluster.drop(message.number)
 
 
-def silent_peers(cluster: SteppedCluster) -> Any:
+def late_peers(cluster: SteppedCluster) -> Any:
     """Whom n0 suspects."""
     before = len(cluster.to_clients)
     cluster.request("c9", "n0", {"type": "status"})
     [answer] = [m for m in cluster.to_clients[before:] if m.dest == "c9"]
-    return answer.body["silent_peers"]
+    return answer.body["late_peers"]
 
 
 def send(cluster: SteppedCluster, msg: Any) -> None:
@@ -104,7 +104,7 @@ def test_nothing_waits_for_a_suspect_until_it_answers() -> None:
     send(cluster, 1)
     drop(cluster, handed_over(cluster))
     cluster.pass_time(1.0)
-    assert silent_peers(cluster) == [PEER]
+    assert late_peers(cluster) == [PEER]
     cluster.settle()
     contend(cluster)
     cluster.pass_time(2.0)
@@ -114,7 +114,7 @@ def test_nothing_waits_for_a_suspect_until_it_answers() -> None:
     assert "cas" in others
     contend(cluster)
     assert [m.number for m in handed_over(cluster)] == []  # delivered: the peer is known to answer
-    assert silent_peers(cluster) == []
+    assert late_peers(cluster) == []
 
 
 @pytest.mark.parametrize("lost", ["question", "answer"])
@@ -158,7 +158,7 @@ def test_a_batch_whose_answer_was_lost_is_found_in_the_log_that_is_read() -> Non
     assert {body["type"] for body in answered} == {"send_ok", "poll_ok"}
 
 
-class InManyLanes(Pacer):
+class InManyLanes(Policy):
     """Begins a batch for each send, and waits as long for each peer."""
 
     hedge_s = 0.05

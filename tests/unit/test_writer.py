@@ -7,7 +7,7 @@ import pytest
 
 from leaderless.core.headlog.attempt import carry_out, prepare
 from leaderless.core.headlog.compaction import Compactor
-from leaderless.core.headlog.pacer import Pacer
+from leaderless.core.headlog.policy import Policy
 from leaderless.core.headlog.records import EMPTY
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.headlog.writer import Writer
@@ -118,13 +118,13 @@ def test_a_late_write_of_a_segment_changes_nothing(cluster: SteppedCluster) -> N
     assert cluster.store.registers["segment/0"] == before
 
 
-class ReadsAhead(Pacer):
+class ReadsAhead(Policy):
     """Reads the head beside each compare-and-set."""
 
     reads_ahead = True
 
 
-def writer_of(driver: Driver, replica: Replica, pacer: Pacer) -> Writer:
+def writer_of(driver: Driver, replica: Replica, policy: Policy) -> Writer:
     """The writer of n0."""
     compactor = Compactor(driver.clock, replica, "n0", Pace())
     return Writer(
@@ -132,7 +132,7 @@ def writer_of(driver: Driver, replica: Replica, pacer: Pacer) -> Writer:
         "n0",
         writers=["n0/0"],
         replica=replica,
-        policy=pacer,
+        policy=policy,
         compactor=compactor,
     )
 
@@ -144,9 +144,9 @@ def test_a_full_head_that_never_stood_in_the_store_is_not_sealed() -> None:
     shape = Shape(seal_entries=SEALED_AT)
     first, second = (Batch(f"n{node}/0", 1, 0, {"k": [node]}, {}, 1) for node in (0, 1))
     driver, other = Driver(store.apply), Driver(store.apply)
-    pacer = ReadsAhead(driver.clock, "n0", ("n0", "n1"), Pace())
-    replica = Replica(driver.clock, "n0", ["n0/0"], Limits(), founding=shape, pacer=pacer)
-    writer = writer_of(driver, replica, pacer)
+    policy = ReadsAhead(driver.clock, "n0", ("n0", "n1"), Pace())
+    replica = Replica(driver.clock, "n0", ["n0/0"], Limits(), founding=shape, policy=policy)
+    writer = writer_of(driver, replica, policy)
     driver.call(replica.refresh())
     for number, batch in enumerate((first, second)):
         driver.start(writer.commit_for(HandOver(Request("n9", number), 0, batch)))
@@ -192,13 +192,13 @@ def test_what_waits_shares_a_commit(cluster: SteppedCluster) -> None:
     assert cluster.store.registers["head"]["version"] <= version + 3
 
 
-class Lingering(Pacer):
+class Lingering(Policy):
     """Commits all itself, and waits for company each time."""
 
     def target(self) -> None:
         return None
 
-    def commit_linger_s(self) -> float:
+    def linger_s(self) -> float:
         return 0.01
 
 
@@ -215,12 +215,12 @@ def test_after_a_conflict_a_batch_does_not_wait_for_company_again() -> None:
     assert [m.body["type"] for m in cluster.to_clients[answered:]] == ["send_ok"] * 2
 
 
-class Bounded(Pacer):
+class Bounded(Policy):
     """Finds out a committer that turns round and round."""
 
     turns = 0
 
-    def commit_linger_s(self) -> float:
+    def linger_s(self) -> float:
         self.turns += 1
         assert self.turns < 10
         return 0.0
@@ -233,9 +233,9 @@ def test_a_batch_of_an_older_epoch_is_let_go_at_once(epoch: int) -> None:
     head = EMPTY.with_state("fenced", "op").with_state("open", "op")
     store.apply(Put("head", head.value))
     driver = Driver(store.apply)
-    pacer = Bounded(driver.clock, "n0", ("n0",), Pace())
-    replica = Replica(driver.clock, "n0", ["n0/0"], Limits(), pacer=pacer)
-    writer = writer_of(driver, replica, pacer)
+    policy = Bounded(driver.clock, "n0", ("n0",), Pace())
+    replica = Replica(driver.clock, "n0", ["n0/0"], Limits(), policy=policy)
+    writer = writer_of(driver, replica, policy)
     batch = Batch("n9/0", 1, epoch, {"k": [1]}, {}, 1)
     driver.start(writer.commit_for(HandOver(Request("n9", 1), 0, batch)))
     driver.finish()

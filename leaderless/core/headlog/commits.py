@@ -24,11 +24,23 @@ from reprlib import repr as brief
 from typing import Any, NamedTuple
 
 from leaderless.core.coordination import Misfit, Patience, StoreSilent, count_of, read_as
+from leaderless.core.estimates import Company
+from leaderless.core.headlog.policy import linger_s
 from leaderless.core.headlog.records import offsets_of
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.headlog.writer import Writer
 from leaderless.core.messages import Cas, Offsets, Ok
-from leaderless.core.process import Notify, Process, Signal, Sleep, Spawn, Wait, call, gather
+from leaderless.core.process import (
+    END_OF_TURN,
+    Notify,
+    Process,
+    Signal,
+    Sleep,
+    Spawn,
+    Wait,
+    call,
+    gather,
+)
 from leaderless.core.shape import Shape
 from leaderless.core.strategy import Context
 
@@ -72,7 +84,8 @@ class DurableCommits:
     def __init__(self, context: Context, replica: Replica, writer: Writer) -> None:
         self._clock = context.clock
         self._keys_max = context.options.limits.committed_keys
-        self._linger_s = context.options.pace.offsets_linger_s
+        self._pace = context.options.pace
+        self._company = Company()
         self._replica = replica
         self._view = replica.view
         self._writer = writer
@@ -88,6 +101,7 @@ class DurableCommits:
         """Return when the offsets, or higher ones, are in the store. Raises `StoreSilent`."""
         if not self._lacking(offsets):
             return
+        self._company.arrived(self._clock.now)
         group = self._waiting
         group.offsets = raised(group.offsets, offsets)
         if not self._running:
@@ -121,7 +135,8 @@ class DurableCommits:
     def _run(self) -> Process[None]:
         try:
             while self._waiting.offsets:
-                yield Sleep(self._clock.now + self._linger_s)
+                wait_s = linger_s(self._pace, self._company.per_second(self._clock.now))
+                yield Sleep(self._clock.now + wait_s) if wait_s else END_OF_TURN
                 group, self._waiting = self._waiting, _Group()
                 try:
                     yield from self._write(group.offsets)
@@ -130,6 +145,7 @@ class DurableCommits:
                 yield Notify(group.done)
         finally:
             self._running = False
+            self._company.idle(self._clock.now)
 
     def _lacking(self, offsets: Offsets) -> Offsets:
         """Those that are neither in the register nor in the log, as far as this node knows."""

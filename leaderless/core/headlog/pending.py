@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from leaderless.core.headlog.records import Head, InvariantBroken
@@ -24,9 +25,10 @@ OFFSET_BYTES = 16  # about what a committed offset takes, beside its key
 
 @dataclass(slots=True, eq=False)
 class Waiting:
-    """Something that is to be appended. After `until` nobody waits for it."""
+    """Something that is to be appended, since when, and until when somebody waits for it."""
 
     event: Send | Append
+    since: float
     until: float
 
 
@@ -41,14 +43,19 @@ class Pending:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def add(self, event: Send | Append, until: float, limits: Limits) -> Failure | None:
+    def add(self, event: Send | Append, now: float, limits: Limits) -> Failure | None:
         """Take what came; the failure if too much waits already."""
         if self._bytes > limits.waiting_bytes:
             text = f"{limits.waiting_bytes} bytes of messages wait for the store already"
             return Failure(Reason.BUSY, text)
-        self._waiting.append(Waiting(event, until))
+        self._waiting.append(Waiting(event, now, now + limits.answer_s))
         self._bytes += event.size + SEND_BYTES
         return None
+
+    @property
+    def since(self) -> float:
+        """Since when the oldest waits; -inf: nothing does."""
+        return self._waiting[0].since if self._waiting else -inf
 
     def put_back(self, waiting: list[Waiting]) -> None:
         """Take again what was in a batch that never gets into the log."""

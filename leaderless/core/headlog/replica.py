@@ -13,7 +13,7 @@ from leaderless.core.headlog import trace as steps
 from leaderless.core.headlog.index import COMPACTED, Index, index_of
 from leaderless.core.headlog.library import Library, windows
 from leaderless.core.headlog.outline import Outline
-from leaderless.core.headlog.pacer import Pacer
+from leaderless.core.headlog.policy import Policy
 from leaderless.core.headlog.records import (
     HEAD,
     Head,
@@ -40,7 +40,7 @@ class Replica:
     `founding`: the shape that this node gives to a log that it makes; a log that is there has its own.
     `confirmed_at` is a time, in seconds, at or after which the view was the whole log. `library` has what is
     read back from runs. `limits` fit into the registers of the log. `trace` takes every step of the node's
-    protocol; `pacer` is told what was learnt of other nodes and of the store.
+    protocol; `policy` is told what was learnt of other nodes and of the store.
     """
 
     def __init__(
@@ -52,10 +52,10 @@ class Replica:
         trace: Trace | None = None,
         *,
         founding: Shape | None = None,
-        pacer: Pacer | None = None,
+        policy: Policy | None = None,
     ) -> None:
         self.trace = trace or Trace()
-        self._pacer = pacer or Pacer(clock, node, (node,), Pace())
+        self._policy = policy or Policy(clock, node, (node,), Pace())
         self.limits = limits
         self._clock = clock
         self._node = node
@@ -209,24 +209,24 @@ class Replica:
 
     def _move_to(self, head: Head) -> None:
         self.head = head
-        self._pacer.head_is_by(head.heading.by)
+        self._policy.head_is_by(head.heading.by)
 
     def _notice(self, head: Head) -> None:
         if not self.loaded:  # what happened before says nothing of the rate
-            self._pacer.others_committed(0, 0)
+            self._policy.others_committed(0, 0)
             return
         commits = head.version - self.head.version - (head.heading.by == self._node)
         batches = head.end - self.head.end if commits else 0
-        self._pacer.others_committed(commits, batches)
+        self._policy.others_committed(commits, batches)
 
     def _confirm(self, asked_at: float) -> None:
         self.confirmed_at = max(self.confirmed_at, min(asked_at, self._clock.now))
-        self._pacer.confirmed(self.confirmed_at)
+        self._policy.confirmed(self.confirmed_at)
 
     def _read_head(self) -> Process[Head]:
         asked_at = self._clock.now
         head = yield from read_as(HEAD, head_of)
-        self._pacer.store_took(self._clock.now - asked_at)
+        self._policy.store_took(self._clock.now - asked_at)
         return self._with_shape(head) if head else self._empty
 
     def _with_shape(self, head: Head) -> Head:

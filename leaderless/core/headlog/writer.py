@@ -25,13 +25,15 @@ batch was rejected and its sends go into a new one.
 
 from contextlib import suppress
 from dataclasses import dataclass, field
+from math import inf
+from typing import NamedTuple
 
 from leaderless.core.coordination import StoreSilent
 from leaderless.core.headlog import attempt
 from leaderless.core.headlog import trace as steps
 from leaderless.core.headlog.attempt import Attempt, Fate
 from leaderless.core.headlog.compaction import Compactor
-from leaderless.core.headlog.pacer import Pacer
+from leaderless.core.headlog.policy import Policy
 from leaderless.core.headlog.pending import Pending, Waiting, answers_of, refusal_of
 from leaderless.core.headlog.records import HEAD, Head, InvariantBroken
 from leaderless.core.headlog.replica import Replica
@@ -84,10 +86,18 @@ class Job:
     """
 
     batch: Batch
-    arrived_at: float
+    since: float  # it waits for company; -inf: it has done so
     until: float
     tried: bool = False
     done: Signal = field(default_factory=Signal)
+
+
+class Made(NamedTuple):
+    """A batch of this node, what waits for it, and until when."""
+
+    batch: Batch
+    waiting: list[Waiting]
+    until: float
 
 
 class Writer:
@@ -100,7 +110,7 @@ class Writer:
         *,
         writers: list[str],
         replica: Replica,
-        policy: Pacer,
+        policy: Policy,
         compactor: Compactor,
     ) -> None:
         self._clock = clock
@@ -114,7 +124,7 @@ class Writer:
         self._flush_planned = self._flush_due = False
         self._idle = writers[::-1]
         self._seqs = dict.fromkeys(self._idle, 0)
-        self._minding_lanes = False
+        self._collecting = self._overdue_planned = False
         self._jobs: list[Job] = []
         self._committing = False
         self._refuted: Head | None = None  # the head that failed, until it was read anew
@@ -135,16 +145,11 @@ class Writer:
                 event, Batch(*event.name, event.epoch or 0, event.appends, {}, event.size)
             )
             return
-        until = self._clock.now + self._answer_s
-        if failure := self.pending.add(event, until, self._replica.limits):
+        if failure := self.pending.add(event, self._clock.now, self._replica.limits):
             yield Reply(event.request, failure)
             return
-        self._policy.send_arrived()
-        if self._needs_lane:
-            yield Spawn(self._run(self._idle.pop()))
-        elif not self._minding_lanes:
-            self._minding_lanes = True
-            yield Spawn(self._mind_lanes())
+        self._policy.arrived()
+        yield from self._consider()
 
     def _append_named(self, event: Append, batch: Batch) -> Process[None]:
         """Commit a batch that its caller has named. Another process, or an earlier life, may have done so."""
@@ -160,13 +165,14 @@ class Writer:
                 return
             if self._clock.now >= until:
                 return
-            yield from self._commit_here(batch, until)
+            yield from self._commit_here(batch, self._clock.now, until)
         yield Reply(event.request, AppendOk({}))
 
     def commit_for(self, event: HandOver) -> Process[None]:
         """Commit a peer's batch and tell it what it lacks of the log."""
         came_at = self._clock.now
-        yield from self._commit_here(event.batch, came_at + self._answer_s)
+        self._policy.arrived()
+        yield from self._commit_here(event.batch, came_at, came_at + self._answer_s)
         held_s = self._replica.confirmed_at - came_at
         yield Reply(event.request, self._replica.share(event.slot, held_s))
 
@@ -178,24 +184,48 @@ class Writer:
     # ------------------------------------------------------------ lanes
 
     @property
-    def _needs_lane(self) -> bool:
-        """Whether to start one: the first at once, a further one if it pays."""
-        if not self._idle or not self._has_work:
-            return False
-        none_is_busy = len(self._idle) == len(self._seqs)
-        return none_is_busy or self._policy.needs_lane(len(self.pending))
-
-    @property
     def _has_work(self) -> bool:
         return self._flush_due or len(self.pending) > 0
 
-    def _mind_lanes(self) -> Process[None]:
-        """Start a lane for what waits although none pays: a batch may be stuck, and must not hold it up."""
-        while self.pending and self._idle:
-            yield Sleep(self._clock.now + self._policy.lane_overdue_s)
-            if self.pending and self._idle:
-                yield Spawn(self._run(self._idle.pop()))
-        self._minding_lanes = False
+    def _consider(self) -> Process[None]:
+        """Make a batch of what waits: the first at once, and one beside others if it pays."""
+        if self._collecting or not self._idle or not self._has_work:
+            return
+        none_is_busy = len(self._idle) == len(self._seqs)
+        if none_is_busy or self._policy.needs_lane(len(self.pending)):
+            self._collecting = True
+            yield Spawn(self._collect())
+        elif not self._overdue_planned:  # a batch may be stuck, and must not hold up the others
+            self._overdue_planned = True
+            yield Spawn(self._collect_overdue())
+
+    def _collect_overdue(self) -> Process[None]:
+        yield Sleep(self._clock.now + self._policy.hedge_s)
+        self._overdue_planned = False
+        if not self._collecting and self._idle and self._has_work:
+            self._collecting = True
+            yield from self._collect()
+
+    def _collect(self) -> Process[None]:
+        """Wait for company, at least for what came together, and make a batch unless a commit here does."""
+        replica = self._replica
+        try:
+            if not replica.loaded or replica.head.fenced:
+                yield from replica.refresh()
+            if replica.head.fenced:
+                yield from self._give_up(Reason.FENCED, FENCED)
+                return
+            wakes_at = self.pending.since + self._policy.linger_s()
+            yield Sleep(wakes_at) if wakes_at > self._clock.now else END_OF_TURN
+        except StoreSilent as silent:
+            yield from self._give_up(Reason.TIMEOUT, str(silent))
+            return
+        finally:
+            self._collecting = False
+        made = yield from self._take()
+        if made:
+            yield Spawn(self._carry(*made))
+            yield from self._consider()
 
     def _plan_flush(self) -> Process[None]:
         if self.pending.commits and not self._flush_planned:
@@ -207,52 +237,49 @@ class Writer:
         yield Sleep(self._clock.now + self._replica.limits.commits_idle_s)
         self._flush_planned = False
         self._flush_due = bool(self.pending.commits)
-        if self._needs_lane:
-            yield Spawn(self._run(self._idle.pop()))
+        yield from self._consider()
 
-    def _run(self, lane: str) -> Process[None]:
-        """Make batches, one after the other, while there is something to append."""
-        try:
-            while self._has_work:
-                if not self._replica.loaded or self._replica.head.fenced:
-                    yield from self._replica.refresh()
-                if self._replica.head.fenced:
-                    yield from self._give_up(Reason.FENCED, FENCED)
-                    break
-                yield from self._wait_for_sends()
-                yield from self._append_batch(lane)
-        except StoreSilent as silent:
-            yield from self._give_up(Reason.TIMEOUT, str(silent))
-        finally:
-            self._idle.append(lane)
-
-    def _wait_for_sends(self) -> Process[None]:
-        """At least for what arrived together with the first."""
-        waiting, linger_s = len(self.pending), self._policy.batch_linger_s()
-        yield Sleep(self._clock.now + linger_s) if linger_s else END_OF_TURN
-        if linger_s:
-            self._policy.sends_came(len(self.pending) - waiting)
-
-    def _append_batch(self, lane: str) -> Process[None]:
+    def _take(self) -> Process["Made | None"]:
+        """A batch of what waits; None if nothing does, or all lanes are busy."""
         replica, limits = self._replica, self._replica.limits
         yield from self.pending.refuse(limits, replica.head)
+        if not self._idle or not self._has_work:
+            return None
         waiting = self.pending.take(limits, self._clock.now)
         if not waiting and not self._flush_due:
-            return  # another lane took it all meanwhile
+            return None
         self._flush_due = False
+        lane = self._idle.pop()
         self._seqs[lane] += 1
         name = lane, self._seqs[lane]
         batch = self.pending.batch(name, replica.head.epoch, waiting, limits.batch_bytes)
         replica.trace("Send", steps.sent, batch)
         until = max((each.until for each in waiting), default=self._clock.now + self._answer_s)
-        if (yield from self._deliver(batch, until)):
-            yield from self._acknowledge(batch, waiting)
-        elif self._is_alive(batch):
-            replica.trace("Abandon", steps.named, batch)  # its clients are gone
-        else:  # no copy of the batch can get into the log any more: its sends go into a new one
-            replica.trace("Reject", steps.named, batch)
-            self.pending.put_back(waiting)
-        yield from self._plan_flush()  # committed offsets that are not in the log ride on
+        return Made(batch, waiting, until)
+
+    def _carry(
+        self, batch: Batch, waiting: list[Waiting], until: float, job: Job | None = None
+    ) -> Process[None]:
+        """Bring a batch into the log; `job`: it is here already."""
+        try:
+            if job:
+                yield Wait(job.done)
+            if (yield from self._deliver(batch, until)):
+                yield from self._acknowledge(batch, waiting)
+            elif self._is_alive(batch):
+                self._replica.trace("Abandon", steps.named, batch)  # its clients are gone
+            else:  # no copy of the batch can get into the log any more: its sends go into a new one
+                self._replica.trace("Reject", steps.named, batch)
+                self.pending.put_back(waiting)
+            yield from self._plan_flush()  # committed offsets that are not in the log ride on
+        finally:
+            self._idle.append(batch.writer)
+        yield from self._consider()
+        self._note_idle()
+
+    def _note_idle(self) -> None:
+        if not (self._jobs or self.pending or len(self._idle) < len(self._seqs)):
+            self._policy.idle()
 
     def _acknowledge(self, batch: Batch, waiting: list[Waiting]) -> Process[None]:
         self.pending.committed(batch.commits)
@@ -283,7 +310,7 @@ class Writer:
             if peer := self._policy.target():
                 yield from self._hand_to(peer, batch)
             else:
-                yield from self._commit_here(batch, until)
+                yield from self._commit_here(batch, -inf, until)
         return self._is_in_log(batch)
 
     def _is_alive(self, batch: Batch) -> bool:
@@ -322,14 +349,14 @@ class Writer:
     def _ask(self, peer: str, batch: Batch, moved: Signal) -> Process[None]:
         asked_at, slot = self._clock.now, self._replica.view.slot
         self._replica.trace("HandOver", steps.handed, batch, peer)
-        answer = yield from ask(peer, Offer(slot, batch), self._policy.patience_s)
+        answer = yield from ask(peer, Offer(slot, batch), self._answer_s)
         if isinstance(answer, HandedOver):
             self._policy.peer_answered(peer, self._clock.now - asked_at)
             with suppress(StoreSilent):  # nothing learnt: the batch goes another round
                 yield from self._replica.learn(answer, asked_at)
             self._policy.peer_helped(peer, helped=self._is_in_log(batch))
         else:
-            self._policy.peer_was_silent(peer)
+            self._policy.peer_is_late(peer)
             yield from self._leave(peer)
         yield Notify(moved)
 
@@ -340,11 +367,10 @@ class Writer:
 
     # ------------------------------------------------------------ committing here
 
-    def _commit_here(self, batch: Batch, until: float) -> Process[None]:
+    def _commit_here(self, batch: Batch, since: float, until: float) -> Process[None]:
         """Return when this node does no more for the batch: see `Job`."""
-        job = Job(batch, self._clock.now, until)
+        job = Job(batch, since, until)
         self._jobs.append(job)
-        self._policy.job_arrived()
         if not self._committing:
             self._committing = True
             yield Spawn(self._commit_all())
@@ -367,12 +393,10 @@ class Writer:
 
         No job waits for it a second time: after a conflict the view is new, and each wait makes it older.
         """
-        waiting, now = len(self._jobs), self._clock.now
-        until = min(job.arrived_at for job in self._jobs) + self._policy.commit_linger_s()
+        now = self._clock.now
+        until = min(job.since for job in self._jobs) + self._policy.linger_s()
         wakes_at = max(until, now) + self._policy.rest_s()
         yield Sleep(wakes_at) if wakes_at > now else END_OF_TURN
-        if until > now:
-            self._policy.jobs_came(len(self._jobs) - waiting)
 
     def _commit(self) -> Process[None]:
         replica, head = self._replica, self._replica.head
@@ -380,8 +404,7 @@ class Writer:
         if not replica.loaded or refuted or any(job.batch.epoch > head.epoch for job in self._jobs):
             yield from self._look_again()
             head = replica.head
-        batches = self._eligible(head)
-        if not batches:
+        if not self._eligible(head):
             return
         if head.full and not head.closed:
             yield from self._close(head)
@@ -393,8 +416,16 @@ class Writer:
             if not self._sealer.kept(head):  # others have gone on
                 yield from self._look_again()
                 return
-        kept = self._sealer.kept(head)
+        yield from self._take_along()
+        batches, kept = self._eligible(head), self._sealer.kept(head)
         yield from self._try(attempt.prepare(replica, batches, by=self._node, kept=kept))
+
+    def _take_along(self) -> Process[None]:
+        """What waits at this node goes into the log with what is here."""
+        if made := (yield from self._take()):
+            job = Job(made.batch, -inf, made.until)
+            self._jobs.append(job)
+            yield Spawn(self._carry(*made, job))
 
     def _close(self, head: Head) -> Process[None]:
         """Keep the processes of the older release from adding to a full tail; see `Head.closed`."""
@@ -461,6 +492,7 @@ class Writer:
         self._jobs = [job for job in self._jobs if job not in settled]
         for job in settled:
             yield Notify(job.done)
+        self._note_idle()
 
     def _is_settled(self, job: Job) -> bool:
         head, batch = self._replica.head, job.batch

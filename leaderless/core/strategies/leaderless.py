@@ -14,7 +14,7 @@ from leaderless.core.headlog import trace as steps
 from leaderless.core.headlog.compaction import Compactor
 from leaderless.core.headlog.consumer import Consumer
 from leaderless.core.headlog.memory import Memory
-from leaderless.core.headlog.pacer import Pacer, PacerMaker
+from leaderless.core.headlog.policy import Policy, PolicyMaker
 from leaderless.core.headlog.records import HEAD
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.headlog.view import View
@@ -44,18 +44,18 @@ from leaderless.core.strategy import Context
 
 
 class LeaderlessLog:
-    """Joins writer, replica and consumer of one node; `pacer` makes the one that decides."""
+    """Joins writer, replica and consumer of one node; `policy` makes the one that decides."""
 
-    def __init__(self, context: Context, pacer: PacerMaker = Pacer) -> None:
+    def __init__(self, context: Context, policy: PolicyMaker = Policy) -> None:
         identity, self._clock, options, trace = context
         self._node = identity.node
         self._limits = limits = options.limits
         writers = lanes_of(identity.writer, limits.lanes)
         clock, node, pace = self._clock, identity.node, options.pace
-        decides = pacer(clock, node, identity.peers, pace, combine=options.combine)
+        decides = policy(clock, node, identity.peers, pace, combine=options.combine)
         founding = options.shape or Shape().for_nodes(len(identity.peers))
         self._replica = Replica(
-            clock, node, writers, limits, trace, founding=founding, pacer=decides
+            clock, node, writers, limits, trace, founding=founding, policy=decides
         )
         self._memory = Memory(self._replica)
         self._compactor = Compactor(clock, self._replica, identity.writer, pace)
@@ -67,7 +67,7 @@ class LeaderlessLog:
             policy=decides,
             compactor=self._compactor,
         )
-        self._options, self._pacer = options, decides
+        self._options, self._policy = options, decides
         self._consumer = Consumer(context, self._replica, self._writer, self._memory)
 
     @property
@@ -140,8 +140,8 @@ class LeaderlessLog:
             "sends_waiting": waiting,
             "batches_under_way": under_way,
             "batches_to_commit": here,
-            "hands_over_to": self._pacer.target(),
-            "silent_peers": self._pacer.suspects,
+            "hands_over_to": self._policy.target(),
+            "late_peers": self._policy.late,
             "compaction": self._compactor.state,
             "limits": asdict(self._limits),
             "pace": asdict(self._options.pace),

@@ -1,0 +1,287 @@
+"""The policy of the leaderless log: told facts, it says who commits a batch, and how long anything waits.
+
+Safety is elsewhere (`attempt`, `replica`, `view`): any answers of a policy give the same log, with more
+messages or fewer, sooner or later. `tests/property/test_adversarial_policy.py` gives a coin's answers.
+
+What is chosen between messages and time follows from estimates and one price, `Pace.message_worth_s`: how long
+a client may wait to save one server message. Rates and round trips are measured (`estimates`).
+"""
+
+from math import exp, inf, sqrt
+from typing import NamedTuple, Protocol
+
+from leaderless.core.estimates import Company, Rate, RoundTrip
+from leaderless.core.pace import Pace
+from leaderless.core.strategy import Clock
+
+CALL = 2  # messages of a call and its answer
+CONFLICT_ROUND_TRIPS = 2  # who lost once often loses again, and makes others lose
+ISOLATED_AFTER = 2  # attempts in a row without an outcome, then batches go alone
+REST_EVERY_MIN = 2  # commits in a row between two rests, where others make use of them
+
+
+class Lateness(NamedTuple):
+    """A peer that is late is not asked before `until`, which was `span_s` ahead; inf: it is asked already."""
+
+    until: float
+    span_s: float
+
+
+def linger_s(pace: Pace, rate: float) -> float:
+    """How long to wait for company before a call, where so much else comes in a second.
+
+    One call for each `cycle_s` costs a call a cycle, and half a cycle of waiting for each that comes. The sum is
+    least at the square root: the economic order quantity (Harris 1913). Alone nobody waits (`Company`).
+    """
+    if not rate:
+        return 0.0
+    cycle_s = sqrt(2 * CALL * pace.message_worth_s / rate)
+    return min(max(0.0, cycle_s - 1 / rate), pace.linger_s_max)
+
+
+class Policy:
+    """Decides for one node. `combine`: whether batches may be handed over at all.
+
+    Facts come in through methods that return nothing; properties and the other methods are decisions.
+    """
+
+    def __init__(
+        self, clock: Clock, node: str, peers: tuple[str, ...], pace: Pace, *, combine: bool = True
+    ) -> None:
+        self._clock = clock
+        self._node = node
+        self._peers = frozenset(peers) if combine else frozenset()
+        self._pace = pace
+        self._store = RoundTrip()
+        self._hand_over = RoundTrip()
+        self._company = Company()  # of sends and of batches that peers hand over
+        self._foreign_commits, self._foreign_batches, self._own = Rate(), Rate(), Rate()
+        self._confirmed_at = -inf
+        self._committers: dict[str, None] = {}  # in the order of the last commit known of each
+        self._helper = ""  # the peer that committed this node's last batch
+        self._late: dict[str, Lateness] = {}
+        self._failures = 0  # attempts in a row that committed nothing
+        self._in_a_row = 0  # commits without a pause
+        self._committed_at = -inf
+        self._rest_every = REST_EVERY_MIN
+        self._rested = False  # and nothing was committed here since
+        self._unknowns = 0  # attempts without an outcome, since batches last went together
+        self._passed = 0  # batches that went alone since the last of them
+
+    # ---------------------------------------------------------------- facts
+
+    def store_took(self, seconds: float) -> None:
+        """A call of the store was answered."""
+        self._store.took(seconds)
+
+    def confirmed(self, at: float) -> None:
+        """The view was the whole log at the time `at`, or later."""
+        self._confirmed_at = at
+
+    def head_is_by(self, node: str) -> None:
+        """The newest head known is by `node`."""
+        self._committers.pop(node, None)
+        self._committers[node] = None
+
+    def others_committed(self, commits: int, batches: int) -> None:
+        """Other nodes made so many commits with so many batches; 0 and 0 begin the observation."""
+        self._foreign_commits.happened(commits, self._clock.now)
+        self._foreign_batches.happened(batches, self._clock.now)
+
+    def attempt_committed(self, batches: int, waiting: int) -> None:
+        """An attempt put so many batches into the log; so many had waited."""
+        if self.isolates:
+            self._passed += batches
+            if self._passed >= waiting:
+                self._unknowns = 0
+        if self._rested:  # and nobody else made use of it
+            self._rest_every = min(self._pace.rest_every, 2 * self._rest_every)
+            self._rested = False
+        self._failures = 0
+        self._in_a_row += 1
+        self._committed_at = self._clock.now
+        self._own.happened(1, self._clock.now)
+
+    def attempt_failed(self) -> None:
+        """An attempt met another node's commit, or has no outcome."""
+        if self._rested:
+            self._rest_every, self._rested = REST_EVERY_MIN, False
+        self._failures += 1
+        self._in_a_row = 0
+
+    def attempt_unknown(self) -> None:
+        """The compare-and-set of an attempt has no outcome."""
+        self._unknowns += 1
+        self._passed = 0
+
+    def arrived(self) -> None:
+        """Something to append has come: a send, or a batch of a peer."""
+        self._company.arrived(self._clock.now)
+
+    def idle(self) -> None:
+        """Nothing is to be appended any more."""
+        self._company.idle(self._clock.now)
+
+    def peer_is_late(self, peer: str) -> None:
+        """A batch that was handed to a peer goes another way, too: the peer has not answered in time."""
+        known = self._late.get(peer)
+        span_s = 2 * known.span_s if known else 2 * self.hedge_s
+        span_s = min(self._pace.late_s_max, span_s)
+        self._late[peer] = Lateness(self._clock.now + span_s, span_s)
+        if self._helper == peer:
+            self._helper = ""
+
+    def peer_answered(self, peer: str, seconds: float) -> None:
+        """A peer answered a hand-over, in time or not."""
+        self._late.pop(peer, None)
+        self._hand_over.took(seconds)
+
+    def peer_helped(self, peer: str, *, helped: bool) -> None:
+        """After a peer's answer the batch is in the log, or (`helped` false) it is not."""
+        self._helper = peer if helped else ""
+
+    # ---------------------------------------------------------------- here, or to whom
+
+    def target(self) -> str | None:
+        """The peer to hand a batch to now; None to commit it here."""
+        peer = self.committing_peer()
+        return peer if peer and not self._committing_is_cheaper() else None
+
+    def committing_peer(self) -> str | None:
+        """The peer that helped last, or else the one that committed last, of those that are not late.
+
+        None if this node committed last.
+        """
+        if next(reversed(self._committers), self._node) == self._node:
+            return None
+        for node in (self._helper, *reversed(self._committers)):
+            if node == self._node:
+                return None
+            if node in self._peers and node not in self._late:
+                return node
+        return None
+
+    def _committing_is_cheaper(self) -> bool:
+        """Whether to commit a batch here rather than hand it over: both cost a call.
+
+        After a conflict a node reads the head and tries again either way. And its own success is news to the
+        others: the next commit of another fails if it comes first.
+        """
+        now, store_s, hand_over_s = self._clock.now, self._store.mean_s, self._hand_over_s
+        others, own = self._foreign_commits.per_second(now), self._own.per_second(now)
+        disturbed = others / (others + own) if others else 0.0
+        read_s = 0.0 if self._reading_ahead_pays(0) else store_s
+        again = read_s + min(store_s * (1 + self._conflict), hand_over_s)
+        again += 2 * CALL * self._pace.message_worth_s + CONFLICT_ROUND_TRIPS * store_s
+        return store_s + (self._conflict + disturbed) * again <= hand_over_s
+
+    @property
+    def _conflict(self) -> float:
+        """The probability that a compare-and-set finds the head changed.
+
+        The view is as of half a round trip after it was asked for, and the compare-and-set arrives half a
+        round trip from now: the two halves cancel.
+        """
+        now = self._clock.now
+        return 1 - exp(-self._foreign_commits.per_second(now) * (now - self._confirmed_at))
+
+    def to_probe(self) -> list[str]:
+        """The late peers to which a batch is handed now, too, while nobody waits for them.
+
+        Each is asked once, until it answers or is late again.
+        """
+        due = [peer for peer, late in self._late.items() if late.until <= self._clock.now]
+        for peer in due:
+            self._late[peer] = self._late[peer]._replace(until=inf)
+        return due
+
+    @property
+    def keeps_losers(self) -> bool:
+        """Whether a batch that lost a conflict stays here.
+
+        It does if this node commits more than all others, or would commit its own batches itself. What goes
+        back pays two more hops, and its node may reach the winner as little as this one.
+        """
+        if self.target() is None:
+            return True
+        now = self._clock.now
+        return self._own.per_second(now) > self._foreign_commits.per_second(now)
+
+    @property
+    def isolates(self) -> bool:
+        """Whether batches go alone: the store may refuse one of them, and would refuse all with it."""
+        return self._unknowns >= ISOLATED_AFTER
+
+    @property
+    def turn(self) -> int:
+        """While batches go alone, which of those that wait is the next: a count that grows."""
+        return self._unknowns if self.isolates else 0
+
+    @property
+    def reads_ahead(self) -> bool:
+        """Whether to read the head beside a compare-and-set: it saves a round trip after a conflict."""
+        return self._reading_ahead_pays(self._failures)
+
+    def _reading_ahead_pays(self, failures: int) -> bool:
+        """A node that has lost `failures` times in a row pays more for time."""
+        saved_s = self._conflict * self._store.mean_s * (1 + failures)
+        return saved_s > CALL * self._pace.message_worth_s
+
+    def needs_lane(self, waiting: int) -> bool:
+        """Whether to begin another batch beside one that is under way: a call, against waiting for it."""
+        return waiting * self._call_s / 2 > CALL * self._pace.message_worth_s
+
+    @property
+    def late(self) -> list[str]:
+        """The peers that are late, in alphabetic order."""
+        return sorted(self._late)
+
+    # ---------------------------------------------------------------- after how long
+
+    def linger_s(self) -> float:
+        """How long the first of those that wait together waits for company."""
+        return linger_s(self._pace, self._company.per_second(self._clock.now))
+
+    def rest_s(self) -> float:
+        """Between commits without a pause, now and then a round trip of rest; more often where others use it.
+
+        A node that reaches no peer must commit for itself: it reads the head, and one round trip later
+        replaces it. Against an endless row of commits it would lose for ever, above all in step: where all
+        round trips take about the same time.
+        """
+        round_trip_s = self._store.mean_s
+        if self._clock.now - self._committed_at > round_trip_s:
+            self._in_a_row = 0
+        if self._in_a_row < self._rest_every:
+            return 0.0
+        self._in_a_row, self._rested = 0, True
+        return round_trip_s
+
+    @property
+    def hedge_s(self) -> float:
+        """How long a batch waits for a peer until it goes another way, too: longer than 19 of 20 take.
+
+        While no hand-over was measured, twice as long as a call of the store: it is one, and the way.
+        """
+        calls, taken = (1, self._hand_over) if self._hand_over.known else (2, self._store)
+        spread_s = max(taken.mean_s, self._pace.hedge_deviations * taken.deviation_s)
+        return max(self._pace.hedge_s_min, calls * (taken.mean_s + spread_s))
+
+    # ---------------------------------------------------------------- estimates
+
+    @property
+    def _hand_over_s(self) -> float:
+        """How long a hand-over takes: the peer's store call, and as long again on the way."""
+        return self._hand_over.mean_s if self._hand_over.known else 2 * self._store.mean_s
+
+    @property
+    def _call_s(self) -> float:
+        return self._hand_over_s if self.target() else self._store.mean_s
+
+
+class PolicyMaker(Protocol):
+    """Makes the policy of a node; `Policy` itself is one."""
+
+    def __call__(
+        self, clock: Clock, node: str, peers: tuple[str, ...], pace: Pace, *, combine: bool
+    ) -> Policy: ...
