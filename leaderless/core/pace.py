@@ -26,13 +26,14 @@ class Pace:
         hand-over, or twice the mean, goes another way, too, under the same name, and with it all that wait for
         that peer; later batches pass it over until it has answered. Fewer: less waiting for a peer that is cut
         off, more batches that go two ways, which costs two messages each and makes commits of others fail.
-    `hedge_s_min`: it waits for so long at least. A processor that is busy for so long must not look like a loss.
+    `hedge_s_min`: it waits for so long at least. A processor that is busy for so long must not look like a
+        loss.
     `late_s_max`: a peer that is late is passed over for twice the time that it was waited for, and for twice as
         long each time, at most for so long. Then it is asked again, which costs one message, and no batch waits
         for it. Longer: fewer questions, later return to handing over.
-    `rest_every`: so many commits in a row, at most, are followed by a round trip of rest; fewer while others make
-        use of the rests. In the rest a node that reaches no peer can commit for itself; without one it would lose
-        for ever. Each rest costs the batches a round trip.
+    `rest_every`: so many commits in a row, at most, are followed by a round trip of rest; fewer while others
+        make use of the rests. In the rest a node that reaches no peer can commit for itself; without one it
+        would lose for ever. Each rest costs the batches a round trip.
 
     The store:
 
@@ -71,7 +72,7 @@ class Pace:
         and polls that are further behind.
     """
 
-    message_worth_s: float = 0.005
+    message_worth_s: float = 0.003
     linger_s_max: float = 0.01
 
     hedge_deviations: float = 3

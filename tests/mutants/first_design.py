@@ -6,7 +6,7 @@ Where no simulation has what it takes, a test does: a line of a certain form, or
 from tests.mutants.mutant import Mutant
 
 SESSION = "runtime.session:Session"
-PACER = "core.headlog.pacer:Pacer"
+POLICY = "core.headlog.policy"
 BODIES = "wire.bodies"
 SIZES = "tests/unit/test_sizes.py"
 EDGES = "tests/unit/test_edges.py"
@@ -16,8 +16,8 @@ FIRST_DESIGN = [
     Mutant(
         "no-company",
         "a batch and a commit wait for company when it saves more messages than it costs time",
-        "core.headlog.economics:Company.linger_s",
-        (("return wait_s", "return 0.0"),),
+        f"{POLICY}:linger_s",
+        (("if not rate:", "if True:"),),
         test="tests/simulation/test_messages.py::test_messages_an_operation",
     ),
     Mutant(
@@ -30,7 +30,7 @@ FIRST_DESIGN = [
     Mutant(
         "refused-batch-holds-up-others",
         "batches go alone when the store may refuse one of them",
-        f"{PACER}.isolates",
+        f"{POLICY}:Policy.isolates",
         (("return self._unknowns >=", "return False and self._unknowns >="),),
         test="tests/unit/test_timeouts.py::test_a_batch_that_the_store_refuses_holds_up_no_other",
     ),

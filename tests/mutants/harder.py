@@ -62,7 +62,7 @@ HARDER = [
     Mutant(
         "commits-stay-after-a-reject",
         "committed offsets whose batch can never get into the log are planned again",
-        f"{WRITER}._append_batch",
+        f"{WRITER}._carry",
         (
             (
                 "yield from self._plan_flush()  #",
@@ -74,7 +74,7 @@ HARDER = [
     Mutant(
         "commits-stay-when-left-alone",
         "committed offsets whose batch is left alone are planned again",
-        f"{WRITER}._append_batch",
+        f"{WRITER}._carry",
         (
             (
                 "yield from self._plan_flush()  #",

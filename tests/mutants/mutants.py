@@ -97,8 +97,8 @@ MUTANTS = [
         f"{WRITER}._deliver",
         (
             (
-                "yield from self._commit_here(batch, until)",
-                f"yield from self._commit_here(batch, until){RENAME}",
+                "yield from self._commit_here(batch, -inf, until)",
+                f"yield from self._commit_here(batch, -inf, until){RENAME}",
             ),
         ),
         # Without handing over it cannot matter: a batch stays here until it is in the log, or too late.

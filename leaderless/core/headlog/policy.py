@@ -30,8 +30,8 @@ class Lateness(NamedTuple):
 def linger_s(pace: Pace, rate: float) -> float:
     """How long to wait for company before a call, where so much else comes in a second.
 
-    One call for each `cycle_s` costs a call a cycle, and half a cycle of waiting for each that comes. The sum is
-    least at the square root: the economic order quantity (Harris 1913). Alone nobody waits (`Company`).
+    One call for each `cycle_s` costs a call a cycle, and half a cycle of waiting for each that comes. The sum
+    is least at the square root: the economic order quantity (Harris 1913). Alone nobody waits (`Company`).
     """
     if not rate:
         return 0.0
@@ -55,7 +55,7 @@ class Policy:
         self._store = RoundTrip()
         self._hand_over = RoundTrip()
         self._company = Company()  # of sends and of batches that peers hand over
-        self._foreign_commits, self._foreign_batches, self._own = Rate(), Rate(), Rate()
+        self._others, self._own = Rate(), Rate()  # commits of other nodes, and of this one
         self._confirmed_at = -inf
         self._committers: dict[str, None] = {}  # in the order of the last commit known of each
         self._helper = ""  # the peer that committed this node's last batch
@@ -83,10 +83,9 @@ class Policy:
         self._committers.pop(node, None)
         self._committers[node] = None
 
-    def others_committed(self, commits: int, batches: int) -> None:
-        """Other nodes made so many commits with so many batches; 0 and 0 begin the observation."""
-        self._foreign_commits.happened(commits, self._clock.now)
-        self._foreign_batches.happened(batches, self._clock.now)
+    def others_committed(self, commits: int) -> None:
+        """Other nodes made so many commits; 0 begins the observation."""
+        self._others.happened(commits, self._clock.now)
 
     def attempt_committed(self, batches: int, waiting: int) -> None:
         """An attempt put so many batches into the log; so many had waited."""
@@ -168,7 +167,7 @@ class Policy:
         others: the next commit of another fails if it comes first.
         """
         now, store_s, hand_over_s = self._clock.now, self._store.mean_s, self._hand_over_s
-        others, own = self._foreign_commits.per_second(now), self._own.per_second(now)
+        others, own = self._others.per_second(now), self._own.per_second(now)
         disturbed = others / (others + own) if others else 0.0
         read_s = 0.0 if self._reading_ahead_pays(0) else store_s
         again = read_s + min(store_s * (1 + self._conflict), hand_over_s)
@@ -183,7 +182,7 @@ class Policy:
         round trip from now: the two halves cancel.
         """
         now = self._clock.now
-        return 1 - exp(-self._foreign_commits.per_second(now) * (now - self._confirmed_at))
+        return 1 - exp(-self._others.per_second(now) * (now - self._confirmed_at))
 
     def to_probe(self) -> list[str]:
         """The late peers to which a batch is handed now, too, while nobody waits for them.
@@ -205,7 +204,7 @@ class Policy:
         if self.target() is None:
             return True
         now = self._clock.now
-        return self._own.per_second(now) > self._foreign_commits.per_second(now)
+        return self._own.per_second(now) > self._others.per_second(now)
 
     @property
     def isolates(self) -> bool:

@@ -213,11 +213,10 @@ class Replica:
 
     def _notice(self, head: Head) -> None:
         if not self.loaded:  # what happened before says nothing of the rate
-            self._policy.others_committed(0, 0)
+            self._policy.others_committed(0)
             return
-        commits = head.version - self.head.version - (head.heading.by == self._node)
-        batches = head.end - self.head.end if commits else 0
-        self._policy.others_committed(commits, batches)
+        by_this = head.heading.by == self._node
+        self._policy.others_committed(head.version - self.head.version - by_this)
 
     def _confirm(self, asked_at: float) -> None:
         self.confirmed_at = max(self.confirmed_at, min(asked_at, self._clock.now))

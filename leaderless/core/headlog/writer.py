@@ -33,8 +33,8 @@ from leaderless.core.headlog import attempt
 from leaderless.core.headlog import trace as steps
 from leaderless.core.headlog.attempt import Attempt, Fate
 from leaderless.core.headlog.compaction import Compactor
-from leaderless.core.headlog.policy import Policy
 from leaderless.core.headlog.pending import Pending, Waiting, answers_of, refusal_of
+from leaderless.core.headlog.policy import Policy
 from leaderless.core.headlog.records import HEAD, Head, InvariantBroken
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.headlog.sealer import Sealer

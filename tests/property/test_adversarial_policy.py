@@ -1,7 +1,7 @@
-"""A wrong pace costs time and messages, never safety: every decision of it is taken by a coin.
+"""A wrong policy costs time and messages, never safety: every decision of it is taken by a coin.
 
-Pace decides when and by which node a batch is committed, and for how long anything waits. Safety is what
-the attempt, the replica and the view do with any of these decisions. Here a pacer that throws a coin takes the
+The policy decides when and by which node a batch is committed, and for how long anything waits. Safety is what
+the attempt, the replica and the view do with any of these decisions. Here a policy that throws a coin takes the
 place of the node's own; the simulator's oracle judges every change of the store and every answer.
 """
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from leaderless.core.headlog.pacer import Pacer
+from leaderless.core.headlog.policy import Policy
 from leaderless.core.machine import Machine
 from leaderless.core.pace import Pace
 from leaderless.core.scheduler import Scheduler
@@ -45,13 +45,13 @@ class CoinTimeouts(StoreTimeouts):
         return self._random.choice(TIMES_S)
 
 
-class CoinPacer(Pacer):
+class CoinPolicy(Policy):
     """Takes every decision by coin; it is told the facts, and forgets them."""
 
     def __init__(self, random: Random, node: str, peers: tuple[str, ...], clock: Clock) -> None:
         super().__init__(clock, node, peers, Pace())
         self._random = random
-        self._others = [peer for peer in peers if peer != node]
+        self._other_nodes = [peer for peer in peers if peer != node]
 
     def _coin(self) -> bool:
         return self._random.random() < 0.5
@@ -60,18 +60,15 @@ class CoinPacer(Pacer):
         return self._random.choice(TIMES_S)
 
     def target(self) -> str | None:
-        return self._random.choice([None, *self._others])
+        return self._random.choice([None, *self._other_nodes])
 
     def to_probe(self) -> list[str]:
-        return [peer for peer in self._others if self._random.random() < 0.1]
+        return [peer for peer in self._other_nodes if self._random.random() < 0.1]
 
     def rest_s(self) -> float:
         return self._time_s()
 
-    def commit_linger_s(self) -> float:
-        return self._time_s()
-
-    def batch_linger_s(self) -> float:
+    def linger_s(self) -> float:
         return self._time_s()
 
     def needs_lane(self, waiting: int) -> bool:
@@ -84,9 +81,7 @@ class CoinPacer(Pacer):
     keeps_losers = property(_coin)
     isolates = property(_coin)
     reads_ahead = property(_coin)
-    patience_s = property(lambda self: self._time_s() + 0.001)
     hedge_s = property(lambda self: self._time_s() + 0.001)
-    lane_overdue_s = property(lambda self: self._time_s() + 0.001)
 
 
 class AdversarialWorld(World):
@@ -100,10 +95,12 @@ class AdversarialWorld(World):
         def start(identity: Identity) -> Machine:
             clock, options = Clock(), self.scenario.node_options
 
-            def pacer(clock: Clock, node: str, peers: tuple[str, ...], *_: Any, **__: Any) -> Pacer:
-                return CoinPacer(self._pace, node, peers, clock)
+            def policy(
+                clock: Clock, node: str, peers: tuple[str, ...], *_: Any, **__: Any
+            ) -> Policy:
+                return CoinPolicy(self._pace, node, peers, clock)
 
-            made = LeaderlessLog(Context(identity, clock, options), pacer)
+            made = LeaderlessLog(Context(identity, clock, options), policy)
             scheduler = Scheduler(CoinTimeouts(self._pace), CALLS_PER_START * incarnation)
             return Machine(made, options.limits, clock, scheduler)
 
@@ -115,20 +112,19 @@ def run(scenario: Scenario, seed: str) -> Report:
 
 
 def test_every_decision_is_the_coins() -> None:
-    """A decision that the pacer gets one day must be given to the coin, too."""
-    facts = {"store_took", "confirmed", "head_is_by", "others_committed"}
+    """A decision that the policy gets one day must be given to the coin, too."""
+    facts = {"store_took", "confirmed", "head_is_by", "others_committed", "arrived", "idle"}
     facts |= {"attempt_committed", "attempt_failed", "attempt_unknown"}
-    facts |= {"peer_is_late", "peer_answered", "peer_helped", "peer_was_silent"}
-    facts |= {"job_arrived", "send_arrived", "jobs_came", "sends_came"}
-    shown = {"suspects"}  # to people
-    decisions = {name for name in vars(Pacer) if not name.startswith("_")} - facts - shown
-    assert decisions <= vars(CoinPacer).keys()
+    facts |= {"peer_is_late", "peer_answered", "peer_helped"}
+    shown = {"late", "committing_peer"}  # to people, and to the exploration
+    decisions = {name for name in vars(Policy) if not name.startswith("_")} - facts - shown
+    assert decisions <= vars(CoinPolicy).keys()
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_no_pace_breaks_the_log(seed: int) -> None:
+def test_no_policy_breaks_the_log(seed: int) -> None:
     given = {"strategy": "leaderless", "time_limit_s": 2.0, "rate": 100.0}
-    report = run(Scenario.draw(seed, given), f"pace/{seed}")
+    report = run(Scenario.draw(seed, given), f"policy/{seed}")
     assert set(report.names) <= SLOW, report.failures
 
 

@@ -1,0 +1,157 @@
+"""The pace as one value, and what the policy makes of facts."""
+
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from leaderless.core.headlog.policy import ISOLATED_AFTER, Policy, linger_s
+from leaderless.core.pace import Pace
+from leaderless.core.strategy import Clock
+
+PACE = Pace()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"store_timeout_s": 0.0},
+        {"rest_every": 0},
+        {"message_worth_s": -0.001},
+        {"message_worth_s": float("inf")},
+        {"linger_s_max": 0.1},
+        {"hedge_s_min": 2.5},
+        {"hedge_deviations": 0},
+        {"timeout_growth": 1.0},
+        {"error_pause_s": 2.0},
+        {"error_patience_s": 0.001},
+        {"store_attempts": 0},
+        {"failures_max": 0},
+        {"reading_share": 1.5},
+        {"push_period_s": -1.0},
+        {"revived_after_leases": 0.5},
+    ],
+)
+def test_a_relation_that_does_not_hold_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="pace: "):
+        Pace(**wrong)
+
+
+def test_every_field_says_what_it_costs() -> None:
+    assert Pace.__doc__
+    for field in fields(Pace):
+        assert f"`{field.name}`" in Pace.__doc__, field.name
+
+
+def test_a_lease_outlives_a_silent_call_and_a_store_far_away() -> None:
+    assert Pace(store_timeout_s=2.0).lease_s > 3 * 2.0
+    assert Pace(store_timeout_s=0.02).lease_s >= PACE.timeout_unmeasured_max_s
+
+
+def new_policy(took_s: float = 0.001, times: int = 50) -> tuple[Policy, Clock]:
+    clock = Clock()
+    policy = Policy(clock, "n0", ("n0", "n1", "n2"), PACE)
+    for _ in range(times):
+        policy.store_took(took_s)
+    return policy, clock
+
+
+def contended(policy: Policy, clock: Clock) -> None:
+    """n2 and then n1 commit often, with large batches, and the view is old."""
+    policy.confirmed(0.0)
+    for number in range(100):
+        clock.now = number / 100
+        policy.others_committed(1)
+        policy.head_is_by("n2" if number < 50 else "n1")
+
+
+def test_here_or_to_whom() -> None:
+    policy, clock = new_policy()
+    assert policy.target() is None
+    contended(policy, clock)
+    assert policy.target() == "n1"
+    policy.peer_is_late("n1")
+    assert (policy.target(), policy.late) == ("n2", ["n1"])
+    policy.peer_answered("n1", 0.002)
+    assert (policy.target(), policy.late) == ("n1", [])
+    policy.peer_answered("n2", 0.002)
+    policy.peer_helped("n2", helped=True)
+    assert policy.target() == "n2"
+    policy.head_is_by("n0")
+    assert policy.target() is None
+
+
+def test_a_node_that_may_not_combine_commits_here() -> None:
+    clock = Clock()
+    policy = Policy(clock, "n0", ("n0", "n1"), PACE, combine=False)
+    contended(policy, clock)
+    assert policy.target() is None
+
+
+def test_a_batch_waits_longer_than_most_answers_take() -> None:
+    policy, _ = new_policy(0.2)
+    assert policy.hedge_s == pytest.approx(4 * 0.2)
+    for took_s in (0.3, 0.5) * 20:
+        policy.peer_answered("n1", took_s)
+    assert 0.5 < policy.hedge_s < 1.0
+
+
+def test_near_peers_are_not_late_before_a_busy_processor_answers() -> None:
+    policy, _ = new_policy(0.000_1)
+    policy.peer_answered("n1", 0.000_3)
+    assert policy.hedge_s == PACE.hedge_s_min
+
+
+def test_a_late_peer_is_asked_once_when_its_time_has_come() -> None:
+    policy, clock = new_policy()
+    policy.peer_is_late("n1")
+    assert policy.to_probe() == []
+    clock.now = 2 * PACE.hedge_s_min
+    assert policy.to_probe() == ["n1"]
+    assert policy.to_probe() == []
+    policy.peer_is_late("n1")  # again: it is left alone for twice as long
+    clock.now += 3 * PACE.hedge_s_min
+    assert policy.to_probe() == []
+    clock.now += PACE.late_s_max
+    assert policy.to_probe() == ["n1"]
+
+
+@pytest.mark.parametrize("used", [False, True])
+def test_a_node_rests_more_often_where_others_make_use_of_it(used: bool) -> None:
+    policy, _ = new_policy()
+    rests = 0
+    for _ in range(100):
+        policy.attempt_committed(1, waiting=1)
+        if policy.rest_s():
+            rests += 1
+            if used:
+                policy.attempt_failed()
+    assert rests == pytest.approx(100 / 2 if used else 100 / PACE.rest_every, abs=3)
+
+
+@pytest.mark.parametrize(
+    ("rate", "expected"), [(0.0, 0.0), (20.0, 0.0), (1000.0, 0.0025), (1e9, 0.0)]
+)
+def test_the_wait_for_company_is_the_economic_order_quantity(rate: float, expected: float) -> None:
+    assert linger_s(PACE, rate) == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("worth_s", [0.0, 1e-9, 1.0, 1e6])
+def test_no_price_makes_anybody_wait_for_long(worth_s: float) -> None:
+    pace = Pace(message_worth_s=worth_s)
+    for rate in (0.0, 1.0, 1e3, 1e9):
+        assert 0.0 <= linger_s(pace, rate) <= pace.linger_s_max
+
+
+def test_batches_go_alone_after_unknown_outcomes_until_a_row_got_through() -> None:
+    policy, _ = new_policy()
+    for _ in range(ISOLATED_AFTER):
+        assert not policy.isolates
+        policy.attempt_failed()
+        policy.attempt_unknown()
+    assert policy.isolates
+    policy.attempt_failed()
+    policy.attempt_committed(1, waiting=2)
+    assert policy.isolates
+    policy.attempt_committed(1, waiting=2)
+    assert not policy.isolates
