@@ -10,7 +10,7 @@ from math import inf
 from typing import Any
 
 from leaderless.core.headlog.compaction import CLAIM
-from leaderless.core.lease import NEVER_TAKEN
+from leaderless.core.lease import Lease, lease_of
 from leaderless.core.pace import Pace
 from leaderless.core.strategy import Options
 from leaderless.library.laws import Laws
@@ -71,7 +71,7 @@ class HeadLogOracle(Oracle):
     def changed(self, register: str, old: Any, new: Any, now_s: float) -> None:
         """A register that held `old` (None: it was missing) holds `new`. Raises `InvariantBroken`, too."""
         if register == CLAIM:
-            self._claim_changed(old or NEVER_TAKEN, new, now_s)
+            self._claim_changed(lease_of(old) if old else Lease(), lease_of(new), now_s)
         added = self.laws.changed(register, new)
         size = sum(map(_least_bytes, added))
         text = f"{len(added)} batches of {size} bytes in one commit"
@@ -82,12 +82,12 @@ class HeadLogOracle(Oracle):
             blocks = new["keys"].items()
             self._run_ends |= {(key, first + len(msgs)) for key, (first, msgs) in blocks}
 
-    def _claim_changed(self, old: Any, new: Any, now_s: float) -> None:
+    def _claim_changed(self, old: Lease, new: Lease, now_s: float) -> None:
         """Only a lease that is free, or stood still for its time, changes hands."""
         stood_s, self._claim_moved_s = now_s - self._claim_moved_s, now_s
-        free = old["owner"] is None or stood_s >= self._lease_s
+        free = old.owner is None or stood_s >= self._lease_s
         text = f"taken from the living: {old} became {new} after {stood_s:.3f} s"
-        require(free or new["owner"] in (None, old["owner"]), "OneLiveClaim", text)
+        require(free or new.owner in (None, old.owner), "OneLiveClaim", text)
 
     def _append(self, entry: Entry, now_s: float) -> None:
         _, _, appends, commits = entry

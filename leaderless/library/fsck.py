@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
+from leaderless.core.claims import claim_of
 from leaderless.core.coordination import TOMBSTONE
 from leaderless.core.headlog.records import HEAD, head_of, run_of, segment_of
 from leaderless.core.messages import Entry
@@ -31,7 +32,7 @@ from leaderless.library.findings import Finding, Findings
 from leaderless.library.fsck_groups import check_groups
 from leaderless.library.fsck_index import IndexCheck
 from leaderless.library.fsck_staged import check_staged
-from leaderless.library.laws.rules import Order, claim_of, require_claimed
+from leaderless.library.laws.rules import Order, require_claimed
 from leaderless.library.place import require_log
 from leaderless.library.vacuum import READ_AT_ONCE, references_in
 from leaderless.store.calls import side_by_side

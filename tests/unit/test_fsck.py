@@ -223,8 +223,24 @@ async def test_a_page_that_forgot_a_writer(store: MemoryStore) -> None:
 
 
 async def test_an_epoch_that_nobody_claimed(store: MemoryStore) -> None:
-    await change(store, "claim/compaction", lambda claim: claim.update(epoch=0))
+    def raised(index: dict[str, Any]) -> None:
+        index["epoch"] += 1
+
+    await change(store, "compacted", raised)
     assert await broken(store) == {"OneLiveClaim"}
+
+
+@pytest.mark.parametrize("wrong", [{"epoch": 0}, {"owner": 7}, {"beat": -1}, {"task": None}])
+async def test_what_no_program_takes_for_a_claim_is_none(
+    store: MemoryStore, wrong: dict[str, Any]
+) -> None:
+    """A claim of epoch 0 among them: to take it raises it to 1."""
+    for name in ["claim/compaction", *await names(store, "group/members/claim")]:
+        if "task" not in wrong or name.startswith("claim/"):
+            await change(store, name, lambda claim: claim.update(wrong))
+            found = [each.object for each in (await check(store)).findings]
+            assert name in found, (name, found)
+            assert "RegistersReadable" in await broken(store)
 
 
 async def test_a_cursor_of_an_epoch_that_nobody_claimed(store: MemoryStore) -> None:

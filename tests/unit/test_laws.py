@@ -35,7 +35,8 @@ def segment(number: int, base: int, *entries: Any) -> Change:
 
 
 def claim(epoch: int, owner: str | None = "w", beat: int = 0, name: str = "compaction") -> Change:
-    return f"claim/{name}", {"epoch": epoch, "owner": owner, "beat": beat}
+    notes = {"task": 0, "failures": 0, "dead": False}
+    return f"claim/{name}", {"epoch": epoch, "owner": owner, "beat": beat} | notes
 
 
 def index(epoch: int, cursor: int, *listed: list[int]) -> Change:
@@ -82,6 +83,8 @@ PAGE |= {"children": [LISTED, NEXT]}
 ABOVE = [1, 0, 1, 0, 4, 1, 60]
 ABOVE_NAME = "page/1/0-1/0"
 
+LEASE: dict[str, Any] = {"epoch": 1, "owner": "w", "beat": 0}
+
 LAWFUL: dict[str, list[Change]] = {
     "sealed": TWICE,
     "what the segment does not hold stays": [
@@ -101,7 +104,7 @@ LAWFUL: dict[str, list[Change]] = {
     "or with an epoch": [head(1, A), head(2, A, shape=[1], epoch=1)],
     "a lease changes hands": [claim(1), claim(1, beat=1), claim(2, "v"), claim(2, None), claim(3)],
     "a cursor": [
-        ("group/g/claim/k", claim(1)[1]),
+        ("group/g/claim/k", LEASE),
         cursor(None, 1),
         cursor(None, 1, 1),
         cursor(4, 1),
@@ -234,7 +237,7 @@ BROKEN: dict[str, tuple[str, list[Change]]] = {
     "a beat that comes back": ("OneLiveClaim", [claim(1, beat=1), claim(1)]),
     "a group's claim that is stolen": (
         "OneLiveClaim",
-        [("group/g/claim/k", claim(1)[1]), ("group/g/claim/k", claim(1, "v")[1])],
+        [("group/g/claim/k", LEASE), ("group/g/claim/k", claim(1, "v")[1])],
     ),
     "a cursor of no epoch": ("OneLiveClaim", [cursor(None, 1)]),
     "a cursor of an older member": (
@@ -287,6 +290,12 @@ BROKEN: dict[str, tuple[str, list[Change]]] = {
         [FORMAT, ("data/x", True), ("data/x", None), head(1, entry("w", 0, "a", 0, DATA))],
     ),
     "what nobody can have written": ("RegistersReadable", [("head", {"version": 1})]),
+    "a claim of no epoch": ("RegistersReadable", [claim(0, None)]),
+    "a claim without its notes": ("RegistersReadable", [("claim/compaction", LEASE)]),
+    "a group's claim of no epoch": (
+        "RegistersReadable",
+        [("group/g/claim/k", LEASE | {"epoch": 0})],
+    ),
 }
 
 

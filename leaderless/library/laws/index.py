@@ -6,9 +6,9 @@ from leaderless.core.coordination import TOMBSTONE
 from leaderless.core.headlog.compaction import CLAIM
 from leaderless.core.headlog.index import Index, Listed, Page, Part, decode_part, index_of
 from leaderless.core.headlog.records import segment_name
+from leaderless.core.lease import Lease
 from leaderless.library.laws.rules import (
     INDEXED,
-    Claim,
     merged,
     pages_of,
     raising,
@@ -41,7 +41,7 @@ class IndexLaw:
         self.index = index_of(value)
         self._named = set(self.index.listed)
 
-    def changed(self, new: Any, claim: Claim | None) -> None:
+    def changed(self, new: Any, claim: Lease | None) -> None:
         """The index is another one, while `claim` stands in the register of its claim."""
         old, index = self.index, index_of(new)
         require_claimed(index.epoch, CLAIM, claim, raising)

@@ -1,20 +1,22 @@
 """`Laws`: told of every change of one log's objects, and which law each of them is under."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
-from leaderless.core.coordination import TOMBSTONE, Misfit
+from leaderless.core.claims import claim_of
+from leaderless.core.coordination import TOMBSTONE, Json, Misfit
 from leaderless.core.headlog.compaction import CLAIM
 from leaderless.core.headlog.index import COMPACTED, Listed
 from leaderless.core.headlog.records import HEAD
+from leaderless.core.lease import lease_of
 from leaderless.errors import LogError
 from leaderless.library.laws.head import Entry, HeadLaw, entries_in
 from leaderless.library.laws.index import IndexLaw
-from leaderless.library.laws.rules import claim_of, raising, require
+from leaderless.library.laws.rules import raising, require
 from leaderless.library.laws.shared import (
-    claim_changed,
     committed_changed,
     cursor_changed,
+    lease_changed,
     manifest_changed,
     members_changed,
     plan_changed,
@@ -26,6 +28,7 @@ from leaderless.store.format import OLD_NUMBERS
 from leaderless.store.names import FORMAT
 from leaderless.store.values import Reference, value_of
 
+T = TypeVar("T")
 TABLE, TABLE_CLAIM = "table", "claim/table"  # of `leaderless.table`, whose packages may be missing
 JUDGED = {HEAD, "segment", "run", "page", COMPACTED, "claim", "group", "committed", TABLE}
 JUDGED |= {STAGED, "data", FORMAT}
@@ -94,19 +97,20 @@ class Laws:
             case ["segment" | "run" | "page" as kind, *names]:
                 self._made_once(kind, names, old, new)
             case ["compacted"]:
-                claim = self.objects.get(CLAIM)
-                self.index.changed(new, claim and claim_of(claim))
-            case ["claim", _] | ["group", _, "claim", _]:
-                claim_changed(old, new)
+                self.index.changed(new, self._held(CLAIM, claim_of))
+            case ["claim", _]:
+                lease_changed(old and claim_of(old), claim_of(new))
+            case ["group", _, "claim", _]:
+                lease_changed(old and lease_of(old), lease_of(new))
             case ["group", group, "cursor", name]:
                 register = f"group/{group}/claim/{name}"
-                cursor_changed(old, new, register, self.objects.get(register))
+                cursor_changed(old, new, register, self._held(register, lease_of))
             case ["group", _, "members", _]:
                 members_changed(old, new)
             case ["committed", _]:
                 committed_changed(old, new, self.head.committed_below)
             case ["table"]:
-                manifest_changed(old, new, self.objects.get(TABLE_CLAIM), TABLE_CLAIM)
+                manifest_changed(old, new, TABLE_CLAIM, self._held(TABLE_CLAIM, claim_of))
             case ["sink", *_, "plan"]:
                 plan_changed(old, new, is_done=self._is_done(key))
             case ["data", *_] if new is None:
@@ -114,6 +118,10 @@ class Laws:
             case ["format"]:
                 self._note_format(old, new)
         return []
+
+    def _held(self, register: str, decode: Callable[[Json], T]) -> T | None:
+        """What a register holds, None when it is missing."""
+        return decode(self.objects[register]) if register in self.objects else None
 
     def _head_changed(self, new: Any) -> list[Entry]:
         slot = self.head.end

@@ -5,11 +5,11 @@ A rule tells `Broken` what is wrong. `raising` makes an exception of it.
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
-from leaderless.core.coordination import Misfit, count_of
 from leaderless.core.headlog.index import Listed, Page, Part, new_page, part_of
 from leaderless.core.headlog.records import InvariantBroken
+from leaderless.core.lease import Lease
 
 Broken = Callable[[str, str], object]  # is told an invariant, and what is wrong
 INDEXED = "IndexMatchesRuns"
@@ -108,23 +108,7 @@ def pages_of(children: Sequence[tuple[Listed, Sequence[Part]]], parts: int) -> l
 # ---------------------------------------------------------------- claims
 
 
-class Claim(NamedTuple):
-    """The epoch of a claim, who has it, and how often its owner has shown that it lives."""
-
-    epoch: int = 0
-    owner: str | None = None
-    beat: int = 0
-
-
-def claim_of(value: Any) -> Claim:
-    """The claim in a register's value. Raises `Misfit`."""
-    match value:
-        case {"epoch": epoch, "owner": str(_) | None as owner, "beat": beat}:
-            return Claim(count_of(epoch), owner, count_of(beat))
-    raise Misfit("no claim")
-
-
-def require_claimed(epoch: int, register: str, claim: Claim | None, broken: Broken) -> None:
+def require_claimed(epoch: int, register: str, claim: Lease | None, broken: Broken) -> None:
     """Something was changed in an epoch that somebody has claimed. A new claim has the next epoch."""
     claimed = claim.epoch if claim else 0
     if epoch > claimed:

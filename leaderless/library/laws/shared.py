@@ -7,16 +7,17 @@ from collections.abc import Callable
 from typing import Any
 
 from leaderless.core.headlog.commits import committed_of
+from leaderless.core.lease import Lease
 from leaderless.library.cursors import cursor_of
-from leaderless.library.laws.rules import Claim, claim_of, raising, require, require_claimed
+from leaderless.library.laws.rules import raising, require, require_claimed
 from leaderless.library.members import members_of
 from leaderless.library.staged import condemned_in
 
 
-def claim_changed(old: Any, new: Any) -> None:
+def lease_changed(old: Lease | None, after: Lease) -> None:
     """A lease: whoever takes it has an epoch of its own; it is changed by its owner alone."""
-    before, after = claim_of(old) if old else Claim(), claim_of(new)
-    text = f"{old} became {new}"
+    before = old or Lease()
+    text = f"{before} became {after}"
     if after.owner is None:
         same = after.epoch == before.epoch
         require(same, "OneLiveClaim", f"a stale worker released it: {text}")
@@ -27,10 +28,10 @@ def claim_changed(old: Any, new: Any) -> None:
         require(after.beat > before.beat, "OneLiveClaim", f"a beat came back: {text}")
 
 
-def cursor_changed(old: Any, new: Any, register: str, claim: Any) -> None:
-    """A group's cursor in a key; `claim`: what the register of the key's claim holds."""
+def cursor_changed(old: Any, new: Any, register: str, lease: Lease | None) -> None:
+    """A group's cursor in a key; `lease`: what `register` holds, which has the lease of the key."""
     before, after = cursor_of(old) if old else None, cursor_of(new)
-    require_claimed(after.epoch, register, claim_of(claim) if claim else None, raising)
+    require_claimed(after.epoch, register, lease, raising)
     if before is None:
         return
     text = f"{old} became {new}"
@@ -77,8 +78,8 @@ def plan_changed(old: Any, new: Any, *, is_done: bool) -> None:
         require(condemned <= later, "PlanKept", text)
 
 
-def manifest_changed(old: Any, new: Any, claim: Any, register: str) -> None:
-    """The list of merged files; `claim`: what the register of its claim holds."""
+def manifest_changed(old: Any, new: Any, register: str, claim: Lease | None) -> None:
+    """The list of merged files; `claim`: what `register` holds, which has the claim of it."""
     from leaderless.table.manifest import Manifest, manifest_of
 
     before, after = manifest_of(old) if old else Manifest(), manifest_of(new)
@@ -86,7 +87,7 @@ def manifest_changed(old: Any, new: Any, claim: Any, register: str) -> None:
     require(after.version == before.version + 1, "ValueNeverReturns", text)
     text = f"epoch {after.epoch} after {before.epoch}"
     require(after.epoch >= before.epoch, "OneLiveClaim", text)
-    require_claimed(after.epoch, register, claim_of(claim) if claim else None, raising)
+    require_claimed(after.epoch, register, claim, raising)
     ends = (after.sealed, after.start.slot, after.start.segment)
     began = (before.sealed, before.start.slot, before.start.segment)
     forward = all(one >= other for one, other in zip(ends, began, strict=True))
