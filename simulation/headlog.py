@@ -5,12 +5,13 @@ It sees every change of a register beside all requests and answers. What a chang
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
 from math import inf
 from typing import Any
 
 from leaderless.core.headlog.compaction import CLAIM
+from leaderless.core.headlog.records import entry_of
 from leaderless.core.lease import Lease, lease_of
+from leaderless.core.messages import Entry
 from leaderless.core.pace import Pace
 from leaderless.core.strategy import Options
 from leaderless.library.laws import Laws
@@ -32,8 +33,6 @@ ENVELOPE_BYTES_MAX, MESSAGE_BYTES_MIN = (
     32,
     8,
 )  # what a node takes off a long message, and counts for a short one
-
-Entry = Sequence[Any]  # [writer, seq, {key: [first_offset, [msg, ...]]}, {key: committed_offset}]
 
 
 class HeadLogOracle(Oracle):
@@ -118,7 +117,11 @@ class HeadLogOracle(Oracle):
         """A node tells a peer what it knows of the log."""
         slot, entries = body["slot"], body["entries"]
         known = self.entries[slot : slot + len(entries)]
-        require(entries == known, "ViewIsPrefix", f"slots from {slot}: {entries}")
+        require(
+            [entry_of(entry) for entry in entries] == known,
+            "ViewIsPrefix",
+            f"slots from {slot}: {entries}",
+        )
 
     def listed_at_last(self, offsets: dict[str, int]) -> None:
         """In the end, a node knows whatever any node has acknowledged and not lost in a crash."""

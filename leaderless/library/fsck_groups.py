@@ -4,7 +4,7 @@ from leaderless.core.lease import lease_of
 from leaderless.library.cursors import cursor_of
 from leaderless.library.findings import Findings
 from leaderless.library.laws.rules import require_claimed
-from leaderless.library.members import members_of
+from leaderless.library.members import roster_of
 from leaderless.store.names import name_of
 from leaderless.store.port import all_of
 
@@ -17,7 +17,7 @@ async def check_groups(findings: Findings) -> None:
                 check = _check_cursor if kind == "cursor" else _check_claim
                 await check(findings, listed.key)
             case [_, group, "members", _digest] if _is_name(group):
-                await findings.read(listed.key, members_of)
+                await findings.read(listed.key, roster_of)
             case _:
                 findings.add("RegistersReadable", listed.key, "its name is none of this program")
 

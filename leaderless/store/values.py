@@ -15,10 +15,11 @@ from typing import NamedTuple, TypeAlias
 
 import orjson
 
+from leaderless.core import coordination
 from leaderless.errors import Broken, Unfit
 from leaderless.wire.codec import keeps, leaves
 
-Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
+Json: TypeAlias = coordination.Json
 Value: TypeAlias = Json | bytes
 
 LEVELS = 16  # of a register above a message, and some to spare

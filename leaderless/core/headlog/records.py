@@ -78,7 +78,8 @@ class Head:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Head) and (self.heading, self.tail) == (other.heading, other.tail)
 
-    __hash__ = None  # type: ignore[assignment]
+    def __hash__(self) -> int:
+        return hash(self.heading)
 
     def __repr__(self) -> str:
         return f"Head({self.heading}, {self.tail})"

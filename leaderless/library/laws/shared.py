@@ -4,13 +4,13 @@ Each function is told what a register held (None: it was missing) and what it ho
 """
 
 from collections.abc import Callable
-from typing import Any
 
+from leaderless.core.coordination import Json
 from leaderless.core.headlog.commits import committed_of
 from leaderless.core.lease import Lease
 from leaderless.library.cursors import cursor_of
 from leaderless.library.laws.rules import raising, require, require_claimed
-from leaderless.library.members import members_of
+from leaderless.library.members import roster_of
 from leaderless.library.staged import condemned_in
 
 
@@ -28,7 +28,7 @@ def lease_changed(old: Lease | None, after: Lease) -> None:
         require(after.beat > before.beat, "OneLiveClaim", f"a beat came back: {text}")
 
 
-def cursor_changed(old: Any, new: Any, register: str, lease: Lease | None) -> None:
+def cursor_changed(old: Json, new: Json, register: str, lease: Lease | None) -> None:
     """A group's cursor in a key; `lease`: what `register` holds, which has the lease of the key."""
     before, after = cursor_of(old) if old else None, cursor_of(new)
     require_claimed(after.epoch, register, lease, raising)
@@ -41,14 +41,14 @@ def cursor_changed(old: Any, new: Any, register: str, lease: Lease | None) -> No
     require(rises, "FailuresCounted", text)
 
 
-def members_changed(old: Any, new: Any) -> None:
+def members_changed(old: Json, new: Json) -> None:
     """The members of a group."""
-    before = members_of(old)[0] if old else 0
-    text = f"version {members_of(new)[0]} after {before}"
-    require(members_of(new)[0] == before + 1, "ValueNeverReturns", text)
+    before, after = roster_of(old).version if old else 0, roster_of(new).version
+    text = f"version {after} after {before}"
+    require(after == before + 1, "ValueNeverReturns", text)
 
 
-def committed_changed(old: Any, new: Any, in_log: Callable[[str, int], int]) -> None:
+def committed_changed(old: Json, new: Json, in_log: Callable[[str, int], int]) -> None:
     """Committed offsets of nodes; `in_log`: that of a key in the log below a slot."""
     if old is None:
         return
@@ -61,7 +61,7 @@ def committed_changed(old: Any, new: Any, in_log: Callable[[str, int], int]) -> 
         require(kept or in_log(key, after.slot) >= offset, "CommitsKept", text)
 
 
-def plan_changed(old: Any, new: Any, *, is_done: bool) -> None:
+def plan_changed(old: Json, new: Json, *, is_done: bool) -> None:
     """What the epoch of a sink is: decided once; condemned parts stay so until it is over."""
     if old is None or is_done:
         return
@@ -71,14 +71,15 @@ def plan_changed(old: Any, new: Any, *, is_done: bool) -> None:
         return
     later = condemned_in(new) if new else frozenset[str]()
     if later is None:
-        again = condemned.intersection(new["parts"])
+        parts = new["parts"] if isinstance(new, dict) else None
+        again = condemned.intersection(parts if isinstance(parts, list) else [])
         require(not again, "PlanKept", f"the plan has condemned parts: {sorted(again)}")
     else:
         text = f"parts are condemned no more: {sorted(condemned - later)}"
         require(condemned <= later, "PlanKept", text)
 
 
-def manifest_changed(old: Any, new: Any, register: str, claim: Lease | None) -> None:
+def manifest_changed(old: Json, new: Json, register: str, claim: Lease | None) -> None:
     """The list of merged files; `claim`: what `register` holds, which has the claim of it."""
     from leaderless.table.manifest import Manifest, manifest_of
 
