@@ -69,7 +69,7 @@ def failure_of(error: Exception) -> Failure:
     """The answer to a request that failed with `error`: never that nothing happened."""
     if isinstance(error, StoreSilent):
         return Failure("timeout", str(error))
-    # such as a register that holds what no node ever wrote
+    # an invariant that is broken, or a mistake of this program
     return Failure("crash", f"{type(error).__name__}: {error}")
 
 

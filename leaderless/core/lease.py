@@ -13,7 +13,7 @@ compare-and-set that makes it.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from reprlib import repr as brief
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from leaderless.core import coordination
 from leaderless.core.coordination import Json, Misfit, count_of, read_as
@@ -37,7 +37,7 @@ class Lease:
     @property
     def value(self) -> dict[str, Json] | None:
         """As the register holds it; None: there is none."""
-        fields: dict[str, Any] = vars(self)  # those of a subclass, too
+        fields = vars(self)  # those of a subclass, too
         known = {name: fields[name] for name in fields if name != "rest"}
         return {**self.rest, **known} if self.epoch else None
 

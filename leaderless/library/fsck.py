@@ -38,7 +38,7 @@ from leaderless.library.vacuum import READ_AT_ONCE, references_in
 from leaderless.store.calls import side_by_side
 from leaderless.store.names import FORMAT
 from leaderless.store.port import Store, all_of
-from leaderless.store.values import Reference, value_of
+from leaderless.store.values import Reference
 
 
 class Report(NamedTuple):
@@ -150,9 +150,8 @@ class _Check:
         require_claimed(manifest.epoch, CLAIM, claim, self._findings.of(TABLE))
         return runs
 
-    def _refer(self, messages: Iterable[Json]) -> None:
-        found = map(value_of, messages)
-        self._referred |= {each.key: each for each in found if isinstance(each, Reference)}
+    def _refer(self, references: Iterable[Reference]) -> None:
+        self._referred |= {each.key: each for each in references}
 
     def _span(self, name: str, value: Json) -> _Span | None:
         """The slots in a head, a segment or a run; None for a tombstone. Raises `Misfit`."""
@@ -162,7 +161,7 @@ class _Check:
             return None
         if isinstance(part, Head):
             self._head_shape = part.shape
-        self._referred |= {each.key: each for each in references_in(part)}
+        self._refer(references_in(part))
         return _span_of(name, part)
 
     # ------------------------------------------------------------ checking

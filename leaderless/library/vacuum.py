@@ -28,7 +28,7 @@ from leaderless.errors import Definite
 from leaderless.library.data import FOLDER, written_at
 from leaderless.store.calls import patiently, read_value, side_by_side
 from leaderless.store.port import PAGE, Store, all_of, keys_of
-from leaderless.store.values import Reference, value_of
+from leaderless.store.values import Reference, reference_in
 
 READ_AT_ONCE = 16
 
@@ -103,12 +103,8 @@ async def references_in_files(store: Store) -> AsyncIterator[Reference]:
 
 def references_in(part: Head | Segment | Run | None) -> Iterator[Reference]:
     """Those in a part of the log (`leaderless.core.headlog.records`), None: in one that was deleted."""
-    for _, messages in _blocks_of(part):
-        for message in messages:
-            if isinstance(message, dict) and "$data" in message:
-                value = value_of(message)
-                if isinstance(value, Reference):
-                    yield value
+    messages = chain.from_iterable(messages for _, messages in _blocks_of(part))
+    yield from filter(None, map(reference_in, messages))
 
 
 def _blocks_of(part: Head | Segment | Run | None) -> Iterable[Block]:

@@ -6,6 +6,7 @@ Logs of the older release have `{format: 1, made_by}` where runs are JSON, and 2
 (`leaderless.table`). The head of such a log has no shape either. `leaderless upgrade` gives it one.
 """
 
+from math import inf
 from reprlib import repr as brief
 
 import orjson
@@ -56,7 +57,7 @@ async def _read(store: Store) -> Held[Shape | str] | None:
             raise Unreachable(str(unknown)) from unknown
 
     try:
-        return await patiently(once, reads=True)
+        return await patiently(once, inf, reads=True)  # its callers have the patience
     except Broken as broken:
         text = f"{store.url} holds no log that this program knows: {broken}"
         raise OtherFormat(text) from broken

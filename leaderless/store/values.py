@@ -135,6 +135,14 @@ def value_of(message: Json) -> Value | Reference:
     raise Broken(f"a message is none of this program: {str(message)[:200]}")
 
 
+def reference_in(message: Json) -> Reference | None:
+    """The reference in a message; None: it is none. Raises `Broken` for one that makes no sense."""
+    if not isinstance(message, dict) or "$data" not in message:
+        return None
+    found = value_of(message)
+    return found if isinstance(found, Reference) else None
+
+
 def _special(message: Json) -> bool:
     return isinstance(message, dict) and len(message) == 1 and next(iter(message)).startswith("$")
 

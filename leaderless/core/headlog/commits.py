@@ -21,9 +21,9 @@ does no harm whenever it arrives, and it makes no difference which node of the g
 
 from dataclasses import dataclass, field
 from reprlib import repr as brief
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from leaderless.core.coordination import Misfit, Patience, StoreSilent, count_of, read_as
+from leaderless.core.coordination import Json, Misfit, Patience, StoreSilent, count_of, read_as
 from leaderless.core.headlog.producer import Producer
 from leaderless.core.headlog.records import offsets_of
 from leaderless.core.headlog.replica import Replica
@@ -42,9 +42,9 @@ class Committed(NamedTuple):
     offsets: Offsets = {}  # noqa: RUF012 - never changed
 
     @property
-    def value(self) -> dict[str, Any]:
+    def value(self) -> dict[str, Json]:
         """As the register holds it."""
-        return {"format": FORMAT, "slot": self.slot, "offsets": self.offsets}
+        return {"format": FORMAT, "slot": self.slot, "offsets": {**self.offsets}}
 
 
 def committed_of(value: object) -> Committed:

@@ -34,7 +34,7 @@ from leaderless.library.staged import FOLDER as STAGED
 from leaderless.library.staged import LAST, PLAN, epoch_of, seq_of
 from leaderless.store.format import format_in
 from leaderless.store.names import FORMAT
-from leaderless.store.values import Reference, value_of
+from leaderless.store.values import reference_in
 
 T = TypeVar("T")
 TABLE, TABLE_CLAIM = "table", "claim/table"  # of `leaderless.table`, whose packages may be missing
@@ -221,5 +221,4 @@ def _shape_in(value: Json) -> Shape | None:
 
 
 def _data_of(messages: list[Json]) -> list[str]:
-    values = [value_of(each) for each in messages if isinstance(each, dict) and "$data" in each]
-    return [value.key for value in values if isinstance(value, Reference)]
+    return [found.key for found in map(reference_in, messages) if found]
