@@ -5,12 +5,13 @@ It sees every change of a register beside all requests and answers. What a chang
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
 from math import inf
 from typing import Any
 
 from leaderless.core.headlog.compaction import CLAIM
-from leaderless.core.lease import NEVER_TAKEN
+from leaderless.core.headlog.records import entry_of
+from leaderless.core.lease import Lease, lease_of
+from leaderless.core.messages import Entry
 from leaderless.core.pace import Pace
 from leaderless.core.strategy import Options
 from leaderless.library.laws import Laws
@@ -32,8 +33,6 @@ ENVELOPE_BYTES_MAX, MESSAGE_BYTES_MIN = (
     32,
     8,
 )  # what a node takes off a long message, and counts for a short one
-
-Entry = Sequence[Any]  # [writer, seq, {key: [first_offset, [msg, ...]]}, {key: committed_offset}]
 
 
 class HeadLogOracle(Oracle):
@@ -71,7 +70,7 @@ class HeadLogOracle(Oracle):
     def changed(self, register: str, old: Any, new: Any, now_s: float) -> None:
         """A register that held `old` (None: it was missing) holds `new`. Raises `InvariantBroken`, too."""
         if register == CLAIM:
-            self._claim_changed(old or NEVER_TAKEN, new, now_s)
+            self._claim_changed(lease_of(old) if old else Lease(), lease_of(new), now_s)
         added = self.laws.changed(register, new)
         size = sum(map(_least_bytes, added))
         text = f"{len(added)} batches of {size} bytes in one commit"
@@ -82,12 +81,12 @@ class HeadLogOracle(Oracle):
             blocks = new["keys"].items()
             self._run_ends |= {(key, first + len(msgs)) for key, (first, msgs) in blocks}
 
-    def _claim_changed(self, old: Any, new: Any, now_s: float) -> None:
+    def _claim_changed(self, old: Lease, new: Lease, now_s: float) -> None:
         """Only a lease that is free, or stood still for its time, changes hands."""
         stood_s, self._claim_moved_s = now_s - self._claim_moved_s, now_s
-        free = old["owner"] is None or stood_s >= self._lease_s
+        free = old.owner is None or stood_s >= self._lease_s
         text = f"taken from the living: {old} became {new} after {stood_s:.3f} s"
-        require(free or new["owner"] in (None, old["owner"]), "OneLiveClaim", text)
+        require(free or new.owner in (None, old.owner), "OneLiveClaim", text)
 
     def _append(self, entry: Entry, now_s: float) -> None:
         _, _, appends, commits = entry
@@ -118,7 +117,11 @@ class HeadLogOracle(Oracle):
         """A node tells a peer what it knows of the log."""
         slot, entries = body["slot"], body["entries"]
         known = self.entries[slot : slot + len(entries)]
-        require(entries == known, "ViewIsPrefix", f"slots from {slot}: {entries}")
+        require(
+            [entry_of(entry) for entry in entries] == known,
+            "ViewIsPrefix",
+            f"slots from {slot}: {entries}",
+        )
 
     def listed_at_last(self, offsets: dict[str, int]) -> None:
         """In the end, a node knows whatever any node has acknowledged and not lost in a crash."""

@@ -69,8 +69,8 @@ def log_of(driver: Driver, replica: Replica) -> dict[str, list[Any]]:
     memory = Memory(replica)
     log: dict[str, list[Any]] = {}
     for key in KEYS:
-        while found := driver.call(memory.read(key, len(log.get(key, ())))):
-            assert [offset for offset, _ in found] == [*range(found[0][0], found[-1][0] + 1)]
+        while found := driver.call(memory.read(key, at := len(log.get(key, ())))):
+            assert [offset for offset, _ in found] == [*range(at, at + len(found))]
             log.setdefault(key, []).extend(msg for _, msg in found)
     return log
 

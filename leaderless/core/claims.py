@@ -11,25 +11,33 @@ with the same `epoch` and `task`: `owner` null, `failures` 0, `dead` false. It m
 old epochs count again.
 """
 
+from dataclasses import dataclass, replace
 from reprlib import repr as brief
-from typing import Any
 
-from leaderless.core.coordination import Misfit, count_of, replace
-from leaderless.core.lease import Lease, State, lease_of
+from leaderless.core import coordination
+from leaderless.core.coordination import Json, Misfit, count_of
+from leaderless.core.lease import Holder, Lease, lease_of
 from leaderless.core.pace import Pace
 from leaderless.core.process import Process
 from leaderless.core.strategy import Clock
 
-FIRST_TASK = {"task": 0, "failures": 0, "dead": False}
+
+@dataclass(frozen=True)
+class Claim(Lease):
+    """What the register of a claim holds: `failures` of the current `task` in a row; `dead`: too many."""
+
+    task: int = 0
+    failures: int = 0
+    dead: bool = False
 
 
-def claim_of(value: object) -> State:
-    """What the register holds, as it is. Raises `Misfit`."""
-    state = lease_of(value)
-    count_of(state.get("task"))
-    count_of(state.get("failures"))
-    if isinstance(state.get("dead"), bool):
-        return state
+def claim_of(value: Json) -> Claim:
+    """What the register of a claim holds. Raises `Misfit`."""
+    lease = lease_of(value)
+    match lease.rest:
+        case {"task": task, "failures": failures, "dead": bool(dead), **rest}:
+            held = lease.epoch, lease.owner, lease.beat, rest
+            return Claim(*held, count_of(task), count_of(failures), dead)
     raise Misfit(f"no claim: {brief(value)}")
 
 
@@ -41,36 +49,34 @@ class Claims:
     def __init__(self, clock: Clock, register: str, worker: str, pace: Pace) -> None:
         self._register = register
         self._failures_max = pace.failures_max
-        self._lease = Lease(clock, register, worker, pace.lease_s, claim_of)
+        self._lease = Holder(clock, register, worker, pace.lease_s, claim_of)
         self.dead = False  # whether the last `claim` found the task dead
 
     @property
     def epoch(self) -> int:
         """The epoch of the claim that is held."""
-        epoch: int = self._lease.held["epoch"]
-        return epoch
+        return self._lease.held.epoch
 
     def claim(self) -> Process[int | None]:
         """Claim the current task; returns its number, None when a live worker has it or it is dead."""
-        state = FIRST_TASK | (yield from self._lease.seek())
-        self.dead = bool(state["dead"])
-        crashed = state["owner"] is not None
-        notes = self._failed(state) if crashed else {}
-        if state["dead"] or not (yield from self._lease.take(state, **notes)):
+        found = (yield from self._lease.seek()) or Claim()
+        self.dead = found.dead
+        crashed = found.owner is not None
+        noted = self._failed(found) if crashed else found
+        if found.dead or not (yield from self._lease.take(found, noted)):
             return None
-        if self._lease.held["dead"]:  # the crash was one too many
+        if self._lease.held.dead:  # the crash was one too many
             self.dead = True
             yield from self._lease.release()
             return None
-        task: int = state["task"]
-        return task
+        return found.task
 
     def revive(self) -> Process[None]:
         """Let a dead task be tried again. One that is not dead, or that somebody has moved, is left alone."""
-        state = FIRST_TASK | (yield from self._lease.seek())
-        if state["dead"]:
-            alive = state | {"owner": None, "failures": 0, "dead": False}
-            yield from replace(self._register, state, alive)
+        found = (yield from self._lease.seek()) or Claim()
+        if found.dead:
+            alive = replace(found, owner=None, failures=0, dead=False)
+            yield from coordination.replace(self._register, found.value, alive.value)
 
     def beat(self) -> Process[None]:
         """Show that the worker is alive. Raises `LeaseLost` when it was taken for dead."""
@@ -78,10 +84,10 @@ class Claims:
 
     def release(self, done: bool) -> Process[None]:
         """Give the task back, `done` or failed; a claim that was lost meanwhile is left alone."""
-        state = self._lease.held
-        notes = {"task": state["task"] + 1, "failures": 0} if done else self._failed(state)
-        return self._lease.release(**notes)
+        held = self._lease.held
+        noted = replace(held, task=held.task + 1, failures=0) if done else self._failed(held)
+        return self._lease.release(noted)
 
-    def _failed(self, state: dict[str, Any]) -> dict[str, Any]:
-        failures = state["failures"] + 1
-        return {"failures": failures, "dead": failures >= self._failures_max}
+    def _failed(self, claim: Claim) -> Claim:
+        failures = claim.failures + 1
+        return replace(claim, failures=failures, dead=failures >= self._failures_max)

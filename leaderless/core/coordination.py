@@ -8,7 +8,7 @@ outcome says how much of the patience it has used up.
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from reprlib import repr as brief
-from typing import Any, TypeVar
+from typing import TypeAlias, TypeVar
 
 from leaderless.core.messages import (
     Cas,
@@ -25,7 +25,9 @@ from leaderless.core.messages import (
 )
 from leaderless.core.process import Process, call
 
-TOMBSTONE = {"deleted": True}  # the stores have no delete
+# What a register holds. A record is none: its `value` is.
+Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
+TOMBSTONE: dict[str, Json] = {"deleted": True}  # the stores have no delete
 T = TypeVar("T")
 _DAMAGED = Unknown(0.5)  # what does not fit may be a damaged answer: such a register is read twice
 
@@ -68,20 +70,20 @@ def failure_of(error: Exception) -> Failure:
     """The answer to a request that failed with `error`: never that nothing happened."""
     if isinstance(error, StoreSilent):
         return Failure(Reason.TIMEOUT, str(error))
-    # such as a register that holds what no node ever wrote
+    # an invariant that is broken, or a mistake of this program
     return Failure(Reason.CRASH, f"{type(error).__name__}: {error}")
 
 
-def read(register: str) -> Process[Any]:
+def read(register: str) -> Process[Json]:
     """The value of a register, None when it is missing."""
     return read_as(register, _as_it_is)
 
 
-def _as_it_is(value: object) -> object:
+def _as_it_is(value: Json) -> Json:
     return value
 
 
-def read_as(register: str, decode: Callable[[object], T]) -> Process[T | None]:
+def read_as(register: str, decode: Callable[[Json], T]) -> Process[T | None]:
     """The decoded value of a register, None when it is missing.
 
     A value for which `decode` raises `Misfit` is logged, and counts as no answer; if no better one comes,
@@ -103,7 +105,7 @@ def read_as(register: str, decode: Callable[[object], T]) -> Process[T | None]:
     raise StoreSilent(f"{register!r} could not be read: {why}")
 
 
-def create(register: str, value: Any) -> Process[bool]:
+def create(register: str, value: Json) -> Process[bool]:
     """Make a register that never changes: it exists when this ends, whichever node made it.
 
     Returns whether it is certain that it holds `value`. If not, whoever goes on from it reads what it holds.
@@ -130,7 +132,7 @@ def raise_to(register: str, target: int, known: int | None = None) -> Process[in
     return known
 
 
-def replace(register: str, old: Any, new: Any) -> Process[bool]:
+def replace(register: str, old: Json, new: Json) -> Process[bool]:
     """Compare-and-set until the outcome is known: whether `old` (None: missing) became `new`, and stayed.
 
     Nobody else ever writes this `new`, and it never stood there before: so to find it after an unknown
@@ -157,19 +159,16 @@ def increment(register: str, by: str) -> Process[int]:
     number twice.
     """
     while True:
-        current = yield from read_as(register, _counter_of)
-        count: int = (current["count"] if current else 0) + 1
-        if (yield from replace(register, current, {"count": count, "by": by})):
-            return count
+        count, old = (yield from read_as(register, _counter_of)) or (0, None)
+        if (yield from replace(register, old, {"count": count + 1, "by": by})):
+            return count + 1
 
 
-def _counter_of(value: object) -> dict[str, Any]:
-    if (
-        isinstance(value, dict)
-        and isinstance(value.get("by"), str)
-        and count_of(value.get("count"))
-    ):
-        return value
+def _counter_of(value: Json) -> tuple[int, Json]:
+    """The count in a register, and all that it holds. Raises `Misfit`."""
+    match value:
+        case {"count": int(count), "by": str()} if count_of(count):
+            return count, value
     raise Misfit(f"no counter: {brief(value)}")
 
 

@@ -10,24 +10,47 @@ holder does must be idempotent, or refused by its epoch: every lasting effect ca
 compare-and-set that makes it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from reprlib import repr as brief
-from typing import Any
+from typing import Generic, TypeVar
 
-from leaderless.core.coordination import Misfit, count_of, read_as, replace
+from leaderless.core import coordination
+from leaderless.core.coordination import Json, Misfit, count_of, read_as
 from leaderless.core.process import Process, Sleep
 from leaderless.core.strategy import Clock
 
-State = dict[str, Any]
-NEVER_TAKEN: State = {"epoch": 0, "owner": None, "beat": 0}
+
+@dataclass(frozen=True)
+class Lease:
+    """What the register of a lease holds. A lease that was never taken has epoch 0, and no register.
+
+    `owner`: who has it, None: nobody. `rest`: fields that are none of this class. A program of another release
+    wrote them, so they stay as they are.
+    """
+
+    epoch: int = 0
+    owner: str | None = None
+    beat: int = 0
+    rest: Mapping[str, Json] = field(default_factory=dict)
+
+    @property
+    def value(self) -> dict[str, Json] | None:
+        """As the register holds it; None: there is none."""
+        fields = vars(self)  # those of a subclass, too
+        known = {name: fields[name] for name in fields if name != "rest"}
+        return {**self.rest, **known} if self.epoch else None
 
 
-def lease_of(value: object) -> State:
-    """What a register of a lease holds, as it is. Raises `Misfit`."""
-    if isinstance(value, dict) and isinstance(value.get("owner", 0), str | None):
-        count_of(value.get("beat"))
-        if count_of(value.get("epoch")):  # to take it raises it to 1
-            return value
+R = TypeVar("R", bound=Lease)
+
+
+def lease_of(value: Json) -> Lease:
+    """What the register of a lease holds. Raises `Misfit`."""
+    match value if isinstance(value, dict) else {}:
+        case {"epoch": epoch, "owner": str() | None as owner, "beat": beat, **rest}:
+            if count_of(epoch):  # to take it raises it to 1
+                return Lease(count_of(epoch), owner, count_of(beat), rest)
     raise Misfit(f"no lease: {brief(value)}")
 
 
@@ -35,7 +58,7 @@ class LeaseLost(Exception):
     """Another holder took the lease over; stop at once."""
 
 
-class Lease:
+class Holder(Generic[R]):
     """What one holder does with the lease in one register.
 
     `owner` is unique to this start of the node, so it can recognise its own lease after an unknown outcome.
@@ -50,49 +73,52 @@ class Lease:
         register: str,
         owner: str,
         lease_s: float,
-        decode: Callable[[object], State] = lease_of,
+        decode: Callable[[Json], R],
     ) -> None:
         self._clock = clock
         self._register = register
         self._owner = owner
         self._lease_s = lease_s
         self._decode = decode
-        self._held: State | None = None
+        self._held: R | None = None
 
     @property
-    def held(self) -> State:
+    def held(self) -> R:
         """What the register holds, since this owner put it there."""
         assert self._held is not None, f"{self._owner} does not hold {self._register}"
         return self._held
 
-    def seek(self) -> Process[State]:
-        """What the register holds; with an owner in it, what it held `lease_s` ago.
+    def seek(self) -> Process[R | None]:
+        """What the register holds, None without one; with an owner in it, what it held `lease_s` ago.
 
         So `take` gets the lease of an owner only if the register has stood still since.
         """
-        found = (yield from read_as(self._register, self._decode)) or NEVER_TAKEN
-        if found["owner"] is not None:
+        found = yield from read_as(self._register, self._decode)
+        if found is not None and found.owner is not None:
             yield Sleep(self._clock.now + self._lease_s)
         return found
 
-    def take(self, found: State, **notes: Any) -> Process[bool]:
-        """Take what `seek` found, in a new epoch; False when another worker has moved it since."""
-        claim = {"epoch": found["epoch"] + 1, "owner": self._owner, "beat": 0}
-        return (yield from self._replace(found, found | notes | claim))
+    def take(self, found: R, noted: R | None = None) -> Process[bool]:
+        """Take what `seek` found, in a new epoch; False when another worker has moved it since.
+
+        `noted`: the same with other notes, which stand in the register from then on.
+        """
+        taken = replace(noted or found, epoch=found.epoch + 1, owner=self._owner, beat=0)
+        return (yield from self._replace(found, taken))
 
     def beat(self) -> Process[None]:
         """Show that the holder is alive. Raises `LeaseLost` when it was taken for dead."""
         held = self.held
-        if not (yield from self._replace(held, held | {"beat": held["beat"] + 1})):
+        if not (yield from self._replace(held, replace(held, beat=held.beat + 1))):
             raise LeaseLost(self._register)
 
-    def release(self, **notes: Any) -> Process[None]:
-        """Give the lease back; one that was lost meanwhile is left alone."""
-        yield from self._replace(self.held, self.held | notes | {"owner": None})
+    def release(self, noted: R | None = None) -> Process[None]:
+        """Give the lease back, `noted` with other notes; one that was lost meanwhile is left alone."""
+        yield from self._replace(self.held, replace(noted or self.held, owner=None))
         self._held = None
 
-    def _replace(self, old: State, new: State) -> Process[bool]:
-        before, self._held = (old if old["epoch"] else None), None
-        if (yield from replace(self._register, before, new)):
+    def _replace(self, old: R, new: R) -> Process[bool]:
+        self._held = None
+        if (yield from coordination.replace(self._register, old.value, new.value)):
             self._held = new
         return self._held is not None

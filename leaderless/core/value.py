@@ -38,15 +38,15 @@ def _initialiser(names: tuple[str, ...], defaults: dict[str, Any]) -> Any:
     return made["__init__"]
 
 
-def _fields(value: Any) -> tuple[Any, ...]:
+def _fields(value: Any) -> tuple[object, ...]:
     return tuple(getattr(value, name) for name in value.__slots__)
 
 
-def _equals(self: Any, other: object) -> bool:
+def _equals(self: object, other: object) -> bool:
     return type(self) is type(other) and _fields(self) == _fields(other)
 
 
-def _hash(self: Any) -> int:
+def _hash(self: object) -> int:
     return hash((type(self), *_fields(self)))
 
 

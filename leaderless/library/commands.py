@@ -35,7 +35,7 @@ from leaderless.store.values import Value, json_of, message_of
 DEFAULT_STORE = "sqlite:///leaderless.db"
 INTERRUPTED = 130
 Arguments = argparse.Namespace
-Result = dict[str, Any]
+Result = dict[str, object]
 
 
 class Operation(NamedTuple):

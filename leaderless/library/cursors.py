@@ -17,11 +17,11 @@ a cursor that equals what was tried counts as its effect, and two by hand at onc
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import count
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import orjson
 
-from leaderless.core.coordination import Misfit, count_of
+from leaderless.core.coordination import Json, Misfit, count_of
 from leaderless.errors import Broken, Indefinite, NotOwner, Unfit, Unreachable
 from leaderless.library.surroundings import REAL
 from leaderless.store.calls import PATIENCE_S, patiently, read_once, read_value, side_by_side
@@ -58,15 +58,14 @@ class Cursor(NamedTuple):
         )
 
 
-def cursor_of(value: Any) -> Cursor:
+def cursor_of(value: Json) -> Cursor:
     """The cursor in an object's value; fields of later releases are passed over. Raises `Misfit`."""
     match value:
-        case {"committed": committed, "epoch": epoch, "failures": failures}:
-            if committed is not None:
-                count_of(committed)
-            if not isinstance(by := value.get("by", ""), str):
+        case {"committed": committed, "epoch": epoch, "failures": failures, **rest}:
+            if not isinstance(by := rest.get("by", ""), str):
                 raise Misfit(f"no name of a change: {by!r}")
-            return Cursor(committed, count_of(epoch), count_of(failures), by)
+            done = None if committed is None else count_of(committed)
+            return Cursor(done, count_of(epoch), count_of(failures), by)
     raise Misfit("no cursor")
 
 

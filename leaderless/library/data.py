@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import orjson
 
-from leaderless.errors import Broken, Indefinite, Unfit
+from leaderless.errors import Broken, Unfit
 from leaderless.library.surroundings import REAL, Surroundings
 from leaderless.store.calls import Damaged, as_it_is, parsed, patiently, side_by_side
 from leaderless.store.port import Listed, Store
@@ -79,23 +79,16 @@ class Data:
         return Message(reference.message, len(orjson.dumps(reference.message)))
 
     async def values(self, messages: Sequence[Json]) -> list[Value]:
-        """The values of messages. Raises `Broken`, `Definite`, `Indefinite`."""
+        """The values of messages. Raises `Broken`, `Definite`, and of these `Unreachable`."""
         values = [value_of(message) for message in messages]
         large = [value for value in values if isinstance(value, Reference)]
         read: dict[Reference, Value] = {}
         for start in range(0, len(large), READ_AT_ONCE):
             some = large[start : start + READ_AT_ONCE]
-            found = await side_by_side([partial(self._read, reference) for reference in some])
+            reads = [partial(self._read_once, reference) for reference in some]
+            found = await side_by_side([partial(patiently, once, reads=True) for once in reads])
             read |= dict(zip(some, found, strict=True))
         return [read[value] if isinstance(value, Reference) else value for value in values]
-
-    async def _read(self, reference: Reference) -> Value:
-        try:
-            return await patiently(partial(self._read_once, reference))
-        except Indefinite as error:
-            if isinstance(error.__cause__, Damaged):
-                raise Broken(str(error)) from error
-            raise
 
     async def _read_once(self, reference: Reference) -> Value:
         found = await self._store.read(reference.key)

@@ -2,15 +2,13 @@
 
 from collections.abc import AsyncIterator, Callable
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
-import orjson
-
-from leaderless.core.coordination import Misfit
-from leaderless.errors import LogError
-from leaderless.library.laws.rules import Broken
+from leaderless.core.coordination import Json, Misfit
+from leaderless.errors import Broken, LogError
+from leaderless.library.laws import rules
 from leaderless.library.vacuum import READ_AT_ONCE
-from leaderless.store.calls import patiently, side_by_side
+from leaderless.store.calls import read_value, side_by_side
 from leaderless.store.port import Store, keys_of
 
 T = TypeVar("T")
@@ -36,17 +34,27 @@ class Findings:
         """Note a finding."""
         self.found.append(Finding(invariant, name, text))
 
-    def of(self, name: str) -> Broken:
+    def of(self, name: str) -> rules.Broken:
         """What a rule tells of an object."""
         return lambda invariant, text: self.add(invariant, name, text)
 
-    async def read(self, name: str, decode: Callable[[Any], T | None]) -> T | None:
-        """The decoded value of an object; None when it is missing, or makes no sense, which is noted."""
-        found = await patiently(partial(self.store.read, name))
-        return None if found is None else self._decoded(name, found.value, decode)
+    async def read(self, name: str, decode: Callable[[Json], T | None]) -> T | None:
+        """The decoded value of an object; None when it is missing, or makes no sense, which is noted.
+
+        An answer that makes no sense is asked for again, as in any program. Raises `Definite`, such as
+        `Unreachable`.
+        """
+        try:
+            found = await read_value(self.store, name, partial(_decoded, decode))
+        except Broken as broken:
+            self.objects += 1
+            self.add("RegistersReadable", name, str(broken))
+            return None
+        self.objects += found is not None
+        return found and found.value
 
     async def read_all(
-        self, folder: str, decode: Callable[[str, Any], T | None]
+        self, folder: str, decode: Callable[[str, Json], T | None]
     ) -> AsyncIterator[tuple[str, T]]:
         """The objects of a folder that make sense, by name."""
         names = await keys_of(self.store, folder)
@@ -57,10 +65,10 @@ class Findings:
                 if value is not None:
                     yield name, value
 
-    def _decoded(self, name: str, text: bytes, decode: Callable[[Any], T | None]) -> T | None:
-        self.objects += 1
-        try:
-            return decode(orjson.loads(text))
-        except (ValueError, KeyError, TypeError, Misfit, LogError) as error:
-            self.add("RegistersReadable", name, f"{type(error).__name__}: {error}")
-            return None
+
+def _decoded(decode: Callable[[Json], T], value: Json) -> T:
+    """What `decode` makes of a value. Raises `Misfit` also for a format of another release."""
+    try:
+        return decode(value)
+    except LogError as error:
+        raise Misfit(str(error)) from error

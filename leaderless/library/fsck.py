@@ -18,12 +18,13 @@ passed over. It sees a state. `leaderless.library.laws` says what may follow wha
 in any state.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
-from leaderless.core.coordination import TOMBSTONE
-from leaderless.core.headlog.records import HEAD, head_of, run_of, segment_of
+from leaderless.core.claims import claim_of
+from leaderless.core.coordination import Json
+from leaderless.core.headlog.records import HEAD, Head, Run, Segment, head_of, run_of, segment_of
 from leaderless.core.messages import Entry
 from leaderless.core.shape import Runs, Shape
 from leaderless.errors import LogError
@@ -31,13 +32,13 @@ from leaderless.library.findings import Finding, Findings
 from leaderless.library.fsck_groups import check_groups
 from leaderless.library.fsck_index import IndexCheck
 from leaderless.library.fsck_staged import check_staged
-from leaderless.library.laws.rules import Order, claim_of, require_claimed
+from leaderless.library.laws.rules import Order, require_claimed
 from leaderless.library.place import require_log
 from leaderless.library.vacuum import READ_AT_ONCE, references_in
 from leaderless.store.calls import side_by_side
 from leaderless.store.names import FORMAT
 from leaderless.store.port import Store, all_of
-from leaderless.store.values import Reference, value_of
+from leaderless.store.values import Reference
 
 
 class Report(NamedTuple):
@@ -63,7 +64,7 @@ class _Span(NamedTuple):
     name: str
     base: int
     end: int
-    blocks: Sequence[tuple[str, int, Sequence[Any]]]
+    blocks: Sequence[tuple[str, int, Sequence[Json]]]
     batches: list[tuple[str, int]]
 
 
@@ -149,20 +150,19 @@ class _Check:
         require_claimed(manifest.epoch, CLAIM, claim, self._findings.of(TABLE))
         return runs
 
-    def _refer(self, messages: Iterable[Any]) -> None:
-        found = map(value_of, messages)
-        self._referred |= {each.key: each for each in found if isinstance(each, Reference)}
+    def _refer(self, references: Iterable[Reference]) -> None:
+        self._referred |= {each.key: each for each in references}
 
-    def _span(self, name: str, value: Any) -> _Span | None:
-        """The slots in an object; None for a tombstone."""
-        if value == TOMBSTONE:
+    def _span(self, name: str, value: Json) -> _Span | None:
+        """The slots in a head, a segment or a run; None for a tombstone. Raises `Misfit`."""
+        part = _decoder_of(name)(value)
+        if part is None:
             self._deleted.append(name)
             return None
-        if name == HEAD:
-            self._head_shape = head_of(value).shape
-        span = _span_of(name, value)
-        self._referred |= {each.key: each for each in references_in(value)}
-        return span
+        if isinstance(part, Head):
+            self._head_shape = part.shape
+        self._refer(references_in(part))
+        return _span_of(name, part)
 
     # ------------------------------------------------------------ checking
 
@@ -243,25 +243,24 @@ def _within(segment: _Slots, run: _Slots) -> bool:
     return run.base <= segment.base and segment.end <= run.end
 
 
-def _span_of(name: str, value: Any) -> _Span:
-    """The slots in a head, a segment or a run (`leaderless.core.headlog.records`). Raises `Misfit`."""
-    if name.startswith("run/"):
-        run = run_of(value)
-        blocks = [(key, first, messages) for key, (first, messages) in run.keys.items()]
-        batches = [(writer, seq) for writer, (seq, _) in run.writers.items()]
-        return _Span(name, run.base, run.end, blocks, batches)
+def _decoder_of(name: str) -> Callable[[Json], Head | Segment | Run | None]:
     if name == HEAD:
-        head = head_of(value)
-        base, entries = head.heading.base, head.tail
-    else:
-        segment = segment_of(value)
-        assert segment is not None, "a tombstone was passed over"
-        base, entries = segment
-    batches = [(entry.writer, entry.seq) for entry in entries]
-    return _Span(name, base, base + len(entries), [*_blocks(entries)], batches)
+        return head_of
+    return run_of if name.startswith("run/") else segment_of
 
 
-def _blocks(entries: list[Entry]) -> Iterator[tuple[str, int, list[Any]]]:
+def _span_of(name: str, part: Head | Segment | Run) -> _Span:
+    match part:
+        case Run(base, end):
+            blocks = [(key, first, messages) for key, (first, messages) in part.keys.items()]
+            batches = [(writer, seq) for writer, (seq, _) in part.writers.items()]
+            return _Span(name, base, end, blocks, batches)
+        case Head(base=base, tail=entries) | Segment(base, entries):
+            batches = [(entry.writer, entry.seq) for entry in entries]
+            return _Span(name, base, base + len(entries), [*_blocks(entries)], batches)
+
+
+def _blocks(entries: list[Entry]) -> Iterator[tuple[str, int, list[Json]]]:
     for entry in entries:
         for key, (first, messages) in entry.appends.items():
             yield key, first, messages

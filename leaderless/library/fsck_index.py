@@ -5,6 +5,7 @@ A page is a function of its children, so what it must hold is worked out again a
 
 from collections.abc import Sequence
 
+from leaderless.core.claims import claim_of
 from leaderless.core.headlog.compaction import CLAIM
 from leaderless.core.headlog.index import (
     COMPACTED,
@@ -18,7 +19,6 @@ from leaderless.core.headlog.index import (
 from leaderless.library.findings import Findings
 from leaderless.library.laws.rules import (
     INDEXED,
-    claim_of,
     pages_of,
     require_claimed,
     require_order,

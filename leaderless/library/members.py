@@ -14,17 +14,52 @@ changes, so that the register never holds one value twice.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any
+from reprlib import repr as brief
+from typing import NamedTuple
 
 import anyio
 import orjson
 
+from leaderless.core.coordination import Json, Misfit, count_of
 from leaderless.errors import Unfit
 from leaderless.store.calls import patiently, read_once
 from leaderless.store.names import segment_of
 from leaderless.store.port import Store, replaced
 
-Entries = dict[str, list[Any]]  # member: [beat, keys_max]
+
+class Member(NamedTuple):
+    """What a member tells of itself: its beat, and the most keys that it takes, None: any number."""
+
+    beat: int
+    keys_max: int | None = None
+
+
+class Roster(NamedTuple):
+    """What the register of a group's members holds."""
+
+    version: int
+    members: dict[str, Member]
+
+    @property
+    def value(self) -> dict[str, Json]:
+        """As the register holds it."""
+        return {"version": self.version, "members": {n: [*m] for n, m in self.members.items()}}
+
+
+def roster_of(value: Json) -> Roster:
+    """What the register of a group's members holds. Raises `Misfit`."""
+    match value:
+        case {"version": version, "members": dict(members)}:
+            found = {name: _member_of(entry) for name, entry in members.items()}
+            return Roster(count_of(version), found)
+    raise Misfit(f"no list of members: {brief(value)}")
+
+
+def _member_of(entry: Json) -> Member:
+    match entry:
+        case [beat, int() | None as keys_max]:
+            return Member(count_of(beat), keys_max)
+    raise Misfit(f"no member: {brief(entry)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +81,8 @@ class Membership:
     def __post_init__(self) -> None:
         if not self.keys:
             raise Unfit("a consumer needs at least one key")
-        if min(self.lease_s, self.poll_s) <= 0 or self.failures_max < 1 or self.keys_max == 0:
+        counts = self.failures_max, 1 if self.keys_max is None else self.keys_max
+        if min(self.lease_s, self.poll_s) <= 0 or min(counts) < 1:
             raise Unfit("times, failures_max and keys_max must be positive")
         if self.dead_letters in self.keys:
             raise Unfit(
@@ -79,30 +115,32 @@ class Members:
         """Show that this member is alive, and see who else is. Raises `LogError`."""
         self._beat += 1
         members = await self._change(self._with_me)
-        most = {name: bound for name, (_, bound) in members.items()}
+        most = {name: member.keys_max for name, member in members.items()}
         self.share = shares(self._keys, most)[self.name]
 
     async def leave(self) -> None:
         """Leave at once, so that the others need not wait for the lease. Raises `LogError`."""
         await self._change(lambda members: {n: members[n] for n in members if n != self.name})
 
-    def _with_me(self, members: Entries) -> Entries:
+    def _with_me(self, members: dict[str, Member]) -> dict[str, Member]:
         now = anyio.current_time()
-        for name, (beat, _) in members.items():
-            if name not in self._seen or self._seen[name][0] != beat:
-                self._seen[name] = beat, now
+        for name, member in members.items():
+            if name not in self._seen or self._seen[name][0] != member.beat:
+                self._seen[name] = member.beat, now
         self._seen = {name: self._seen[name] for name in members}
         alive = {n: members[n] for n in members if now - self._seen[n][1] < self.membership.lease_s}
-        return alive | {self.name: [self._beat, self.membership.keys_max]}
+        return alive | {self.name: Member(self._beat, self.membership.keys_max)}
 
-    async def _change(self, change: Callable[[Entries], Entries]) -> Entries:
-        async def attempt() -> Entries | None:
-            held = await read_once(self._store, self._register, members_of)
-            version, old = held.value if held else (0, {})
-            new: Entries = change(old)
+    async def _change(
+        self, change: Callable[[dict[str, Member]], dict[str, Member]]
+    ) -> dict[str, Member]:
+        async def attempt() -> dict[str, Member] | None:
+            held = await read_once(self._store, self._register, roster_of)
+            version, old = held.value if held else Roster(0, {})
+            new = change(old)
             if new == old:
                 return old
-            value = orjson.dumps({"version": version + 1, "members": new})
+            value = orjson.dumps(Roster(version + 1, new).value)
             was_first = await replaced(self._store, self._register, value, held and held.version)
             return new if was_first else None
 
@@ -128,20 +166,15 @@ def shares(keys: int, most: Mapping[str, int | None]) -> dict[str, int]:
     return taken
 
 
-def members_of(value: Any) -> tuple[int, Entries]:
-    """The version and the members in a register's value. Raises `ValueError` for what is none."""
-    match value:
-        case {"version": int(version), "members": dict(members)}:
-            for entry in members.values():
-                match entry:
-                    case [int(_), int(_) | None]:
-                        continue
-                raise ValueError(f"no member: {entry!r}")
-            return version, members
-    raise ValueError("no list of members")
-
-
-def membership_of(group: str, keys: Iterable[str], **options: float | None) -> Membership:
+def membership_of(
+    group: str,
+    keys: Iterable[str],
+    *,
+    lease_s: float,
+    failures_max: int,
+    keys_max: int | None,
+    poll_s: float,
+) -> Membership:
     """A `Membership`. Raises `Unfit`, also for names that no object can have."""
     keys = tuple(keys)
     try:
@@ -149,4 +182,4 @@ def membership_of(group: str, keys: Iterable[str], **options: float | None) -> M
             segment_of(name)
     except ValueError as error:
         raise Unfit(str(error)) from None
-    return Membership(group, keys, **options)  # type: ignore[arg-type]
+    return Membership(group, keys, lease_s, failures_max, keys_max, poll_s)

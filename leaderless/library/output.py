@@ -8,7 +8,6 @@ paragraphs, stand as the escapes of JSON.
 import re
 import sys
 import unicodedata
-from typing import Any
 
 import orjson
 
@@ -16,13 +15,13 @@ STEERING = {"Cc", "Cf", "Zl", "Zp", "Cs"}  # categories of Unicode
 _NOT_PLAIN = re.compile("[^ -~]")
 
 
-def show(result: dict[str, Any], as_json: bool) -> None:
+def show(result: dict[str, object], as_json: bool) -> None:
     """Print a result to stdout."""
     sys.stdout.write((_json(result) if as_json else text_of(result)) + "\n")
     sys.stdout.flush()
 
 
-def text_of(result: dict[str, Any]) -> str:
+def text_of(result: dict[str, object]) -> str:
     """A result as lines `name  value`, and its lists as tables."""
     tables = {name: rows for name, rows in result.items() if isinstance(rows, list)}
     plain = {name: value for name, value in result.items() if name not in tables}
@@ -33,7 +32,7 @@ def text_of(result: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _table(rows: list[dict[str, Any]]) -> list[str]:
+def _table(rows: list[dict[str, object]]) -> list[str]:
     names = list(rows[0])
     cells = [[name.replace("_", " ") for name in names]]
     cells += [[_cell(row[name]) for name in names] for row in rows]
@@ -44,14 +43,14 @@ def _table(rows: list[dict[str, Any]]) -> list[str]:
     ]
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     """A value; a text without quotes, unless it could be read as another value or breaks the line."""
     if isinstance(value, str) and value.isprintable():
         return value
     return "-" if value is None else _json(value)
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     """The text of JSON, in which only a text can have a character that is escaped here."""
     return _NOT_PLAIN.sub(_escaped, orjson.dumps(value).decode())
 

@@ -18,7 +18,7 @@ from typing import TypeVar
 import anyio
 
 from leaderless.core.coordination import StoreSilent, read_as
-from leaderless.core.lease import NEVER_TAKEN, Lease, LeaseLost, State, lease_of
+from leaderless.core.lease import Holder, Lease, LeaseLost, lease_of
 from leaderless.core.process import Process
 from leaderless.core.strategy import Clock
 from leaderless.errors import LogError
@@ -111,33 +111,34 @@ class Ownership:
     async def _hold(self, key: str) -> None:
         """Claim a key whenever its owner is gone, and keep it."""
         register = f"group/{segment_of(self._group)}/claim/{segment_of(key)}"
-        seen: State | None = None
+        seen: Lease | None = None
         since = 0.0  # when that was known to be there
         while True:
             with suppress(LeaseLost, StoreSilent, LogError):  # it is looked at again
                 asked = anyio.current_time()
-                found = await self._host.call(read_as(register, lease_of)) or NEVER_TAKEN
+                found = await self._host.call(read_as(register, lease_of)) or Lease()
                 if found != seen:
                     seen, since = found, anyio.current_time()
-                is_gone = found["owner"] is None or asked - since >= self._lease_s
+                is_gone = found.owner is None or asked - since >= self._lease_s
                 if is_gone and self._taking < self._members.share:
-                    lease = Lease(self._clock, register, self._members.name, self._lease_s)
+                    name = self._members.name
+                    lease = Holder(self._clock, register, name, self._lease_s, lease_of)
                     await self._take(key, lease, found)
             with anyio.move_on_after(self._lease_s / BEATS):
                 await self._share_changed.wait()
 
-    async def _take(self, key: str, lease: Lease, found: State) -> None:
+    async def _take(self, key: str, lease: Holder[Lease], found: Lease) -> None:
         """Take the lease that was found free or dead, and keep it."""
         self._taking += 1
         try:
             if await self._whole(lease.take(found)):
-                await self._keep(key, lease, suspect=found["owner"] is not None)
+                await self._keep(key, lease, suspect=found.owner is not None)
         finally:
             self._taking -= 1
 
-    async def _keep(self, key: str, lease: Lease, suspect: bool) -> None:
+    async def _keep(self, key: str, lease: Holder[Lease], suspect: bool) -> None:
         """Own a key until it is given up or lost. Raises `LeaseLost`, `StoreSilent`, `LogError`."""
-        owned = self.keys[key] = Owned(lease.held["epoch"], suspect)
+        owned = self.keys[key] = Owned(lease.held.epoch, suspect)
         try:
             change = partial(_owned_in, epoch=owned.epoch)
             owned.cursor = await self._cursors.change(self._group, key, change)

@@ -21,13 +21,14 @@ about 100 bytes for each part, until a later epoch of the writer ends.
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import orjson
 
-from leaderless.core.coordination import Misfit
+from leaderless.core.coordination import Json, Misfit
+from leaderless.errors import Definite
 from leaderless.library.surroundings import REAL
-from leaderless.store.calls import patiently
+from leaderless.store.calls import patiently, read_value
 from leaderless.store.names import name_of, segment_of
 from leaderless.store.port import PAGE, Listed, Store, Version, all_of, replaced
 
@@ -45,6 +46,13 @@ class Deleted(NamedTuple):
 
     objects: int
     bytes: int
+
+
+class Plan(NamedTuple):
+    """What an epoch appends: the rows of `parts`, in this order, in batches of `batch_bytes`."""
+
+    parts: tuple[str, ...]
+    batch_bytes: int
 
 
 class Condemned(NamedTuple):
@@ -110,8 +118,8 @@ async def _condemn(store: Store, key: str, parts: Iterable[str]) -> bool:
 
     Returns whether they may be deleted: not when the epoch has a plan.
     """
-    found = await patiently(partial(store.read, key))
-    held = condemned_in(orjson.loads(found.value)) if found else frozenset[str]()
+    found = await read_value(store, key, condemned_in)
+    held = found.value if found else frozenset[str]()
     if held is None:
         return False
     record = {"format": FORMAT, "condemned": sorted(held.union(parts))}
@@ -119,8 +127,23 @@ async def _condemn(store: Store, key: str, parts: Iterable[str]) -> bool:
     return held.issuperset(parts) or await patiently(change)
 
 
-def condemned_in(record: Any) -> frozenset[str] | None:
-    """The condemned parts in the register of a plan; None when it has a plan. Raises `Misfit`."""
+def decision_of(record: Json) -> Plan | frozenset[str]:
+    """What the register of a plan holds: a plan, or condemned parts. Raises `Misfit`, `Definite`."""
+    match record:
+        case {"format": 1, "parts": [*parts], "batch_bytes": int(batch_bytes)}:
+            return Plan(tuple(map(str, parts)), batch_bytes)
+        case {"format": 1, "condemned": _}:
+            return condemned_in(record) or frozenset()
+        case {"format": int(version)} if version != FORMAT:
+            raise Definite(f"a plan of format {version}, this program reads {FORMAT}: update it")
+    raise Misfit("no plan of a sink")
+
+
+def condemned_in(record: Json) -> frozenset[str] | None:
+    """The condemned parts in the register of a plan; None when it has a plan, of whatever format.
+
+    Raises `Misfit`.
+    """
     match record:
         case {"format": 1, "condemned": [*parts]}:
             return frozenset(map(str, parts))

@@ -16,16 +16,19 @@ value again, or an orphan stays. Processes of older releases do not keep the law
 log, no value of it is deleted.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from itertools import chain
+from typing import NamedTuple
 
-from leaderless.core.headlog.records import HEAD, Head, head_of, run_of, segment_of
+from leaderless.core.coordination import Json
+from leaderless.core.headlog.records import HEAD, Head, Run, Segment, head_of, run_of, segment_of
+from leaderless.core.messages import Block
 from leaderless.errors import Definite
 from leaderless.library.data import FOLDER, written_at
 from leaderless.store.calls import patiently, read_value, side_by_side
 from leaderless.store.port import PAGE, Store, all_of, keys_of
-from leaderless.store.values import Reference, value_of
+from leaderless.store.values import Reference, reference_in
 
 READ_AT_ONCE = 16
 
@@ -75,23 +78,19 @@ async def references(store: Store) -> AsyncIterator[Reference]:
     An entry moves from the head to a segment, and from there to a run, and is in the new place before it
     leaves the old one. So to look there in this order misses none.
     """
-    head = await read_value(store, HEAD, partial(_checked, head_of))
-    for each in head.value if head else ():
+    head = await read_value(store, HEAD, head_of)
+    for each in references_in(head and head.value):
         yield each
-    for folder, decode in (("segment", segment_of), ("run", run_of)):
+    folders: list[tuple[str, Callable[[Json], Segment | Run | None]]]
+    folders = [("segment", segment_of), ("run", run_of)]
+    for folder, decode in folders:
         names = await keys_of(store, folder)
         for start in range(0, len(names), READ_AT_ONCE):
             some = names[start : start + READ_AT_ONCE]
-            reads = [partial(read_value, store, name, partial(_checked, decode)) for name in some]
+            reads = [partial(read_value, store, name, decode) for name in some]
             for found in await side_by_side(reads):
-                for each in found.value if found else ():
+                for each in references_in(found and found.value):
                     yield each
-
-
-def _checked(decode: Callable[[object], object], register: Any) -> list[Reference]:
-    """The references in a register that `decode` accepts."""
-    decode(register)
-    return [*references_in(register)]
 
 
 async def references_in_files(store: Store) -> AsyncIterator[Reference]:
@@ -102,13 +101,17 @@ async def references_in_files(store: Store) -> AsyncIterator[Reference]:
         yield each
 
 
-def references_in(register: dict[str, Any]) -> Iterator[Reference]:
-    """Those in a head, a segment or a run (`leaderless.core.headlog.records`)."""
-    entries = register.get("tail", register.get("entries", []))
-    blocks = [block for _, _, appends, _ in entries for block in appends.values()]
-    for _, messages in [*blocks, *register.get("keys", {}).values()]:
-        for message in messages:
-            if isinstance(message, dict) and "$data" in message:
-                value = value_of(message)
-                if isinstance(value, Reference):
-                    yield value
+def references_in(part: Head | Segment | Run | None) -> Iterator[Reference]:
+    """Those in a part of the log (`leaderless.core.headlog.records`), None: in one that was deleted."""
+    messages = chain.from_iterable(messages for _, messages in _blocks_of(part))
+    yield from filter(None, map(reference_in, messages))
+
+
+def _blocks_of(part: Head | Segment | Run | None) -> Iterable[Block]:
+    match part:
+        case Run():
+            return part.keys.values()
+        case Head(tail=entries) | Segment(entries=entries):
+            return chain.from_iterable(entry.appends.values() for entry in entries)
+        case None:
+            return ()

@@ -72,7 +72,7 @@ def _as_json(text: str) -> Encodes:
         raise Unfit(f"{unfit}; for text that is no JSON set the option values=text") from None
 
 
-def _as_plain(value: Any) -> Encodes:
+def _as_plain(value: object) -> Encodes:
     return text_of(_plain(value))[0], True
 
 

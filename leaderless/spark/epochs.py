@@ -30,10 +30,9 @@ from typing import NamedTuple
 
 from leaderless.errors import Broken, Definite, Unfit
 from leaderless.library.log import Log
-from leaderless.library.staged import LAST, seq_of
+from leaderless.library.staged import LAST, Plan, seq_of
 from leaderless.spark.staging import (
     Epoch,
-    Plan,
     clear,
     decide,
     groups,

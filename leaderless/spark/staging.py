@@ -10,18 +10,18 @@ condemnation of other parts; a condemnation of its own parts is a definite error
 import io
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import orjson
 import pyarrow as pa
 
-from leaderless.core.coordination import Misfit
-from leaderless.errors import Broken, Definite, Indefinite
+from leaderless.errors import Broken, Definite
 from leaderless.library.staged import (
     FORMAT,
     PLAN,
     Condemned,
-    condemned_in,
+    Plan,
+    decision_of,
     epoch_of,
     folder_of,
 )
@@ -49,13 +49,6 @@ class Epoch(NamedTuple):
     def plan(self) -> str:
         """The key of its plan."""
         return f"{self.folder}/{PLAN}"
-
-
-class Plan(NamedTuple):
-    """What an epoch appends: the rows of `parts`, in this order, in batches of `batch_bytes`."""
-
-    parts: tuple[str, ...]
-    batch_bytes: int
 
 
 async def stage(store: Store, folder: str, rows: Iterable[Encoded]) -> list[str]:
@@ -133,7 +126,7 @@ async def planned(store: Store, epoch: Epoch) -> Plan | None:
 
 
 async def _found(store: Store, epoch: Epoch) -> Plan | Condemned | None:
-    found = await read_value(store, epoch.plan, _decision)
+    found = await read_value(store, epoch.plan, decision_of)
     if found is None:
         return None
     if isinstance(found.value, frozenset):
@@ -141,27 +134,10 @@ async def _found(store: Store, epoch: Epoch) -> Plan | Condemned | None:
     return found.value
 
 
-def _decision(record: Any) -> Plan | frozenset[str]:
-    """What the register of a plan holds: a plan, or condemned parts. Raises `Misfit`, `Definite`."""
-    match record:
-        case {"format": 1, "parts": [*parts], "batch_bytes": int(batch_bytes)}:
-            return Plan(tuple(map(str, parts)), batch_bytes)
-        case {"format": 1, "condemned": _}:
-            return condemned_in(record) or frozenset()
-        case {"format": int(version)} if version != FORMAT:
-            raise Definite(f"a plan of format {version}, this program reads {FORMAT}: update it")
-    raise Misfit("no plan of a sink")
-
-
 async def staged(store: Store, parts: Iterable[str]) -> AsyncIterator[list[Encoded]]:
     """The rows of parts, one after the other. Raises `Broken` when one is not there, or makes no sense."""
     for part in parts:
-        try:
-            yield await patiently(partial(_rows_of, store, part))
-        except Indefinite as error:
-            if isinstance(error.__cause__, Damaged):
-                raise Broken(str(error)) from error
-            raise
+        yield await patiently(partial(_rows_of, store, part))
 
 
 async def _rows_of(store: Store, part: str) -> list[Encoded]:

@@ -6,13 +6,13 @@ is no answer (`Damaged`), so the object is read again.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import anyio
 import anyio.to_thread
 import orjson
 
-from leaderless.core.coordination import Misfit
+from leaderless.core.coordination import Json, Misfit
 from leaderless.errors import Broken, Closed, Definite, Indefinite, Unreachable
 from leaderless.store.port import Found, OutcomeUnknown, Refused, Store, StoreError, Version
 
@@ -34,7 +34,7 @@ class Held(NamedTuple, Generic[T]):
     modified: float | None = None
 
 
-def parsed(key: str, found: Found, decode: Callable[[Any], T]) -> Held[T]:
+def parsed(key: str, found: Found, decode: Callable[[Json], T]) -> Held[T]:
     """What an object holds, decoded from its JSON. Raises `Damaged`.
 
     `decode` raises `Misfit`, `ValueError`, `TypeError` or `KeyError` for what no program writes there.
@@ -46,19 +46,19 @@ def parsed(key: str, found: Found, decode: Callable[[Any], T]) -> Held[T]:
         raise Damaged(text) from misfit
 
 
-def as_it_is(value: Any) -> Any:
+def as_it_is(value: Json) -> Json:
     """A decoder that takes any JSON."""
     return value
 
 
-async def read_once(store: Store, key: str, decode: Callable[[Any], T]) -> Held[T] | None:
+async def read_once(store: Store, key: str, decode: Callable[[Json], T]) -> Held[T] | None:
     """What an object holds, None when it is missing. Raises `Damaged` and other `StoreError`."""
     found = await store.read(key)
     return None if found is None else parsed(key, found, decode)
 
 
 async def read_value(
-    store: Store, key: str, decode: Callable[[Any], T], patience_s: float = PATIENCE_S
+    store: Store, key: str, decode: Callable[[Json], T], patience_s: float = PATIENCE_S
 ) -> Held[T] | None:
     """The same with patience, see `patiently`. Raises `Broken`, `Definite`, and of these `Unreachable`."""
     return await patiently(lambda: read_once(store, key, decode), patience_s, reads=True)

@@ -183,7 +183,7 @@ class EtcdStore:
         self._decoded(answer, lambda: _require(bool(answer["header"]["cluster_id"]), "whose?"))
         return answer
 
-    def _classified(self, status: int, answer: Any) -> StoreError:
+    def _classified(self, status: int, answer: object) -> StoreError:
         """An error of etcd by its gRPC code: [google.golang.org/grpc/codes]."""
         known = answer if isinstance(answer, dict) else {}
         code, said = known.get("code"), str(known.get("error") or f"status {status}")

@@ -6,13 +6,15 @@ Logs of the older release have `{format: 1, made_by}` where runs are JSON, and 2
 (`leaderless.table`). The head of such a log has no shape either. `leaderless upgrade` gives it one.
 """
 
-from typing import Any
+from math import inf
+from reprlib import repr as brief
 
 import orjson
 
+from leaderless.core.coordination import Json, Misfit
 from leaderless.core.shape import OLD, OLD_IN_FILES, Shape
-from leaderless.errors import Definite, NotInitialised, OtherFormat, Unreachable
-from leaderless.store.calls import DAMAGED_MAX, Damaged, Held, read_once
+from leaderless.errors import Broken, NotInitialised, OtherFormat, Unreachable
+from leaderless.store.calls import Damaged, Held, patiently, read_once
 from leaderless.store.names import FORMAT
 from leaderless.store.port import OutcomeUnknown, Refused, Store
 
@@ -46,19 +48,19 @@ async def read_format(store: Store) -> Held[Shape]:
 
 
 async def _read(store: Store) -> Held[Shape | str] | None:
-    left = DAMAGED_MAX
-    while True:
+    async def once() -> Held[Shape | str] | None:
         try:
-            return await read_once(store, FORMAT, _decoded)
-        except Refused as refused:
-            raise Definite(str(refused)) from refused
-        except Damaged as damaged:
-            left -= 1
-            if not left:
-                text = f"{store.url} holds no log that this program knows: {damaged}"
-                raise OtherFormat(text) from damaged
+            return await read_once(store, FORMAT, format_in)
+        except (Damaged, Refused):
+            raise
         except OutcomeUnknown as unknown:
             raise Unreachable(str(unknown)) from unknown
+
+    try:
+        return await patiently(once, inf, reads=True)  # its callers have the patience
+    except Broken as broken:
+        text = f"{store.url} holds no log that this program knows: {broken}"
+        raise OtherFormat(text) from broken
 
 
 async def shape_in(store: Store) -> Shape:
@@ -66,14 +68,19 @@ async def shape_in(store: Store) -> Shape:
     return (await read_format(store)).value
 
 
-def _decoded(value: Any) -> Shape | str:
-    """The shape; or the number, as text, of a format that this program does not know."""
-    number = value["format"]
-    if type(number) is int and number in OLD_NUMBERS:
-        return OLD_NUMBERS[number]
-    if number != NUMBER:
-        return str(number)
-    try:
-        return Shape(**value["shape"])
-    except (TypeError, ValueError) as error:
-        return f"{number} of another release ({error})"
+def format_in(value: Json) -> Shape | str:
+    """The shape in the object; or the number, as text, of a format that this program does not know.
+
+    Raises `Misfit`.
+    """
+    match value:
+        case {"format": int(number)} if number in OLD_NUMBERS:
+            return OLD_NUMBERS[number]
+        case {"format": 3, "shape": dict(shape)}:
+            try:
+                return Shape(**shape)
+            except (TypeError, ValueError) as error:
+                return f"{NUMBER} of another release ({error})"
+        case {"format": number} if number != NUMBER:
+            return str(number)
+    raise Misfit(f"no format: {brief(value)}")

@@ -4,7 +4,7 @@
 Every other error, definite or not, becomes `Unknown`: it is always safe to look again.
 """
 
-from typing import Any, assert_never
+from typing import assert_never
 
 from leaderless.core.messages import (
     Cas,
@@ -25,7 +25,7 @@ _DONE, _MISSING, _MISMATCH, _UNKNOWN = Ok(), Missing(), Mismatch(), Unknown()
 _REFUSED = Unknown(spent=1.0)  # it would say the same again
 
 
-def body_of(call: StoreCall) -> dict[str, Any]:
+def body_of(call: StoreCall) -> dict[str, object]:
     """The request that carries out a store call."""
     number, op = call.call, call.op
     if isinstance(op, Get):
@@ -40,7 +40,7 @@ def body_of(call: StoreCall) -> dict[str, Any]:
     assert_never(op)
 
 
-def outcome_of(body: dict[str, Any]) -> Outcome:
+def outcome_of(body: dict[str, object]) -> Outcome:
     """What a reply of the service says; anything that is not clear is `Unknown`."""
     match body["type"]:
         case "read_ok" if "value" in body:

@@ -23,10 +23,11 @@ changes ETags, or shows old states) would let a log try for ever, so it is named
 import logging
 from collections import OrderedDict, deque
 from hashlib import blake2b
-from typing import Any, assert_never
+from typing import assert_never
 
 import orjson
 
+from leaderless.core.coordination import Json
 from leaderless.core.messages import (
     Cas,
     Get,
@@ -132,7 +133,7 @@ class Registers:
         read = await self._parsed(key)
         return None if read is None else read[0]
 
-    async def _parsed(self, key: str) -> tuple[Found, Any] | None:
+    async def _parsed(self, key: str) -> tuple[Found, Json] | None:
         """The object of a register, and the value in it. Raises `Damaged`."""
         refused_before = self._remembered(key).refused
         found = await self._store.read(key)
@@ -210,7 +211,7 @@ class _Remembered:
         return self.rounds
 
 
-def canonical(value: Any) -> bytes:
+def canonical(value: object) -> bytes:
     """The one text of a JSON value: names in order, so that equal values have equal texts."""
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 

@@ -15,10 +15,11 @@ from typing import NamedTuple, TypeAlias
 
 import orjson
 
+from leaderless.core import coordination
 from leaderless.errors import Broken, Unfit
 from leaderless.wire.codec import keeps, leaves
 
-Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
+Json: TypeAlias = coordination.Json
 Value: TypeAlias = Json | bytes
 
 LEVELS = 16  # of a register above a message, and some to spare
@@ -132,6 +133,14 @@ def value_of(message: Json) -> Value | Reference:
         case {"$data": [str(name), int(size), "json" | "bytes" as kind]}:
             return Reference(name, size, kind)
     raise Broken(f"a message is none of this program: {str(message)[:200]}")
+
+
+def reference_in(message: Json) -> Reference | None:
+    """The reference in a message; None: it is none. Raises `Broken` for one that makes no sense."""
+    if not isinstance(message, dict) or "$data" not in message:
+        return None
+    found = value_of(message)
+    return found if isinstance(found, Reference) else None
 
 
 def _special(message: Json) -> bool:

@@ -9,29 +9,35 @@ from functools import partial
 from typing import TypeVar
 
 from leaderless.errors import Broken
+from leaderless.store.calls import DAMAGED_MAX
 from leaderless.store.files import RangeReader
 from leaderless.store.port import OutcomeUnknown
 
 T = TypeVar("T")
-ATTEMPTS = 4
-SENSELESS = (ValueError, KeyError, TypeError, OSError)  # OSError is pyarrow's for a damaged footer
+Kinds = tuple[type[Exception], ...]
+SENSELESS: Kinds = (
+    ValueError,
+    KeyError,
+    TypeError,
+    OSError,
+)  # OSError is pyarrow's for a damaged footer
 
 
 def sensible(path: str, read: Callable[[], T]) -> T:
     """What `read` makes of a file. Raises `Broken` when it can make nothing of it however often it is read."""
-    for attempt in range(1, ATTEMPTS + 1):
-        try:
-            return read()
-        except SENSELESS as error:
-            if attempt == ATTEMPTS:
-                raise Broken(f"{path} makes no sense: {error}") from error
-    raise AssertionError("the last attempt returns or raises")
+    try:
+        return again(read, SENSELESS)
+    except SENSELESS as error:
+        raise Broken(f"{path} makes no sense: {error}") from error
 
 
-def again(read: Callable[[], T]) -> T:
-    """What `read` reads of a file. Raises `OutcomeUnknown` when no answer is clear, such as one cut off."""
-    for _ in range(ATTEMPTS - 1):
-        with suppress(OutcomeUnknown):
+def again(read: Callable[[], T], no_answer: Kinds = (OutcomeUnknown,)) -> T:
+    """What `read` reads of a file. `no_answer`: the errors after which it reads again, such as a cut answer.
+
+    Raises what the last attempt raises.
+    """
+    for _ in range(DAMAGED_MAX - 1):
+        with suppress(*no_answer):
             return read()
     return read()
 

@@ -5,12 +5,14 @@ A file is read a row group at a time, and of its rows only what is asked for is 
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from leaderless.core.coordination import Json
 from leaderless.errors import Broken, LogError
 from leaderless.store.calls import in_thread
 from leaderless.store.files import files_of
 from leaderless.store.port import Store
+from leaderless.store.values import Reference, reference_in
 from leaderless.table.manifest import Start, read_manifest
 from leaderless.table.parquet import Reader
 from leaderless.table.retention import read_starts
@@ -18,7 +20,7 @@ from leaderless.table.schema import Row, rows_in
 from leaderless.table.snapshot import FileRef, file_refs, reader_of
 
 Block = tuple[
-    str, int, Sequence[Any]
+    str, int, Sequence[Json]
 ]  # a key, the first offset, and the messages, or a range of as many
 
 
@@ -34,7 +36,7 @@ class Content(NamedTuple):
 
     blocks: list[Block]
     batches: list[tuple[str, int]]
-    references: list[Any]
+    references: list[Reference]
 
 
 async def origin_of(store: Store) -> Origin:
@@ -76,10 +78,10 @@ class _Fold:
 
     def __init__(self, with_messages: bool) -> None:
         self._with_messages = with_messages
-        self._blocks: list[tuple[str, int, list[Any]]] = []
+        self._blocks: list[tuple[str, int, list[Json]]] = []
         self._counts: list[int] = []
         self._batches: dict[int, tuple[str, int]] = {}
-        self._references: list[Any] = []
+        self._references: list[Reference] = []
         self._last: tuple[str, int] = "", -1  # the key and the offset of the last row
 
     def all_of(self, reader: Reader) -> Content:
@@ -107,6 +109,6 @@ class _Fold:
         self._counts[-1] += 1
         if self._with_messages:
             self._blocks[-1][2].append(message)
-        if isinstance(message, dict) and "$data" in message:
-            self._references.append(message)
+        if found := reference_in(message):
+            self._references.append(found)
         self._batches[slot] = writer, seq

@@ -13,9 +13,10 @@ one value twice.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from reprlib import repr as brief
+from typing import NamedTuple
 
-from leaderless.core.coordination import Misfit
+from leaderless.core.coordination import Json, Misfit, count_of
 from leaderless.errors import Indefinite, OtherFormat
 from leaderless.store.calls import read_value
 from leaderless.store.port import Store, StoreError, Version, replaced
@@ -71,7 +72,7 @@ class Manifest(NamedTuple):
     start: Start = Start()
 
     @property
-    def value(self) -> dict[str, Any]:
+    def value(self) -> dict[str, Json]:
         """As the register holds it."""
         return {
             "format": FORMAT,
@@ -107,26 +108,42 @@ class Manifest(NamedTuple):
         return next((file for file in self.files if file.first <= segment <= file.last), None)
 
 
-def manifest_of(value: Any) -> Manifest:
+def manifest_of(value: Json) -> Manifest:
     """The manifest in a register's value. Raises `OtherFormat`, and `Misfit` for what no program writes."""
-    try:
-        if type(value["format"]) is not int:
-            raise Misfit(f"no list of files: format {value['format']!r}")
-        if value["format"] != FORMAT:
-            text = f"a list of files of format {value['format']}, this program knows {FORMAT}"
+    match value:
+        case {"format": int(number)} if number != FORMAT:
+            text = f"a list of files of format {number}, this program knows {FORMAT}"
             raise OtherFormat(f"{text}: update it")
-        files = tuple(_merged(*each) for each in value["files"])
-        replaced = tuple(Replaced(path, at) for path, at in value["replaced"])
-        start = Start(*value["start"])
-        return Manifest(value["epoch"], value["version"], files, replaced, start)
-    except (KeyError, TypeError, ValueError) as error:
-        raise Misfit(f"no list of files: {error!r}") from None
+        case {
+            "format": 1,
+            "epoch": epoch,
+            "version": version,
+            "files": [*files],
+            "replaced": [*replaced],
+            "start": [segment, slot, str() | None as path],
+        }:
+            start = Start(count_of(segment), count_of(slot), path)
+            listed = tuple(map(_merged, files)), tuple(map(_replaced, replaced))
+            return Manifest(count_of(epoch), count_of(version), *listed, start)
+    raise Misfit(f"no list of files: {brief(value)}")
 
 
-def _merged(path: str, *rest: Any) -> Merged:
-    *numbers, keys = rest
-    level, first, last, base, end, rows, size = map(int, numbers)
-    return Merged(path, level, first, last, base, end, rows, size, keys and (keys[0], keys[1]))
+def _merged(value: Json) -> Merged:
+    match value:
+        case [str(path), *some, [str(low), str(high)]] if len(some) == 7:
+            level, first, last, base, end, rows, size = map(count_of, some)
+            return Merged(path, level, first, last, base, end, rows, size, (low, high))
+        case [str(path), *some, None] if len(some) == 7:
+            level, first, last, base, end, rows, size = map(count_of, some)
+            return Merged(path, level, first, last, base, end, rows, size, None)
+    raise Misfit(f"no file of several runs: {brief(value)}")
+
+
+def _replaced(value: Json) -> Replaced:
+    match value:
+        case [str(path), int() | float() as at]:
+            return Replaced(path, at)
+    raise Misfit(f"no file that was replaced: {brief(value)}")
 
 
 async def read_manifest(store: Store) -> tuple[Manifest, Version | None]:

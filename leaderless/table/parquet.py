@@ -6,7 +6,7 @@ group say which keys and offsets it has. Groups are about as large as the answer
 
 import zlib
 from base64 import b64decode, b64encode
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -40,7 +40,7 @@ class Writer:
     `run`: what the metadata say beside the rows. `content` grows with what is written.
     """
 
-    def __init__(self, target: Path | BinaryIO | pa.NativeFile, run: dict[str, Any]) -> None:
+    def __init__(self, target: Path | BinaryIO | pa.NativeFile, run: Mapping[str, object]) -> None:
         names = {FORMAT_NAME: str(FORMAT).encode(), RUN_NAME: _packed(run)}
         self._file = pq.ParquetWriter(
             target,
@@ -102,7 +102,7 @@ class Writer:
         self._waiting, self._bytes, self._rows = [], 0, 0
 
 
-def write_file(table: pa.Table, run: dict[str, Any]) -> bytes:
+def write_file(table: pa.Table, run: Mapping[str, object]) -> bytes:
     """A file of a table in order, in memory; `run` goes into the metadata."""
     target = pa.BufferOutputStream()
     with Writer(target, run) as writer:
@@ -212,7 +212,7 @@ class Reader:
             raise Broken(f"{self.path} makes no sense: {error}") from error
 
 
-def _packed(run: dict[str, Any]) -> bytes:
+def _packed(run: Mapping[str, object]) -> bytes:
     """What a file says beside its rows, as text that any reader of Parquet can pass over."""
     return b64encode(zlib.compress(orjson.dumps(run)))
 

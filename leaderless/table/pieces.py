@@ -5,11 +5,12 @@ Python handles pieces, and Arrow the rows.
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import accumulate, chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from leaderless.core.coordination import Json
 from leaderless.core.messages import Entry
 from leaderless.table.schema import COLUMNS, content_arrays, micros_of
 
@@ -28,7 +29,7 @@ class Piece(NamedTuple):
 
     key: str
     first: int
-    messages: Sequence[Any]
+    messages: Sequence[Json]
     batch: int
 
 

@@ -139,7 +139,7 @@ class TableRegisters(Registers):
         found = await self._read(name)
         if found is None:
             return Missing()
-        segment: Any = parsed(name, found, as_it_is).value
+        segment = parsed(name, found, as_it_is).value
         if segment != TOMBSTONE:
             self._segments.put(name, found, len(found.value))
         return Ok(segment)

@@ -6,10 +6,11 @@ segments that it was made of do, so their *origins* are kept, or read once more,
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 
+from leaderless.core.coordination import Json
 from leaderless.core.headlog.records import Run, Segment
 from leaderless.store.files import WHOLE_BYTES_MAX, Files, Gone, MemoryFiles
 from leaderless.store.port import Refused
@@ -88,7 +89,7 @@ def _is_there(files: Files, path: str) -> bool:
     return True
 
 
-def _meaning(content: bytes) -> tuple[dict[str, Any], pa.Table]:
+def _meaning(content: bytes) -> tuple[dict[str, Json], pa.Table]:
     """What two files of one run have in common."""
     memory = MemoryFiles()
     memory.put("run", content)
@@ -119,7 +120,7 @@ def _pieces(run: Run, parts: dict[str, list[tuple[int, int]]]) -> Iterator[Piece
             at += count
 
 
-def directory_of(reader: Reader) -> dict[str, Any]:
+def directory_of(reader: Reader) -> dict[str, Json]:
     """A run without its messages: a page of the index whose only child is the run itself.
 
     So the core learns what the run has (`leaderless.core.headlog.index.Page`), and asks for slices of it.
@@ -142,6 +143,6 @@ def directory_of(reader: Reader) -> dict[str, Any]:
     }
 
 
-def block_of(table: pa.Table) -> list[Any] | None:
+def block_of(table: pa.Table) -> list[Json] | None:
     """Rows of one key as a block, `[first offset, messages]`; None without rows."""
     return [table["offset"][0].as_py(), messages_of(table)] if table.num_rows else None

@@ -19,15 +19,16 @@ Rows are in the order of key (its UTF-8 bytes) and offset. A file's metadata hav
 
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from leaderless.core.coordination import Json
 from leaderless.core.messages import Entry
 from leaderless.store.registers import canonical
-from leaderless.store.values import Reference, message_of, value_of
+from leaderless.store.values import Reference, message_of, reference_in
 
 FORMAT = 2  # 1 had what its run holds as plain JSON
 FORMAT_NAME, RUN_NAME = b"leaderless.format", b"leaderless.run"
@@ -58,7 +59,7 @@ class Row(NamedTuple):
 
     key: str
     offset: int
-    message: Any
+    message: Json
     writer: str | None
     seq: int | None
     slot: int | None
@@ -93,7 +94,7 @@ def micros_of(at: float | None) -> int | None:
     return None if at is None else round(at * 1e6)
 
 
-def content_arrays(messages: Sequence[Any]) -> list[pa.Array]:
+def content_arrays(messages: Sequence[Json]) -> list[pa.Array]:
     """The columns `value`, `bytes` and `message` of messages."""
     types = {*map(type, messages)}
     if dict in types and any(isinstance(each, dict) and len(each) == 1 for each in messages):
@@ -103,7 +104,9 @@ def content_arrays(messages: Sequence[Any]) -> list[pa.Array]:
             pa.array([each[place] for each in content], field.type)
             for place, field in enumerate(fields)
         ]
-    texts = _quoted(messages) if types == {str} else None
+    texts = (
+        _quoted([each for each in messages if isinstance(each, str)]) if types == {str} else None
+    )
     if texts is None:  # Arrow checks the bytes of all; Python decodes none
         texts = pa.array([canonical(each) for each in messages], pa.binary()).cast(pa.string())
     nothing = (pa.nulls(len(messages), COLUMNS.field(name).type) for name in CONTENT[1:])
@@ -118,7 +121,7 @@ def _quoted(messages: Sequence[str]) -> pa.Array | None:
     return pc.binary_join_element_wise('"', plain, '"', "")
 
 
-def content_of(message: Any) -> tuple[str | None, bytes | None, str | None]:
+def content_of(message: Json) -> tuple[str | None, bytes | None, str | None]:
     """A message as `value`, `bytes` or `message`: the first of them from which it comes back as it was."""
     if not isinstance(message, dict) or len(message) != 1:
         return canonical(message).decode(), None, None
@@ -140,7 +143,7 @@ def _decoded(text: str) -> bytes | None:
     return content if b64encode(content).decode() == text else None
 
 
-def messages_of(table: pa.Table) -> list[Any]:
+def messages_of(table: pa.Table) -> list[Json]:
     """The messages in the columns `value`, `bytes` and `message` of a table."""
     values, contents, others = (table.column(name).to_pylist() for name in CONTENT)
     if None not in values:
@@ -151,12 +154,13 @@ def messages_of(table: pa.Table) -> list[Any]:
     ]
 
 
-def _message(value: str | None, content: bytes | None, other: str | None) -> Any:
+def _message(value: str | None, content: bytes | None, other: str | None) -> Json:
     if value is not None:
         return message_of(orjson.loads(value))
     if content is not None:
         return message_of(content)
-    return orjson.loads(other or "null")
+    strange: Json = orjson.loads(other or "null")
+    return strange
 
 
 def rows_in(table: pa.Table) -> Iterator[Row]:
@@ -179,11 +183,3 @@ def rows_in(table: pa.Table) -> Iterator[Row]:
 def reference_of(text: str) -> Reference | None:
     """The reference to a large value in a text of the column `message`; None: the text is none."""
     return reference_in(orjson.loads(text))
-
-
-def reference_in(message: Any) -> Reference | None:
-    """The reference in a message; None: it is none. Raises `Broken` for one that makes no sense."""
-    if not isinstance(message, dict) or "$data" not in message:
-        return None
-    found = value_of(message)
-    return found if isinstance(found, Reference) else None

@@ -11,13 +11,13 @@ needs longer gets `Gone`.
 
 from collections.abc import AsyncIterator, Collection, Iterable
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import anyio.to_thread
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from leaderless.core.coordination import Misfit
+from leaderless.core.coordination import Json, Misfit
 from leaderless.core.headlog.index import COMPACTED, Index, Listed, Page, decode_part, index_of
 from leaderless.core.headlog.records import (
     EMPTY,
@@ -33,12 +33,12 @@ from leaderless.store.calls import in_thread, read_value, side_by_side
 from leaderless.store.files import Gone, files_of
 from leaderless.store.format import shape_in
 from leaderless.store.port import Store
-from leaderless.store.values import Reference
+from leaderless.store.values import Reference, reference_in
 from leaderless.table.manifest import Manifest, read_manifest
 from leaderless.table.parquet import Reader
 from leaderless.table.pieces import Stretch, table_of_stretches
 from leaderless.table.runs import SUFFIX, run_path
-from leaderless.table.schema import Row, reference_in, reference_of, rows_of, table_of
+from leaderless.table.schema import Row, reference_of, rows_of, table_of
 
 ATTEMPTS = 8  # to meet no compaction while segments are read
 READ_AT_ONCE = 16
@@ -186,7 +186,7 @@ async def leaves(store: Store, listed: Iterable[Listed], first: int) -> AsyncIte
             yield leaf
 
 
-def _page(value: Any) -> Page:
+def _page(value: Json) -> Page:
     part = decode_part(value)
     if not isinstance(part, Page):
         raise Misfit("it is no page")

@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from tempfile import TemporaryFile, gettempdir
-from typing import BinaryIO, NamedTuple, TypeVar
+from typing import BinaryIO, NamedTuple, Protocol, TypeVar
 
 import anyio
 import pyarrow as pa
@@ -47,6 +47,13 @@ T = TypeVar("T")
 CLAIM = "claim/table"
 FOLDER = "merged"
 BEATS_PER_LEASE = 4
+
+
+class Call(Protocol):
+    """Runs a process of the core, and returns or raises as it does."""
+
+    def __call__(self, process: Process[T], /) -> Awaitable[T]:
+        """What the process returns."""
 
 
 class Done(NamedTuple):
@@ -76,7 +83,7 @@ class Upkeep:
         store: Store,
         files: Files,
         *,
-        call: Callable[[Process[T]], Awaitable[T]],
+        call: Call,
         now: Callable[[], Awaitable[float]],
         claims: Claims,
         lease_s: float,
@@ -84,7 +91,7 @@ class Upkeep:
     ) -> None:
         self._store = store
         self._files = files
-        self._call: Callable[[Process[object]], Awaitable[object]] = call  # type: ignore[assignment]
+        self._call = call
         self._now = now
         self._claims = claims
         self._lease_s = lease_s

@@ -152,7 +152,7 @@ def share_of(body: Body) -> Share:
     return Share(msgs)
 
 
-def _are_pairs(pairs: Any) -> bool:
+def _are_pairs(pairs: object) -> bool:
     return isinstance(pairs, list) and all(
         isinstance(pair, list) and len(pair) == 2 and type(pair[0]) is int for pair in pairs
     )
@@ -212,7 +212,7 @@ def _send(request: Request, body: Body, size: int) -> Send:
     return Send(request, key, msg, size)
 
 
-def _check_storable(name: str, value: Any) -> int:
+def _check_storable(name: str, value: object) -> int:
     """The bytes that a value takes in a register. Raises `MalformedRequest` if it cannot be written."""
     probe = value
     for _ in range(_ROOM_FOR_NESTING):

@@ -44,12 +44,12 @@ def decode(line: bytes) -> Message:
     )
 
 
-def encode(src: str, dest: str, body: dict[str, Any]) -> bytes:
+def encode(src: str, dest: str, body: dict[str, object]) -> bytes:
     """One line, its newline included."""
     return orjson.dumps({"src": src, "dest": dest, "body": body}, option=orjson.OPT_APPEND_NEWLINE)
 
 
-def keeps(line: bytes, value: Any) -> bool:
+def keeps(line: bytes, value: object) -> bool:
     """Whether no integer in `value`, which was decoded from `line`, became a float: beyond 64 bits it does."""
     if type(value) is int or type(value) is str:  # mostly
         return True
@@ -58,15 +58,15 @@ def keeps(line: bytes, value: Any) -> bool:
     )
 
 
-def _may_have_been_huge(value: Any) -> bool:
+def _may_have_been_huge(value: object) -> bool:
     return type(value) is float and not -(2.0**63) < value < 2.0**64
 
 
-def _is_huge(value: Any) -> bool:
+def _is_huge(value: object) -> bool:
     return type(value) is int and not -(2**63) <= value < 2**64
 
 
-def leaves(value: Any) -> Iterator[Any]:
+def leaves(value: object) -> Iterator[object]:
     """What stands in a JSON value that is neither a list nor an object, however deep."""
     todo = [value]
     while todo:

@@ -202,12 +202,12 @@ HARDER = [
     Mutant(
         "stale-release",
         "a claim that was lost is not released: another worker has it",
-        "core.lease:Lease.release",
+        "core.lease:Holder.release",
         (
             (
-                'yield from self._replace(self.held, self.held | notes | {"owner": None})',
+                "yield from self._replace(self.held, replace(noted or self.held, owner=None))",
                 "from leaderless.core.messages import Put\n"
-                '        yield Put(self._register, self.held | notes | {"owner": None})',
+                "        yield Put(self._register, replace(noted or self.held, owner=None).value)",
             ),
         ),
         STALE,

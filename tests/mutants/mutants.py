@@ -299,14 +299,14 @@ MUTANTS = [
     Mutant(
         "claim-in-the-old-epoch",
         "every claim has an epoch of its own",
-        "core.lease:Lease.take",
-        (('"epoch": found["epoch"] + 1', '"epoch": found["epoch"] or 1'),),
+        "core.lease:Holder.take",
+        (("epoch=found.epoch + 1", "epoch=found.epoch or 1"),),
         COMPACTED,
     ),
     Mutant(
         "claim-of-the-living",
         "a lease is taken from its owner only when its register has stood still",
-        "core.lease:Lease.seek",
+        "core.lease:Holder.seek",
         (("yield Sleep(self._clock.now + self._lease_s)", "yield Sleep(self._clock.now)"),),
         COMPACTED,
     ),

@@ -34,8 +34,8 @@ VACUUM = [
         "library.vacuum:references",
         (
             (
-                '(("segment", segment_of), ("run", run_of))',
-                '(("run", run_of), ("segment", segment_of))',
+                '[("segment", segment_of), ("run", run_of)]',
+                '[("run", run_of), ("segment", segment_of)]',
             ),
         ),
         test="tests/unit/test_vacuum.py::test_a_compaction_while_references_are_read_hides_none",

@@ -10,7 +10,7 @@ from leaderless.core.messages import Cas, Ok, Unknown
 from leaderless.core.process import Process
 from leaderless.core.strategies.leader import LeaderLog
 from leaderless.core.strategies.prefetch import PrefetchLog
-from leaderless.core.strategies.prefetch_sealed import SealedLog
+from leaderless.core.strategies.prefetch_sealed import Content, SealedLog
 from leaderless.core.strategy import Context
 from simulation.headlog import oracle_for
 from simulation.nodes import LINEARIZABLE, StrategyMaker
@@ -102,7 +102,7 @@ def test_a_leader_that_is_restarted_numbers_from_0_again(name: str) -> None:
 class ShowsAtOnce(SealedLog):
     """Broken: does not close the ranges below what it shows."""
 
-    def _close(self, key: str, number: int, content: Any) -> Process[Any]:
+    def _close(self, key: str, number: int, content: Content) -> Process[Content]:
         return content
         yield
 
@@ -110,16 +110,16 @@ class ShowsAtOnce(SealedLog):
 class SealsForItself(SealedLog):
     """Broken: closes a range without telling its owner."""
 
-    def _close(self, key: str, number: int, content: Any) -> Process[Any]:
-        return {**content, "sealed": True}
+    def _close(self, key: str, number: int, content: Content) -> Process[Content]:
+        return content._replace(sealed=True)
         yield
 
 
 class IgnoresTheSeal(SealedLog):
     """Broken: goes on in a range that was sealed."""
 
-    def _room(self, content: Any) -> int:
-        return self._size - len(content["msgs"]) if content else self._size
+    def _room(self, content: Content | None) -> int:
+        return self._size - len(content.msgs) if content else self._size
 
 
 class Hopeful(SealedLog):

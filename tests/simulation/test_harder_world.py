@@ -255,14 +255,14 @@ def test_each_life_of_a_node_in_a_mixed_cluster_has_options_of_its_own() -> None
 
 
 CLAIM = "claim/compaction"
-FREE = {"epoch": 0, "owner": None, "beat": 0}
+NOTES = {"task": 0, "failures": 0, "dead": False}
 NO_RUNS = {"format": 2, "cursor": 0, "listed": []}
 
 
 def test_a_release_by_a_stale_worker_is_found() -> None:
     oracle = HeadLogOracle(Promises())
-    mine = {"epoch": 1, "owner": "n0", "beat": 0}
-    its = {"epoch": 2, "owner": "n1", "beat": 0}
+    mine = NOTES | {"epoch": 1, "owner": "n0", "beat": 0}
+    its = NOTES | {"epoch": 2, "owner": "n1", "beat": 0}
     oracle.changed(CLAIM, None, mine, 1.0)
     oracle.changed(CLAIM, mine, its, 9.0)
     with pytest.raises(InvariantBroken, match=r"OneLiveClaim.*stale"):
@@ -271,7 +271,7 @@ def test_a_release_by_a_stale_worker_is_found() -> None:
 
 def test_an_index_of_an_epoch_that_nobody_claimed_is_found() -> None:
     oracle = HeadLogOracle(Promises())
-    oracle.changed(CLAIM, None, FREE | {"epoch": 1, "owner": "n0"}, 1.0)
+    oracle.changed(CLAIM, None, NOTES | {"epoch": 1, "owner": "n0", "beat": 0}, 1.0)
     oracle.changed("compacted", None, NO_RUNS | {"epoch": 1}, 1.1)
     with pytest.raises(InvariantBroken, match=r"OneLiveClaim.*in epoch 2, .* has had 1 only"):
         oracle.changed("compacted", None, NO_RUNS | {"epoch": 2}, 1.2)

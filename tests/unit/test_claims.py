@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaderless.core.claims import Claims, claim_of
+from leaderless.core.claims import Claim, Claims, claim_of
 from leaderless.core.coordination import Misfit, StoreSilent, increment, raise_to
-from leaderless.core.lease import Lease, LeaseLost, lease_of
+from leaderless.core.lease import Holder, Lease, LeaseLost, lease_of
 from leaderless.core.messages import Get, Ok, Outcome, Put, StoreOp
 from leaderless.core.pace import Pace
 from leaderless.core.process import Process
@@ -168,7 +168,14 @@ def test_a_lost_message_changes_nothing(store: Store, one: Worker, step: str, fa
 
 # ---------------------------------------------------------------- what nobody wrote
 
-CLAIM = {"epoch": 1, "owner": None, "beat": 0, "task": 3, "failures": 0, "dead": False}
+CLAIM: dict[str, Any] = {
+    "epoch": 1,
+    "owner": None,
+    "beat": 0,
+    "task": 3,
+    "failures": 0,
+    "dead": False,
+}
 NONE_OF_OURS: list[Any] = [
     {}, [], "claim", 7, None, {"deleted": True}, CLAIM | {"epoch": 0}, CLAIM | {"epoch": "1"},
     CLAIM | {"owner": 7}, CLAIM | {"beat": -1}, {"epoch": 1, "beat": 0},
@@ -184,11 +191,41 @@ def test_what_no_holder_writes_is_a_misfit(value: Any) -> None:
 
 @pytest.mark.parametrize("note", ["task", "failures", "dead"])
 def test_a_claim_has_all_its_notes(note: str) -> None:
-    assert claim_of(CLAIM) == lease_of(CLAIM) == CLAIM
+    assert claim_of(CLAIM) == Claim(1, None, 0, {}, 3, 0, False)
     for wrong in (CLAIM | {note: "x"}, {name: CLAIM[name] for name in CLAIM if name != note}):
-        assert lease_of(wrong) == wrong  # what else it holds are its users' notes
+        assert lease_of(wrong).value == wrong  # what else it holds are its users' notes
         with pytest.raises(Misfit):
             claim_of(wrong)
+
+
+def test_what_another_release_wrote_beside_it_is_kept(store: Store, one: Worker) -> None:
+    """Fields that this release does not know stay through each step, as it took them before it had types."""
+    known = CLAIM | {"task": 0}
+    other: dict[str, Any] = {"why": ["a", 1.5, None], "since": {"s": 7}}
+    store.apply(Put(REGISTER, known | other))
+    assert (
+        claim_of(known | other).rest
+        == lease_of({"epoch": 1, "owner": None, "beat": 0} | other).rest
+        == other
+    )
+    claims = one.claims
+    mine = known | other | {"epoch": 2, "owner": "one"}
+    for step, expected in (
+        (claims.claim, mine),
+        (claims.beat, mine | {"beat": 1}),
+        (lambda: claims.release(done=True), mine | {"owner": None, "beat": 1, "task": 1}),
+    ):
+        one.call(step())
+        assert held(store) == expected
+    store.apply(Put(REGISTER, known | other | {"dead": True, "failures": FAILURES_MAX}))
+    one.call(claims.revive())
+    assert held(store) == known | other
+
+
+def test_of_what_nobody_has_taken_there_is_no_register() -> None:
+    assert Claim().value is Lease().value is None
+    assert Claim(epoch=1).value == CLAIM | {"task": 0}
+    assert Lease(epoch=1).value == {"epoch": 1, "owner": None, "beat": 0}
 
 
 class Damaging(Worker):
@@ -221,10 +258,11 @@ def test_a_damaged_claim_is_read_again_and_a_broken_one_is_named(store: Store, v
 def test_a_lease_that_is_damaged_once_is_taken(store: Store) -> None:
     store.apply(Put(REGISTER, {"epoch": 4, "owner": None, "beat": 1}))
     worker = Damaging(store, 1, {})
-    lease = Lease(worker.clock, REGISTER, "me", LEASE_S)
-    found = worker.call(lease.seek())
-    assert worker.call(lease.take(found))
-    assert lease.held["epoch"] == 5
+    holder = Holder(worker.clock, REGISTER, "me", LEASE_S, lease_of)
+    found = worker.call(holder.seek())
+    assert found is not None
+    assert worker.call(holder.take(found))
+    assert holder.held == Lease(5, "me")
 
 
 def test_a_damaged_count_is_read_again(store: Store) -> None:

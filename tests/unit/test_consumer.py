@@ -258,6 +258,7 @@ async def test_only_what_was_delivered_is_settled(log: Log) -> None:
     ("keys", "options"),
     [
         ([], {}), (["a"], {"lease_s": 0}), (["a"], {"failures_max": 0}), (["a"], {"keys_max": 0}),
+        (["a"], {"keys_max": -1}),
         (["x" * 500], {}),
     ],
 )  # fmt: skip

@@ -17,8 +17,9 @@ from leaderless.library.log import Log
 from leaderless.library.place import Bounds, bounds_of, initialise
 from leaderless.store.files import files_of
 from leaderless.store.memory import MemoryStore
-from leaderless.store.port import Found, Version, all_of
+from leaderless.store.port import Found, Store, Version, all_of
 from leaderless.store.values import Value
+from leaderless.store.wrapped import Wrapped
 from leaderless.table.check import Content, contents
 from leaderless.table.parquet import write_file
 from leaderless.table.snapshot import file_refs, reader_of
@@ -26,6 +27,12 @@ from tests.lawful import lawful_memory
 from tests.tables import compact, small_log
 
 pytestmark = [pytest.mark.anyio, pytest.mark.lawless]
+
+
+@pytest.fixture(autouse=True)
+def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What makes no sense is read again, at once: here it is the object that is damaged."""
+    monkeypatch.setattr("leaderless.store.calls.PAUSE_S", 0.0)
 
 
 def small(store: MemoryStore) -> Bounds:
@@ -103,6 +110,25 @@ async def test_a_register_that_makes_no_sense(store: MemoryStore) -> None:
         else:
             await store.delete([name])
     assert await broken(store) == set()
+
+
+class DamagedOnce(Wrapped):
+    """A store whose first answer for each object was damaged on the way."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self._asked: set[str] = set()
+
+    async def read(self, key: str) -> Found | None:
+        found = await super().read(key)
+        if found is None or key in self._asked:
+            return found
+        self._asked.add(key)
+        return found._replace(value=found.value[:-1])
+
+
+async def test_an_answer_that_was_damaged_on_the_way_is_no_finding(store: MemoryStore) -> None:
+    assert (await check(DamagedOnce(store))).findings == []
 
 
 async def test_a_run_that_is_gone(store: MemoryStore) -> None:
@@ -223,8 +249,24 @@ async def test_a_page_that_forgot_a_writer(store: MemoryStore) -> None:
 
 
 async def test_an_epoch_that_nobody_claimed(store: MemoryStore) -> None:
-    await change(store, "claim/compaction", lambda claim: claim.update(epoch=0))
+    def raised(index: dict[str, Any]) -> None:
+        index["epoch"] += 1
+
+    await change(store, "compacted", raised)
     assert await broken(store) == {"OneLiveClaim"}
+
+
+@pytest.mark.parametrize("wrong", [{"epoch": 0}, {"owner": 7}, {"beat": -1}, {"task": None}])
+async def test_what_no_program_takes_for_a_claim_is_none(
+    store: MemoryStore, wrong: dict[str, Any]
+) -> None:
+    """A claim of epoch 0 among them: to take it raises it to 1."""
+    for name in ["claim/compaction", *await names(store, "group/members/claim")]:
+        if "task" not in wrong or name.startswith("claim/"):
+            await change(store, name, lambda claim: claim.update(wrong))
+            found = [each.object for each in (await check(store)).findings]
+            assert name in found, (name, found)
+            assert "RegistersReadable" in await broken(store)
 
 
 async def test_a_cursor_of_an_epoch_that_nobody_claimed(store: MemoryStore) -> None:

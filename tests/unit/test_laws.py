@@ -7,6 +7,7 @@ import pytest
 
 from leaderless.core.coordination import TOMBSTONE
 from leaderless.core.headlog.records import InvariantBroken
+from leaderless.core.shape import Shape
 from leaderless.library.laws import Laws
 from leaderless.library.laws.lawful import Lawful
 from leaderless.library.staged import LAST, seq_of
@@ -27,7 +28,8 @@ def entry(writer: str, seq: int, key: str, first: int, *msgs: Any, **commits: in
 def head(version: int, *entries: Any, **fields: Any) -> Change:
     """A value of the head register."""
     heading = {"state": "open", "epoch": 0, "sealed": 0, "base": 0, "size": 0, "by": "n"}
-    return "head", heading | {"version": version, "tail": [*entries]} | fields
+    tail = "entries" if "shape" in fields else "tail"
+    return "head", heading | {"version": version, tail: [*entries]} | fields
 
 
 def segment(number: int, base: int, *entries: Any) -> Change:
@@ -35,7 +37,8 @@ def segment(number: int, base: int, *entries: Any) -> Change:
 
 
 def claim(epoch: int, owner: str | None = "w", beat: int = 0, name: str = "compaction") -> Change:
-    return f"claim/{name}", {"epoch": epoch, "owner": owner, "beat": beat}
+    notes = {"task": 0, "failures": 0, "dead": False}
+    return f"claim/{name}", {"epoch": epoch, "owner": owner, "beat": beat} | notes
 
 
 def index(epoch: int, cursor: int, *listed: list[int]) -> Change:
@@ -82,6 +85,9 @@ PAGE |= {"children": [LISTED, NEXT]}
 ABOVE = [1, 0, 1, 0, 4, 1, 60]
 ABOVE_NAME = "page/1/0-1/0"
 
+SHAPE, OTHER_SHAPE = ([*Shape(seal_entries=n).value.values()] for n in (1, 2))
+LEASE: dict[str, Any] = {"epoch": 1, "owner": "w", "beat": 0}
+
 LAWFUL: dict[str, list[Change]] = {
     "sealed": TWICE,
     "what the segment does not hold stays": [
@@ -97,11 +103,11 @@ LAWFUL: dict[str, list[Change]] = {
     ],
     "compacted": [*NAMED, ("segment/0", TOMBSTONE), index(1, 1, LISTED)],
     "paged": [*BOTH, index(1, 0, LISTED, NEXT), (ABOVE_NAME, PAGE), index(1, 0, ABOVE)],
-    "a shape comes with the log": [head(1, A, shape=[1]), head(2, A, B, shape=[1])],
-    "or with an epoch": [head(1, A), head(2, A, shape=[1], epoch=1)],
+    "a shape comes with the log": [head(1, A, shape=SHAPE), head(2, A, B, shape=SHAPE)],
+    "or with an epoch": [head(1, A), head(2, A, shape=SHAPE, epoch=1)],
     "a lease changes hands": [claim(1), claim(1, beat=1), claim(2, "v"), claim(2, None), claim(3)],
     "a cursor": [
-        ("group/g/claim/k", claim(1)[1]),
+        ("group/g/claim/k", LEASE),
         cursor(None, 1),
         cursor(None, 1, 1),
         cursor(4, 1),
@@ -147,14 +153,14 @@ BROKEN: dict[str, tuple[str, list[Change]]] = {
     ),
     "a shape that changes": (
         "ShapeNeverChanges",
-        [head(1, A, shape=[1]), head(2, A, shape=[2], epoch=1)],
+        [head(1, A, shape=SHAPE), head(2, A, shape=OTHER_SHAPE, epoch=1)],
     ),
-    "a shape without an epoch": ("ShapeNeverChanges", [head(1, A), head(2, A, shape=[1])]),
+    "a shape without an epoch": ("ShapeNeverChanges", [head(1, A), head(2, A, shape=SHAPE)]),
     "a shape that changes in `format`": (
         "ShapeNeverChanges",
         [FORMAT, ("format", NEW_FORMAT), ("format", NEW_FORMAT | {"shape": {"runs": "parquet"}})],
     ),
-    "a shape that is gone": ("ShapeNeverChanges", [head(1, A, shape=[1]), head(2, A, B)]),
+    "a shape that is gone": ("ShapeNeverChanges", [head(1, A, shape=SHAPE), head(2, A, B)]),
     # The rule of the base commit: fullness belongs to the reader, and only numbers are compared.
     "a head that lets go of more than the segment holds": (
         "CommittedReadable",
@@ -234,7 +240,7 @@ BROKEN: dict[str, tuple[str, list[Change]]] = {
     "a beat that comes back": ("OneLiveClaim", [claim(1, beat=1), claim(1)]),
     "a group's claim that is stolen": (
         "OneLiveClaim",
-        [("group/g/claim/k", claim(1)[1]), ("group/g/claim/k", claim(1, "v")[1])],
+        [("group/g/claim/k", LEASE), ("group/g/claim/k", claim(1, "v")[1])],
     ),
     "a cursor of no epoch": ("OneLiveClaim", [cursor(None, 1)]),
     "a cursor of an older member": (
@@ -287,6 +293,12 @@ BROKEN: dict[str, tuple[str, list[Change]]] = {
         [FORMAT, ("data/x", True), ("data/x", None), head(1, entry("w", 0, "a", 0, DATA))],
     ),
     "what nobody can have written": ("RegistersReadable", [("head", {"version": 1})]),
+    "a claim of no epoch": ("RegistersReadable", [claim(0, None)]),
+    "a claim without its notes": ("RegistersReadable", [("claim/compaction", LEASE)]),
+    "a group's claim of no epoch": (
+        "RegistersReadable",
+        [("group/g/claim/k", LEASE | {"epoch": 0})],
+    ),
 }
 
 

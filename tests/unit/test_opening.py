@@ -70,6 +70,7 @@ async def test_a_log_of_a_newer_format_is_refused(url: str, format_: Any) -> Non
                 pass
 
 
+@pytest.mark.lawless
 @pytest.mark.parametrize("format_", [[], {}, "x", {"format": 3}])
 async def test_what_is_no_log_is_refused(url: str, format_: Any) -> None:
     await MemoryStore.named(url.removeprefix("memory:")).write("format", orjson.dumps(format_))

@@ -8,10 +8,11 @@ import pytest
 
 from leaderless.errors import Broken, Definite, Unfit
 from leaderless.library.place import initialise
+from leaderless.library.staged import Plan
 from leaderless.spark.epochs import abort, batches, commit
 from leaderless.spark.settings import Place
 from leaderless.spark.sink import BatchSink, Target
-from leaderless.spark.staging import Epoch, Plan, decide, groups, stage
+from leaderless.spark.staging import Epoch, decide, groups, stage
 from leaderless.store.memory import MemoryStore
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Found, Store, Version

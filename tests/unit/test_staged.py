@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from functools import partial
 from itertools import count
+from unittest.mock import ANY
 
 import pytest
 
@@ -10,11 +11,13 @@ from leaderless.errors import Definite
 from leaderless.library import fsck
 from leaderless.library.maintenance import Vacuumed
 from leaderless.library.place import initialise
-from leaderless.library.staged import attempt_name, written_at
+from leaderless.library.staged import Plan, _condemn, attempt_name, condemned_in, written_at
 from leaderless.spark.epochs import commit
-from leaderless.spark.staging import Epoch, Plan, decide, stage
+from leaderless.spark.staging import Epoch, decide, stage
+from leaderless.store.calls import Held, read_value
 from leaderless.store.memory import MemoryStore
-from leaderless.store.port import Listed, Store
+from leaderless.store.port import Found, Listed, Store
+from leaderless.store.wrapped import Wrapped
 from tests.epochs import ROWS, Dying, Killed, contents, left_over, opened, run
 
 pytestmark = pytest.mark.anyio
@@ -173,6 +176,23 @@ async def test_a_commit_and_a_vacuum_meet_at_any_call(slow: str) -> None:
     assert outcomes == {"refused", "appended"}
 
 
+class DamagedOnce(Wrapped):
+    """A store whose first answer was damaged on the way."""
+
+    fresh = True
+
+    async def read(self, key: str) -> Found | None:
+        found, fresh, self.fresh = await super().read(key), self.fresh, False
+        return found._replace(value=found.value[:-1]) if found and fresh else found
+
+
+async def test_a_condemnation_that_comes_damaged_is_read_again(store: MemoryStore) -> None:
+    plan = EPOCH.plan
+    assert await _condemn(store, plan, ["a"])
+    assert await _condemn(DamagedOnce(store), plan, ["b"])
+    assert await read_value(store, plan, condemned_in) == Held(frozenset("ab"), ANY, ANY)
+
+
 async def test_fsck_knows_what_is_staged(store: MemoryStore) -> None:
     await staged(store)
     await decide(store, Epoch("q", 1), Plan(("sink/q/x",), 100))
@@ -183,10 +203,12 @@ async def test_fsck_knows_what_is_staged(store: MemoryStore) -> None:
     assert (await fsck.check(store)).findings == []
     await store.write("sink/q/none/0-a/000000", b"")
     await vacuum(store)  # which leaves it
-    await store.write(f"{Epoch('q', 2).folder}/plan", b'{"format": 1, "what": 1}')
+    no_plan = b'{"format": 1, "what": 1}', b'{"parts": [], "batch_bytes": 1}', b'{"format": 2}'
+    for number, text in enumerate(no_plan, 2):
+        await store.write(Epoch("q", number).plan, text)
     found = {(each.invariant, each.object) for each in (await fsck.check(store)).findings}
-    plan = f"{Epoch('q', 2).folder}/plan"
-    assert found == {("RegistersReadable", "sink/q/none/0-a/000000"), ("RegistersReadable", plan)}
+    plans = {("RegistersReadable", Epoch("q", number).plan) for number in (2, 3, 4)}
+    assert found == {("RegistersReadable", "sink/q/none/0-a/000000"), *plans}
 
 
 def test_a_store_without_times_has_them_in_the_names() -> None:

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from leaderless import open_log
+from leaderless.core.coordination import Json
 from leaderless.core.shape import Runs
 from leaderless.errors import NotInitialised, OtherFormat, Unfit
 from leaderless.library.host import running
@@ -32,7 +33,13 @@ VALUES: list[Value] = [
     None, True, 0, -1.5, "", "é\u0000\U0001f600", [], [1, [2]], {}, {"a": 1, "b": None}, {"$": 1},
     {"$bytes": "AAA="}, {"$json": 1}, {"$data": ["x", 1, "json"]}, {"$json": {"$json": 1}}, b"", b"\x00\xff",
 ]  # fmt: skip
-STRANGE = [{"$bytes": 5}, {"$bytes": "A"}, {"$json": 5}, {"$what": 1}, {"$data": ["n", 3, "bytes"]}]
+STRANGE: list[Json] = [
+    {"$bytes": 5},
+    {"$bytes": "A"},
+    {"$json": 5},
+    {"$what": 1},
+    {"$data": ["n", 3, "bytes"]},
+]
 
 
 @pytest.fixture(params=["memory", "sqlite", "topic"])
@@ -43,14 +50,14 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     return Within(store, "topic/x") if request.param == "topic" else store
 
 
-def row(key: str, offset: int, message: object) -> Row:
+def row(key: str, offset: int, message: Json) -> Row:
     return Row(key, offset, message, "w", offset, offset, 1.5)
 
 
 def test_every_message_comes_back_as_it_was() -> None:
     from leaderless.store.values import message_of
 
-    kept = [message_of(value) for value in VALUES] + STRANGE
+    kept: list[Json] = [message_of(value) for value in VALUES] + STRANGE
     table = table_of(row("k", offset, message) for offset, message in enumerate(kept))
     assert messages_of(table) == kept
     assert [each.message for each in rows_in(table)] == kept

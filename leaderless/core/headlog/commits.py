@@ -21,9 +21,9 @@ does no harm whenever it arrives, and it makes no difference which node of the g
 
 from dataclasses import dataclass, field
 from reprlib import repr as brief
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from leaderless.core.coordination import Misfit, Patience, StoreSilent, count_of, read_as
+from leaderless.core.coordination import Json, Misfit, Patience, StoreSilent, count_of, read_as
 from leaderless.core.estimates import Company
 from leaderless.core.headlog.policy import linger_s
 from leaderless.core.headlog.records import offsets_of
@@ -54,9 +54,9 @@ class Committed(NamedTuple):
     offsets: Offsets = {}  # noqa: RUF012 - never changed
 
     @property
-    def value(self) -> dict[str, Any]:
+    def value(self) -> dict[str, Json]:
         """As the register holds it."""
-        return {"format": FORMAT, "slot": self.slot, "offsets": self.offsets}
+        return {"format": FORMAT, "slot": self.slot, "offsets": {**self.offsets}}
 
 
 def committed_of(value: object) -> Committed:

@@ -5,9 +5,8 @@ for it. With a bound of 0 that read begins after the request came, so polls are 
 """
 
 from dataclasses import dataclass, field
-from typing import Any
 
-from leaderless.core.coordination import StoreSilent
+from leaderless.core.coordination import Json, StoreSilent
 from leaderless.core.headlog import trace as steps
 from leaderless.core.headlog.commits import Committed, DurableCommits
 from leaderless.core.headlog.library import windows
@@ -30,7 +29,7 @@ from leaderless.core.messages import (
 from leaderless.core.process import Notify, Process, Signal, Spawn, Wait, gather
 from leaderless.core.strategy import Context
 
-Messages = dict[str, list[list[Any]]]  # `{key: [[offset, msg], ...]}`
+Messages = dict[str, list[list[Json]]]  # `{key: [[offset, msg], ...]}`
 
 KEYS_AT_ONCE = 8  # that are read back from runs
 

@@ -15,9 +15,9 @@ directory is merged: messages stay in their runs.
 from collections.abc import Iterator, Sequence
 from operator import lt
 from reprlib import repr as brief
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from leaderless.core.coordination import Misfit, count_of
+from leaderless.core.coordination import Json, Misfit, count_of
 from leaderless.core.headlog.records import (
     Run,
     Writers,
@@ -92,7 +92,7 @@ class Index(NamedTuple):
     format: int = FORMAT
 
     @property
-    def value(self) -> dict[str, Any]:
+    def value(self) -> dict[str, Json]:
         """As the register holds it."""
         listed = [each.value for each in self.listed]
         return self._asdict() | {"listed": listed}
@@ -128,7 +128,7 @@ class Page(NamedTuple):
     writers: Writers
 
     @property
-    def value(self) -> dict[str, Any]:
+    def value(self) -> dict[str, Json]:
         """As registers hold it."""
         return self._asdict() | {"children": [child.value for child in self.children]}
 

@@ -4,9 +4,7 @@ The view may take half of the memory. Above that it forgets its oldest messages,
 The library takes what the view leaves of three quarters. The last quarter is for what is on its way.
 """
 
-from typing import Any
-
-from leaderless.core.coordination import StoreSilent
+from leaderless.core.coordination import Json, StoreSilent
 from leaderless.core.headlog.library import Truncated
 from leaderless.core.headlog.records import InvariantBroken
 from leaderless.core.headlog.replica import Replica
@@ -46,7 +44,7 @@ class Memory:
         finally:
             self._evicting = False
 
-    def read(self, key: str, offset: int) -> Process[list[list[Any]]]:
+    def read(self, key: str, offset: int) -> Process[list[list[Json]]]:
         """`[[offset, msg], ...]`, a contiguous run of a key from `offset` on: from memory or from the store.
 
         One from the store ends with its run at the latest. It begins later than `offset` where a retention

@@ -20,7 +20,7 @@ from itertools import pairwise
 from reprlib import repr as brief
 from typing import Any, NamedTuple
 
-from leaderless.core.coordination import TOMBSTONE, Misfit, count_of
+from leaderless.core.coordination import TOMBSTONE, Json, Misfit, count_of
 from leaderless.core.messages import Block, Entry, Heading, Offsets
 from leaderless.core.shape import NAMES, OLD, Shape
 
@@ -73,12 +73,13 @@ class Head:
         self.end = self.base + len(tail)
         self.fenced = state == FENCED
         self.full = size >= self.shape.seal_bytes or len(tail) >= self.shape.seal_entries
-        self._value: dict[str, Any] | None = None
+        self._value: dict[str, Json] | None = None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Head) and (self.heading, self.tail) == (other.heading, other.tail)
 
-    __hash__ = None  # type: ignore[assignment]
+    def __hash__(self) -> int:
+        return hash(self.heading)
 
     def __repr__(self) -> str:
         return f"Head({self.heading}, {self.tail})"
@@ -89,13 +90,13 @@ class Head:
         return self.full and (not self.shape.is_old or self.heading.size >= CLOSED_BYTES)
 
     @property
-    def value(self) -> dict[str, Any] | None:
+    def value(self) -> dict[str, Json] | None:
         """What the register holds, made when it is first needed; None before the first change."""
         if self._value is None and self.heading.version:
             self._value = self._with_heading([entry.value for entry in self.tail])
         return self._value
 
-    def _with_heading(self, entries: list[Any]) -> dict[str, Any]:
+    def _with_heading(self, entries: list[Json]) -> dict[str, Json]:
         return value_of_heading(self.heading) | {_name_of_tail(self.shape): entries}
 
     def with_entries(self, entries: Sequence[Entry], size: int, by: str, kept: int = 0) -> "Head":
@@ -108,35 +109,38 @@ class Head:
         if self.full:
             rest = self.tail[kept:]
             size += self.heading.size * len(rest) // len(self.tail)
-            moved = self._next(by, sealed=self.sealed + 1, base=self.base + kept, size=size)
+            sealed, base = self.sealed + 1, self.base + kept
+            moved = self._next(by)._replace(sealed=sealed, base=base, size=size)
             return Head(moved, [*rest, *entries])._closed_if_full()
-        head = Head(self._next(by, size=self.heading.size + size), [*self.tail, *entries])
+        head = Head(self._next(by, self.heading.size + size), [*self.tail, *entries])
         head = head._closed_if_full()
-        if self._value is not None:  # most of it is made already
-            known = self._value[_name_of_tail(self.shape)]
+        known = self._value and self._value[_name_of_tail(self.shape)]
+        if isinstance(known, list):  # most of it is made already
             head._value = head._with_heading([*known, *(entry.value for entry in entries)])
         return head
 
     def with_state(self, state: str, by: str) -> "Head":
         """The head fenced or open, in a new epoch."""
-        return Head(self._next(by, state=state, epoch=self.epoch + 1), self.tail)
+        return Head(self._next(by)._replace(state=state, epoch=self.epoch + 1), self.tail)
 
     def with_shape(self, shape: Shape, by: str) -> "Head":
         """The head of the older format with a shape, in a new epoch: no batch of an older one gets in."""
         size = min(self.heading.size, shape.seal_bytes)
-        return Head(self._next(by, shape=shape, size=size, epoch=self.epoch + 1), self.tail)
+        return Head(self._next(by, size)._replace(shape=shape, epoch=self.epoch + 1), self.tail)
 
     def as_closed(self, by: str) -> "Head":
         """The head of a full tail that no process adds to any more."""
-        return Head(self._next(by, size=CLOSED_BYTES), self.tail)
+        return Head(self._next(by, CLOSED_BYTES), self.tail)
 
     def _closed_if_full(self) -> "Head":
         if not self.full or not self.shape.is_old:
             return self
         return Head(self.heading._replace(size=CLOSED_BYTES), self.tail)
 
-    def _next(self, by: str, **changes: Any) -> Heading:
-        return self.heading._replace(version=self.version + 1, by=by, **changes)
+    def _next(self, by: str, size: int | None = None) -> Heading:
+        """The heading after a change by a node."""
+        size = self.heading.size if size is None else size
+        return self.heading._replace(version=self.version + 1, by=by, size=size)
 
 
 EMPTY = Head(Heading(), [])
@@ -146,7 +150,7 @@ def _name_of_tail(shape: Shape) -> str:
     return "tail" if shape.is_old else "entries"
 
 
-def value_of_heading(heading: Heading) -> dict[str, Any]:
+def value_of_heading(heading: Heading) -> dict[str, Json]:
     """A head's fields without its tail, as registers and peers hold it."""
     fields = heading._asdict()
     if heading.shape.is_old:
@@ -163,7 +167,7 @@ class Segment(NamedTuple):
     entries: list[Entry]
 
     @property
-    def value(self) -> dict[str, Any]:
+    def value(self) -> dict[str, Json]:
         """As registers hold it."""
         return {"base": self.base, "entries": [entry.value for entry in self.entries]}
 
@@ -182,7 +186,7 @@ class Run(NamedTuple):
     writers: Writers
 
     @property
-    def value(self) -> dict[str, Any]:
+    def value(self) -> dict[str, Json]:
         """As registers hold it."""
         return self._asdict()
 

@@ -5,8 +5,7 @@ where a step is done; the functions here make its fields. A trace names one batc
 traced node has one lane.
 """
 
-from typing import Any
-
+from leaderless.core.coordination import Json
 from leaderless.core.headlog.index import Index
 from leaderless.core.headlog.records import Head, Segment
 from leaderless.core.messages import Batch, Entry, Fields
@@ -68,7 +67,7 @@ def switched(head: Head) -> Fields:
     return {"epoch": head.epoch}
 
 
-def polled(key: str, offset: int, run: list[list[Any]]) -> Fields:
+def polled(key: str, offset: int, run: list[list[Json]]) -> Fields:
     """Of Poll."""
     return {"key": key, "from": offset, "offsets": [at for at, _ in run]}
 

@@ -6,8 +6,8 @@ The fold asserts the invariants that it can see, by their names in `design.md` a
 from collections import deque
 from collections.abc import Iterable
 from itertools import islice
-from typing import Any
 
+from leaderless.core.coordination import Json
 from leaderless.core.headlog.outline import Outline
 from leaderless.core.headlog.records import InvariantBroken
 from leaderless.core.limits import Limits
@@ -45,7 +45,7 @@ class View:
         self._limits = limits
         self.slot = 0
         self.placed: dict[str, tuple[int, Offsets]] = {writer: (-1, {}) for writer in own}
-        self.messages: dict[str, list[Any]] = {}
+        self.messages: dict[str, list[Json]] = {}
         self.first: dict[str, int] = {}
         self.bytes = 0
         self.committed: dict[str, int] = {}
@@ -148,7 +148,7 @@ class View:
         """The next offset of a key."""
         return self.first.get(key, 0) + len(self.messages.get(key, ()))
 
-    def read(self, key: str, offset: int) -> list[list[Any]] | None:
+    def read(self, key: str, offset: int) -> list[list[Json]] | None:
         """`[[offset, msg], ...]` from the first message at or after `offset`: a contiguous run.
 
         None when it would begin below what is in memory.
@@ -173,7 +173,7 @@ class View:
                     del self.messages[key]
 
 
-def cut(pairs: list[list[Any]], bytes_max: int) -> tuple[list[list[Any]], int]:
+def cut(pairs: list[list[Json]], bytes_max: int) -> tuple[list[list[Json]], int]:
     """The first of `[[offset, msg], ...]`: one, and further ones while they have `bytes_max` together.
 
     Then about their bytes.
@@ -187,12 +187,12 @@ def cut(pairs: list[list[Any]], bytes_max: int) -> tuple[list[list[Any]], int]:
     return pairs, size
 
 
-def weight_of(msgs: Iterable[Any]) -> int:
+def weight_of(msgs: Iterable[Json]) -> int:
     """About the bytes of messages."""
     return sum(map(_weight, msgs))
 
 
-def _weight(msg: Any) -> int:
+def _weight(msg: Json) -> int:
     """About the bytes that a message takes in memory."""
     if isinstance(msg, int):
         return INT_BYTES

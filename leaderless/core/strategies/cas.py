@@ -16,15 +16,15 @@ many: each compare-and-set that wins makes all others read again.
 """
 
 from itertools import count
-from typing import Any
+from reprlib import repr as brief
 
-from leaderless.core.coordination import read
+from leaderless.core.coordination import Json, Misfit, read_as
 from leaderless.core.messages import Cas, Ok, Outcome, Poll, PollOk, Reply, Send, SendOk
 from leaderless.core.process import Process, gather
 from leaderless.core.strategies.serving import CommitsInStore, InTurn
 from leaderless.core.strategy import Identity
 
-Log = list[list[Any]]  # [[writer, n, msg], ...]
+Log = list[list[Json]]  # [[writer, n, msg], ...]
 
 
 class CasLog(CommitsInStore):
@@ -76,13 +76,22 @@ class CasLog(CommitsInStore):
         yield Reply(event.request, PollOk(msgs))
 
     def _read(self, key: str) -> Process[Log]:
-        log: Log = (yield from read(f"log/{key}")) or []
+        log = (yield from read_as(f"log/{key}", _log_of)) or []
         if len(log) > len(self._seen.get(key, ())):  # an older answer may come later
             self._seen[key] = log
         return log
 
 
-def _find(log: Log, entry: list[Any]) -> int | None:
+def _log_of(value: Json) -> Log:
+    """What the register of a key holds. Raises `Misfit`."""
+    if isinstance(value, list):
+        log = [entry for entry in value if isinstance(entry, list) and len(entry) == 3]
+        if len(log) == len(value):
+            return log
+    raise Misfit(f"no log of a key: {brief(value)}")
+
+
+def _find(log: Log, entry: list[Json]) -> int | None:
     """The offset of an entry, known by its writer and number; looked for from the newest."""
     name = entry[:2]
     for offset in range(len(log) - 1, -1, -1):

@@ -15,7 +15,7 @@ one (a partition) or a killed node loses messages (`lost-write`, `poll-skip`) th
 
 from collections import deque
 
-from leaderless.core.coordination import read
+from leaderless.core.coordination import count_of, read_as
 from leaderless.core.messages import Cas, Ok, Reply, Send, SendOk, Share, Tell
 from leaderless.core.process import Process, call
 from leaderless.core.strategies.serving import AllInMemory, InTurn
@@ -51,7 +51,7 @@ class PrefetchLog(AllInMemory):
         """Returns a block that is only this node's; one whose reservation got no answer is given up."""
         register = f"reserved/{key}"
         while True:
-            reserved = yield from read(register)
+            reserved = yield from read_as(register, count_of)
             first = reserved or 0
             end = first + self._block
             outcome = yield from call(Cas(register, reserved, end, create=reserved is None))

@@ -25,11 +25,13 @@ another range (two or three more round trips); each node keeps what it read in m
 is asked for the end of a long key must read all of it.
 """
 
+from contextlib import suppress
 from itertools import count, takewhile
 from math import inf
-from typing import Any, NamedTuple
+from reprlib import repr as brief
+from typing import NamedTuple
 
-from leaderless.core.coordination import read
+from leaderless.core.coordination import Json, Misfit, read_as
 from leaderless.core.messages import Cas, Ok, Poll, PollOk, Reply, Send, SendOk, Share, Tell
 from leaderless.core.process import Process, call, gather
 from leaderless.core.strategies.serving import CommitsInStore, Copy, InTurn
@@ -37,7 +39,28 @@ from leaderless.core.strategy import Context
 
 RANGE = 16
 
-Content = dict[str, Any]  # of a range's register
+
+class Content(NamedTuple):
+    """What the register of a range holds; `msgs`: `[[n, msg], ...]`."""
+
+    owner: str
+    msgs: list[list[Json]]
+    sealed: bool = False
+
+    @property
+    def value(self) -> dict[str, Json]:
+        """As the register holds it."""
+        return {"owner": self.owner, "msgs": [*self.msgs], "sealed": self.sealed}
+
+
+def content_of(value: Json) -> Content:
+    """What the register of a range holds. Raises `Misfit`."""
+    match value:
+        case {"owner": str(owner), "msgs": [*entries], "sealed": bool(sealed)}:
+            msgs = [entry for entry in entries if isinstance(entry, list) and len(entry) == 2]
+            if len(msgs) == len(entries):
+                return Content(owner, msgs, sealed)
+    raise Misfit(f"no range: {brief(value)}")
 
 
 class _Place(NamedTuple):
@@ -84,17 +107,18 @@ class SealedLog(CommitsInStore):
         for offset, send in enumerate(batch, first):
             yield Reply(send.request, SendOk(offset))
 
-    def _publish(self, key: str, entries: list[Any]) -> Process[int]:
+    def _publish(self, key: str, entries: list[list[Json]]) -> Process[int]:
         """Put entries into this node's range, or a further one; returns the offset of the first."""
         while True:
             number, old = self._places[key]
-            msgs = [*old["msgs"], *entries] if old else entries
-            new: Content | None = {"owner": self._writer, "msgs": msgs, "sealed": False}
-            outcome = yield from call(Cas(_register(key, number), old, new, create=old is None))
-            if not isinstance(
-                outcome, Ok
-            ):  # sealed, another node's, or unknown: the range itself says which
-                new = yield from read(_register(key, number))
+            msgs = [*old.msgs, *entries] if old else entries
+            register, wanted = _register(key, number), Content(self._writer, msgs)
+            cas = Cas(register, old and old.value, wanted.value, create=old is None)
+            outcome = yield from call(cas)
+            new: Content | None = wanted
+            if not isinstance(outcome, Ok):
+                # sealed, another node's, or unknown: the range itself says which
+                new = yield from read_as(register, content_of)
             place = self._find(new, entries[0])
             self._places[key] = self._next_place(
                 key, number, new, len(entries) if place is None else 1
@@ -102,16 +126,16 @@ class SealedLog(CommitsInStore):
             if place is not None:
                 return number * self._size + place
 
-    def _find(self, content: Content | None, entry: list[Any]) -> int | None:
+    def _find(self, content: Content | None, entry: list[Json]) -> int | None:
         """Where an own entry is in a range."""
-        if content is None or content["owner"] != self._writer:
+        if content is None or content.owner != self._writer:
             return None
-        numbers = [number for number, _ in content["msgs"]]
+        numbers = [number for number, _ in content.msgs]
         return numbers.index(entry[0]) if entry[0] in numbers else None
 
     def _next_place(self, key: str, number: int, content: Content | None, wanted: int) -> _Place:
         """Where the next `wanted` entries go: here, if there is room, or beyond all that is known."""
-        ours = content is None or content["owner"] == self._writer
+        ours = content is None or content.owner == self._writer
         if ours and self._room(content) >= wanted:
             return _Place(number, content)
         return _Place(max(number + 1, self._known.get(key, 0)), None)
@@ -119,7 +143,7 @@ class SealedLog(CommitsInStore):
     def _room(self, content: Content | None) -> int:
         if content is None:
             return self._size
-        return 0 if content["sealed"] else self._size - len(content["msgs"])
+        return 0 if content.sealed else self._size - len(content.msgs)
 
     # ------------------------------------------------------------------ reading
 
@@ -147,31 +171,34 @@ class SealedLog(CommitsInStore):
 
     def _read(self, key: str, number: int) -> Process[Content | None]:
         heard = self._heard.get((key, number))
-        return heard or (yield from read(_register(key, number)))
+        return heard or (yield from read_as(_register(key, number), content_of))
 
     def hear(self, share: Share) -> None:
         """Take ranges that a peer has sealed."""
         for key, ranges in share.msgs.items():
-            for number, content in ranges:
-                if number >= self._closed.get(key, 0) and _is_sealed(content):
-                    self._heard[key, number] = content
+            for number, value in ranges:
+                with suppress(Misfit):  # a peer may show what no register can hold
+                    content = content_of(value)
+                    if content.sealed and number >= self._closed.get(key, 0):
+                        self._heard[key, number] = content
 
     def _close(self, key: str, number: int, content: Content) -> Process[Content]:
         """Returns the final content of a range, sealed unless it is full."""
+        register = _register(key, number)
         while self._room(content):
-            sealed = {**content, "sealed": True}
-            outcome = yield from call(Cas(_register(key, number), content, sealed))
+            sealed = content._replace(sealed=True)
+            outcome = yield from call(Cas(register, content.value, sealed.value))
             if isinstance(outcome, Ok):
                 for peer in self._others:
-                    yield Tell(peer, Share({key: [[number, sealed]]}))
+                    yield Tell(peer, Share({key: [[number, sealed.value]]}))
                 return sealed
-            content = yield from read(_register(key, number))
+            content = (yield from read_as(register, content_of)) or content
         return content
 
     def _show(self, key: str, first: int, ranges: list[Content]) -> None:
         """Copy ranges of which all but the last are closed, as is everything below them."""
         for number, content in enumerate(ranges, first):
-            for offset, (_, msg) in enumerate(content["msgs"], number * self._size):
+            for offset, (_, msg) in enumerate(content.msgs, number * self._size):
                 self._copy.put(key, offset, msg)
             self._heard.pop((key, number), None)
             known = number + 1
@@ -182,11 +209,3 @@ class SealedLog(CommitsInStore):
 
 def _register(key: str, number: int) -> str:
     return f"range/{key}/{number}"
-
-
-def _is_sealed(content: Any) -> bool:
-    """Whether a peer shows what a sealed range can hold."""
-    match content:
-        case {"owner": str(), "msgs": [*entries], "sealed": True}:
-            return all(isinstance(entry, list) and len(entry) == 2 for entry in entries)
-    return False

@@ -3,9 +3,8 @@
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable
-from typing import Any
 
-from leaderless.core.coordination import failure_of, raise_to, read
+from leaderless.core.coordination import Json, count_of, failure_of, raise_to, read_as
 from leaderless.core.messages import (
     CommitOffsets,
     CommitOffsetsOk,
@@ -67,7 +66,8 @@ class CommitsInStore(ClientRequests):
         self._raised[key] = max(reached, self._raised.get(key, reached))
 
     def _list_committed_offsets(self, event: ListCommittedOffsets) -> Process[None]:
-        offsets = yield from gather([read(f"committed/{key}") for key in event.keys])
+        reads = [read_as(f"committed/{key}", count_of) for key in event.keys]
+        offsets = yield from gather(reads)
         found = zip(event.keys, offsets, strict=True)
         known = {key: offset for key, offset in found if offset is not None}
         yield Reply(event.request, ListCommittedOffsetsOk(known))
@@ -78,9 +78,9 @@ class Copy:
 
     def __init__(self) -> None:
         self._offsets: dict[str, list[int]] = {}
-        self._pairs: dict[str, list[list[Any]]] = {}
+        self._pairs: dict[str, list[list[Json]]] = {}
 
-    def put(self, key: str, offset: int, msg: Any) -> None:
+    def put(self, key: str, offset: int, msg: Json) -> None:
         """Keep a message; of two for one offset the first stays."""
         offsets = self._offsets.setdefault(key, [])
         place = bisect_left(offsets, offset)
@@ -88,7 +88,7 @@ class Copy:
             offsets.insert(place, offset)
             self._pairs.setdefault(key, []).insert(place, [offset, msg])
 
-    def since(self, offsets: dict[str, int]) -> dict[str, list[list[Any]]]:
+    def since(self, offsets: dict[str, int]) -> dict[str, list[list[Json]]]:
         """`{key: [[offset, msg], ...]}` from each key's offset on; keys without messages are left out."""
         msgs = {
             key: self._pairs[key][bisect_left(self._offsets[key], offset) :]

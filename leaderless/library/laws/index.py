@@ -1,14 +1,15 @@
 """The laws of the compacted log: what the index may name, and when segments may go."""
 
-from typing import Any
+from collections.abc import Mapping
 
-from leaderless.core.coordination import TOMBSTONE
+from leaderless.core.coordination import TOMBSTONE, Json
 from leaderless.core.headlog.compaction import CLAIM
 from leaderless.core.headlog.index import Index, Listed, Page, Part, decode_part, index_of
-from leaderless.core.headlog.records import segment_name
+from leaderless.core.headlog.records import Run, Segment, run_of, segment_name, segment_of
+from leaderless.core.lease import Lease
 from leaderless.library.laws.rules import (
     INDEXED,
-    Claim,
+    end_of,
     merged,
     pages_of,
     raising,
@@ -25,7 +26,7 @@ class IndexLaw:
     `of_files`: runs are Parquet files, which are no registers, so what they hold cannot be seen here.
     """
 
-    def __init__(self, objects: dict[str, Any]) -> None:
+    def __init__(self, objects: Mapping[str, Json]) -> None:
         self._objects = objects
         self._named: set[Listed] = set()  # runs and pages that were found to be there, and right
         self.index = Index()
@@ -36,12 +37,12 @@ class IndexLaw:
         """The first segment that is in no run of the index."""
         return self.index.sealed
 
-    def begin(self, value: Any) -> None:
+    def begin(self, value: Json) -> None:
         """Take the index as it stands; what it names is believed."""
         self.index = index_of(value)
         self._named = set(self.index.listed)
 
-    def changed(self, new: Any, claim: Claim | None) -> None:
+    def changed(self, new: Json, claim: Lease | None) -> None:
         """The index is another one, while `claim` stands in the register of its claim."""
         old, index = self.index, index_of(new)
         require_claimed(index.epoch, CLAIM, claim, raising)
@@ -61,19 +62,21 @@ class IndexLaw:
             self._require_right(listed)
         self.index = index
 
-    def run_changed(self, listed: Listed, new: dict[str, Any]) -> None:
+    def run_changed(self, listed: Listed, new: Json) -> None:
         """A run is made, while its segments are there or when they are gone already."""
         if segments := self._segments(listed):
-            made = merged(segments)
-            wrong = [name for name, part in made.items() if new.get(name) != part]
+            made, run = merged(segments), run_of(new)
+            wrong = [n for n in Run._fields if getattr(run, n) != getattr(made, n)]
             text = f"{listed.register()} is not what its segments make: {wrong}"
             require(not wrong, "SegmentsImmutable", text)
 
-    def _segments(self, listed: Listed) -> list[Any]:
+    def _segments(self, listed: Listed) -> list[Segment]:
         """The segments of a run; none if one of them is missing or deleted."""
         numbers = range(listed.first, listed.last + 1)
-        found = [self._objects.get(segment_name(number)) for number in numbers]
-        return [] if None in found or TOMBSTONE in found else found
+        values = [self._objects.get(segment_name(number)) for number in numbers]
+        found = [segment_of(value) for value in values if value is not None]
+        segments = [segment for segment in found if segment is not None]
+        return segments if len(segments) == len(numbers) else []
 
     def _require_right(self, listed: Listed) -> None:
         """What the index names is there, and is what it stands for."""
@@ -85,9 +88,9 @@ class IndexLaw:
             text = f"segments of {listed.register()} are gone before it is named"
             segments = self._segments(listed)
             require(bool(segments), "CommittedReadable", text)
-            end = segments[-1]["base"] + len(segments[-1]["entries"])
-            slots = f"its segments have slots {segments[0]['base']} to {end - 1}"
-            same = (segments[0]["base"], end) == (listed.base, listed.end)
+            base, end = segments[0].base, end_of(segments[-1])
+            slots = f"its segments have slots {base} to {end - 1}"
+            same = (base, end) == (listed.base, listed.end)
             require(same, INDEXED, listed, slots)
             if not self.of_files:
                 [run] = self._parts(listed)

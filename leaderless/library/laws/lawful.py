@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 import anyio
 import orjson
 
+from leaderless.core.coordination import Json
 from leaderless.core.headlog.records import InvariantBroken
 from leaderless.library.laws.laws import Laws, has_content, is_judged
 from leaderless.store.port import OutcomeUnknown, Store, Version
@@ -92,11 +93,11 @@ def _placed(key: str) -> tuple[str, str]:
     return (f"{folder}/{topic}", rest[0]) if folder == "topic" and rest[0] else ("", key)
 
 
-def _parsed(key: str, value: bytes | None) -> object:
+def _parsed(key: str, value: bytes | None) -> Json:
     if value is None or not has_content(key):
         return None if value is None else True
     try:
-        parsed: object = orjson.loads(value)
+        parsed: Json = orjson.loads(value)
     except ValueError:
-        return value  # no law fits it
+        return str(value)  # it fits no law
     return parsed

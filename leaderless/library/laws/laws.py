@@ -1,20 +1,30 @@
 """`Laws`: told of every change of one log's objects, and which law each of them is under."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
-from leaderless.core.coordination import TOMBSTONE, Misfit
+from leaderless.core.claims import claim_of
+from leaderless.core.coordination import TOMBSTONE, Json, Misfit
 from leaderless.core.headlog.compaction import CLAIM
 from leaderless.core.headlog.index import COMPACTED, Listed
-from leaderless.core.headlog.records import HEAD
+from leaderless.core.headlog.records import (
+    HEAD,
+    heading_of,
+    run_of,
+    segment_name,
+    segment_of,
+)
+from leaderless.core.lease import lease_of
+from leaderless.core.messages import Entry
+from leaderless.core.shape import Shape
 from leaderless.errors import LogError
-from leaderless.library.laws.head import Entry, HeadLaw, entries_in
+from leaderless.library.laws.head import HeadLaw, entries_in
 from leaderless.library.laws.index import IndexLaw
-from leaderless.library.laws.rules import claim_of, raising, require
+from leaderless.library.laws.rules import raising, require
 from leaderless.library.laws.shared import (
-    claim_changed,
     committed_changed,
     cursor_changed,
+    lease_changed,
     manifest_changed,
     members_changed,
     plan_changed,
@@ -22,10 +32,11 @@ from leaderless.library.laws.shared import (
 from leaderless.library.named import FOLDER as NAMED
 from leaderless.library.staged import FOLDER as STAGED
 from leaderless.library.staged import LAST, PLAN, epoch_of, seq_of
-from leaderless.store.format import OLD_NUMBERS
+from leaderless.store.format import format_in
 from leaderless.store.names import FORMAT
-from leaderless.store.values import Reference, value_of
+from leaderless.store.values import reference_in
 
+T = TypeVar("T")
 TABLE, TABLE_CLAIM = "table", "claim/table"  # of `leaderless.table`, whose packages may be missing
 JUDGED = {HEAD, "segment", "run", "page", COMPACTED, "claim", "group", "committed", TABLE}
 JUDGED |= {STAGED, "data", FORMAT}
@@ -46,13 +57,13 @@ class Laws:
     """The laws of one log. `objects`: what its objects hold, as JSON; of some only that they are there."""
 
     def __init__(self) -> None:
-        self.objects: dict[str, Any] = {}
+        self.objects: dict[str, Json] = {}
         self.head = HeadLaw()
         self.index = IndexLaw(self.objects)
         self._referred: dict[str, int] = {}  # data objects of records, and the slots of those
 
     @classmethod
-    def of(cls, objects: Mapping[str, Any]) -> "Laws":
+    def of(cls, objects: Mapping[str, Json]) -> "Laws":
         """The laws of a log that stands already: its objects are believed, and what follows is judged."""
         laws = cls()
         laws.objects.update(objects)
@@ -61,16 +72,19 @@ class Laws:
         if index := objects.get(COMPACTED):
             laws.index.begin(index)
         laws._fold_runs()
-        for number in range(laws.index.sealed, objects.get(HEAD, {"sealed": 0})["sealed"]):
-            segment = objects[f"segment/{number}"]
-            laws.head.fold(segment["base"], segment["entries"])
-            laws._refer(segment["base"], segment["entries"])
-        if head := objects.get(HEAD):
-            laws.head.begin(head)
-            laws._refer(head["base"], entries_in(head))
+        head = objects.get(HEAD)
+        for number in range(laws.index.sealed, heading_of(head).sealed if head else 0):
+            value = objects[segment_name(number)]
+            segment = segment_of(value)
+            require(segment is not None, "CommittedReadable", f"segment {number} is deleted")
+            assert segment is not None
+            laws._refer(segment.base, laws.head.fold(segment.base, entries_in(value)))
+        if head:
+            entries = laws.head.begin(head)
+            laws._refer(laws.head.base, entries)
         return laws
 
-    def changed(self, key: str, new: Any) -> list[Entry]:
+    def changed(self, key: str, new: Json) -> list[Entry]:
         """An object holds `new`; None: it was deleted. Returns the entries that the log has more.
 
         Raises `InvariantBroken`. What is there already may be written again.
@@ -87,26 +101,27 @@ class Laws:
             else:
                 self.objects[key] = new
 
-    def _judge(self, key: str, old: Any, new: Any) -> list[Entry]:
+    def _judge(self, key: str, old: Json, new: Json) -> list[Entry]:
         match key.split("/"):
             case ["head"]:
                 return self._head_changed(new)
             case ["segment" | "run" | "page" as kind, *names]:
                 self._made_once(kind, names, old, new)
             case ["compacted"]:
-                claim = self.objects.get(CLAIM)
-                self.index.changed(new, claim and claim_of(claim))
-            case ["claim", _] | ["group", _, "claim", _]:
-                claim_changed(old, new)
+                self.index.changed(new, self._held(CLAIM, claim_of))
+            case ["claim", _]:
+                lease_changed(None if old is None else claim_of(old), claim_of(new))
+            case ["group", _, "claim", _]:
+                lease_changed(None if old is None else lease_of(old), lease_of(new))
             case ["group", group, "cursor", name]:
                 register = f"group/{group}/claim/{name}"
-                cursor_changed(old, new, register, self.objects.get(register))
+                cursor_changed(old, new, register, self._held(register, lease_of))
             case ["group", _, "members", _]:
                 members_changed(old, new)
             case ["committed", _]:
                 committed_changed(old, new, self.head.committed_below)
             case ["table"]:
-                manifest_changed(old, new, self.objects.get(TABLE_CLAIM), TABLE_CLAIM)
+                manifest_changed(old, new, TABLE_CLAIM, self._held(TABLE_CLAIM, claim_of))
             case ["sink", *_, "plan"]:
                 plan_changed(old, new, is_done=self._is_done(key))
             case ["data", *_] if new is None:
@@ -115,7 +130,11 @@ class Laws:
                 self._note_format(old, new)
         return []
 
-    def _head_changed(self, new: Any) -> list[Entry]:
+    def _held(self, register: str, decode: Callable[[Json], T]) -> T | None:
+        """What a register holds, None when it is missing."""
+        return decode(self.objects[register]) if register in self.objects else None
+
+    def _head_changed(self, new: Json) -> list[Entry]:
         slot = self.head.end
         added = self.head.changed(new, self.objects)
         for reference in self._refer(slot, added):
@@ -123,7 +142,7 @@ class Laws:
             require(reference in self.objects, "DataReadable", text)
         return added
 
-    def _made_once(self, kind: str, names: list[str], old: Any, new: Any) -> None:
+    def _made_once(self, kind: str, names: list[str], old: Json, new: Json) -> None:
         """Segments, runs and pages never change; of a segment that is in a run, a tombstone is left."""
         name = "/".join((kind, *names))
         if kind == "segment" and new == TOMBSTONE:
@@ -137,14 +156,13 @@ class Laws:
             first, last = map(int, names[0].split("-"))
             self.index.run_changed(Listed(0, first, last, 0, 0, 1, 0), new)
 
-    def _note_format(self, old: Any, new: Any) -> None:
+    def _note_format(self, old: Json, new: Json) -> None:
         """The object `format` says a shape once, and keeps it; an older one says the kind of runs."""
         before, shape = _shape_in(old), _shape_in(new)
         text = f"the shape in {FORMAT!r} was {before}, is {shape}"
-        require(before is None or before == shape, "ShapeNeverChanges", text)
-        is_old = isinstance(new, dict) and new.get("format") in OLD_NUMBERS
-        runs = OLD_NUMBERS[new["format"]].runs if is_old else (shape or {}).get("runs")
-        self.index.of_files = runs == "parquet"
+        comes = before is None or before.is_old
+        require(comes or before == shape, "ShapeNeverChanges", text)
+        self.index.of_files = shape is not None and shape.runs == "parquet"
 
     # ------------------------------------------------------------ what the log refers to
 
@@ -160,8 +178,7 @@ class Laws:
         return found
 
     def _data_deleted(self, key: str) -> None:
-        manifest = self.objects.get(TABLE)
-        start = manifest["start"][1] if manifest else 0
+        start = _start_in(self.objects.get(TABLE))
         slot = self._referred.get(key, -1)
         require(slot < start or slot < 0, "DataReadable", f"{key} of slot {slot} was deleted")
 
@@ -179,22 +196,29 @@ class Laws:
         for first, last in sorted(tuple(map(int, name[4:].split("-"))) for name in runs):
             if last >= self.index.sealed:
                 continue  # it was not named yet
-            run = self.objects[f"run/{first}-{last}"]
-            found = max(found, run["end"])
-            for key, (at, messages) in run["keys"].items():
+            run = run_of(self.objects[f"run/{first}-{last}"])
+            found = max(found, run.end)
+            for key, (at, messages) in run.keys.items():
                 order.ends[key] = at + len(messages)
-                self._referred |= dict.fromkeys(_data_of(messages), run["base"])
-            order.newest |= {writer: seq for writer, (seq, _) in run["writers"].items()}
-            self.head.note_commits(run["base"], run["commits"])
+                self._referred |= dict.fromkeys(_data_of(messages), run.base)
+            order.newest |= {writer: seq for writer, (seq, _) in run.writers.items()}
+            self.head.note_commits(run.base, run.commits)
         order.blind = found < self.index.index.end
 
 
-def _shape_in(value: Any) -> dict[str, Any] | None:
+def _start_in(manifest: Json) -> int:
+    """The slot where a log of files starts; see `leaderless.table.manifest`, which may be missing."""
+    match manifest:
+        case {"start": [_, int(slot), _]}:
+            return slot
+    return 0
+
+
+def _shape_in(value: Json) -> Shape | None:
     """The shape in a value of `format`; one of another release is not judged."""
-    shape = value.get("shape") if isinstance(value, dict) else None
-    return shape if isinstance(shape, dict) else None
+    shape = None if value is None else format_in(value)
+    return shape if isinstance(shape, Shape) else None
 
 
-def _data_of(messages: list[Any]) -> list[str]:
-    values = [value_of(each) for each in messages if isinstance(each, dict) and "$data" in each]
-    return [value.key for value in values if isinstance(value, Reference)]
+def _data_of(messages: list[Json]) -> list[str]:
+    return [found.key for found in map(reference_in, messages) if found]

@@ -5,11 +5,11 @@ A rule tells `Broken` what is wrong. `raising` makes an exception of it.
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, pairwise
-from typing import Any, NamedTuple
 
-from leaderless.core.coordination import Misfit, count_of
 from leaderless.core.headlog.index import Listed, Page, Part, new_page, part_of
-from leaderless.core.headlog.records import InvariantBroken
+from leaderless.core.headlog.records import InvariantBroken, Run, Segment, Writers
+from leaderless.core.lease import Lease
+from leaderless.core.messages import Block
 
 Broken = Callable[[str, str], object]  # is told an invariant, and what is wrong
 INDEXED = "IndexMatchesRuns"
@@ -57,20 +57,23 @@ class Order:
 # ---------------------------------------------------------------- runs, pages, and the index
 
 
-def merged(segments: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """What a run of these segments holds, as a register; see `leaderless.core.headlog.records.merge`."""
-    keys: dict[str, list[Any]] = {}
+def merged(segments: Sequence[Segment]) -> Run:
+    """The run of these segments; see `leaderless.core.headlog.records.merge`."""
+    keys: dict[str, Block] = {}
     commits: dict[str, int] = {}
-    writers: dict[str, list[Any]] = {}
-    for writer, seq, appends, committed in chain(*(each["entries"] for each in segments)):
-        writers[writer] = [seq, {key: first for key, (first, _) in appends.items()}]
+    writers: Writers = {}
+    for writer, seq, appends, committed in chain(*(each.entries for each in segments)):
+        writers[writer] = seq, {key: first for key, (first, _) in appends.items()}
         for key, (first, messages) in appends.items():
-            keys.setdefault(key, [first, []])[1].extend(messages)
+            keys.setdefault(key, (first, []))[1].extend(messages)
         for key, offset in committed.items():
             commits[key] = max(offset, commits.get(key, 0))
-    base, last = segments[0]["base"], segments[-1]
-    end = last["base"] + len(last["entries"])
-    return {"base": base, "end": end, "keys": keys, "commits": commits, "writers": writers}
+    return Run(segments[0].base, end_of(segments[-1]), keys, commits, writers)
+
+
+def end_of(segment: Segment) -> int:
+    """The slot after a segment."""
+    return segment.base + len(segment.entries)
 
 
 def require_order(listed: Sequence[Listed], first: int, base: int, broken: Broken) -> None:
@@ -108,23 +111,7 @@ def pages_of(children: Sequence[tuple[Listed, Sequence[Part]]], parts: int) -> l
 # ---------------------------------------------------------------- claims
 
 
-class Claim(NamedTuple):
-    """The epoch of a claim, who has it, and how often its owner has shown that it lives."""
-
-    epoch: int = 0
-    owner: str | None = None
-    beat: int = 0
-
-
-def claim_of(value: Any) -> Claim:
-    """The claim in a register's value. Raises `Misfit`."""
-    match value:
-        case {"epoch": epoch, "owner": str(_) | None as owner, "beat": beat}:
-            return Claim(count_of(epoch), owner, count_of(beat))
-    raise Misfit("no claim")
-
-
-def require_claimed(epoch: int, register: str, claim: Claim | None, broken: Broken) -> None:
+def require_claimed(epoch: int, register: str, claim: Lease | None, broken: Broken) -> None:
     """Something was changed in an epoch that somebody has claimed. A new claim has the next epoch."""
     claimed = claim.epoch if claim else 0
     if epoch > claimed:

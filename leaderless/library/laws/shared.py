@@ -4,19 +4,20 @@ Each function is told what a register held (None: it was missing) and what it ho
 """
 
 from collections.abc import Callable
-from typing import Any
 
+from leaderless.core.coordination import Json
 from leaderless.core.headlog.commits import committed_of
+from leaderless.core.lease import Lease
 from leaderless.library.cursors import cursor_of
-from leaderless.library.laws.rules import Claim, claim_of, raising, require, require_claimed
-from leaderless.library.members import members_of
+from leaderless.library.laws.rules import raising, require, require_claimed
+from leaderless.library.members import roster_of
 from leaderless.library.staged import condemned_in
 
 
-def claim_changed(old: Any, new: Any) -> None:
+def lease_changed(old: Lease | None, after: Lease) -> None:
     """A lease: whoever takes it has an epoch of its own; it is changed by its owner alone."""
-    before, after = claim_of(old) if old else Claim(), claim_of(new)
-    text = f"{old} became {new}"
+    before = old or Lease()
+    text = f"{before} became {after}"
     if after.owner is None:
         same = after.epoch == before.epoch
         require(same, "OneLiveClaim", f"a stale worker released it: {text}")
@@ -27,10 +28,10 @@ def claim_changed(old: Any, new: Any) -> None:
         require(after.beat > before.beat, "OneLiveClaim", f"a beat came back: {text}")
 
 
-def cursor_changed(old: Any, new: Any, register: str, claim: Any) -> None:
-    """A group's cursor in a key; `claim`: what the register of the key's claim holds."""
+def cursor_changed(old: Json, new: Json, register: str, lease: Lease | None) -> None:
+    """A group's cursor in a key; `lease`: what `register` holds, which has the lease of the key."""
     before, after = cursor_of(old) if old else None, cursor_of(new)
-    require_claimed(after.epoch, register, claim_of(claim) if claim else None, raising)
+    require_claimed(after.epoch, register, lease, raising)
     if before is None:
         return
     text = f"{old} became {new}"
@@ -40,14 +41,14 @@ def cursor_changed(old: Any, new: Any, register: str, claim: Any) -> None:
     require(rises, "FailuresCounted", text)
 
 
-def members_changed(old: Any, new: Any) -> None:
+def members_changed(old: Json, new: Json) -> None:
     """The members of a group."""
-    before = members_of(old)[0] if old else 0
-    text = f"version {members_of(new)[0]} after {before}"
-    require(members_of(new)[0] == before + 1, "ValueNeverReturns", text)
+    before, after = roster_of(old).version if old else 0, roster_of(new).version
+    text = f"version {after} after {before}"
+    require(after == before + 1, "ValueNeverReturns", text)
 
 
-def committed_changed(old: Any, new: Any, in_log: Callable[[str, int], int]) -> None:
+def committed_changed(old: Json, new: Json, in_log: Callable[[str, int], int]) -> None:
     """Committed offsets of nodes; `in_log`: that of a key in the log below a slot."""
     if old is None:
         return
@@ -60,7 +61,7 @@ def committed_changed(old: Any, new: Any, in_log: Callable[[str, int], int]) -> 
         require(kept or in_log(key, after.slot) >= offset, "CommitsKept", text)
 
 
-def plan_changed(old: Any, new: Any, *, is_done: bool) -> None:
+def plan_changed(old: Json, new: Json, *, is_done: bool) -> None:
     """What the epoch of a sink is: decided once; condemned parts stay so until it is over."""
     if old is None or is_done:
         return
@@ -70,15 +71,16 @@ def plan_changed(old: Any, new: Any, *, is_done: bool) -> None:
         return
     later = condemned_in(new) if new else frozenset[str]()
     if later is None:
-        again = condemned.intersection(new["parts"])
+        parts = new["parts"] if isinstance(new, dict) else None
+        again = condemned.intersection(parts if isinstance(parts, list) else [])
         require(not again, "PlanKept", f"the plan has condemned parts: {sorted(again)}")
     else:
         text = f"parts are condemned no more: {sorted(condemned - later)}"
         require(condemned <= later, "PlanKept", text)
 
 
-def manifest_changed(old: Any, new: Any, claim: Any, register: str) -> None:
-    """The list of merged files; `claim`: what the register of its claim holds."""
+def manifest_changed(old: Json, new: Json, register: str, claim: Lease | None) -> None:
+    """The list of merged files; `claim`: what `register` holds, which has the claim of it."""
     from leaderless.table.manifest import Manifest, manifest_of
 
     before, after = manifest_of(old) if old else Manifest(), manifest_of(new)
@@ -86,7 +88,7 @@ def manifest_changed(old: Any, new: Any, claim: Any, register: str) -> None:
     require(after.version == before.version + 1, "ValueNeverReturns", text)
     text = f"epoch {after.epoch} after {before.epoch}"
     require(after.epoch >= before.epoch, "OneLiveClaim", text)
-    require_claimed(after.epoch, register, claim_of(claim) if claim else None, raising)
+    require_claimed(after.epoch, register, claim, raising)
     ends = (after.sealed, after.start.slot, after.start.segment)
     began = (before.sealed, before.start.slot, before.start.segment)
     forward = all(one >= other for one, other in zip(ends, began, strict=True))
