@@ -263,8 +263,8 @@ async def test_a_send_of_another_epoch_is_refused(shared: Aged) -> None:
         await vacuum_of_an_orphan(shared)
         sends = [send_in(epoch, 10) for epoch in (None, 0, 1, 2)]
         # The process has not learnt of the new epoch yet: it does so by a conflict.
-        assert outcomes(await log._host.ask(sends)) == [1, *[OTHER_EPOCH] * 3]
-        assert outcomes(await log._host.ask(sends)) == [2, OTHER_EPOCH, 3, OTHER_EPOCH]
+        assert outcomes(await log.host.ask(sends)) == [1, *[OTHER_EPOCH] * 3]
+        assert outcomes(await log.host.ask(sends)) == [2, OTHER_EPOCH, 3, OTHER_EPOCH]
 
 
 async def test_a_send_is_refused_when_its_batch_was_rejected_by_a_new_epoch(shared: Aged) -> None:
@@ -273,7 +273,7 @@ async def test_a_send_is_refused_when_its_batch_was_rejected_by_a_new_epoch(shar
         await log.append("k", "first")
         reached.at = {"head": partial(vacuum_of_an_orphan, shared)}
         sends = [send_in(epoch, 10) for epoch in (None, 0, None)]
-        assert outcomes(await log._host.ask(sends)) == [1, OTHER_EPOCH, 2]
+        assert outcomes(await log.host.ask(sends)) == [1, OTHER_EPOCH, 2]
     assert await values_of(shared) == ["first", 10, 10]
 
 
