@@ -18,9 +18,9 @@ class StoreTimeouts:
     make it longer than `Pace.timeout_s_max`.
 
     All calls of a process teach the same timeout, those of upkeep too. A slow one, such as the write of a large
-    run, never makes it shorter. One that takes `s` seconds makes it at most `s / 4` and twice the mean, if that
-    is more than `Pace.timeout_s_max`; so much longer an append waits whose call is lost. Each quick answer takes
-    back an eighth. Errors of upkeep do not last either: a write that succeeds begins the pauses anew.
+    run, never makes it shorter. After one that took `s` seconds it is at most `Pace.timeout_s_max`, or twice the
+    mean and `s / 4`, if that is longer; each quick answer takes an eighth of that back. Only an append whose call
+    is lost waits so long. Pauses after errors of upkeep end with the next write that succeeds.
     """
 
     def __init__(self, pace: Pace) -> None:
