@@ -17,10 +17,10 @@ class StoreTimeouts:
     come back. An answer that comes after its timeout teaches as much as any other. A few very late ones do not
     make it longer than `Pace.timeout_s_max`.
 
-    All calls of a process teach the same timeout, those of upkeep too. A slow one, such as the write of a large
-    run, never makes it shorter. After one that took `s` seconds it is at most `Pace.timeout_s_max`, or twice the
-    mean and `s / 4`, if that is longer; each quick answer takes an eighth of that back. Only an append whose call
-    is lost waits so long. Pauses after errors of upkeep end with the next write that succeeds.
+    All calls of a process teach the same timeout, those of upkeep too. A slow one, such as the write of a
+    large run, never makes it shorter. After one that took `s` seconds it is at most `Pace.timeout_s_max`, or
+    twice the mean and `s / 4`, if that is longer; each quick answer takes an eighth of that back. Only an
+    append whose call is lost waits so long. Pauses after errors of upkeep end with a write that succeeds.
     """
 
     def __init__(self, pace: Pace) -> None:
