@@ -15,8 +15,8 @@ from leaderless.core.process import Process, Sleep
 from leaderless.core.shape import Shape as Sizes
 from leaderless.core.strategy import Clock
 from leaderless.library.host import running
-from leaderless.library.maintenance import Maintenance
-from leaderless.library.place import bounds_of, initialise, registers_of
+from leaderless.library.log import Log
+from leaderless.library.place import bounds_of, initialise
 from leaderless.store.port import Store
 from leaderless.store.registers import canonical
 from performance.generated_rows import WRITER, Shape
@@ -29,17 +29,17 @@ async def generate(store: Store, shape: Shape) -> None:
     """Write the log into a store that has none."""
     made = await initialise(store, "parquet")
     bounds = bounds_of(store, PATIENCE_S, TIMEOUT_S, made.shape)
-    maintenance = Maintenance(store, registers_of(store, bounds), bounds)
-    clock, count = maintenance.clock, -(-shape.messages // shape.batch)
+    log = Log(store, bounds)
+    clock, count = log.host.clock, -(-shape.messages // shape.batch)
     replica = Replica(clock, WRITER, (), bounds.limits, founding=made.shape)
     compactor = Compactor(clock, replica, WRITER, bounds.pace)
-    async with running(maintenance.host):
+    async with running(log.host):
         for first in range(0, count, SEGMENTS_AT_ONCE):
             sealed = min(first + SEGMENTS_AT_ONCE, count)
             await _write(store, shape, range(first, sealed))
             replica.head = _head(sealed, made.shape)
-            await maintenance.host.call(_compact(clock, compactor))
-            await maintenance.merge()
+            await log.host.call(_compact(clock, compactor))
+            await log.maintenance.merge()
     await store.create(HEAD, canonical(replica.head.value))
 
 

@@ -30,8 +30,7 @@ import click
 from leaderless.core.headlog.records import HEAD
 from leaderless.library.host import running
 from leaderless.library.log import Log
-from leaderless.library.maintenance import Maintenance
-from leaderless.library.place import bounds_of, registers_of, require_log
+from leaderless.library.place import bounds_of, require_log
 from leaderless.store.counted import Counted
 from leaderless.store.files import Files, files_of
 from leaderless.store.options import StoreOptions
@@ -97,7 +96,7 @@ async def opened(url: str, endpoint: str | None, key: str, offset: str) -> Figur
     store = WithFiles(store_at(url, endpoint))
     since, cpu_s = time.perf_counter(), time.process_time()
     log = Log(store, bounds_of(store, PATIENCE_S, TIMEOUT_S, await require_log(store)))
-    async with running(*log.hosts):
+    async with running(log.host):
         [record] = await log.read(key, int(offset), 1)
         assert record.offset == int(offset)
         seconds, cpu_s = time.perf_counter() - since, time.process_time() - cpu_s
@@ -112,10 +111,10 @@ async def merged(url: str, endpoint: str | None) -> Figures:
     """Merge all that is to be merged."""
     store = store_at(url, endpoint)
     bounds = bounds_of(store, PATIENCE_S, TIMEOUT_S, await require_log(store))
-    maintenance = Maintenance(store, registers_of(store, bounds), bounds)
+    log = Log(store, bounds)
     since, cpu_s, before = time.perf_counter(), time.process_time(), peak_mb(os.getpid())
-    async with running(maintenance.host):
-        done = await maintenance.merge()
+    async with running(log.host):
+        done = await log.maintenance.merge()
     assert done is not None
     seconds, cpu_s = time.perf_counter() - since, time.process_time() - cpu_s
     files = (await read_manifest(store))[0].files

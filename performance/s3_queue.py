@@ -94,7 +94,7 @@ async def _opened(log: str, store: Store) -> AsyncIterator[Send]:
     store = Within(store, log)
     await initialise(store, "json")
     ours = Log(store, bounds_of(store, 60.0, 5.0))
-    async with running(*ours.hosts), beside(*ours.chores):
+    async with running(ours.host), beside(*ours.chores):
         yield lambda value: ours.append(KEY, value)
 
 
@@ -149,7 +149,7 @@ def reading(messages: int, value_bytes: int, wanted: int, latency_ms: float = 20
         counted = Counted(Within(_stores(bucket, latency_ms)(1), LEADERLESS))
         log = Log(counted, bounds_of(counted, 60.0, 5.0))
         began = loop.time()
-        async with running(*log.hosts):
+        async with running(log.host):
             got = len(await log.read(KEY, 0, min(wanted, READ_LIMIT)))
             first_s = loop.time() - began
             while got < wanted:
@@ -165,7 +165,7 @@ async def _filled(store: Store, messages: int, value_bytes: int) -> None:
     store = Within(store, LEADERLESS)
     await initialise(store, "json")
     log = Log(store, bounds_of(store, 60.0, 5.0))
-    async with running(*log.hosts), beside(*log.chores):
+    async with running(log.host), beside(*log.chores):
         for start in range(0, messages, at_once):
             await log.append_many(KEY, [value] * min(at_once, messages - start))
         await log.compact()  # appends without a pause are faster than it

@@ -27,8 +27,7 @@ from leaderless.core.headlog.index import COMPACTED, index_of
 from leaderless.core.shape import Runs
 from leaderless.library.host import running
 from leaderless.library.log import Log
-from leaderless.library.maintenance import Maintenance
-from leaderless.library.place import bounds_of, initialise, registers_of, require_log
+from leaderless.library.place import bounds_of, initialise, require_log
 from leaderless.store.files import files_of
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Store
@@ -79,7 +78,7 @@ async def fill(url: str, runs: Runs, messages: int, keys: int, width: int) -> Fi
             ]
             await log.append_named(writer, seq, records)
 
-    async with running(*log.hosts):
+    async with running(log.host):
         async with anyio.create_task_group() as tasks:
             for _ in range(IN_FLIGHT):
                 tasks.start_soon(appender)
@@ -102,10 +101,10 @@ async def merge(url: str, *_: Any) -> Figures:
     """Merge all files."""
     store = open_store(url, StoreOptions())
     bounds = bounds_of(store, PATIENCE_S, TIMEOUT_S, await require_log(store))
-    maintenance = Maintenance(store, registers_of(store, bounds), bounds)
+    log = Log(store, bounds)
     since = time.perf_counter()
-    async with running(maintenance.host):
-        done = await maintenance.merge()
+    async with running(log.host):
+        done = await log.maintenance.merge()
     assert done is not None
     figures = {"merges": done.merges, "read": done.read, "written": done.written}
     return {**figures, "seconds": time.perf_counter() - since}
@@ -115,7 +114,7 @@ async def read(url: str, _runs: Runs, _messages: int, keys: int, *_rest: int) ->
     """Open the log and read one record: an old one, of a key in the middle."""
     since = time.perf_counter()
     _, log = await opened(url)
-    async with running(*log.hosts):
+    async with running(log.host):
         key = f"key {keys // 2:06}"
         [record, *_] = await log.read(key, 3, 1)
         assert record.offset == 3

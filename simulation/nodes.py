@@ -5,11 +5,13 @@ from typing import Protocol
 
 from leaderless.core.headlog.records import InvariantBroken
 from leaderless.core.machine import Machine
-from leaderless.core.messages import Note, StoreCall
+from leaderless.core.messages import Note
 from leaderless.core.scheduler import Scheduler
 from leaderless.core.strategies import STRATEGIES
 from leaderless.core.strategy import Clock, Context, Identity, Options, Strategy
 from leaderless.core.timeouts import StoreTimeouts
+from leaderless.library.host import Host
+from leaderless.runtime.kept_log import Look
 from leaderless.runtime.session import Session, log_note
 
 StrategyMaker = Callable[[Context], Strategy]
@@ -56,27 +58,28 @@ def new_session(
     options: Options | None = None,
     *,
     strict: bool = True,
-    store: Callable[[StoreCall], object] | None = None,
+    look: Look | None = None,
+    hosted: Callable[[Machine], Machine | Host] = lambda machine: machine,
 ) -> Session:
     """A session that has not received `init` yet; `strategy` is a name, or makes the strategy.
 
     An invariant that breaks raises `InvariantBroken` if `strict`; otherwise it is logged, as in a real node.
-    `store`: as of a `Session`.
+    `look`: as of a `Session`; `hosted`: what drives its machine in a store.
     """
     make = STRATEGIES[strategy] if isinstance(strategy, str) else strategy
 
-    def start(identity: Identity) -> Machine:
+    def start(identity: Identity) -> Machine | Host:
         clock, chosen = Clock(), options or Options()
         made = make(Context(identity, clock, chosen))
         scheduler = Scheduler(StoreTimeouts(chosen.pace), CALLS_PER_START * incarnation)
-        return Machine(made, chosen.limits, clock, scheduler)
+        return hosted(Machine(made, chosen.limits, clock, scheduler))
 
     return Session(
         start,
         f"i{incarnation}",
         note=raise_if_broken if strict else log_note,
         limits=(options or Options()).limits,
-        store=store,
+        look=look,
     )
 
 

@@ -72,7 +72,7 @@ async def opened(store: Store, batch_bytes: int) -> AsyncIterator[Log]:
     limits = replace(bounds.limits, batch_bytes=batch_bytes)
     shape = replace(bounds.shape, seal_entries=2, segments_per_run=2)
     log = Log(store, bounds._replace(shape=shape, limits=limits))
-    async with running(*log.hosts):
+    async with running(log.host):
         yield log
 
 

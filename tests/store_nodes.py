@@ -1,7 +1,7 @@
 """A node whose log is in a store, over real pipes, and the client that talks to it."""
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -9,10 +9,13 @@ from typing import Any
 import anyio
 import orjson
 
+from leaderless.core.machine import Machine
 from leaderless.core.shape import Shape
-from leaderless.runtime.kept_log import Wanted
+from leaderless.library.host import Host
+from leaderless.runtime.kept_log import Look, Wanted
 from leaderless.runtime.main import session_on
-from leaderless.runtime.on_store import Desk, serve_on_store
+from leaderless.runtime.on_store import MakeSession, serve_on_store
+from leaderless.runtime.session import Session
 from leaderless.runtime.settings import Settings
 from leaderless.store.port import Store
 from simulation.nodes import new_session
@@ -52,6 +55,11 @@ class Client:
         os.close(self._to_node)
 
 
+def session_of_tests(look: Look, hosted: Callable[[Machine], Host]) -> Session:
+    """A session in which a broken invariant raises."""
+    return new_session("leaderless", look=look, hosted=hosted)
+
+
 @asynccontextmanager
 async def node_on(
     store: Store, alive_s: float = 0.0, settings: Settings | None = None
@@ -62,19 +70,14 @@ async def node_on(
     """
     stdin, to_node = os.pipe()
     from_node, stdout = os.pipe()
-    desk = Desk()
+    make: MakeSession = session_of_tests
     wanted = Wanted()
     if settings:
-        shape = settings.options.shape or Shape()
-        session, wanted = (
-            session_on(desk, settings),
-            Wanted(settings.strategy, settings.runs, shape),
-        )
-    else:
-        session = new_session("leaderless", store=desk.put)
+        make = partial(session_on, settings)
+        wanted = Wanted(settings.strategy, settings.runs, settings.options.shape or Shape())
     async with anyio.create_task_group() as tasks:
         serve = partial(serve_on_store, alive_s=alive_s, wanted=wanted)
-        tasks.start_soon(serve, session, desk, store, stdin, stdout)
+        tasks.start_soon(serve, make, store, stdin, stdout)
         client = Client(to_node, from_node)
         yield client
         client.close()

@@ -31,7 +31,7 @@ async def small_log(
         bounds.pace, error_pause_s=0.001, error_pause_max_s=0.001, error_patience_s=0.003
     )
     log = Log(store, bounds._replace(limits=limits, pace=pace, levels=Levels(fan)))
-    async with running(*log.hosts):
+    async with running(log.host):
         yield log
 
 

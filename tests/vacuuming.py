@@ -80,7 +80,7 @@ async def log_on(
     """An open log whose tails are full soon."""
     bounds = bounds_of(store, patience_s, timeout_s)
     log = Log(store, bounds._replace(limits=replace(bounds.limits, lanes=2)))
-    async with running(*log.hosts):
+    async with running(log.host):
         yield log
 
 

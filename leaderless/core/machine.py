@@ -1,14 +1,19 @@
-"""The node's protocol as one value machine: `step(event, now) -> effects`.
+"""The protocol as one value machine: `step(event, now) -> effects`. It hosts a strategy, without I/O.
+
+A session of a node (`leaderless.runtime.session`) gives it lines, and a program gives it calls
+(`leaderless.library.host`).
 
 Laws: `step` never waits, never reads a clock, never raises for any event; `now` never runs backwards; the
-same events at the same times give the same effects. Every request is answered at most once, and a client's
-request in time or never: an indefinite error shortly before the client's patience ends, nothing after it.
+same events at the same times give the same effects. Every request is answered at most once. A client of a node
+is answered in time or never: it gets an indefinite error shortly before its patience ends, and nothing after
+that. A caller in a program does not leave, so it is always answered: with that error, however late.
 The driver of the machine carries out the effects in order and calls `step(TimePassed(), now)` when
 `deadline` has come.
 """
 
 from collections import deque
 from math import inf
+from typing import Any
 
 from leaderless.core.limits import Limits
 from leaderless.core.messages import (
@@ -25,16 +30,17 @@ from leaderless.core.messages import (
     TimePassed,
 )
 from leaderless.core.pace import Pace
+from leaderless.core.process import Process
 from leaderless.core.scheduler import Scheduler
 from leaderless.core.strategy import Clock, Listener, Strategy, Trace
 from leaderless.core.timeouts import StoreTimeouts
 
 
 class Machine:
-    """Dispatches events to the strategy's processes.
+    """Dispatches events to the strategy's processes, and runs other processes beside them.
 
-    `limits`: for how long a client waits; `clock`: the one that the strategy reads; `scheduler`: runs its
-    processes; `trace`: the one that the strategy writes.
+    `limits`: for how long a client waits; `clock`: the one that all processes read; `scheduler`: runs them;
+    `trace`: the one that the strategy writes; `clients_leave`: whether a client that waited too long is gone.
     """
 
     def __init__(
@@ -44,12 +50,14 @@ class Machine:
         clock: Clock | None = None,
         scheduler: Scheduler | None = None,
         trace: Trace | None = None,
+        *,
+        clients_leave: bool = True,
     ) -> None:
         self._strategy = strategy
-        self._clock = clock or Clock()
+        self.clock = clock or Clock()
         self._trace = trace or Trace()
         self._scheduler = scheduler or Scheduler(StoreTimeouts(Pace()))
-        self._answers = Answers(limits or Limits())
+        self._answers = Answers(limits or Limits(), clients_leave)
 
     @property
     def deadline(self) -> float | None:
@@ -69,7 +77,7 @@ class Machine:
         """
         answers, scheduler = self._answers, self._scheduler
         effects: list[Effect] = [*answers.expire(now)] if answers.due <= now else []
-        scheduler.now = self._clock.now = now
+        scheduler.now = self.clock.now = now
         # A chain of single classes: `isinstance` with several in a tuple costs five times as much as with one.
         if isinstance(event, StoreAnswer):
             scheduler.answer(event)
@@ -97,15 +105,22 @@ class Machine:
                 effects.append(effect)
         return effects
 
+    def run(self, process: Process[Any], now: float) -> list[Effect]:
+        """Run a process that serves no request, until it waits; `step` goes on with it."""
+        self._scheduler.now = self.clock.now = now
+        self._scheduler.start(process)
+        return self.step(TimePassed(), now)
+
 
 class Answers:
     """Which requests may be answered yet, and until when.
 
-    `due`: before that time, in seconds, `expire` has nothing to do.
+    `due`: before that time, in seconds, `expire` has nothing to do. `clients_leave`: as of a `Machine`.
     """
 
-    def __init__(self, limits: Limits) -> None:
-        self._answer_s, self._gone_s = limits.answer_s, limits.gone_s
+    def __init__(self, limits: Limits, clients_leave: bool) -> None:
+        self._answer_s = limits.answer_s
+        self._gone_s = limits.gone_s if clients_leave else inf
         self._open: dict[Request, int] = {}  # how often: the network may double a request
         self._arrived: deque[tuple[float, Request]] = deque()  # of clients, in the order of arrival
         self.due = inf

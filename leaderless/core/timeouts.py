@@ -9,13 +9,18 @@ NEVER = float("-inf")
 
 
 class StoreTimeouts:
-    """Timeouts of the calls of one node.
+    """Timeouts of the calls of one process.
 
     While nothing was measured, the timeout grows with each loss: the store may be farther away than
     `Pace.store_timeout_s`. Afterwards it follows what was measured, from above: the first answers may be lucky
     ones. While the store is silent it is twice that, not more: so the store is asked again soon after it has
     come back. An answer that comes after its timeout teaches as much as any other. A few very late ones do not
     make it longer than `Pace.timeout_s_max`.
+
+    All calls of a process teach the same timeout, those of upkeep too. A slow one, such as the write of a
+    large run, never makes it shorter. After one that took `s` seconds it is at most `Pace.timeout_s_max`, or
+    twice the mean and `s / 4`, if that is longer; each quick answer takes an eighth of that back. Only an
+    append whose call is lost waits so long. Pauses after errors of upkeep end with a write that succeeds.
     """
 
     def __init__(self, pace: Pace) -> None:

@@ -93,7 +93,7 @@ async def bench(store: Store, load: Load) -> tuple[Appended, WasRead]:
 async def _opened(store: Store, load: Load) -> AsyncIterator[Log]:
     """A log whose runs are JSON: a store that counts shows no files."""
     log = Log(store, bounds_of(store, load.patience_s, STORE_TIMEOUT_S))
-    async with running(*log.hosts), beside(*log.chores):
+    async with running(log.host), beside(*log.chores):
         yield log
 
 

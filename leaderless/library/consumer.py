@@ -30,7 +30,6 @@ from typing import Protocol
 
 import anyio
 
-from leaderless.core.strategy import Clock
 from leaderless.errors import NotOwner, Unfit
 from leaderless.library.cursors import Cursor, Cursors, require_owner
 from leaderless.library.host import Host
@@ -58,13 +57,11 @@ class Records(Protocol):
 class Consumer(AsyncIterator[Record]):
     """One member; `leaderless.library.log.Log.consumer` makes and runs it."""
 
-    def __init__(
-        self, log: Records, cursors: Cursors, host: Host, clock: Clock, members: Members
-    ) -> None:
+    def __init__(self, log: Records, cursors: Cursors, host: Host, members: Members) -> None:
         self._log = log
         self._cursors = cursors
         self._membership = members.membership
-        self._ownership = Ownership(cursors, host, clock, members)
+        self._ownership = Ownership(cursors, host, members)
         self._owned = self._ownership.keys
         self._read_at = -inf
         self.run = self._ownership.run

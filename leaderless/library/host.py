@@ -1,21 +1,24 @@
-"""Runs the core on a store, without a network and without Maelstrom: effects become store calls of this loop.
+"""Drives a machine on a store: store calls become tasks of this loop, and deadlines a timer.
 
-The core is the same as in a node (`leaderless.core`). A host is a cluster of one node to it: every process
-commits for itself, and the store's compare-and-set decides between processes.
+The machine (`leaderless.core.machine`) knows what waits, and until when; it has no I/O. A program has one
+machine and one host: `ask` puts requests to it, and `call` runs another process there, such as a lease or a
+step of upkeep. A node on a store has one, too: its session steps it (`leaderless.runtime.on_store`). To the
+core a program is a cluster of one node: every process commits for itself, and the store's compare-and-set
+decides between processes.
 
-Cancelling a caller of `ask` takes nothing back: the machine goes on with the request, and only the answer is
-dropped.
+Cancelling a caller takes nothing back: the machine goes on, and only the result is dropped.
 """
 
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from math import inf
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar
 
 import anyio
 import anyio.abc
 
+from leaderless.core.machine import Machine
 from leaderless.core.messages import (
     Answer,
     Effect,
@@ -27,13 +30,11 @@ from leaderless.core.messages import (
     StoreAnswer,
     StoreCall,
     TimePassed,
+    Unknown,
 )
-from leaderless.core.pace import Pace
 from leaderless.core.process import Process
-from leaderless.core.scheduler import Scheduler
 from leaderless.core.strategy import Clock
-from leaderless.core.timeouts import StoreTimeouts
-from leaderless.errors import Broken, Closed, Indefinite, LogError
+from leaderless.errors import Broken, Closed, LogError
 from leaderless.store.registers import Registers
 
 log = logging.getLogger("leaderless")
@@ -42,64 +43,51 @@ T = TypeVar("T")
 MakeEvent = Callable[[Request], RequestEvent]
 
 
-class Engine(Protocol):
-    """What a host runs: `leaderless.core.machine.Machine`, or `Processes`."""
-
-    @property
-    def deadline(self) -> float | None: ...
-
-    def step(self, event: Event, now: float, *, more: bool = False) -> list[Effect]: ...
-
-
-class Processes:
-    """An engine that runs protocol processes alone, such as a lease; `clock` is the one that they read."""
-
-    def __init__(self, pace: Pace) -> None:
-        self.clock = Clock()
-        self._scheduler = Scheduler(StoreTimeouts(pace))
-
-    @property
-    def deadline(self) -> float | None:
-        """When `TimePassed` is next needed."""
-        return self._scheduler.deadline
-
-    def step(self, event: Event, now: float, *, more: bool = False) -> list[Effect]:  # noqa: ARG002
-        """Take the answer of the store, or that time passed."""
-        self._set(now)
-        if isinstance(event, StoreAnswer):
-            self._scheduler.answer(event)
-        else:
-            self._scheduler.expire()
-        return self._scheduler.take()
-
-    def start(self, process: Process[None], now: float) -> list[Effect]:
-        """Run a process until it waits."""
-        self._set(now)
-        self._scheduler.start(process)
-        return self._scheduler.take()
-
-    def _set(self, now: float) -> None:
-        self.clock.now = self._scheduler.now = now
+def log_notes(effects: list[Effect]) -> None:
+    """What a program does with effects that are for nobody in it: notes go into its log."""
+    for effect in effects:
+        if isinstance(effect, Note):
+            log.log(logging.ERROR if effect.broken else logging.WARNING, "%s", effect.text)
 
 
 class Host:
-    """Runs `engine` on `registers`, while its `run` does.
+    """Drives `machine` on `registers`, while `run` does.
 
-    `patience_s`: how long a request may wait, in seconds. The engine answers a little before, or never: to it
-    a client is gone then. So the host itself answers what is left.
+    `others`: takes the effects that are neither store calls nor answers to callers, such as questions to peers.
+    `goes_on`: whether a store call that breaks an invariant is `Unknown`. If not, all callers get `Broken` from
+    then on.
     """
 
-    def __init__(self, engine: Engine, registers: Registers, patience_s: float = inf) -> None:
-        self._engine = engine
-        self._registers = registers
-        self._patience_s = patience_s
-        self._waiting: dict[Request, _Waiter] = {}  # the oldest first
+    def __init__(
+        self,
+        machine: Machine,
+        registers: Registers,
+        others: Callable[[list[Effect]], object] = log_notes,
+        *,
+        goes_on: bool = False,
+    ) -> None:
+        self.registers = registers
+        self._machine = machine
+        self._others = others
+        self._goes_on = goes_on
+        self._callers: dict[Request, _Caller] = {}
         self._asked = 0
         self._woken = anyio.Event()
+        self._due = inf  # the deadline of the machine, which only a step changes
         self._wakes_at = -inf  # not running yet
         self._tasks: anyio.abc.TaskGroup | None = None
         self._early: list[StoreCall] = []  # before `run`
         self._over: LogError | None = None
+
+    @property
+    def clock(self) -> Clock:
+        """The clock that processes read."""
+        return self._machine.clock
+
+    @property
+    def deadline(self) -> float | None:
+        """When the machine next needs `TimePassed`, in seconds, or None; `run` sees to it."""
+        return self._machine.deadline
 
     async def run(self) -> None:
         """Run until it is cancelled; store calls that were asked for before are made first."""
@@ -107,18 +95,9 @@ class Host:
             for call in self._early:
                 self._tasks.start_soon(self._call_store, call)
             try:
-                await self._loop()
+                await self._keep_time()
             finally:
-                if not self._over:
-                    self.close()  # no store call can be made any more
-
-    async def _loop(self) -> None:
-        while True:
-            self._woken, self._wakes_at = anyio.Event(), self._deadline
-            with anyio.CancelScope(deadline=self._wakes_at):
-                await self._woken.wait()
-            if self._deadline <= anyio.current_time():
-                self._step(TimePassed())
+                self.close()  # no store call can be made any more
 
     def close(self) -> None:
         """Answer all that wait: nothing more will happen here."""
@@ -126,137 +105,125 @@ class Host:
 
     async def ask(self, make: MakeEvent) -> Answer:
         """Put a request to the machine, and wait for the answer. Raises `Closed` and `Broken`."""
-        waiter = _Waiter()
-        self._step(make(self._register(waiter)))
-        return await waiter.answer()
+        request, caller = self._new_caller()
+        self.take(make(request))
+        answer: Answer = await caller.result()
+        return answer
 
     async def call(self, process: Process[T]) -> T:
-        """Run a process of the core, where the engine is a `Processes`; returns or raises as it does."""
-        waiter: _Waiter = _Waiter()
-        request = self._register(waiter)
-        engine = cast(Processes, self._engine)
-        self._carry_out(engine.start(_watched(process, waiter), anyio.current_time()))
-        await waiter.done.wait()
-        self._waiting.pop(request, None)
-        if waiter.error:
-            raise waiter.error
-        return cast(T, waiter.result)
+        """Run a process of the core; returns or raises as it does. Raises `Closed` and `Broken`, too."""
+        request, caller = self._new_caller()
+        told = self._told(process, request)
+        self._others(self._carry_out(self._machine.run(told, anyio.current_time())))
+        result: T = await caller.result()
+        return result
 
-    def _step(self, event: Event) -> None:
-        now = anyio.current_time()
-        self._carry_out(self._engine.step(event, now, more=True))  # of all tasks that are ready
-        # The sum of `_deadline`: another one, rounded, may say that its time has not come.
-        while (oldest := self._oldest) and oldest.since + self._patience_s <= now:
-            del self._waiting[next(iter(self._waiting))]
-            oldest.fail(self._no_outcome())
+    def take(self, event: Event) -> None:
+        """Take an event; what it leaves goes to `others`. The turn ends when all ready tasks have run."""
+        self._others(self.step(event, anyio.current_time(), more=True))
 
-    def _no_outcome(self) -> Indefinite:
-        text = f"no outcome within {self._patience_s:g} s; it may have happened"
-        trouble = self._registers.trouble
-        return Indefinite(f"{text} ({trouble})" if trouble else text)
+    def step(
+        self, event: Event, now: float, arrived_at: float | None = None, *, more: bool = False
+    ) -> list[Effect]:
+        """As of the machine. It returns what it leaves: neither store calls nor answers to callers."""
+        return self._carry_out(self._machine.step(event, now, arrived_at, more=more))
 
-    @property
-    def _oldest(self) -> "_Waiter | None":
-        return next(iter(self._waiting.values()), None)
+    def _carry_out(self, effects: list[Effect]) -> list[Effect]:
+        left: list[Effect] = []
+        for effect in effects:
+            if isinstance(effect, StoreCall):
+                if self._tasks is None:
+                    self._early.append(effect)
+                elif self._over is None:
+                    self._tasks.start_soon(self._call_store, effect)
+            elif isinstance(effect, Reply) and effect.request in self._callers:
+                self._callers.pop(effect.request).set(effect.answer)
+            else:
+                left.append(effect)
+        deadline = self._machine.deadline
+        self._due = inf if deadline is None else deadline
+        if self._due < self._wakes_at:
+            self._wakes_at = self._due
+            self._woken.set()
+        return left
 
-    @property
-    def _deadline(self) -> float:
-        """When `run` has to do something next."""
-        deadline = self._engine.deadline
-        oldest = self._oldest
-        patience = oldest.since + self._patience_s if oldest else inf
-        return patience if deadline is None else min(deadline, patience)
+    async def _keep_time(self) -> None:
+        while True:
+            self._woken, self._wakes_at = anyio.Event(), self._due
+            with anyio.CancelScope(deadline=self._due):
+                await self._woken.wait()
+            if self._due <= anyio.current_time():
+                self.take(TimePassed())
 
-    def _register(self, waiter: "_Waiter") -> Request:
+    async def _call_store(self, call: StoreCall) -> None:
+        try:
+            outcome = await self.registers.carry_out(call.op)
+        except Exception as broken:  # an invariant, or a bug
+            log.exception("store call of %s failed", call.op.key)
+            if not self._goes_on:
+                self._end(Broken(f"{type(broken).__name__}: {broken}"))
+                return
+            outcome = Unknown(spent=1.0)
+        self.take(StoreAnswer(call.call, outcome))
+
+    def _new_caller(self) -> tuple[Request, "_Caller"]:
         if self._over:
             raise type(self._over)(*self._over.args)
         self._asked += 1
         request = Request("c", self._asked)
-        self._waiting[request] = waiter
-        return request
+        caller = self._callers[request] = _Caller()
+        return request, caller
 
-    def _carry_out(self, effects: list[Effect]) -> None:
-        for effect in effects:
-            match effect:
-                case Reply(request, answer):
-                    if waiter := self._waiting.pop(request, None):
-                        waiter.set(answer)
-                case StoreCall():
-                    if self._over:
-                        continue
-                    if self._tasks is None:
-                        self._early.append(effect)
-                    else:
-                        self._tasks.start_soon(self._call_store, effect)
-                case Note(text, broken):
-                    log.log(logging.ERROR if broken else logging.WARNING, "%s", text)
-                case _:
-                    pass  # steps for a trace; there are no peers
-        self._wake()
-
-    def _wake(self) -> None:
-        if (deadline := self._deadline) < self._wakes_at:
-            self._wakes_at = deadline
-            self._woken.set()
-
-    async def _call_store(self, call: StoreCall) -> None:
+    def _told(self, process: Process[Any], request: Request) -> Process[None]:
+        """A process that tells its caller what `process` returns or raises."""
+        caller = self._callers[request]
         try:
-            outcome = await self._registers.carry_out(call.op)
-        except Exception as broken:  # an invariant, or a bug: nothing may go on from here
-            log.exception("store call failed")
-            self._end(Broken(f"{type(broken).__name__}: {broken}"))
-        else:
-            self._step(StoreAnswer(call.call, outcome))
+            caller.set((yield from process))
+        except Exception as error:
+            caller.fail(error)
+        finally:
+            self._callers.pop(request, None)
 
     def _end(self, error: LogError) -> None:
-        self._over = error
-        waiting, self._waiting = self._waiting, {}
-        for waiter in waiting.values():
-            waiter.fail(error)
+        self._over = self._over or error
+        callers, self._callers = self._callers, {}
+        for caller in callers.values():
+            caller.fail(error)
 
 
-class _Waiter:
-    """One caller, and what came for it."""
+class _Caller:
+    """One who waits, and what came for it."""
 
-    __slots__ = ("done", "error", "result", "since")
+    __slots__ = ("_done", "_error", "_result")
 
     def __init__(self) -> None:
-        self.since = anyio.current_time()
-        self.done = anyio.Event()
-        self.result: object = None
-        self.error: Exception | None = None
+        self._done = anyio.Event()
+        self._result: Any = None
+        self._error: Exception | None = None
 
     def set(self, result: object) -> None:
-        self.result = result
-        self.done.set()
+        self._result = result
+        self._done.set()
 
     def fail(self, error: Exception) -> None:
-        self.error = error
-        self.done.set()
+        self._error = error
+        self._done.set()
 
-    async def answer(self) -> Answer:
-        await self.done.wait()
-        if self.error:
-            raise self.error
-        return cast(Answer, self.result)
-
-
-def _watched(process: Process[T], waiter: _Waiter) -> Process[None]:
-    try:
-        waiter.set((yield from process))
-    except Exception as error:
-        waiter.fail(error)
+    async def result(self) -> Any:
+        await self._done.wait()
+        if self._error:
+            raise self._error
+        return self._result
 
 
 @asynccontextmanager
-async def running(*hosts: Host) -> AsyncIterator[None]:
-    """Run hosts beside a block, and close them at its end."""
-    async with beside(*(host.run for host in hosts)):
+async def running(host: Host) -> AsyncIterator[None]:
+    """Run a host beside a block, and close it at its end."""
+    async with beside(host.run):
         try:
             yield
         finally:
-            for host in hosts:
-                host.close()
+            host.close()
 
 
 @asynccontextmanager

@@ -100,7 +100,8 @@ class Status(NamedTuple):
 class Log:
     """A log that `open_log` opened. Every method may raise `LogError`.
 
-    `hosts` must run, and `chores` should. `cursors`: those of groups. `data`: the objects of large values.
+    `host` must run, and `chores` should. `cursors`: those of groups. `data`: the objects of large values.
+    `maintenance`: what an operator may ask, of which the methods here are a part.
     """
 
     def __init__(self, store: Store, bounds: Bounds, around: Surroundings = REAL) -> None:
@@ -116,23 +117,21 @@ class Log:
         self._strategy = LeaderlessLog(Context(Identity(writer, (writer,), writer), clock, options))
         self._registers = registers_of(store, bounds)
         scheduler = Scheduler(StoreTimeouts(pace))
-        machine = Machine(self._strategy, limits, clock, scheduler)
-        self._host = Host(machine, self._registers, limits.client_patience_s)
+        machine = Machine(self._strategy, limits, clock, scheduler, clients_leave=False)
+        self.host = Host(machine, self._registers)
         self.data = Data(store, bounds.inline_bytes, bounds.value_bytes, around)
-        self._named = Named(self._host, self._strategy, self.data, self._epoch_for, limits)
+        self._named = Named(self.host, self._strategy, self.data, self._epoch_for, limits)
         self.cursors = Cursors(
             store,
             named=not bounds.shape.is_old,  # the older release knows no names of changes
             writer=writer,
             patience_s=limits.client_patience_s,
         )
-        self._maintenance = Maintenance(store, self._registers, bounds, around)
-        self.hosts = (self._host, self._maintenance.host)
-        maintenance = self._maintenance
-        compacts = partial(maintenance.compact_now_and_then, lambda: self._strategy.sealed)
+        self.maintenance = Maintenance(store, self.host, bounds, around)
+        compacts = partial(self.maintenance.compact_now_and_then, self._strategy)
         self.chores: list[Callable[[], Coroutine[Any, Any, None]]] = [compacts]
         if bounds.shape.sliced:
-            self.chores.append(maintenance.merge_now_and_then)
+            self.chores.append(self.maintenance.merge_now_and_then)
         self._room = Room(limits.waiting_bytes // 2)
 
     def __repr__(self) -> str:
@@ -183,7 +182,7 @@ class Log:
             raise Unfit(f"{text}: append them in several calls")
         appends = {key: [message.json for message in messages]}
         async with self._room.of(size):
-            return await self._host.ask(lambda request: Append(request, appends, size, epoch))
+            return await self.host.ask(lambda request: Append(request, appends, size, epoch))
 
     async def _epoch_for(self, drafts: Sequence[Draft]) -> int:
         """An epoch that the log has reached, for objects that are not written yet.
@@ -261,7 +260,7 @@ class Log:
 
     async def _looked(self, event: MakeEvent) -> Answer:
         async def once() -> Answer:
-            answer = await self._host.ask(event)
+            answer = await self.host.ask(event)
             if not isinstance(answer, Failure):
                 return answer
             if answer.reason is Reason.TIMEOUT:
@@ -338,9 +337,8 @@ class Log:
             keys_max=keys_max,
             poll_s=poll_s,
         )
-        host, clock = self._maintenance.host, self._maintenance.clock
         members = Members(self._store, membership, self._around.name())
-        consumer = Consumer(self, self.cursors, host, clock, members)
+        consumer = Consumer(self, self.cursors, self.host, members)
         async with beside(consumer.run):
             yield consumer
 
@@ -358,7 +356,7 @@ class Log:
         return await self._set_state(Unfence)
 
     async def _set_state(self, event: Callable[[Request], RequestEvent]) -> int:
-        answer = await self._host.ask(event)
+        answer = await self.host.ask(event)
         if not isinstance(answer, FenceOk):
             raise self._error_of(answer)
         return answer.epoch
@@ -368,7 +366,7 @@ class Log:
 
         It is not needed: processes that append do it by the way.
         """
-        return await self._maintenance.compact()
+        return await self.maintenance.compact(self._strategy)
 
     async def upgrade(self) -> bool:
         """Give a log of the older format a shape; returns whether this call did it.
@@ -376,7 +374,7 @@ class Log:
         It is safe while processes use the log. Those of the older release append nothing from then on, and must
         be updated; see `leaderless.library.upgrade`.
         """
-        return await self._maintenance.upgrade()
+        return await self.maintenance.upgrade()
 
     async def vacuum(self, retention_s: float = 3600.0) -> Vacuumed:
         """Delete what no record refers to and is older than `retention_s` seconds.
@@ -386,8 +384,8 @@ class Log:
         An append that takes longer than the retention may write its large values again. Raises `Unfit` for a
         retention below ten minutes; `Definite` when processes of an older release may append to the log.
         """
-        found = await self._maintenance.vacuum(retention_s)
-        now = self._maintenance.now
+        found = await self.maintenance.vacuum(retention_s)
+        now = self.maintenance.now
         staged, size = await vacuum_staged(self._store, now, retention_s, self.has_named)
         return found._replace(staged=staged, staged_bytes=size)
 
@@ -396,12 +394,12 @@ class Log:
 
         Raises `Unfit` on a log whose runs are JSON.
         """
-        return await self._maintenance.retain(policy)
+        return await self.maintenance.retain(policy)
 
     async def status(self) -> Status:
         """How the log is."""
         keys = await self.keys()
-        head, cursor = await self._maintenance.outline()
+        head, cursor = await self.maintenance.outline()
         return Status(
             self._store.url,
             head.state,

@@ -1,23 +1,23 @@
-"""Compaction and vacuum on demand, and the outline of a log."""
+"""Upkeep of a log: compaction and vacuum on demand, merges of files, and the outline of the log.
+
+Its steps that belong to the core are processes of the one machine of the log, on its host. Their store calls
+teach the same timeouts as appends: `leaderless.core.timeouts` says what a slow one does to them.
+"""
 
 import logging
-from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
 
 from leaderless.core.claims import Claims
 from leaderless.core.coordination import StoreSilent
-from leaderless.core.headlog.compaction import Compactor
 from leaderless.core.headlog.epoch import raise_epoch
 from leaderless.core.headlog.index import COMPACTED, index_of
 from leaderless.core.headlog.records import EMPTY, HEAD, Head, head_of
-from leaderless.core.headlog.replica import Replica
-from leaderless.core.process import Process, Sleep
-from leaderless.core.strategy import Clock
+from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.errors import Indefinite, LogError, Unfit
 from leaderless.library.cursors import Cursors
-from leaderless.library.host import Host, Processes
+from leaderless.library.host import Host
 from leaderless.library.place import Bounds
 from leaderless.library.surroundings import REAL, Surroundings
 from leaderless.library.upgrade import upgrade
@@ -25,7 +25,6 @@ from leaderless.library.vacuum import references, references_in_files, vacuum_va
 from leaderless.store.calls import patiently, read_value
 from leaderless.store.files import files_of
 from leaderless.store.port import Store
-from leaderless.store.registers import Registers
 
 if TYPE_CHECKING:  # these need pyarrow
     from leaderless.table.retention import Policy, Retained
@@ -37,9 +36,6 @@ RETENTION_S_MIN = 600.0  # a query reads files for so long that others replaced;
 CLOCK = "clock"  # an object whose time of writing is that of the store
 COMPACT_LOOK_S = 15.0  # between two looks whether segments wait that nobody compacts
 MERGE_LOOK_S = 5.0  # between two looks whether this process has written enough runs to merge
-LOOK_S = 0.05  # between two looks whether a compaction has ended
-OTHER_LOOK_S = 0.1  # between two looks whether another process has compacted
-READ_AT_ONCE = 16
 
 
 class Outline(NamedTuple):
@@ -69,21 +65,15 @@ class Vacuumed(NamedTuple):
 
 
 class Maintenance:
-    """What an operator asks of one log; `host` must run."""
+    """What an operator asks of the log in `store`; `host` must run, on the registers of that log."""
 
     def __init__(
-        self,
-        store: Store,
-        registers: Registers,
-        bounds: Bounds,
-        around: Surroundings = REAL,
+        self, store: Store, host: Host, bounds: Bounds, around: Surroundings = REAL
     ) -> None:
         self._store = store
         self._around = around
         self._bounds = bounds
-        self._processes = Processes(bounds.pace)
-        self.host = Host(self._processes, registers)
-        self._registers = registers
+        self._host = host
         self._merged_after = 0  # runs that this process had written
         self._upkeep = self._upkeep_of(store)
 
@@ -95,17 +85,12 @@ class Maintenance:
         from leaderless.table.upkeep import CLAIM, Upkeep
 
         lease_s = self._bounds.pace.lease_s
-        claims = Claims(self.clock, CLAIM, f"upkeep-{self._around.name()}", self._bounds.pace)
-        call, now = self.host.call, self.now
+        claims = Claims(self._host.clock, CLAIM, f"upkeep-{self._around.name()}", self._bounds.pace)
+        call, now = self._host.call, self.now
         levels = self._bounds.levels
         return Upkeep(
             store, files, call=call, now=now, claims=claims, lease_s=lease_s, levels=levels
         )
-
-    @property
-    def clock(self) -> Clock:
-        """The clock that processes on `host` read."""
-        return self._processes.clock
 
     async def outline(self) -> tuple[Outline, int]:
         """The head's outline, and the first segment that is not deleted yet. Raises `Broken`."""
@@ -116,46 +101,41 @@ class Maintenance:
         outline = Outline(state, head.epoch, head.base, sealed, len(head.tail))
         return outline, index.value.cursor if index else 0
 
-    async def compact(self) -> int:
-        """Compact what fills a run, or wait for the process that does.
+    async def compact(self, strategy: LeaderlessLog) -> int:
+        """Compact what fills a run, or wait for the process that does; `strategy` is that of the host.
 
         Returns how many segments are in runs and deleted.
         """
-        worker = f"compact-{self._around.name()}"
-        clock, bounds = self._processes.clock, self._bounds
-        replica = Replica(clock, worker, (), bounds.limits, founding=bounds.shape)
-        compactor = Compactor(clock, replica, worker, bounds.pace)
         try:
-            await self.host.call(_compact(clock, replica, compactor))
+            await self._host.call(strategy.compact())
         except StoreSilent as silent:
             raise Indefinite(str(silent)) from silent
         await self.merge()
         return (await self.outline())[1]
 
-    async def compact_now_and_then(self, sealed: Callable[[], int]) -> None:
+    async def compact_now_and_then(self, strategy: LeaderlessLog) -> None:
         """Compact what no other process does, without end.
 
         Those that append compact beside their work. They may have gone, so every process looks, also one
         that only reads: when it has learnt of segments for another run, two requests tell whether they wait.
-        `sealed`: how many segments there are, as far as this process knows.
         """
         known, enough = 0, self._bounds.shape.segments_per_run
         while True:
             await anyio.sleep(COMPACT_LOOK_S)
-            if sealed() - known < enough:
+            if strategy.sealed - known < enough:
                 continue
-            known = sealed()
+            known = strategy.sealed
             try:
                 outline, compacted = await self.outline()
                 if outline.sealed - compacted >= enough:
-                    await self.compact()
+                    await self.compact(strategy)
             except LogError as error:
                 log.info("segments are compacted later: %s", error)
 
     async def upgrade(self) -> bool:
         """Give a log of the older format a shape; see `leaderless.library.upgrade`."""
         worker = f"upgrade-{self._around.name()}"
-        return await upgrade(self._store, self.host, self.clock, self._bounds, worker)
+        return await upgrade(self._store, self._host, self._bounds, worker)
 
     async def merge(self) -> "Done | None":
         """Merge files of runs into larger ones, as far as there are enough; None on a log without files."""
@@ -172,7 +152,7 @@ class Maintenance:
 
     async def merge_if_due(self) -> "Done | None":
         """Merge, if this process has written enough runs since it did so last; None if it has not."""
-        written: int = getattr(self._registers, "runs_written", 0)
+        written: int = getattr(self._host.registers, "runs_written", 0)
         if written - self._merged_after < self._bounds.levels.fan:
             return None
         self._merged_after = written
@@ -216,7 +196,7 @@ class Maintenance:
 
     async def _new_epoch(self) -> Head | None:
         try:
-            return await self.host.call(raise_epoch(f"vacuum-{self._around.name()}"))
+            return await self._host.call(raise_epoch(f"vacuum-{self._around.name()}"))
         except StoreSilent as silent:
             raise Indefinite(f"{silent}; no value was deleted") from silent
 
@@ -226,18 +206,3 @@ class Maintenance:
         await patiently(lambda: self._store.write(CLOCK, name))
         page = await patiently(lambda: self._store.list_objects("", CLOCK[:-1], 1))
         return (page[0].modified if page and page[0].key == CLOCK else None) or self._around.now()
-
-
-def _compact(clock: Clock, replica: Replica, compactor: Compactor) -> Process[None]:
-    """Until what is sealed is in runs, or the store does not take it.
-
-    While a live worker of another process has the claim, it waits.
-    """
-    yield from replica.refresh()
-    yield from compactor.consider()
-    while compactor.running or compactor.left_to_another:
-        if compactor.running:
-            yield Sleep(clock.now + LOOK_S)
-        else:
-            yield Sleep(clock.now + OTHER_LOOK_S)
-            yield from compactor.consider()

@@ -53,7 +53,7 @@ async def open_log(
         else:
             shape = await reached(partial(require_log, store), patience_s, reads=True)
         log = Log(store, bounds_of(store, patience_s, store_timeout_s, shape))
-        async with running(*log.hosts), beside(*log.chores):
+        async with running(log.host), beside(*log.chores):
             yield log
     finally:
         with anyio.CancelScope(shield=True):

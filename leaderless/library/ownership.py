@@ -20,7 +20,6 @@ import anyio
 from leaderless.core.coordination import StoreSilent, read_as
 from leaderless.core.lease import Holder, Lease, LeaseLost, lease_of
 from leaderless.core.process import Process
-from leaderless.core.strategy import Clock
 from leaderless.errors import LogError
 from leaderless.library.cursors import Cursor, Cursors, require_owner
 from leaderless.library.host import Host
@@ -54,10 +53,9 @@ class Owned:
 class Ownership:
     """What one member owns: `keys`. `changed` is set whenever another record may be delivered."""
 
-    def __init__(self, cursors: Cursors, host: Host, clock: Clock, members: Members) -> None:
+    def __init__(self, cursors: Cursors, host: Host, members: Members) -> None:
         self._cursors = cursors
         self._host = host
-        self._clock = clock
         self._members = members
         self._group = members.membership.group
         self._lease_s = members.membership.lease_s
@@ -121,8 +119,8 @@ class Ownership:
                     seen, since = found, anyio.current_time()
                 is_gone = found.owner is None or asked - since >= self._lease_s
                 if is_gone and self._taking < self._members.share:
-                    name = self._members.name
-                    lease = Holder(self._clock, register, name, self._lease_s, lease_of)
+                    name, clock = self._members.name, self._host.clock
+                    lease = Holder(clock, register, name, self._lease_s, lease_of)
                     await self._take(key, lease, found)
             with anyio.move_on_after(self._lease_s / BEATS):
                 await self._share_changed.wait()

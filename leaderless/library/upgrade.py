@@ -20,7 +20,6 @@ from leaderless.core.headlog.replica import Replica
 from leaderless.core.messages import Cas, Ok
 from leaderless.core.process import Process, call
 from leaderless.core.shape import Shape
-from leaderless.core.strategy import Clock
 from leaderless.errors import Indefinite
 from leaderless.library.host import Host
 from leaderless.library.place import MADE_BY, Bounds, new_shape
@@ -30,16 +29,15 @@ from leaderless.store.names import FORMAT
 from leaderless.store.port import Store, replaced
 
 
-async def upgrade(store: Store, host: Host, clock: Clock, bounds: Bounds, worker: str) -> bool:
+async def upgrade(store: Store, host: Host, bounds: Bounds, worker: str) -> bool:
     """Give the log in `store` a shape, if it has none; returns whether this call did it.
 
-    `host` runs processes of the core that read `clock`. `worker`: a name that no other process has. Raises
-    `Definite`; `Indefinite`: to do it again is safe.
+    `worker`: a name that no other process has. Raises `Definite`; `Indefinite`: to do it again is safe.
     """
     shape = await write_shape(store)
     limits = bounds.limits.fitted(shape)
-    replica = Replica(clock, worker, (), limits, founding=bounds.shape)
-    compactor = Compactor(clock, replica, worker, bounds.pace)
+    replica = Replica(host.clock, worker, (), limits, founding=bounds.shape)
+    compactor = Compactor(host.clock, replica, worker, bounds.pace)
     try:
         given = await host.call(_give_shape(replica, shape, worker))
         await host.call(compactor.renew_format())

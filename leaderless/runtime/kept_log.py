@@ -9,7 +9,8 @@ that were older. A node leaves them as they are.
 """
 
 import logging
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import anyio
 
@@ -17,7 +18,6 @@ from leaderless.core.shape import Runs, Shape
 from leaderless.core.strategies import DEFAULT
 from leaderless.errors import Indefinite, LogError, Unreachable
 from leaderless.library.place import initialise
-from leaderless.runtime.session import MessageForm
 from leaderless.store.names import FORMAT
 from leaderless.store.port import OutcomeUnknown, Refused, Store
 from leaderless.store.probe import PROBES, probe
@@ -43,15 +43,27 @@ class Wanted(NamedTuple):
     shape: Shape = Shape()
 
 
+class MessageForm(NamedTuple):
+    """How clients' messages stand in the log: `kept` makes that form, `shown` is the opposite."""
+
+    kept: Callable[[Any], Any]
+    shown: Callable[[Any], Any]
+
+
 class Look(NamedTuple):
     """What a look at a store found.
 
-    `trouble`: why it cannot hold the log, "" when it can. `shape`: that of the log, None for a log without
-    `format`.
+    `trouble`: why it cannot hold the log, so that `init` is refused; "" when it can. `shape`: that of the log,
+    None for a log without `format`.
     """
 
-    trouble: str
+    trouble: str = ""
     shape: Shape | None = None
+
+    @property
+    def form(self) -> MessageForm | None:
+        """Of messages in the log; None: they stand there as clients sent them."""
+        return LIBRARY_FORM if self.shape else None
 
 
 async def look_at(store: Store, wanted: Wanted) -> Look:

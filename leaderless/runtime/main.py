@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from leaderless.core.machine import Machine
-from leaderless.core.messages import Step, StoreCall
+from leaderless.core.messages import Step
 from leaderless.core.scheduler import Scheduler
 from leaderless.core.shape import OLD, Shape
 from leaderless.core.strategies import STRATEGIES
@@ -24,7 +24,8 @@ from leaderless.runtime.settings import Settings, parse
 from leaderless.runtime.stdio import serve
 
 if TYPE_CHECKING:  # only a node on a real store needs it
-    from leaderless.runtime.on_store import Desk
+    from leaderless.library.host import Host
+    from leaderless.runtime.kept_log import Look
 
 log = logging.getLogger("leaderless")
 
@@ -67,7 +68,7 @@ async def _serve(settings: Settings) -> int:
         await serve(session, alive_s=process_age_s(), clock=clock)
         return 0
     from leaderless.runtime.kept_log import Wanted
-    from leaderless.runtime.on_store import Desk, serve_on_store
+    from leaderless.runtime.on_store import serve_on_store
     from leaderless.store.port import Refused
     from leaderless.store.urls import open_store
 
@@ -76,35 +77,29 @@ async def _serve(settings: Settings) -> int:
     except Refused as refused:
         log.error("--store: %s", refused)
         return UNUSABLE
-    desk = Desk()
     shape = (settings.options.shape or Shape()).for_registers(store.value_bytes_max)
-    session = session_on(desk, settings.on_log(shape))
+    make = partial(session_on, settings.on_log(shape))
     wanted = Wanted(settings.strategy, settings.runs, shape)
-    await serve_on_store(session, desk, store, alive_s=process_age_s(), wanted=wanted)
+    await serve_on_store(make, store, alive_s=process_age_s(), wanted=wanted)
     return 0
 
 
-def session_on(desk: "Desk", settings: Settings) -> Session:
-    """A session whose calls go on `desk`; its machine is made when `init` comes, for the log that is there."""
+def session_on(settings: Settings, look: "Look", hosted: "Callable[[Machine], Host]") -> Session:
+    """A session on a store, as `leaderless.runtime.on_store` wants it."""
 
-    def start(identity: Identity) -> Machine:
-        return _machine(settings.on_log(desk.shape or OLD), identity)
+    def start(identity: Identity) -> "Host":
+        return hosted(_machine(settings.on_log(look.shape or OLD), identity))
 
-    return _session(settings, start, desk.put)
+    return _session(settings, start, look)
 
 
 def _session(
     settings: Settings,
-    start: Callable[[Identity], Machine],
-    put_call: Callable[[StoreCall], object] | None = None,
+    start: "Callable[[Identity], Machine | Host]",
+    look: "Look | None" = None,
 ) -> Session:
-    return Session(
-        start,
-        os.urandom(6).hex(),
-        partial(_writer, settings),
-        limits=settings.options.limits,
-        store=put_call,
-    )
+    writer, limits = partial(_writer, settings), settings.options.limits
+    return Session(start, os.urandom(6).hex(), writer, limits=limits, look=look)
 
 
 def _machine(settings: Settings, identity: Identity) -> Machine:

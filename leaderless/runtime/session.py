@@ -8,7 +8,7 @@ only message served is `init`.
 import logging
 from collections.abc import Callable, Sequence
 from reprlib import repr as brief
-from typing import Any, NamedTuple, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 from leaderless.core.limits import Limits
 from leaderless.core.machine import Machine
@@ -34,6 +34,10 @@ from leaderless.wire import bodies
 from leaderless.wire.codec import BadLine, Message, Unkept, decode, encode, keeps
 from leaderless.wire.errors import ErrorCode
 
+if TYPE_CHECKING:  # only a node on a real store needs it
+    from leaderless.library.host import Host
+    from leaderless.runtime.kept_log import Look
+
 log = logging.getLogger("leaderless")
 
 Body = dict[str, Any]
@@ -43,13 +47,6 @@ ENVELOPE_BYTES = 96  # what a line has around its payload, at least
 PLAIN = frozenset(
     {int, str, type(None)}
 )  # types of a message that needs no look whether it can be kept
-
-
-class MessageForm(NamedTuple):
-    """How clients' messages stand in the log: `kept` makes that form, `shown` is the opposite."""
-
-    kept: Callable[[Any], Any]
-    shown: Callable[[Any], Any]
 
 
 def log_note(note: Note) -> None:
@@ -63,24 +60,23 @@ class Session:
     `start` makes the machine once `init` has said who the node is; `incarnation` is a string that no two
     starts of a node share. `trace` makes, for a node, what takes the steps of its protocol; `note`
     takes what the machine says for the log. `limits`: above which size requests are refused, and how long a
-    client waits. `store` takes the calls to a store that is no service of the network, and `store_answered` its
-    answers; without it they are messages to `lin-kv`. `unusable` says why that store cannot hold a log: then
-    `init` is refused. `form`: of messages in the log; None: they stand there as clients sent them.
+    client waits. `look`: what was found in the store of the log; None: store calls are messages to `lin-kv`.
+    In another store `start` gives a host that makes them, and `carry_out` takes what the host leaves.
     """
 
     def __init__(
         self,
-        start: Callable[[Identity], Machine],
+        start: "Callable[[Identity], Machine | Host]",
         incarnation: str,
         trace: Callable[[Identity], WriteStep | None] | None = None,
         note: Callable[[Note], None] = log_note,
         *,
         limits: Limits | None = None,
-        store: Callable[[StoreCall], object] | None = None,
+        look: "Look | None" = None,
     ) -> None:
-        self._store = store
-        self.unusable = ""
-        self.form: MessageForm | None = None
+        self._on_lin_kv = look is None
+        self._unusable = look.trouble if look else ""
+        self._form = look.form if look else None
         self._limits = limits or Limits()
         self._note = note
         self._start = start
@@ -88,7 +84,7 @@ class Session:
         self._write_step: WriteStep | None = None
         self._incarnation = incarnation
         self._identity: Identity | None = None
-        self._machine: Machine | None = None
+        self._machine: Machine | Host | None = None
         self._node = ""
         self._lines: list[bytes] = []
 
@@ -140,23 +136,18 @@ class Session:
     def pass_time(self, now: float) -> None:
         """Tell the machine that its deadline came."""
         if self._machine:
-            self._carry_out(self._machine.step(TimePassed(), now))
-
-    def store_answered(self, answer: StoreAnswer, now: float) -> None:
-        """Take the answer to a call that `store` got."""
-        if self._machine:
-            self._carry_out(self._machine.step(answer, now))
+            self.carry_out(self._machine.step(TimePassed(), now))
 
     def _answered(self, src: str, body: Body, now: float, more: bool) -> None:
         call = body["in_reply_to"]
         if self._machine is None or type(call) is not int:
             log.info("reply dropped: nobody here asked %s for %s", src, brief(call))
-        elif src == lin_kv.SERVICE and self._store is None:
+        elif src == lin_kv.SERVICE and self._on_lin_kv:
             answer = StoreAnswer(call, lin_kv.outcome_of(body))
-            self._carry_out(self._machine.step(answer, now, more=more))
+            self.carry_out(self._machine.step(answer, now, more=more))
         elif self._is_peer(src):
             told = PeerAnswer(call, bodies.answer_of(body))
-            self._carry_out(self._machine.step(told, now, more=more))
+            self.carry_out(self._machine.step(told, now, more=more))
         else:
             log.warning("reply dropped: %s is neither the store nor a peer", brief(src))
 
@@ -170,7 +161,7 @@ class Session:
             log.warning("share from %s dropped: %s", src, malformed)
             return
         if self._machine:
-            self._carry_out(self._machine.step(share, now, more=more))
+            self.carry_out(self._machine.step(share, now, more=more))
 
     def _asked(
         self, message: Message, line: bytes, now: float, arrived_at: float | None, more: bool
@@ -199,10 +190,10 @@ class Session:
         except bodies.NotSupported as unsupported:
             self._refuse(request, ErrorCode.NOT_SUPPORTED, str(unsupported))
         else:
-            if self.form and isinstance(event, Send):
-                kept = self.form.kept(event.msg)
+            if self._form and isinstance(event, Send):
+                kept = self._form.kept(event.msg)
                 event = Send(request, event.key, kept, event.size)
-            self._carry_out(self._machine.step(event, now, arrived_at, more=more))
+            self.carry_out(self._machine.step(event, now, arrived_at, more=more))
 
     def _is_gone(self, src: str, now: float, arrived_at: float) -> bool:
         """Whether a client asked so long ago that nothing may be sent to it any more, not even a refusal."""
@@ -261,8 +252,8 @@ class Session:
                 "init needs a string 'node_id' and a list of strings 'node_ids'",
             )
             return
-        if self.unusable:
-            self._refuse(request, ErrorCode.TEMPORARILY_UNAVAILABLE, self.unusable)
+        if self._unusable:
+            self._refuse(request, ErrorCode.TEMPORARILY_UNAVAILABLE, self._unusable)
             return
         identity = Identity(node, tuple(nodes), f"{node}.{self._incarnation}")
         if self._identity is None:
@@ -279,18 +270,16 @@ class Session:
         body = {"type": "error", "code": code, "text": text, "in_reply_to": request.msg_id}
         self._send(request.src, body)
 
-    def _carry_out(self, effects: list[Effect]) -> None:
+    def carry_out(self, effects: list[Effect]) -> None:
+        """Turn effects of the machine into lines."""
         for effect in effects:
             if isinstance(effect, Reply):
                 (dest, msg_id), answer = effect.request, effect.answer
-                if self.form and isinstance(answer, PollOk):
-                    answer = _shown(answer, self.form.shown)
+                if self._form and isinstance(answer, PollOk):
+                    answer = _shown(answer, self._form.shown)
                 body = bodies.body_of(answer)
                 body["in_reply_to"] = msg_id
             elif isinstance(effect, StoreCall):
-                if self._store:
-                    self._store(effect)
-                    continue
                 dest, body = lin_kv.SERVICE, lin_kv.body_of(effect)
             elif isinstance(effect, PeerCall):
                 dest, body = effect.dest, bodies.question_of(effect)

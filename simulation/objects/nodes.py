@@ -43,7 +43,7 @@ from leaderless.core.strategy import Context as NodeContext
 from leaderless.core.timeouts import StoreTimeouts
 from leaderless.errors import Definite, Indefinite, LogError
 from leaderless.library.data import Data
-from leaderless.library.host import Host, MakeEvent, beside, running
+from leaderless.library.host import Host, MakeEvent, beside, log_notes, running
 from leaderless.library.place import Bounds
 from leaderless.store.port import Store
 from leaderless.store.registers import Registers
@@ -61,9 +61,9 @@ class Peers:
     def __init__(self, loop: VirtualEventLoop, random: Random) -> None:
         self._loop = loop
         self._random = random
-        self.nodes: dict[str, NodeHost] = {}
+        self.nodes: dict[str, Talk] = {}
 
-    def carry(self, name: str, delivered: Callable[["NodeHost"], object]) -> None:
+    def carry(self, name: str, delivered: Callable[["Talk"], object]) -> None:
         """Let something reach the node of this name, if it lives then and nothing is lost."""
         if self._random.random() < LOST:
             return
@@ -76,13 +76,11 @@ class Peers:
         self._loop.call_later(way_s, arrive, context=Context())
 
 
-class NodeHost(Host):
-    """A host whose engine has peers. What they say is taken by a task of its own (`serve`)."""
+class Talk:
+    """What one node and its peers say to each other. What they say is taken by a task of its own (`serve`)."""
 
-    def __init__(
-        self, engine: Machine, registers: Registers, patience_s: float, name: str, peers: Peers
-    ) -> None:
-        super().__init__(engine, registers, patience_s)
+    def __init__(self, machine: Machine, store: Store, name: str, peers: Peers) -> None:
+        self.host = Host(machine, Registers(store), self._say)
         self._name = name
         self._peers = peers
         self._inbox = deque[Delivered]()
@@ -107,26 +105,28 @@ class NodeHost(Host):
             if self._peers.nodes.get(self._name) is self:
                 del self._peers.nodes[self._name]
 
-    def _carry_out(self, effects: list[Effect]) -> None:
+    def _say(self, effects: list[Effect]) -> None:
+        """Ask peers what the machine asks them."""
+        log_notes(effects)
         for effect in effects:
             if isinstance(effect, PeerCall):
-                self._ask_peer(effect)
-        super()._carry_out(effects)
+                self._ask(effect)
 
-    def _ask_peer(self, call: PeerCall) -> None:
+    def _ask(self, call: PeerCall) -> None:
         def reply(answer: Answer) -> None:
             told = answer if isinstance(answer, HandedOver | SendOk) else None
-            self._peers.carry(self._name, lambda me: me._step(PeerAnswer(call.call, told)))
+            self._peers.carry(self._name, lambda me: me.host.take(PeerAnswer(call.call, told)))
 
-        def asked(peer: "NodeHost") -> None:
-            peer._answering.start_soon(peer._answer, _event_of(call), reply)
+        self._peers.carry(call.dest, lambda peer: peer.answer(_event_of(call), reply))
 
-        self._peers.carry(call.dest, asked)
+    def answer(self, event: MakeEvent, reply: Callable[[Answer], object]) -> None:
+        """Answer a peer, when the answer is there."""
 
-    async def _answer(self, event: MakeEvent, reply: Callable[[Answer], object]) -> None:
-        with suppress(LogError):  # it never answers
-            answer = await self.ask(event)
-            reply(answer)
+        async def answered() -> None:
+            with suppress(LogError):  # it never answers
+                reply(await self.host.ask(event))
+
+        self._answering.start_soon(answered)
 
 
 def _event_of(call: PeerCall) -> MakeEvent:
@@ -137,11 +137,12 @@ def _event_of(call: PeerCall) -> MakeEvent:
 
 
 class Node:
-    """The log as clients of one node see it."""
+    """The log as clients of one node see it, who wait for `patience_s` seconds."""
 
-    def __init__(self, host: Host, data: Data) -> None:
+    def __init__(self, host: Host, data: Data, patience_s: float) -> None:
         self._host = host
         self._data = data
+        self._patience_s = patience_s
 
     async def send(self, key: str, value: Value) -> int:
         """Append a value; returns its offset."""
@@ -173,10 +174,12 @@ class Node:
         return found.offsets
 
     async def _ask(self, event: Callable[[Request], RequestEvent]) -> Answer:
-        answer = await self._host.ask(event)
-        if isinstance(answer, Failure):
-            raise (Definite if answer.reason.definite else Indefinite)(answer.text)
-        return answer
+        with anyio.move_on_after(self._patience_s):
+            answer = await self._host.ask(event)
+            if isinstance(answer, Failure):
+                raise (Definite if answer.reason.definite else Indefinite)(answer.text)
+            return answer
+        raise Indefinite(f"no answer within {self._patience_s:g} s")
 
 
 @asynccontextmanager
@@ -188,7 +191,7 @@ async def node_on(
     strategy = LeaderlessLog(NodeContext(identity, clock, options))
     scheduler = Scheduler(StoreTimeouts(options.pace))
     machine = Machine(strategy, options.limits, clock, scheduler)
-    patience_s = options.limits.client_patience_s
-    host = NodeHost(machine, Registers(store), patience_s, identity.node, peers)
-    async with running(host), beside(host.serve):
-        yield Node(host, Data(store, bounds.inline_bytes, bounds.value_bytes))
+    talk = Talk(machine, store, identity.node, peers)
+    data = Data(store, bounds.inline_bytes, bounds.value_bytes)
+    async with running(talk.host), beside(talk.serve):
+        yield Node(talk.host, data, options.limits.client_patience_s)

@@ -108,7 +108,7 @@ async def opened(store: Store, around: Around) -> AsyncIterator[Subject]:
             yield _OfNode(node, scenario)
         return
     log = Log(store, bounds, Surroundings(around.now, around.name))
-    async with running(*log.hosts):
+    async with running(log.host):
         yield _Ours(log, scenario)
 
 

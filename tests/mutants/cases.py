@@ -10,6 +10,7 @@ from tests.mutants.faulty import FAULTY, node_of, world_of
 from tests.mutants.first_design import FIRST_DESIGN
 from tests.mutants.groups import GROUPS
 from tests.mutants.harder import HARDER
+from tests.mutants.hosts import HOSTS
 from tests.mutants.kill import Kill, kill, kill_by_test
 from tests.mutants.mixed import MIXED
 from tests.mutants.mutant import Mutant
@@ -70,6 +71,7 @@ SECTIONS: dict[str, list[Case]] = {
     "Answers of stores that make no sense, found by a test": [_of(each) for each in STORES],
     "The table, and Spark's source and sink": [_of(each) for each in TABLES],
     "Mutants of groups of consumers, found by a test": [_of(each) for each in GROUPS],
+    "Mutants of hosts, found by a test": [_of(each) for each in HOSTS],
     "Mutants of the vacuum, found by a test": [_of(each) for each in VACUUM],
     "Strategies that are weak": WEAK,
     "Faulty nodes (`tests/nodes`)": [_of_script(*each) for each in FAULTY.items()],

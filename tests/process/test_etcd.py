@@ -177,7 +177,7 @@ async def test_a_vacuum_on_a_machine_whose_clock_is_ahead_keeps_every_value(etcd
     store.write = write
     await ensure_log(store)
     log = Log(store, bounds_of(store, 60.0, 5.0))
-    async with running(*log.hosts):
+    async with running(log.host):
         await log.append("k", 0)
         await log.append("k", "x" * 20_000)
     await store.aclose()

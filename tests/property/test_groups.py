@@ -95,7 +95,7 @@ class Group:
         log = Log(store, bounds_of(store, 30.0, 5.0))
         with anyio.CancelScope() as process:
             async with (
-                running(*log.hosts),
+                running(log.host),
                 log.consumer("g", KEYS, lease_s=LEASE_S, failures_max=FAILURES_MAX) as consumer,
             ):
                 member = store, consumer
@@ -134,7 +134,7 @@ async def run(lives: list[tuple[str, int, list[str], list[str]]]) -> None:
     group = Group()
     await initialise(group.store)
     log = Log(group.store, bounds_of(group.store, 30.0, 5.0))
-    async with running(*log.hosts):
+    async with running(log.host):
         for key in KEYS:
             await log.append_many(key, [*range(RECORDS)])
         async with anyio.create_task_group() as tasks:

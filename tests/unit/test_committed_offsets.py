@@ -28,12 +28,12 @@ def lines() -> dict[str, Any]:
 
 async def committed_through_nodes(log: Log) -> None:
     """Offsets as nodes leave them: in two registers, in the log, and the same key in several places."""
-    answer = await log._host.ask(lambda request: CommitOffsets(request, {"a": 4, "b": 1}))
+    answer = await log.host.ask(lambda request: CommitOffsets(request, {"a": 4, "b": 1}))
     assert isinstance(answer, CommitOffsetsOk)
     await log._store.write("committed/1", canonical(Committed(0, {"a": 2, "c": 7}).value))
     batch = Batch("node", 1, 0, {}, {"b": 3, "c": 5, "d": 0}, 1)
     hand_over: Any = HandOver
-    await log._host.ask(lambda request: hand_over(request, log._strategy.view.slot, batch))
+    await log.host.ask(lambda request: hand_over(request, log._strategy.view.slot, batch))
 
 
 async def test_what_clients_of_nodes_committed_is_read_from_registers_and_log(
@@ -62,5 +62,5 @@ async def test_offsets_move_from_nodes_to_a_group_and_back(
     message = await lines["message"](url, "g", "n0")
     offsets = message["body"]["offsets"]
     assert offsets == expected | {"a": 6}
-    await log._host.ask(lambda request: CommitOffsets(request, offsets))
+    await log.host.ask(lambda request: CommitOffsets(request, offsets))
     assert await log.committed_by_nodes() == offsets

@@ -251,7 +251,7 @@ def send_in(epoch: int | None, msg: int) -> Callable[[Request], Send]:
 
 async def together(log: Log, sends: Sequence[Callable[[Request], Send]]) -> list[Answer]:
     """The answers to sends of several tasks."""
-    return await side_by_side([partial(log._host.ask, send) for send in sends])
+    return await side_by_side([partial(log.host.ask, send) for send in sends])
 
 
 def outcomes(answers: list[Answer]) -> tuple[list[int], list[Reason]]:

@@ -48,7 +48,7 @@ async def store() -> MemoryStore:
     store = MemoryStore()
     await initialise(store, shape=small(store).shape)
     log = Log(store, small(store))
-    async with running(*log.hosts):
+    async with running(log.host):
         for number in range(21):
             await log.append("ab"[number % 2], number)
             if number % 7 == 0:

@@ -63,7 +63,7 @@ async def test_a_start_reads_what_the_index_of_a_log_of_files_names_side_by_side
         return outcome
 
     monkeypatch.setattr(log.registers, "perform", counted)
-    async with running(*log.hosts):
+    async with running(log.host):
         assert len(await log.keys()) == SHAPE.keys
     assert most == [12]  # runs; the page is read at once, from memory
 

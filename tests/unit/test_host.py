@@ -1,82 +1,145 @@
-"""The host of the core in a process (`leaderless.library.host`), on engines that misbehave."""
+"""The host of a machine (`leaderless.library.host`): callers in this program, and stores that misbehave."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 import anyio
 import anyio.lowlevel
 import pytest
 
 from leaderless.core.coordination import increment, read
-from leaderless.core.messages import Effect, Event, Fence, TimePassed
+from leaderless.core.limits import Limits
+from leaderless.core.machine import Machine
+from leaderless.core.messages import (
+    Cas,
+    Effect,
+    Failure,
+    Fence,
+    Get,
+    Outcome,
+    PeerCall,
+    Poll,
+    Reason,
+    Reply,
+    Request,
+    RequestEvent,
+    StoreOp,
+    Unknown,
+)
 from leaderless.core.pace import Pace
-from leaderless.core.process import Process, Sleep
-from leaderless.errors import Closed, Indefinite
-from leaderless.library.host import Host, Processes, _Waiter
+from leaderless.core.process import Ask, Process, Sleep, call
+from leaderless.errors import Broken, Closed
+from leaderless.library.host import Host, running
 from leaderless.store.memory import MemoryStore
 from leaderless.store.registers import Registers
 
 pytestmark = pytest.mark.anyio
 
+BRIEF = Limits(client_patience_s=0.03, answer_margin_s=0.01)
 
-class Silent:
-    """An engine that never answers, as the core when a client counts as gone."""
 
-    deadline: float | None = None
+class Forgets:
+    """A strategy that never answers."""
 
-    def __init__(self) -> None:
-        self.events: list[Event] = []
+    def serve(self, event: RequestEvent) -> Process[None]:
+        yield from ()
 
-    def step(self, event: Event, now: float, *, more: bool = False) -> list[Effect]:
-        self.events.append(event)
-        return []
+
+class Reads:
+    """A strategy that reads a register, and says what came of it."""
+
+    def serve(self, event: RequestEvent) -> Process[None]:
+        outcome = yield from call(Get("n"))
+        yield Reply(event.request, Failure(Reason.BUSY, f"{outcome}"))
+
+
+class Breaks(Registers):
+    """Raises an exception for each compare-and-set."""
+
+    async def carry_out(self, op: StoreOp) -> Outcome:
+        if isinstance(op, Cas):
+            raise AssertionError("held twice")
+        return await super().carry_out(op)
+
+
+def poll(request: Request) -> Poll:
+    return Poll(request, {})
+
+
+def host_of(strategy: Forgets | Reads, registers: Registers | None = None) -> Host:
+    machine = Machine(strategy, BRIEF, clients_leave=False)
+    return Host(machine, registers or Registers(MemoryStore()))
 
 
 @pytest.fixture
-async def processes() -> AsyncIterator[Host]:
-    host = Host(Processes(Pace()), Registers(MemoryStore()))
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(host.run)
+async def host() -> AsyncIterator[Host]:
+    host = host_of(Forgets())
+    async with running(host):
         yield host
-        tasks.cancel_scope.cancel()
 
 
-async def test_a_request_that_the_engine_forgets_is_answered_by_the_host() -> None:
-    host = Host(Silent(), Registers(MemoryStore()), patience_s=0.02)
+async def test_a_request_that_the_strategy_forgets_is_answered(host: Host) -> None:
+    answer = await host.ask(Fence)
+    text = "no outcome within 0.02 s; it may have happened, or may still"
+    assert answer == Failure(Reason.TIMEOUT, text)
+
+
+async def test_processes_of_the_core_run_to_their_end(host: Host) -> None:
+    assert await host.call(increment("n", "a")) == 1
+    assert await host.call(increment("n", "b")) == 2
+    assert await host.call(read("n")) == {"count": 2, "by": "b"}
+
+
+async def test_processes_and_requests_have_one_machine_one_clock_and_one_store() -> None:
+    times: list[float] = []
+
+    def looks(host: Host) -> Process[None]:
+        times.append(host.clock.now)
+        yield Sleep(host.clock.now + 0.01)
+        times.append(host.clock.now)
+
+    host = host_of(Reads())
+    async with running(host):
+        await host.call(increment("n", "a"))
+        await host.call(looks(host))
+        answer = await host.ask(poll)
+    assert isinstance(answer, Failure)
+    assert "'count': 1" in answer.text
+    assert times[0] + 0.01 <= times[1] <= anyio.current_time()
+
+
+async def test_what_a_process_raises_is_raised(host: Host) -> None:
+    def fails() -> Process[None]:
+        yield Sleep(0)
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        await host.call(fails())
+
+
+async def test_store_calls_that_were_asked_for_before_it_runs_are_made() -> None:
+    host, done = host_of(Forgets()), anyio.Event()
+
+    async def increments() -> None:
+        await host.call(increment("n", "a"))
+        done.set()
+
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(host.run)
-        with pytest.raises(Indefinite, match=r"no outcome within 0\.02 s"):
-            await host.ask(Fence)
-        tasks.cancel_scope.cancel()
-
-
-async def test_a_process_that_stood_still_goes_on_with_its_next_request() -> None:
-    engine = Silent()
-    host = Host(engine, Registers(MemoryStore()), patience_s=10)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_expect_no_outcome, host)
+        tasks.start_soon(increments)
         await anyio.lowlevel.checkpoint()
-        [waiter] = host._waiting.values()
-        waiter.since -= 3600  # as if the process had been stopped for so long
-        host._step(TimePassed())
-        tasks.start_soon(_expect_no_outcome, host)
-        await anyio.lowlevel.checkpoint()
-        assert [type(event) for event in engine.events] == [Fence, TimePassed, Fence]
-        tasks.cancel_scope.cancel()
+        async with running(host):
+            with anyio.fail_after(0.9 * Pace().store_timeout_s):  # then the machine asks again
+                await done.wait()
 
 
-async def _expect_no_outcome(host: Host) -> None:
-    with pytest.raises(Indefinite, match="no outcome within 10 s"):
-        await host.ask(Fence)
-
-
-async def test_processes_of_the_core_run_to_their_end(processes: Host) -> None:
-    assert await processes.call(increment("n", "a")) == 1
-    assert await processes.call(increment("n", "b")) == 2
-    assert await processes.call(read("n")) == {"count": 2, "by": "b"}
+async def test_cancelling_a_caller_takes_nothing_back(host: Host) -> None:
+    with anyio.move_on_after(0):
+        await host.call(increment("n", "a"))
+    assert await host.call(increment("n", "b")) == 2
 
 
 async def test_a_host_that_was_cancelled_makes_no_call_any_more() -> None:
-    host = Host(Processes(Pace()), Registers(MemoryStore()))
+    host = host_of(Forgets())
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(host.run)
         await anyio.lowlevel.checkpoint()
@@ -85,25 +148,54 @@ async def test_a_host_that_was_cancelled_makes_no_call_any_more() -> None:
         await host.call(increment("n", "a"))
 
 
-async def test_what_a_process_raises_is_raised(processes: Host) -> None:
-    def fails() -> Process[None]:
-        yield Sleep(0)
-        raise KeyError("mine")
+@asynccontextmanager
+async def raises(expected: type[Exception], task: Callable[[], object]) -> AsyncIterator[None]:
+    """Whether a task beside the block raises."""
 
-    with pytest.raises(KeyError, match="mine"):
-        await processes.call(fails())
+    async def run() -> None:
+        with pytest.raises(expected):
+            await task()  # type: ignore[misc]
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run)
+        await anyio.lowlevel.checkpoint()
+        yield
 
 
-async def test_a_time_that_is_rounded_is_over_when_the_host_wakes_for_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Else it would wake at once again, without end on a clock that jumps to the next deadline."""
-    since = next(s for s in (n / 100 for n in range(10_000)) if (s + 30.0) - 30.0 < s)
-    host = Host(Silent(), Registers(MemoryStore()), patience_s=30.0)
-    with monkeypatch.context() as patch:
-        patch.setattr(anyio, "current_time", lambda: since)
-        waiter = _Waiter()
-        host._step(Fence(host._register(waiter)))
-        patch.setattr(anyio, "current_time", lambda: host._deadline)
-        host._step(TimePassed())
-    assert isinstance(waiter.error, Indefinite)
+async def test_who_waits_when_it_is_closed_is_told() -> None:
+    host = host_of(Forgets())
+    async with raises(Closed, lambda: host.ask(Fence)), running(host):
+        pass
+
+
+async def test_a_broken_invariant_of_the_store_ends_it_for_all_callers() -> None:
+    host = host_of(Forgets(), Breaks(MemoryStore()))
+    async with running(host), raises(Broken, lambda: host.ask(Fence)):
+        with pytest.raises(Broken, match="AssertionError: held twice"):
+            await host.call(increment("n", "a"))
+    with pytest.raises(Broken, match="held twice"):
+        await host.ask(Fence)
+
+
+async def test_a_node_goes_on_without_an_outcome() -> None:
+    host = Host(Machine(Forgets()), Breaks(MemoryStore()), goes_on=True)
+
+    def sets() -> Process[Outcome]:
+        return (yield from call(Cas("n", None, 1, create=True)))
+
+    async with running(host):
+        assert await host.call(sets()) == Unknown(spent=1.0)
+        assert await host.call(read("n")) is None
+
+
+async def test_others_take_what_is_for_nobody_here() -> None:
+    class Asks:
+        def serve(self, event: RequestEvent) -> Process[None]:
+            yield Ask("n1", poll(event.request), 1.0)  # type: ignore[arg-type]
+
+    left: list[Effect] = []
+    host = Host(Machine(Asks()), Registers(MemoryStore()), left.extend)
+    host.take(poll(Request("c1", 1)))
+    [effect] = left
+    assert isinstance(effect, PeerCall)
+    assert effect.dest == "n1"

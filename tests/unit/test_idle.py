@@ -54,7 +54,7 @@ def small(store: MemoryStore, run_bytes: int = 1 << 19) -> Shape:
 async def log_on(store: MemoryStore, run_bytes: int = 1 << 19) -> AsyncIterator[Log]:
     bounds = bounds_of(store, 5.0, 1.0)
     log = Log(store, bounds._replace(shape=small(store, run_bytes)))
-    async with running(*log.hosts), beside(*log.chores):
+    async with running(log.host), beside(*log.chores):
         yield log
 
 

@@ -125,6 +125,39 @@ def test_an_indefinite_error_comes_before_the_client_is_gone(patient: Machine) -
     assert patient.step(TimePassed(), 14.5) == [Reply(REQUEST, LATE)]
 
 
+@pytest.mark.parametrize("now", [14.5, 15.1, 99.0])
+def test_who_does_not_leave_is_answered_however_late(now: float) -> None:
+    """A caller in a program waits for ever: also when the process was stopped meanwhile."""
+    machine = Machine(
+        CasLog(IDENTITY), LIMITS, scheduler=Scheduler(StoreTimeouts(PATIENT)), clients_leave=False
+    )
+    machine.step(SEND, 10.0)
+    assert machine.step(TimePassed(), now)[0] == Reply(REQUEST, LATE)
+    assert machine.step(StoreAnswer(1, Ok()), now) == []
+
+
+def test_a_time_that_is_rounded_is_over_at_the_deadline(patient: Machine) -> None:
+    """Else a host would wake at once again, without end on a clock that jumps to the next deadline."""
+    since = next(s for s in (n / 100 for n in range(10_000)) if (s + 4.5) - 4.5 < s)
+    patient.step(SEND, since)
+    assert patient.deadline is not None
+    assert patient.step(TimePassed(), patient.deadline) == [Reply(REQUEST, LATE)]
+
+
+def test_any_process_runs_beside_the_strategy(machine: Machine) -> None:
+    times: list[float] = []
+
+    def sleeps() -> Process[None]:
+        yield Sleep(machine.clock.now + 1.0)
+        times.append(machine.clock.now)
+        yield Get("a")
+
+    assert machine.run(sleeps(), 7.0) == []
+    assert machine.deadline == 8.0
+    assert machine.step(TimePassed(), 8.0) == [StoreCall(2, Get("a"))]
+    assert times == [8.0]
+
+
 @pytest.mark.parametrize("now", [14.6, 15.1, 99.0])
 def test_nothing_is_sent_after_it(patient: Machine, now: float) -> None:
     """One message to a client that is gone cuts a node off for ever on the real tool."""

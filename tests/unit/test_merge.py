@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leaderless.core.headlog.index import COMPACTED, index_of
-from leaderless.library.host import running
 from leaderless.library.maintenance import Maintenance
 from leaderless.library.place import bounds_of, new_shape
 from leaderless.store.files import MemoryFiles
@@ -209,17 +208,16 @@ async def test_a_process_that_has_written_enough_runs_merges_them() -> None:
     bounds = bounds_of(store, 5.0, 0.05, new_shape(store, "parquet"))
     async with small_log(store) as log:
         assert log.registers.runs_written == 0  # type: ignore[attr-defined]
-        maintenance = Maintenance(store, log.registers, bounds._replace(levels=Levels(fan=2)))
-        async with running(maintenance.host):
-            assert await maintenance.merge_if_due() is None
-            for number in range(30):
-                await append(log, model, "abc"[number % 3], number)
-            while log.registers.runs_written < 6:  # type: ignore[attr-defined]
-                await log.status()  # its own worker compacts meanwhile
-            done = await maintenance.merge_if_due()
-            assert done is not None
-            assert done.merges
-            assert await maintenance.merge_if_due() is None
+        maintenance = Maintenance(store, log.host, bounds._replace(levels=Levels(fan=2)))
+        assert await maintenance.merge_if_due() is None
+        for number in range(30):
+            await append(log, model, "abc"[number % 3], number)
+        while log.registers.runs_written < 6:  # type: ignore[attr-defined]
+            await log.status()  # its own worker compacts meanwhile
+        done = await maintenance.merge_if_due()
+        assert done is not None
+        assert done.merges
+        assert await maintenance.merge_if_due() is None
     assert await content_of(store) == messages(model)
 
 

@@ -36,7 +36,7 @@ async def small(store: MemoryStore) -> AsyncIterator[Log]:
     bounds = bounds_of(store, 5.0, 1.0)
     shape = replace(bounds.shape, seal_entries=2, segments_per_run=2, page_children=2)
     log = Log(store, bounds._replace(shape=shape))
-    async with running(*log.hosts):
+    async with running(log.host):
         yield log
 
 
@@ -122,7 +122,7 @@ async def test_a_silent_store_leaves_it_open() -> None:
 
     store = Silent("x")
     log = Log(store, bounds_of(store, 0.3, 0.1))
-    async with running(*log.hosts):
+    async with running(log.host):
         with pytest.raises(Indefinite, match=r"may have happened|under its name"):
             await log.append_named("w", 1, [("a", 1)])
 

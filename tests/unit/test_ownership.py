@@ -61,7 +61,7 @@ async def member(
     store = Mortal(shared)
     log = Log(store, bounds_of(store, 30.0, 5.0))
     async with (
-        running(*log.hosts),
+        running(log.host),
         log.consumer("g", keys, lease_s=LEASE_S, **options) as consumer,
     ):
         try:

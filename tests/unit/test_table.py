@@ -215,7 +215,7 @@ async def test_compaction_of_large_segments_reads_few_of_them_twice() -> None:
     bounds = bounds_of(store, 5.0, 0.05, made.shape)
     shape = replace(bounds.shape, seal_entries=1, segments_per_run=8, run_bytes=1)
     log = Log(store, bounds._replace(shape=shape))
-    async with running(*log.hosts):
+    async with running(log.host):
         for number in range(40):
             await log.append("k", number)
         await log.compact()

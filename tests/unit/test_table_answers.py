@@ -87,7 +87,7 @@ async def test_a_damaged_merge_ends_as_an_error_of_the_log_and_is_made_later(
             await log.compact()
         files.left = 1 << 30
         with pytest.raises(LogError, match="makes no sense"):
-            await log._maintenance.merge()
+            await log.maintenance.merge()
         files.left = 0
         await compact(log)
     assert (await read_manifest(store))[0].files

@@ -9,6 +9,8 @@ from leaderless.core.messages import Cas, Get
 from leaderless.core.pace import Pace
 from leaderless.core.strategy import Options
 from leaderless.core.timeouts import StoreTimeouts
+from leaderless.library.place import bounds_of
+from leaderless.store.memory import MemoryStore
 from simulation.judge import simulate
 from simulation.scenario import Scenario
 from simulation.stepped import SteppedCluster
@@ -41,6 +43,22 @@ def test_late_answers_make_it_no_longer_than_its_bound() -> None:
         timeouts.answered(Get, 0.001 if number % 4 else 9.0)
     timeouts.timed_out(asked_at=0.0, now=1.0)
     assert timeouts.timeout_s == Pace().timeout_s_max
+
+
+@pytest.mark.parametrize("slow_s", [5.0, 16.0, 60.0])
+def test_a_slow_call_of_upkeep_does_not_spoil_the_timeout_of_appends(slow_s: float) -> None:
+    pace, quick_s = bounds_of(MemoryStore(), 30.0, 1.0).pace, 0.05
+    timeouts = StoreTimeouts(pace)
+    for _ in range(100):
+        timeouts.answered(Cas, quick_s)
+    before_s = timeouts.timeout_s
+    timeouts.timed_out(asked_at=0.0, now=1.0)
+    assert timeouts.timeout_s == before_s
+    timeouts.answered(Cas, slow_s)  # the late answer of the same call
+    assert before_s < timeouts.timeout_s <= max(pace.timeout_s_max, slow_s / 4 + 2 * quick_s)
+    for _ in range(60):
+        timeouts.answered(Cas, quick_s)
+    assert timeouts.timeout_s == before_s
 
 
 def test_a_store_that_is_far_away_has_no_bound() -> None:

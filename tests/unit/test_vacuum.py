@@ -12,13 +12,12 @@ from leaderless.core.pace import Pace
 from leaderless.core.shape import OLD
 from leaderless.errors import Broken, Definite, Indefinite, Unfit
 from leaderless.library.data import written_at
-from leaderless.library.host import Host, Processes, running
+from leaderless.library.host import running
 from leaderless.library.log import Log
 from leaderless.library.maintenance import Vacuumed
 from leaderless.library.place import bounds_of, initialise
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import PAGE, Found, Listed, OutcomeUnknown, Version
-from leaderless.store.registers import Registers
 from tests.tables import small_log
 from tests.vacuuming import LARGE, Aged, aged, log_on, objects_of, values_of
 
@@ -95,7 +94,7 @@ async def test_values_stay_while_an_older_release_may_append(store: Aged) -> Non
     await store.write("data/0-orphan", b"12345")
     await store.write("format", b'{"format":1}')
     log = Log(store, bounds_of(store, 5.0, 1.0, OLD))
-    async with running(*log.hosts):
+    async with running(log.host):
         await log.append("k", LARGE)
         with pytest.raises(Definite, match=r"1 large values .* Run `leaderless upgrade` first"):
             await log.vacuum()
@@ -216,9 +215,10 @@ def head_of(store: MemoryStore) -> dict[str, Any]:
 
 
 async def raised(store: MemoryStore, name: str = "v") -> int | None:
-    host = Host(Processes(Pace(error_pause_s=0.001, error_pause_max_s=0.001)), Registers(store))
-    async with running(host):
-        head = await host.call(raise_epoch(name))
+    bounds = bounds_of(store, 5.0, 1.0)
+    log = Log(store, bounds._replace(pace=Pace(error_pause_s=0.001, error_pause_max_s=0.001)))
+    async with running(log.host):
+        head = await log.host.call(raise_epoch(name))
         return head.epoch if head else None
 
 

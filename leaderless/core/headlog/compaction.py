@@ -60,6 +60,8 @@ from leaderless.core.strategy import Clock
 
 CLAIM = "claim/compaction"
 SEGMENTS_AT_ONCE = 8  # at most, for each may have large messages
+LOOK_S = 0.05  # between two looks whether a compaction has ended
+OTHER_LOOK_S = 0.1  # between two looks whether another process has compacted
 
 
 class Compactor:
@@ -109,6 +111,20 @@ class Compactor:
         if not self._running and self._replica.head.sealed - self._next >= self._segments:
             self._running = True
             yield Spawn(self._run())
+
+    def finish(self) -> Process[None]:
+        """Compact until what is sealed is in runs, or the store does not take it.
+
+        While a live worker of another process has the claim, it waits.
+        """
+        yield from self._replica.refresh()
+        yield from self.consider()
+        while self._running or self._left_to_another:
+            if self._running:
+                yield Sleep(self._clock.now + LOOK_S)
+            else:
+                yield Sleep(self._clock.now + OTHER_LOOK_S)
+                yield from self.consider()
 
     def _run(self) -> Process[None]:
         try:

@@ -10,7 +10,7 @@ a client may wait to save one server message. Rates and round trips are measured
 from math import exp, inf, sqrt
 from typing import NamedTuple, Protocol
 
-from leaderless.core.estimates import Company, Rate, RoundTrip
+from leaderless.core.estimates import MEMORY_S, Company, Rate, RoundTrip
 from leaderless.core.pace import Pace
 from leaderless.core.strategy import Clock
 
@@ -168,7 +168,7 @@ class Policy:
         """
         now, store_s, hand_over_s = self._clock.now, self._store.mean_s, self._hand_over_s
         others, own = self._others.per_second(now), self._own.per_second(now)
-        disturbed = others / (others + own) if others else 0.0
+        disturbed = others / (others + own + 1 / MEMORY_S)  # that another is the next to commit
         read_s = 0.0 if self._reading_ahead_pays(0) else store_s
         again = read_s + min(store_s * (1 + self._conflict), hand_over_s)
         again += 2 * CALL * self._pace.message_worth_s + CONFLICT_ROUND_TRIPS * store_s

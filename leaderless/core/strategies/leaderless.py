@@ -85,6 +85,10 @@ class LeaderlessLog:
         """How many segments were sealed, as far as this node knows."""
         return self._replica.head.sealed
 
+    def compact(self) -> Process[None]:
+        """Compact what fills runs; see `Compactor.finish`. Raises `StoreSilent`."""
+        return self._compactor.finish()
+
     def serve(self, event: RequestEvent) -> Process[None]:
         """The process that takes `event`; a send is answered later, by its batch."""
         if isinstance(event, Send):  # mostly

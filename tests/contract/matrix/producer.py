@@ -66,7 +66,7 @@ async def too_large(stage: Stage) -> None:
     store = Faulty(stage.store)
     await initialise(store, "json")
     log = Log(store, bounds_of(store, 5.0, 0.2)._replace(inline_bytes=64, value_bytes=1000))
-    async with running(*log.hosts):
+    async with running(log.host):
         with pytest.raises(Unfit):
             await log.append(KEY, "x" * 1000)
     assert await stage.read_afresh() == []

@@ -43,7 +43,7 @@ class Stage:
             await initialise(store, "json", shape)
         limits = replace(bounds.limits, batch_bytes=1 << 15)
         log = Log(store, bounds._replace(shape=shape, limits=limits, inline_bytes=64))
-        async with running(*log.hosts):
+        async with running(log.host):
             yield log
 
     async def fill(self, log: Log, count: int = 10, value: Any = None) -> None:
