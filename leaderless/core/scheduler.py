@@ -91,7 +91,9 @@ class Scheduler:
         self.now = 0.0
         self._effects: list[Effect] = []
         self._waiting: dict[int, _Waiting] = {}
-        self._ready: list[_Running] = []  # to be run when the current process waits
+        # To be run when the current process waits, each with its result. Not run from inside another one: a
+        # process that goes on without ever waiting would be as deep in the stack as it is long.
+        self._ready: list[tuple[_Running, Any]] = []
         self._last: list[_Running] = []  # to be run at the end of the turn
         self._alarms: list[
             tuple[float, int]
@@ -211,8 +213,8 @@ class Scheduler:
     def _run_ready(self) -> None:
         while self._ready:
             ready, self._ready = self._ready, []
-            for running in ready:
-                self._run(running, None)
+            for running, value in ready:
+                self._run(running, value)
 
     def _run(self, running: _Running, value: Any) -> None:
         """Resume with a value, or raise an exception in the process, until it waits or ends."""
@@ -246,7 +248,7 @@ class Scheduler:
         return False
 
     def _spawn(self, _: _Running, trap: Spawn) -> bool:
-        self._ready.append((trap.process, None, 0))
+        self._ready.append(((trap.process, None, 0), None))
         return True
 
     def _sleep(self, running: _Running, trap: Sleep) -> bool:
@@ -272,9 +274,9 @@ class Scheduler:
         signal.fired = True
         for waiting in signal.waiting:
             if type(waiting) is not int:
-                self._ready.append(waiting)
+                self._ready.append((waiting, None))
             elif timed := self._waiting.pop(waiting, None):  # or its time has come already
-                self._ready.append(timed[0])
+                self._ready.append((timed[0], None))
         signal.waiting.clear()
         return True
 
@@ -291,7 +293,7 @@ class Scheduler:
         for place, child in enumerate(children):
             self._run((child, gathering, place), None)
         if not children:
-            self._run(parent, [])
+            self._ready.append((parent, []))
         return False
 
     def _ended(self, gathering: _Gathering, place: int, result: Any) -> None:
@@ -299,7 +301,7 @@ class Scheduler:
             gathering.results[place] = result
             gathering.missing -= 1
             if not gathering.missing:
-                self._run(gathering.take_parent(), gathering.results)
+                self._ready.append((gathering.take_parent(), gathering.results))
 
     def _failed(self, running: _Running, error: Exception) -> None:
         match running[1]:
@@ -307,7 +309,7 @@ class Scheduler:
                 self._effects.append(Reply(request, failure_of(error)))
             case _Gathering() as gathering:
                 if gathering.parent is not None:
-                    self._run(gathering.take_parent(), error)
+                    self._ready.append((gathering.take_parent(), error))
             case None:
                 self._effects.append(Note(_told(error), broken=True))
 

@@ -6,6 +6,7 @@ from functools import partial
 
 import anyio
 
+from leaderless.core.pace import Pace
 from leaderless.core.shape import Runs
 from leaderless.library.host import beside, running
 from leaderless.library.log import Log
@@ -26,6 +27,7 @@ async def open_log(
     region: str | None = None,
     patience_s: float = 30.0,
     store_timeout_s: float = 5.0,
+    message_worth_s: float = Pace().message_worth_s,
     runs: Runs | None = None,
 ) -> AsyncIterator[Log]:
     """Open the log at `url` (`leaderless.store.urls.URLS`), or the one called `topic` there.
@@ -37,6 +39,9 @@ async def open_log(
             `Unreachable`; to open the log may take as long.
         store_timeout_s: how long one request to the store may take, in seconds, before it is given up and
             looked at again; measured round trips raise it.
+        message_worth_s: how long an append may wait, in seconds, to save one request or answer of the store by
+            sharing a compare-and-set with others that come; an append that is alone never waits. With 0 none
+            does.
         runs: how a log that is made here keeps its runs, see `leaderless.library.place.ensure_log`.
 
     Raises:
@@ -52,7 +57,10 @@ async def open_log(
             shape = made.shape
         else:
             shape = await reached(partial(require_log, store), patience_s, reads=True)
-        log = Log(store, bounds_of(store, patience_s, store_timeout_s, shape))
+        bounds = bounds_of(
+            store, patience_s, store_timeout_s, shape, message_worth_s=message_worth_s
+        )
+        log = Log(store, bounds)
         async with running(log.host), beside(*log.chores):
             yield log
     finally:

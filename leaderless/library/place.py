@@ -171,13 +171,17 @@ class Bounds(NamedTuple):
 
 
 def bounds_of(
-    store: Store, patience_s: float, store_timeout_s: float, shape: Shape | None = None
+    store: Store,
+    patience_s: float,
+    store_timeout_s: float,
+    shape: Shape | None = None,
+    *,
+    message_worth_s: float = Pace().message_worth_s,
 ) -> Bounds:
     """Bounds of a program for a log of this shape on `store`; None: of the shape that it would make.
 
-    Batches are larger than those of a node, and an append waits longer for company, for the reason that
-    `new_shape` has. A process takes fewer rests, too: no other node waits for it. `patience_s`: see
-    `Limits.client_patience_s`.
+    Batches are larger than those of a node, for the reason that `new_shape` has. A process takes fewer rests:
+    no other node waits for it. `patience_s`: see `Limits.client_patience_s`. `message_worth_s`: see `Pace`.
     """
     shape = shape or new_shape(store)
     small = shape.register_bytes < SMALL_VALUES
@@ -189,6 +193,7 @@ def bounds_of(
         answer_margin_s=patience_s / 10,
     )
     pace = Pace(
+        message_worth_s=message_worth_s,
         rest_every=32,
         store_timeout_s=store_timeout_s,
         timeout_unmeasured_max_s=store_timeout_s,

@@ -51,7 +51,10 @@ def parse_options(arguments: Sequence[str], program: str) -> Settings:
                 client_patience_s=options.client_patience_s,
                 answer_margin_s=options.client_patience_s / 10,
             ),
-            pace=Pace(store_timeout_s=options.store_timeout_ms / 1000),
+            pace=Pace(
+                message_worth_s=options.message_worth_ms / 1000,
+                store_timeout_s=options.store_timeout_ms / 1000,
+            ),
         ),
         log_level=options.log_level,
         backend=options.backend,
@@ -161,6 +164,14 @@ def _parser(program: str) -> argparse.ArgumentParser:
         metavar="MIB",
         default=_LIMITS.message_bytes / (1 << 20),
         help="larger requests are refused, and so are those that the registers of the log have no room for",
+    )
+    parser.add_argument(
+        "--message-worth-ms",
+        type=_not_negative,
+        metavar="MS",
+        default=_DEFAULTS.options.pace.message_worth_s * 1000,
+        help="how long a client may wait to save one message between servers: a higher price, fewer messages "
+        "and later answers; with 0 nobody waits",
     )
     parser.add_argument(
         "--store-timeout-ms",

@@ -2,8 +2,11 @@
 
 import pytest
 
+from leaderless.core.pace import Pace
+from leaderless.core.strategy import Options
 from runs.collection import collected_quietly
 from runs.history import NEMESIS
+from simulation.judge import judged
 from simulation.scenario import Scenario
 from simulation.world import World
 
@@ -29,3 +32,28 @@ def test_messages_an_operation(commits: str, most: float) -> None:
     asked = [op for op in world.recorder.ops if op.type == "invoke" and op.process != NEMESIS]
     assert len(asked) > 1_500
     assert world.network.servers.sent / len(asked) <= most
+
+
+@pytest.mark.parametrize("worth_s", [0.0, 1e-9, 0.05, 1e6])
+@pytest.mark.parametrize("nodes", [1, 16])
+def test_any_price_is_safe(nodes: int, worth_s: float) -> None:
+    """A price of 0 once ended in a `RecursionError`, with 16 nodes."""
+
+    class Priced(Scenario):
+        def options_of(self, node: str, life: int) -> Options:
+            options = super().options_of(node, life)
+            return options._replace(pace=Pace(message_worth_s=worth_s))
+
+    scenario = Priced(
+        1,
+        nodes=nodes,
+        clients=2,
+        rate=2_000.0,
+        latency_ms=1,
+        time_limit_s=1.0,
+        recovery_time_s=2.0,
+        nemesis=("partition",),
+        nemesis_interval_s=0.3,
+    )
+    report = judged(World(scenario))
+    assert not report.failures

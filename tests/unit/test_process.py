@@ -166,3 +166,24 @@ def test_a_started_process_runs_when_its_starter_waits(processes: Scheduler) -> 
 
     processes.start(says("first", Spawn(says("second", Spawn(says("third")))), Get("a")))
     assert log == ["first", "second", "third"]
+
+
+@pytest.mark.parametrize("children", [0, 2])
+def test_children_that_never_wait_take_no_stack(processes: Scheduler, children: int) -> None:
+    """A `RecursionError` ended a node that read many segments which it had already."""
+    rounds = 0
+
+    def child() -> Process[int]:
+        yield Notify(Signal())
+        return 1
+
+    def parent() -> Process[None]:
+        nonlocal rounds
+        for _ in range(5_000):
+            results = yield Gather([child() for _ in range(children)])
+            assert results == [1] * children
+            rounds += 1
+
+    processes.start(parent())
+    assert rounds == 5_000
+    assert processes.take() == []

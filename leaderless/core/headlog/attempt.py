@@ -62,11 +62,16 @@ def prepare(replica: Replica, batches: Sequence[Batch], *, by: str, kept: int) -
     ends = {key: view.end(key) for batch in batches for key in batch.appends}
     entries = [_entry(batch, ends) for batch in batches]
     size = sum(batch.size for batch in batches)
-    _require(not old.full or kept > 0, "CommittedReadable", "a segment is not written:", old.sealed)
+    if old.full and not kept:
+        raise InvariantBroken(f"CommittedReadable: segment {old.sealed} is not written")
     new = old.with_entries(entries, size, by, kept)
-    _require(new.version > old.version, "HeadNeverReturns", "not a newer head:", new)
+    if new.version <= old.version:
+        raise InvariantBroken(f"HeadNeverReturns: {new} is no newer head than {old}")
     lost = new.base - old.base - (kept if old.full else 0)
-    _require(lost == 0, "CommittedReadable", "entries leave the head that are in no segment:", lost)
+    if lost:
+        raise InvariantBroken(
+            f"CommittedReadable: {lost} entries leave the head, and no segment has them"
+        )
     return Attempt(old, new, entries)
 
 
@@ -88,14 +93,16 @@ def carry_out(
     cas = Cas(HEAD, old.value, new.value, create=old.value is None)
     asked_at = replica.now
     replica.trace("Try", steps.carried, entries)
-    race = _Race(replica, old, heard)
     if reads_ahead:
+        race = _Race(replica, old, heard)
         yield Spawn(race.swap(cas))
         yield Spawn(race.read())
         yield Wait(race.decided)
+        outcome = race.outcome
     else:
-        yield from race.swap(cas)
-    outcome = race.outcome
+        outcome = yield cas
+        if heard:
+            heard(outcome, replica.now - asked_at)
     if isinstance(outcome, Ok):
         if replica.head is old:  # or another process learnt of a newer one, which includes ours
             replica.committed(new, entries, asked_at)
@@ -156,26 +163,26 @@ class _Race:
 
 def _require_admissible(head: Head, view: View, batches: Sequence[Batch]) -> None:
     """Law 1, and what it is for: each batch is new, alone of its writer, and of the head's epoch."""
-    _require(view.slot == head.end, "ViewIsPrefix", view.slot, "is not the end of", head)
-    _require(bool(batches) and not head.fenced, "NoAppendWhileFenced", "no batch for", head)
-    writers = {batch.writer for batch in batches}
-    _require(len(writers) == len(batches), "AckedExactlyOnce", "two batches of one of", writers)
+    if view.slot != head.end:
+        raise InvariantBroken(f"ViewIsPrefix: {view.slot} is not the end of {head}")
+    if not batches or head.fenced:
+        raise InvariantBroken(f"NoAppendWhileFenced: no batch for {head}")
+    writers = set()
     for batch in batches:
-        _require(batch.epoch == head.epoch, "NoAppendWhileFenced", "another epoch:", batch)
-        is_new = not view.contains(batch.writer, batch.seq)
-        _require(is_new, "AckedExactlyOnce", "in the log already:", batch)
+        if batch.epoch != head.epoch:
+            raise InvariantBroken(
+                f"NoAppendWhileFenced: {batch} behind a head of epoch {head.epoch}"
+            )
+        if batch.writer in writers or view.contains(batch.writer, batch.seq):
+            raise InvariantBroken(f"AckedExactlyOnce: in the log already, or twice here: {batch}")
+        writers.add(batch.writer)
 
 
 def _require_placed(view: View, entries: list[Entry]) -> None:
     """What the store says is in the log is in the view."""
     for entry in entries:
-        is_in_view = view.contains(entry.writer, entry.seq)
-        _require(is_in_view, "ViewIsPrefix", "a newer view lacks", entry)
-
-
-def _require(holds: bool, invariant: str, *what: object) -> None:
-    if not holds:
-        raise InvariantBroken(f"{invariant}: {' '.join(map(str, what))}")
+        if not view.contains(entry.writer, entry.seq):
+            raise InvariantBroken(f"ViewIsPrefix: a newer view lacks {entry}")
 
 
 def _entry(batch: Batch, ends: dict[str, int]) -> Entry:

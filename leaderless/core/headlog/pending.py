@@ -33,64 +33,64 @@ class Waiting:
 
 
 class Pending:
-    """What waits at one node, the oldest first. `commits`: committed offsets that are not in the log yet."""
+    """What waits at one node. `waiting`: the oldest first; it is not to be changed from outside.
+
+    `commits`: committed offsets that are not in the log yet.
+    """
 
     def __init__(self) -> None:
-        self._waiting: list[Waiting] = []
+        self.waiting: list[Waiting] = []
         self._bytes = 0
         self.commits: Offsets = {}
-
-    def __len__(self) -> int:
-        return len(self._waiting)
 
     def add(self, event: Send | Append, now: float, limits: Limits) -> Failure | None:
         """Take what came; the failure if too much waits already."""
         if self._bytes > limits.waiting_bytes:
             text = f"{limits.waiting_bytes} bytes of messages wait for the store already"
             return Failure(Reason.BUSY, text)
-        self._waiting.append(Waiting(event, now, now + limits.answer_s))
+        self.waiting.append(Waiting(event, now, now + limits.answer_s))
         self._bytes += event.size + SEND_BYTES
         return None
 
     @property
     def since(self) -> float:
         """Since when the oldest waits; -inf: nothing does."""
-        return self._waiting[0].since if self._waiting else -inf
+        return self.waiting[0].since if self.waiting else -inf
 
     def put_back(self, waiting: list[Waiting]) -> None:
         """Take again what was in a batch that never gets into the log."""
-        self._waiting[:0] = waiting
+        self.waiting[:0] = waiting
         self._bytes += _memory_of(waiting)
 
     def refuse(self, limits: Limits, head: Head) -> list[Reply]:
         """Let go of what goes into no batch behind this head, and answer it."""
         refused = [
             (each, failure)
-            for each in self._waiting
+            for each in self.waiting
             if (failure := refusal_of(each.event, limits, head))
         ]
         if not refused:
             return []
         gone = [each for each, _ in refused]
-        self._keep([each for each in self._waiting if each not in gone])
+        self._keep([each for each in self.waiting if each not in gone])
         return [Reply(each.event.request, failure) for each, failure in refused]
 
     def take(self, limits: Limits, now: float) -> list[Waiting]:
         """What waits longest and has a client, up to `batch_bytes`, or a single one."""
-        if self._waiting and self._waiting[0].until <= now:  # their clients got an error already
-            self._keep([each for each in self._waiting if each.until > now])
+        if self.waiting and self.waiting[0].until <= now:  # their clients got an error already
+            self._keep([each for each in self.waiting if each.until > now])
         size = count = 0
-        for each in self._waiting:
+        for each in self.waiting:
             if count and size + each.event.size > limits.batch_bytes:
                 break
             size, count = size + each.event.size, count + 1
-        taken, self._waiting = self._waiting[:count], self._waiting[count:]
+        taken, self.waiting = self.waiting[:count], self.waiting[count:]
         self._bytes -= size + SEND_BYTES * count
         return taken
 
     def take_all(self) -> list[Waiting]:
         """All that waits, but for committed offsets."""
-        taken, self._waiting, self._bytes = self._waiting, [], 0
+        taken, self.waiting, self._bytes = self.waiting, [], 0
         return taken
 
     def commit(self, offsets: Offsets, logged: Offsets) -> None:
@@ -130,7 +130,7 @@ class Pending:
         return Batch(*name, epoch, appends, commits, size + commits_size)
 
     def _keep(self, waiting: list[Waiting]) -> None:
-        self._waiting, self._bytes = waiting, _memory_of(waiting)
+        self.waiting, self._bytes = waiting, _memory_of(waiting)
 
 
 def refusal_of(event: Send | Append, limits: Limits, head: Head) -> Failure | None:

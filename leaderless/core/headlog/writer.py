@@ -134,7 +134,7 @@ class Writer:
     @property
     def load(self) -> tuple[int, int, int]:
         """How much is in no batch yet, lanes that are busy, and batches that wait here for a commit."""
-        return len(self.pending), len(self._seqs) - len(self._idle), len(self._jobs)
+        return len(self.pending.waiting), len(self._seqs) - len(self._idle), len(self._jobs)
 
     # ------------------------------------------------------------ what is asked for
 
@@ -185,14 +185,14 @@ class Writer:
 
     @property
     def _has_work(self) -> bool:
-        return self._flush_due or len(self.pending) > 0
+        return self._flush_due or bool(self.pending.waiting)
 
     def _consider(self) -> Process[None]:
         """Make a batch of what waits: the first at once, and one beside others if it pays."""
         if self._collecting or not self._idle or not self._has_work:
             return
         none_is_busy = len(self._idle) == len(self._seqs)
-        if none_is_busy or self._policy.needs_lane(len(self.pending)):
+        if none_is_busy or self._policy.needs_lane(len(self.pending.waiting)):
             self._collecting = True
             yield Spawn(self._collect())
         elif not self._overdue_planned:  # a batch may be stuck, and must not hold up the others
@@ -278,7 +278,7 @@ class Writer:
         self._note_idle()
 
     def _note_idle(self) -> None:
-        if not (self._jobs or self.pending or len(self._idle) < len(self._seqs)):
+        if not (self._jobs or self.pending.waiting or len(self._idle) < len(self._seqs)):
             self._policy.idle()
 
     def _acknowledge(self, batch: Batch, waiting: list[Waiting]) -> Process[None]:
