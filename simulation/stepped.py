@@ -159,6 +159,8 @@ class SteppedCluster:
         connect(self.network, {STORE: self.store})
         for client in CLIENTS:
             self.network.add(client, partial(self._client_receives, client))
+        for name in self._absent:  # what is sent to it is lost
+            self.network.add(name, lambda _src, _body, _line: None)
         self._hosts = {name: self._add_host(name) for name in self.names}
         for name in self.names:
             self.start(name)
