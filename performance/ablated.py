@@ -109,7 +109,9 @@ def default_of(name: str) -> float:
 
 def told(changes: Changes) -> str:
     """Changes in words."""
-    return ", ".join(f"{name.rpartition('.')[2]} {_number(value)}" for name, value in changes.items())
+    return ", ".join(
+        f"{name.rpartition('.')[2]} {_number(value)}" for name, value in changes.items()
+    )
 
 
 def _number(value: float) -> str:

@@ -109,7 +109,7 @@ ROWS = {
         ),
         is_real=False,
     ),
-    "kills, compaction": Row(
+    "kills": Row(
         _part("3 nodes, 2n, rate 100, latency 3 ms; kills; short runs", "2-nodes", 20.0, **_KILLS),
         is_real=False,
     ),
@@ -146,7 +146,8 @@ class Varied(Scenario):
 class Run(NamedTuple):
     """One run of a row. `again` numbers repetitions, which show how far figures differ by chance.
 
-    A virtual run is the same each time, so its repetition has nodes that think a hundredth longer.
+    A virtual run is the same each time. So its repetition has nodes that think for random times, of nearly the
+    same mean: what is an accident of nodes in lockstep differs there.
     """
 
     row: str
@@ -162,9 +163,12 @@ class Run(NamedTuple):
         same = ROWS[self.row].scenario(self.seed)
         given = {name: getattr(same, name) for name in _OPTIONS}
         scenario = Varied(**given, changes=self.changes)
-        scenario = replace(scenario, think_us=THINK_US + self.again * THINK_US // 100)
-        short = {"time_limit_s": self.real_s, "recovery_time_s": 1.0} if self.real_s else {}
-        return replace(scenario, **short)
+        if self.again:
+            think_us = THINK_US + self.again * THINK_US // 100
+            scenario = replace(scenario, think_us=think_us, think_dist="exponential")
+        if not self.real_s:
+            return scenario
+        return replace(scenario, time_limit_s=self.real_s, recovery_time_s=1.0)
 
     @property
     def key(self) -> str:
