@@ -15,7 +15,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from math import exp
 from pathlib import Path
-from statistics import median
 
 import click
 
@@ -23,9 +22,18 @@ from bench.flags import names_of
 from performance import ROOT, table_lines
 from performance import sweep_records as of_sweep
 from performance.ablated import ALTERNATIVES, Changes, default_of, missing, told
-from performance.ablation_effects import JUDGED, Ablation, Effect, Found, Kept, verdict
+from performance.ablation_effects import (
+    AGAINS,
+    ERRORS,
+    JUDGED,
+    Ablation,
+    Baseline,
+    Effect,
+    Found,
+    Kept,
+    verdict,
+)
 from performance.ablation_rows import ONLY, ROWS, Run
-from performance.virtual import Figures
 
 KEPT = ROOT / "results" / "ablation" / "runs.jsonl"
 
@@ -124,7 +132,7 @@ def main(
         for line in table_lines(FIELD_TITLES, tables()):
             click.echo(line)
             lines.append(line)
-        found = (_row(row, real_s, *ablation.default(row)) for row in chosen)
+        found = (_row(row, real_s, ablation.default(row)) for row in chosen)
         shown = list(table_lines(ROW_TITLES, found))
         click.echo("\n".join(["", *shown]))
     if docs:
@@ -136,12 +144,9 @@ def main(
 ROW_TITLES = ("row", "what", *(name for name, _ in JUDGED.values()))
 
 
-def _row(row: str, real_s: float, runs: Sequence[Figures], noise: dict[str, float]) -> list[str]:
+def _row(row: str, real_s: float, runs: Baseline) -> list[str]:
     part, variant, _ = ROWS[row]
-    cells = [
-        f"{median(getattr(each, figure) for each in runs):.3g} ± {exp(noise[figure]) - 1:.0%}"
-        for figure in JUDGED
-    ]
+    cells = [f"{runs.median(figure):.3g} ± {exp(runs.chance(figure)) - 1:.0%}" for figure in JUDGED]
     return [
         row,
         f"{part.title}; {variant.rpartition(' ')[2]}; {real_s or part.time_limit_s:g} s",
@@ -156,9 +161,9 @@ def _about(real_s: float, busy: bool, seeds: int, more: int) -> str:
 
 Each number gets other values, one at a time. The first one is neutral, as if its mechanism were not there.
 What it worsens is what the default buys, and what it betters is what the default costs: of each row the
-figure that moves most. A figure counts when it moves by 5 % more than chance moves it. What chance does
-stands below, behind ±: the largest move in repetitions without a change. Ratios are geometric means over
-seeds, figures medians."""
+figure that moves most. Each run is compared with {len(AGAINS)} runs of the same seed as it is; all but one of
+these have nodes that think for random times. A figure counts when it moves by 5 % and {ERRORS} standard errors.
+Ratios are geometric means over seeds, figures medians. Behind ± stand the standard errors with {more} seeds."""
 
 
 if __name__ == "__main__":

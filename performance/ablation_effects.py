@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from hashlib import blake2b
 from itertools import chain, product
-from math import exp, inf, log
+from math import exp, fsum, inf, log, sqrt
 from pathlib import Path
 from statistics import fmean, median
 from typing import NamedTuple
@@ -16,7 +16,8 @@ from performance.ablation_rows import Run
 from performance.virtual import Figures
 
 NOTICED = log(1.05)  # what moves no figure by 5 % does not pay
-AGAINS = (1, 2, -1)  # repetitions that show what chance does
+AGAINS = (0, 1, 2, -1)  # runs of a row as it is: they show what chance does
+ERRORS = 3  # so many standard errors are still chance
 # The figures by which a row is judged: their names, and 1 where less is better, -1 where more is.
 JUDGED = {
     "messages": ("messages/op", 1),
@@ -32,14 +33,20 @@ LEAST = 0.1  # a latency below 0.1 ms, and a share of 0, are no base of a ratio
 class Effect(NamedTuple):
     """What a change does to a figure of a row.
 
-    `worse`: the logarithm of a ratio; above 0 the change is worse.
+    `worse`: the logarithm of a ratio; above 0 the change is worse. `chance`: so much chance does, at most.
     """
 
     row: str
     figure: str
     worse: float
+    chance: float = 0.0
     before: float = 0.0
     after: float = 0.0
+
+    @property
+    def size(self) -> float:
+        """Above 1 it is an effect: it is noticed, and no chance."""
+        return abs(self.worse) / (NOTICED + self.chance)
 
     def told(self) -> str:
         """In words."""
@@ -117,73 +124,77 @@ class Ablation:
         self._run(doubted, changes, self._more)
         for row in rows:
             seeds = self._more if row in doubted else self._seeds
-            found = list(self._compared(row, changes, seeds))
-            noise = self._noise(row, seeds)
-            yield from (
-                each
-                for each in found
-                if each.worse == inf or abs(each.worse) > NOTICED + noise.get(each.figure, 0.0)
-            )
+            yield from (each for each in self._compared(row, changes, seeds) if each.size > 1)
 
-    def default(self, row: str) -> tuple[list[Figures], dict[str, float]]:
-        """The runs of a row as it is, and by how much each figure differs by chance."""
+    def default(self, row: str) -> "Baseline":
+        """The runs of a row as it is."""
         self._run([row], {}, self._more)
-        figures = [each for each in self._figures(row, {}, self._more) if isinstance(each, Figures)]
-        return figures, self._noise(row, self._more)
+        return self._baseline(row, self._more)
 
     def _is_doubted(self, row: str, changes: Changes) -> bool:
-        if len(self._seeds) == len(self._more):
-            return False
-        noise = self._noise(row, self._seeds)
-        return any(
-            0.5 < abs(each.worse) / (NOTICED + noise[each.figure]) < 2
-            for each in self._compared(row, changes, self._seeds)
-            if each.worse < inf
+        return len(self._seeds) < len(self._more) and any(
+            0.5 < each.size < 2 for each in self._compared(row, changes, self._seeds)
         )
 
     def _run(self, rows: Iterable[str], changes: Changes, seeds: Iterable[int]) -> None:
-        runs = product(rows, seeds)
+        runs = (self._base._replace(row=row, seed=seed) for row, seed in product(rows, seeds))
         self._kept.ensure(
-            chain.from_iterable(self._with(*run, changes) for run in runs), self._pool
+            chain.from_iterable(
+                (*(run._replace(again=again) for again in AGAINS), run._replace(changes=changes))
+                for run in runs
+            ),
+            self._pool,
         )
 
-    def _with(self, row: str, seed: int, changes: Changes) -> Iterator[Run]:
-        same = self._base._replace(row=row, seed=seed)
-        yield from (same._replace(again=again) for again in (0, *AGAINS))
-        yield same._replace(changes=changes)
+    def _baseline(self, row: str, seeds: Iterable[int]) -> "Baseline":
+        same = self._base._replace(row=row)
+        found = (
+            [self._kept[same._replace(seed=seed, again=again)] for again in AGAINS]
+            for seed in seeds
+        )
+        return Baseline([[each for each in runs if isinstance(each, Figures)] for runs in found])
 
-    def _figures(
-        self, row: str, changes: Changes, seeds: Iterable[int], again: int = 0
-    ) -> list[Figures | str]:
-        same = self._base._replace(row=row, changes=changes, again=again)
-        return [self._kept[same._replace(seed=seed)] for seed in seeds]
-
-    def _noise(self, row: str, seeds: range) -> dict[str, float]:
-        """Of each figure the largest effect of a repetition that changes nothing."""
-        noise = dict.fromkeys(JUDGED, 0.0)
-        for again in AGAINS:
-            for each in self._compared(row, {}, seeds, again):
-                if each.worse < inf:
-                    noise[each.figure] = max(noise[each.figure], abs(each.worse))
-        return noise
-
-    def _compared(
-        self, row: str, changes: Changes, seeds: range, again: int = 0
-    ) -> Iterator[Effect]:
-        before = self._figures(row, {}, seeds)
-        after = self._figures(row, changes, seeds, again)
-        broken = [each for each in after if isinstance(each, str)]
-        pairs = [
-            (one, other)
-            for one, other in zip(before, after, strict=True)
-            if isinstance(one, Figures) and isinstance(other, Figures)
-        ]
-        if broken:
+    def _compared(self, row: str, changes: Changes, seeds: Sequence[int]) -> Iterator[Effect]:
+        baseline, same = self._baseline(row, seeds), self._base._replace(row=row, changes=changes)
+        after = [self._kept[same._replace(seed=seed)] for seed in seeds]
+        if broken := [each for each in after if isinstance(each, str)]:
             yield Effect(row, f"{broken[0]} in {len(broken)} of {len(after)} runs", inf)
-        for figure, (_, sign) in JUDGED.items() if pairs else ():
-            values = [(getattr(one, figure), getattr(other, figure)) for one, other in pairs]
-            ratio = fmean(log(max(LEAST, b) / max(LEAST, a)) for a, b in values)
-            yield Effect(row, figure, sign * ratio, *map(median, zip(*values, strict=True)))
+            return
+        runs = [each for each in after if isinstance(each, Figures)]
+        for figure, (_, sign) in JUDGED.items():
+            moved = fmean(_logs(runs, figure)) - baseline.mean(figure)
+            values = baseline.median(figure), median(getattr(each, figure) for each in runs)
+            yield Effect(row, figure, sign * moved, baseline.chance(figure), *values)
+
+
+class Baseline:
+    """The runs of a row as it is: for each seed several, of which at least one came to its end."""
+
+    def __init__(self, runs: Sequence[Sequence[Figures]]) -> None:
+        self._runs = runs
+
+    def median(self, figure: str) -> float:
+        """Of all runs."""
+        value: float = median(getattr(each, figure) for each in chain.from_iterable(self._runs))
+        return value
+
+    def mean(self, figure: str) -> float:
+        """The mean of the logarithm, each seed with the same weight."""
+        return fmean(fmean(_logs(runs, figure)) for runs in self._runs)
+
+    def chance(self, figure: str) -> float:
+        """By how much the mean of as many runs, one of each seed, may differ from this one by chance alone."""
+        squares = [
+            (each - fmean(_logs(runs, figure))) ** 2
+            for runs in self._runs
+            for each in _logs(runs, figure)
+        ]
+        variance = fsum(squares) / max(1, len(squares) - len(self._runs))
+        return ERRORS * sqrt(variance * (1 / len(self._runs) + 1 / len(squares)))
+
+
+def _logs(runs: Iterable[Figures], figure: str) -> list[float]:
+    return [log(max(LEAST, getattr(each, figure))) for each in runs]
 
 
 class Found(NamedTuple):
@@ -195,14 +206,10 @@ class Found(NamedTuple):
     def most(self, sign: int) -> list[Effect]:
         """The largest effect on each row, the largest first. `sign`: 1 for bad ones, -1 for good ones."""
         of_row: dict[str, Effect] = {}
-        for each in sorted(self.effects, key=_size):
+        for each in sorted(self.effects, key=lambda each: abs(each.worse)):
             if sign * each.worse > 0:
                 of_row[each.row] = each
-        return sorted(of_row.values(), key=_size, reverse=True)
-
-
-def _size(effect: Effect) -> float:
-    return abs(effect.worse)
+        return sorted(of_row.values(), key=lambda each: -abs(each.worse))
 
 
 def verdict(alternatives: Sequence[Found]) -> str:
