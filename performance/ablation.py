@@ -23,7 +23,6 @@ from performance import ROOT, table_lines
 from performance import sweep_records as of_sweep
 from performance.ablated import ALTERNATIVES, Changes, default_of, missing, told
 from performance.ablation_effects import (
-    AGAINS,
     ERRORS,
     JUDGED,
     Ablation,
@@ -81,7 +80,9 @@ def _candidate(_context: click.Context, _option: object, texts: tuple[str, ...])
     help="Values that are changed together, measured first; names as in --fields.",
 )
 @click.option("--seeds", default=2, show_default=True, help="Runs of each row, from seed 1 on.")
-@click.option("--more", default=6, show_default=True, help="Runs where the outcome is in doubt.")
+@click.option(
+    "--more", default=8, show_default=True, help="Runs of the defaults, and where in doubt."
+)
 @click.option("--jobs", type=click.IntRange(min=1), help="Processes; one a core.")
 @click.option("--real", "real_s", default=0.0, help="Seconds of a run with real processes.")
 @click.option("--busy", is_flag=True, help="Keep a core busy beside real processes.")
@@ -132,7 +133,7 @@ def main(
         for line in table_lines(FIELD_TITLES, tables()):
             click.echo(line)
             lines.append(line)
-        found = (_row(row, real_s, ablation.default(row)) for row in chosen)
+        found = (_row(row, real_s, more, ablation.default(row)) for row in chosen)
         shown = list(table_lines(ROW_TITLES, found))
         click.echo("\n".join(["", *shown]))
     if docs:
@@ -144,9 +145,11 @@ def main(
 ROW_TITLES = ("row", "what", *(name for name, _ in JUDGED.values()))
 
 
-def _row(row: str, real_s: float, runs: Baseline) -> list[str]:
+def _row(row: str, real_s: float, more: int, runs: Baseline) -> list[str]:
     part, variant, _ = ROWS[row]
-    cells = [f"{runs.median(figure):.3g} ± {exp(runs.chance(figure)) - 1:.0%}" for figure in JUDGED]
+    cells = [
+        f"{runs.median(figure):.3g} ± {exp(runs.chance(figure, more)) - 1:.0%}" for figure in JUDGED
+    ]
     return [
         row,
         f"{part.title}; {variant.rpartition(' ')[2]}; {real_s or part.time_limit_s:g} s",
@@ -161,9 +164,9 @@ def _about(real_s: float, busy: bool, seeds: int, more: int) -> str:
 
 Each number gets other values, one at a time. The first one is neutral, as if its mechanism were not there.
 What it worsens is what the default buys, and what it betters is what the default costs: of each row the
-figure that moves most. Each run is compared with {len(AGAINS)} runs of the same seed as it is; all but one of
-these have nodes that think for random times. A figure counts when it moves by 5 % and {ERRORS} standard errors.
-Ratios are geometric means over seeds, figures medians. Behind ± stand the standard errors with {more} seeds."""
+figure that moves most. A figure counts when it moves by 5 % and {ERRORS} standard errors. Ratios are geometric
+means over seeds, figures medians. Behind ± stand {ERRORS} standard errors of a difference of two means
+of {more} runs."""
 
 
 if __name__ == "__main__":

@@ -4,10 +4,10 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from hashlib import blake2b
-from itertools import chain, product
-from math import exp, fsum, inf, log, sqrt
+from itertools import product
+from math import exp, inf, log, sqrt
 from pathlib import Path
-from statistics import fmean, median
+from statistics import fmean, median, stdev
 from typing import NamedTuple
 
 from performance import ROOT
@@ -16,8 +16,7 @@ from performance.ablation_rows import Run
 from performance.virtual import Figures
 
 NOTICED = log(1.05)  # what moves no figure by 5 % does not pay
-AGAINS = (0, 1, 2, -1)  # runs of a row as it is: they show what chance does
-ERRORS = 3  # so many standard errors are still chance
+ERRORS = 2  # so many standard errors are still chance
 # The figures by which a row is judged: their names, and 1 where less is better, -1 where more is.
 JUDGED = {
     "messages": ("messages/op", 1),
@@ -81,7 +80,7 @@ class Kept:
             for run, result in zip(absent, made, strict=True):
                 self._found[run.key] = result
                 kept = {"code": self._code, "key": run.key, "row": run.row, "seed": run.seed}
-                kept |= {"changes": dict(run.changes), "again": run.again, "result": result}
+                kept |= {"changes": dict(run.changes), "result": result}
                 out.write(json.dumps(kept) + "\n")
                 out.flush()
 
@@ -119,6 +118,7 @@ class Ablation:
     def effects(self, rows: Iterable[str], changes: Changes) -> Iterator[Effect]:
         """Of a change on each figure of each row that it moves."""
         rows = list(rows)
+        self._run(rows, {}, self._more)
         self._run(rows, changes, self._seeds)
         doubted = [row for row in rows if self._is_doubted(row, changes)]
         self._run(doubted, changes, self._more)
@@ -129,7 +129,9 @@ class Ablation:
     def default(self, row: str) -> "Baseline":
         """The runs of a row as it is."""
         self._run([row], {}, self._more)
-        return self._baseline(row, self._more)
+        return Baseline(
+            [each for each in self._results(row, {}, self._more) if isinstance(each, Figures)]
+        )
 
     def _is_doubted(self, row: str, changes: Changes) -> bool:
         return len(self._seeds) < len(self._more) and any(
@@ -137,26 +139,18 @@ class Ablation:
         )
 
     def _run(self, rows: Iterable[str], changes: Changes, seeds: Iterable[int]) -> None:
-        runs = (self._base._replace(row=row, seed=seed) for row, seed in product(rows, seeds))
-        self._kept.ensure(
-            chain.from_iterable(
-                (*(run._replace(again=again) for again in AGAINS), run._replace(changes=changes))
-                for run in runs
-            ),
-            self._pool,
+        runs = (
+            self._base._replace(row=row, seed=seed, changes=changes)
+            for row, seed in product(rows, seeds)
         )
+        self._kept.ensure(runs, self._pool)
 
-    def _baseline(self, row: str, seeds: Iterable[int]) -> "Baseline":
-        same = self._base._replace(row=row)
-        found = (
-            [self._kept[same._replace(seed=seed, again=again)] for again in AGAINS]
-            for seed in seeds
-        )
-        return Baseline([[each for each in runs if isinstance(each, Figures)] for runs in found])
+    def _results(self, row: str, changes: Changes, seeds: Iterable[int]) -> list[Figures | str]:
+        same = self._base._replace(row=row, changes=changes)
+        return [self._kept[same._replace(seed=seed)] for seed in seeds]
 
     def _compared(self, row: str, changes: Changes, seeds: Sequence[int]) -> Iterator[Effect]:
-        baseline, same = self._baseline(row, seeds), self._base._replace(row=row, changes=changes)
-        after = [self._kept[same._replace(seed=seed)] for seed in seeds]
+        baseline, after = self.default(row), self._results(row, changes, seeds)
         if broken := [each for each in after if isinstance(each, str)]:
             yield Effect(row, f"{broken[0]} in {len(broken)} of {len(after)} runs", inf)
             return
@@ -164,33 +158,32 @@ class Ablation:
         for figure, (_, sign) in JUDGED.items():
             moved = fmean(_logs(runs, figure)) - baseline.mean(figure)
             values = baseline.median(figure), median(getattr(each, figure) for each in runs)
-            yield Effect(row, figure, sign * moved, baseline.chance(figure), *values)
+            yield Effect(row, figure, sign * moved, baseline.chance(figure, len(runs)), *values)
 
 
 class Baseline:
-    """The runs of a row as it is: for each seed several, of which at least one came to its end."""
+    """The runs of a row as it is, of which at least one came to its end."""
 
-    def __init__(self, runs: Sequence[Sequence[Figures]]) -> None:
+    def __init__(self, runs: Sequence[Figures]) -> None:
         self._runs = runs
 
     def median(self, figure: str) -> float:
         """Of all runs."""
-        value: float = median(getattr(each, figure) for each in chain.from_iterable(self._runs))
+        value: float = median(getattr(each, figure) for each in self._runs)
         return value
 
     def mean(self, figure: str) -> float:
-        """The mean of the logarithm, each seed with the same weight."""
-        return fmean(fmean(_logs(runs, figure)) for runs in self._runs)
+        """The mean of the logarithm."""
+        return fmean(_logs(self._runs, figure))
 
-    def chance(self, figure: str) -> float:
-        """By how much the mean of as many runs, one of each seed, may differ from this one by chance alone."""
-        squares = [
-            (each - fmean(_logs(runs, figure))) ** 2
-            for runs in self._runs
-            for each in _logs(runs, figure)
-        ]
-        variance = fsum(squares) / max(1, len(squares) - len(self._runs))
-        return ERRORS * sqrt(variance * (1 / len(self._runs) + 1 / len(squares)))
+    def chance(self, figure: str, runs: int) -> float:
+        """By how much the mean of other runs, so many, may differ from this mean by chance alone.
+
+        Runs of the same seed are not paired: one wait that is longer, and all later delays are other ones.
+        """
+        logs = _logs(self._runs, figure)
+        deviation = stdev(logs) if len(logs) > 1 else 0.0
+        return ERRORS * deviation * sqrt(1 / runs + 1 / len(logs))
 
 
 def _logs(runs: Iterable[Figures], figure: str) -> list[float]:

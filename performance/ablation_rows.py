@@ -17,7 +17,7 @@ from leaderless.core.strategy import Options
 from performance import ROOT
 from performance.ablated import Changes, varied
 from performance.bench_capacity import run as run_bench
-from performance.protocol_cost import DEFERRED, DURABLE, THINK_US, Part
+from performance.protocol_cost import DEFERRED, DURABLE, Part
 from performance.virtual import Figures, figures_of, measure
 from simulation.oracle import Violation
 from simulation.scenario import Scenario
@@ -144,16 +144,11 @@ class Varied(Scenario):
 
 
 class Run(NamedTuple):
-    """One run of a row. `again` numbers repetitions, which show how far figures differ by chance.
-
-    A virtual run is the same each time. So its repetition has nodes that think for random times, of nearly the
-    same mean: what is an accident of nodes in lockstep differs there.
-    """
+    """One run of a row."""
 
     row: str
     changes: Changes
     seed: int
-    again: int = 0
     real_s: float = 0.0  # seconds with real processes; 0: on the virtual clock
     busy: bool = False
 
@@ -163,9 +158,6 @@ class Run(NamedTuple):
         same = ROWS[self.row].scenario(self.seed)
         given = {name: getattr(same, name) for name in _OPTIONS}
         scenario = Varied(**given, changes=self.changes)
-        if self.again:
-            think_us = THINK_US + self.again * THINK_US // 100
-            scenario = replace(scenario, think_us=think_us, think_dist="exponential")
         if not self.real_s:
             return scenario
         return replace(scenario, time_limit_s=self.real_s, recovery_time_s=1.0)

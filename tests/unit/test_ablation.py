@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from leaderless.core.strategy import Options
 from performance import ablation, ablation_effects
 from performance.ablated import ALTERNATIVES, default_of, missing, told, varied
-from performance.ablation_effects import AGAINS, Ablation, Found, Kept, verdict
+from performance.ablation_effects import Ablation, Found, Kept, verdict
 from performance.ablation_rows import ROWS, Run
 from performance.virtual import Figures
 
@@ -49,13 +49,13 @@ def test_the_nodes_of_a_run_have_its_changes_and_its_own_key(row: str) -> None:
     run = Run(row, {"rest_every": 3, "limits.lanes": 2}, seed=1)
     options = run.scenario.node_options
     assert (options.pace.rest_every, options.limits.lanes) == (3, 2)
-    others = [run._replace(seed=2), run._replace(changes={}), run._replace(again=1)]
+    others = [run._replace(seed=2), run._replace(changes={})]
     others += [run._replace(real_s=1.0), run._replace(real_s=1.0, busy=True)]
-    assert len({each.key for each in (run, *others)}) == 6
+    assert len({each.key for each in (run, *others)}) == 5
 
 
 class Scripted(Kept):
-    """Results by what changes and by repetition."""
+    """Results by what changes and by seed."""
 
     def __init__(self, after: Figures | str, chance: float = 0.0) -> None:
         self.after = after
@@ -65,9 +65,9 @@ class Scripted(Kept):
         """Nothing is missing."""
 
     def __getitem__(self, run: Run) -> Figures | str:
-        if run.again:
-            return SAME._replace(p99=SAME.p99 * (1 + self.chance * run.again))
-        return self.after if run.changes else SAME
+        if run.changes:
+            return self.after
+        return SAME._replace(p99=SAME.p99 * (1 + self.chance * (-1) ** run.seed))
 
 
 def effects(kept: Kept) -> list[ablation_effects.Effect]:
@@ -147,7 +147,7 @@ def test_a_page_is_written_and_more_seeds_run_where_the_outcome_is_in_doubt(
     assert "| `rest_every` | 8 | rest_every ∞, rest_every_contended ∞ |" in page
     assert "| 10 ± 0% | 20 ± 0% |" in page
     assert len([run for run in made if run.changes]) == 3  # twice as slow is beyond all doubt
-    assert len([run for run in made if not run.changes]) == 2 * len(AGAINS)
+    assert len([run for run in made if not run.changes]) == 2
 
 
 def test_a_busy_core_is_for_real_processes() -> None:
