@@ -11,6 +11,9 @@ So `--real` runs real processes, one run after the other, with `--busy` beside a
 busy. Results are kept, and a command that is given again goes on, until the code of the node changes.
 """
 
+import os
+import shlex
+import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from math import exp
@@ -137,7 +140,7 @@ def main(
         shown = list(table_lines(ROW_TITLES, found))
         click.echo("\n".join(["", *shown]))
     if docs:
-        text = "\n\n".join([_about(real_s, busy, seeds, more), *map("\n".join, (lines, shown))])
+        text = "\n\n".join([_about(real_s, more), *map("\n".join, (lines, shown))])
         name, where = ("ablation-real.md", "with real processes") if real_s else PAGE
         of_sweep.write_page(docs / name, f"Which numbers of the policy pay, {where}", text)
 
@@ -157,11 +160,20 @@ def _row(row: str, real_s: float, more: int, runs: Baseline) -> list[str]:
     ]
 
 
-def _about(real_s: float, busy: bool, seeds: int, more: int) -> str:
-    where = f" --real {real_s:g}{' --busy' if busy else ''}" if real_s else ""
+def _about(real_s: float, more: int) -> str:
+    words = [".venv/bin/python", "-m", "performance.ablation", *sys.argv[1:]]
+    where = (
+        "On the virtual clock, where a node takes 0.1 ms for a line and nothing else costs time."
+    )
+    if real_s:
+        load = os.getloadavg()[0]
+        where = (
+            f"With real processes on {os.cpu_count()} cores; load average at the end {load:.1f}."
+        )
     return f"""\
-    .venv/bin/python -m performance.ablation{where} --seeds {seeds} --more {more} --docs docs/performance
+{of_sweep.command_lines(shlex.join(words))}
 
+{where}
 Each number gets other values, one at a time. The first one is neutral, as if its mechanism were not there.
 What it worsens is what the default buys, and what it betters is what the default costs: of each row the
 figure that moves most. A figure counts when it moves by 5 % and {ERRORS} standard errors. Ratios are geometric

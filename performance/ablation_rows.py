@@ -109,6 +109,19 @@ ROWS = {
         ),
         is_real=False,
     ),
+    "far store": Row(
+        _part(
+            "2 nodes, 2n, rate 10, latency 300 ms; a call takes twice the store timeout",
+            "2-nodes",
+            40.0,
+            nodes=2,
+            clients=2,
+            rate=10.0,
+            latency_ms=300,
+            store_timeout_ms=300.0,
+        ),
+        is_real=False,
+    ),
     "kills": Row(
         _part("3 nodes, 2n, rate 100, latency 3 ms; kills; short runs", "2-nodes", 20.0, **_KILLS),
         is_real=False,
