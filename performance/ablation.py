@@ -28,6 +28,7 @@ from performance.ablated import ALTERNATIVES, Changes, default_of, missing, told
 from performance.ablation_effects import (
     ERRORS,
     JUDGED,
+    PAIRS_MIN,
     Ablation,
     Baseline,
     Effect,
@@ -176,9 +177,9 @@ def _about(real_s: float, more: int) -> str:
 {where}
 Each number gets other values, one at a time. The first one is neutral, as if its mechanism were not there.
 What it worsens is what the default buys, and what it betters is what the default costs: of each row the
-figure that moves most. A figure counts when it moves by 5 % and {ERRORS} standard errors. Ratios are geometric
-means over seeds, figures medians. Behind ± stand {ERRORS} standard errors of a difference of two means
-of {more} runs."""
+figure that moves most. A figure counts when it moves by 5 % and {ERRORS} standard errors, of pairs of the
+same seed where there are {PAIRS_MIN} or more. Ratios are geometric means over seeds, figures medians. Behind ±
+stand {ERRORS} standard errors of a difference of two means of {more} runs without pairs."""
 
 
 if __name__ == "__main__":

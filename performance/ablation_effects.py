@@ -16,7 +16,8 @@ from performance.ablation_rows import Run
 from performance.virtual import Figures
 
 NOTICED = log(1.05)  # what moves no figure by 5 % does not pay
-ERRORS = 2  # so many standard errors are still chance
+ERRORS = 3  # so many standard errors are still chance
+PAIRS_MIN = 4
 # The figures by which a row is judged: their names, and 1 where less is better, -1 where more is.
 JUDGED = {
     "messages": ("messages/op", 1),
@@ -127,11 +128,12 @@ class Ablation:
             yield from (each for each in self._compared(row, changes, seeds) if each.size > 1)
 
     def default(self, row: str) -> "Baseline":
-        """The runs of a row as it is."""
+        """The runs of a row as it is. Raises `ValueError` if one of them breaks."""
         self._run([row], {}, self._more)
-        return Baseline(
-            [each for each in self._results(row, {}, self._more) if isinstance(each, Figures)]
-        )
+        results = self._results(row, {}, self._more)
+        if broken := [each for each in results if isinstance(each, str)]:
+            raise ValueError(f"{row}, as it is: {broken[0]}")
+        return Baseline([each for each in results if isinstance(each, Figures)])
 
     def _is_doubted(self, row: str, changes: Changes) -> bool:
         return len(self._seeds) < len(self._more) and any(
@@ -156,13 +158,13 @@ class Ablation:
             return
         runs = [each for each in after if isinstance(each, Figures)]
         for figure, (_, sign) in JUDGED.items():
-            moved = fmean(_logs(runs, figure)) - baseline.mean(figure)
+            moved, chance = baseline.difference(figure, runs)
             values = baseline.median(figure), median(getattr(each, figure) for each in runs)
-            yield Effect(row, figure, sign * moved, baseline.chance(figure, len(runs)), *values)
+            yield Effect(row, figure, sign * moved, chance, *values)
 
 
 class Baseline:
-    """The runs of a row as it is, of which at least one came to its end."""
+    """The runs of a row as it is: one of each seed, from the first seed on."""
 
     def __init__(self, runs: Sequence[Figures]) -> None:
         self._runs = runs
@@ -172,15 +174,20 @@ class Baseline:
         value: float = median(getattr(each, figure) for each in self._runs)
         return value
 
-    def mean(self, figure: str) -> float:
-        """The mean of the logarithm."""
-        return fmean(_logs(self._runs, figure))
+    def difference(self, figure: str, runs: Sequence[Figures]) -> tuple[float, float]:
+        """How much the logarithms of these runs are greater, and how much of that may be chance.
+
+        Runs of the same seed are pairs: they have the same operations and faults. A few pairs do not tell their
+        own spread. Their chance follows from the spread of all runs as they are.
+        """
+        before, after = _logs(self._runs, figure), _logs(runs, figure)
+        pairs = [b - a for a, b in zip(before, after, strict=False)]
+        if len(pairs) >= PAIRS_MIN:
+            return fmean(pairs), ERRORS * stdev(pairs) / sqrt(len(pairs))
+        return fmean(after) - fmean(before), self.chance(figure, len(runs))
 
     def chance(self, figure: str, runs: int) -> float:
-        """By how much the mean of other runs, so many, may differ from this mean by chance alone.
-
-        Runs of the same seed are not paired: one wait that is longer, and all later delays are other ones.
-        """
+        """By how much the mean of other runs, so many, may differ from this mean by chance alone."""
         logs = _logs(self._runs, figure)
         deviation = stdev(logs) if len(logs) > 1 else 0.0
         return ERRORS * deviation * sqrt(1 / runs + 1 / len(logs))

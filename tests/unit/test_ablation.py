@@ -1,7 +1,7 @@
 """The harness of ablations: its table of numbers, its rows, its arithmetic, and what it keeps."""
 
 from concurrent.futures import ProcessPoolExecutor
-from math import inf
+from math import exp, inf
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from leaderless.core.strategy import Options
 from performance import ablation, ablation_effects
 from performance.ablated import ALTERNATIVES, default_of, missing, told, varied
-from performance.ablation_effects import Ablation, Found, Kept, verdict
+from performance.ablation_effects import Ablation, Baseline, Found, Kept, verdict
 from performance.ablation_rows import ROWS, Run
 from performance.virtual import Figures
 
@@ -60,6 +60,7 @@ class Scripted(Kept):
     def __init__(self, after: Figures | str, chance: float = 0.0) -> None:
         self.after = after
         self.chance = chance
+        self.before: str | None = None
 
     def ensure(self, runs: Any, pool: ProcessPoolExecutor) -> None:
         """Nothing is missing."""
@@ -67,7 +68,7 @@ class Scripted(Kept):
     def __getitem__(self, run: Run) -> Figures | str:
         if run.changes:
             return self.after
-        return SAME._replace(p99=SAME.p99 * (1 + self.chance * (-1) ** run.seed))
+        return self.before or SAME._replace(p99=SAME.p99 * (1 + self.chance * (-1) ** run.seed))
 
 
 def effects(kept: Kept) -> list[ablation_effects.Effect]:
@@ -153,3 +154,21 @@ def test_a_page_is_written_and_more_seeds_run_where_the_outcome_is_in_doubt(
 def test_a_busy_core_is_for_real_processes() -> None:
     result = CliRunner().invoke(ablation.main, ["--busy"])
     assert "Add --real" in result.output
+
+
+def test_runs_of_the_same_seed_are_pairs() -> None:
+    levels = (1, 3, 2, 9, 4)
+    baseline = Baseline([SAME._replace(p99=10 * each) for each in levels])
+    slower = [SAME._replace(p99=11 * each) for each in levels]
+    moved, chance = baseline.difference("p99", slower)
+    assert exp(moved) == pytest.approx(1.1)
+    assert chance == pytest.approx(0, abs=1e-9)  # each seed says the same
+    moved, chance = baseline.difference("p99", slower[:1])
+    assert chance > abs(moved)  # one seed says nothing
+
+
+def test_a_default_that_breaks_is_an_error() -> None:
+    broken = Scripted(SAME)
+    broken.before = "broken: Progress"
+    with pytest.raises(ValueError, match="2x2 durable, as it is: broken: Progress"):
+        effects(broken)
