@@ -177,10 +177,10 @@ def _about(real_s: float, more: int) -> str:
 {where}
 Each number gets other values, one at a time. The first one is neutral, as if its mechanism were not there.
 What it worsens is what the default buys, and what it betters is what the default costs: of each row the
-figure that moves most. A figure counts when it moves by 5 % and {ERRORS} standard errors, of pairs of the
+figure that moves most. A figure counts when it moves by 5 % more than {ERRORS} standard errors, of pairs of the
 same seed where there are {PAIRS_MIN} or more. Ratios are geometric means over seeds, figures medians. Behind ±
-stand {ERRORS} standard errors of a difference of two means of {more} runs without pairs: a number that *moves nothing* may
-move a figure by less than that. More seeds tell more."""
+stand {ERRORS} standard errors of a difference of two means of {more} runs without pairs. A number that *moves
+nothing* may move a figure by less than that: more seeds tell more."""
 
 
 if __name__ == "__main__":
