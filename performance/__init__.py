@@ -2,6 +2,7 @@
 
 | program | what it measures |
 |---|---|
+| `ablation` | which numbers of the policy pay: each is changed, on the virtual clock and with real processes |
 | `arrival` | what arrival in turn costs, beside arrival when due |
 | `bench_capacity` | operations a second that the bench carries |
 | `campaign` | many simulated seeds of each strategy under each fault |

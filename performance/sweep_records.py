@@ -84,13 +84,18 @@ def verdict_words(figures: Mapping[str, Summary], verdict: str) -> str:
 def provenance(folder: Path) -> str:
     """How the figures were made: the command, the code, the machine and its load, as Markdown."""
     made = json.loads((folder / MACHINE_FILE).read_text())
-    command = textwrap.wrap(made["command"], 88, break_long_words=False, break_on_hyphens=False)
     text = (
         f"On {made['started'][:10]}, commit {made['commit']}; {made['cores']} cores of {made['cpu']},"
         f" Linux {made['kernel']}, Python {made['python']}; load average at the start {made['load']:.1f}."
         " Nodes, clients, network and services share these cores."
     )
-    return "    " + " \\\n        ".join(command) + "\n\n" + textwrap.fill(text, 100)
+    return command_lines(made["command"]) + "\n\n" + textwrap.fill(text, 100)
+
+
+def command_lines(command: str) -> str:
+    """A command as a block of Markdown, in lines that can be copied."""
+    lines = textwrap.wrap(command, 88, break_long_words=False, break_on_hyphens=False)
+    return "    " + " \\\n        ".join(lines)
 
 
 def write_page(page: Path, title: str, text: str) -> None:

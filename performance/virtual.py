@@ -36,7 +36,7 @@ CELLS = {str(cell.axes["name"]): cell for cell in read(SWEEP).cells}  # whatever
 
 
 class Figures(NamedTuple):
-    """Of one run; latencies of sends in ms."""
+    """Of one run; latencies in ms, those without another word of sends."""
 
     p50: float
     p99: float
@@ -44,6 +44,7 @@ class Figures(NamedTuple):
     messages: float
     per_second: float
     ok: float
+    poll_p99: float
 
 
 @click.command()
@@ -113,13 +114,19 @@ def measure(scenario: Scenario) -> Figures:
     world = World(scenario)
     with collected_quietly():
         outcome = world.execute()
-    latency_ms, done = latencies_ms(outcome.history, scenario.time_limit_s)
+    return figures_of(outcome.history, world.network.servers.sent, scenario.time_limit_s)
+
+
+def figures_of(history: Sequence[Op], server_messages: int, time_limit_s: float) -> Figures:
+    """The figures of a run that has ended."""
+    latency_ms, done = latencies_ms(history, time_limit_s)
     p50, p99, longest = (quantile(latency_ms["send"], q) or 0.0 for q in (0.5, 0.99, 1.0))
     succeeded = sum(map(len, latency_ms.values()))
-    messages = world.network.servers.sent / max(1, succeeded)
-    asked = sum(each.f in latency_ms for each in _invoked(outcome.history, scenario.time_limit_s))
-    per_second = done / scenario.time_limit_s
-    return Figures(p50, p99, longest, messages, per_second, succeeded / max(1, asked))
+    messages = server_messages / max(1, succeeded)
+    asked = sum(each.f in latency_ms for each in _invoked(history, time_limit_s))
+    per_second, ok = done / time_limit_s, succeeded / max(1, asked)
+    poll_p99 = quantile(latency_ms["poll"], 0.99) or 0.0
+    return Figures(p50, p99, longest, messages, per_second, ok, poll_p99)
 
 
 def _invoked(history: Sequence[Op], limit_s: float) -> list[Operation]:
