@@ -13,6 +13,7 @@
 | `long_log` | the first polls of a node that starts on a long log, behind a store with a limited bandwidth |
 | `node_throughput` | CPU of one node a message, beside the least node and the limit of its interpreter |
 | `opening` | seconds, requests and memory that open a long log of files, and that merge its files |
+| `price` | the page of docs/performance on the price of a message: the curve of messages against latency |
 | `protocol_cost` | the page of docs/performance on what the protocol alone costs, beside `cas`, with the aims |
 | `recovery` | the time from the end of a fault until latency is as before |
 | `restart` | the time from a node's start to its first answer |

@@ -17,8 +17,6 @@ Changes = Mapping[str, float]  # name of a number -> its value
 NEVER = 1e9  # seconds, deviations: longer than any run, more than any spread
 MANY = 1_000_000_000  # counts
 
-_NO_COMMIT_LINGER = {"commit_linger_s": 0.0, "batch_linger_s": 0.0}
-
 
 def _values(name: str, *values: float) -> dict[str, tuple[Changes, ...]]:
     return {name: tuple({name: each} for each in values)}
@@ -27,30 +25,11 @@ def _values(name: str, *values: float) -> dict[str, tuple[Changes, ...]]:
 # Where a neutral value would break a relation of `Pace`, another number goes with it.
 ALTERNATIVES: Mapping[str, tuple[Changes, ...]] = {
     **_values("message_worth_s", 0.0, 0.001, 0.02),
-    **_values("conflict_messages", 0, 8),
-    **_values("conflict_round_trips", 0, 4),
-    "commit_linger_s": (_NO_COMMIT_LINGER, {"commit_linger_s": 0.0015}, {"commit_linger_s": 0.006}),
-    **_values("batch_linger_s", 0.0, 0.002),
-    **_values("company_luck_min", 0, 0.1),
-    **_values("company_try_every", MANY, 8),
-    **_values("offsets_linger_s", 0.0, 0.006),
-    **_values("lane_overdue_s", NEVER, 0.05),
-    **_values("rate_memory_s", 0.1, 10.0),
-    **_values("rate_observed_s_min", 1e-9, 0.1),
-    **_values("store_guess_s", 1e-6, 0.1),
+    **_values("linger_s_max", 0.0, 0.002, 0.04),
     **_values("hedge_deviations", NEVER, 1.5),
-    **_values("patience_deviations", NEVER, 4),
-    **_values("patience_means", NEVER, 2),
-    **_values("patience_s_min", 0.004, 0.08),
-    "patience_s_max": ({"patience_s_max": NEVER, "suspect_s_max": NEVER}, {"patience_s_max": 0.25}),
-    **_values("patience_store_calls", 1, 8),
-    **_values("suspect_patiences", 1, 8),
-    **_values("suspect_s_max", NEVER, 1.0),
-    "rest_every": ({"rest_every": MANY, "rest_every_contended": MANY}, {"rest_every": 2}),
-    **_values("rest_every_contended", Pace().rest_every, 1),
-    **_values("contended_per_s", 0.0, NEVER),
-    **_values("in_step_deviation", 0.0, NEVER),
-    **_values("isolated_after", MANY, 1),
+    **_values("hedge_s_min", 0.02, 0.3),
+    **_values("late_s_max", NEVER, 1.0),
+    **_values("rest_every", MANY, 2),
     **_values("store_timeout_s", 0.25, 4.0),
     **_values("timeout_deviations", 0, 8),
     **_values("timeout_growth", 1.000_001, 16),

@@ -2,7 +2,7 @@
 
     python -m performance.ablation [--fields rest_every,hedge_deviations] [--docs docs/performance]
     python -m performance.ablation --real 6 [--busy]
-    python -m performance.ablation --candidate 'rest_every=1e9,rest_every_contended=1e9'
+    python -m performance.ablation --candidate 'rest_every=1e9,late_s_max=1e9'
 
 Each number of `performance.ablated` gets other values, one at a time; the neutral one comes first. All rows of
 `performance.ablation_rows` are run with it and without it, with the same seeds. Where the outcome is in doubt,

@@ -145,7 +145,7 @@ def test_a_page_is_written_and_more_seeds_run_where_the_outcome_is_in_doubt(
     assert (
         "| candidate 1 |  | rest_every 5, lanes 1 | 2x2 durable: send p50 10 → 20 (+100%) |" in page
     )
-    assert "| `rest_every` | 8 | rest_every ∞, rest_every_contended ∞ |" in page
+    assert "| `rest_every` | 8 | rest_every ∞ |" in page
     assert "| 10 ± 0% | 20 ± 0% |" in page
     assert len([run for run in made if run.changes]) == 3  # twice as slow is beyond all doubt
     assert len([run for run in made if not run.changes]) == 2
