@@ -28,8 +28,9 @@ How long may a client wait to save one message between servers? `--message-worth
 `message_worth_s` of `open_log`, say it. All choices between messages and time follow from it
 ([one price decides](../adr/0005-one-price-decides.md)). Any price is safe.
 
-`{command}` makes this page. {clock} Each figure is the median over the seeds. {default} ms is the default.
-Published durable solutions need 5.5 to 16 server messages an operation.
+`{command}` makes this page.
+{clock} Each figure is the median over the seeds.
+{default} ms is the default. Published durable solutions need 5.5 to 16 server messages an operation.
 """
 VIRTUAL = "Time is virtual: network and waiting cost time, nodes cost nothing."
 REAL = "Nodes are real processes, which share the cores of the machine with the bench."
