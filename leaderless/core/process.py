@@ -5,8 +5,8 @@ A process is a generator. It yields a trap, the scheduler handles it, and the pr
     outcome = yield from call(Get("head"))      # a store operation: its Outcome
     answer = yield from ask("n1", question, 0.1)  # a peer: its answer, None without one in time
     results = yield from gather([p, q])         # child processes, side by side: what they return
-    yield Sleep(until)                          # resumed at `until`, not before
-    yield END_OF_TURN                           # resumed when all that came together has been taken
+    yield Sleep(until)                          # resumed at `until`, not before; a time that has come:
+                                                # when all events that came together have been taken
     yield Wait(signal)                          # resumed when another process yields Notify(signal)
     yield Wait(signal, until)                   # or at `until`
     yield Spawn(process)                        # another process, on its own from now on
@@ -40,16 +40,9 @@ T = TypeVar("T")
 
 
 class Sleep(NamedTuple):
-    """Wait until a time, in seconds of the machine's clock."""
+    """Wait until a time, in seconds of the machine's clock; at least until the end of the turn."""
 
     until: float
-
-
-class EndOfTurn(NamedTuple):
-    """Wait until the events that came together have all been taken; see `END_OF_TURN`."""
-
-
-END_OF_TURN = EndOfTurn()
 
 
 class Gather(NamedTuple):
@@ -99,9 +92,7 @@ class Spawn:
     process: "Process[Any]"
 
 
-Trap = (
-    Get | Put | Cas | Ask | Sleep | EndOfTurn | Gather | Wait | Notify | Spawn | Reply | Tell | Note
-)
+Trap = Get | Put | Cas | Ask | Sleep | Gather | Wait | Notify | Spawn | Reply | Tell | Note
 # What a process is resumed with depends on the trap, which a generator's type cannot say: so it is `Any`
 # here, and the functions below give it its type. `T` is what the process returns.
 Process = Generator[Trap, Any, T]

@@ -30,17 +30,7 @@ from leaderless.core.messages import (
     Tell,
     Unknown,
 )
-from leaderless.core.process import (
-    Ask,
-    EndOfTurn,
-    Gather,
-    Notify,
-    Process,
-    Sleep,
-    Spawn,
-    Trap,
-    Wait,
-)
+from leaderless.core.process import Ask, Gather, Notify, Process, Sleep, Spawn, Trap, Wait
 from leaderless.core.timeouts import StoreTimeouts
 
 
@@ -111,7 +101,6 @@ class Scheduler:
             Ask: self._ask,
             Spawn: self._spawn,
             Sleep: self._sleep,
-            EndOfTurn: self._wait_for_others,
             Wait: self._await,
             Notify: self._notify,
             Gather: self._fork,
@@ -179,7 +168,7 @@ class Scheduler:
         heapq.heappush(self._alarms, (self.now + pause_s, call))
 
     def end_turn(self) -> None:
-        """Resume every process that waits for the end of the turn."""
+        """Resume every sleeper whose time had come when it went to sleep."""
         while self._last:
             last, self._last = self._last, []
             for running in last:
@@ -188,7 +177,6 @@ class Scheduler:
     def expire(self) -> None:
         """End the turn, and resume every process whose time has come: sleepers, and callers left without an
         answer."""
-        self.end_turn()
         while (deadline := self.deadline) is not None and deadline <= self.now:
             if self._last:
                 self.end_turn()
@@ -252,11 +240,10 @@ class Scheduler:
         return True
 
     def _sleep(self, running: _Running, trap: Sleep) -> bool:
-        self._wait(trap.until, (running, None, None, None))
-        return False
-
-    def _wait_for_others(self, running: _Running, _: EndOfTurn) -> bool:
-        self._last.append(running)
+        if trap.until <= self.now:
+            self._last.append(running)
+        else:
+            self._wait(trap.until, (running, None, None, None))
         return False
 
     def _await(self, running: _Running, trap: Wait) -> bool:

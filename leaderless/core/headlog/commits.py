@@ -30,17 +30,7 @@ from leaderless.core.headlog.records import offsets_of
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.headlog.writer import Writer
 from leaderless.core.messages import Cas, Offsets, Ok
-from leaderless.core.process import (
-    END_OF_TURN,
-    Notify,
-    Process,
-    Signal,
-    Sleep,
-    Spawn,
-    Wait,
-    call,
-    gather,
-)
+from leaderless.core.process import Notify, Process, Signal, Sleep, Spawn, Wait, call, gather
 from leaderless.core.shape import Shape
 from leaderless.core.strategy import Context
 
@@ -136,7 +126,7 @@ class DurableCommits:
         try:
             while self._waiting.offsets:
                 wait_s = linger_s(self._pace, self._company.per_second(self._clock.now))
-                yield Sleep(self._clock.now + wait_s) if wait_s else END_OF_TURN
+                yield Sleep(self._clock.now + wait_s)
                 group, self._waiting = self._waiting, _Group()
                 try:
                     yield from self._write(group.offsets)

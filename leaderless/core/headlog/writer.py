@@ -55,17 +55,7 @@ from leaderless.core.messages import (
     Send,
     Unknown,
 )
-from leaderless.core.process import (
-    END_OF_TURN,
-    Notify,
-    Process,
-    Signal,
-    Sleep,
-    Spawn,
-    Wait,
-    ask,
-    call,
-)
+from leaderless.core.process import Notify, Process, Signal, Sleep, Spawn, Wait, ask, call
 from leaderless.core.strategy import Clock
 
 FENCED = "the log is fenced"
@@ -141,9 +131,7 @@ class Writer:
     def append(self, event: Send | Append) -> Process[None]:
         """Take something to append; it is answered when its batch is in the log."""
         if isinstance(event, Append) and event.name:
-            yield from self._append_named(
-                event, Batch(*event.name, event.epoch or 0, event.appends, {}, event.size)
-            )
+            yield from self._append_named(event, *event.name)
             return
         if failure := self.pending.add(event, self._clock.now, self._replica.limits):
             yield Reply(event.request, failure)
@@ -151,9 +139,10 @@ class Writer:
         self._policy.arrived()
         yield from self._consider()
 
-    def _append_named(self, event: Append, batch: Batch) -> Process[None]:
+    def _append_named(self, event: Append, writer: str, seq: int) -> Process[None]:
         """Commit a batch that its caller has named. Another process, or an earlier life, may have done so."""
         replica, until = self._replica, self._clock.now + self._answer_s
+        batch = Batch(writer, seq, event.epoch or 0, event.appends, {}, event.size)
         if not replica.loaded or replica.head.fenced:
             yield from replica.refresh()
         while not self._is_in_log(batch):
@@ -215,8 +204,7 @@ class Writer:
             if replica.head.fenced:
                 yield from self._give_up(Reason.FENCED, FENCED)
                 return
-            wakes_at = self.pending.since + self._policy.linger_s()
-            yield Sleep(wakes_at) if wakes_at > self._clock.now else END_OF_TURN
+            yield Sleep(self.pending.since + self._policy.linger_s())
         except StoreSilent as silent:
             yield from self._give_up(Reason.TIMEOUT, str(silent))
             return
@@ -380,9 +368,8 @@ class Writer:
         try:
             while self._jobs:
                 yield from self._wait_for_jobs()
-                with suppress(
-                    StoreSilent
-                ):  # a job may be in the log, or get there still: ask again
+                # After silence a job may be in the log, or get there still: ask again.
+                with suppress(StoreSilent):
                     yield from self._commit()
                 yield from self._settle()
         finally:
@@ -393,10 +380,8 @@ class Writer:
 
         No job waits for it a second time: after a conflict the view is new, and each wait makes it older.
         """
-        now = self._clock.now
         until = min(job.since for job in self._jobs) + self._policy.linger_s()
-        wakes_at = max(until, now) + self._policy.rest_s()
-        yield Sleep(wakes_at) if wakes_at > now else END_OF_TURN
+        yield Sleep(max(until, self._clock.now) + self._policy.rest_s())
 
     def _commit(self) -> Process[None]:
         replica, head = self._replica, self._replica.head
