@@ -10,12 +10,10 @@ takes its words and its help from there.
 """
 
 import shlex
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from pathlib import Path
 from random import Random
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import click
 
@@ -35,7 +33,6 @@ from runs.faults import FAULTS
 NODE = Options()  # the node's own defaults
 SHAPE = Shape()  # of a log that a node makes
 SURVIVORS = ("leaderless", "leaderless", "cas", "prefetch-sealed")  # leaderless twice as often
-REGRESSIONS_FILE = Path(__file__).with_name("regressions.toml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -484,25 +481,3 @@ def _ranges(numbers: tuple[int, ...]) -> str:
         else:
             parts.append([number])
     return ",".join("-".join(map(str, part)) for part in parts)
-
-
-class Regression(NamedTuple):
-    """A scenario that failed once, and what it showed."""
-
-    story: str
-    scenario: Scenario
-
-
-def regressions() -> list[Regression]:
-    """All scenarios of `regressions.toml`, in the order of the file; nothing in them is drawn."""
-    tables = tomllib.loads(REGRESSIONS_FILE.read_text(encoding="utf-8"))["regression"]
-    return [_regression(dict(table)) for table in tables]
-
-
-def _regression(table: dict[str, object]) -> Regression:
-    story, seed = str(table.pop("story")), table.pop("seed")
-    assert isinstance(seed, int)
-    options: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in table.items()
-    }
-    return Regression(story, Scenario(seed, **options))

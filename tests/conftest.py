@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio.testing
 from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
@@ -115,6 +116,11 @@ def azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    """Asynchronous tests run on asyncio; `tests/unit/test_stdio.py` and others run on trio too."""
+def anyio_backend(request: pytest.FixtureRequest) -> str | tuple[str, dict[str, Any]]:
+    """Asynchronous tests run on asyncio; those marked `virtual_time` on trio, with a clock that jumps.
+
+    `tests/unit/test_stdio.py` and others run on both.
+    """
+    if request.node.get_closest_marker("virtual_time"):
+        return "trio", {"clock": trio.testing.MockClock(autojump_threshold=0)}
     return "asyncio"

@@ -6,7 +6,6 @@ from typing import Any
 import anyio
 import orjson
 import pytest
-import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,12 +15,7 @@ from leaderless.library.consumer import Consumer
 from leaderless.library.log import Log
 from leaderless.library.members import shares
 
-pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def anyio_backend() -> Any:
-    return "trio", {"clock": trio.testing.MockClock(autojump_threshold=0)}
+pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
 
 async def take(consumer: Consumer, count: int) -> list[Record]:

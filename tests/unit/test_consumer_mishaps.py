@@ -6,7 +6,6 @@ from typing import Any
 import anyio
 import orjson
 import pytest
-import trio.testing
 
 from leaderless import open_log, open_log_sync
 from leaderless.errors import Fenced, Indefinite, LogError, Unfit
@@ -17,15 +16,10 @@ from leaderless.library.log import Log
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Found, OutcomeUnknown, Version
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
 PATIENCE_S = 2.0
 CURSOR = "group/g/cursor/a"
-
-
-@pytest.fixture
-def anyio_backend() -> Any:
-    return "trio", {"clock": trio.testing.MockClock(autojump_threshold=0)}
 
 
 class Troubled(MemoryStore):

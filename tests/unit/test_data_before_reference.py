@@ -12,7 +12,6 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
-import trio.testing
 
 from leaderless.core.messages import Answer, Failure, Reason, Request, Send, SendOk
 from leaderless.errors import Definite, Fenced, Indefinite
@@ -21,13 +20,8 @@ from leaderless.store.calls import side_by_side
 from leaderless.store.port import PAGE, Listed
 from tests.vacuuming import LARGE, Aged, Reached, aged, log_on, objects_of, vacuum, values_of
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 HOUR_S = 3600.0
-
-
-@pytest.fixture
-def anyio_backend() -> Any:
-    return "trio", {"clock": trio.testing.MockClock(autojump_threshold=0)}
 
 
 @pytest.fixture

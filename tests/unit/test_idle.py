@@ -4,11 +4,9 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any
 
 import anyio
 import pytest
-import trio.testing
 
 from leaderless.core.headlog.compaction import Compactor
 from leaderless.core.process import Process
@@ -21,12 +19,7 @@ from leaderless.library.place import bounds_of, initialise, new_shape
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Found
 
-pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def anyio_backend() -> Any:
-    return "trio", {"clock": trio.testing.MockClock(autojump_threshold=0)}
+pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
 
 class Counted(MemoryStore):

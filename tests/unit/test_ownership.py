@@ -7,7 +7,6 @@ from typing import Any
 import anyio
 import orjson
 import pytest
-import trio.testing
 
 from leaderless.library.consumer import Consumer
 from leaderless.library.host import running
@@ -17,15 +16,10 @@ from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Found
 from leaderless.store.wrapped import Wrapped
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
 LEASE_S = 10.0
 KEYS = "abcdefgh"
-
-
-@pytest.fixture
-def anyio_backend() -> Any:
-    return "trio", {"clock": trio.testing.MockClock(autojump_threshold=0)}
 
 
 class Mortal(Wrapped):

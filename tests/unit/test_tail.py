@@ -1,25 +1,18 @@
 """The iterator of `Log.tail` (`leaderless.library.tail`): after an error, and with many keys."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import anyio
 import pytest
-import trio.testing
 
 from leaderless import Record, open_log
 from leaderless.errors import LogError
 from leaderless.library.log import Log
 from leaderless.library.tail import Tail
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
 LARGE = "x" * 10_000
-
-
-@pytest.fixture
-def anyio_backend() -> Any:
-    return "trio", {"clock": trio.testing.MockClock(autojump_threshold=0)}
 
 
 class Slow:
