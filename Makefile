@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 .DEFAULT_GOAL := help
+# Checks start hundreds of processes, which would compile the project anew each time.
+export PYTHONDONTWRITEBYTECODE :=
 .PHONY: help setup java run test check test-stores thorough lint types contracts unit quick slow tests rest seeds \
   specs specs-medium performance performance-scaling sweep notebooks reference lock clean
 
@@ -15,7 +17,11 @@ RUN_READY := $(VENV)/.run-ready
 DEV_READY := $(VENV)/.dev-ready
 READY := $(if $(wildcard $(DEV_READY)),$(DEV_READY),$(RUN_READY)) # the tools include what a run needs
 
-setup: $(DEV_READY) ## make the environment .venv with all tools of development
+setup: $(DEV_READY) $(VENV)/spark-classes.jsa ## make the environment .venv with all tools of development
+
+# Half a minute, and each of the many starts of Spark takes half of its time.
+$(VENV)/spark-classes.jsa: $(DEV_READY)
+	@if command -v java >/dev/null; then $(BIN)/python -m analysis.classes; fi
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -25,22 +31,24 @@ $(BIN)/python:
 	  || { rm -rf $(VENV); echo "no venv module: on Debian, apt-get install python3-venv"; exit 1; }
 
 $(VENV)/.%-ready: requirements/%.lock | $(BIN)/python
-	@$(BIN)/python scripts/install $<
+	@$(BIN)/python .ci/install $<
 	@touch $@
 
 java: ## check that Java 17 or newer is there (Spark and TLC need it)
-	@sh scripts/require-java
+	@sh .ci/require-java
 
-run: java $(READY) ## one Kafka test on the embedded bench, its verdict, then the Spark summary of that run
-	@scripts/run
+run: $(READY) ## one Kafka test on the embedded bench, its verdict and figures, then their Spark summary
+	@.ci/first-run
 
 PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder
-test: java lint types contracts quick ## what to run after a change (8 min): lint, types, contracts, quick tests
 
-# Two lines of work fill two cores: all tests in one run, which starts Spark once, and beside it all else in turn.
+# Two lines of work fill two cores: tests in one run, which starts Spark once, and beside it all else in turn.
 # ALSO names more targets. A failure of one stops no other. REST is one target, or make fills both lines with it
 # while the tests look for Java.
 IN_TWO_LINES = @$(MAKE) --no-print-directory --keep-going --jobs 2 rest
+test: setup java lint contracts ## what to run after a change (8 min): lint, contracts, types, quick tests
+	$(IN_TWO_LINES) quick REST=types
+
 check: setup java ## all that CI runs (30 min): what `make test` and `make thorough` run, at once
 	$(IN_TWO_LINES) tests REST="lint types contracts specs notebooks $(ALSO)"
 
@@ -48,7 +56,7 @@ rest:
 	@$(MAKE) --no-print-directory --keep-going --jobs 1 SPECS_JOBS=1 $(REST)
 
 test-stores: setup ## what each store promises, on servers of its own: also Ceph's S3 gateway, azurite (4 min)
-	@scripts/test-stores $(OPTIONS)
+	@.ci/test-stores $(OPTIONS)
 
 thorough: setup java ## what `make test` leaves out: slow tests, pages in a browser, models, notebooks
 	$(IN_TWO_LINES) slow REST="specs notebooks $(ALSO)"
@@ -90,23 +98,23 @@ TIME_LIMIT ?= 20
 FRESH ?= --fresh
 RUN_SWEEP = ./maelstrom sweep --engine embedded --discard $(FRESH)
 performance: setup ## strategies x configurations (1 h) into docs/performance/strategies.md; FRESH= goes on with the last
-	@$(RUN_SWEEP) sweeps/comparison.toml --repetitions $(REPETITIONS) --set time-limit=$(TIME_LIMIT) $(OPTIONS) \
+	@$(RUN_SWEEP) bench/sweep/comparison.toml --repetitions $(REPETITIONS) --set time-limit=$(TIME_LIMIT) $(OPTIONS) \
 	  || test $$? -le 2  # a verdict is a result
 	@$(BIN)/python -m performance.strategies --docs docs/performance
 
 performance-scaling: setup ## how cost grows with nodes, clients, keys, messages (10 min); plots in docs/images
-	@$(RUN_SWEEP) sweeps/scaling.toml $(OPTIONS) || test $$? -le 2
+	@$(RUN_SWEEP) bench/sweep/scaling.toml $(OPTIONS) || test $$? -le 2
 	@$(BIN)/python -m performance.scaling --docs docs/performance
 
 SWEEP ?= smoke
 sweep: $(READY) ## run a matrix of tests: SWEEP=smoke (1 min), faults, scaling, comparison (docs/sweeps.md)
-	@./maelstrom sweep sweeps/$(SWEEP).toml
+	@./maelstrom sweep bench/sweep/$(SWEEP).toml
 
 notebooks: setup java ## the notebooks on a fresh smoke sweep, in a temporary folder; a broken cell fails
-	@scripts/notebooks
+	@.ci/notebooks
 
 reference: setup java ## results/reference, the notebooks' outputs, all pictures of README and docs (10 min quiet)
-	@scripts/reference
+	@.ci/reference
 
 LOCK := $(BIN)/pip-compile --quiet --no-header --no-annotate --strip-extras --no-emit-index-url \
   --no-emit-find-links --no-emit-trusted-host $(addprefix --unsafe-package ,leaderless pip setuptools)

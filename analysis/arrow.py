@@ -1,7 +1,7 @@
 """Python functions on Arrow tables in executors, without PySpark's warning about pandas."""
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -13,17 +13,6 @@ from pyspark.sql.types import StructType
 def arrow_batch(rows: Iterable[Mapping[str, Any]], schema: StructType) -> pa.RecordBatch:
     """`rows` for Spark, with numbers as exact as they are (pandas makes floats of those beside nulls)."""
     return pa.RecordBatch.from_pylist(list(rows), schema=to_arrow_schema(schema))
-
-
-def map_parts(
-    frame: DataFrame,
-    function: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
-    schema: StructType,
-) -> DataFrame:
-    """`frame.mapInArrow`: the batches of each part through `function`, one after the other."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)
-        return frame.mapInArrow(function, schema)
 
 
 def map_groups(

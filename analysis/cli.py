@@ -105,10 +105,11 @@ def summary(run_dir: Path, output: Path | None, lake: str, master: str) -> None:
     from analysis.finding import find_run
     from analysis.ingest import ingest_run
     from analysis.lake import Lake
+    from analysis.printed import show
     from analysis.spark import session
-    from analysis.summary import show, summarise
-    from pages.facts import read_facts
-    from pages.report import folder_of, write_report
+    from analysis.summary import summarise
+    from bench.pages.facts import read_facts
+    from bench.pages.report import folder_of, write_report
     from runs.figures import keep_figures
 
     console = Console()
@@ -132,13 +133,23 @@ def summary(run_dir: Path, output: Path | None, lake: str, master: str) -> None:
     "-o", "--output", type=_FILE, help="Where to write the page.  [default: PATH/report.html]"
 )
 def report(path: Path, output: Path | None) -> None:
-    """Write the page of the run or the sweep in PATH as one HTML file, without Spark.
+    """Print the figures of the run in PATH, and write its page as one HTML file, without Spark.
 
-    PATH may be a link such as results/latest. The page holds everything itself.
+    PATH may be a link such as results/latest. For a sweep only the page is written.
+    The page needs no other file. `summary` prints the same figures for runs of any size.
     """
-    from pages.report import write_report
+    from analysis.printed import show
+    from bench.pages.facts import read_facts
+    from bench.pages.report import folder_of, write_report
+    from runs.figures import kept_figures, measure
+    from runs.store import is_run
 
-    Console().print(f"Report: {write_report(path, output)}", soft_wrap=True)
+    console, figures = Console(), None
+    if is_run(path.resolve()):
+        folder = folder_of(path)
+        figures = kept_figures(folder) or measure(folder)
+        show(read_facts(folder, time.time()), figures, console)
+    console.print(f"Report: {write_report(path, output, figures)}", soft_wrap=True)
 
 
 @main.command()
@@ -173,7 +184,7 @@ def notebooks(
 ) -> None:
     """Execute the notebooks NAMEs (by default all) on a lake, and keep them with their outputs.
 
-    A cell that fails ends it, with the notebook's and the cell's name.
+    A cell that fails ends the command, which names the notebook and the cell.
     """
     from analysis.notebooks.execution import Surroundings, execute, keep_picture, kernel, named
     from analysis.notebooks.lake import REFERENCE
@@ -204,8 +215,7 @@ def notebooks(
 def pack(output: Path, lake: str, master: str) -> None:
     """Write a lake into OUTPUT as one small file for each table: for a repository, or a mail.
 
-    Of messages it leaves out when they were sent and received, and what was in them. Notebooks read
-    it like any other lake.
+    It leaves out the times and the contents of messages. Notebooks read it like any other lake.
     """
     from analysis.lake import Lake
     from analysis.packed import pack as write

@@ -27,6 +27,8 @@ from analysis.failures import WORKERS_PYTHON, require_java, require_master, why,
 
 # Spark generates a method for each stage. For wide rows it is so long that Java would only interpret it.
 LONG_METHODS = "-XX:-DontCompileHugeMethods"
+# One compiler alone gets 48 MB for its code, which the stages of a few notebooks fill; a session was lost so.
+CODE_CACHE = "-XX:ReservedCodeCacheSize=240m"
 _STOP_S = 20.0  # how long a session may take to stop; its Java ends with this process anyway
 # What holds unless the user chose otherwise (`asked_settings`).
 COMMON = {
@@ -51,15 +53,18 @@ LOCAL = {
     "spark.shuffle.compress": "false",
 }
 
+CLASSES = Path(sys.prefix) / "spark-classes.jsa"  # which `analysis.classes` makes
+QUIET_JAVA = "-Xlog:disable -Xlog:all=error:stderr"  # also about an archive that it cannot use
+
 ROOT = Path(__file__).resolve().parent.parent
-# `analysis` imports none of the first five (docs/adr/0006). The driver alone shows pages and draws, with
-# templates that an archive of Python files lacks.
-NOT_SHIPPED = {"commands", "leaderless", "live", "simulation", "specs", "pages", "plots"}
-DRIVERS = {"notebooks", "summary.py"}  # parts of `analysis` that import what is not shipped
+# What runs in executors imports none of these rooms (docs/decisions/0006), nor the parts that the driver
+# alone imports: those show, draw with templates that an archive of Python files lacks, or follow a log.
+NOT_SHIPPED = {"leaderless", "performance", "simulation", "specs"}
+DRIVERS = {"commands", "live", "notebooks", "pages", "plots", "printed.py"}
 
 # For jobs of seconds: the optimising compiler would take half of their CPU time, and pay off too late.
 BRIEF = {
-    "spark.driver.extraJavaOptions": f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {LONG_METHODS}"
+    "spark.driver.extraJavaOptions": f"-XX:TieredStopAtLevel=1 {CODE_CACHE} -XX:+UseSerialGC {LONG_METHODS}"
 }
 
 
@@ -138,6 +143,9 @@ def start(master: str, *, brief: bool = False) -> SparkSession:
     settings = COMMON | (LOCAL if local else {}) | (BRIEF if local and brief else {})
     if local:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        if CLASSES.exists():
+            archive = shlex.quote(f"-XX:SharedArchiveFile={CLASSES}")
+            settings["spark.driver.extraJavaOptions"] += f" {QUIET_JAVA} {archive}"
     os.environ.setdefault(WORKERS_PYTHON, sys.executable)  # not just any on the path
     builder = SparkSession.builder.master(master).appName("leaderless analysis")
     for name, value in settings.items():

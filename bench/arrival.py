@@ -15,7 +15,7 @@ more often; the simulator draws one of the two.
 
 from collections.abc import Callable
 from heapq import heappop, heappush
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from bench.loop import Loop
 
@@ -33,13 +33,6 @@ class Message(NamedTuple):
     wire: bytes
 
 
-class Arrival(Protocol):
-    """Brings messages to their receivers."""
-
-    def put(self, message: Message, latency_ns: int) -> None:
-        """Let a message arrive that is due after so long."""
-
-
 Arrive = Callable[[Message], object]
 IsCut = Callable[[str, str], bool]  # (sender, receiver): whether a partition is between them
 
@@ -51,6 +44,7 @@ class WhenDue:
         self._loop, self._arrive, self._is_cut = loop, arrive, is_cut
 
     def put(self, message: Message, latency_ns: int) -> None:
+        """Let a message arrive that is due after so long."""
         if latency_ns:
             self._loop.call_at(self._loop.now_ns() + latency_ns, self._due, message)
         else:
@@ -71,6 +65,7 @@ class InTurn:
         self._waiting: dict[str, list[tuple[int, int, Message]]] = {}
 
     def put(self, message: Message, latency_ns: int) -> None:
+        """As that of `WhenDue`."""
         waiting = self._waiting.get(message.dest)
         if waiting is not None:
             self._count += 1

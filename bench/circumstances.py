@@ -45,7 +45,7 @@ def _beginning(first: Op, invoked_ns: int, completed_ns: int, injected: Sequence
     ]
     began = f"It began {first.time / _NS:.3f} s into the run, "
     if present:
-        return f"{began}while {_and(_few(present))}."
+        return f"{began}while {listed(_few(present))}."
     past = [each for each in injected if each.end_ns < invoked_ns]
     if not past:
         return f"{began}before any fault."
@@ -69,6 +69,7 @@ def _few(injected: Sequence[Injection]) -> list[str]:
     return [*texts, f"{more} more faults"] if more > 1 else [each.text for each in injected]
 
 
-def _and(texts: Sequence[str]) -> str:
+def listed(texts: Sequence[str]) -> str:
+    """Texts as a list in a sentence."""
     *others, last = texts
     return f"{', '.join(others)} and {last}" if others else last

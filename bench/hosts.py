@@ -1,6 +1,6 @@
 """Where nodes live: a host runs one node and carries lines to and from it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from bench.failure import RunFailure
@@ -39,7 +39,7 @@ class Host(Protocol):
 class Hosts(Protocol):
     """All nodes of a run."""
 
-    def start(self) -> list[Host]:
+    def start(self) -> Sequence[Host]:
         """Start them all (`RunFailure` when one cannot be)."""
 
     def stop(self) -> None:

@@ -26,6 +26,10 @@ _SELECT_LIMIT = 1024  # select(2) knows no descriptor from here on
 _MAX_WAIT_NS = 1_000_000_000
 
 
+class Deadlock(RuntimeError):
+    """A run waits, but no timer and no callback is left."""
+
+
 class Loop(ABC):
     """The clock and the timers: a heap in order of time, then of creation, and the turn's last calls."""
 
@@ -68,11 +72,11 @@ class VirtualLoop(Loop):
         return self._now_ns
 
     def run_until(self, done: Callable[[], bool]) -> None:
-        """As `Loop.run_until`. Raises `RuntimeError` when nothing is left to happen before `done()`."""
+        """As `Loop.run_until`. Raises `Deadlock` when nothing is left to happen before `done()`."""
         self._run_soon()
         while not done():
             if not self._heap:
-                raise RuntimeError("deadlock: the run waits, but no timer and no callback is left")
+                raise Deadlock("deadlock: the run waits, but no timer and no callback is left")
             time_ns, _, function, args = heappop(self._heap)
             self._now_ns = max(self._now_ns, time_ns)
             function(*args)

@@ -11,7 +11,7 @@ from random import Random
 from bench.loop import Loop
 from bench.worker import Recorder, Worker
 from runs.history import Op
-from workloads.interface import Draft, OpGenerator, Wait
+from workloads.interface import Draft, OpGenerator, Turn, Wait
 
 _CATCH_UP_NS = 50_000_000  # how far the schedule may lie behind before the backlog is given up
 _RETRY_NS = 1_000_000
@@ -101,7 +101,7 @@ class MainPhase(Phase):
         asked = 0
         while candidates := self._free & ~asked:
             worker = self._next(candidates)
-            draft = self.generator.next(worker.number, self.recorder.now_ns())
+            draft = self.generator.next(Turn(worker.number, self.recorder.now_ns()))
             if isinstance(draft, Draft):
                 self._cursor = (self._cursor + 1) % len(self.workers)
                 self._invoke(worker, draft)
@@ -135,7 +135,7 @@ class FinalPhase(Phase):
     def _ask(self, worker: Worker) -> None:
         draft = None
         if self.loop.now_ns() < self._end_ns:
-            draft = self.generator.next(worker.number, self.recorder.now_ns())
+            draft = self.generator.next(Turn(worker.number, self.recorder.now_ns()))
         match draft:
             case Draft():
                 self._invoke(worker, draft)

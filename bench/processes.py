@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.failure import RunFailure, clip, indent
-from bench.hosts import Host, OnFailure, OnLine
+from bench.hosts import OnFailure, OnLine
 from bench.loop import RealLoop
 from bench.memory import LOOK_NS, UNLIMITED, WHOLE_GROUPS_EVERY, MemoryLimit, resident_bytes
 from bench.system import cannot_start, die_with_parent
@@ -311,7 +311,7 @@ class ProcessHosts:
             on_failure=self.on_failure,
         )
 
-    def start(self) -> list[Host]:
+    def start(self) -> list[ProcessHost]:
         for host in self._hosts:
             host.start()
         if self.echo_stderr:

@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
-from bench.checkers import Result
+from bench.checks import Checks
 from bench.options import TestOptions
 from bench.run import RunResult
 from runs import edn
@@ -41,9 +41,9 @@ def _version(name: str) -> str | None:
         return None
 
 
-def write_results(run_dir: Path, outcome: RunResult, results: Result) -> None:
+def write_results(run_dir: Path, outcome: RunResult, found: Checks) -> None:
     """Write history.edn, results.edn and results.json (`OSError` when the disk is full)."""
-    content = printable(results)
+    content = printable(found.edn())
     write_json(run_dir / RESULTS_JSON, content)
     write_whole(run_dir / RESULTS_EDN, [edn.dumps(content, pretty=True), "\n"])
     write_whole(run_dir / HISTORY_EDN, (edn_line(op) + "\n" for op in outcome.history))
@@ -57,7 +57,7 @@ def write_json(path: Path, content: Any) -> None:
 
 def draw(console: Console, run_dir: Path, history: list[Op], test: Mapping[str, Any]) -> None:
     """Draw plots and diagrams. A failure is reported and changes nothing else. Ctrl-C skips them."""
-    from plots.run_pictures import draw_all
+    from runs.plots.run_pictures import draw_all
 
     try:
         drawn = draw_all(run_dir, history, test)

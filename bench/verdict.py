@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.padding import Padding
@@ -10,14 +9,12 @@ from rich.table import Table
 from rich.text import Text
 
 from bench import mute
-from bench.checkers import Result
-from bench.circumstances import with_circumstances
+from bench.checks import Availability, Check, Checks, Counts, NetStatistics, Stats
+from bench.circumstances import listed, with_circumstances
 from bench.failure import RunFailure, clip
 from bench.run import RunResult
 from runs import edn
-from runs.facts import mapping, never_succeeded
 from runs.history import Op
-from runs.keyword import Keyword
 from runs.operations import operation_count
 from workloads.interface import Finding, Placement, Workload
 
@@ -32,30 +29,31 @@ _SAID = ("valid?", "by-f", "reasons")  # what a failed check says in sentences, 
 def print_verdict(
     console: Console,
     run_dir: Path,
-    results: Result,
+    found: Checks,
     outcome: RunResult,
     workload: Workload,
     *,
     place: Placement,
 ) -> None:
     """Print the verdict for a person, ending with one line that says it all and where the rest is."""
-    judged = results[Keyword("workload")]
+    judged = found.workload
     # A checker that failed has an error instead of findings.
     findings = []
     if "error" not in judged:
         is_whole = outcome.failure is None
         findings = workload.judge.findings(judged, outcome.history, place, finished=is_whole)
         findings = with_circumstances(findings, outcome.history)
-    render(results, findings, console, place=place)
+    render(findings, console, place=place)
+    print_failed(found, console)
     print_lines_not_heard(console, outcome.history, outcome.network.hearing.dropped)
     if outcome.failure:
         if not findings:
             console.print()
         print_failure(console, outcome.failure)
-    console.print(f"\n{_figures(results, outcome.history)}", highlight=False, soft_wrap=True)
+    console.print(f"\n{_figures(found, outcome.history)}", highlight=False, soft_wrap=True)
     if workload.judge.figures and "error" not in judged:
         console.print(workload.judge.figures(judged), highlight=False, soft_wrap=True)
-    console.print(_last_line(results, findings, outcome), highlight=False)
+    console.print(_last_line(found, findings, outcome), highlight=False)
     if findings:
         console.print(glossary(), highlight=False, soft_wrap=True)
     console.print(f"Results: {run_dir}", highlight=False, soft_wrap=True)
@@ -90,53 +88,52 @@ def print_failure(console: Console, failure: RunFailure) -> None:
     console.print(str(failure), markup=False, highlight=False, soft_wrap=True)
 
 
-def exit_status(results: Result, failure: RunFailure | None) -> int:
+def exit_status(found: Checks, failure: RunFailure | None) -> int:
     """As the real tool's: 0 valid, 1 invalid, 2 unknown, 255 when the run could not be finished."""
     if failure and not failure.interrupted:
         return EXIT_CRASHED
-    verdict = results[Keyword("valid?")]
-    return {True: EXIT_VALID, False: EXIT_INVALID}.get(verdict, EXIT_UNKNOWN)
+    if isinstance(found.valid, bool):
+        return EXIT_VALID if found.valid else EXIT_INVALID
+    return EXIT_UNKNOWN
 
 
-def _figures(results: Result, history: Sequence[Op]) -> str:
+def _figures(found: Checks, history: Sequence[Op]) -> str:
     """One line with the operations of a run, how they ended, and its messages."""
-    stats, net = results[Keyword("stats")], results[Keyword("net")]
-    count = operation_count(history)
-    crashes = stats["by-f"].get("crash", {}).get("count", 0)
+    stats = found.stats if isinstance(found.stats, Stats) else Stats({})
+    counts, count = stats.counts, operation_count(history)
+    crashes = stats.by_f.get("crash", Counts()).all
     ends = {
-        "failed": stats["fail-count"],
-        "of unknown outcome": stats["info-count"] - crashes,
+        "failed": counts.fail,
+        "of unknown outcome": counts.info - crashes,
         f"client crash{'es' * (crashes > 1)}": crashes,
-        "under way when the run stopped": count - stats["count"],
+        "under way when the run stopped": count - counts.all,
     }
     told = ", ".join(f"{number} {end}" for end, number in ends.items() if number)
     among = f" ({told})" if told else ""
-    per_op = net["servers"].get("msgs-per-op", 0.0)
-    requests = mapping(results.get(Keyword("store"))).get("requests-per-op")
+    per_op = found.net.servers_per_op if isinstance(found.net, NetStatistics) else 0.0
+    requests = (found.store or {}).get("requests-per-op")
     store = "" if requests is None else f", {requests:.2f} store requests"
     return f"{count} operations{among}, {per_op:.2f} server messages{store} an operation"
 
 
-def _last_line(results: Result, findings: Sequence[Finding], outcome: RunResult) -> str:
-    verdict = results[Keyword("valid?")]
-    if verdict is False:
-        return f"✘ INVALID: {_why_invalid(results, findings)}."
+def _last_line(found: Checks, findings: Sequence[Finding], outcome: RunResult) -> str:
+    if found.valid is False:
+        return f"✘ INVALID: {_why_invalid(found, findings)}."
     if outcome.failure:
         return f"? UNKNOWN: {so_far(findings, started=bool(outcome.history))}"
-    if verdict is not True:
+    if found.valid is not True:
         return "? UNKNOWN: nothing wrong was found, but not everything could be checked."
     return "✔ VALID: no anomaly found."
 
 
-def _why_invalid(results: Result, findings: Sequence[Finding]) -> str:
-    never = never_succeeded(results[Keyword("stats")])
+def _why_invalid(found: Checks, findings: Sequence[Finding]) -> str:
+    never, availability = found.never, found.availability
     is_shown = any(each.witness for each in findings if each.invalidating)
-    if is_shown or not (never or results[Keyword("workload")]["valid?"] is True):
+    if is_shown or not (never or found.workload["valid?"] is True):
         return "the history shows anomalies that this workload does not allow"
-    parts = [f"{_and(never)} never succeeded"] if never else []
-    availability = results[Keyword("availability")]
-    if availability["valid?"] is False:
-        share = f"{availability['ok-fraction']:.1%} of the operations succeeded"
+    parts = [f"{listed(never)} never succeeded"] if never else []
+    if isinstance(availability, Availability) and availability.valid is False:
+        share = f"{availability.ok_fraction:.1%} of the operations succeeded"
         parts.append(f"{share}, which is less than asked for")
     return f"no anomaly was found, but {'; and '.join(parts)}"
 
@@ -151,24 +148,27 @@ def so_far(findings: Sequence[Finding], *, started: bool) -> str:
 
 
 def render(
-    results: Mapping[Any, Any],
     findings: Sequence[Finding],
     console: Console,
     rest: str = "results.edn, under :workload",
     place: Placement | None = None,
 ) -> None:
-    """Print every finding, the invalidating ones first, then the other checks that failed.
+    """Print every finding, the invalidating ones first.
 
-    `results` is the map of all checkers' results; `rest` says where further instances can be found;
-    `place` names the node of each process, where it is known.
+    `rest` says where further instances can be found; `place` names the node of each process, where it is known.
     """
     for finding in sorted(findings, key=lambda each: not each.invalidating):
         _print_finding(finding, console, rest, place)
-    for name, sentences in _failed_checks(results):
-        mark, style = _MARKS[results[name]["valid?"] is False]
-        console.print(Text(f"{mark} {name}", style=style))
-        for sentence in sentences:
-            console.print(_indented(sentence))
+
+
+def print_failed(found: Checks, console: Console) -> None:
+    """Print the checks other than the workload's own that did not pass, each with what it says."""
+    for name, check in found.own.items():
+        if check.valid is not True:
+            mark, style = _MARKS[check.valid is False]
+            console.print(Text(f"{mark} {name}", style=style))
+            for sentence in _facts(check):
+                console.print(_indented(sentence))
 
 
 def _print_finding(finding: Finding, console: Console, rest: str, place: Placement | None) -> None:
@@ -214,24 +214,12 @@ def _table(witness: Sequence[Op], place: Placement | None) -> Table:
     return table
 
 
-def _failed_checks(results: Mapping[Any, Any]) -> Iterator[tuple[str, list[str]]]:
-    """The checks other than the workload's own that did not pass, each with what it says."""
-    for name, result in results.items():
-        if name != "workload" and isinstance(result, dict) and result.get("valid?") is not True:
-            yield name, list(_facts(result))
-
-
-def _facts(result: Mapping[str, Any]) -> Iterator[str]:
-    told = result.get("reasons", {})
-    for f in never_succeeded(result):
-        yield f"{f} never succeeded{': ' if f in told else '.'}{told.get(f, '')}"
-    numbers = {name: value for name, value in result.items() if name not in _SAID}
+def _facts(check: Check) -> Iterator[str]:
+    if isinstance(check, Stats):
+        for f in check.never:
+            yield f"{f} never succeeded{': ' if f in check.reasons else '.'}{check.reasons.get(f, '')}"
+    numbers = {name: value for name, value in check.edn().items() if name not in _SAID}
     if numbers:
         yield "; ".join(
             f"{name}: {edn.dumps(each)[:_VALUE_WIDTH]}" for name, each in numbers.items()
         )
-
-
-def _and(texts: Sequence[str]) -> str:
-    *others, last = texts
-    return f"{', '.join(others)} and {last}" if others else last

@@ -6,7 +6,7 @@ See `leaderless.library.log`. The names of the library are imported when they ar
 starts without them.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from leaderless.library.log import Log as Log
@@ -26,7 +26,7 @@ _PLACES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     from importlib import import_module
 
     if name not in _PLACES:

@@ -1,186 +1,311 @@
-"""Find out which numbers of the policy pay: docs/performance/ablation.md, and ablation-real.md beside it.
+"""Find out what each number of the policy buys: docs/performance/ablation.md.
 
-    python -m performance.ablation [--fields rest_every,hedge_deviations] [--docs docs/performance]
-    python -m performance.ablation --real 6 [--busy]
-    python -m performance.ablation --candidate 'rest_every=1e9,late_s_max=1e9'
+    python -m performance.ablation [--fields rest_every,hedge_s_min] [--rows kills] [--docs docs/performance]
 
-Each number of `performance.ablated` gets other values, one at a time; the neutral one comes first. All rows of
-`performance.ablation_rows` are run with it and without it, with the same seeds. Where the outcome is in doubt,
-more seeds are run. The virtual clock shows what the protocol costs, and flatters: a node costs nothing there.
-So `--real` runs real processes, one run after the other, with `--busy` beside a core that another process keeps
-busy. Results are kept, and a command that is given again goes on, until the code of the node changes.
+Each number of the node gets another value, mostly as if its mechanism were not there, in the row that shows it,
+on the virtual clock. Runs of the same seed are pairs. `--rows`: other rows than the number's own.
+
+A number has the name of its field in `Pace`; one of `Limits` or `Options` stands behind `limits.` or
+`options.`. A constant of the core has its own name, in capitals.
 """
 
-import os
-import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from math import exp
-from pathlib import Path
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from importlib import import_module
+from math import exp, log, sqrt
+from statistics import fmean, median, stdev
+from typing import Annotated, Any, NamedTuple
 
 import click
 
 from bench.flags import names_of
-from performance import ROOT, table_lines
-from performance import sweep_records as of_sweep
-from performance.ablated import ALTERNATIVES, Changes, default_of, missing, told
-from performance.ablation_effects import (
-    ERRORS,
-    JUDGED,
-    PAIRS_MIN,
-    Ablation,
-    Baseline,
-    Effect,
-    Found,
-    Kept,
-    verdict,
-)
-from performance.ablation_rows import ONLY, ROWS, Run
+from leaderless.core.pace import Pace
+from leaderless.core.strategy import Options
+from performance.harness import APage, command_lines, program, show_table, write_page
+from performance.virtual import PARTS, Part, measure
+from runs.sweeps import FIGURES
+from simulation.oracle import Violation
+from simulation.scenario import Scenario
 
-KEPT = ROOT / "results" / "ablation" / "runs.jsonl"
+Changes = Mapping[str, float]  # name of a number -> its value
+Result = Mapping[str, float | None] | str  # figures of a run, or what went wrong, in words
 
-FIELD_TITLES = ("number", "default", "other value", "what it worsens", "what it betters", "verdict")
-PAGE = "ablation.md", "on the virtual clock"
-SHOWN = 2  # effects on either side; more are counted
+NEVER = 1e9  # longer than any run, more than any count
+SHORT_S = Pace().error_pause_s
+_UNIT = "tests/unit/test_"
+# Each number, another value of it, and the row that shows what the default buys.
+ROW_OF: Mapping[str, tuple[float, str]] = {
+    "message_worth_s": (0.0, "2 nodes"),
+    "linger_s_max": (0.0, "2 nodes"),
+    "hedge_s_min": (0.3, "kills"),
+    "rest_every": (2, "5 nodes, far, cut"),
+    "store_timeout_s": (0.25, "store refuses all"),
+    "lost_deviations": (0.001, "far store"),
+    "error_pause_s": (0.1, "store refuses some"),
+    "error_pause_max_s": (SHORT_S, "store refuses all"),
+    "store_attempts": (1, "far store"),
+    "error_patience_s": (SHORT_S, "store refuses all"),
+    "limits.lanes": (1, "5 nodes"),
+    "limits.poll_messages": (1, "2 nodes"),
+    "limits.memory_bytes": (1, "kills"),
+    "options.freshness_s": (0.0, "2 nodes"),
+    "options.combine": (False, "16 nodes"),
+    "MEMORY_S": (0.1, "5 nodes, far, cut"),
+    "CONFLICT_ROUND_TRIPS": (0, "5 nodes, cut"),
+    "REST_EVERY_MIN": (8, "5 nodes, cut"),
+    "READS_AT_ONCE": (1, "little memory"),
+    "PUSH_PERIOD_S": (0.0, "leader"),
+}
+# What no row shows, because it bounds a size or ends what would go on for ever: the test that shows it.
+HELD: Mapping[str, str] = {
+    "limits.batch_bytes": f"{_UNIT}bounds.py::test_no_register_outgrows_its_bound",
+    "limits.commits_idle_s": f"{_UNIT}leaderless.py"
+    "::test_committed_offsets_outlive_what_keeps_them_from_the_log",
+    "limits.committed_keys": f"{_UNIT}commits.py::test_what_is_too_much_for_the_register_moves_into_the_log",
+    "FAR_S": f"{_UNIT}timeouts.py::test_a_round_trip_above_the_store_timeout_is_no_obstacle",
+    "ISOLATED_AFTER": f"{_UNIT}policy.py::test_batches_go_alone_after_unknown_outcomes_until_a_row_got_through",
+    "FAILURES_MAX": f"{_UNIT}claims.py::test_a_task_that_fails_too_often_is_dead",
+    "REVIVED_AFTER_LEASES": "tests/property/test_compaction.py::test_compaction_goes_on_after_too_many_crashes",
+    "SECTIONS": f"{_UNIT}headlog_memory.py::test_eviction_while_serving",
+    "LATE_CALLS_REMEMBERED": f"{_UNIT}timeouts.py::test_a_round_trip_above_the_store_timeout_is_no_obstacle",
+}
 
 
-def table_of(name: str, alternatives: Sequence[Found]) -> Iterator[list[str]]:
-    """The rows of a number."""
-    says, shown, default = verdict(alternatives), name, ""
-    if name in ALTERNATIVES:
-        shown, default = f"`{name}`", told({name: default_of(name)}).rpartition(" ")[2]
-    for found in alternatives:
-        sides = (_told(found.most(sign)) for sign in (1, -1))
-        yield [shown, default, told(found.changes), *sides, says]
-        shown = default = says = ""
+# ------------------------------------------------------------ rows
 
 
-def _told(effects: Sequence[Effect]) -> str:
-    words = [each.told() for each in effects[:SHOWN]]
-    if len(effects) > SHOWN:
-        words.append(f"and {len(effects) - SHOWN} more rows")
-    return "; ".join(words) or "–"
+def _three(what: str, seconds: float, **changes: Any) -> Part:
+    same: dict[str, Any] = {"nodes": 3, "clients": 2, "rate": 100.0, "latency_ms": 3}
+    return Part(
+        "2-nodes", seconds, (), same | changes, f"3 nodes, 2n, rate 100, latency 3 ms; {what}"
+    )
 
 
-def _candidate(_context: click.Context, _option: object, texts: tuple[str, ...]) -> list[Changes]:
+_SHORT: dict[str, Any] = {"seal_entries": 16, "segments_per_run": 2}
+_REFUSES: dict[str, Any] = {"refusal_code": 11}  # temporarily unavailable
+_FAR: dict[str, Any] = {"rate": 10.0, "latency_ms": 300, "store_timeout_ms": 300.0}
+ROWS = {
+    "2 nodes": PARTS["2-nodes"]._replace(time_limit_s=4.0),
+    "16 nodes": PARTS["16-nodes"]._replace(time_limit_s=0.5),
+    "5 nodes": Part("5-nodes-calm", 10.0, named="5 nodes, 2n, rate 1000, latency 10 ms"),
+    "5 nodes, cut": PARTS["5-nodes-partitions"]._replace(time_limit_s=16.0),
+    "5 nodes, far, cut": PARTS["5-nodes-100ms-partitions"]._replace(time_limit_s=40.0),
+    "store refuses some": _three("the store refuses a tenth of all requests", 20.0, **_REFUSES),
+    "store refuses all": _three(
+        "the store refuses everything for 3 of 10 s", 10.0, refusing_s=3.0, **_REFUSES
+    ),
+    "far store": Part(
+        "2-nodes",
+        40.0,
+        (),
+        _FAR,
+        "2 nodes, 2n, rate 10, latency 300 ms; a call takes twice the store timeout",
+    ),
+    "kills": _three("kills; short runs", 20.0, nemesis=("kill",), nemesis_interval_s=2.0, **_SHORT),
+    "little memory": _three("old messages are read back", 10.0, memory_kib=4, **_SHORT),
+    "leader": Part("2-nodes", 4.0, (), {"strategy": "leader"}, "2 nodes, 2n, strategy leader"),
+}
+
+
+# ------------------------------------------------------------ nodes with other numbers
+
+
+@dataclass(frozen=True)
+class Varied(Scenario):
+    """A scenario whose nodes have other numbers."""
+
+    changes: Changes = field(default_factory=dict)
+
+    @property
+    def node_options(self) -> Options:
+        """Options of each node."""
+        return varied(Scenario.node_options.fget(self), self.changes)  # type: ignore[attr-defined]
+
+
+def varying(scenario: Scenario, changes: Changes) -> Varied:
+    """The scenario with other numbers."""
+    return Varied(
+        **{each.name: getattr(scenario, each.name) for each in fields(Scenario)}, changes=changes
+    )
+
+
+def varied(options: Options, changes: Changes) -> Options:
+    """These options with the numbers that `changes` has. Raises `ValueError` for a bad relation."""
+    of: dict[str, dict[str, Any]] = {"pace": {}, "limits": {}, "options": {}}
+    for name, value in changes.items():
+        section, _, own = name.rpartition(".")
+        if not name.isupper():
+            of[section or "pace"][own] = value
+    pace, limits = replace(options.pace, **of["pace"]), replace(options.limits, **of["limits"])
+    return options._replace(pace=pace, limits=limits, **of["options"])
+
+
+@contextmanager
+def constants(changes: Changes) -> Iterator[None]:
+    """Within it, constants of the core have the values that `changes` has."""
+    had = {name: default_of(name) for name in changes if name.isupper()}
     try:
-        return [
-            {name: float(value) for name, value in (pair.split("=") for pair in text.split(","))}
-            for text in texts
-        ]
-    except ValueError:
-        raise click.BadParameter("give NAME=VALUE,NAME=VALUE") from None
+        _set({name: changes[name] for name in had})
+        yield
+    finally:
+        _set(had)
 
 
-@click.command(help=__doc__)
-@click.option("--fields", type=names_of(tuple(ALTERNATIVES)), default="all", help="Which numbers.")
-@click.option("--rows", type=names_of(tuple(ROWS)), default="all", help="Which rows.")
-@click.option(
-    "--candidate",
-    "candidates",
-    multiple=True,
-    callback=_candidate,
-    help="Values that are changed together, measured first; names as in --fields.",
-)
-@click.option("--seeds", default=2, show_default=True, help="Runs of each row, from seed 1 on.")
-@click.option(
-    "--more", default=8, show_default=True, help="Runs of the defaults, and where in doubt."
-)
-@click.option("--jobs", type=click.IntRange(min=1), help="Processes; one a core.")
-@click.option("--real", "real_s", default=0.0, help="Seconds of a run with real processes.")
-@click.option("--busy", is_flag=True, help="Keep a core busy beside real processes.")
-@click.option(
-    "--kept",
-    type=click.Path(path_type=Path),
-    default=KEPT,
-    help="The file of results.",
-    show_default=True,
-)
-@click.option("--docs", type=click.Path(path_type=Path), help="The folder to write the page into.")
+def _set(values: Changes) -> None:
+    for name, value in values.items():
+        for module in _with_constant(name):
+            setattr(module, name, value)
+
+
+def _with_constant(name: str) -> list[Any]:
+    """All modules of the core that have it, or import it."""
+    for module in ("machine", "strategies.leaderless", "strategies.leader"):  # and what they import
+        import_module(f"leaderless.core.{module}")
+    core = [sys.modules[each] for each in [*sys.modules] if each.startswith("leaderless.core")]
+    return [module for module in core if name in vars(module)]
+
+
+def default_of(name: str) -> float:
+    """The default of a number. Raises `IndexError` for a constant that the core does not have."""
+    if name.isupper():
+        constant: float = vars(_with_constant(name)[0])[name]
+        return constant
+    value: float = getattr(_section(Options(), name), name.rpartition(".")[2])
+    return value
+
+
+def _section(options: Options, name: str) -> Any:
+    return {"options": options, "limits": options.limits}.get(name.rpartition(".")[0], options.pace)
+
+
+def missing(names: Iterable[str]) -> list[str]:
+    """The fields of `Pace` without an entry among `names`, and the names that are no field of anything."""
+    names, options = set(names), Options()
+    known = {each.name for each in fields(Pace)}
+    strangers = [
+        name
+        for name in names - known
+        if not name.isupper() and not hasattr(_section(options, name), name.rpartition(".")[2])
+    ]
+    return sorted({*known - names, *strangers})
+
+
+# ------------------------------------------------------------ effects
+
+NOTICED = log(1.05)  # what moves no figure by 5 % does not pay
+ERRORS = 3  # so many standard errors are still chance
+LEAST = 0.5  # a latency below 0.5 ms, and no failure at all, are no base of a ratio
+# The figures by which a row is judged: 1 where less is better, -1 where more is.
+JUDGED = {
+    "server_messages_per_op": 1, "send_p50_ms": 1, "send_p99_ms": 1, "send_longest_ms": 1,
+    "poll_p99_ms": 1, "throughput_ops_per_s": -1, "failed": 1,
+}  # fmt: skip
+OTHERS = {"send_longest_ms": "longest send, ms", "failed": "failed in 1000"}
+
+
+class Effect(NamedTuple):
+    """What a change does to a figure. `worse`: the logarithm of a ratio; above 0 the change is worse."""
+
+    worse: float
+    told: str
+
+
+def result_of(row: str, changes: Changes, seed: int) -> Result:
+    """The figures of a run of a row, or what it breaks."""
+    try:
+        with constants(changes):
+            found = measure(varying(ROWS[row].scenario(seed=seed), changes))
+    except Violation as violation:
+        return f"broken: {violation.name}"
+    except RecursionError:
+        return "broken: RecursionError"
+    return found | {"failed": 1000 * (1 - (found["ok_fraction"] or 0.0))}
+
+
+def effects(before: Sequence[Result], after: Sequence[Result]) -> list[Effect]:
+    """What moves by more than 5 % and more than chance does, the largest first; runs of a seed are pairs.
+
+    Raises `ValueError` if the row breaks as it is.
+    """
+    if broken := [each for each in before if isinstance(each, str)]:
+        raise ValueError(f"as it is: {broken[0]}")
+    if broken := [each for each in after if isinstance(each, str)]:
+        return [Effect(NEVER, f"{broken[0]} in {len(broken)} of {len(after)} runs")]
+    found = []
+    for figure, sign in JUDGED.items():
+        old, new = ([float(each[figure] or 0.0) for each in runs] for runs in (before, after))  # type: ignore[index]
+        pairs = [log(max(LEAST, b) / max(LEAST, a)) for a, b in zip(old, new, strict=True)]
+        moved = fmean(pairs)
+        if abs(moved) > NOTICED + ERRORS * stdev(pairs) / sqrt(len(pairs)):
+            title = OTHERS[figure] if figure in OTHERS else FIGURES[figure].title
+            told = f"{title} {median(old):.3g} → {median(new):.3g} ({exp(moved) - 1:+.0%})"
+            found.append(Effect(sign * moved, told))
+    return sorted(found, key=lambda each: -abs(each.worse))
+
+
+# ------------------------------------------------------------ the page
+
+TITLES = ("number", "default", "other value", "row", "what it worsens", "what it betters")
+SHOWN = 2  # effects on either side
+ABOUT = f"""\
+{{command}}
+
+On the virtual clock, where a node takes 0.1 ms for a line and nothing else costs time. Each number gets
+another value, mostly as if its mechanism were not there. What that worsens the default buys, and what it
+betters the default costs: the {SHOWN} figures that move most. A figure counts when it moves by 5 % more than
+{ERRORS} standard errors of pairs of the same seed. Medians of {{seeds}} seeds; ratios are geometric means."""
+ABOUT_HELD = "These bound a size, or end what would go on for ever; a test shows it:"
+
+
+def number_of(value: float) -> str:
+    """As the page shows it."""
+    return "∞" if value >= NEVER else f"{value:g}"
+
+
+def table(names: Sequence[str], rows: Sequence[str], seeds: int) -> Iterator[list[str]]:
+    """A line for each number and row."""
+    with ProcessPoolExecutor() as pool:
+
+        @cache
+        def runs(row: str, name: str = "") -> list[Result]:
+            changes = {name: ROW_OF[name][0]} if name else {}
+            each = range(1, 1 + seeds)
+            return [*pool.map(result_of, [row] * seeds, [changes] * seeds, each)]
+
+        for name, row in ((each, row) for each in names for row in rows or [ROW_OF[each][1]]):
+            found = effects(runs(row), runs(row, name))
+            sides = (
+                [each.told for each in found if sign * each.worse > 0][:SHOWN] for sign in (1, -1)
+            )
+            values = (number_of(default_of(name)), number_of(ROW_OF[name][0]))
+            yield [f"`{name}`", *values, row, *("; ".join(side) or "–" for side in sides)]
+
+
+@program
 def main(
     *,
-    fields: tuple[str, ...],
-    rows: tuple[str, ...],
-    candidates: list[Changes],
-    seeds: int,
-    more: int,
-    jobs: int | None,
-    real_s: float,
-    busy: bool,
-    kept: Path,
-    docs: Path | None,
+    fields: Annotated[tuple[str, ...], names_of(tuple(ROW_OF))] = tuple(ROW_OF),
+    rows: Annotated[tuple[str, ...], names_of(tuple(ROWS))] = (),
+    seeds: Annotated[int, click.IntRange(2)] = 4,  # one pair has no spread
+    docs: APage = None,
 ) -> None:
-    if strangers := missing(ALTERNATIVES):
-        raise click.ClickException(f"performance/ablated.py has to be told of {strangers}")
-    if busy and not real_s:
-        raise click.UsageError("--busy: a busy core does nothing to the virtual clock. Add --real.")
-    chosen = [row for row in rows if ROWS[row].is_real or not real_s]
-    lines: list[str] = []
-    with ProcessPoolExecutor(jobs) as pool:
-        base = Run("", {}, 0, real_s=real_s, busy=busy)
-        ablation = Ablation(Kept(kept, real=real_s > 0), pool, base, seeds, more)
-
-        def tables() -> Iterator[list[str]]:
-            for number, changes in enumerate(candidates, 1):
-                general = [row for row in chosen if row not in ONLY]
-                found = Found(changes, list(ablation.effects(general, changes)))
-                yield from table_of(f"candidate {number}", [found])
-            for name in fields:
-                concerned = [row for row in chosen if name in ONLY.get(row, {name})]
-                alternatives = [
-                    Found(changes, list(ablation.effects(concerned, changes)))
-                    for changes in ALTERNATIVES[name]
-                ]
-                yield from table_of(name, alternatives)
-
-        for line in table_lines(FIELD_TITLES, tables()):
-            click.echo(line)
-            lines.append(line)
-        found = (_row(row, real_s, more, ablation.default(row)) for row in chosen)
-        shown = list(table_lines(ROW_TITLES, found))
-        click.echo("\n".join(["", *shown]))
+    if strangers := missing({*ROW_OF, *HELD}):
+        raise click.ClickException(f"performance/ablation.py has to be told of {strangers}")
+    lines = show_table(TITLES, table(fields, rows, seeds))
     if docs:
-        text = "\n\n".join([_about(real_s, more), *map("\n".join, (lines, shown))])
-        name, where = ("ablation-real.md", "with real processes") if real_s else PAGE
-        of_sweep.write_page(docs / name, f"Which numbers of the policy pay, {where}", text)
-
-
-ROW_TITLES = ("row", "what", *(name for name, _ in JUDGED.values()))
-
-
-def _row(row: str, real_s: float, more: int, runs: Baseline) -> list[str]:
-    part, variant, _ = ROWS[row]
-    cells = [
-        f"{runs.median(figure):.3g} ± {exp(runs.chance(figure, more)) - 1:.0%}" for figure in JUDGED
-    ]
-    return [
-        row,
-        f"{part.title}; {variant.rpartition(' ')[2]}; {real_s or part.time_limit_s:g} s",
-        *cells,
-    ]
-
-
-def _about(real_s: float, more: int) -> str:
-    words = [".venv/bin/python", "-m", "performance.ablation", *sys.argv[1:]]
-    where = (
-        "On the virtual clock, where a node takes 0.1 ms for a line and nothing else costs time."
-    )
-    if real_s:
-        load = os.getloadavg()[0]
-        where = (
-            f"With real processes on {os.cpu_count()} cores; load average at the end {load:.1f}."
+        command = (
+            f".venv/bin/python -m performance.ablation --seeds {seeds} --docs docs/performance"
         )
-    return f"""\
-{of_sweep.command_lines(shlex.join(words))}
-
-{where}
-Each number gets other values, one at a time. The first one is neutral, as if its mechanism were not there.
-What it worsens is what the default buys, and what it betters is what the default costs: of each row the
-figure that moves most. A figure counts when it moves by 5 % more than {ERRORS} standard errors, of pairs of the
-same seed where there are {PAIRS_MIN} or more. Ratios are geometric means over seeds, figures medians. Behind ±
-stand {ERRORS} standard errors of a difference of two means of {more} runs without pairs. A number that *moves
-nothing* may move a figure by less than that: more seeds tell more."""
+        about = ABOUT.format(command=command_lines(command), seeds=seeds)
+        held = [f"- `{name}`: `{test.rpartition('::')[2]}`" for name, test in HELD.items()]
+        what = [f"- {name}: {part.title}; {part.time_limit_s:g} s" for name, part in ROWS.items()]
+        sections = [[about], lines, [ABOUT_HELD, "", *held], ["The rows:", "", *what]]
+        text = "\n\n".join(map("\n".join, sections))
+        write_page(docs / "ablation.md", "Which numbers of the policy pay", text)
 
 
 if __name__ == "__main__":

@@ -4,76 +4,48 @@
     python -m performance.checker --readers
 
 For each size it makes a history with every type of anomaly planted in it (kept in --folder, and made once),
-judges it on `local[2]` in a fresh process, whose processes' memory it samples, and tells whether all that was
-planted was found. Sizes up to --in-process go through the checker in one process too. Prints a Markdown
-table. --readers measures what reads a history instead: edn-format, our reader, our history reader on top.
+judges it on `local[2]` in a fresh process, and tells whether all that was planted was found. Sizes up to
+--in-process go through the checker in one process too. Prints a Markdown table. --readers measures what reads a
+history instead: edn-format, our reader, our history reader on top.
 """
 
-import json
-import resource
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from json import loads
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import click
 import edn_format
-import psutil
 
-from performance import ROOT, show_table, spread
+from performance.harness import (
+    MB,
+    ROOT,
+    APage,
+    Figures,
+    alone,
+    highest_mb,
+    in_turn,
+    program,
+    replace_section,
+    show_table,
+    spread,
+)
 from runs import edn
 from runs.history import read_history
 from runs.keyword import Keyword
 from workloads.kafka.checker import check
 
 HISTORY = ROOT / "tests" / "fixtures" / "maelstrom-stores" / "valid-3-nodes" / "history.edn"
-BEGIN, END = "<!-- measured -->", "<!-- end -->"
-PLANTED_OF_A_TYPE = 2
-OPERATIONS_A_KEY = 200
-PROCESSES = 20
-_SAMPLE_S = 0.5
+PLANTED_OF_A_TYPE, OPERATIONS_A_KEY, PROCESSES = 2, 200, 20
+MIB = 1 << 20
 _COLUMNS = (
-    *("operations", "seconds", "operations/s", "JVM peak, MiB", "Python peak, MiB"),
+    *("operations", "seconds", "operations/s", "JVM peak, MiB"),
     *("planted found", "one process, seconds", "one process, MiB"),
 )
-
-
-class Memory(threading.Thread):
-    """The largest sum of resident memory of the Java, and of the Python, processes below `root`."""
-
-    def __init__(self, root: int) -> None:
-        super().__init__(daemon=True)
-        self.root = root
-        self.peak_mib = {"java": 0.0, "python": 0.0}
-
-    def run(self) -> None:
-        while psutil.pid_exists(self.root):
-            now = {"java": 0.0, "python": 0.0}
-            for kind, mib in _sizes(self.root):
-                now[kind] += mib
-            for kind, mib in now.items():
-                self.peak_mib[kind] = max(self.peak_mib[kind], mib)
-            time.sleep(_SAMPLE_S)
-
-
-def _sizes(root: int) -> Iterator[tuple[str, float]]:
-    try:
-        processes = [psutil.Process(root), *psutil.Process(root).children(recursive=True)]
-    except psutil.Error:
-        return
-    for process in processes:
-        try:
-            # Workers are forked: what they share with their parent counts once.
-            info = (
-                process.memory_full_info() if "python" in process.name() else process.memory_info()
-            )
-            size = getattr(info, "pss", info.rss)
-            yield ("java" if "java" in process.name() else "python"), size / 2**20
-        except psutil.Error:
-            continue
 
 
 def make(operations: int, folder: Path, suffix: str) -> Path:
@@ -91,12 +63,12 @@ def make(operations: int, folder: Path, suffix: str) -> Path:
     return path
 
 
-def judge_by_spark(path: Path) -> None:
-    """Judge the Parquet in `path` and print figures as JSON: what a fresh process is started for."""
+def by_spark(path: str) -> Figures:
+    """Judge the Parquet in `path`; figures with the memory of Java."""
     from analysis.checker import from_operations, judge
     from analysis.spark import session
 
-    planted = json.loads(path.with_name(f"{path.name}.planted.json").read_text())
+    planted = loads(Path(f"{path}.planted.json").read_text())
     seen: set[tuple[str, str]] = set()
 
     def inspect(cases: Any) -> None:
@@ -106,14 +78,15 @@ def judge_by_spark(path: Path) -> None:
 
     with session("local[2]") as spark:
         began = time.perf_counter()
-        source = from_operations(spark.read.parquet(str(path)), ["synthetic"])
+        source = from_operations(spark.read.parquet(path), ["synthetic"])
         operations = source.operations.count()
         result = judge(spark, source, inspect)["synthetic"]
         seconds = time.perf_counter() - began
+        java_mb = highest_mb("java")
     seen |= set(_in_result(result))
     found = sum((each["type"], each["key"]) in seen for each in planted)
-    figures = {"operations": operations, "seconds": round(seconds, 1)}
-    click.echo(json.dumps(figures | {"found": found, "planted": len(planted)}))
+    figures = {"operations": operations, "seconds": seconds, "java_mb": java_mb}
+    return {**figures, "found": found, "planted": len(planted)}
 
 
 def _in_result(result: Mapping[Any, Any]) -> Iterator[tuple[str, str]]:
@@ -125,54 +98,27 @@ def _in_result(result: Mapping[Any, Any]) -> Iterator[tuple[str, str]]:
             yield from ((anomaly, step["key"]) for step in case["steps"] if "key" in step)
 
 
-def judge_alone(path: Path) -> None:
-    """Judge the history in `path` in this process and print figures as JSON."""
+def in_one(path: str) -> Figures:
+    """Read and judge the history in `path` in this process."""
     began = time.perf_counter()
-    history = read_history(path)
-    read_s = time.perf_counter() - began
-    valid = check(history, {})[Keyword("valid?")]
-    total_s = time.perf_counter() - began
-    peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    figures = {"lines": len(history), "read_s": round(read_s, 2), "total_s": round(total_s, 2)}
-    click.echo(json.dumps(figures | {"peak_mib": round(peak_mib), "valid": valid}))
+    valid = check(read_history(Path(path)), {})[Keyword("valid?")]
+    return {"seconds": time.perf_counter() - began, "valid": valid is True}
 
 
-JUDGES = {"spark": judge_by_spark, "alone": judge_alone}
+def judged(size: int, most_in_one: int, folder: Path) -> list[str]:
+    """Judge a history of this size, up to `most_in_one` operations also in one process."""
+    one = ["", ""]
+    if size <= most_in_one:
+        got = alone(in_one, make(size, folder, ".jsonl"))
+        one = [f"{got['seconds']:.0f}", f"{got['peak_mb'] * MB / MIB:,.0f}"]
+    got = alone(by_spark, make(size, folder, ""))
+    rate = got["operations"] / got["seconds"]
+    java = f"{got['java_mb'] * MB / MIB:,.0f}"
+    found = f"{got['found']} of {got['planted']}"
+    return [f"{got['operations']:,}", f"{got['seconds']:.0f}", f"{rate:,.0f}", java, found, *one]
 
 
-def measured(judge: str, path: Path) -> dict[str, Any]:
-    """The figures of judging `path` in a fresh process, with the memory of its processes."""
-    command = [sys.executable, "-m", "performance.checker", "--judge", judge, str(path)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
-    memory = Memory(process.pid)
-    memory.start()
-    output, _ = process.communicate()
-    if process.returncode:
-        raise click.ClickException(f"judging {path} failed")
-    return {**json.loads(output.splitlines()[-1]), **memory.peak_mib}
-
-
-def row(spark: Mapping[str, Any], alone: Mapping[str, Any] | None) -> list[str]:
-    rate = spark["operations"] / spark["seconds"]
-    return [
-        f"{spark['operations']:,}",
-        f"{spark['seconds']:.0f}",
-        f"{rate:,.0f}",
-        f"{spark['java']:,.0f}",
-        f"{spark['python']:,.0f}",
-        f"{spark['found']} of {spark['planted']}",
-        f"{alone['total_s']:.0f}" if alone else "",
-        f"{alone['peak_mib']:,.0f}" if alone else "",
-    ]
-
-
-def judged(size: int, most_alone: int, folder: Path) -> list[str]:
-    """Judge a history of this size, up to `most_alone` operations also in one process."""
-    alone = measured("alone", make(size, folder, ".jsonl")) if size <= most_alone else None
-    return row(measured("spark", make(size, folder, "")), alone)
-
-
-def readers() -> Iterator[str]:
+def rates_of_readers() -> Iterator[str]:
     """How many lines of a real history each reader reads in a second of processor time."""
     lines = HISTORY.read_text().splitlines()
     reads: dict[str, Callable[[], object]] = {
@@ -180,42 +126,34 @@ def readers() -> Iterator[str]:
         "runs.edn": lambda: [edn.loads(line) for line in lines],
         "runs.history": lambda: read_history(HISTORY),
     }
-    for name, read in reads.items():
-        rates = []
-        for _ in range(5):
-            began = time.process_time()
-            read()
-            rates.append(len(lines) / (time.process_time() - began))
+
+    def rate(read: Callable[[], object]) -> float:
+        began = time.process_time()
+        read()
+        return len(lines) / (time.process_time() - began)
+
+    for name, rates in in_turn(
+        {name: partial(rate, read) for name, read in reads.items()}, 5
+    ).items():
         yield f"{name:14} {spread(rates, '8.0f')}"
 
 
-@click.command(help=__doc__)
-@click.option("--sizes", default="50000,200000,500000,1000000,2000000,5000000,10000000,20000000")
-@click.option("--in-process", "most_alone", default=500_000, show_default=True)
-@click.option("--folder", default=ROOT / "results" / "synthetic", type=click.Path(path_type=Path))
-@click.option("--docs", type=click.Path(path_type=Path), help="The page to put the table into.")
-@click.option("--readers", "only_readers", is_flag=True, help="Measure the readers of histories.")
-@click.option("--judge", nargs=2, type=(click.Choice([*JUDGES]), Path), help="Judge one history.")
+@program
 def main(
     *,
-    sizes: str,
-    most_alone: int,
-    folder: Path,
-    docs: Path | None,
-    only_readers: bool,
-    judge: tuple[str, Path] | None,
+    sizes: str = "50000,200000,500000,1000000,2000000,5000000,10000000,20000000",
+    in_process: int = 500_000,
+    folder: Annotated[Path, click.Path(path_type=Path)] = ROOT / "results" / "synthetic",
+    docs: APage = None,
+    readers: bool = False,
 ) -> None:
-    if judge:
-        JUDGES[judge[0]](judge[1])
-    elif only_readers:
-        click.echo("\n".join(readers()))
-    else:
-        counts = map(int, sizes.split(","))
-        lines = show_table(_COLUMNS, (judged(count, most_alone, folder) for count in counts))
-        if docs:
-            before, _, rest = docs.read_text().partition(BEGIN)
-            after = rest.partition(END)[2]
-            docs.write_text("\n".join([before + BEGIN, *lines, END + after]))
+    if readers:
+        click.echo("\n".join(rates_of_readers()))
+        return
+    counts = map(int, sizes.split(","))
+    lines = show_table(_COLUMNS, (judged(count, in_process, folder) for count in counts))
+    if docs:
+        replace_section(docs, "measured", lines, end="end")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """A program under test on two pipes, and the traffic of clients and of `lin-kv` that it gets."""
 
 import os
+import random
 import select
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import orjson
 
 from bench.services.requests import respond_kv
 from bench.watchers import process_cpu_s
-from performance import ROOT
+from performance.harness import ROOT
 
 NODE = [sys.executable, str(ROOT / "node.py")]
 KEYS, SENDS_PER_KEY = 10, 16  # a full key is left for a fresh one, as the workload does
@@ -29,29 +30,48 @@ def line(src: str, body: Body) -> bytes:
     return orjson.dumps(message, option=orjson.OPT_APPEND_NEWLINE)
 
 
-class Child:
-    """A program under test and its traffic.
+def requests_of(count: int) -> Iterator[bytes]:
+    """Half sends, half polls; a key is left for a fresh one when it is full, as the workload does."""
+    chance = random.Random(count)
+    sent = [0] * KEYS
+    for number in range(count):
+        place = chance.randrange(KEYS)
+        generation, offset = divmod(sent[place], SENDS_PER_KEY)
+        key = f"{count}.{place}.{generation}"
+        body: Body = {"type": "send", "key": key, "msg": number, "msg_id": number}
+        if chance.random() < 0.5:
+            sent[place] += 1
+        else:
+            body = {"type": "poll", "offsets": {key: max(0, offset - 2)}, "msg_id": number}
+        yield line(f"c{number % 64}", body)
+
+
+def served(registers: Registers, body: Body) -> Body:
+    """The answer of `lin-kv` with these registers."""
+    reply, changes = respond_kv(registers.get, body)
+    registers |= changes
+    return {**reply, "in_reply_to": body["msg_id"]}
+
+
+class Driven:
+    """A program under test and its traffic; a subclass takes its lines and says lines.
 
     `store` is the name of the simulated service (an unused name: none), `registers` its state.
-    `messages` counts lines in and out; `written` has all lines that were sent, until it is cleared.
+    `messages` counts lines in and out, `store_calls` those calls.
     """
 
-    def __init__(
-        self, command: list[str], store: str = "lin-kv", registers: Registers | None = None
-    ) -> None:
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        assert self._process.stdin
-        assert self._process.stdout
-        self._to, self._from = self._process.stdin.fileno(), self._process.stdout.fileno()
+    def __init__(self, store: str = "lin-kv", registers: Registers | None = None) -> None:
         self._store = store
         self._registers = {} if registers is None else registers
-        self._rest = b""
-        self._unread: list[bytes] = []
-        self.messages = self.calls = 0
-        self.written: list[bytes] = []
+        self.messages = self.store_calls = 0
 
-    def cpu_s(self) -> float:
-        return process_cpu_s(self._process.pid)
+    def turn(self, lines: list[bytes]) -> list[bytes]:
+        """Give it lines, and take what it says next."""
+        raise NotImplementedError
+
+    def leave(self, lines: list[bytes]) -> None:
+        """Give it the last lines."""
+        raise NotImplementedError
 
     def ask(self, body: Body) -> Body:
         """One request, and its answer."""
@@ -68,38 +88,53 @@ class Child:
     ) -> Iterator[Body]:
         """The answers to requests, of which `in_flight` are under way; the store is served meanwhile.
 
-        There is a pause of `pause_s` seconds before each write.
+        There is a pause of `pause_s` seconds before each turn.
         """
         out = list(islice(requests, in_flight))
         waiting = len(out)
         while waiting:
             if pause_s:
                 time.sleep(pause_s)
-            self._write(out)
-            out = []
-            for message in map(orjson.loads, self._read()):
+            said, out = self.turn(out), []
+            for message in map(orjson.loads, said):
                 if message["dest"] == self._store:
-                    out.append(line("lin-kv", self._serve(message["body"])))
+                    self.store_calls += 1
+                    out.append(line("lin-kv", served(self._registers, message["body"])))
                     continue
                 following = [*islice(requests, 1)]
                 out += following
                 waiting += len(following) - 1
                 yield message["body"]
-        self._write(out)  # what the store answered last
+        self.leave(out)  # what the store answered last
 
-    def refuses(self, body: Body) -> bool:  # noqa: ARG002 - for those who refuse something
-        """Whether the store does not answer this call but with error 11."""
-        return False
 
-    def _serve(self, body: Body) -> Body:
-        self.calls += 1
-        if self.refuses(body):
-            return {"type": "error", "code": 11, "in_reply_to": body["msg_id"]}
-        reply, changes = respond_kv(self._registers.get, body)
-        self._registers |= changes
-        return {**reply, "in_reply_to": body["msg_id"]}
+class Child(Driven):
+    """A process on two pipes. `written` has all lines that were sent, until it is cleared."""
 
-    def _write(self, lines: list[bytes]) -> None:
+    def __init__(
+        self, command: list[str], store: str = "lin-kv", registers: Registers | None = None
+    ) -> None:
+        super().__init__(store, registers)
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self._process.stdin
+        assert self._process.stdout
+        self._to, self._from = self._process.stdin.fileno(), self._process.stdout.fileno()
+        self._rest = b""
+        self._unread: list[bytes] = []
+        self.pid = self._process.pid
+        self.written: list[bytes] = []
+
+    def cpu_s(self) -> float:
+        """CPU that it has taken."""
+        return process_cpu_s(self.pid)
+
+    def turn(self, lines: list[bytes]) -> list[bytes]:
+        """See `Driven`."""
+        self.leave(lines)
+        return self._read()
+
+    def leave(self, lines: list[bytes]) -> None:
+        """See `Driven`."""
         self.messages += len(lines)
         self.written += lines
         data = memoryview(b"".join(lines))
@@ -123,11 +158,6 @@ class Child:
         if not chunk:
             raise SystemExit(f"the child ended with status {self._process.wait()}")
         return chunk
-
-    def close(self) -> None:
-        os.close(self._to)
-        self._process.stdin = None
-        self._process.communicate(timeout=10)
 
     def kill(self) -> None:
         """End it without a word."""

@@ -1,46 +1,32 @@
 """The configurations of `make performance`: published figures, and the aims of `leaderless`; and its plots.
 
-The runs themselves are in sweeps/comparison.toml and sweeps/scaling.toml, under the same names.
+The runs themselves are in bench/sweep/comparison.toml and bench/sweep/scaling.toml, under the same names.
 
 An aim is a bound on a figure of `leaderless` (the median over repetitions), absolute or relative to the same
 figure of another strategy or of another configuration in the same run.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
 
 SUBJECT = "leaderless"
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """An aim: `figure` at most (or `at_least`, or `above`) `limit` times `of`.
+class Bound(NamedTuple):
+    """An aim: `figure` of `of` is "at most" ("at least", "above") `limit`, or so many times that of `than`.
 
-    `of` is 1 without `than`; with it, the same figure of another ("strategy", name) or ("configuration",
-    name) of the same run.
+    `than`: the same figure of another ("strategy", name) or ("configuration", name) of the same run.
     """
 
     figure: str
-    relation: str  # "at most" | "at least" | "above"
+    relation: str
     limit: float
     than: tuple[str, str] | None = None
+    of: str = SUBJECT
 
 
-@dataclass(frozen=True, slots=True)
-class OnRealTool:
-    """A figure of `leaderless` on the real tool: the lowest and the highest that was seen."""
-
-    figure: str
-    low: float
-    high: float
-
-    @classmethod
-    def once(cls, figure: str, value: float) -> "OnRealTool":
-        """A figure of which there is one measurement."""
-        return cls(figure, value, value)
-
-
-@dataclass(frozen=True, slots=True)
-class Configuration:
+class Configuration(NamedTuple):
     """A part of the table: `known` as others measured or modelled it.
 
     `real` was measured with the real tool, on a quiet machine of two cores. Its operations a second are all
@@ -51,11 +37,10 @@ class Configuration:
     title: str
     known: str
     aims: tuple[Bound, ...]
-    real: tuple[OnRealTool, ...] = ()
+    real: Mapping[str, str] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Slope:
+class Slope(NamedTuple):
     """A plot of the matrices called `name`, over `axis` of their cells; `label` is below it.
 
     `measured_x`, if any, is the figure to draw against instead: the value that a run reached, not
@@ -69,114 +54,71 @@ class Slope:
     measured_x: str | None = None
 
 
+_OPS, _MESSAGES, _P50, _P99, _POLL_P99 = (
+    "throughput_ops_per_s", "server_messages_per_op", "send_p50_ms", "send_p99_ms", "poll_p99_ms",
+)  # fmt: skip
+_CALM = ("configuration", "5-nodes-calm")
+_VALID = Bound("valid", "at least", 1.0)
+
 CONFIGURATIONS = (
     Configuration(
-        "2-nodes",
-        "2 nodes, 2n, rate 1000",
+        "2-nodes", "2 nodes, 2n, rate 1000",
         "durable published solutions 5.5 to 7.9 server messages an operation (best 4.4); a fixed leader in"
-        " memory 0.77; first prototype 1.39",
-        (Bound("server_messages_per_op", "at most", 1.0), Bound("send_p50_ms", "at most", 5.0)),
-        (
-            OnRealTool.once("throughput_ops_per_s", 15_000 / 20),
-            OnRealTool("send_p50_ms", 5.4, 5.6),
-            OnRealTool.once("poll_p50_ms", 0.5),
-        ),
+        " memory 0.77",
+        (Bound(_MESSAGES, "at most", 1.0), Bound(_P50, "at most", 5.0)),
+        {_OPS: "750", _P50: "5.4 to 5.6"},
     ),
     Configuration(
-        "16-nodes",
-        "16 nodes, 2n, rate 10 000",
-        "published strong leader 5.05 (7.23 in all); first prototype 1.68",
+        "16-nodes", "16 nodes, 2n, rate 10 000",
+        "published strong leader 5.05 (7.23 in all)",
         (
-            Bound("server_messages_per_op", "at most", 1.2),
-            Bound("throughput_ops_per_s", "above", 1.0, ("strategy", "leader")),
-            Bound("throughput_ops_per_s", "above", 1.0, ("strategy", "cas")),
+            Bound(_MESSAGES, "at most", 1.2),
+            Bound(_OPS, "above", 1.0, ("strategy", "leader")),
+            Bound(_OPS, "above", 1.0, ("strategy", "cas")),
         ),
-        (
-            OnRealTool("throughput_ops_per_s", 25_000 / 20, 33_000 / 20),
-            OnRealTool("send_p50_ms", 10, 14),
-        ),
+        {_OPS: "1250 to 1650", _P50: "10 to 14"},
     ),
     Configuration(
-        "5-nodes-20n",
-        "5 nodes, 20n, rate 10 000",
-        "model: 0.3 to 0.5",
-        (Bound("server_messages_per_op", "at most", 0.8),),
+        "5-nodes-20n", "5 nodes, 20n, rate 10 000", "model: 0.3 to 0.5",
+        (Bound(_MESSAGES, "at most", 0.8),),
     ),
     Configuration(
-        "16-nodes-10ms",
-        "16 nodes, 2n, rate 10 000, latency 10 ms exponential",
+        "16-nodes-10ms", "16 nodes, 2n, rate 10 000, latency 10 ms exponential",
         "model: plain cas 14, collapsing; combining 1.0",
-        (Bound("server_messages_per_op", "at most", 1.1), Bound("send_p99_ms", "at most", 150.0)),
+        (Bound(_MESSAGES, "at most", 1.1), Bound(_P99, "at most", 150.0)),
     ),
     Configuration(
-        "3-nodes-100ms",
-        "3 nodes, 2n, rate 10, latency 100 ms constant",
-        "floor: 2 hops, 200 ms",
-        (Bound("send_p50_ms", "at most", 220.0),),
+        "3-nodes-100ms", "3 nodes, 2n, rate 10, latency 100 ms constant", "floor: 2 hops, 200 ms",
+        (Bound(_P50, "at most", 220.0),),
     ),
     Configuration(
-        "5-nodes-calm",
-        "5 nodes, 2n, rate 1000, latency 10 ms (the calm counterpart of the next)",
-        "",
-        (),
+        "5-nodes-calm", "5 nodes, 2n, rate 1000, latency 10 ms (the calm counterpart of the next)", "", (),
     ),
     Configuration(
-        "5-nodes-partitions",
-        "5 nodes, 2n, rate 1000, latency 10 ms, partitions every 2 s",
-        "",
+        "5-nodes-partitions", "5 nodes, 2n, rate 1000, latency 10 ms, partitions every 2 s", "",
         (
-            Bound("valid", "at least", 1.0),
-            Bound("strict_valid", "at least", 1.0),
-            Bound("ok_fraction", "at least", 1.0),
-            Bound("send_p99_ms", "at most", 3.0, ("configuration", "5-nodes-calm")),
-            Bound("poll_p99_ms", "at most", 3.0, ("configuration", "5-nodes-calm")),
+            _VALID, Bound("strict_valid", "at least", 1.0), Bound("ok_fraction", "at least", 1.0),
+            Bound(_P99, "at most", 3.0, _CALM), Bound(_POLL_P99, "at most", 3.0, _CALM),
         ),
-        (
-            OnRealTool.once("throughput_ops_per_s", 6_575 / 30),
-            OnRealTool.once("server_messages_per_op", 1.84),
-            OnRealTool.once("send_p50_ms", 72),
-            OnRealTool.once("send_p99_ms", 442),
-            OnRealTool.once("poll_p50_ms", 0.6),
-            OnRealTool.once("poll_p99_ms", 11),
-        ),
+        {_OPS: "219", _MESSAGES: "1.84", _P50: "72", _P99: "442", _POLL_P99: "11"},
     ),
     Configuration(
-        "5-nodes-100ms",
-        "5 nodes, 4n, rate 200, latency 100 ms exponential",
-        "",
-        (Bound("valid", "at least", 1.0),),
-        (
-            OnRealTool.once("throughput_ops_per_s", 859 / 20),
-            OnRealTool.once("send_p50_ms", 729),
-            OnRealTool.once("send_p99_ms", 1_759),
-            OnRealTool.once("poll_p50_ms", 238),
-            OnRealTool.once("poll_p99_ms", 892),
-        ),
+        "5-nodes-100ms", "5 nodes, 4n, rate 200, latency 100 ms exponential", "", (_VALID,),
+        {_OPS: "43", _P50: "729", _P99: "1759", _POLL_P99: "892"},
     ),
     Configuration(
         "5-nodes-100ms-partitions",
-        "5 nodes, 4n, rate 200, latency 100 ms exponential, partitions every 3 s",
-        "",
-        (Bound("valid", "at least", 1.0),),
+        "5 nodes, 4n, rate 200, latency 100 ms exponential, partitions every 3 s", "", (_VALID,),
     ),
-)
+)  # fmt: skip
 
+_NODES = "5 nodes, 2n, rate 1000, latency 10 ms"
 SLOPES = (
     Slope("nodes", "Nodes (2 clients each, rate 1000, latency 10 ms)", "nodes", "nodes"),
+    Slope("clients", "Clients per node (5 nodes, rate 1000, latency 10 ms)", "clients per node", "concurrency"),
+    Slope("keys", f"Keys at a time ({_NODES})", "keys at a time", "keys"),
     Slope(
-        "clients",
-        "Clients per node (5 nodes, rate 1000, latency 10 ms)",
-        "clients per node",
-        "concurrency",
+        "messages", "Messages per key (5 nodes, 2n, one key, rate 10 000, no latency)",
+        "messages of the longest key", "max-writes-per-key", "longest_key_messages",
     ),
-    Slope(
-        "keys", "Keys at a time (5 nodes, 2n, rate 1000, latency 10 ms)", "keys at a time", "keys"
-    ),
-    Slope(
-        "messages",
-        "Messages per key (5 nodes, 2n, one key, rate 10 000, no latency)",
-        "messages of the longest key",
-        "max-writes-per-key",
-        measured_x="longest_key_messages",
-    ),
-)
+)  # fmt: skip

@@ -1,25 +1,19 @@
 """Search all schedules of small clusters, setting by setting: `python -m performance.exploration`.
 
-It writes the tables of docs/exploration.md and docs/exploration-objects.md. Seconds are CPU seconds of one
-process, so that other load on the machine does not count. A setting that is not done after `--cpu` seconds is
-shown with the share that was.
+It writes the tables of docs/exploration.md. Seconds are CPU seconds of one process, so that other load on the
+machine does not count. A setting that is not done after `--cpu` seconds is
+shown with the share that was. `--objects`: only the settings on an object store.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
-import click
-
-from performance import ROOT, show_table
-from simulation.exploration.bucket_setting import BucketSetting
+from performance.harness import ROOT, program, replace_section, show_table
 from simulation.exploration.campaign import Campaign, explored
-from simulation.exploration.setting import Setting
-from simulation.exploration.systems import AnySetting
+from simulation.exploration.setting import AnySetting, BucketSetting, Setting
 from simulation.objects.scenario import LEADERLESS, PUBLISHED, REPAIRED
 
 PAGE = ROOT / "docs" / "exploration.md"
-PAGE_OF_OBJECTS = ROOT / "docs" / "exploration-objects.md"
 TITLES = ("setting", "schedules", "states", "ends", "CPU s", "verdict")
 SETTINGS = (
     Setting("prefetch", sends=3),
@@ -81,48 +75,32 @@ OBJECTS = (
 )
 
 
-@click.command()
-@click.option("--cpu", default=12.0, show_default=True, help="CPU seconds for a setting.")
-@click.option("--objects", is_flag=True, help="Only the settings on an object store.")
-def main(cpu: float, *, objects: bool) -> None:
-    """Write the tables of docs/exploration.md and docs/exploration-objects.md."""
-    for page, settings in ((PAGE, SETTINGS), (PAGE_OF_OBJECTS, OBJECTS)):
-        if page == PAGE_OF_OBJECTS or not objects:
-            lines = show_table(TITLES, (row(setting, cpu) for setting in settings))
-            replace_section(page, "settings", lines)
+@program
+def main(*, cpu: float = 12.0, objects: bool = False) -> None:
+    tables: dict[str, Sequence[AnySetting]] = {"settings": SETTINGS, "objects": OBJECTS}
+    for name in ["objects"] if objects else tables:
+        lines = show_table(TITLES, (row(setting, cpu) for setting in tables[name]))
+        replace_section(PAGE, name, lines)
 
 
 def row(setting: AnySetting, cpu_s_max: float) -> list[str]:
     """What the search of a setting found."""
     campaign = explored(setting, cpu_s_max=cpu_s_max)
     counts = (campaign.counts.schedules, campaign.states, campaign.ends)
-    words = setting.command().partition(" --")[2].partition(" ")[2]
     figures = [f"{count:,}" for count in counts]
-    return [f"`{words}`", *figures, f"{campaign.cpu_s:.1f}", verdict(campaign)]
+    return [
+        f"`{setting.kind} {setting.brief}`".replace(" `", "`"),
+        *figures,
+        f"{campaign.cpu_s:.1f}",
+        verdict(campaign),
+    ]
 
 
 def verdict(campaign: Campaign) -> str:
     """In a few words."""
     if campaign.failed:
         return f"`{campaign.failed.name}` after {len(campaign.failed.schedule)} events"
-    return "sound" if campaign.done else f"sound in {campaign.fraction:.1%}"
-
-
-def replace_section(page: Path, name: str, lines: Sequence[str]) -> None:
-    """Put lines between the comments of a page that name a section."""
-    page.write_text("\n".join(_replaced(page, name, lines)) + "\n", encoding="utf-8")
-
-
-def _replaced(page: Path, name: str, lines: Sequence[str]) -> Iterator[str]:
-    inside = False
-    for line in page.read_text(encoding="utf-8").splitlines():
-        if line == f"<!-- end of {name} -->":
-            inside = False
-        if not inside:
-            yield line
-        if line == f"<!-- {name} -->":
-            inside = True
-            yield from lines
+    return "sound" if campaign.done else f"unfinished: {campaign.fraction:.1%}"
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""Measure `analysis ingest` on many small runs and on one large one, made by repeating real lines.
+"""Measure `analysis ingest` on many small runs and on one large one.
 
     python -m performance.ingest [--runs 200] [--operations 200000] [--repetitions 3]
 
 Each figure is the whole command's work after the start of Spark: finding, reading, joining, writing and
-committing. The runs are written first, to a temporary folder, with a fixed seed.
+committing. The runs are written first, to a temporary folder, with a fixed seed. `--run-operations`: of a small
+run.
 """
 
 import gzip
@@ -17,13 +18,16 @@ from random import Random
 from statistics import median
 from typing import Any
 
-import click
-
-from performance import show_table, spread
+from performance.harness import program, show_table, spread
 from runs.history import Op, write_jsonl
 
 MESSAGES_PER_OPERATION = 5
 PROCESSES = 10
+OPTIONS = {
+    "workload": "kafka", "nodes": ["n0", "n1", "n2"], "concurrency": PROCESSES, "bin": "run.sh",
+    "time_limit_s": 20,
+}  # fmt: skip
+RESULTS = "{:valid? true, :workload {:valid? true, :bad-error-types (), :error-types ()}}"
 
 
 def write_run(folder: Path, operations: int, seed: int) -> None:
@@ -32,13 +36,10 @@ def write_run(folder: Path, operations: int, seed: int) -> None:
     random = Random(seed)
     with (folder / "history.jsonl").open("wb") as history:
         write_jsonl(_history(operations, random), history)
-    journal = gzip.open(folder / "net-journal.jsonl.gz", "wt", compresslevel=1)  # noqa: SIM115
-    with journal:
+    with gzip.open(folder / "net-journal.jsonl.gz", "wt", compresslevel=1) as journal:
         journal.writelines(json.dumps(row) + "\n" for row in _journal(operations, random))
-    options = {"workload": "kafka", "nodes": ["n0", "n1", "n2"], "concurrency": PROCESSES}
-    (folder / "test.json").write_text(json.dumps(options | {"bin": "run.sh", "time_limit_s": 20}))
-    results = "{:valid? true, :workload {:valid? true, :bad-error-types (), :error-types ()}}"
-    (folder / "results.edn").write_text(results)
+    (folder / "test.json").write_text(json.dumps(OPTIONS))
+    (folder / "results.edn").write_text(RESULTS)
 
 
 def _history(operations: int, random: Random) -> Iterator[Op]:
@@ -62,8 +63,7 @@ def _journal(operations: int, random: Random) -> Iterator[dict[str, Any]]:
         body = {"type": "cas" if request else "cas_ok", "key": "head", "to": "x" * 200}
         reference = {"msg_id": number} if request else {"in_reply_to": number - 1}
         message = {"id": number, "src": src, "dest": dest, "body": body | reference}
-        at = number * 200_000
-        latency_ns = random.randrange(100_000, 900_000)
+        at, latency_ns = number * 200_000, random.randrange(100_000, 900_000)
         yield {"id": 2 * number, "time": at, "type": "send", "message": message}
         yield {"id": 2 * number + 1, "time": at + latency_ns, "type": "recv", "message": message}
 
@@ -87,33 +87,32 @@ def measure(master: str, source: Path, repetitions: int) -> list[float]:
     return seconds[1:]
 
 
-@click.command()
-@click.option("--runs", default=200, show_default=True, help="How many small runs.")
-@click.option(
-    "--run-operations", default=1_000, show_default=True, help="Operations of a small run."
-)
-@click.option("--operations", default=200_000, show_default=True, help="Of the large run.")
-@click.option("--repetitions", default=3, show_default=True, help="Timed ingests of each.")
-@click.option("--master", default="local[*]", show_default=True, help="Spark master.")
-def main(runs: int, run_operations: int, operations: int, repetitions: int, master: str) -> None:
-    """Measure the rate of `analysis ingest`."""
-    cases = {
-        f"{runs} runs of {run_operations} operations": (runs, run_operations),
-        f"1 run of {operations} operations": (1, operations),
-    }
-    titles = ("", "seconds", "operations/s", "messages/s", "runs/s")
-    show_table(titles, ([name, *cells(master, repetitions, *case)] for name, case in cases.items()))
-
-
-def cells(master: str, repetitions: int, count: int, size: int) -> list[str]:
-    """The figures of ingesting `count` runs of `size` operations, as cells of the table."""
+def cells(name: str, master: str, repetitions: int, count: int, size: int) -> list[str]:
+    """The figures of ingesting `count` runs of `size` operations, as a row of the table."""
     with tempfile.TemporaryDirectory(prefix="ingest-") as folder:
         for number in range(count):
             write_run(Path(folder) / "runs" / f"run-{number:05}", size, seed=number)
         seconds = measure(master, Path(folder) / "runs", repetitions)
     rate = count * size / median(seconds)
     rates = (f"{rate:,.0f}", f"{rate * MESSAGES_PER_OPERATION:,.0f}", f"{rate / size:.2f}")
-    return [spread(seconds, ".1f"), *rates]
+    return [name, spread(seconds, ".1f"), *rates]
+
+
+@program
+def main(
+    *,
+    runs: int = 200,
+    run_operations: int = 1_000,
+    operations: int = 200_000,
+    repetitions: int = 3,
+    master: str = "local[*]",
+) -> None:
+    cases = {
+        f"{runs} runs of {run_operations} operations": (runs, run_operations),
+        f"1 run of {operations} operations": (1, operations),
+    }
+    titles = ("", "seconds", "operations/s", "messages/s", "runs/s")
+    show_table(titles, (cells(name, master, repetitions, *case) for name, case in cases.items()))
 
 
 if __name__ == "__main__":

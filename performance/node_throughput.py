@@ -1,34 +1,32 @@
 """Compare the speed of one node with the fastest possible Python program of its kind.
 
-    python -m performance.node_throughput [--rounds 5] [--requests 20000] [--clients 64] [--strategy cas]
+    python -m performance.node_throughput [--rounds 5] [--requests 20000] [--strategy cas]
 
 One node process is fed through pipes by a driver that plays 64 clients (half sends, half polls, ten
 keys, a fresh key after sixteen sends, every poll at the reader's position) and the `lin-kv` service. The
 limit is a loop that reads chunks, parses each line with orjson, answers it, and writes once a chunk. It gets
-the same lines as the node, with the answers of the store, and answers each with a body of the same size. The
-least node sends the messages of the strategy, and does nothing else (`performance.least_node`).
+the same lines as the node, with the answers of the store, and answers each with a body of the same size.
 
-The three take turns. A message is a line in or out. CPU is that of the child alone, between first and last
-request, without the driver and other load of the machine. Messages a second are measured on the wall clock,
-which includes both. Ping-pong is one request at a time. A lone request comes after a pause, as with many nodes;
-its CPU is mostly that of sleeping and waking. `cas` wakes twice for a request, the limit once.
+The two take turns. A message is a line in or out. CPU is that of the child alone, between first and last
+request, without the driver and other load of the machine. A lone request comes after a pause, as with many
+nodes; its CPU is mostly that of sleeping and waking. A start is the CPU from exec to `init_ok`, interpreter
+included; bytecode is compiled first, as `make setup` and every install do.
 """
 
-import random
+import compileall
 import sys
-import time
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Annotated
 
 import click
 
-from performance import show_table, spread
-from performance.child import INIT, KEYS, NODE, SENDS_PER_KEY, Body, Child, line
-from performance.least_node import LEAST
+from leaderless.core.strategies import DEFAULT, STRATEGIES
+from performance.child import INIT, NODE, Child, requests_of
+from performance.harness import ROOT, Figures, program, show_table, spread
 
-PING_PONGS = 500
+CLIENTS = 64
+LONE = 500
 PAUSE_S = 0.0003  # before a lone request: a node of 16 at 10 000 requests a second waits so long
-
 LIMIT = """
 import os, orjson
 rest = b""
@@ -47,105 +45,52 @@ while chunk := os.read(0, 1 << 20):
 """
 
 
-class Measured(NamedTuple):
-    """One round: a figure for each of `LABELS`."""
-
-    messages_per_s: float
-    cpu_us: float
-    request_cpu_us: float
-    ping_pong_us: float
-    lone_cpu_us: float
-
-
-LABELS = (
-    "messages/s",
-    "CPU µs/message",
-    "CPU µs/request",
-    "ping-pong µs",
-    "CPU µs/lone request",
-)
-LEAST_NODE = [sys.executable, "-m", "performance.least_node"]
-
-
-@click.command(help=(__doc__ or "").partition("\n")[0])
-@click.option("--rounds", default=5, show_default=True)
-@click.option("--requests", default=20_000, show_default=True)
-@click.option("--clients", default=64, show_default=True)
-@click.option("--strategy", type=click.Choice([*LEAST]), default="cas", show_default=True)
-def main(rounds: int, requests: int, clients: int, strategy: str) -> None:
-    turns = []
-    for _ in range(rounds):
-        node = Child([*NODE, "--strategy", strategy])
-        lines = [*requests_of(requests)]
-        measured, written = measure(node, lines, clients, requests)
-        least, _ = measure(Child([*LEAST_NODE, strategy]), lines, clients, requests)
-        bare = Child([sys.executable, "-c", LIMIT], store="nobody")
-        limit, _ = measure(bare, written, clients, requests)
-        turns.append((measured, least, limit))
-    click.echo(f"{requests} requests, {clients} in flight, {rounds} rounds: median (least to most)")
-    titles = ("", f"node ({strategy})", "least node", "limit", "node / limit", "least / limit")
-    show_table(titles, _rows(turns))
-
-
-def measure(
-    child: Child, lines: list[bytes], clients: int, requests: int
-) -> tuple[Measured, list[bytes]]:
+def measure(child: Child, lines: list[bytes], requests: int) -> tuple[Figures, list[bytes]]:
     """One round with one child, and all that was sent to it in it.
 
     `requests`: so many of `lines` are requests of clients, or stand for them.
     """
     child.ask(INIT)
-    child.drive(requests_of(len(lines) // 10), clients)  # warm up
-    messages, cpu_s, started = child.messages, child.cpu_s(), time.perf_counter()
+    start_s = child.cpu_s()
+    child.drive(requests_of(len(lines) // 10), CLIENTS)  # warm up
+    messages, cpu_s = child.messages, child.cpu_s()
     child.written = []
-    child.drive(iter(lines), clients)
-    wall_s, cpu_s = time.perf_counter() - started, child.cpu_s() - cpu_s
-    messages, written = child.messages - messages, child.written
-    started = time.perf_counter()
-    child.drive(requests_of(PING_PONGS), 1)
-    ping_pong_s = time.perf_counter() - started
-    lone_started_s = child.cpu_s()
-    child.drive(requests_of(PING_PONGS), 1, PAUSE_S)
-    lone_s = child.cpu_s() - lone_started_s
-    child.close()
-    measured = Measured(
-        messages_per_s=messages / wall_s,
-        cpu_us=cpu_s / messages * 1e6,
-        request_cpu_us=cpu_s / requests * 1e6,
-        ping_pong_us=ping_pong_s / PING_PONGS * 1e6,
-        lone_cpu_us=lone_s / PING_PONGS * 1e6,
-    )
-    return measured, written
+    child.drive(iter(lines), CLIENTS)
+    messages, cpu_s, written = child.messages - messages, child.cpu_s() - cpu_s, child.written
+    lone_s = child.cpu_s()
+    child.drive(requests_of(LONE), 1, PAUSE_S)
+    lone_s = child.cpu_s() - lone_s
+    child.kill()
+    of = {"message": cpu_s / messages, "request": cpu_s / requests, "lone request": lone_s / LONE}
+    return {f"CPU µs/{name}": 1e6 * s for name, s in (of | {"start": start_s}).items()}, written
 
 
-def requests_of(count: int) -> Iterator[bytes]:
-    """Half sends, half polls; a key is left for a fresh one when it is full, as the workload does."""
-    chance = random.Random(count)
-    sent = [0] * KEYS
-    for number in range(count):
-        place = chance.randrange(KEYS)
-        generation, offset = divmod(sent[place], SENDS_PER_KEY)
-        key = f"{count}.{place}.{generation}"
-        body: Body = {"type": "send", "key": key, "msg": number, "msg_id": number}
-        if chance.random() < 0.5:
-            sent[place] += 1
-        else:
-            body = {"type": "poll", "offsets": {key: max(0, offset - 2)}, "msg_id": number}
-        yield line(f"c{number % 64}", body)
+def turn(strategy: str, requests: int) -> tuple[Figures, Figures]:
+    """One round with the node, and one with the limit."""
+    lines = [*requests_of(requests)]
+    node, written = measure(Child([*NODE, "--strategy", strategy]), lines, requests)
+    limit, _ = measure(Child([sys.executable, "-c", LIMIT], store="nobody"), written, requests)
+    return node, limit
 
 
-def _rows(turns: list[tuple[Measured, Measured, Measured]]) -> Iterator[tuple[str, ...]]:
-    sides = [zip(*side, strict=True) for side in zip(*turns, strict=True)]
-    for label, node, least, limit in zip(LABELS, *sides, strict=True):
-        form = ",.0f" if label == "messages/s" else ",.1f"
-        figures = [spread(side, form) for side in (node, least, limit)]
-        yield label, *figures, _ratio(label, node, limit), _ratio(label, least, limit)
+@program
+def main(
+    *,
+    rounds: int = 5,
+    requests: int = 20_000,
+    strategy: Annotated[str, click.Choice(sorted(STRATEGIES))] = DEFAULT,
+) -> None:
+    compileall.compile_dir(str(ROOT / "leaderless"), quiet=1)
+    turns = [turn(strategy, requests) for _ in range(rounds)]
 
+    def rows() -> Iterator[list[str]]:
+        for label in turns[0][0]:
+            pairs = [(node[label], limit[label]) for node, limit in turns]
+            sides = (spread(side, ".1f") for side in zip(*pairs, strict=True))
+            yield [label, *sides, spread((node / limit for node, limit in pairs), ".2f")]
 
-def _ratio(label: str, some: tuple[float, ...], limit: tuple[float, ...]) -> str:
-    """How many times as good the limit is."""
-    pairs = zip(some, limit, strict=True)
-    return spread((b / a if label == "messages/s" else a / b for a, b in pairs), ".2f")
+    click.echo(f"{requests} requests, {CLIENTS} in flight, {rounds} rounds: median (least to most)")
+    show_table(("", f"node ({strategy})", "limit", "node / limit"), rows())
 
 
 if __name__ == "__main__":

@@ -9,19 +9,18 @@ Reads the histories of runs, ours or the real tool's, best with one fault at a t
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
+from typing import Annotated
 
 import click
 
-from performance import show_table
+from performance.harness import program, show_table
 from runs.history import find_history, read_history
 from runs.recovery import MS, recoveries
 from workloads.interface import CLIENT_TIMEOUT_MS
 
 
-@click.command()
-@click.argument("runs", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
-def main(runs: tuple[Path, ...]) -> None:
-    """Print the recovery times of these runs by fault."""
+@program
+def main(runs: Annotated[tuple[Path, ...], click.Path(exists=True, path_type=Path)]) -> None:
     times: dict[str, list[float | None]] = {}
     for run in runs:
         try:

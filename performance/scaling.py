@@ -1,4 +1,4 @@
-"""Show how messages, latency and CPU grow, by the runs of sweeps/scaling.toml.
+"""Show how messages, latency and CPU grow, by the runs of bench/sweep/scaling.toml.
 
     python -m performance.scaling [results/scaling] [--docs docs/performance]
 
@@ -6,18 +6,18 @@ One thing grows at a time (performance/configurations.py). Writes docs/performan
 docs/images/performance-<what>.svg for each.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import click
 
-from performance import sweep_records as of_sweep
-from performance import table_lines
+from performance import sweep_records as sweep
 from performance.configurations import SLOPES, Slope
-from performance.sweep_records import Summaries, strategies_of, summarise
-from plots.groups import Line, growth
-from runs.sweeps import FIGURES, Summary
+from performance.harness import APage, program, table_lines, write_page
+from performance.sweep_records import Found, summary, text, verdict_words
+from runs.plots.groups import Line, growth
+from runs.sweeps import FIGURES, Cell
 
 _SERVERS = "server_messages_per_op"
 _PANELS = (
@@ -26,96 +26,81 @@ _PANELS = (
     ("CPU of all nodes (µs an operation)", (("", "node_cpu_us_per_op"),)),
 )
 _SHOWN = (
-    *("throughput_ops_per_s", _SERVERS, "all_messages_per_op"),
-    *("send_p50_ms", "send_p99_ms", "poll_p99_ms", "node_cpu_us_per_op"),
+    *("throughput_ops_per_s", _SERVERS),
+    *("send_p50_ms", "send_p99_ms", "node_cpu_us_per_op"),
 )
+Points = list[tuple[float, Cell]]
 
 
-Points = list[tuple[float, dict[str, Summary]]]
+def case(axes: Mapping[str, Any]) -> str | None:
+    """The name of a cell's point: its slope and where it is on it; of `2n` clients the 2."""
+    at = {slope.name: slope.axis for slope in SLOPES}.get(str(axes.get("name")))
+    return at and f"{axes['name']}={str(axes[at]).removesuffix('n')}"
 
 
-def case(cell: Mapping[str, Any]) -> str | None:
-    """The name of a cell's point: its slope and where it is on it."""
-    for slope in SLOPES:
-        if slope.name == cell.get("name"):
-            return f"{slope.name}={_number(cell[slope.axis])}"
-    return None
-
-
-def points(slope: Slope, strategy: str, summaries: Summaries) -> Points:
-    """What was measured of a slope: x and the figures there."""
-    found = []
-    for (name, of), figures in summaries.items():
+def points(slope: Slope, strategy: str, found: Found) -> Points:
+    """What was measured of a slope: x and the runs there."""
+    points = []
+    for (name, of), cell in found.items():
         which, _, value = name.partition("=")
-        if (which, of) == (slope.name, strategy) and _SERVERS in figures:
-            at = figures[slope.measured_x].middle if slope.measured_x else float(value)
-            found.append((at, figures))
-    return sorted(found, key=lambda point: point[0])
+        if (which, of) == (slope.name, strategy) and summary(cell, _SERVERS):
+            at = summary(cell, slope.measured_x) if slope.measured_x else None
+            points.append((at.middle if at else float(value), cell))
+    return sorted(points, key=lambda point: point[0])
 
 
-def _number(value: Any) -> str:
-    """Of `2n` clients the 2."""
-    return str(value).removesuffix("n")
-
-
-def draw(slope: Slope, strategies: Sequence[str], summaries: Summaries, path: Path) -> None:
+def draw(slope: Slope, strategies: Sequence[str], found: Found, path: Path) -> None:
     """Three panels over the same axis: messages, latency, CPU. A band shows lowest to highest."""
-    measured = {each: points(slope, each, summaries) for each in strategies}
+    measured = {each: points(slope, each, found) for each in strategies}
+
+    def line(strategy: str, name: str, figure: str) -> Line:
+        label = f"{strategy} {name}".strip() if len(strategies) > 1 else name
+        values = ((x, summary(cell, figure)) for x, cell in measured[strategy])
+        return Line(label, [(x, value) for x, value in values if value])
+
     panels = {
-        title: [
-            Line(_label(strategies, strategy, name), _values(measured[strategy], figure))
-            for strategy in strategies
-            for name, figure in lines
-        ]
+        title: [line(each, name, figure) for each in strategies for name, figure in lines]
         for title, lines in _PANELS
     }
-    xs = sorted({x for found in measured.values() for x, _ in found})
+    xs = sorted({x for each in measured.values() for x, _ in each})
     picture = growth(slope.title, panels, slope.label, None if slope.measured_x else xs)
     path.write_text(picture.svg_document(), encoding="utf-8")
 
 
-def _label(strategies: Sequence[str], strategy: str, name: str) -> str:
-    return f"{strategy} {name}".strip() if len(strategies) > 1 else name
-
-
-def _values(measured: Points, figure: str) -> list[tuple[float, Summary]]:
-    return [(x, figures[figure]) for x, figures in measured if figure in figures]
-
-
-def rows(slope: Slope, strategies: Sequence[str], summaries: Summaries) -> list[list[str]]:
+def rows(slope: Slope, strategies: Sequence[str], found: Found) -> Iterator[list[str]]:
     """One row a point and strategy."""
-    lines = []
     for strategy in strategies:
-        for at, figures in points(slope, strategy, summaries):
-            numbers = [of_sweep.cell(figures.get(name), FIGURES[name]) for name in _SHOWN]
-            verdict = of_sweep.verdict_words(figures, "valid")
+        for at, cell in points(slope, strategy, found):
+            numbers = [text(summary(cell, name), name) for name in _SHOWN]
             first = f"{at:.0f}" if len(strategies) == 1 else f"{at:.0f}, `{strategy}`"
-            lines.append([first, *numbers, verdict])
-    return lines
+            yield [first, *numbers, verdict_words(cell, "valid")]
 
 
-def section(slope: Slope, strategies: Sequence[str], summaries: Summaries) -> str:
+def section(slope: Slope, strategies: Sequence[str], found: Found) -> str:
+    """A slope on the page."""
     titles = [slope.label, *(FIGURES[name].title for name in _SHOWN), "verdict"]
-    lines = "\n".join(table_lines(titles, rows(slope, strategies, summaries)))
+    lines = "\n".join(table_lines(titles, rows(slope, strategies, found)))
     picture = f"![{slope.title}](../images/performance-{slope.name}.svg)"
     return f"## {slope.name.capitalize()}\n\n{picture}\n\n{lines}\n"
 
 
-@click.command(help=__doc__)
-@click.argument("folder", type=click.Path(path_type=Path), default=Path("results/scaling"))
-@click.option("--docs", type=click.Path(path_type=Path), help="The folder to write the page into.")
-def main(folder: Path, docs: Path | None) -> None:
-    records = of_sweep.records(folder, case)
-    summaries, strategies = summarise(records), strategies_of(records)
+@program
+def main(
+    folder: Annotated[Path, click.Path(path_type=Path)] = Path("results/scaling"),
+    *,
+    docs: APage = None,
+) -> None:
+    found = sweep.found_in(sweep.rows_of(folder), case)
+    strategies = sweep.strategies_of(found)
     images = docs.parent / "images" if docs else folder
     images.mkdir(exist_ok=True)
-    sections = [of_sweep.provenance(folder)]
+    sections = [sweep.provenance(folder)]
     for slope in SLOPES:
-        if any(points(slope, strategy, summaries) for strategy in strategies):
-            draw(slope, strategies, summaries, images / f"performance-{slope.name}.svg")
-            sections.append(section(slope, strategies, summaries))
+        if any(points(slope, strategy, found) for strategy in strategies):
+            draw(slope, strategies, found, images / f"performance-{slope.name}.svg")
+            sections.append(section(slope, strategies, found))
     if docs:
-        of_sweep.write_page(docs / "scaling.md", "How cost grows", "\n\n".join(sections))
+        write_page(docs / "scaling.md", "How cost grows", "\n\n".join(sections))
     click.echo(f"Plots: {images}")
 
 

@@ -1,22 +1,24 @@
-"""Measure the speed of the simulator, and its limit: `python -m performance.simulation`.
+"""Measure the speed of the simulator: `python -m performance.simulation`.
 
-The speed is in virtual seconds a second of one core. A profile gives the share of each part of the code.
-The aim is at least 100 in the first row: 5 nodes at 100 operations a second without faults.
+The speed is in virtual seconds a second of one core. The aim is at least 100 in the first row: 5 nodes at 100
+operations a second without faults.
 """
 
-import cProfile
-import pstats
 import time
-from collections import Counter
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
 from statistics import median
 
-import click
-
-from performance import ROOT, show_table, spread
+from leaderless.core.strategy import Identity, Trace
+from performance.harness import in_turn, program, show_table, spread
 from runs.collection import collected_quietly
 from runs.faults import FAULTS
+from simulation.objects import run as objects
+from simulation.objects.bucket import EPOCH_S, Bucket
+from simulation.objects.loop import VirtualEventLoop, run_virtual
+from simulation.objects.model import Held
+from simulation.objects.scenario import LEADERLESS
+from simulation.objects.scenario import Scenario as Programs
 from simulation.scenario import Scenario
 from simulation.world import World
 
@@ -31,61 +33,73 @@ ROWS = {
     "cas": replace(BASE, strategy="cas"),
     "prefetch-sealed": replace(BASE, strategy="prefetch-sealed"),
 }
-PARTS = ("leaderless", "simulation", "bench", "workloads")
+DRAWN = range(100, 160)
 
 
-@click.command()
-@click.option("--repetitions", type=click.IntRange(min=1), default=5, show_default=True)
-@click.option("--profile", is_flag=True, help="Tell where the time of the first row goes.")
-def main(repetitions: int, profile: bool) -> None:
-    """Print a markdown table of the simulator's speed."""
+def measure(*scenarios: Scenario, held: bool = True) -> tuple[float, float]:
+    """Virtual seconds, and messages, a second of CPU; the checker's time is not in it.
+
+    `held`: whether each step is held to the model (`simulation.refinement`), as it is in every other run.
+    """
+    virtual_s = took_s = sent = 0.0
+    for scenario in scenarios:
+        with collected_quietly():
+            world = World(scenario)
+            world.refinement = world.refinement if held else None
+            began_s = time.process_time()
+            world.execute()
+            took_s += time.process_time() - began_s
+        virtual_s += world.virtual_s
+        sent += world.network.clients.sent + world.network.servers.sent
+    return virtual_s / took_s, sent / took_s
+
+
+class NotHeld(Held):
+    """Follows nothing."""
+
+    def traced(self, _identity: Identity) -> Trace:
+        return Trace()
+
+    def changed(self, _key: str, _value: bytes | None) -> None: ...
+
+
+def measure_programs(*scenarios: Programs, held: bool = True) -> tuple[float, float]:
+    """Virtual seconds, and requests to the bucket, a second of CPU; `held`: as of `measure`."""
+    virtual_s = took_s = sent = 0.0
+    for scenario in scenarios:
+
+        async def run(loop: VirtualEventLoop, scenario: Programs = scenario) -> Bucket:
+            world = objects.World(scenario, loop)
+            world.model = world.model if held else NotHeld()
+            await world.execute()
+            return world.bucket
+
+        with collected_quietly():
+            began_s = time.process_time()
+            bucket = run_virtual(run)
+            took_s += time.process_time() - began_s
+        virtual_s += bucket.clock_s - EPOCH_S
+        sent += sum(bucket.usage.requests.values())
+    return virtual_s / took_s, sent / took_s
+
+
+@program
+def main(*, repetitions: int = 5) -> None:
+    works = {name: partial(measure, scenario) for name, scenario in ROWS.items()}
+    drawn = [Scenario.draw(seed, {"strategy": "leaderless"}) for seed in DRAWN]
+    works[f"{len(drawn)} drawn seeds of leaderless"] = partial(measure, *drawn)
+    works["the same, not held to the model"] = partial(measure, *drawn, held=False)
+    works["leaderless, not held to the model"] = partial(measure, BASE, held=False)
+    programs = [Programs.draw(seed, {"log": LEADERLESS}) for seed in DRAWN]
+    works[f"{len(programs)} drawn seeds of programs"] = partial(measure_programs, *programs)
+    works["the same programs, not held"] = partial(measure_programs, *programs, held=False)
     titles = ("scenario", "virtual s a second: median (lowest to highest)", "messages a second")
-    show_table(titles, (row(name, scenario, repetitions) for name, scenario in ROWS.items()))
-    if profile:
-        click.echo()
-        for part, share in shares(BASE).most_common():
-            click.echo(f"- {part}: {share:.0f} %")
-
-
-def row(name: str, scenario: Scenario, repetitions: int) -> list[str]:
-    speeds, messages = zip(*(measure(scenario) for _ in range(repetitions)), strict=True)
-    return [name, spread(speeds, ".0f"), f"{median(messages):.0f}"]
-
-
-def measure(scenario: Scenario) -> tuple[float, float]:
-    """Virtual seconds, and messages, a second of CPU; the checker's time is not in it."""
-    with collected_quietly():
-        world = World(scenario)
-        began_s = time.process_time()
-        world.execute()
-        took_s = time.process_time() - began_s
-    sent = world.network.clients.sent + world.network.servers.sent
-    return world.virtual_s / took_s, sent / took_s
-
-
-def shares(scenario: Scenario) -> Counter[str]:
-    """Percent of the time in each package of the project; built-ins count for their caller."""
-    profile = cProfile.Profile()
-    with collected_quietly():
-        profile.runcall(World(scenario).execute)
-    spent: Counter[str] = Counter()
-    stats = pstats.Stats(profile).stats  # type: ignore[attr-defined]  # not in the stubs
-    for (file, _, _), (_, _, own_s, _, callers) in stats.items():
-        if file == "~" and callers:
-            for (caller, _, _), (_, _, own_of_caller_s, _) in callers.items():
-                spent[_part(caller)] += own_of_caller_s
-        else:
-            spent[_part(file)] += own_s
-    total = sum(spent.values())
-    return Counter({part: 100 * each / total for part, each in spent.items()})
-
-
-def _part(file: str) -> str:
-    path = Path(file)
-    if not path.is_relative_to(ROOT):
-        return "Python's own"
-    folder = path.relative_to(ROOT)
-    return folder.parts[0] if folder.parts[0] in PARTS else "Python's own"
+    found = {name: [*zip(*each, strict=True)] for name, each in in_turn(works, repetitions).items()}
+    rows = (
+        [name, spread(speeds, ".0f"), f"{median(sent):.0f}"]
+        for name, (speeds, sent) in found.items()
+    )
+    show_table(titles, rows)
 
 
 if __name__ == "__main__":

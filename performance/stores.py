@@ -6,123 +6,44 @@ figures are a floor), etcd when it is installed, and memory for comparison. It s
 is: on one that is not idle the figures are lower.
 """
 
-import argparse
 import os
 import shutil
-import sys
-import tempfile
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from pathlib import Path
-from statistics import quantiles
-from typing import Any, NamedTuple
+from contextlib import nullcontext
+from functools import partial
 
 import anyio
+import click
 
-from leaderless import Log, open_log
-from leaderless.store.registers import Registers
-from tests import servers
+from bench.stores.names import ETCD, MOTO, SQLITE
+from leaderless.library.bench import Load, bench
+from performance.harness import open_at, program, show_table, store_of
 
-VALUE = "x" * 98  # 100 bytes as JSON
+TITLES = ("store", "tasks", "appends a second", "requests an append", "p50 ms", "p99 ms")
+STORES = {"memory": "", "SQLite": SQLITE, "S3 (moto)": MOTO, "etcd": ETCD}
 TASKS = (1, 16, 64)
 
 
-class Row(NamedTuple):
-    """One measurement: requests to the store are counted by the operations of the core."""
-
-    store: str
-    tasks: int
-    appends_s: float
-    requests: float
-    p50_ms: float
-    p99_ms: float
-
-
-async def measure(name: str, url: str, tasks: int, seconds: float, options: dict[str, Any]) -> Row:
-    """Append for `seconds` to a fresh log."""
-    took: list[float] = []
-    with counted() as calls:
-        async with open_log(url, f"{tasks}", **options) as log:
-            await log.append("warm", 0)
-            calls.clear()
-            began = time.monotonic()
-            async with anyio.create_task_group() as group:
-                for task in range(tasks):
-                    group.start_soon(append, log, f"k{task % 4}", began + seconds, took)
-            elapsed_s = time.monotonic() - began
-    cuts = quantiles(took, n=100) if len(took) > 1 else took * 99
-    rate = len(took) / elapsed_s
-    return Row(name, tasks, rate, len(calls) / len(took), cuts[49] * 1000, cuts[98] * 1000)
-
-
-async def append(log: Log, key: str, until: float, took: list[float]) -> None:
-    """Append one value after the other, and note how long each took."""
-    while (before := time.monotonic()) < until:
-        await log.append(key, VALUE)
-        took.append(time.monotonic() - before)
-
-
-@contextmanager
-def counted() -> Iterator[list[str]]:
-    """The operations on registers, as they are made."""
-    calls: list[str] = []
-    plain = Registers.carry_out
-
-    async def carry_out(self: Registers, op: Any) -> Any:
-        calls.append(op.key)
-        return await plain(self, op)
-
-    Registers.carry_out = carry_out  # type: ignore[method-assign]
-    try:
-        yield calls
-    finally:
-        Registers.carry_out = plain  # type: ignore[method-assign]
-
-
-def rows(folder: Path, seconds: float) -> Iterator[Row]:
-    """All measurements, as they are made."""
-    has_etcd = shutil.which("etcd") is not None
-    with (
-        servers.moto() as endpoint,
-        servers.etcd(folder / "etcd") if has_etcd else nullcontext() as etcd,
-    ):
-        options = servers.s3_options(endpoint)
-        keys = {
-            "endpoint": endpoint,
-            "access_key": options.access_key,
-            "secret_key": options.secret_key,
-            "region": options.region,
-        }
-        places: list[tuple[str, str, dict[str, Any]]] = [
-            ("memory", "memory:performance", {}),
-            ("SQLite", f"sqlite:///{folder}/log.db", {}),
-            ("S3 (moto)", f"s3://{servers.BUCKET}", keys),
-        ]
-        if etcd:
-            places.append(("etcd", f"etcd://{etcd}", {}))
-        for name, url, given in places:
+def rows(seconds: float) -> Iterator[list[str]]:
+    """All measurements, as they are made; those of `leaderless bench`."""
+    for name, server in STORES.items():
+        if server == ETCD and not shutil.which("etcd"):
+            continue
+        with store_of(server) if server else nullcontext("memory:performance") as url:
             for tasks in TASKS:
-                yield anyio.run(measure, name, url, tasks, seconds, given)
+                work = partial(bench, open_at(url), Load(tasks, seconds))
+                got, _ = anyio.run(work)
+                rest = (got.requests_an_append, got.p50_ms, got.p99_ms)
+                forms = (".2f", ".1f", ".1f")
+                cells = (f"{value:{form}}" for value, form in zip(rest, forms, strict=True))
+                yield [name, str(tasks), f"{got.appends_a_second:.0f}", *cells]
 
 
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
-    parser.add_argument("--seconds", type=float, default=5.0, help="for each row; default 5")
-    options = parser.parse_args()
-    say = sys.stdout.write
-    names = ("store", "tasks", "appends a second", "requests an append", "p50 ms", "p99 ms")
+@program
+def main(*, seconds: float = 5.0) -> None:
     load = f"{os.getloadavg()[0]:.1f} processes wanted to run"
-    say(f"{os.cpu_count()} cores; {load} in the minute before.\n\n")
-    say(f"| {' | '.join(names)} |\n|---|{'---:|' * 5}\n")
-    with tempfile.TemporaryDirectory() as folder:
-        for row in rows(Path(folder), options.seconds):
-            say(
-                f"| {row.store} | {row.tasks} | {row.appends_s:.0f} | {row.requests:.2f} "
-                f"| {row.p50_ms:.1f} | {row.p99_ms:.1f} |\n"
-            )
-            sys.stdout.flush()
+    click.echo(f"{os.cpu_count()} cores; {load} in the minute before.\n")
+    show_table(TITLES, rows(seconds))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Compare the strategies by the runs of sweeps/comparison.toml: docs/performance/strategies.md.
+"""Compare the strategies by the runs of bench/sweep/comparison.toml: docs/performance/strategies.md.
 
     python -m performance.strategies [results/comparison] [--docs docs/performance]
 
@@ -7,34 +7,26 @@ Medians over repetitions, beside figures that were published and aims (performan
 
 import textwrap
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import click
-from rich.console import Console
-from rich.markdown import Markdown
 
-from performance import sweep_records as of_sweep
-from performance import table_lines
-from performance.configurations import (
-    CONFIGURATIONS,
-    SUBJECT,
-    Bound,
-    Configuration,
-    OnRealTool,
-)
-from performance.sweep_records import (
-    Records,
-    Summaries,
-    cell,
-    strategies_of,
-    summarise,
-    verdict_words,
-)
-from runs.sweeps import FIGURES
+from performance import sweep_records as sweep
+from performance.configurations import CONFIGURATIONS, SUBJECT, Bound, Configuration
+from performance.harness import APage, program, table_lines, write_page
+from performance.sweep_records import Found, summary, text, verdict_words
+from runs.sweeps import CRASHED, FIGURES, Row
 
-LEFT_OUT = ("ok_fraction_of_all",)  # a client's `crash` never succeeds, whatever the node does
+SHOWN = (
+    *("server_messages_per_op", "throughput_ops_per_s", "send_p50_ms", "send_p99_ms"),
+    *("poll_p99_ms", "node_cpu_us_per_op"),
+)
+REAL = "real tool (measured elsewhere)"
+_MARKS = {True: "✔ met", False: "✘ missed", None: "?"}
+_VERDICTS = {"valid": "valid", "strict_valid": "valid by --strict"}
+_ROWS_OF_VERDICTS = {"valid": "verdict", "strict_valid": "verdict by `--strict`"}
 
 
 class Verdict(NamedTuple):
@@ -45,48 +37,36 @@ class Verdict(NamedTuple):
     met: bool | None
 
 
-REAL = "real tool (measured elsewhere)"
-NEAR = 0.1  # a figure that differs by a larger share from the real tool's is named
-
-_VERDICTS = {"valid": "valid", "strict_valid": "valid by --strict"}
-
-
-def judge(configuration: Configuration, summaries: Summaries) -> list[Verdict]:
+def judge(configuration: Configuration, found: Found) -> list[Verdict]:
     """The outcome of each aim of a configuration."""
-    return [_judge(bound, configuration.name, summaries) for bound in configuration.aims]
+    return [_judge(bound, configuration.name, found) for bound in configuration.aims]
 
 
-def _judge(bound: Bound, case: str, summaries: Summaries) -> Verdict:
-    measured = summaries.get((case, SUBJECT), {}).get(bound.figure)
-    other = _other(bound, case, summaries)
-    if measured is None or other is None:
+def _judge(bound: Bound, case: str, found: Found) -> Verdict:
+    ours, other = summary(found.get((case, bound.of)), bound.figure), 1.0
+    if bound.than is not None:
+        kind, name = bound.than
+        key = (case, name) if kind == "strategy" else (name, bound.of)
+        theirs = summary(found.get(key), bound.figure)
+        ours, other = theirs and ours, theirs.middle if theirs else 0.0
+    if ours is None:
         return Verdict(_sentence(bound, None), "not measured", None)
     limit = bound.limit * other
     met = {
-        "at most": measured.middle <= limit,
-        "at least": measured.middle >= limit,
-        "above": measured.middle > limit,
+        "at most": ours.middle <= limit,
+        "at least": ours.middle >= limit,
+        "above": ours.middle > limit,
     }[bound.relation]
-    return Verdict(_sentence(bound, limit), _number(measured.middle, bound.figure), met)
-
-
-def _other(bound: Bound, case: str, summaries: Summaries) -> float | None:
-    """The factor of the limit."""
-    if bound.than is None:
-        return 1.0
-    kind, name = bound.than
-    key = (case, name) if kind == "strategy" else (name, SUBJECT)
-    found = summaries.get(key, {}).get(bound.figure)
-    return found.middle if found else None
+    return Verdict(_sentence(bound, limit), _number(ours.middle, bound.figure), met)
 
 
 def _sentence(bound: Bound, limit: float | None) -> str:
     if bound.figure in _VERDICTS:
         return _VERDICTS[bound.figure]
-    title = FIGURES[bound.figure].title
+    title = FIGURES[bound.figure].title + (f" of `{bound.of}`" if bound.of != SUBJECT else "")
     if bound.than is None:
         return f"{title} {bound.relation} {bound.limit:g}"
-    times = "" if bound.limit == 1 else f"{bound.limit:g} x "
+    times = "" if bound.limit == 1 else f"{bound.limit:.2g} x "
     value = "" if limit is None else f" ({_number(limit, bound.figure)})"
     return f"{title} {bound.relation} {times}that of `{bound.than[1]}`{value}"
 
@@ -98,126 +78,85 @@ def _number(value: float, figure: str) -> str:
 
 
 def rows(
-    strategies: Sequence[str], configuration: Configuration, summaries: Summaries
-) -> list[list[str]]:
-    """One row a figure, one column a strategy; a strict verdict only where it was asked for.
+    strategies: Sequence[str], configuration: Configuration, found: Found, shown: Sequence[str]
+) -> Iterator[list[str]]:
+    """One row a figure that was measured, one column a strategy; a strict verdict only where it was asked for.
 
     The last column has the figures of the real tool, if there are any.
     """
-    found = [summaries.get((configuration.name, name), {}) for name in strategies]
-    real = {each.figure: _range(each) for each in configuration.real}
-    numbers = [
-        [
-            column.title,
-            *(cell(each.get(figure), column) for each in found),
-            *([real.get(figure, "")] if real else []),
-        ]
-        for figure, column in FIGURES.items()
-        if figure not in LEFT_OUT
-    ]
-    verdicts = [
-        [title, *(verdict_words(each, verdict) for each in found), *([""] if real else [])]
-        for verdict, title in (("valid", "verdict"), ("strict_valid", "verdict by `--strict`"))
-        if any(verdict in each for each in found)
-    ]
-    return [*numbers, *verdicts]
-
-
-def _range(each: OnRealTool) -> str:
-    low, high = _number(each.low, each.figure), _number(each.high, each.figure)
-    return low if low == high else f"{low} to {high}"
-
-
-def unlike_the_real_tool(configuration: Configuration, summaries: Summaries) -> list[str]:
-    """The figures of `leaderless` that lie more than a tenth outside of what the real tool showed."""
-    measured = summaries.get((configuration.name, SUBJECT), {})
-    found = []
-    for each in configuration.real:
-        summary = measured.get(each.figure)
-        if summary and not each.low * (1 - NEAR) <= summary.middle <= each.high * (1 + NEAR):
-            ours = _number(summary.middle, each.figure)
-            found.append(f"{FIGURES[each.figure].title} {ours}, there {_range(each)}")
-    return found
+    cells = [found.get((configuration.name, name)) for name in strategies]
+    real = configuration.real
+    for figure in shown:
+        figures = [summary(cell, figure) for cell in cells]
+        if figure in real or any(figures):
+            last = [real.get(figure, "")] if real else []
+            yield [FIGURES[figure].title, *(text(each, figure) for each in figures), *last]
+    for verdict, title in _ROWS_OF_VERDICTS.items():
+        if any(summary(cell, verdict) for cell in cells):
+            yield [title, *(verdict_words(cell, verdict) for cell in cells), *[""] * bool(real)]
 
 
 def markdown(
-    configurations: Sequence[Configuration], strategies: Sequence[str], records: Records
+    configurations: Sequence[Configuration],
+    strategies: Sequence[str],
+    found: Found,
+    shown: Sequence[str] = SHOWN,
 ) -> str:
     """For each measured configuration a table, published figures, its aims, and the anomalies."""
-    summaries = summarise(records)
     parts = []
-    for configuration in measured(configurations, summaries):
-        parts.append(f"## {configuration.title}\n")
-        real = [REAL] if configuration.real else []
-        titles = ["", *(f"`{name}`" for name in strategies), *real]
-        figures = rows(strategies, configuration, summaries)
-        parts.append("\n".join(table_lines(titles, figures)) + "\n")
-        parts.append("\n".join(_notes(configuration, summaries, records)) + "\n")
-    return "\n".join(parts)
+    for each in measured(configurations, found):
+        titles = ["", *(f"`{name}`" for name in strategies), *[REAL] * bool(each.real)]
+        table = table_lines(titles, rows(strategies, each, found, shown))
+        notes = (textwrap.fill(note, 118, subsequent_indent="  ") for note in _notes(each, found))
+        parts.append("\n".join([f"## {each.title}\n", *table, "", *notes]).rstrip("\n"))
+    return "\n\n".join(parts)
 
 
-def measured(configurations: Sequence[Configuration], summaries: Summaries) -> list[Configuration]:
+def measured(configurations: Sequence[Configuration], found: Found) -> list[Configuration]:
     """The configurations of which there is at least one run."""
-    cases = {case for case, _ in summaries}
+    cases = {case for case, _ in found}
     return [each for each in configurations if each.name in cases]
 
 
-def _notes(configuration: Configuration, summaries: Summaries, records: Records) -> list[str]:
-    marks = {True: "✔ met", False: "✘ missed", None: "?"}
-    known = [f"- Known: {configuration.known}."] if configuration.known else []
-    aims = [
-        f"- Aim: {each.sentence}. {each.measured}: **{marks[each.met]}**"
-        for each in judge(configuration, summaries)
-    ]
-    unlike = unlike_the_real_tool(configuration, summaries)
-    real = [f"- More than a tenth from the real tool ([why](../bench.md)): {'; '.join(unlike)}."]
-    notes = [
-        *known,
-        *aims,
-        *(real if unlike else []),
-        *(f"- {each}" for each in troubles(configuration.name, records)),
-    ]
-    return [textwrap.fill(note, 118, subsequent_indent="  ") for note in notes]
+def _notes(configuration: Configuration, found: Found) -> Iterator[str]:
+    if configuration.known:
+        yield f"- Known: {configuration.known}."
+    for each in judge(configuration, found):
+        yield f"- Aim: {each.sentence}. {each.measured}: **{_MARKS[each.met]}**"
+    yield from (f"- {each}" for each in troubles(configuration.name, found))
 
 
-def troubles(case: str, records: Records) -> list[str]:
+def troubles(case: str, found: Found) -> Iterator[str]:
     """The anomalies in runs of a case, a sentence for each strategy and set of types."""
-    counts: Counter[tuple[str, str]] = Counter()
-    runs: Counter[str] = Counter()
-    for record in records:
-        if record["case"] == case:
-            runs[record["strategy"]] += 1
-            trouble = record["error"] or ", ".join(f"`{each}`" for each in record["anomalies"])
-            counts[record["strategy"], trouble] += bool(trouble)
-    return [
-        f"`{strategy}`, {count} of {runs[strategy]} runs: {trouble}."
-        for (strategy, trouble), count in counts.items()
-        if count
-    ]
+    for (name, strategy), cell in found.items():
+        if name == case:
+            for trouble, count in Counter(map(_trouble, cell.rows)).items():
+                if trouble:
+                    yield f"`{strategy}`, {count} of {len(cell.rows)} runs: {trouble}."
 
 
-def section(folder: Path, records: Records) -> str:
-    how = (
-        f"{of_sweep.provenance(folder)}\n\n{len(records)} runs. Medians over repetitions, lowest and highest in"
-        " brackets;\nthe worst verdict and the lowest fraction of sends and polls that were ok.\n"
-    )
-    return how + "\n" + markdown(CONFIGURATIONS, strategies_of(records), records)
+def _trouble(row: Row) -> str:
+    if row.verdict == CRASHED:
+        return f"exit status {row.exit_status}"
+    return ", ".join(f"`{each}`" for each in row.anomalies)
 
 
-@click.command(help=__doc__)
-@click.argument("folder", type=click.Path(path_type=Path), default=Path("results/comparison"))
-@click.option("--docs", type=click.Path(path_type=Path), help="The folder to write the page into.")
-def main(folder: Path, docs: Path | None) -> None:
-    console = Console()
-    records = of_sweep.records(folder, lambda cell: cell.get("name"))
-    shown = measured(CONFIGURATIONS, summarise(records))
-    console.print(Markdown(markdown(CONFIGURATIONS, strategies_of(records), records)))
-    if docs and len(shown) < len(CONFIGURATIONS):
-        console.print(f"{docs} stays as it is: it shows all configurations or none")
+@program
+def main(
+    folder: Annotated[Path, click.Path(path_type=Path)] = Path("results/comparison"),
+    *,
+    docs: APage = None,
+) -> None:
+    runs = sweep.rows_of(folder)
+    found = sweep.found_in(runs, lambda cell: cell.get("name"))
+    tables = markdown(CONFIGURATIONS, sweep.strategies_of(found), found)
+    click.echo(tables)
+    if docs and len(measured(CONFIGURATIONS, found)) < len(CONFIGURATIONS):
+        click.echo(f"{docs} stays as it is: it shows all configurations or none")
     elif docs:
-        of_sweep.write_page(
-            docs / "strategies.md", "Strategies, side by side", section(folder, records)
-        )
+        how = f"{len(runs)} runs. Medians over repetitions, lowest and highest in brackets; the worst verdict."
+        text = f"{sweep.provenance(folder)}\n\n{how}\n\n{tables}"
+        write_page(docs / "strategies.md", "Strategies, side by side", text)
 
 
 if __name__ == "__main__":

@@ -1,202 +1,283 @@
 """Measure a log as a table in Spark, beside plain Parquet and DuckDB over the same files.
 
-    python -m performance.table_in_spark [--messages 1000000,10000000] [--sums 100000000] [--docs DIR]
+    python -m performance.table_in_spark [--messages 1000000,10000000] [--rounds 2] [--docs DIR]
 
-The logs that are read are written as compaction leaves them (`performance.compacted_log`), with messages of 100
-bytes; `--folder` keeps them for another run. Each question (`performance.table_readers`) is asked of each
-reader in turn, in `--rounds` rounds, so that readers stand side by side; figures are medians. One round on the
-shortest log goes before, and does not count: Java compiles meanwhile. The shortest log is also read as a
-stream, and a frame is written into a new log. Of logs of the length `--sums` only count and sum of lengths
-are asked. What needs a new process stands in `performance.table_steps`. Spark runs in one process with two
-threads (`local[2]`).
+The logs are as appends and compaction leave them (`performance.generated_log`). `--folder` keeps them for
+another run. Each question is asked of each reader in turn, in `--rounds` rounds after one that does not count,
+because Java compiles meanwhile; figures are medians. The shortest log is also read as a stream, and a frame is
+written into a new log. Spark runs in one process with two threads (`local[2]`).
 
-A step that fails is named at the end of the page, and the others go on. `--docs` writes the page
-`table-in-spark.md`, again after each log.
+`--docs` writes the page `table-in-spark.md`.
 """
 
-import subprocess
+import os
+import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from types import MappingProxyType
+from typing import Annotated, NamedTuple
 
+import anyio
 import click
 import duckdb
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+import psutil
+from pyspark.sql import DataFrame, SparkSession
 
-from analysis.errors import AnalysisError
-from analysis.failures import is_slow_start
 from analysis.spark import session
-from leaderless.errors import LogError
-from leaderless.spark import LeaderlessDataSource
-from leaderless.store.files import FolderFiles
-from leaderless.table.manifest import Merged
-from performance.compacted_log import upkept_of, write_merged
-from performance.table_costs import Cost, costed
-from performance.table_logs import TableLog
-from performance.table_page import Figures, Growth, Row, page
-from performance.table_readers import Ready
-from performance.table_rounds import sums, tables
-from performance.table_steps import in_a_process
-from performance.table_writes import appending, sink, stream
+from leaderless.spark import LeaderlessDataSource, read_log
+from leaderless.spark.columns import SCHEMA
+from leaderless.spark.reading import snapshot_of
+from leaderless.spark.settings import Place
+from leaderless.store.files import files_of
+from leaderless.store.options import StoreOptions
+from performance.generated_log import WIDTH, Shape, generated
+from performance.harness import (
+    APage,
+    everything,
+    highest_mb,
+    in_turn,
+    peak_mb,
+    program,
+    show,
+    table_lines,
+    write_page,
+)
 
-TRIES = 3  # of a step for which a Python process of Spark was slow to start
-LIMITS = (None, 100_000)  # of a micro-batch, in messages
-T = TypeVar("T")
-FAILURES = (
-    AnalysisError, LogError, PySparkException, Py4JError, duckdb.Error, OSError,
-    subprocess.SubprocessError,
-)  # fmt: skip
+EVERY, LENGTH, COUNT, RANGE = "all columns", "sum of lengths", "count", "a range of one key"
+READ_LOG, SOURCE, PLAIN, DUCK = "read_log", "the data source", "spark.read.parquet", "DuckDB"
+LENGTHS = "sum(length(value)) AS length"
+ALL_COLUMNS = (
+    "key string, offset bigint, value string, bytes binary, writer string, seq bigint, slot bigint, "
+    "appended_at timestamp"
+)
+WRITTEN = 400_000  # messages of the sink
+TITLES = ("what", "by", "s", "CPU s", "messages a CPU second", f"of {PLAIN}'s rate")
+ABOUT = """\
+Written by `{command}`.
 
-
-class Steps:
-    """Steps, each of which may fail alone. `failed`: those that have, and why."""
-
-    def __init__(self) -> None:
-        self.failed: list[str] = []
-
-    def run(self, name: str, work: Callable[[], T]) -> T | None:
-        """What a step finds; None if it fails."""
-        for left in reversed(range(TRIES)):
-            began = time.monotonic()
-            click.echo(f"{name} ...")
-            try:
-                found = work()
-            except FAILURES as error:
-                if left and is_slow_start(error):
-                    click.echo("  a Python process of Spark was slow to start: once more")
-                    continue
-                why = str(error).strip().partition("\n")[0]
-                self.failed.append(f"{name}: {type(error).__name__}: {why}")
-                click.echo(f"  failed: {error}")
-                return None
-            click.echo(f"  {time.monotonic() - began:.1f} s")
-            return found
-        return None
+Messages have 100 bytes. Spark is one process with two threads, `local[2]`
+([how to use it](../table-in-spark.md)). CPU seconds are those of Java, Python and Spark's workers, medians
+of {rounds} rounds. Plain Parquet and DuckDB do not see the newest messages. Memory is a process's highest."""
 
 
-class Bench:
-    """What is measured of some logs, step by step. `others`: rows that are of no log's readers."""
+class Question(NamedTuple):
+    """What is asked, the columns that it needs, and the options by which the data source reads no more."""
 
-    def __init__(self, logs: list[TableLog], longest: list[TableLog], rounds: int) -> None:
-        self.logs, self.longest, self.rounds = logs, longest, rounds
-        self.steps = Steps()
-        self.others: list[Row] = []
-        self.growth: list[Growth] = []
+    name: str
+    columns: str
+    ask: Callable[[DataFrame], object]
+    options: Mapping[str, str | int] = MappingProxyType({})
+
+
+class Cost(NamedTuple):
+    """What some work took: seconds on the clock and of CPU."""
+
+    seconds: float
+    cpu_s: float
+
+
+class Row(NamedTuple):
+    """One measurement."""
+
+    what: str
+    by: str
+    cost: Cost
+    messages: int
 
     @property
-    def command(self) -> str:
-        """What measures the logs that were measured so far."""
-        done = {each.messages for each in self.growth}
-        some, longest = (
-            ",".join(str(log.messages) for log in logs if log.messages in done)
-            for logs in (self.logs, self.longest)
-        )
-        text = f"python -m performance.table_in_spark --messages {some}"
-        return f"{text} --sums {longest}" if longest else text
-
-    def measure(self) -> Iterator[None]:
-        """Measure; yields after each log."""
-        shortest = self.logs[0]
-        generated = [self._generated(log) for log in self.logs]
-        appended = self.steps.run("append", partial(appending, shortest))
-        with session("local[2]") as spark:
-            self._prepare(spark, partial(tables, spark, shortest, 1, ready=True))
-            self._append(spark, shortest)
-            self.others += [appended] if appended else []
-            for log, cost in zip(self.logs, generated, strict=True):
-                ask = partial(tables, spark, log, self.rounds, ready=log is shortest)
-                self._add(log, cost, ask)
-                yield
-        for growth, log in zip(self.growth, self.logs, strict=True):
-            self._in_processes(growth, log)
-            yield
-        for log in self.longest:
-            cost = self._generated(log)
-            with session("local[2]") as spark:
-                self._prepare(spark, partial(sums, spark, shortest))
-                self._add(log, cost, partial(sums, spark, log))
-            self._in_processes(self.growth[-1], log)
-            yield
-
-    def _generated(self, log: TableLog) -> Cost:
-        return self.steps.run(f"generate {log.messages:,}", lambda: costed(log.generate)) or Cost(
-            0, 0
-        )
-
-    def _prepare(self, spark: SparkSession, warm_up: Callable[[], object]) -> None:
-        spark.dataSource.register(LeaderlessDataSource)
-        spark.dataSource.register(Ready)
-        self.steps.run("warm up", warm_up)
-
-    def _append(self, spark: SparkSession, shortest: TableLog) -> None:
-        """Streams and writes."""
-        found = [self.steps.run("sink", lambda: sink(spark, shortest))]
-        for limit in LIMITS:
-            work = partial(stream, spark, shortest, limit)
-            found.append(self.steps.run(f"stream, at most {limit}", work))
-        self.others += [row for row in found if row]
-
-    def _add(self, log: TableLog, generated: Cost, ask: Callable[[], list[Row]]) -> None:
-        rows = self.steps.run(f"read {log.messages:,}", ask) or []
-        self.growth.append(Growth(log.messages, log.sizes(), rows, generated))
-
-    def _in_processes(self, growth: Growth, log: TableLog) -> None:
-        """The steps that need a process each."""
-        works: dict[str, Callable[[], Figures]] = {
-            "first": lambda: in_a_process("first", log.url),
-            "open": lambda: in_a_process("open", log.url, log.key),
-        }
-        if some := upkept_of(log.shape).biggest:
-            works["merge"] = lambda: merge_again(log, some)
-        for name, work in works.items():
-            found = self.steps.run(f"{name} {log.messages:,} in a new process", work)
-            growth.steps |= {name: found} if found else {}
+    def rate(self) -> float:
+        """Messages a CPU second."""
+        return self.messages / max(self.cost.cpu_s, 0.01)
 
 
-def merge_again(log: TableLog, some: list[Merged]) -> Figures:
-    """Make files again that were merged on the way to a log, and merge them."""
+class TableLog:
+    """A log of `messages` messages of `keys` keys in a folder, written unless an earlier run has.
+
+    The question for a range of one key asks for the records of `key` below offset `last`.
+    """
+
+    def __init__(self, folder: Path, messages: int, keys: int) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.url = f"sqlite:///{folder / 'log.db'}"
+        self.folder, self.messages, self.shape = folder, messages, Shape(messages, keys)
+        self.key, self.last = self.shape.key(keys // 2), messages // keys // 2
+        anyio.run(generated, self.url, self.shape)
+        place = Place(self.url, None, StoreOptions())
+        files, refs = files_of(place.store()), snapshot_of(place).files
+        if files is None or not refs:
+            raise click.ClickException("so few messages fill no file: ask for 700000 or more")
+        self.files = [files.location(ref.path) for ref in refs]
+        self.in_files = min(refs[-1].end * self.shape.batch, messages)
+
+
+# ------------------------------------------------------------ readers and writers
+
+
+def drain(frame: DataFrame) -> None:
+    """Read every row of a frame, and keep none."""
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def questions(log: TableLog) -> list[Question]:
+    """The questions; the last one is for the records of a key below an offset."""
+    where = f"key = '{log.key}' AND `offset` < {log.last}"
+    narrow: Mapping[str, str | int] = {"keys": log.key, "endOffset": log.last}
+    return [
+        Question(EVERY, ALL_COLUMNS, drain),
+        Question(LENGTH, "value string", lambda frame: frame.selectExpr(LENGTHS).collect()),
+        Question(COUNT, "offset bigint", lambda frame: frame.count()),
+        Question(RANGE, ALL_COLUMNS, lambda frame: frame.where(where).collect(), narrow),
+    ]
+
+
+def readers(
+    spark: SparkSession, log: TableLog, question: Question
+) -> dict[str, Callable[[], object]]:
+    """How each reader answers."""
+
+    def source() -> object:
+        reader = spark.read.format("leaderless").schema(question.columns)
+        return question.ask(reader.options(**question.options).load(log.url))
+
+    def duck() -> None:
+        what = {LENGTH: LENGTHS, COUNT: "count(*)"}.get(question.name, "*")
+        where = f" WHERE key = '{log.key}' AND \"offset\" < {log.last}"
+        where = where if question.name == RANGE else ""
+        found = duckdb.sql(f"SELECT {what} FROM read_parquet({log.files}){where}")
+        assert found is not None, "a SELECT has an answer"
+        for _ in found.to_arrow_reader(32_000):
+            pass
+
+    return {
+        READ_LOG: lambda: question.ask(read_log(spark, log.url)),
+        SOURCE: source,
+        PLAIN: lambda: question.ask(spark.read.parquet(*log.files).select(*SCHEMA.names)),
+        DUCK: duck,
+    }
+
+
+def answered(spark: SparkSession, log: TableLog, rounds: int) -> list[Row]:
+    """Every question to every reader in turn; the first round does not count."""
+    works = {
+        (question.name, by): partial(costed, ask)
+        for question in questions(log)
+        for by, ask in readers(spark, log, question).items()
+    }
+    rows = []
+    for (what, by), found in in_turn(works, 1 + rounds).items():
+        cost = Cost(*map(statistics.median, zip(*found[1:], strict=True)))
+        whole = log.in_files if by in (PLAIN, DUCK) else log.messages
+        rows.append(Row(what, by, cost, log.last if what == RANGE else whole))
+    return rows
+
+
+def stream(spark: SparkSession, log: TableLog) -> None:
+    """Read the whole log as a stream."""
+    source = spark.readStream.format("leaderless").load(log.url)
+    with tempfile.TemporaryDirectory(dir=log.folder) as checkpoint:
+        sink = source.writeStream.format("noop").option("checkpointLocation", checkpoint)
+        sink.trigger(availableNow=True).start().awaitTermination()
+
+
+def write(spark: SparkSession, log: TableLog) -> None:
+    """Write a frame into a new log, by a task for each core."""
+    key = f"format_string('k%06d', id % {log.shape.keys}) AS key"
+    frame = spark.range(WRITTEN).selectExpr(key, f"lpad(id, {WIDTH}, '0') AS value")
     with tempfile.TemporaryDirectory(dir=log.folder) as folder:
-        files = FolderFiles(Path(folder))
-        for file in some:
-            write_merged(files, log.shape, file._replace(path=f"{file.first:09}.parquet"))
-        return in_a_process("merge", folder)
+        writer = frame.write.format("leaderless").mode("append").option("values", "text")
+        writer.save(f"sqlite:///{folder}/log.db")
 
 
-def lengths(text: str) -> list[int]:
-    """Numbers with commas between them."""
-    return sorted(map(int, filter(None, text.split(","))))
+# ------------------------------------------------------------ costs
 
 
-@click.command(help=__doc__)
-@click.option("--messages", default="1000000,10000000", show_default=True)
-@click.option("--sums", default="", help="Further lengths, of which only sums are asked.")
-@click.option("--keys", default=10_000, show_default=True)
-@click.option("--rounds", default=3, show_default=True)
-@click.option("--folder", type=click.Path(path_type=Path))
-@click.option("--docs", type=click.Path(path_type=Path, exists=True))
+def costed(work: Callable[[], object]) -> Cost:
+    """Do some work and say what it took."""
+    began, began_cpu = time.monotonic(), cpu_s()
+    work()
+    return Cost(time.monotonic() - began, cpu_s() - began_cpu)
+
+
+_of_forks: dict[tuple[int, float], float] = {}  # CPU s of each that was ever seen
+
+
+def cpu_s() -> float:
+    """The CPU time that this process and all below it have taken, Java and Spark's workers too.
+
+    A worker of Spark is a fork of a daemon, which does not wait for it. No time counts the CPU seconds of a
+    worker that has ended; so those that it had last are kept here.
+    """
+    total = 0.0
+    for process in everything():
+        with suppress(psutil.NoSuchProcess):
+            times, parent = process.cpu_times(), process.parent()
+            if parent is not None and parent.cmdline() == process.cmdline():
+                _of_forks[process.pid, process.create_time()] = times.user + times.system
+            else:  # of its own, and of its children that have ended
+                total += sum(times[:4])
+    return total + sum(_of_forks.values())
+
+
+# ------------------------------------------------------------ the page
+
+
+def section(log: TableLog, rows: Sequence[Row]) -> Iterator[str]:
+    """The answers about a log."""
+    size = sum(Path(file).stat().st_size for file in log.files)
+    yield f"## {log.messages:,} messages in {len(log.files)} files of {size / 1e6:.0f} MB\n"
+    yield from table_lines(TITLES, (cells(row, rows) for row in rows))
+    java, worker, own = highest_mb("java"), highest_mb("python"), peak_mb(os.getpid())
+    yield f"\nMemory: Java {java:.0f} MB, the driver's Python {own:.0f} MB, a Python worker {worker:.0f} MB.\n"
+
+
+def cells(row: Row, rows: Sequence[Row]) -> list[str]:
+    """A line of the table."""
+    plain = [each.rate for each in rows if (each.what, each.by) == (row.what, PLAIN)]
+    share = f"{row.rate / plain[0]:.2f}" if plain else ""
+    seconds = (f"{each:.1f}" for each in row.cost)
+    return [row.what, row.by, *seconds, f"{row.rate:,.0f}", share]
+
+
+def page(logs: Sequence[TableLog], rounds: int) -> Iterator[str]:
+    """The lines of the page, as they are measured."""
+    with session("local[2]") as spark:
+        spark.dataSource.register(LeaderlessDataSource)
+        for log in logs:
+            yield from section(log, answered(spark, log, rounds))
+        shortest = logs[0]
+        works: dict[tuple[str, int], Callable[[], Cost]] = {
+            ("stream", shortest.messages): partial(costed, partial(stream, spark, shortest)),
+            ("sink", WRITTEN): partial(costed, partial(write, spark, shortest)),
+        }
+        yield "## Streams and writes\n\nThe second of two times; Java compiles before.\n"
+        costs = in_turn(works, 2).items()
+        rows = [Row(what, SOURCE, found[-1], messages) for (what, messages), found in costs]
+        yield from table_lines(TITLES[:-1], (cells(row, [])[:-1] for row in rows))
+
+
+@program
 def main(
-    *, messages: str, sums: str, keys: int, rounds: int, folder: Path | None, docs: Path | None
+    *,
+    messages: str = "1000000,10000000",
+    keys: int = 10_000,
+    rounds: int = 2,
+    folder: Annotated[Path | None, click.Path(path_type=Path)] = None,
+    docs: APage = None,
 ) -> None:
-    """Measure, and show or write the page."""
     with tempfile.TemporaryDirectory() as temporary:
+        lengths = sorted(map(int, messages.split(",")))
         place = folder or Path(temporary)
-        some, longest = (
-            [TableLog(place / str(each), each, keys) for each in lengths(text)]
-            for text in (messages, sums)
+        lines = show(page([TableLog(place / str(each), each, keys) for each in lengths], rounds))
+    if docs:
+        command = f"python -m performance.table_in_spark --messages {messages} --keys {keys} --rounds {rounds}"
+        about = ABOUT.format(command=command, rounds=rounds)
+        write_page(
+            docs / "table-in-spark.md", "A log as a table: figures", "\n".join([about, "", *lines])
         )
-        bench = Bench(some, longest, rounds)
-        text = ""
-        for _ in bench.measure():
-            command = f"{bench.command} --keys {keys} --rounds {rounds}"
-            text = page(command, bench.growth, bench.others, bench.steps.failed)
-            if docs:
-                Path(docs, "table-in-spark.md").write_text(text, encoding="utf-8")
-        click.echo(text)
 
 
 if __name__ == "__main__":

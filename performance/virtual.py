@@ -1,136 +1,167 @@
-"""Run the configurations of `make performance` on the virtual clock: `python -m performance.virtual`.
+"""What the protocol costs on the virtual clock, beside `cas`: docs/performance/protocol-cost.md.
 
-The figures are the cost of the protocol alone, without that of processes and of two cores: latencies
-consist of network and waiting. They take minutes instead of an hour and are the same on every machine,
-so many seeds can judge a change of the protocol. The cells are those of sweeps/comparison.toml. Each
-figure is the median over the seeds, p99 with its lowest and highest. Server messages are divided by the
-sends and polls that succeeded; `ok` is the lowest share of them that succeeded in a run.
+    python -m performance.virtual [NAME...] [--seeds 4] [--docs docs/performance]
+
+Neither processes nor processors cost time here: latencies consist of network and waiting. So the figures are
+the same on every machine, and many seeds can judge a change of the protocol. NAMES are configurations, all by
+default; only all of them make the page. The cells are those of bench/sweep/comparison.toml. Server messages
+are divided by the sends and polls that succeeded; *ok* is the share of them that succeeded.
 """
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import replace
-from itertools import product
-from statistics import median
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import click
 
-from bench.sweep.definition import Cell, read
-from performance import ROOT, show_table, spread
+from bench.sweep.definition import read
+from performance.configurations import CONFIGURATIONS, SUBJECT, Bound, Configuration
+from performance.harness import ROOT, APage, command_lines, program, write_page
+from performance.strategies import markdown
 from runs.collection import collected_quietly
-from runs.history import Op
-from runs.key_figures import latencies_ms
-from runs.operations import Operation, operations, quantile
+from runs.history import NEMESIS, Op
+from runs.key_figures import Figures, latencies_ms, of_operations
+from runs.operations import operations, quantile
+from runs.sweeps import Cell, Row
 from simulation.scenario import OF_BENCH, Scenario
 from simulation.world import World
 from workloads.kafka import DEFAULT_KEY_COUNT
 
-TITLES = (
-    *("configuration", "commits", "send p50, ms", "p99 (lowest to highest)", "longest"),
-    *("server messages/op", "ops/s", "ok"),
-)
-COMMITS = ("durable", "deferred")
-SWEEP = ROOT / "sweeps" / "comparison.toml"
+DEFERRED, CAS = "leaderless, deferred", "cas"
+VARIANTS: Mapping[str, Mapping[str, Any]] = {
+    SUBJECT: {"commits": "durable"},
+    DEFERRED: {"commits": "deferred"},
+    CAS: {"strategy": "cas"},
+}
+SWEEP = ROOT / "bench" / "sweep" / "comparison.toml"
 CELLS = {str(cell.axes["name"]): cell for cell in read(SWEEP).cells}  # whatever their strategy
+TITLES = {each.name: each.title for each in CONFIGURATIONS}
+SHOWN = ("server_messages_per_op", "throughput_ops_per_s", "send_p50_ms", "send_p99_ms")
+ABOUT = """\
+{command}
+
+On the virtual clock computing takes no time. Medians of {seeds} seeds, lowest and highest in brackets.
+`leaderless, deferred` has `--commits deferred`."""
+K = TypeVar("K")
 
 
-class Figures(NamedTuple):
-    """Of one run; latencies in ms, those without another word of sends."""
+class Part(NamedTuple):
+    """A cell of the comparison for so many virtual seconds; a scenario with `changes` is `named` anew."""
 
-    p50: float
-    p99: float
-    longest: float
-    messages: float
-    per_second: float
-    ok: float
-    poll_p99: float
+    cell: str
+    time_limit_s: float
+    aims: tuple[Bound, ...] = ()
+    changes: Mapping[str, Any] = MappingProxyType({})
+    named: str = ""
+
+    @property
+    def title(self) -> str:
+        """For people."""
+        return self.named or TITLES[self.cell]
+
+    def scenario(self, **changes: Any) -> Scenario:
+        """Its run in the simulator."""
+        options = CELLS[self.cell].options
+        same = {name: getattr(options, name) for name in OF_BENCH - {"recovery_time_s", "strict"}}
+        same |= {"time_limit_s": self.time_limit_s, "nodes": len(options.nodes)}
+        same |= {"key_count": options.key_count or DEFAULT_KEY_COUNT}
+        same |= {"clients": options.concurrency // len(options.nodes), "think_us": 100}
+        return Scenario(**{"seed": 1, **same, **self.changes, **changes})
 
 
-@click.command()
-@click.argument("names", nargs=-1, type=click.Choice([*CELLS]))
-@click.option("--strategy", default="leaderless", show_default=True)
-@click.option(
-    "--commits",
-    type=click.Choice([*COMMITS, "both"]),
-    default="durable",
-    show_default=True,
-    help="How `leaderless` keeps committed offsets.",
+_OPS, _MESSAGES, _P50, _P99, _OK = (
+    "throughput_ops_per_s", "server_messages_per_op", "send_p50_ms", "send_p99_ms", "ok_fraction",
+)  # fmt: skip
+_BESIDE_CAS = ("strategy", CAS)
+_FASTER, _SOONER = (Bound(name, "at most", 1.0, _BESIDE_CAS) for name in (_P50, _P99))
+_AS_CAS = (
+    Bound(_OPS, "at least", 1.0, _BESIDE_CAS),
+    _SOONER,
+    Bound(_MESSAGES, "at most", 1 / 3, _BESIDE_CAS),
 )
-@click.option("--seeds", default=8, show_default=True, help="From 1 on.")
-@click.option("--time-limit", default=20.0, show_default=True, help="Virtual seconds of a run.")
-@click.option(
-    "--think-time", default=100, show_default=True, help="µs that a node takes for a line."
-)
-def main(
-    *,
-    names: tuple[str, ...],
-    strategy: str,
-    commits: str,
-    seeds: int,
-    time_limit: float,
-    think_time: int,
-) -> None:
-    """Print a markdown table; NAMES are configurations, all by default."""
-
-    def rows(pool: ProcessPoolExecutor) -> Iterator[list[str]]:
-        for name, kept in product(names or CELLS, COMMITS if commits == "both" else [commits]):
-            scenarios = [
-                replace(scenario(CELLS[name], strategy, seed, time_limit, think_time), commits=kept)
-                for seed in range(1, 1 + seeds)
-            ]
-            yield [name, kept, *cells(list(pool.map(measure, scenarios)))]
-
-    with ProcessPoolExecutor() as pool:
-        show_table(TITLES, rows(pool))
-
-
-def cells(runs: list[Figures]) -> list[str]:
-    p99 = spread((each.p99 for each in runs), ".0f")
-    longest = max(each.longest for each in runs)
-    middle = Figures(*map(median, zip(*runs, strict=True)))
-    rest = (f"{longest:.0f}", f"{middle.messages:.2f}", f"{middle.per_second:.1f}")
-    return [f"{middle.p50:.1f}", p99, *rest, f"{min(each.ok for each in runs):.3f}"]
-
-
-def scenario(cell: Cell, strategy: str, seed: int, time_limit_s: float, think_us: int) -> Scenario:
-    """The cell's run in the simulator."""
-    options = cell.options
-    same = {name: getattr(options, name) for name in OF_BENCH - {"recovery_time_s", "strict"}}
-    same |= {"time_limit_s": time_limit_s, "key_count": options.key_count or DEFAULT_KEY_COUNT}
-    nodes = len(options.nodes)
-    return Scenario(
-        seed=seed,
-        strategy=strategy,
-        nodes=nodes,
-        clients=options.concurrency // nodes,
-        think_us=think_us,
-        **same,
-    )
+MANY = {"nodes": 25, "clients": 1, "rate": 500.0}
+PARTS = {
+    "2-nodes": Part(
+        "2-nodes", 6.0,
+        (Bound(_MESSAGES, "at most", 0.95, of=DEFERRED), Bound(_P50, "at most", 4.5, of=DEFERRED)),
+    ),
+    "16-nodes": Part("16-nodes", 2.0, (Bound(_MESSAGES, "at most", 1.0),)),
+    "25-nodes": Part(
+        "2-nodes", 6.0, (Bound(_MESSAGES, "at most", 1.6),), MANY, "25 nodes, 1n, rate 500"
+    ),
+    "5-nodes-100ms": Part("5-nodes-100ms", 20.0, (Bound(_OK, "at least", 0.97), *_AS_CAS)),
+    "5-nodes-100ms-partitions": Part(
+        "5-nodes-100ms-partitions", 20.0, (Bound(_OK, "at least", 0.95), *_AS_CAS)
+    ),
+    "5-nodes-partitions": Part(
+        "5-nodes-partitions", 20.0, (_SOONER, Bound(_MESSAGES, "at most", 1.8))
+    ),
+    "16-nodes-10ms": Part("16-nodes-10ms", 6.0, (Bound(_P99, "at most", 150.0),)),
+    "3-nodes-100ms": Part("3-nodes-100ms", 20.0, (_FASTER, _SOONER)),
+}  # fmt: skip
 
 
 def measure(scenario: Scenario) -> Figures:
     """Run it. Raises `Violation` as the run does, because the figures of a wrong node mean nothing."""
-    world = World(scenario)
     with collected_quietly():
-        outcome = world.execute()
-    return figures_of(outcome.history, world.network.servers.sent, scenario.time_limit_s)
+        history, sent = _executed(World(scenario))  # nothing of the world is left to be kept
+    return figures_of(history, sent, scenario.time_limit_s)
+
+
+def _executed(world: World) -> tuple[Sequence[Op], int]:
+    """The history of a run, and the messages between servers."""
+    return world.execute().history, world.network.servers.sent
 
 
 def figures_of(history: Sequence[Op], server_messages: int, time_limit_s: float) -> Figures:
-    """The figures of a run that has ended."""
-    latency_ms, done = latencies_ms(history, time_limit_s)
-    p50, p99, longest = (quantile(latency_ms["send"], q) or 0.0 for q in (0.5, 0.99, 1.0))
+    """The figures of a run by the names of `runs.sweeps`, its longest send, and how many operations it had."""
+    latency_ms, _ = latencies_ms(history, time_limit_s)
     succeeded = sum(map(len, latency_ms.values()))
-    messages = server_messages / max(1, succeeded)
-    asked = sum(each.f in latency_ms for each in _invoked(history, time_limit_s))
-    per_second, ok = done / time_limit_s, succeeded / max(1, asked)
-    poll_p99 = quantile(latency_ms["poll"], 0.99) or 0.0
-    return Figures(p50, p99, longest, messages, per_second, ok, poll_p99)
+    invoked = (op for op in operations(history) if op.invoked.time <= time_limit_s * 1e9)
+    asked = sum(op.f in latency_ms for op in invoked)
+    return of_operations(history, time_limit_s) | {
+        _MESSAGES: server_messages / max(1, succeeded),
+        _OK: succeeded / max(1, asked),
+        "send_longest_ms": quantile(latency_ms["send"], 1.0),
+        "operations": sum(op.type == "invoke" and op.process != NEMESIS for op in history),
+    }
 
 
-def _invoked(history: Sequence[Op], limit_s: float) -> list[Operation]:
-    return [each for each in operations(history) if each.invoked.time <= limit_s * 1e9]
+def measured(scenarios: Mapping[K, Scenario], seeds: int, pool: Executor) -> dict[K, Cell]:
+    """The runs of each scenario, of so many seeds from its own on."""
+    names = [name for name in scenarios for _ in range(seeds)]
+    runs = [replace(one, seed=one.seed + n) for one in scenarios.values() for n in range(seeds)]
+    rows: dict[K, list[Row]] = {}
+    for name, figures in zip(names, pool.map(measure, runs), strict=True):
+        rows.setdefault(name, []).append(Row("virtual", {}, figures=figures))
+    return {name: Cell(each) for name, each in rows.items()}
+
+
+@program
+def main(
+    names: Annotated[tuple[str, ...], click.Choice([*PARTS])] = (),
+    *,
+    seeds: int = 4,
+    docs: APage = None,
+) -> None:
+    sections = []
+    with ProcessPoolExecutor() as pool:
+        for name in names or PARTS:
+            part = PARTS[name]
+            scenarios = {(name, each): part.scenario(**VARIANTS[each]) for each in VARIANTS}
+            title = f"{part.title}; {part.time_limit_s:g} s"
+            configuration = Configuration(name, title, "", part.aims)
+            found = measured(scenarios, seeds, pool)
+            sections.append(markdown([configuration], [*VARIANTS], found, SHOWN))
+            click.echo(sections[-1])
+    if docs and not names:
+        command = f".venv/bin/python -m performance.virtual --seeds {seeds} --docs docs/performance"
+        about = ABOUT.format(command=command_lines(command), seeds=seeds)
+        write_page(
+            docs / "protocol-cost.md", "What the protocol costs", "\n\n".join([about, *sections])
+        )
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ text, ratios are floats, and a map key that is no string is written as one (`1` 
 
 The reader is one regular expression and a stack. Its one shortcut is the token `pairs`: a vector of
 pairs of numbers, which fills most of a history, is one comma away from JSON and is read as such
-(see docs/adr/0002-own-edn-reader.md for why there is a reader here at all).
+(see docs/decisions/0002-own-edn-reader.md for why there is a reader here at all).
 """
 
 import json

@@ -81,7 +81,7 @@ def strategy(options: Mapping[str, Any]) -> str | None:
     return simulated or (DEFAULT_STRATEGY if is_ours else None)
 
 
-def _file_name(path: Any) -> str | None:
+def _file_name(path: object) -> str | None:
     return text(path.rstrip("/").rpartition("/")[2]) if isinstance(path, str) else None
 
 
@@ -181,7 +181,7 @@ def unfinished(folder: Path) -> str | None:
     try:
         return text(Results.of_run(folder).content.get("error"))
     except FileNotFoundError:
-        options = _options_of(folder)
+        options = options_of(folder)
         is_open = options is not None and options.get(FINISHED) is not True
         return (
             "It has no results: it goes on, was killed, or had no room for them."
@@ -192,7 +192,7 @@ def unfinished(folder: Path) -> str | None:
         return f"Its results cannot be read ({error})."
 
 
-def _options_of(folder: Path) -> dict[str, Any] | None:
+def options_of(folder: Path) -> dict[str, Any] | None:
     """The content of test.json; None without that file, empty if it cannot be read."""
     try:
         return read_options((folder / OPTIONS).read_bytes())
@@ -208,7 +208,7 @@ def never_succeeded(stats: Mapping[Any, Any]) -> list[str]:
     return [f for f in by_f if f not in NEVER_OK and not mapping(by_f[f]).get("ok-count")]
 
 
-def _instances(error: Any) -> tuple[int | None, list[tuple[str | None, Any]]]:
+def _instances(error: object) -> tuple[int | None, list[tuple[str | None, Any]]]:
     """How many were counted, and those that the error names, each with its key."""
     if isinstance(error, dict) and isinstance(error.get("unseen"), dict):
         by_key = error["unseen"]
@@ -227,33 +227,33 @@ def _of_key(error: Mapping[Any, Any], key: Any) -> dict[Any, Any]:
     }
 
 
-def _key(instance: Any) -> str | None:
+def _key(instance: object) -> str | None:
     key = mapping(instance).get("key")
     return None if key is None else str(key)
 
 
-def mapping(value: Any) -> Mapping[str, Any]:
+def mapping(value: object) -> Mapping[str, Any]:
     """The value if it is a map, or an empty one."""
     return value if isinstance(value, dict) else {}
 
 
-def words(value: Any) -> tuple[str, ...] | None:
+def words(value: object) -> tuple[str, ...] | None:
     """The members of a list as text, or of a text with commas; None for anything else."""
     if isinstance(value, str):
         value = value.split(",") if value else ()
     return tuple(map(str, value)) if isinstance(value, list | tuple) else None
 
 
-def text(value: Any) -> str | None:
+def text(value: object) -> str | None:
     """The value if it is a text that says something."""
     return value if isinstance(value, str) and value else None
 
 
-def number(value: Any) -> float | None:
+def number(value: object) -> float | None:
     """The value if it is a number."""
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def integer(value: Any) -> int | None:
+def integer(value: object) -> int | None:
     """The value if it is a whole number."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None

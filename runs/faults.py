@@ -130,7 +130,7 @@ def _of_mute(op: Op, mute: dict[Any, Injection]) -> list[Injection]:
 
 
 def _node(value: Any) -> Any:
-    return value.get("node") if isinstance(value, dict) else value
+    return edn.hashable(value.get("node") if isinstance(value, dict) else value)
 
 
 def _json(value: Any) -> str | None:

@@ -32,7 +32,7 @@ def of_run(run_dir: Path, *, time_limit_s: float, strict: bool) -> tuple[Figures
     node_cpu_s = read_options(test.read_bytes()).get("node_cpu_s", {}) if test.exists() else {}
     history = read_history(find_history(run_dir))
     figures = {
-        **_of_operations(history, time_limit_s),
+        **of_operations(history, time_limit_s),
         **_of_results(results, kinds(history), strict=strict),
         **_of_cpu(history, node_cpu_s),
         "longest_key_messages": _longest_key(history),
@@ -65,7 +65,7 @@ def latencies_ms(history: Sequence[Op], limit_s: float) -> tuple[dict[str, list[
     return {f: sorted(measured) for f, measured in latency_ms.items()}, done
 
 
-def _of_operations(history: Sequence[Op], limit_s: float) -> Figures:
+def of_operations(history: Sequence[Op], limit_s: float) -> Figures:
     latency_ms, done = latencies_ms(history, limit_s)
     figures: Figures = {"throughput_ops_per_s": done / limit_s}
     for f in JUDGED:

@@ -1,4 +1,4 @@
-"""What a live log was like, window by window: the file that `python -m live` keeps, and pages read.
+"""What a live log was like, window by window: the file that `python -m analysis.live` keeps, and pages read.
 
     STORE/live/NAME/live.json      {url, window_ns, updated_s, windows: [...]}
     STORE/live/NAME/checkpoint/    where the stream is; Spark's
@@ -18,7 +18,7 @@ Both clocks count: that of the store, and that of the machine of the stream.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,7 @@ class Live:
         for row in changed:
             known[row["window_start_ns"]] = {name: row[name] for name in COLUMNS}
         windows = tuple(known[start] for start in sorted(known))
-        return Live(self.url, self.window_ns, now_s, windows)
+        return replace(self, updated_s=now_s, windows=windows)
 
     @property
     def records(self) -> int:
@@ -61,19 +61,13 @@ class Live:
             return self
         first = self.windows[-1]["window_start_ns"] - (count - 1) * self.window_ns
         windows = tuple(each for each in self.windows if each["window_start_ns"] >= first)
-        return Live(self.url, self.window_ns, self.updated_s, windows)
+        return replace(self, windows=windows)
 
 
 def keep_live(folder: Path, live: Live) -> None:
     """Write the file, whole or not at all. Raises `OSError`."""
     folder.mkdir(parents=True, exist_ok=True)
-    fields = {
-        "url": live.url,
-        "window_ns": live.window_ns,
-        "updated_s": live.updated_s,
-        "windows": live.windows,
-    }
-    write_whole(folder / FILE, [orjson.dumps(fields).decode()])
+    write_whole(folder / FILE, [orjson.dumps(live).decode()])
 
 
 def read_live(folder: Path) -> Live | None:

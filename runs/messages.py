@@ -1,8 +1,7 @@
 """Messages of a journal: how many a run took, in all and for each operation, on which links, of which types.
 
 The definitions are those of the real tool's network checker [maelstrom net/checker.clj], so that figures can
-be compared with its results and with published ones. `analysis.metrics.network` expresses them a second time,
-and `analysis.metrics.causes` the causes.
+be compared with its results and with published ones. `analysis.metrics.network` expresses them a second time.
 
 - A message counts once, whether or not it arrived.
 - *Client messages* have a client at either end. All others are *server messages*, so that a call to the
@@ -13,12 +12,11 @@ and `analysis.metrics.causes` the causes.
 """
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from runs.facts import integer
 from runs.operations import Row
 
 SERVICES = ("lin-kv", "seq-kv", "lww-kv", "lin-tso")  # [maelstrom service.clj]
@@ -26,27 +24,15 @@ CLIENT_INITIAL = "c"  # the names of clients begin so [maelstrom util.clj]
 CLIENT, STORE, NODE = "client", "node-store", "node-node"
 LINKS = (CLIENT, STORE, NODE)
 
-COMMIT, CONFLICT, REFRESH = "commit", "conflict", "refresh"
-HAND_OVER, RETRY, OTHER = "hand-over", "retry", "other"
-CAUSES = (COMMIT, CONFLICT, REFRESH, HAND_OVER, RETRY, OTHER)
-PRECONDITION_FAILED = 22  # [maelstrom errors.edn]
-WRITES, HAND_OVERS = ("cas", "write"), ("hand_over", "send")
-
 Event = dict[str, Any]  # a line of a journal: "id", "time", "type", "message"
 
 
 @dataclass(slots=True)
 class Message:
-    """A message with the events that the journal has of it: none received where it was lost.
-
-    `call` is the RPC that it asks or answers: asker, asked, and the request's `msg_id`. `code` is an error's.
-    """
+    """A message with the events that the journal has of it: none received where it was lost."""
 
     link: str
     type: str | None
-    call: tuple[str, str, int] | None = None
-    is_answer: bool = False
-    code: int | None = None
     send_count: int = 0
     recv_count: int = 0
 
@@ -58,23 +44,13 @@ def messages(events: Iterable[Event]) -> list[Message]:
         message = event["message"]
         known = by_id.get(message["id"])
         if known is None:
-            known = by_id[message["id"]] = _message(
-                message["src"], message["dest"], message["body"]
-            )
+            link = link_of(message["src"], message["dest"])
+            known = by_id[message["id"]] = Message(link, message["body"].get("type"))
         if event["type"] == "send":
             known.send_count += 1
         else:
             known.recv_count += 1
     return list(by_id.values())
-
-
-def _message(src: str, dest: str, body: Mapping[str, Any]) -> Message:
-    asks, answers = integer(body.get("msg_id")), integer(body.get("in_reply_to"))
-    call = None if asks is None else (src, dest, asks)
-    if answers is not None:
-        call = (dest, src, answers)
-    code = integer(body.get("code"))
-    return Message(link_of(src, dest), body.get("type"), call, answers is not None, code)
 
 
 def is_client(name: str) -> bool:
@@ -124,57 +100,6 @@ def messages_by_type(sent: Iterable[Message], operation_count: int) -> list[Row]
         for (link, type_), group in groups.items()
     ]
     return sorted(rows, key=lambda row: (row["link"], -row["message_count"], str(row["type"])))
-
-
-def message_causes(sent: Iterable[Message], operation_count: int) -> list[Row]:
-    """Server messages by what made them necessary. Each counts once; an answer counts with its request.
-
-    - commit: a store write (`cas`, `write`) that succeeded: it moves the log on;
-    - conflict: a request to the store that was answered with error 22: another node was first;
-    - refresh: a store `read`: a view was too old, or a conflict made a node look again;
-    - hand-over: a batch or message given to another node to be appended (`hand_over`, and the `send`
-      that follower nodes pass on to a leader);
-    - retry: a request whose answer did not arrive within the run: a message was lost, or the node gave up
-      on the request and had to ask again;
-    - other: the rest (pushes to other nodes, answers to requests that were not recorded).
-
-    A cause without messages has no row.
-    """
-    counts: Counter[str] = Counter()
-    calls: dict[tuple[str, str, int], list[Message]] = defaultdict(list)
-    for each in sent:
-        if each.link != CLIENT and each.call:
-            calls[each.call].append(each)
-        elif each.link != CLIENT:
-            counts[OTHER] += 1
-    for call in calls.values():
-        counts[_cause(call)] += len(call)
-    return [
-        {
-            "cause": cause,
-            "message_count": count,
-            "messages_per_operation": _share(count, operation_count),
-        }
-        for cause, count in sorted(counts.items())
-    ]
-
-
-def _cause(call: Sequence[Message]) -> str:
-    """Why an RPC was made, from its messages: a duplicated request has two answers."""
-    request = next((each for each in call if not each.is_answer), None)
-    answers = [each for each in call if each.is_answer]
-    if request is None:
-        return OTHER
-    if not any(each.recv_count for each in answers):
-        return RETRY
-    if request.link == NODE:
-        return HAND_OVER if request.type in HAND_OVERS else OTHER
-    code = min((each.code for each in answers if each.code is not None), default=None)
-    if code == PRECONDITION_FAILED:
-        return CONFLICT
-    if request.type == "read":
-        return REFRESH
-    return COMMIT if request.type in WRITES and code is None else OTHER
 
 
 def _share(count: int, operation_count: int) -> float | None:

@@ -12,12 +12,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from leaderless.core.coordination import TOMBSTONE
+from leaderless.core.headlog.compaction import REVIVED_AFTER_LEASES
 from leaderless.core.headlog.index import COMPACTED, Index, Listed, Page, decode_part, index_of
 from leaderless.core.headlog.records import HEAD
 from leaderless.core.shape import Shape
 from leaderless.core.strategy import Options
-from simulation.convergence import POLLS, Epilogue
-from simulation.oracle import Oracle, require
+from simulation.convergence import Epilogue
+from simulation.oracle import require
 
 KEY = "aftermath"
 SEGMENTS_LEFT = 3  # runs' worth of segments that may wait for the next seal
@@ -25,45 +26,33 @@ LEASES_OF_WORKERS = 6  # that crash, or watch, beside the pause
 
 
 class Aftermath:
-    """`wait` and `rest` as for `Epilogue.run`; `registers` are those of the store."""
+    """`options`: of the nodes, with the shape of the log."""
 
-    def __init__(
-        self,
-        epilogue: Epilogue,
-        options: Options,
-        wait: Callable[[str], object],
-        rest: Callable[[float], object],
-    ) -> None:
+    def __init__(self, epilogue: Epilogue, options: Options) -> None:
         self._epilogue = epilogue
-        self._options = options
-        self._wait = wait
-        self._rest = rest
         pace, self._shape = options.pace, options.shape or Shape()
-        self._pause_s = (pace.revived_after_leases + LEASES_OF_WORKERS) * pace.lease_s
+        self._pause_s = (REVIVED_AFTER_LEASES + LEASES_OF_WORKERS) * pace.lease_s
         self._sent = 0
 
     def compact(self, registers: Callable[[], Mapping[str, Any]]) -> None:
-        """Give compaction work and time; raises `Violation` if it does not move."""
-        self._fill_segments()
-        self._rest(self._pause_s)
-        self._fill_segments()
-        self._rest(self._pause_s)
+        """Give compaction work and time; raises `Violation` if it does not move.
+
+        `registers` are those of the store.
+        """
+        for _ in range(2):
+            self._fill_segments()
+            self._epilogue.rest(self._pause_s)
         require_compacted(registers(), self._shape.segments_per_run)
 
-    def read(self, keys: list[str], oracle: Oracle | None) -> None:
+    def read(self, keys: list[str]) -> None:
         """Look at the log and at committed offsets once more, through every node."""
         self._epilogue.read([*keys, KEY])
-        self._wait(POLLS)
-        self._epilogue.judge()
         self._epilogue.list_committed(keys)
-        self._wait("list_committed_offsets")
-        self._epilogue.judge_committed(oracle)
 
     def _fill_segments(self) -> None:
         for _ in range(2 * self._shape.segments_per_run):
             self._sent += 1
             self._epilogue.send(KEY, f"{self._sent} {'x' * self._shape.seal_bytes}", self._sent)
-            self._wait("a send")
 
 
 def require_compacted(registers: Mapping[str, Any], segments_per_run: int) -> None:

@@ -10,77 +10,79 @@ from typing import Any
 from bench.net import Network
 from leaderless.core.limits import Limits
 from leaderless.wire.errors import ErrorCode
-from simulation.oracle import Oracle, require
+from simulation.oracle import Body, Oracle, require
 
-Body = dict[str, Any]
 PROBE = "probe"
 POLLS = "a poll"  # what `wait` is told while the whole log is read
 SETTLE_S = 2 * Limits().commits_idle_s  # committed offsets that waited for a batch are in the log
 
 
 class Epilogue:
-    """`waiting` are the nodes that owe an answer; `committed` is what each node listed."""
+    """`waiting` are the nodes that owe an answer; `committed` is what each node listed.
 
-    def __init__(self, network: Network, client: str, nodes: tuple[str, ...]) -> None:
+    `wait(what, waiting)` returns when no answer is missing, `rest(seconds)` when so much time has passed.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        client: str,
+        nodes: tuple[str, ...],
+        oracle: Oracle | None,
+        *,
+        wait: Callable[[str, set[str]], object],
+        rest: Callable[[float], object],
+    ) -> None:
         self.client = client
+        self.rest = rest
         self.waiting: set[str] = set()
         self.committed: dict[str, dict[str, int]] = {}
         self._network = network
         self._nodes = nodes
+        self._oracle = oracle
+        self._wait = wait
         self._logs: dict[str, dict[str, list[list[Any]]]] = {node: {} for node in nodes}
         self._keys: list[str] = []
         self._asked = 0
         self._questions: dict[str, Body] = {}  # the newest of each node
         network.add(client, self._answered)
 
-    def run(
-        self,
-        keys: list[str],
-        wait: Callable[[str], object],
-        rest: Callable[[float], object],
-        oracle: Oracle | None,
-    ) -> None:
-        """Ask everything, and judge it; raises `Violation` if something is wrong.
-
-        `wait(what)` returns when no answer is missing, `rest(seconds)` when so much time has passed.
-        """
-        self.probe()
-        wait("a probe")
-        rest(SETTLE_S)
-        self.read(keys)
-        wait(POLLS)
-        self.judge()
-        self.list_committed(keys)
-        wait("list_committed_offsets")
-        self.judge_committed(oracle)
-
-    def probe(self) -> None:
+    def run(self, keys: list[str]) -> None:
+        """Ask everything, and judge it; raises `Violation` if something is wrong."""
         for node in self._nodes:
             self._ask(node, {"type": "send", "key": PROBE, "msg": node})
+        self._wait("a probe", self.waiting)
+        self.rest(SETTLE_S)
+        self.read(keys)
+        self.list_committed(keys)
 
     def send(self, key: str, msg: str, turn: int) -> None:
         """Send a message through the node whose turn it is."""
         node = self._nodes[turn % len(self._nodes)]
         self._ask(node, {"type": "send", "key": key, "msg": msg})
+        self._wait("a send", self.waiting)
 
     def read(self, keys: list[str]) -> None:
-        """Read these keys from the beginning, through every node."""
+        """Read these keys from the beginning, through every node.
+
+        Raises `Violation` unless all nodes show the same log, with every probe in it.
+        """
         self._keys = keys
         for node in self._nodes:
             self._poll(node)
+        self._wait(POLLS, self.waiting)
+        self._judge()
 
     def list_committed(self, keys: list[str]) -> None:
+        """Raise `Violation` unless every node lists whatever must be in the log."""
         for node in self._nodes:
             self._ask(node, {"type": "list_committed_offsets", "keys": keys})
-
-    def judge_committed(self, oracle: Oracle | None) -> None:
-        """Raise `Violation` unless every node has listed whatever must be in the log."""
-        if oracle:
+        self._wait("list_committed_offsets", self.waiting)
+        if self._oracle:
             for offsets in self.committed.values():
-                oracle.listed_at_last(offsets)
+                self._oracle.listed_at_last(offsets)
 
-    def judge(self) -> None:
-        """Raise `Violation` unless all nodes have shown the same log, with every probe in it."""
+    def _judge(self) -> None:
         first, *others = self._nodes
         for node in others:
             for key in self._keys:

@@ -29,10 +29,8 @@ from simulation.oracle import (
     require_kept,
 )
 
-ENVELOPE_BYTES_MAX, MESSAGE_BYTES_MIN = (
-    32,
-    8,
-)  # what a node takes off a long message, and counts for a short one
+ENVELOPE_BYTES_MAX = 32  # what a node takes off a long message
+MESSAGE_BYTES_MIN = 8  # and counts for a short one
 
 
 class HeadLogOracle(Oracle):
@@ -54,13 +52,9 @@ class HeadLogOracle(Oracle):
         self.laws = Laws()
         self.entries: list[Entry] = []
         self.messages: dict[str, list[Any]] = {}
-        self._since: dict[
-            str, list[float]
-        ] = {}  # key -> when each of its messages got into the log
+        self._since: dict[str, list[float]] = {}  # when each message of a key got into the log
         self._logged: set[tuple[str, Any]] = set()  # (key, msg)
-        self.commits_in_log: dict[
-            str, Rising
-        ] = {}  # key -> the highest committed offset in an entry
+        self.commits_in_log: dict[str, Rising] = {}  # of each key, the highest in an entry
         self._run_ends: set[tuple[str, int]] = set()  # where a key ends in a run
         self._claim_moved_s = 0.0  # when the claim of compaction was last changed
         self._commits_of: dict[str, dict[str, int]] = {}  # node -> what it acknowledged, alive
@@ -129,7 +123,7 @@ class HeadLogOracle(Oracle):
             for key, offset in known.items():
                 require_kept(key, offsets.get(key, -1), offset)
 
-    def _send_answered(self, key: str, msg: Any, offset: int, now_s: float) -> None:  # noqa: ARG002 - the log knows since when
+    def _send_answered(self, key: str, msg: Any, offset: int, _now_s: float) -> None:
         log = self.messages.get(key, [])
         placed = 0 <= offset < len(log) and log[offset] == msg
         require(placed, "AckedExactlyOnce", f"{msg!r} of key {key} is not at {offset}")
@@ -186,7 +180,10 @@ def oracle_for(strategy: str, options: Options, *, evicts: bool = False) -> Orac
         return None
     promises = PROMISES[strategy]._replace(freshness_s=options.freshness_s, evicts=evicts)
     kept = strategy != "leaderless" or options.durable_commits
-    promises = promises._replace(commits_kept=kept, answer_bytes=options.limits.answer_bytes)
+    limits = options.limits
+    promises = promises._replace(
+        commits_kept=kept, answer_bytes=limits.answer_bytes, poll_messages=limits.poll_messages
+    )
     if strategy == "leaderless":
-        return HeadLogOracle(promises, options.pace.lease_s, options.limits.commit_bytes)
+        return HeadLogOracle(promises, options.pace.lease_s, limits.commit_bytes)
     return Oracle(promises)

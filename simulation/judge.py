@@ -5,19 +5,24 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
+from typing import Any
 
+from bench.loop import Deadlock
 from bench.system import handled
 from leaderless.core.headlog.records import InvariantBroken
 from runs.collection import collected_quietly
 from runs.history import Op
 from simulation.nodes import MakeNode, StrategyMaker
+from simulation.objects.bucket import Request
 from simulation.oracle import Violation
 from simulation.scenario import Scenario
 from simulation.world import World
+from workloads.interface import Judge
+from workloads.kafka import judge as kafka_judge
 
 INVARIANT = re.compile(r"\b([A-Z][a-z]+[A-Z]\w+): ")
 CPU_S_MAX = 60.0  # of one run: no virtual clock ends a loop in which no time passes
@@ -37,11 +42,12 @@ class Failure:
 class Report:
     """What a simulated run showed.
 
-    `acts` and `fault_acts`: how many operations of the main phase and acts of faults were drawn;
-    `message_id`: the message in whose step the run ended, when it `ended_early`.
+    `acts` and `fault_acts`: how many operations of the main phase and acts of faults were drawn, which `omit`
+    and `omit_faults` of the scenario number; `message_id`: the message in whose step the run ended, when it
+    `ended_early`; `journal`: the requests to a bucket.
     """
 
-    scenario: Scenario
+    scenario: Any
     failures: list[Failure]
     digest: str
     virtual_s: float
@@ -52,6 +58,7 @@ class Report:
     history: list[Op] = field(default_factory=list)
     message_id: int | None = None
     ended_early: bool = False
+    journal: list[Request] = field(default_factory=list)
 
     @property
     def names(self) -> list[str]:
@@ -79,24 +86,12 @@ def simulate(
 def judged(world: World, began_s: float | None = None, cpu_s_max: float = CPU_S_MAX) -> Report:
     """Execute a world, for at most so many seconds of CPU, and judge it."""
     began_s = time.process_time() if began_s is None else began_s
-    failures: list[Failure] = []
-    try:
-        with cpu_limited(cpu_s_max):
-            outcome = world.execute()
-        if outcome.failure:
-            failures.append(Failure("aborted", str(outcome.failure)))
-    except Violation as violation:
-        failures.append(Failure(violation.name, str(violation).partition(": ")[2]))
-    except InvariantBroken as broken:
-        failures.append(named(str(broken)))
-    except Stuck as stuck:
-        failures.append(Failure("Progress", f"time stands still: {stuck}"))
-    except Exception as crash:
-        failures.append(Failure("crash", f"{crash!r}\n{traceback.format_exc(limit=-6)}"))
+    failures = [*ended_by(world.execute, cpu_s_max)]
     ended_early = bool(failures)
     # Before the final polls, that something is missing is no anomaly.
     unsettled = world.workload.judge.at_end if ended_early else frozenset()
-    failures += _anomalies(world, HARMLESS | unsettled)
+    result, history = world.check(), world.recorder.ops
+    failures += anomalies(history, HARMLESS | unsettled, world.workload.judge, result)
     return Report(
         scenario=world.scenario,
         failures=failures,
@@ -118,12 +113,35 @@ def named(text: str) -> Failure:
     return Failure(found[1], text[found.end() :]) if found else Failure("InvariantBroken", text)
 
 
-def _anomalies(world: World, harmless: frozenset[str]) -> Iterator[Failure]:
-    """What the workload's checker holds against the history."""
-    result = world.check()
+def ended_by(execute: Callable[[], Any], cpu_s_max: float = CPU_S_MAX) -> Iterator[Failure]:
+    """Run something for at most so many seconds of CPU; what ended it before its time, by name."""
+    try:
+        with cpu_limited(cpu_s_max):
+            outcome = execute()
+        if outcome is not None and outcome.failure:
+            yield Failure("aborted", str(outcome.failure))
+    except Violation as violation:
+        yield Failure(violation.name, str(violation).partition(": ")[2])
+    except InvariantBroken as broken:
+        yield named(str(broken))
+    except (Stuck, Deadlock) as stuck:
+        yield Failure("Progress", f"the run does not end: {stuck}")
+    except Exception as crash:
+        yield Failure("crash", f"{crash!r}\n{traceback.format_exc(limit=-6)}")
+
+
+def anomalies(
+    history: Sequence[Op],
+    harmless: frozenset[str] = HARMLESS,
+    judge: Judge | None = None,
+    result: dict[Any, Any] | None = None,
+) -> Iterator[Failure]:
+    """What a workload's checker holds against a history: that of kafka, if no other is named."""
+    judge = judge or kafka_judge()
+    result = judge.check(history, {}) if result is None else result
     if harmless.issuperset(map(str, result["bad-error-types"])):
         return
-    for finding in world.workload.judge.explain(result, world.recorder.ops):
+    for finding in judge.explain(result, history):
         if finding.invalidating and finding.type not in harmless:
             yield Failure(finding.type, finding.sentence)
 

@@ -12,7 +12,7 @@ from typing import Any
 from bench.nemesis.fault import Done, Fault, Plan
 from runs.history import Op
 from runs.keyword import Keyword
-from workloads.interface import Draft, OpGenerator, Wait
+from workloads.interface import Draft, OpGenerator, Turn, Wait
 
 
 class Acts:
@@ -48,12 +48,13 @@ class OmittingGenerator:
         self._gap_ns = int(gap_s * 1e9)
         self._until_ns = 0
 
-    def next(self, worker: int, now_ns: int) -> Draft | Wait | None:
+    def next(self, turn: Turn) -> Draft | Wait | None:
+        worker, now_ns = turn
         if self._idle(worker):
             return Wait(now_ns + self._gap_ns)
         if now_ns < self._until_ns:
             return Wait(self._until_ns)
-        draft = self._generator.next(worker, now_ns)
+        draft = self._generator.next(turn)
         if isinstance(draft, Draft) and self._omitted():
             self._until_ns = now_ns + self._gap_ns
             return Wait(self._until_ns)

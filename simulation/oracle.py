@@ -10,9 +10,8 @@ from collections import defaultdict
 from math import inf
 from typing import Any, NamedTuple
 
+from leaderless.core.limits import Limits
 from leaderless.wire.errors import ErrorCode
-
-POLL_MESSAGES = 4_096  # of a key in one answer; the next poll brings the rest
 
 Body = dict[str, Any]
 Pairs = list[list[Any]]  # [[offset, message], ...]
@@ -51,6 +50,7 @@ class Promises(NamedTuple):
     linearizable). `dense`: offsets have no holes. `commits_kept`: every node lists an acknowledged commit
     at once, whichever node dies. `evicts`: memory is so small that a poll may leave a part to the next one.
     `answer_bytes`: an answer to a poll may end where the next message would make it larger than that.
+    `poll_messages`: an answer may end after so many messages of a key.
     """
 
     freshness_s: float = 0.0
@@ -58,6 +58,7 @@ class Promises(NamedTuple):
     commits_kept: bool = True
     evicts: bool = False
     answer_bytes: float = inf
+    poll_messages: int = Limits().poll_messages
 
 
 # An answer that takes longer may leave out keys that must be read back from runs.
@@ -193,7 +194,9 @@ class Oracle:
     def _require_fresh(self, key: str, start: int, pairs: Pairs, due: int) -> None:
         """A poll from `start` reaches `due`, the first offset that it need not show."""
         end = pairs[-1][0] + 1 if pairs else start
-        cut_short = len(pairs) >= POLL_MESSAGES or (self._promises.evicts and bool(pairs))
+        cut_short = len(pairs) >= self._promises.poll_messages or (
+            self._promises.evicts and bool(pairs)
+        )
         if end < due and not cut_short:
             raise Violation(f"PollFresh: {key} from {start} to {end}, {due} were there")
 
@@ -210,7 +213,7 @@ class Oracle:
 
     # ------------------------------------------------------------ committed offsets
 
-    def _commit_answered(self, node: str, offsets: dict[str, int], now_s: float) -> None:  # noqa: ARG002 - the same on every node
+    def _commit_answered(self, _node: str, offsets: dict[str, int], now_s: float) -> None:
         for key, offset in offsets.items():
             self._commits_known[key].raise_to(offset, now_s)
 

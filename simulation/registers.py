@@ -5,11 +5,10 @@ from typing import Any
 
 import orjson
 
-from bench.services.requests import canonical_key, respond_kv
+from bench.services.requests import Body, canonical_key, respond_kv
 from leaderless.core.messages import Outcome, StoreCall, StoreOp
 from leaderless.store.lin_kv import body_of, outcome_of
 
-Body = dict[str, Any]
 Changed = Callable[[str, Any, Any], object]  # register, old value (None: it was missing), new value
 
 
@@ -29,7 +28,7 @@ class Store:
         """What the registers hold, by name."""
         return {key: value for key, (value,) in self.cells.items()}
 
-    def handle(self, client: str, request: Body) -> Body:  # noqa: ARG002 - all clients see the same
+    def handle(self, _client: str, request: Body) -> Body:
         """The reply to a request, on the newest state."""
         reply, changes = respond_kv(self.cells.get, request)
         if changes:

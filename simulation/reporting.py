@@ -1,5 +1,6 @@
 """Leaves the files of a simulated run in a folder, and reports the smallest scenario that fails."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,11 +13,14 @@ from bench.run import RunResult
 from runs.collection import collected_quietly
 from runs.files import HISTORY, JOURNAL, OPTIONS
 from runs.store import utc_now
-from simulation.judge import Report, judged, simulate
+from simulation.judge import Report, judged
+from simulation.objects.story import events_of
+from simulation.options import AnyScenario, Effort
 from simulation.run import DigestFile
 from simulation.scenario import Scenario
-from simulation.shrink import Effort, smallest, subject
+from simulation.shrink import smallest, subject
 from simulation.story import Story, brief, story_of, text_of
+from simulation.subjects import simulate
 from simulation.world import World
 
 
@@ -45,37 +49,50 @@ def simulate_into(run_dir: Path, scenario: Scenario, console: Console) -> Report
 
 
 def report_smallest(
-    scenario: Scenario, picture: Path, console: Console, effort: Effort | None = None
+    scenario: AnyScenario, picture: Path, console: Console, effort: Effort | None = None
 ) -> Report:
-    """Shrink a failing scenario. Print its command, anomaly and messages, and draw them into `picture`."""
-    from plots.lamport import Bold, lamport_svg  # takes long to import
-
+    """Shrink a failing scenario. Print its command, anomaly and story; draw messages into `picture`."""
     report = simulate(scenario)
     console.print(f"shrinking seed {scenario.seed}: {report.operations} operations")
     small = smallest(
         report, log=lambda line: console.print(f"  {line}", markup=False), effort=effort
     )
-    with collected_quietly():
-        world = World(small.scenario, keep=True)
-        small = judged(world)
-        name = subject(report)
-        story = story_of(world, small, name)
-    failure = next(each for each in small.failures if each.name == name)
+    failure = next(each for each in small.failures if each.name == subject(report))
     console.print(f"\n✘ {failure.name}", style="bold red", markup=False)
     console.print(f"  {failure.text}\n", markup=False)
-    for line in text_of(story):
-        style = "bold red" if line.startswith(">>") else None
-        console.print(line, markup=False, style=style)
-    picture.parent.mkdir(parents=True, exist_ok=True)
-    title = f"{small.scenario.strategy}: {failure.name}"
-    decisive = Bold(
-        "the message that decides", {} if story.decisive is None else {story.decisive: None}
-    )
-    picture.write_text(lamport_svg(story.events, title, decisive), encoding="utf-8")
-    console.print(f"\nDecided by {_decisive(story)}", markup=False)
-    console.print(f"{small.operations} operations: {picture}", markup=False)
+    if isinstance(small.scenario, Scenario):
+        _tell_messages(small, failure.name, picture, console)
+    else:
+        show(events_of(small.journal), console)
+    console.print(f"\n{small.operations} operations", markup=False)
     console.print(f"replay: {small.scenario.command()}", markup=False)
     return small
+
+
+def _tell_messages(small: Report, name: str, picture: Path, console: Console) -> None:
+    with collected_quietly():
+        world = World(small.scenario, keep=True)
+        story = story_of(world, judged(world), name)
+    show(text_of(story), console)
+    draw(picture, story, f"{small.scenario.kind}: {name}")
+    console.print(f"\nDecided by {_decisive(story)}", markup=False)
+    console.print(f"picture: {picture}", markup=False)
+
+
+def show(lines: Iterable[str], console: Console) -> None:
+    """Print a story; its decisive message stands out."""
+    for line in lines:
+        console.print(line, markup=False, style="bold red" if line.startswith(">>") else None)
+
+
+def draw(picture: Path, story: Story, title: str) -> None:
+    """Draw a story's messages as a Lamport diagram."""
+    from runs.plots.lamport import Bold, lamport_svg  # takes long to import
+
+    decisive = {} if story.decisive is None else {story.decisive: None}
+    drawing = lamport_svg(story.events, title, Bold("the message that decides", decisive))
+    picture.parent.mkdir(parents=True, exist_ok=True)
+    picture.write_text(drawing, encoding="utf-8")
 
 
 def _decisive(story: Story) -> str:

@@ -5,7 +5,6 @@ A run is the same every time, to the byte, and takes as long as its callbacks do
 
 import hashlib
 import io
-from random import Random
 from typing import Any, BinaryIO
 
 import workloads
@@ -13,7 +12,7 @@ from bench.hosts import OnFailure, OnLine
 from bench.loop import VirtualLoop
 from bench.options import TestOptions
 from bench.run import BenchRun, Watcher
-from simulation.hosts import NS, SimulatedHost, SimulatedHosts, Think
+from simulation.hosts import NS, SimulatedHost, SimulatedHosts
 from simulation.nodes import MakeNode
 from workloads.interface import Setting, Workload
 
@@ -69,7 +68,6 @@ class SimulatedRun(BenchRun):
         self.loop = VirtualLoop()
         self.history_file = history_file or DigestFile(keep=keep)
         self.journal_file = journal_file or DigestFile(keep=keep)
-        self.hosts: dict[str, SimulatedHost] = {}
         self._make = make
         super().__init__(
             options,
@@ -99,28 +97,9 @@ class SimulatedRun(BenchRun):
         return workloads.build(self.options.workload, setting)
 
     def _make_hosts(self, on_line: OnLine, _on_failure: OnFailure) -> SimulatedHosts:
-        for name in self.options.nodes:
-            think = self._think(self._random(f"think/{name}"))
-            self.hosts[name] = SimulatedHost(
-                name,
-                self.loop,
-                on_line,
-                self._make,
-                think,
-                on_kill=self._killed,
-                on_resume=self._resumed,
-                on_old_lines=self._reads_old_lines,
-            )
+        self.hosts = {name: self._new_host(name, on_line) for name in self.options.nodes}
         return SimulatedHosts(list(self.hosts.values()))
 
-    def _think(self, random: Random) -> Think:  # noqa: ARG002 - a subclass may draw
-        return lambda: THINK_NS
-
-    def _killed(self, node: str) -> None:
-        """A node lost its memory; a subclass may want to know."""
-
-    def _resumed(self, node: str) -> None:
-        """A node goes on after it stood still; see `SimulatedHost`."""
-
-    def _reads_old_lines(self, node: str, stopped_ns: int) -> None:
-        """A node reads what came since it stood still; see `SimulatedHost`."""
+    def _new_host(self, name: str, on_line: OnLine) -> SimulatedHost:
+        """A host; a subclass may take notice of what happens to it."""
+        return SimulatedHost(name, self.loop, on_line, self._make, lambda: THINK_NS)

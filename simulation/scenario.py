@@ -1,17 +1,10 @@
-"""The options of a simulated run; each that is not given is drawn from the seed.
+"""The options of a simulated cluster; each that is not given is drawn from the seed (`simulation.options`).
 
-Swarm testing [Groce, Zhang, Eide, Chen, Regehr: Swarm Testing, ISSTA 2012]: a run with every fault and every
-limit at its worst mostly tests how little still works; many runs, each without some of them, find more. Each
-option has its own stream of randomness, so giving one leaves the draws of the others as they are.
-
-Each option is declared once. A declaration says how the option is written (`Flag`), how it is drawn (`Draw`),
-and to which values a failing scenario may be reduced (`Reduce`). An option that `./maelstrom test` has too
-takes its words and its help from there.
+An option that `./maelstrom test` has too takes its words and its help from there.
 """
 
-import shlex
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from random import Random
 from typing import Annotated, Any
 
@@ -29,29 +22,11 @@ from leaderless.core.shape import Shape
 from leaderless.core.strategies import STRATEGIES
 from leaderless.core.strategy import Options
 from runs.faults import FAULTS
+from simulation.options import AnyScenario, Draw, chance, one_of, some_of
 
 NODE = Options()  # the node's own defaults
 SHAPE = Shape()  # of a log that a node makes
 SURVIVORS = ("leaderless", "leaderless", "cas", "prefetch-sealed")  # leaderless twice as often
-
-
-@dataclass(frozen=True, slots=True)
-class Draw:
-    """How an option is drawn from its stream of randomness."""
-
-    draw: Callable[[Random], Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Reduce:
-    """To which lower values the shrinker reduces an option, the lowest first; without any, to its default."""
-
-    values: tuple[float, ...] = ()
-
-
-def one_of(*values: Any) -> Draw:
-    """Each value with the same odds."""
-    return Draw(lambda random: random.choice(values))
 
 
 def of_bench(name: str, kind: click.ParamType[Any] | None = None) -> Flag:
@@ -60,15 +35,8 @@ def of_bench(name: str, kind: click.ParamType[Any] | None = None) -> Flag:
     return replace(flag, kind=kind or flag.kind, ours=False)
 
 
-def _draw_faults(random: Random) -> tuple[str, ...]:
-    """Each fault is absent from most runs, and all of them from some."""
-    if random.random() < 1 / 8:
-        return ()
-    return tuple(fault for fault in FAULTS if random.random() < 0.4)
-
-
 @dataclass(frozen=True, slots=True)
-class Scenario:
+class Scenario(AnyScenario):
     """The options of one run; those of the bench mean what they mean in `./maelstrom test`.
 
     `freshness_ms` to `store_timeout_ms` are the node's options, the next five its limits. From `store_late_s`
@@ -77,69 +45,60 @@ class Scenario:
     (`simulation.omit`).
     """
 
-    seed: int
     strategy: Annotated[
         str,
         Flag("How the nodes keep the log.", click.Choice(sorted(STRATEGIES))),
-        one_of(*SURVIVORS),
+        one_of(*SURVIVORS, lower=None),
     ] = "leaderless"
     time_limit_s: Annotated[
         float,
         of_bench("time_limit_s", POSITIVE),
-        one_of(2.0, 4.0, 8.0),
-        Reduce((0.1, 0.2, 0.4, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)),
+        one_of(2.0, 4.0, 8.0, lower=(0.1, 0.2, 0.4, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)),
     ] = 4.0
     nodes: Annotated[
         int,
         replace(of_bench("node_count"), words=("--nodes",)),
-        Draw(lambda random: random.randint(1, 5)),
-        Reduce((1, 2, 3, 4)),
+        Draw(lambda random: random.randint(1, 5), lower=(1, 2, 3, 4)),
     ] = 3
     clients: Annotated[
         int,
         Flag("How many clients each node has.", COUNT),
-        Draw(lambda random: random.randint(1, 4)),
-        Reduce((1, 2, 3)),
+        Draw(lambda random: random.randint(1, 4), lower=(1, 2, 3)),
     ] = 2
     rate: Annotated[
         float,
         of_bench("rate", POSITIVE),
-        one_of(30.0, 100.0, 300.0),
-        Reduce((5.0, 10.0, 20.0, 30.0, 60.0, 100.0, 200.0)),
+        one_of(30.0, 100.0, 300.0, lower=(5.0, 10.0, 20.0, 30.0, 60.0, 100.0, 200.0)),
     ] = 100.0
-    key_count: Annotated[int, of_bench("key_count"), one_of(1, 4, 10), Reduce((1, 2, 4))] = 4
+    key_count: Annotated[int, of_bench("key_count"), one_of(1, 4, 10, lower=(1, 2, 4))] = 4
     recovery_time_s: Annotated[float, of_bench("recovery_time_s", POSITIVE)] = 10.0
-    latency_ms: Annotated[int, of_bench("latency_ms"), one_of(0, 1, 3, 20, 50)] = 3
-    latency_dist: Annotated[str, of_bench("latency_dist"), one_of(*DISTRIBUTIONS), Reduce()] = (
-        "exponential"
-    )
-    arrival: Annotated[str, of_bench("arrival"), one_of(IN_TURN, WHEN_DUE, WHEN_DUE), Reduce()] = (
-        WHEN_DUE
-    )
+    latency_ms: Annotated[int, of_bench("latency_ms"), one_of(0, 1, 3, 20, 50, lower=None)] = 3
+    latency_dist: Annotated[str, of_bench("latency_dist"), one_of(*DISTRIBUTIONS)] = "exponential"
+    arrival: Annotated[str, of_bench("arrival"), one_of(IN_TURN, WHEN_DUE, WHEN_DUE)] = WHEN_DUE
     think_us: Annotated[
         int,
         Flag("Mean time that a node takes for a line.", COUNT, words=("--think-time",)),
         one_of(20, 100, 500),
-        Reduce(),
     ] = 100
     think_dist: Annotated[
         str,
         Flag("How these times are distributed.", click.Choice(DISTRIBUTIONS)),
         one_of(*DISTRIBUTIONS),
-        Reduce(),
     ] = "constant"
-    max_writes_per_key: Annotated[
-        int, of_bench("max_writes_per_key"), one_of(16, 128, 1024), Reduce()
-    ] = 128
-    nemesis: Annotated[tuple[str, ...], of_bench("nemesis"), Draw(_draw_faults)] = ()
-    nemesis_interval_s: Annotated[
-        float, of_bench("nemesis_interval_s"), one_of(0.3, 1.0, 3.0), Reduce()
-    ] = 1.0
+    max_writes_per_key: Annotated[int, of_bench("max_writes_per_key"), one_of(16, 128, 1024)] = 128
+    nemesis: Annotated[
+        tuple[str, ...], of_bench("nemesis"), some_of(FAULTS, none=1 / 8, each=0.4)
+    ] = ()
+    nemesis_interval_s: Annotated[float, of_bench("nemesis_interval_s"), one_of(0.3, 1.0, 3.0)] = (
+        1.0
+    )
     nemesis_targets: Annotated[
-        str, of_bench("nemesis_targets"), one_of(MIXED, MIXED, "one", "minority", "all")
+        str, of_bench("nemesis_targets"), one_of(MIXED, MIXED, "one", "minority", "all", lower=None)
     ] = MIXED
     partition_shapes: Annotated[
-        tuple[str, ...], of_bench("partition_shapes"), one_of(REAL_SHAPES, tuple(SHAPES))
+        tuple[str, ...],
+        of_bench("partition_shapes"),
+        one_of(REAL_SHAPES, tuple(SHAPES), lower=None),
     ] = REAL_SHAPES
     strict: Annotated[bool, of_bench("strict")] = True
     lenient: Annotated[bool, of_bench("lenient")] = False
@@ -147,13 +106,11 @@ class Scenario:
         float,
         Flag("A view that is older is renewed before it answers a poll.", NOT_NEGATIVE),
         one_of(0.0, 10.0, 90.0),
-        Reduce(),
     ] = NODE.freshness_s * 1000
     combine: Annotated[
         bool,
         Flag("Whether batches may be handed over to another node."),
-        Draw(lambda random: random.random() < 0.8),
-        Reduce(),
+        chance(0.8),
     ] = NODE.combine
     commits: Annotated[
         str,
@@ -162,16 +119,14 @@ class Scenario:
             click.Choice(["durable", "deferred"]),
         ),
         one_of("durable", "deferred"),
-        Reduce(),
     ] = "durable"
     lanes: Annotated[
-        int, Flag("Batches that a node has under way at most.", COUNT), one_of(1, 2, 4), Reduce()
+        int, Flag("Batches that a node has under way at most.", COUNT), one_of(1, 2, 4)
     ] = NODE.limits.lanes
     memory_kib: Annotated[
         int,
         Flag("Log that a node keeps in memory.", COUNT, words=("--memory-kib",)),
         one_of(4, 262_144),
-        Reduce(),
     ] = NODE.limits.memory_bytes // 1024
     store_timeout_ms: Annotated[
         float,
@@ -181,14 +136,13 @@ class Scenario:
             words=("--store-timeout-ms",),
         ),
         one_of(300.0, 1_000.0),
-        Reduce(),
     ] = NODE.pace.store_timeout_s * 1000
-    seal_entries: Annotated[
-        int, Flag("Entries of a full tail.", COUNT), one_of(3, 16, 256), Reduce()
-    ] = SHAPE.seal_entries
-    seal_bytes: Annotated[
-        int, Flag("Bytes of a full tail.", COUNT), one_of(1_024, 8_192), Reduce()
-    ] = SHAPE.seal_bytes
+    seal_entries: Annotated[int, Flag("Entries of a full tail.", COUNT), one_of(3, 16, 256)] = (
+        SHAPE.seal_entries
+    )
+    seal_bytes: Annotated[int, Flag("Bytes of a full tail.", COUNT), one_of(1_024, 8_192)] = (
+        SHAPE.seal_bytes
+    )
     commit_kib: Annotated[
         int,
         Flag(
@@ -197,45 +151,36 @@ class Scenario:
             words=("--commit-kib",),
         ),
         one_of(1, 64),
-        Reduce(),
     ] = NODE.limits.commit_bytes // 1024
     segments_per_run: Annotated[
-        int,
-        Flag("Segments that are compacted together.", click.IntRange(min=2)),
-        one_of(2, 4, 16),
-        Reduce(),
+        int, Flag("Segments that are compacted together.", click.IntRange(min=2)), one_of(2, 4, 16)
     ] = SHAPE.segments_per_run
     message_kib: Annotated[
         int,
         Flag("The largest request that a node takes.", COUNT, words=("--message-kib",)),
         one_of(32, 1024),
-        Reduce(),
     ] = NODE.limits.message_bytes // 1024
     store_late_s: Annotated[
         float,
         Flag("Some store requests are carried out up to so late.", NOT_NEGATIVE),
-        one_of(0.0, 0.0, 0.0, 3.0, 120.0),
-        Reduce((0.0, 3.0, 30.0)),
+        one_of(0.0, 0.0, 0.0, 3.0, 120.0, lower=(0.0, 3.0, 30.0)),
     ] = 0.0
     refusal_code: Annotated[
         int,
         Flag("The code with which the store refuses requests; 0: it does not.", NATURAL),
-        one_of(*[0] * 14, 1, 10, 11, 13, 14, 21, 1000),
-        Reduce((0, 11)),
+        one_of(*[0] * 14, 1, 10, 11, 13, 14, 21, 1000, lower=(0, 11)),
     ] = 0
     refusing_s: Annotated[
         float,
         Flag("It refuses all of them for so long; 0: single ones.", NOT_NEGATIVE),
-        one_of(0.0, 0.5, 3.0),
-        Reduce((0.0, 0.5)),
+        one_of(0.0, 0.5, 3.0, lower=(0.0, 0.5)),
     ] = 0.0
     store_value_kib: Annotated[
         int,
         Flag(
             "The largest value that the store takes; 0: any.", NATURAL, words=("--store-value-kib",)
         ),
-        one_of(0, 0, 0, 128),
-        Reduce((0,)),
+        one_of(0, 0, 0, 128, lower=(0,)),
     ] = 0
     store_kib_per_s: Annotated[
         int,
@@ -244,8 +189,7 @@ class Scenario:
             NATURAL,
             words=("--store-kib-per-s",),
         ),
-        one_of(0, 0, 0, 4_096),
-        Reduce((0,)),
+        one_of(0, 0, 0, 4_096, lower=(0,)),
     ] = 0
     large_kib: Annotated[
         int,
@@ -254,52 +198,45 @@ class Scenario:
             NATURAL,
             words=("--large-kib",),
         ),
-        one_of(0, 0, 0, 0, 16, 200),
-        Reduce((0, 1, 16, 64)),
+        one_of(0, 0, 0, 0, 16, 200, lower=(0, 1, 16, 64)),
     ] = 0
     auditors: Annotated[
         int,
         Flag("Clients that commit and list offsets through all nodes.", NATURAL),
-        one_of(0, 0, 1, 3),
-        Reduce((0, 1)),
+        one_of(0, 0, 1, 3, lower=(0, 1)),
     ] = 0
     idle_nodes: Annotated[
         int,
         Flag("Nodes, the last ones, to which no client of the workload talks.", NATURAL),
-        one_of(0, 0, 1, 2),
-        Reduce((0, 1)),
+        one_of(0, 0, 1, 2, lower=(0, 1)),
     ] = 0
     backlog: Annotated[
         int,
         Flag("Messages that are in the log before the run begins.", NATURAL),
-        one_of(0, 0, 0, 0, 0, 200),
-        Reduce((0, 10, 50)),
+        one_of(0, 0, 0, 0, 0, 200, lower=(0, 10, 50)),
     ] = 0
     strays: Annotated[
         int,
         Flag("Copies of messages of its former life that come when a node lives again.", NATURAL),
-        one_of(0, 0, 20),
-        Reduce((0, 1, 5)),
+        one_of(0, 0, 20, lower=(0, 1, 5)),
     ] = 0
     aftermath: Annotated[
         bool,
         Flag("Whether the run goes on until all is late, and compaction must have moved."),
-        Draw(lambda random: random.random() < 0.3),
-        Reduce(),
+        chance(0.3),
     ] = False
     mixed: Annotated[
         bool,
         Flag("Whether each life of a node has limits, pace and a shape for new logs of its own."),
-        Draw(lambda random: random.random() < 0.8),
-        Reduce(),
+        chance(0.8),
     ] = False
     omit: Annotated[tuple[int, ...], Flag("Leave out operations by number: 3,5-9.", NUMBERS)] = ()
     omit_faults: Annotated[
         tuple[int, ...], Flag("Leave out acts of faults by number.", NUMBERS)
     ] = ()
 
-    @staticmethod
-    def draw(seed: int, given: Mapping[str, Any] | None = None) -> "Scenario":
+    @classmethod
+    def draw(cls, seed: int, given: Mapping[str, Any] | None = None) -> "Scenario":
         """The scenario of a seed; the options in `given` are not drawn.
 
         Who gives one of those that lives differ in gets nodes that are alike.
@@ -307,12 +244,7 @@ class Scenario:
         given = given or {}
         if given.keys() & {*OF_A_LIFE}:
             given = {"mixed": False, **given}
-        drawn = {
-            name: each.draw(Random(f"simulate/{seed}/{name}"))
-            for name, each in DRAWS.items()
-            if name not in given
-        }
-        scenario = Scenario(seed=seed, **drawn | dict(given))
+        scenario = cls(seed, **cls.drawn(f"simulate/{seed}", given))
         return scenario if scenario.strategy == "leaderless" else _lighter(scenario, given)
 
     @property
@@ -397,32 +329,27 @@ class Scenario:
         return Limits(
             lanes=self.lanes,
             batch_bytes=self.commit_kib * 512,
-            commit_bytes=self.commit_kib * 1024,
             committed_keys=4,
             memory_bytes=self.memory_kib * 1024,
             message_bytes=message_bytes,
             answer_bytes=min(2 * message_bytes, NODE.limits.answer_bytes),
         )
 
-    def options(self) -> dict[str, Any]:
-        """All options by name, the seed first."""
-        return asdict(self)
+    @property
+    def kind(self) -> str:
+        """Which log."""
+        return self.strategy
 
-    def command(self) -> str:
-        """The command that runs this scenario, with nothing left to draw."""
-        options = self.options()
-        shown = {
-            name: options[name]
-            for name in FLAGS
-            if FLAGS[name].kind is not NUMBERS or options[name]
-        }
-        return command_of(self.seed, shown)
+    @property
+    def in_short(self) -> str:
+        """What a shrinker makes smaller."""
+        faults = ",".join(self.nemesis) or "none"
+        return f"{self.nodes} nodes, {self.clients} clients each, {self.time_limit_s:g} s, faults {faults}"
 
 
-# By field. An option without a draw is only ever given; one without values to reduce to is left as it is.
+# By field. An option without a draw is only ever given; one whose `lower` is None is left as it is.
 FLAGS: dict[str, Flag] = flags_of(Scenario)
 DRAWS: dict[str, Draw] = declared(Scenario, Draw)
-REDUCTIONS: dict[str, Reduce] = declared(Scenario, Reduce)
 # The options that a scenario has from the bench, in the same form.
 OF_BENCH = {each.name for each in fields(TestOptions)} & FLAGS.keys() - {"nodes"}
 
@@ -445,39 +372,4 @@ def _lighter(scenario: Scenario, given: Mapping[str, Any]) -> Scenario:
     return replace(scenario, **changes, mixed=False)
 
 
-def given_options(flags: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a scenario that a command line gives."""
-    return {name: flags[name] for name in FLAGS if flags[name] is not None}
-
-
-def command_of(seed: int, options: Mapping[str, Any]) -> str:
-    """The command that runs this seed with these options."""
-    return shlex.join(["./maelstrom", "simulate", "--seed", str(seed), *as_words(options)])
-
-
-def as_words(options: Mapping[str, Any], flags: Mapping[str, Flag] | None = None) -> list[str]:
-    """Options as words of a command line; `flags` declares them, else those of `Scenario`."""
-    flags = flags or FLAGS
-    words: list[str] = []
-    for name, value in options.items():
-        flag = flags[name].words[-1]
-        if isinstance(value, bool):
-            words.append(flag if value else f"--no-{flag[2:]}")
-        elif flags[name].kind is NUMBERS:
-            words += [flag, _ranges(value)]
-        elif isinstance(value, tuple):
-            words += [flag, ",".join(value) or "none"]
-        else:
-            words += [flag, f"{value:g}" if isinstance(value, float) else str(value)]
-    return words
-
-
-def _ranges(numbers: tuple[int, ...]) -> str:
-    """Sorted numbers as `NUMBERS` reads them."""
-    parts: list[list[int]] = []
-    for number in numbers:
-        if parts and parts[-1][-1] == number - 1:
-            parts[-1][1:] = [number]
-        else:
-            parts.append([number])
-    return ",".join("-".join(map(str, part)) for part in parts)
+command_of = Scenario.command_of

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from simulation.judge import simulate
 from simulation.pool import spread
-from simulation.scenario import Scenario
+from simulation.subjects import NODES, Subject
 
 PLAIN_EVERY_S = 10.0  # a line so often where there is no terminal
 
@@ -22,7 +21,7 @@ class SeedResult(NamedTuple):
     """The result of one seed; `text` describes the first failure."""
 
     seed: int
-    strategy: str
+    log: str
     names: tuple[str, ...]
     text: str
     virtual_s: float
@@ -35,6 +34,7 @@ class Tally:
     """The results of a range of seeds."""
 
     wanted: int
+    subject: Subject = NODES
     began_s: float = field(default_factory=time.monotonic)
     results: list[SeedResult] = field(default_factory=list)
     failed: list[SeedResult] = field(default_factory=list)  # by seed
@@ -73,7 +73,7 @@ class Tally:
         return {
             "seeds": self.run,
             "failed": [failed._asdict() for failed in self.failed],
-            "strategies": Counter(result.strategy for result in self.results),
+            self.subject.logs: Counter(result.log for result in self.results),
             "operations": self.operations,
             "virtual_s": self.virtual_s,
             "cpu_s": sum(result.cpu_s for result in self.results),
@@ -81,12 +81,12 @@ class Tally:
         }
 
 
-def run_seed(given: Mapping[str, Any], seed: int) -> SeedResult:
+def run_seed(subject: Subject, given: Mapping[str, Any], seed: int) -> SeedResult:
     """Run one seed, in whatever process."""
-    report = simulate(Scenario.draw(seed, given))
+    report = subject.simulate(subject.scenario.draw(seed, given))
     return SeedResult(
         seed=seed,
-        strategy=report.scenario.strategy,
+        log=report.scenario.kind,
         names=tuple(report.names),
         text=report.failures[0].text[:500] if report.failures else "",
         virtual_s=report.virtual_s,
@@ -102,11 +102,12 @@ def run_seeds(
     keep_going: bool,
     *,
     label: str = "simulating",
+    subject: Subject = NODES,
 ) -> Tally:
     """Run them all, or until one fails; shows on stderr how it goes."""
-    tally = Tally(len(seeds))
+    tally = Tally(len(seeds), subject)
     console = Console(stderr=True, highlight=False)
-    results = spread(partial(run_seed, dict(given)), seeds, min(jobs, len(seeds)))
+    results = spread(partial(run_seed, subject, dict(given)), seeds, min(jobs, len(seeds)))
     with _progress(console) as progress:
         bar = progress.add_task(label, total=len(seeds), failed=0)
         shown_s = time.monotonic()

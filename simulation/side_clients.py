@@ -10,17 +10,15 @@ Every request comes from a client of its own, which is gone after its patience, 
 from collections.abc import Callable
 from functools import partial
 from random import Random
-from typing import Any
 
 from bench.loop import Loop
 from bench.mute import Departure
 from bench.net import Network
 from simulation.backlog import old_key
 from simulation.hosts import NS
+from simulation.oracle import Body
 from simulation.scenario import Scenario
 from simulation.watch import CLIENT_PATIENCE_S
-
-Body = dict[str, Any]
 
 AUDITED = [f"audited{number}" for number in range(16)]
 LARGE = [f"large{number}" for number in range(3)]

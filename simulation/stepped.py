@@ -62,11 +62,12 @@ class Step(NamedTuple):
 class SteppedLoop(VirtualLoop):
     """The loop of a network and of hosts: nothing happens by itself, and time is set by hand.
 
-    What a network would let arrive later is in flight until it is taken. `sent` collects it.
+    What a network would let arrive later is in flight until it is taken. `sent` collects it; `flies` is told.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, flies: Callable[[Flying], object] = lambda _: None) -> None:
         super().__init__()
+        self._flies = flies
         self.now_s = 0.0
         self.flying: dict[int, Flying] = {}
         self.sent: list[Flying] = []
@@ -76,7 +77,7 @@ class SteppedLoop(VirtualLoop):
     def now_ns(self) -> int:
         return round(self.now_s * NS)
 
-    def call_at(self, time_ns: int, function: Callable[..., object], *args: Any) -> None:  # noqa: ARG002 - a step says when
+    def call_at(self, _time_ns: int, function: Callable[..., object], *args: Any) -> None:
         """A network lets `function(message)` be called later."""
         (message,) = args
         flying = Flying(next(self._numbers), message.src, message.dest, message.body)
@@ -95,6 +96,7 @@ class SteppedLoop(VirtualLoop):
         self.flying[message.number] = message
         self._arrivals[message.number] = arrive
         self.sent.append(message)
+        self._flies(message)
 
 
 @dataclass(eq=False)
@@ -277,13 +279,15 @@ class SteppedCluster:
         Raises `Violation` named `Progress` or `Convergence` otherwise.
         """
         self.finish(every_s)
-        epilogue = Epilogue(self.network, EPILOGUE_CLIENT, tuple(self.names))
-        epilogue.run(
-            [PROBE, *keys],
-            lambda _what: self.finish(every_s),
-            lambda seconds: self.run(seconds, every_s),
+        epilogue = Epilogue(
+            self.network,
+            EPILOGUE_CLIENT,
+            tuple(self.names),
             self.watch.oracle,
+            wait=lambda _what, _waiting: self.finish(every_s),
+            rest=lambda seconds: self.run(seconds, every_s),
         )
+        epilogue.run([PROBE, *keys])
 
     # ------------------------------------------------------------ inside
 

@@ -20,8 +20,6 @@ Event = dict[str, Any]  # a line of the journal
 MESSAGES_SHOWN = 40
 LATE_S = 1.0
 
-Message = tuple[str, Any]  # key, message
-
 
 class Story(NamedTuple):
     """`decisive`: the id of a message, None when no message is to blame; `events`: for a diagram.
@@ -43,9 +41,11 @@ def story_of(world: World, report: Report, name: str) -> Story:
 
 
 def _decided(
-    events: Sequence[Event], world: World, report: Report, name: str
+    events: list[Event], world: World, report: Report, name: str
 ) -> tuple[int | None, list[Event]]:
     """The decisive message, and the events of those that led there."""
+    from bench.pages.lamport import select  # takes long to import
+
     at = _certain_at(report.history, name)
     if at is None and report.message_id is not None:
         return report.message_id, _before(events, report.message_id)
@@ -54,10 +54,8 @@ def _decided(
     decisive = _reply_to(events, report.history, at, world)
     witness = smallest(report.history, [name])
     about = {sent for op in witness for sent in _sent(op)}
-    asked = _conversations(events, witness, world)
-    chosen = [
-        each for each in events if each["message"]["id"] == decisive or _belongs(each, about, asked)
-    ]
+    shown = {each["message"]["id"] for each in select(events, about)[0]} | {decisive}
+    chosen = [each for each in events if each["message"]["id"] in shown]
     return decisive, _newest(chosen, decisive)
 
 
@@ -159,63 +157,7 @@ def _is_init(event: Event) -> bool:
     return event["message"]["body"].get("type") in ("init", "init_ok")
 
 
-def _sent(op: Op) -> Iterator[Message]:
+def _sent(op: Op) -> Iterator[tuple[str, Any]]:
     if op.f == "send":
         _, key, message = op.value[0]
         yield key, message[1] if isinstance(message, list) else message
-
-
-def _conversations(
-    events: Sequence[Event], witness: Sequence[Op], world: World
-) -> set[tuple[str, int]]:
-    """The requests behind the polls of the witness: client and msg_id."""
-    spans = []
-    for first, second in completions(witness).items():
-        if witness[first].f == "poll":
-            origin_ns = world.recorder.origin_ns
-            times = (witness[first].time + origin_ns, witness[second].time + origin_ns)
-            spans.append((_node_of(witness[first], world), *times))
-    return {
-        (each["message"]["src"], each["message"]["body"]["msg_id"])
-        for each in events
-        if each["message"]["body"].get("type") == "poll"
-        and any(
-            each["message"]["dest"] == node and first <= each["time"] <= last
-            for node, first, last in spans
-        )
-    }
-
-
-def _belongs(event: Event, about: set[Message], asked: set[tuple[str, int]]) -> bool:
-    message = event["message"]
-    body = message["body"]
-    if (message["src"], body.get("msg_id")) in asked:
-        return True
-    if "in_reply_to" in body and (message["dest"], body["in_reply_to"]) in asked:
-        return True
-    if body.get("type") == "send":
-        return (body.get("key"), body.get("msg")) in about
-    if body.get("type") in ("cas", "write"):
-        added = body.get("to", body.get("value"))
-        return any(_holds(added, *each) and not _holds(body.get("from"), *each) for each in about)
-    return body.get("type") in ("share", "hand_over") and any(_holds(body, *each) for each in about)
-
-
-def _holds(value: Any, key: str, message: Any) -> bool:
-    """Whether JSON shows that message of that key."""
-    match value:
-        case {"key": its, "msg": msg} if its == key:
-            return bool(msg == message)
-        case dict():
-            if key in value and _contains(value[key], message):
-                return True
-            return any(_holds(each, key, message) for each in value.values())
-        case list():
-            return any(_holds(each, key, message) for each in value)
-    return False
-
-
-def _contains(value: Any, message: Any) -> bool:
-    if isinstance(value, list):
-        return any(_contains(each, message) for each in value)
-    return bool(value == message)

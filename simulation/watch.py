@@ -10,14 +10,12 @@ from math import inf
 from typing import Any
 
 from leaderless.wire.errors import ErrorCode
-from simulation.oracle import Asked, Oracle, Violation, require
+from simulation.oracle import Asked, Body, Oracle, Violation, require
 
 MARGIN_S = 0.5
 CLIENT_PATIENCE_S = 5.0  # the real tool cuts off a node that answers a client which is gone
 MESSAGES_MAX = 3_000_000
 NS = 1_000_000_000
-
-Body = dict[str, Any]
 
 
 @dataclass(eq=False)

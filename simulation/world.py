@@ -13,6 +13,7 @@ from math import inf
 from random import Random
 from typing import Any
 
+from bench.hosts import OnLine
 from bench.mute import Mute
 from bench.nemesis.fault import Fault
 from bench.nemesis.store_faults import STORE
@@ -26,10 +27,11 @@ from simulation.aftermath import Aftermath
 from simulation.backlog import old_key, write_backlog
 from simulation.convergence import POLLS, PROBE, Epilogue
 from simulation.headlog import HeadLogOracle, oracle_for
-from simulation.hosts import NS, Think
+from simulation.hosts import NS, SimulatedHost, Think
 from simulation.nodes import MakeNode, NodeSession, StrategyMaker, new_session
 from simulation.omit import Acts, OmittingFault, OmittingGenerator
-from simulation.oracle import Asked, Body, Oracle, require
+from simulation.oracle import Asked, Body, require
+from simulation.refinement import Refinement
 from simulation.registers import Store
 from simulation.run import DigestFile, SimulatedRun
 from simulation.scenario import Scenario
@@ -44,9 +46,7 @@ FRESH = Options()
 FRESH_READS = 30  # reads of the whole log while it doubles; all of them while it is short
 FINAL_LIMIT_S = 120.0  # a node with little memory hands out the log in many small pieces
 EVICTS_BELOW_KIB = 65_536  # no simulated log is as large
-CALLS_PER_OLD_ENTRY = (
-    8  # of the store, one after the other, on the way down to a run that is not in memory
-)
+CALLS_PER_OLD_ENTRY = 8  # one after the other, on the way down to a run that is not in memory
 
 
 class World(SimulatedRun):
@@ -69,7 +69,9 @@ class World(SimulatedRun):
         self.scenario = scenario
         self._strategy: str | StrategyMaker = make or scenario.strategy
         self.acts, self.fault_acts = Acts(scenario.omit), Acts(scenario.omit_faults)
-        oracle = None if node else self._oracle()
+        evicts = scenario.memory_kib < EVICTS_BELOW_KIB
+        judged = oracle_for(scenario.strategy, scenario.least_options, evicts=evicts)
+        oracle = None if node else judged
         self.watch = Watch(
             scenario.node_names,
             self._now_ns,
@@ -78,6 +80,8 @@ class World(SimulatedRun):
             line_bytes=scenario.limits.line_bytes if scenario.strategy == "leaderless" else inf,
             in_time=node is None,
         )
+        is_followed = oracle and scenario.strategy == "leaderless"
+        self.refinement = Refinement() if is_followed else None
         self.store = Store(self._store_changed)
         self._shape = scenario.shape  # of the log, once it is there
         self._changes_unread = 0
@@ -104,18 +108,21 @@ class World(SimulatedRun):
     def _new_session(self, name: str, incarnation: int) -> NodeSession:
         if incarnation > 1:
             self._strays.restarted(name)
-        return new_session(self._strategy, incarnation, self.scenario.options_of(name, incarnation))
+        options = self.scenario.options_of(name, incarnation)
+        followed = self.refinement.followed(self._strategy) if self.refinement else self._strategy
+        return new_session(followed, incarnation, options)
 
-    def _oracle(self) -> Oracle | None:
-        scenario = self.scenario
-        evicts = scenario.memory_kib < EVICTS_BELOW_KIB
-        return oracle_for(scenario.strategy, scenario.least_options, evicts=evicts)
-
-    def _think(self, random: Random) -> Think:
-        return think_time(self.scenario, random)
-
-    def _killed(self, node: str) -> None:
-        self.watch.killed(node)
+    def _new_host(self, name: str, on_line: OnLine) -> SimulatedHost:
+        return SimulatedHost(
+            name,
+            self.loop,
+            on_line,
+            self._make,
+            think_time(self.scenario, self._random(f"think/{name}")),
+            on_kill=self.watch.killed,
+            on_resume=self.watch.resumed,
+            on_old_lines=self.watch.reads_old_lines,
+        )
 
     def _muted(self, mute: Mute) -> None:
         super()._muted(mute)
@@ -123,17 +130,13 @@ class World(SimulatedRun):
             self.watch.unheard(mute.node, mute.name)
             self._hearing.started(mute.node)  # or the run would only show what a mute node does
 
-    def _resumed(self, node: str) -> None:
-        self.watch.resumed(node)
-
-    def _reads_old_lines(self, node: str, stopped_ns: int) -> None:
-        self.watch.reads_old_lines(node, stopped_ns)
-
     def _trace(self) -> Trace:
         def trace(event: str, src: str, dest: str, body: Body, wire: bytes) -> None:
             if event == "send":
                 self._strays.sent(src, dest, body, wire)
             self.watch.message(event, src, dest, body, wire)
+            if self.refinement:
+                self.refinement.settle()
 
         return trace
 
@@ -159,6 +162,8 @@ class World(SimulatedRun):
 
     def _store_changed(self, register: str, old: Any, new: Any) -> None:
         self.watch.changed(register, old, new)
+        if self.refinement:
+            self.refinement.changed(register, new)
         oracle = self.watch.oracle
         if register == HEAD and old is None and isinstance(oracle, HeadLogOracle):
             self._shape = head_of(new).shape
@@ -210,16 +215,12 @@ class World(SimulatedRun):
         if self.scenario.auditors:
             epilogue = self._new_epilogue()
             epilogue.list_committed(self._keys())
-            self._wait_for(epilogue, "list_committed_offsets")
-            epilogue.judge_committed(self.watch.oracle)
             self.network.remove(epilogue.client)
 
     def _epilogue(self) -> None:
         self._watcher.phase("epilogue")
         epilogue, keys = self._new_epilogue(), self._keys()
-        epilogue.run(
-            keys, lambda what: self._wait_for(epilogue, what), self._sleep, self.watch.oracle
-        )
+        epilogue.run(keys)
         if self.scenario.aftermath:
             self._aftermath(epilogue, keys)
         self.network.remove(epilogue.client)
@@ -231,15 +232,10 @@ class World(SimulatedRun):
     def _aftermath(self, epilogue: Epilogue, keys: list[str]) -> None:
         late_ns = self._trouble.last_ns - self.loop.now_ns()
         self._sleep(max(0, late_ns) / NS + 1)
-        aftermath = Aftermath(
-            epilogue,
-            self.scenario.node_options._replace(shape=self._shape),
-            lambda what: self._wait_for(epilogue, what),
-            self._sleep,
-        )
+        aftermath = Aftermath(epilogue, self.scenario.node_options._replace(shape=self._shape))
         if self._compacts:
             aftermath.compact(lambda: self.store.registers)
-        aftermath.read(keys, self.watch.oracle)
+        aftermath.read(keys)
 
     @property
     def _compacts(self) -> bool:
@@ -247,7 +243,14 @@ class World(SimulatedRun):
         return self.scenario.strategy == "leaderless" and not self.scenario.store_value_kib
 
     def _new_epilogue(self) -> Epilogue:
-        return Epilogue(self.network, self._new_client(), self.scenario.node_names)
+        return Epilogue(
+            self.network,
+            self._new_client(),
+            self.scenario.node_names,
+            self.watch.oracle,
+            wait=self._wait_for,
+            rest=self._sleep,
+        )
 
     def _keys(self) -> list[str]:
         """All keys to which anybody sent, or that anybody committed."""
@@ -266,14 +269,14 @@ class World(SimulatedRun):
         entries = len(oracle.entries) if isinstance(oracle, HeadLogOracle) else 0
         return entries * self.scenario.latency_ms / 1000 * CALLS_PER_OLD_ENTRY
 
-    def _wait_for(self, epilogue: Epilogue, what: str) -> None:
+    def _wait_for(self, what: str, waiting: set[str]) -> None:
         patience_s = self.scenario.recovery_time_s
         if what == POLLS:
             patience_s += self._reading_back_s
         end_ns = self.loop.now_ns() + int(patience_s * NS)
         self.loop.call_at(end_ns, int)  # something to wait for
-        self._wait(lambda: not epilogue.waiting or self.loop.now_ns() >= end_ns)
-        silent = sorted(epilogue.waiting)
+        self._wait(lambda: not waiting or self.loop.now_ns() >= end_ns)
+        silent = sorted(waiting)
         text = f"{', '.join(silent)} did not answer {what} in {patience_s:g} s after all faults"
         require(not silent, "Progress", text)
 

@@ -1,6 +1,6 @@
 """A node's trace (NDJSON) as a TLA+ module, so that TLC can follow it through HeadLog.
 
-The event names and fields are those of the table in `specs/HeadLog/README.md`. TLC 2.15 reads no
+The event names and fields are those of the table in `docs/refinement.md`. TLC 2.15 reads no
 JSON, so the trace becomes a sequence of records; nodes and keys become strings.
 """
 

@@ -11,8 +11,9 @@ from leaderless import open_log
 from tests.servers import options_of
 
 
-async def main(url: str, endpoint: str, name: str) -> None:
+async def main(*arguments: str) -> None:
     """Append as several tasks, without end."""
+    url, endpoint, name = arguments
     options = options_of(url, endpoint)
     given = {
         "endpoint": options and options.endpoint,

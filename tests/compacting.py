@@ -18,7 +18,7 @@ from leaderless.core.headlog.records import (
 )
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.limits import Limits
-from leaderless.core.messages import Block, Entry, Heading, Put
+from leaderless.core.messages import Block, Entry, Heading, Json, Put
 from leaderless.core.pace import Pace
 from leaderless.core.shape import Shape
 from simulation.driver import Driver
@@ -48,9 +48,9 @@ def _keys_of(slot: int) -> tuple[str, str]:
     return KEYS[slot % 3], KEYS[(slot + 1) % 3]
 
 
-def messages_of(entries: int) -> dict[str, list[str]]:
+def messages_of(entries: int) -> dict[str, list[Json]]:
     """What every key holds after so many entries."""
-    messages: dict[str, list[str]] = {}
+    messages: dict[str, list[Json]] = {}
     for slot in range(entries):
         for key, (_, msgs) in entry_of(slot).appends.items():
             messages.setdefault(key, []).extend(msgs)

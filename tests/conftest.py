@@ -5,6 +5,7 @@
 
 import os
 import signal
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from runs.collection import collected_quietly
 from tests import servers
-from tests.stores import STORES, WITH_JOURNAL
+from tests.stores import EXPECTED, JUDGED, STORES, WITH_JOURNAL
 
 settings.register_profile("ci", derandomize=True, deadline=None, database=None)
 settings.register_profile("dev", deadline=None)
@@ -99,6 +100,15 @@ def store(request: pytest.FixtureRequest) -> Path:
     """Each store of the real tool in turn whose journal is there as JSON lines too."""
     name: str = request.param
     return STORES / name
+
+
+@pytest.fixture(scope="session")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The histories that the real tool has judged, in the order of `EXPECTED`."""
+    folder = tmp_path_factory.mktemp("judged")
+    with zipfile.ZipFile(JUDGED / "histories.zip") as archive:
+        archive.extractall(folder)
+    return [folder / f"{each['file']}.gz" for each in EXPECTED]
 
 
 @pytest.fixture(scope="session")

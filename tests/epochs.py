@@ -1,12 +1,11 @@
 """Epochs of a sink without Spark: rows, what Spark does with them, and drivers that die."""
 
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import partial
 from itertools import count
-from typing import TypeVar
+from typing import Any
 
 import orjson
 
@@ -15,10 +14,10 @@ from leaderless.library.log import Log
 from leaderless.library.place import bounds_of
 from leaderless.spark.epochs import commit
 from leaderless.spark.staging import Epoch, stage
-from leaderless.store.port import Found, Listed, Store, Version, all_of
+from leaderless.store.port import Store, all_of
 from leaderless.store.values import Encoded
+from tests.around import Around, Call, Kind
 
-T = TypeVar("T")
 ROWS = [Encoded(f"k{number % 3}", orjson.dumps(number), True) for number in range(16)]
 
 
@@ -26,14 +25,14 @@ class Killed(BaseException):
     """The process is gone."""
 
 
-class Dying:
+class Dying(Around):
     """A store whose process is killed at its call number `last`: before it is carried out, or after that."""
 
     def __init__(self, store: Store, last: int, *, after: bool) -> None:
-        self.url, self.value_bytes_max = store.url, store.value_bytes_max
-        self._store, self._left, self._after = store, last, after
+        super().__init__(store)
+        self._left, self._after = last, after
 
-    async def _call(self, call: Callable[[], Awaitable[T]]) -> T:
+    async def around(self, kind: Kind, key: str, call: Call) -> Any:
         self._left -= 1
         if self._left < 0 or (self._left == 0 and not self._after):
             raise Killed
@@ -41,29 +40,6 @@ class Dying:
         if self._left == 0:
             raise Killed
         return answer
-
-    async def read(self, key: str) -> Found | None:
-        return await self._call(partial(self._store.read, key))
-
-    async def write(self, key: str, value: bytes) -> Version:
-        return await self._call(partial(self._store.write, key, value))
-
-    async def create(self, key: str, value: bytes) -> Version:
-        return await self._call(partial(self._store.create, key, value))
-
-    async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
-        return await self._call(partial(self._store.compare_and_set, key, value, version))
-
-    async def delete(self, keys: Sequence[str]) -> None:
-        return await self._call(partial(self._store.delete, keys))
-
-    async def list_objects(
-        self, folder: str = "", after: str = "", limit: int = 1000
-    ) -> list[Listed]:
-        return await self._call(partial(self._store.list_objects, folder, after, limit))
-
-    async def aclose(self) -> None:
-        await self._store.aclose()
 
 
 @asynccontextmanager

@@ -37,7 +37,7 @@ def stop_before_the_name() -> None:
             stop()
         link(source, target, **options)
 
-    os.link = stopping
+    os.link = stopping  # type: ignore[assignment]  # of paths only
 
 
 def stop_before_the_list() -> None:
@@ -48,7 +48,7 @@ def stop_before_the_list() -> None:
             stop()
         return await replace_manifest(store, new, version)
 
-    upkeep.replace_manifest = stopping
+    upkeep.replace_manifest = stopping  # type: ignore[attr-defined]  # what it imports
 
 
 POINTS = {"unfinished": stop_before_the_name, "unnamed": stop_before_the_list}

@@ -7,20 +7,23 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from email.utils import formatdate
+from functools import cache
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 from urllib.request import Request, urlopen
 
 import boto3
 
 from leaderless.store.options import StoreOptions
+from tests import ceph_gateway
+
+free_port = ceph_gateway.free_port
 
 BUCKET = "logs"
 ETCD_READY = re.compile(r"serving client traffic|ready to serve client requests")
@@ -76,7 +79,7 @@ def moto(switch_s: float = 0.005) -> Iterator[str]:
 @contextmanager
 def ceph(folder: Path) -> Iterator[str]:
     """Ceph's S3 gateway with an empty bucket `BUCKET`, its files in `folder`; gives its endpoint."""
-    program = ROOT / "scripts" / "ceph_gateway.py"
+    program = ROOT / "tests" / "ceph_gateway.py"
     with _started(
         [sys.executable, str(program), str(folder)], URL, ends_with_stdin=True
     ) as endpoint:
@@ -86,16 +89,22 @@ def ceph(folder: Path) -> Iterator[str]:
 
 def make_bucket(endpoint: str) -> None:
     """Make `BUCKET`; what it held is gone."""
+    client = _client(endpoint)
+    client.create_bucket(Bucket=BUCKET)
+    while found := client.list_objects_v2(Bucket=BUCKET).get("Contents"):
+        named = [{"Key": each["Key"]} for each in found]
+        client.delete_objects(Bucket=BUCKET, Delete={"Objects": named})
+
+
+@cache
+def _client(endpoint: str) -> Any:
+    """A client of an S3 server; to make one takes longer than to use it."""
     options = s3_options(endpoint)
     keys = {
         "aws_access_key_id": options.access_key,
         "aws_secret_access_key": options.secret_key,
     }
-    client = boto3.client("s3", endpoint_url=endpoint, region_name=options.region, **keys)
-    client.create_bucket(Bucket=BUCKET)
-    while found := client.list_objects_v2(Bucket=BUCKET).get("Contents"):
-        named = [{"Key": each["Key"]} for each in found]
-        client.delete_objects(Bucket=BUCKET, Delete={"Objects": named})
+    return boto3.client("s3", endpoint_url=endpoint, region_name=options.region, **keys)
 
 
 def azure_options(endpoint: str) -> StoreOptions:
@@ -149,14 +158,6 @@ def etcd(
     ]  # fmt: skip
     with _started(command, ETCD_READY):
         yield address
-
-
-def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @contextmanager

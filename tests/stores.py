@@ -1,16 +1,40 @@
 """The stores of the real tool that tests read, and folders of runs made of them."""
 
+import atexit
 import json
 import shutil
+import tempfile
+import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from runs import edn
 
-STORES = Path(__file__).parent / "fixtures" / "maelstrom-stores"
+FIXTURES = Path(__file__).parent / "fixtures"
+
+
+def _unpacked() -> Path:
+    """The recorded stores as the tool left them, in a folder that goes when this process ends.
+
+    Histories and results lie open in the repository, because people read and check them. The other files
+    are in an archive: journals of the network, logs of nodes, and the histories as text.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="recorded-stores-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    shutil.copytree(FIXTURES / "maelstrom-stores", folder, dirs_exist_ok=True)
+    with zipfile.ZipFile(FIXTURES / "maelstrom-stores.zip") as archive:
+        archive.extractall(folder)
+    return folder
+
+
+STORES = _unpacked()
 # Those whose journal another reader wrote as JSON lines.
 WITH_JOURNAL = sorted(file.parent for file in STORES.glob("*/net-journal.expected.jsonl.gz"))
+
+# 90 histories that the real tool has judged, each a packed file of an archive, and what it said.
+JUDGED = FIXTURES / "judged-histories"
+EXPECTED = [json.loads(line) for line in (JUDGED / "expected.jsonl").read_text().splitlines()]
 
 
 def write_lines(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:

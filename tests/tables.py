@@ -4,6 +4,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
+# pyarrow imports them at the first read of a file. On a busy machine that takes longer than a read may here.
+import pandas  # noqa: F401
+import pyarrow.dataset  # noqa: F401
+
 from leaderless.core.shape import Runs
 from leaderless.library.host import running
 from leaderless.library.log import Log

@@ -4,13 +4,15 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Any
 
 from leaderless.library.fsck import check
 from leaderless.library.host import running
 from leaderless.library.log import Log
 from leaderless.library.place import bounds_of, initialise
 from leaderless.store.memory import MemoryStore
-from leaderless.store.port import Found, Version, all_of
+from leaderless.store.port import Found, Store, Version, all_of
+from tests.around import Around, Call, Kind
 
 LARGE = "x" * 20_000
 OLD_S = 7200.0
@@ -26,7 +28,7 @@ class Aged(MemoryStore):
         return version
 
 
-class Reached(Aged):
+class Reached(Around):
     """What one process sees of `shared`. At a place of an append it waits for `meanwhile`, `times` times.
 
     The places: `read` (before the head is read), `written` (before the answer that a value's object is there),
@@ -34,8 +36,7 @@ class Reached(Aged):
     """
 
     def __init__(self, shared: Aged) -> None:
-        super().__init__()
-        self._objects, self._shared = shared._objects, shared
+        super().__init__(shared)
         self.at: dict[str, Callable[[], Awaitable[object]]] = {}
         self.times = 1
         self.values_written = 0
@@ -45,25 +46,14 @@ class Reached(Aged):
             self.times -= 1
             await meanwhile()
 
-    async def read(self, key: str) -> Found | None:
-        if key == "head":
-            await self._pass("read")
-        return await self._shared.read(key)
-
-    async def write(self, key: str, value: bytes) -> Version:
-        version = await self._shared.write(key, value)
-        if key.startswith("data/"):
+    async def around(self, kind: Kind, key: str, call: Call) -> Any:
+        if key == "head" and kind in ("read", "compare_and_set"):
+            await self._pass("read" if kind == "read" else "head")
+        answer = await call()
+        if kind == "write" and key.startswith("data/"):
             self.values_written += 1
             await self._pass("written")
-        return version
-
-    async def create(self, key: str, value: bytes) -> Version:
-        return await self._shared.create(key, value)
-
-    async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
-        if key == "head":
-            await self._pass("head")
-        return await self._shared.compare_and_set(key, value, version)
+        return answer
 
 
 async def aged() -> Aged:
@@ -75,7 +65,7 @@ async def aged() -> Aged:
 
 @asynccontextmanager
 async def log_on(
-    store: MemoryStore, patience_s: float = 30.0, timeout_s: float = 5.0
+    store: Store, patience_s: float = 30.0, timeout_s: float = 5.0
 ) -> AsyncIterator[Log]:
     """An open log whose tails are full soon."""
     bounds = bounds_of(store, patience_s, timeout_s)
@@ -84,13 +74,13 @@ async def log_on(
         yield log
 
 
-async def vacuum(store: MemoryStore, retention_s: float = 3600.0) -> int:
+async def vacuum(store: Store, retention_s: float = 3600.0) -> int:
     """A vacuum of another process; returns how many values it deleted."""
     async with log_on(store) as log:
         return (await log.vacuum(retention_s)).deleted
 
 
-async def values_of(store: MemoryStore, key: str = "k") -> list[object]:
+async def values_of(store: Store, key: str = "k") -> list[object]:
     """All values of a key, each of them read; the log is whole."""
     assert (await check(store)).findings == []
     values: list[object] = []
@@ -100,6 +90,6 @@ async def values_of(store: MemoryStore, key: str = "k") -> list[object]:
     return values
 
 
-async def objects_of(store: MemoryStore) -> list[str]:
+async def objects_of(store: Store) -> list[str]:
     """The objects of values."""
     return [listed.key async for listed in all_of(store, "data")]

@@ -10,8 +10,8 @@ from typing import Any
 
 import orjson
 
-from plots.lamport import Bold, lamport_svg
 from runs.history import Op
+from runs.plots.lamport import Bold, lamport_svg
 from tests.toy_log import VirtualRun, run_of
 from workloads.kafka.shrink import smallest
 

@@ -23,7 +23,7 @@ from itertools import count
 
 from runs.history import Op
 from workloads.interface import Draft, Judge, Rpc, Setting, Steps, Workload
-from workloads.mixes import Mix, OnceEach, final_read, read
+from workloads.mixes import OnceEach, final_read, mix, read
 from workloads.replies import ARRAY, require
 from workloads.set_full import judge_of
 from workloads.topology import Neighbours, topology
@@ -55,7 +55,7 @@ class TopologyClient:
         self.node = node
         self._neighbours = neighbours
 
-    def invoke(self, op: Op) -> Steps:  # noqa: ARG002 - it does one thing only
+    def invoke(self, _op: Op) -> Steps:
         request = {"type": "topology", "topology": self._neighbours}
         require(request, (yield Rpc(self.node, request)))
 
@@ -65,7 +65,7 @@ def build(setting: Setting) -> Workload:
     messages = count()
     arranged = topology(setting.options.get("topology", DEFAULT_TOPOLOGY), setting.nodes)
     return Workload(
-        generator=Mix(
+        generator=mix(
             setting.random("broadcast"), lambda: Draft("broadcast", next(messages)), read
         ),
         final_generator=OnceEach(setting.concurrency, final_read),

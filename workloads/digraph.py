@@ -1,4 +1,4 @@
-"""Graphs of transactions: edges by kind, strongly connected components, shortest cycles, and realtime order.
+"""Graphs of transactions: edges by kind, the levels that their cycles break, shortest cycles, realtime order.
 
 Vertices are numbers: the transactions in order of completion, then *moments* of the run.
 
@@ -9,11 +9,13 @@ after it -> the next moment ... -> T2. That has the same paths, and at most thre
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 import rustworkx as rx
 
 from runs.history import Op
+from runs.keyword import Keyword, keywords
+from workloads.txn.models import stronger, usual
 
 Edges = list[tuple[int, int]]
 _STARTS = 64  # how many transactions of a component are tried as the start of the shortest cycle
@@ -26,6 +28,18 @@ class Interval(Protocol):
     def invoked_at(self) -> int | None: ...
     @property
     def completed_at(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Level:
+    """A model, and the edges that must have no cycle if it holds.
+
+    `apart`: but for cycles in which two edges of the last kind are neighbours.
+    """
+
+    model: str
+    kinds: tuple[str, ...]
+    apart: bool = False
 
 
 @dataclass(frozen=True)
@@ -45,6 +59,66 @@ class Graph:
         for kind in kinds:
             graph.extend_from_edge_list(self.edges[kind])
         return Digraph(graph, self.transactions)
+
+    def apart(self, plain: Iterable[str], rare: str) -> "Digraph":
+        """Without two `rare` edges in a row: a transaction t that one enters is t + `transactions`."""
+        count = self.transactions
+
+        def moved(vertex: int) -> int:
+            return vertex if vertex < count else vertex + count  # moments come after both
+
+        graph: rx.PyDiGraph[None, None] = rx.PyDiGraph()
+        for kind in plain:
+            edges = self.edges[kind]
+            graph.extend_from_edge_list([(moved(a), moved(b)) for a, b in edges])
+            graph.extend_from_edge_list([(a + count, moved(b)) for a, b in edges if a < count])
+        graph.extend_from_edge_list([(a, b + count) for a, b in self.edges[rare]])
+        return Digraph(graph, 2 * count)
+
+    def broken(self, levels: Iterable[Level]) -> Iterator["Broken"]:
+        """The levels that cycles break, the weakest models first.
+
+        Each strongly connected component of the whole graph breaks every level that has a cycle in it, and that
+        no weaker broken level implies.
+        """
+        wholes = self.of(self.edges).components()
+        whole_of = {vertex: number for number, whole in enumerate(wholes) for vertex in whole}
+        failed: list[set[str]] = [set() for _ in wholes]  # the models that cannot hold
+        for level in levels if wholes else ():
+            *plain, last = level.kinds
+            digraph = self.apart(plain, last) if level.apart else self.of(level.kinds)
+            cyclic: dict[int, list[list[int]]] = {}
+            for component in digraph.components():
+                first = digraph.transactions_in(component)[0] % self.transactions
+                cyclic.setdefault(whole_of[first], []).append(component)
+            for number, components in sorted(cyclic.items()):
+                if level.model not in failed[number]:
+                    failed[number] |= stronger([level.model])
+                    yield self._broken(level, digraph, components)
+
+    def _broken(self, level: Level, digraph: "Digraph", components: list[list[int]]) -> "Broken":
+        smallest = min(components, key=lambda each: len(digraph.transactions_in(each)))
+        members = {each % self.transactions for each in digraph.transactions_in(smallest)}
+        cycle = [each % self.transactions for each in digraph.short_cycle(smallest)]
+        return Broken(level, sorted(members), cycle)
+
+
+class Broken(NamedTuple):
+    """A level that does not hold, the transactions of its smallest component, and a short cycle in that."""
+
+    level: Level
+    members: list[int]
+    cycle: list[int]
+
+    def case(self, subgraph: Iterable[str], indices: Sequence[int]) -> dict[Any, Any]:
+        """The statement that there is a cycle [elle.txn]; `indices`: those of the members' operations."""
+        return keywords(
+            type=Keyword(f"{self.level.model}-cycle-exists"),
+            **{"not": Keyword(usual(self.level.model))},
+            subgraph=list(map(Keyword, subgraph)),
+            scc_size=len(self.members),
+            scc=set(indices),
+        )
 
 
 @dataclass(frozen=True)

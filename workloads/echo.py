@@ -8,13 +8,23 @@ one error for each. Operations that were under way when a run was stopped are le
 
 import json
 from collections.abc import Mapping, Sequence
-from random import Random
 from typing import Any
 
 from runs import edn
 from runs.history import Op
 from runs.keyword import Keyword, keywords
-from workloads.interface import Draft, Finding, Judge, Rpc, Setting, Steps, Workload
+from workloads.interface import (
+    Draft,
+    Finding,
+    Judge,
+    Result,
+    Rpc,
+    Setting,
+    Steps,
+    Workload,
+    by_history,
+)
+from workloads.mixes import Endless
 from workloads.replies import ANY, require
 
 
@@ -31,23 +41,7 @@ class EchoClient:
         return {Keyword(key): value for key, value in reply.items()}
 
 
-class EchoGenerator:
-    """Asks each worker to echo one of 128 sentences."""
-
-    def __init__(self, random: Random) -> None:
-        self.random = random
-
-    def next(self, worker: int, now_ns: int) -> Draft:  # noqa: ARG002 - the seam's signature
-        return Draft("echo", f"Please echo {self.random.randrange(128)}")
-
-    def update(self, op: Op) -> None:
-        """Nothing to learn from completions."""
-
-
-def check(
-    history: Sequence[Op],
-    options: Mapping[str, Any],  # noqa: ARG001 - the seam's signature
-) -> dict[Keyword, Any]:
+def check(history: Sequence[Op]) -> Result:
     """Compare each completion with its request; the result has `valid?` and `errors`."""
     asked: dict[Any, Any] = {}
     errors = []
@@ -78,11 +72,12 @@ def explain(result: Mapping[Any, Any], history: Sequence[Op]) -> list[Finding]:
 
 
 def build(setting: Setting) -> Workload:
-    """The workload for this run."""
-    generator = EchoGenerator(setting.random("echo"))
+    """The workload for this run; each operation asks for one of 128 sentences."""
+    random = setting.random("echo")
+    generator = Endless(lambda: Draft("echo", f"Please echo {random.randrange(128)}"))
     return Workload(generator=generator, open_client=EchoClient, judge=judge())
 
 
 def judge() -> Judge:
     """Whether every echo is what was sent."""
-    return Judge(check, explain)
+    return Judge(by_history(check), explain)

@@ -12,7 +12,7 @@ The rules are those of Maelstrom's workload of this name.
 
 from workloads import pn_counter
 from workloads.interface import Draft, Judge, Setting, Workload
-from workloads.mixes import Mix, read
+from workloads.mixes import mix, read
 from workloads.pn_counter import MOST
 
 
@@ -23,7 +23,7 @@ def build(setting: Setting) -> Workload:
     def add() -> Draft:
         return Draft("add", random.randint(0, MOST))
 
-    return pn_counter.workload(setting, Mix(random, add, read, read))
+    return pn_counter.workload(setting, mix(random, add, read, read))
 
 
 def judge() -> Judge:

@@ -18,7 +18,7 @@ from itertools import count
 
 from workloads.add_client import AddClient
 from workloads.interface import Draft, Judge, Setting, Workload
-from workloads.mixes import Mix, OnceEach, read
+from workloads.mixes import OnceEach, mix, read
 from workloads.replies import ARRAY
 from workloads.set_full import judge_of
 
@@ -27,7 +27,7 @@ def build(setting: Setting) -> Workload:
     """The workload for this run."""
     elements = count()
     return Workload(
-        generator=Mix(setting.random("g-set"), lambda: Draft("add", next(elements)), read),
+        generator=mix(setting.random("g-set"), lambda: Draft("add", next(elements)), read),
         final_generator=OnceEach(setting.concurrency, read),
         open_client=partial(AddClient, field="element", value=ARRAY),
         judge=judge(),

@@ -28,7 +28,7 @@ import re
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from runs.history import Op
 from runs.keyword import Keyword
@@ -113,7 +113,7 @@ Steps = Generator[Rpc, Body, Any]
 class Client(Protocol):
     """A client of one node; a fresh one is opened for each process number (unless `Workload.reusable`)."""
 
-    def invoke(self, op: Op) -> Steps:
+    def invoke(self, op: Op, /) -> Steps:
         """Perform the operation. Return its completed value (op type `ok`).
 
         A definite `RpcError` that is not caught makes it `fail`, an indefinite one or a timeout
@@ -137,10 +137,17 @@ class Wait:
     until_ns: int
 
 
+class Turn(NamedTuple):
+    """A worker is free at this time of the history."""
+
+    worker: int
+    now_ns: int
+
+
 class OpGenerator(Protocol):
     """Choose the next operation of a free worker, and learn from completions."""
 
-    def next(self, worker: int, now_ns: int) -> Draft | Wait | None:
+    def next(self, turn: Turn, /) -> Draft | Wait | None:
         """The next operation for this worker; `None` when there is none any more in this phase.
 
         In the main phase the bench paces the calls (`--rate`), so a plain `Draft` each time is
@@ -203,7 +210,14 @@ _PROCESS = re.compile(r"\b[Pp]rocess (\d+)")
 
 
 # (history, options) -> the workload's map in results.edn, with `valid?` True, False or "unknown".
-Checker = Callable[[Sequence[Op], Mapping[str, Any]], dict[Any, Any]]
+Result = dict[Any, Any]  # of a checker, as it stands in results.edn: its keys are keywords
+Checker = Callable[[Sequence[Op], Mapping[str, Any]], Result]
+
+
+def by_history(check: Callable[[Sequence[Op]], Result]) -> Checker:
+    """The checker of a workload whose verdict depends on no option."""
+    return lambda history, _options: check(history)
+
 
 UNKNOWN = Keyword("unknown")
 

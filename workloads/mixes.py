@@ -1,26 +1,35 @@
-"""Generators of the small workloads: a mix of two kinds of operation, and a last one of every worker."""
+"""Generators of the small workloads: operations without end, and a last one of every worker."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from random import Random
 
 from runs.history import Op
-from workloads.interface import Draft
+from workloads.interface import Draft, Turn
 
 FINAL = "final?"  # marks the reads after the faults, as in the real tool's histories
 
 
-class Mix:
-    """Endless operations; each comes from one of `kinds`, all with the same odds."""
+@dataclass(frozen=True, slots=True)
+class Endless:
+    """Operations without end, for whoever is free: `draw` makes the next one."""
 
-    def __init__(self, random: Random, *kinds: Callable[[], Draft]) -> None:
-        self._random = random
-        self._kinds = kinds
+    draw: Callable[[], Draft]
 
-    def next(self, worker: int, now_ns: int) -> Draft:  # noqa: ARG002 - the seam's signature
-        return self._random.choice(self._kinds)()
+    def next(self, _turn: Turn) -> Draft:
+        return self.draw()
 
     def update(self, op: Op) -> None:
         """Nothing to learn from completions."""
+
+
+def mix(random: Random, *kinds: Callable[[], Draft]) -> Endless:
+    """Operations without end; each comes from one of `kinds`, all with the same odds."""
+
+    def draw() -> Draft:
+        return random.choice(kinds)()
+
+    return Endless(draw)
 
 
 class OnceEach:
@@ -30,10 +39,10 @@ class OnceEach:
         self._waiting = set(range(concurrency))
         self._make = make
 
-    def next(self, worker: int, now_ns: int) -> Draft | None:  # noqa: ARG002 - the seam's signature
-        if worker not in self._waiting:
+    def next(self, turn: Turn) -> Draft | None:
+        if turn.worker not in self._waiting:
             return None
-        self._waiting.discard(worker)
+        self._waiting.discard(turn.worker)
         return self._make()
 
     def update(self, op: Op) -> None:

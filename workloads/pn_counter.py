@@ -25,7 +25,7 @@ from typing import Any
 
 from runs.edn import dumps
 from runs.history import Op, completions
-from runs.keyword import Keyword, keywords
+from runs.keyword import keywords
 from workloads.add_client import AddClient
 from workloads.interface import (
     UNKNOWN,
@@ -33,20 +33,19 @@ from workloads.interface import (
     Finding,
     Judge,
     OpGenerator,
+    Result,
     Setting,
     Workload,
+    by_history,
 )
-from workloads.mixes import FINAL, Mix, OnceEach, final_read, read
+from workloads.mixes import FINAL, OnceEach, final_read, mix, read
 from workloads.replies import INTEGER
 
 LEAST, MOST = -5, 4
 _WITNESSES = 3
 
 
-def check(
-    history: Sequence[Op],
-    options: Mapping[str, Any],  # noqa: ARG001 - the seam's signature
-) -> dict[Keyword, Any]:
+def check(history: Sequence[Op]) -> Result:
     """Judge the final reads; the module's docstring describes the result."""
     certain, uncertain = adds(history)
     acceptable = sums(sum(op.value for op in certain), [op.value for op in uncertain])
@@ -132,9 +131,9 @@ def build(setting: Setting) -> Workload:
     def add() -> Draft:
         return Draft("add", random.randint(LEAST, MOST))
 
-    return workload(setting, Mix(random, add, read))
+    return workload(setting, mix(random, add, read))
 
 
 def judge() -> Judge:
     """Whether all final reads are possible sums."""
-    return Judge(check, explain, figures)
+    return Judge(by_history(check), explain, figures)

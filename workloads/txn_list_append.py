@@ -28,9 +28,10 @@ from typing import Any
 
 from runs.history import Op
 from runs.keyword import Keyword, keywords
-from workloads.interface import Judge, Setting, Workload
+from workloads.interface import Judge, Result, Setting, Workload
+from workloads.mixes import Endless
 from workloads.replies import ARRAY
-from workloads.txn.client import READ, TxnClient, TxnGenerator
+from workloads.txn.client import READ, Transactions, TxnClient
 from workloads.txn.cycles import Case, DataEdges, Dependencies, Txn
 from workloads.txn.explain import explain
 from workloads.txn.local import (
@@ -49,7 +50,7 @@ Key = Any
 Element = Any
 
 
-def check(history: Sequence[Op], options: Mapping[str, Any]) -> dict[Keyword, Any]:
+def check(history: Sequence[Op], options: Mapping[str, Any]) -> Result:
     """Judge a history by the option `consistency_models`; `workloads.txn` describes the result."""
     models = models_of(options)
     txns = transactions(history)
@@ -58,10 +59,10 @@ def check(history: Sequence[Op], options: Mapping[str, Any]) -> dict[Keyword, An
     for name, case in _local_cases(history, txns, seen):
         found[name].append(case)
     edges = _edges(txns, {key: _distinct(lists[-1]) for key, lists in seen.items()})
-    graph = Dependencies(history, txns, edges, orders_for(models))
-    if graph.is_empty:
+    dependencies = Dependencies(history, txns, edges, orders_for(models))
+    if dependencies.graph.is_empty():
         found[EMPTY_GRAPH] = True
-    for name, case in graph.cases():
+    for name, case in dependencies.cases():
         found[name].append(case)
     return verdict(found, models)
 
@@ -214,7 +215,7 @@ def _dirty_updates(
 def build(setting: Setting) -> Workload:
     """The workload for this run; `workloads.txn` names its options."""
     return Workload(
-        generator=TxnGenerator.of(setting, APPEND),
+        generator=Endless(Transactions.of(setting, APPEND).draw),
         open_client=partial(TxnClient, reads=ARRAY),
         judge=judge(),
         reusable=True,

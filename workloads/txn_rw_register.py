@@ -26,9 +26,10 @@ import rustworkx as rx
 
 from runs.history import Op
 from runs.keyword import Keyword, keywords
-from workloads.interface import Judge, Setting, Workload
+from workloads.interface import Judge, Result, Setting, Workload
+from workloads.mixes import Endless
 from workloads.replies import ANY
-from workloads.txn.client import READ, TxnClient, TxnGenerator
+from workloads.txn.client import READ, Transactions, TxnClient
 from workloads.txn.cycles import Case, DataEdges, Dependencies, Txn
 from workloads.txn.explain import explain
 from workloads.txn.local import (
@@ -46,7 +47,7 @@ Version = tuple[Any, Any]  # key, value
 Order = set[tuple[Version, Version]]
 
 
-def check(history: Sequence[Op], options: Mapping[str, Any]) -> dict[Keyword, Any]:
+def check(history: Sequence[Op], options: Mapping[str, Any]) -> Result:
     """Judge a history by the option `consistency_models`; `workloads.txn` describes the result."""
     models = models_of(options)
     txns = transactions(history)
@@ -54,10 +55,10 @@ def check(history: Sequence[Op], options: Mapping[str, Any]) -> dict[Keyword, An
     order = _version_order(txns, found)
     for name, case in _local_cases(history, txns):
         found[name].append(case)
-    graph = Dependencies(history, txns, _edges(txns, order), orders_for(models))
-    if graph.is_empty:
+    dependencies = Dependencies(history, txns, _edges(txns, order), orders_for(models))
+    if dependencies.graph.is_empty():
         found[EMPTY_GRAPH] = True
-    for name, case in graph.cases():
+    for name, case in dependencies.cases():
         found[name].append(case)
     return verdict(found, models)
 
@@ -164,7 +165,7 @@ def _internal(op: Op) -> Iterator[Case]:
 def build(setting: Setting) -> Workload:
     """The workload for this run; `workloads.txn` names its options."""
     return Workload(
-        generator=TxnGenerator.of(setting, WRITE),
+        generator=Endless(Transactions.of(setting, WRITE).draw),
         open_client=partial(TxnClient, reads=ANY),
         judge=judge(),
         reusable=True,

@@ -32,9 +32,20 @@ import orjson
 
 from runs.edn import dumps
 from runs.history import Op
-from runs.keyword import Keyword, keywords
-from workloads.interface import UNKNOWN, Draft, Finding, Judge, Rpc, Setting, Steps, Workload
-from workloads.mixes import Mix
+from runs.keyword import keywords
+from workloads.interface import (
+    UNKNOWN,
+    Draft,
+    Finding,
+    Judge,
+    Result,
+    Rpc,
+    Setting,
+    Steps,
+    Workload,
+    by_history,
+)
+from workloads.mixes import mix
 from workloads.replies import ANY, require
 
 _EXACT = 2**53  # floating-point numbers beyond are not exact
@@ -48,17 +59,14 @@ class UniqueIdsClient:
     def __init__(self, node: str) -> None:
         self.node = node
 
-    def invoke(self, op: Op) -> Steps:  # noqa: ARG002 - every operation is the same
+    def invoke(self, _op: Op) -> Steps:
         request = {"type": "generate"}
         reply = yield Rpc(self.node, request)
         require(request, reply, id=ANY)
         return reply["id"]
 
 
-def check(
-    history: Sequence[Op],
-    options: Mapping[str, Any],  # noqa: ARG001 - the seam's signature
-) -> dict[Keyword, Any]:
+def check(history: Sequence[Op]) -> Result:
     """Count IDs; the module's docstring describes the result."""
     asked = [op for op in history if op.f == "generate"]
     got = [op.value for op in asked if op.type == "ok"]
@@ -126,7 +134,7 @@ def _range(values: list[Any]) -> list[Any]:
 def build(setting: Setting) -> Workload:
     """The workload for this run."""
     return Workload(
-        generator=Mix(setting.random("unique-ids"), lambda: Draft("generate")),
+        generator=mix(setting.random("unique-ids"), lambda: Draft("generate")),
         open_client=UniqueIdsClient,
         judge=judge(),
         reusable=True,
@@ -135,4 +143,4 @@ def build(setting: Setting) -> Workload:
 
 def judge() -> Judge:
     """Whether all IDs differ."""
-    return Judge(check, explain, figures)
+    return Judge(by_history(check), explain, figures)

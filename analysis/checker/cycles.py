@@ -23,8 +23,7 @@ from analysis.checker.schemas import decode
 from analysis.checker.sources import Ops, Source
 from workloads.kafka.checker.cases import EMPTY_GRAPH, Cases
 from workloads.kafka.checker.contiguity import by_type
-from workloads.kafka.checker.cycles import graph_cases
-from workloads.kafka.checker.graph import dependency_graph
+from workloads.kafka.checker.cycles import dependency_graph, graph_cases
 from workloads.kafka.checker.observed import TRANSACTIONS, Facts, Key, Message, Transaction
 
 LIMIT = 200_000  # transactions that the driver takes at once: about half a gigabyte

@@ -19,6 +19,7 @@ from analysis.checker.steps import key_facts, stepped, unseen_shown, worst_poll_
 from runs import edn
 from runs.history import Op
 from runs.keyword import Keyword
+from workloads.interface import Result
 from workloads.kafka.checker.cases import Case, condensed
 from workloads.kafka.checker.compose import verdict
 from workloads.kafka.checker.lag import NO_LAG, lag_report
@@ -30,7 +31,6 @@ OPERATIONS_A_PARTITION = 100_000  # so that what a task sorts fits into its shar
 _STREAMING = ("spark.sql.execution.useObjectHashAggregateExec", "false")
 
 Inspect = Callable[[DataFrame], None]
-Result = dict[Keyword, Any]
 Errors = dict[int, dict[str, dict[Keyword, Any]]]  # by run and anomaly type
 
 

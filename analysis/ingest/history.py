@@ -4,18 +4,15 @@ Jepsen's rule makes the join simple: a process has one operation at a time, so t
 invocation in the order of its process is its completion, if anything does.
 """
 
+import orjson
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from analysis.ingest.lines import parse
-from analysis.schemas import HISTORY_LINE, HISTORY_REQUIRED
-from runs.faults import HEARD, MUTE, NAMED
-from runs.history import NEMESIS
-
-# By operation: the fault that it begins, or ends; the others are start-X and stop-X (see `runs.faults`).
-OPENING = {begin: fault for fault, (begin, _) in NAMED.items()}
-CLOSING = {end: fault for fault, (_, end) in NAMED.items()}
-STARTING, STOPPING = r"^start-(.+)$", r"^stop-(.+)$"
+from analysis.schemas import FAULTS, HISTORY_LINE, HISTORY_REQUIRED, RUN_ID
+from runs.faults import injections
+from runs.history import NEMESIS, Op
 
 
 def parse_history(lines: DataFrame) -> DataFrame:
@@ -85,73 +82,18 @@ def orphan_reason() -> Column:
 
 
 def faults(history: DataFrame) -> DataFrame:
-    """Rows of the faults table from the good lines of a history.
+    """Rows of the faults table from the good lines of a history, by the definition of `runs.faults`.
 
-    The nemesis writes two lines for each thing it does, before and after. A fault counts from the
-    first line of its beginning to the last line of the next end of its kind: that ends all of its kind
-    which are in force (`start` starts every killed node). A run has tens of such lines, not millions.
+    A run has tens of lines of the nemesis, not millions, so the driver takes them.
     """
-    following = Window.partitionBy("run_id", "kind").orderBy("before_ns")
-    ended = F.first(F.when(~F.col("opens"), F.col("after_ns")), ignorenulls=True)
-    return (
-        _deeds(history)
-        .withColumn("ended_ns", ended.over(following.rowsBetween(1, Window.unboundedFollowing)))
-        .filter("opens")
-        .select(
-            "run_id",
-            "kind",
-            F.col("before_ns").alias("started_ns"),
-            "ended_ns",
-            "target_json",
-            "effect_json",
-        )
-        .unionByName(_mute(history))
-    )
-
-
-def _mute(history: DataFrame) -> DataFrame:
-    """Mute nodes: one line says that a node is mute, and one that a new process of it is heard."""
-    lines = history.filter((F.col("process") == NEMESIS) & F.col("f").isin(MUTE, HEARD))
-    node = F.coalesce(F.try_variant_get("value", "$.node", "string"), F.to_json("value"))
-    same = Window.partitionBy("run_id", node).orderBy("index")
-    heard_ns = F.when(F.lead("f").over(same) == HEARD, F.lead("time").over(same))
-    return (
-        lines.withColumn("ended_ns", heard_ns)
-        .filter(F.col("f") == MUTE)
-        .select(
-            "run_id",
-            F.lit(MUTE).alias("kind"),
-            F.col("time").alias("started_ns"),
-            "ended_ns",
-            F.lit(None).cast("string").alias("target_json"),
-            F.to_json("value").alias("effect_json"),
-        )
-    )
-
-
-def _deeds(history: DataFrame) -> DataFrame:
-    """What the nemesis did, one row for each pair of lines."""
-    begins, ends = _kind(OPENING, STARTING), _kind(CLOSING, STOPPING)
+    value = F.to_json("value").alias("value")
     lines = history.filter(F.col("process") == NEMESIS).select(
-        "*", F.coalesce(begins, ends).alias("kind"), begins.isNotNull().alias("opens")
+        "run_id", "index", "time", "f", value
     )
-    same = Window.partitionBy("run_id", "f").orderBy("index")
-    pair = F.floor((F.row_number().over(same) - 1) / 2)
-    value = F.to_json("value")
-    return (
-        lines.filter("kind is not null")
-        .withColumn("pair", pair)
-        .groupBy("run_id", "f", "kind", "opens", "pair")
-        .agg(
-            F.min("time").alias("before_ns"),
-            F.max("time").alias("after_ns"),
-            F.min_by(value, "index").alias("target_json"),
-            F.max_by(value, "index").alias("effect_json"),
-        )
-    )
-
-
-def _kind(words: dict[str, str], pattern: str) -> Column:
-    """The kind of the fault that the operation `f` begins (or ends), null when it does not."""
-    named = F.create_map(*(F.lit(word) for pair in words.items() for word in pair))[F.col("f")]
-    return F.coalesce(named, F.nullif(F.regexp_extract("f", pattern, 1), F.lit("")))
+    ops: dict[str, list[Op]] = {}
+    for row in sorted(lines.collect(), key=lambda row: int(row["index"])):
+        told = None if row.value is None else orjson.loads(row.value)
+        op = Op(row["index"], row.time, "info", NEMESIS, row.f, told)
+        ops.setdefault(row.run_id, []).append(op)
+    rows = [{"run_id": run, **each.row()} for run, its in ops.items() for each in injections(its)]
+    return history.sparkSession.createDataFrame(rows, StructType([RUN_ID, *FAULTS]))

@@ -1,27 +1,30 @@
-"""Why the server messages were sent: what `runs.messages.message_causes` defines, for Spark."""
+"""Why the server messages were sent."""
 
 from pyspark.sql import Column, DataFrame, GroupedData
 from pyspark.sql import functions as F
 
 from analysis.metrics.network import per_operation
-from runs.messages import (
-    COMMIT,
-    CONFLICT,
-    HAND_OVER,
-    HAND_OVERS,
-    OTHER,
-    PRECONDITION_FAILED,
-    REFRESH,
-    RETRY,
-    STORE,
-    WRITES,
-)
+from runs.messages import STORE
 
+COMMIT, CONFLICT, REFRESH = "commit", "conflict", "refresh"
+HAND_OVER, RETRY, OTHER = "hand-over", "retry", "other"
+CAUSES = (COMMIT, CONFLICT, REFRESH, HAND_OVER, RETRY, OTHER)
+PRECONDITION_FAILED = 22  # [maelstrom errors.edn]
+WRITES, HAND_OVERS = ("cas", "write"), ("hand_over", "send")
 _CALL = ["run_id", "asker", "asked", "call"]
 
 
 def message_causes(messages: DataFrame, operations: DataFrame) -> DataFrame:
-    """Server messages by what made them necessary.
+    """Server messages by what made them necessary. Each counts once; an answer counts with its request.
+
+    - commit: a store write (`cas`, `write`) that succeeded: it moves the log on;
+    - conflict: a request to the store that was answered with error 22: another node was first;
+    - refresh: a store `read`: a view was too old, or a conflict made a node look again;
+    - hand-over: a batch or message given to another node to be appended (`hand_over`, and the `send`
+      that follower nodes pass on to a leader);
+    - retry: a request whose answer did not arrive within the run: a message was lost, or the node gave up
+      on the request and had to ask again;
+    - other: the rest (pushes to other nodes, answers to requests that were not recorded).
 
     Args:
         messages, operations: the tables.

@@ -5,11 +5,10 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from analysis.metrics.causes import message_causes
+from analysis.metrics.causes import CONFLICT, message_causes
 from analysis.metrics.latency import latency_quantiles
 from analysis.metrics.network import network_statistics
 from analysis.metrics.windows import judged, main_phase
-from runs.messages import CONFLICT
 
 LATENCY = ("p50", "p99")
 # Of each figure: whether less or more of it is better.

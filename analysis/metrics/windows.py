@@ -6,10 +6,10 @@ Columns that the other metrics group by.
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from runs.facts import NEVER_OK
+
 CALM, SEVERAL = "calm", "several"
 MAIN, RECOVERY, FINAL = "main", "recovery", "final"
-# Operations that are not there to succeed: a crash replaces its client. [facts: jepsen.checker stats]
-NEVER_OK = ("crash", "debug-topic-partitions")
 
 
 def judged(operations: DataFrame) -> DataFrame:

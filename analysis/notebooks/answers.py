@@ -11,7 +11,7 @@ import pandas as pd
 
 from analysis.metrics.comparison import LESS, MORE, TOO_FEW
 from analysis.metrics.windows import CALM
-from plots.style import strategies as strategies_of
+from runs.plots.style import strategies as strategies_of
 
 OWN = "leaderless"
 _NONE = "none"

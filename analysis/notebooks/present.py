@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pandas as pd
 from IPython.display import display
 
-from plots.picture import Picture
+from runs.plots.picture import Picture
 
 _SECONDS = {"started", "ended", "watched", "recovery", "window_start", "sent", "first_polled"}
 _MOST_ROWS = 40

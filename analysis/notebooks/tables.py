@@ -16,15 +16,16 @@ from analysis.metrics.recovery import recovery_times
 from analysis.metrics.served import availability, node_fairness
 from analysis.metrics.windows import judged, main_phase, with_fault
 from analysis.notebooks.lake import Tables
-from plots.style import strategies as strategies_of
+from runs.plots.style import strategies as strategies_of
 from runs.recovery import WINDOW_NS
 
 _GROUP = ["strategy", "weather"]
 
 
-def _frame(metric: DataFrame) -> pd.DataFrame:
-    frame: pd.DataFrame = metric.toArrow().to_pandas()
-    return frame
+def frame(rows: DataFrame) -> pd.DataFrame:
+    """The answer of a query, or a metric."""
+    found: pd.DataFrame = rows.toArrow().to_pandas()
+    return found
 
 
 def with_views(tables: Tables) -> SparkSession:
@@ -32,11 +33,6 @@ def with_views(tables: Tables) -> SparkSession:
     for field in fields(tables):
         getattr(tables, field.name).createOrReplaceTempView(field.name)
     return tables.runs.sparkSession
-
-
-def frame(rows: DataFrame) -> pd.DataFrame:
-    """The answer of a query."""
-    return _frame(rows)
 
 
 def counted(tables: Tables) -> pd.DataFrame:
@@ -48,10 +44,10 @@ def counted(tables: Tables) -> pd.DataFrame:
 
 def by_strategy(values: DataFrame, column: str) -> list[tuple[str, str, list[float]]]:
     """For `plots.groups.dots`: a row for each strategy, with its values."""
-    frame = _frame(values)
+    found = frame(values)
     return [
-        (name, name, sorted(frame[frame.strategy == name][column].astype(float)))
-        for name in strategies_of(frame.strategy)
+        (name, name, sorted(found[found.strategy == name][column].astype(float)))
+        for name in strategies_of(found.strategy)
     ]
 
 
@@ -61,12 +57,12 @@ def runs(tables: Tables) -> pd.DataFrame:
     verdicts = {"true": "valid", "false": "invalid", "unknown": "unknown"}
     counts = [F.count_if(F.col("valid") == value).alias(name) for value, name in verdicts.items()]
     grouped = tables.runs.groupBy(kinds).agg(F.count("*").alias("runs"), *counts)
-    return _frame(grouped.orderBy("weather", "strategy"))
+    return frame(grouped.orderBy("weather", "strategy"))
 
 
 def curves(tables: Tables) -> pd.DataFrame:
     """Latency curves of sends and polls, the runs of a strategy and weather taken as one."""
-    return _frame(tables.group_named(latency_curves(tables.grouped(tables.operations))))
+    return frame(tables.group_named(latency_curves(tables.grouped(tables.operations))))
 
 
 def latencies(tables: Tables, by: tuple[str, ...] = ("f",)) -> pd.DataFrame:
@@ -77,7 +73,7 @@ def latencies(tables: Tables, by: tuple[str, ...] = ("f",)) -> pd.DataFrame:
     met = with_fault(main_phase(tables.operations, tables.runs), tables.faults)
     chosen = met.filter("outcome = 'ok' and f in ('send', 'poll')")
     quantiles = latency_quantiles(tables.grouped(chosen), by)
-    return _frame(tables.group_named(quantiles).orderBy(*_GROUP, *by))
+    return frame(tables.group_named(quantiles).orderBy(*_GROUP, *by))
 
 
 def causes(tables: Tables) -> pd.DataFrame:
@@ -98,7 +94,7 @@ def _mean_messages(tables: Tables, metric: DataFrame, by: list[str]) -> pd.DataF
     summed = groups.agg(F.sum("messages_per_operation").alias("total"))
     mean = (F.col("total") / F.col("runs")).alias("messages_per_operation")
     rows = summed.join(counted, _GROUP).select(*_GROUP, *by, mean)
-    return _frame(rows.orderBy(*_GROUP, F.desc("messages_per_operation")))
+    return frame(rows.orderBy(*_GROUP, F.desc("messages_per_operation")))
 
 
 def single_runs(tables: Tables) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -107,7 +103,7 @@ def single_runs(tables: Tables) -> tuple[pd.DataFrame, pd.DataFrame]:
     main = main_phase(judged(tables.operations), tables.runs).join(F.broadcast(first), "run_id")
     columns = [*_GROUP, "invoked_ns", "latency_ns", "outcome"]
     faults = tables.faults.join(F.broadcast(first), "run_id")
-    return _frame(tables.named(main).select(columns)), _frame(tables.named(faults))
+    return frame(tables.named(main).select(columns)), frame(tables.named(faults))
 
 
 def served(tables: Tables) -> pd.DataFrame:
@@ -115,13 +111,13 @@ def served(tables: Tables) -> pd.DataFrame:
     main = with_fault(main_phase(judged(tables.operations), tables.runs), tables.faults)
     whole = 1 << 62  # one window over everything
     shares = availability(tables.grouped(main), whole, by=["fault"]).drop("window_start_ns")
-    return _frame(tables.group_named(shares).orderBy(*_GROUP, "fault"))
+    return frame(tables.group_named(shares).orderBy(*_GROUP, "fault"))
 
 
 def recoveries(tables: Tables) -> pd.DataFrame:
     """Time to recover after each fault."""
     recovered = recovery_times(tables.operations, tables.faults, tables.runs)
-    return _frame(tables.named(recovered).orderBy(*_GROUP, "started_ns"))
+    return frame(tables.named(recovered).orderBy(*_GROUP, "started_ns"))
 
 
 def watched(recoveries: pd.DataFrame) -> pd.DataFrame:
@@ -134,13 +130,13 @@ def anomalies(tables: Tables) -> pd.DataFrame:
     bad = tables.anomalies.filter("invalidating").groupBy("run_id", "type")
     of_run = tables.named(bad.agg(F.max("count").alias("count")))
     totals = [F.count("*").alias("runs"), F.sum("count").alias("count")]
-    return _frame(of_run.groupBy(*_GROUP, "type").agg(*totals).orderBy(*_GROUP, "type"))
+    return frame(of_run.groupBy(*_GROUP, "type").agg(*totals).orderBy(*_GROUP, "type"))
 
 
 def fairness(tables: Tables) -> pd.DataFrame:
     """Whether the nodes of each run served alike."""
     fair = node_fairness(tables.operations, tables.runs)
-    return _frame(tables.named(fair).orderBy(*_GROUP))
+    return frame(tables.named(fair).orderBy(*_GROUP))
 
 
 def figures(tables: Tables) -> DataFrame:
@@ -150,12 +146,12 @@ def figures(tables: Tables) -> DataFrame:
 
 def compared(figures: DataFrame, tables: Tables, baseline: str) -> pd.DataFrame:
     """Each strategy against the baseline, with confidence intervals."""
-    return _frame(comparison(figures, tables.runs, "strategy", baseline))
+    return frame(comparison(figures, tables.runs, "strategy", baseline))
 
 
 def mean_figures(figures: DataFrame, tables: Tables) -> pd.DataFrame:
     """The figures of each strategy, means over its runs with confidence intervals."""
-    return _frame(means(figures, tables.runs, "strategy"))
+    return frame(means(figures, tables.runs, "strategy"))
 
 
 def standings(
@@ -185,7 +181,7 @@ def order(tables: Tables) -> pd.DataFrame:
     """Holes and messages behind a reader, by strategy, over all of its runs."""
     counted = tables.named(offset_order(offset_times(tables.operations)))
     sums = [F.sum(name).alias(name) for name in ("message_count", "hole_count", "late_count")]
-    return _frame(counted.groupBy("strategy").agg(F.count("*").alias("runs"), *sums))
+    return frame(counted.groupBy("strategy").agg(F.count("*").alias("runs"), *sums))
 
 
 def telling_keys(tables: Tables) -> pd.DataFrame:
@@ -193,7 +189,7 @@ def telling_keys(tables: Tables) -> pd.DataFrame:
 
     Where none did, the key that was most read while messages still came.
     """
-    times = _frame(tables.named(with_late(offset_times(tables.operations))))
+    times = frame(tables.named(with_late(offset_times(tables.operations))))
     keys = ["strategy", "run_id", "key"]
     last_sent_ns = times.groupby(keys).sent_ns.transform("max")
     counted = times.assign(read=times.first_polled_ns < last_sent_ns).groupby(keys)

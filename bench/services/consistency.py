@@ -14,7 +14,7 @@ EVENTUAL_REPLICAS = 2
 class Consistency(Protocol):
     """A service as clients meet it."""
 
-    def handle(self, client: str, request: Body) -> Body:
+    def handle(self, client: str, request: Body, /) -> Body:
         """The reply to a client's request; it may change the state."""
 
 
@@ -25,7 +25,7 @@ class Linearizable:
         self._service = service
         self._state: dict[Key, Any] = {}
 
-    def handle(self, client: str, request: Body) -> Body:  # noqa: ARG002 - all clients see the same
+    def handle(self, _client: str, request: Body) -> Body:
         reply, changes = self._service(self._state.get, request)
         if changes:
             self._state.update(changes)
@@ -91,7 +91,7 @@ class Eventual:
         self._random = random
         self._replicas: list[dict[Key, Any]] = [{} for _ in range(EVENTUAL_REPLICAS)]
 
-    def handle(self, client: str, request: Body) -> Body:  # noqa: ARG002 - replicas, not clients
+    def handle(self, _client: str, request: Body) -> Body:
         source, target, chosen = self._random.choices(self._replicas, k=3)
         if source is not target:
             self._gossip(source, target)

@@ -4,7 +4,7 @@
 
 A worker claims the current task by taking the lease, works, and releases it: done, which makes the next task
 current, or failed. Taking over from a worker that crashed counts as a failure too. After
-`Pace.failures_max` of them in a row the task is *dead*: no worker tries it again until an operator revives it.
+`FAILURES_MAX` of them in a row the task is *dead*: no worker tries it again until an operator revives it.
 
 An operator who has removed the cause, or a worker after a long pause (`revive`), writes the register anew,
 with the same `epoch` and `task`: `owner` null, `failures` 0, `dead` false. It must keep `epoch`, or workers of
@@ -20,6 +20,8 @@ from leaderless.core.lease import Holder, Lease, lease_of
 from leaderless.core.pace import Pace
 from leaderless.core.process import Process
 from leaderless.core.strategy import Clock
+
+FAILURES_MAX = 5  # more of them kill more workers for nothing
 
 
 @dataclass(frozen=True)
@@ -43,12 +45,11 @@ def claim_of(value: Json) -> Claim:
 
 class Claims:
     """Claims of one worker on the tasks of one register; `worker` is unique to this start of the
-    node; `pace` says how long a lease is, and after how many failures a task is dead.
+    node; `pace` says how long a lease is.
     """
 
     def __init__(self, clock: Clock, register: str, worker: str, pace: Pace) -> None:
         self._register = register
-        self._failures_max = pace.failures_max
         self._lease = Holder(clock, register, worker, pace.lease_s, claim_of)
         self.dead = False  # whether the last `claim` found the task dead
 
@@ -90,4 +91,4 @@ class Claims:
 
     def _failed(self, claim: Claim) -> Claim:
         failures = claim.failures + 1
-        return replace(claim, failures=failures, dead=failures >= self._failures_max)
+        return replace(claim, failures=failures, dead=failures >= FAILURES_MAX)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from reprlib import repr as brief
 from typing import TypeAlias, TypeVar
 
+from leaderless.core import messages
 from leaderless.core.messages import (
     Cas,
     Failure,
@@ -25,8 +26,7 @@ from leaderless.core.messages import (
 )
 from leaderless.core.process import Process, call
 
-# What a register holds. A record is none: its `value` is.
-Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
+Json: TypeAlias = messages.Json
 TOMBSTONE: dict[str, Json] = {"deleted": True}  # the stores have no delete
 T = TypeVar("T")
 _DAMAGED = Unknown(0.5)  # what does not fit may be a damaged answer: such a register is read twice

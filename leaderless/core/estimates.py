@@ -6,7 +6,6 @@ Round trips are estimated as in TCP (Jacobson, RFC 6298), rates with exponential
 from math import exp
 
 MEMORY_S = 1.0  # over how long a rate is measured
-OBSERVED_S_MIN = 0.01  # a rate over less time says nothing, and is taken as over this time
 
 
 class RoundTrip:
@@ -51,7 +50,7 @@ class Rate:
             return 0.0
         observed_s = MEMORY_S * (1 - exp((self._since - now) / MEMORY_S))
         level = self._level * exp((self._at - now) / MEMORY_S)
-        return level / max(observed_s, OBSERVED_S_MIN)
+        return level / observed_s if observed_s else 0.0
 
 
 class Company:
@@ -84,7 +83,7 @@ class Company:
     def per_second(self, now: float) -> float:
         """The rate as of now."""
         self._pass(now)
-        return self._came / max(self._busy_s, OBSERVED_S_MIN)
+        return self._came / self._busy_s if self._busy_s else 0.0
 
     def _pass(self, now: float) -> None:
         passed_s = now - self._at

@@ -17,6 +17,7 @@ from typing import Generic, TypeVar
 
 from leaderless.core import coordination
 from leaderless.core.coordination import Json, Misfit, count_of, read_as
+from leaderless.core.headlog.records import InvariantBroken
 from leaderless.core.process import Process, Sleep
 from leaderless.core.strategy import Clock
 
@@ -40,6 +41,15 @@ class Lease:
         fields = vars(self)  # those of a subclass, too
         known = {name: fields[name] for name in fields if name != "rest"}
         return {**self.rest, **known} if self.epoch else None
+
+    def require_after(self, before: "Lease") -> None:
+        """What was `before` may be this, at once or later: in an epoch its owner alone goes on, or ends it.
+
+        Raises `InvariantBroken`.
+        """
+        goes_on = self.owner == before.owner and self.beat >= before.beat
+        if (self.epoch, self.owner is None or goes_on) < (before.epoch, True):
+            raise InvariantBroken(f"OneLiveClaim: {before} became {self}")
 
 
 R = TypeVar("R", bound=Lease)
@@ -81,6 +91,7 @@ class Holder(Generic[R]):
         self._lease_s = lease_s
         self._decode = decode
         self._held: R | None = None
+        self._known = Lease()  # what the register held when it was last seen
 
     @property
     def held(self) -> R:
@@ -93,7 +104,10 @@ class Holder(Generic[R]):
 
         So `take` gets the lease of an owner only if the register has stood still since.
         """
+        known = self._known  # taken before the read: what is read stood there later
         found = yield from read_as(self._register, self._decode)
+        self._known = found or Lease()
+        self._known.require_after(known)
         if found is not None and found.owner is not None:
             yield Sleep(self._clock.now + self._lease_s)
         return found
@@ -118,7 +132,8 @@ class Holder(Generic[R]):
         self._held = None
 
     def _replace(self, old: R, new: R) -> Process[bool]:
+        new.require_after(old)
         self._held = None
         if (yield from coordination.replace(self._register, old.value, new.value)):
-            self._held = new
+            self._held = self._known = new
         return self._held is not None

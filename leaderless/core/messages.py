@@ -6,13 +6,16 @@ per key; `Request` says whom to answer. Times are seconds of a clock that never 
 """
 
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from leaderless.core.shape import OLD, Shape
 from leaderless.core.value import value
 
-Fields = dict[str, Any]  # of a step in a trace, by name
-Block = tuple[int, list[Any]]  # the offset of the first message, and the messages
+# What a register holds. A record is none: its `value` is.
+Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
+Fields = dict[str, object]  # of a step in a trace, by name
+Pairs = list[list[Any]]  # [[offset, msg], ...]: of such a list no type can say what stands where
+Block = tuple[int, list[Json]]  # the offset of the first message, and the messages
 Offsets = dict[str, int]
 
 
@@ -74,7 +77,7 @@ class Send:
 
     request: Request
     key: str
-    msg: Any
+    msg: Json
     size: int = 0
     epoch: int | None = None
 
@@ -89,7 +92,7 @@ class Append:
     """
 
     request: Request
-    appends: dict[str, list[Any]]
+    appends: dict[str, list[Json]]
     size: int
     epoch: int | None = None
     name: tuple[str, int] | None = None
@@ -151,7 +154,7 @@ class Batch(NamedTuple):
     writer: str
     seq: int
     epoch: int
-    appends: dict[str, list[Any]]
+    appends: dict[str, list[Json]]
     commits: dict[str, int]
     size: int
 
@@ -167,7 +170,7 @@ class HandOver(NamedTuple):
 class Share(NamedTuple):
     """Messages of each key, `{key: [[offset, msg], ...]}`, that a peer shows unasked. There is no answer."""
 
-    msgs: dict[str, list[list[Any]]]
+    msgs: dict[str, Pairs]
 
 
 # ---------------------------------------------------------------- events: answers and time
@@ -207,7 +210,7 @@ class Put:
     """Write a register, whatever it holds."""
 
     key: str
-    value: Any
+    value: Json
 
 
 @value
@@ -215,8 +218,8 @@ class Cas:
     """Replace `old` by `new`; with `create`, also make the register when it is missing."""
 
     key: str
-    old: Any
-    new: Any
+    old: Json
+    new: Json
     create: bool = False
 
 
@@ -227,7 +230,7 @@ StoreOp = Get | Put | Cas
 class Ok:
     """It happened; `value` is what a `Get` read, None otherwise."""
 
-    value: Any = None
+    value: Json = None
 
 
 class Mismatch(NamedTuple):
@@ -276,7 +279,7 @@ class RefreshOk(NamedTuple):
 class PollOk:
     """`{key: [[offset, msg], ...]}`; a key without messages is left out."""
 
-    msgs: dict[str, list[list[Any]]]
+    msgs: dict[str, Pairs]
 
 
 class CommitOffsetsOk(NamedTuple):

@@ -48,7 +48,7 @@ class Sleep(NamedTuple):
 class Gather(NamedTuple):
     """Run child processes side by side and wait for all of them; see `gather`."""
 
-    children: "Iterable[Process[Any]]"
+    children: "Iterable[Process[object]]"
 
 
 class Ask(NamedTuple):
@@ -89,7 +89,7 @@ class Notify(NamedTuple):
 class Spawn:
     """Run another process, without waiting for it."""
 
-    process: "Process[Any]"
+    process: "Process[object]"
 
 
 Trap = Get | Put | Cas | Ask | Sleep | Gather | Wait | Notify | Spawn | Reply | Tell | Note

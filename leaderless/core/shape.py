@@ -14,7 +14,7 @@ upgrade` gives it a shape.
 
 from dataclasses import dataclass, fields, replace
 from math import isqrt
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 Runs = Literal["json", "parquet"]
 
@@ -62,7 +62,7 @@ class Shape:
         _require(self.runs in get_args(Runs), f"runs are {' or '.join(get_args(Runs))}")
         numbers = [value for name, value in self.value.items() if name != "runs"]
         _require({*map(type, numbers)} == {int}, "a size is a whole number")
-        _require(min(numbers) >= 1, "nothing fits into no room")
+        _require(min(map(int, numbers)) >= 1, "nothing fits into no room")
         _require(self.segments_per_run >= 2, "a run of one segment saves nothing")
         _require(self.page_children >= 2, "a page of one child saves nothing")
         _require(
@@ -80,7 +80,7 @@ class Shape:
         return self.runs == "parquet"
 
     @property
-    def value(self) -> dict[str, Any]:
+    def value(self) -> dict[str, int | str]:
         """By name, as the object `format` holds it; a head has the values alone."""
         return {name: getattr(self, name) for name in NAMES}
 

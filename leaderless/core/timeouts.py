@@ -2,50 +2,48 @@
 
 from leaderless.core.estimates import RoundTrip
 from leaderless.core.messages import StoreOp
-from leaderless.core.pace import Pace
+from leaderless.core.pace import FAR_S, Pace
 
-COUNTED_MAX = 32  # more answers, timeouts or errors make no difference
 NEVER = float("-inf")
 
 
 class StoreTimeouts:
     """Timeouts of the calls of one process.
 
-    While nothing was measured, the timeout grows with each loss: the store may be farther away than
+    While nothing was measured, the timeout is `FAR_S` after a loss: the store may be farther away than
     `Pace.store_timeout_s`. Afterwards it follows what was measured, from above: the first answers may be lucky
-    ones. While the store is silent it is twice that, not more: so the store is asked again soon after it has
-    come back. An answer that comes after its timeout teaches as much as any other. A few very late ones do not
-    make it longer than `Pace.timeout_s_max`.
+    ones, so each of them halves what was `FAR_S`. While the store is silent it is twice that, not more: so the
+    store is asked again soon after it has come back. An answer that comes after its timeout teaches as much as
+    any other. A few very late ones do not make it longer than a lease.
 
     All calls of a process teach the same timeout, those of upkeep too. A slow one, such as the write of a
-    large run, never makes it shorter. After one that took `s` seconds it is at most `Pace.timeout_s_max`, or
-    twice the mean and `s / 4`, if that is longer; each quick answer takes an eighth of that back. Only an
-    append whose call is lost waits so long. Pauses after errors of upkeep end with a write that succeeds.
+    large run, never makes it shorter. After one that took `s` seconds it is at most a lease, or twice the mean
+    and `s / 4`, if that is longer; each quick answer takes an eighth of that back. Only an append whose call is
+    lost waits so long. Pauses after errors of upkeep end with a write that succeeds.
     """
 
     def __init__(self, pace: Pace) -> None:
         self._pace = pace
         self._round_trip = RoundTrip()
-        self._answers = 0
-        self._floor_s = pace.store_timeout_s  # of the timeout, since the last answer
-        self._lost = 0  # timeouts in a row, of calls made one after the other
+        self._early_s = FAR_S  # a floor, while few round trips were measured
+        self._lost = False  # whether the last call that ended got no answer
         self._lost_at = NEVER
-        self._errors: dict[type[StoreOp], int] = {}  # in a row, of each operation
+        # Of each operation the next pause, after errors in a row.
+        self._pauses_s: dict[type[StoreOp], float] = {}
 
     @property
     def timeout_s(self) -> float:
         """How long the next call may take."""
         pace, measured = self._pace, self._round_trip
         if not measured.known:
-            first_s = pace.store_timeout_s
-            grown_s = first_s * pace.timeout_growth**self._lost
-            return max(first_s, min(grown_s, pace.timeout_unmeasured_max_s))
-        measured_s = measured.mean_s + pace.timeout_deviations * measured.deviation_s
+            return max(pace.store_timeout_s, FAR_S if self._lost else 0.0)
+        least_s = max(pace.store_timeout_s, self._early_s)
+        measured_s = measured.mean_s + pace.lost_deviations * measured.deviation_s
         if self._lost:
             measured_s *= 2
-        if measured_s <= self._floor_s:  # mostly
-            return self._floor_s
-        return max(self._floor_s, min(measured_s, max(pace.timeout_s_max, 2 * measured.mean_s)))
+        if measured_s <= least_s:  # mostly
+            return least_s
+        return min(measured_s, max(pace.lease_s, 2 * measured.mean_s))
 
     @property
     def spent_by_silence(self) -> float:
@@ -60,20 +58,18 @@ class StoreTimeouts:
     def answered(self, op: type[StoreOp], after_s: float) -> None:
         """A call got a clear answer."""
         self._round_trip.took(after_s)
-        if self._answers < COUNTED_MAX:
-            self._answers += 1
-            early_s = self._pace.timeout_unmeasured_max_s / 2.0**self._answers
-            self._floor_s = max(self._pace.store_timeout_s, early_s)
-        self._lost, self._lost_at = 0, NEVER
-        if self._errors:
-            self._errors.pop(op, None)
+        self._early_s /= 2
+        self._lost, self._lost_at = False, NEVER
+        if self._pauses_s:
+            self._pauses_s.pop(op, None)
 
     def timed_out(self, asked_at: float, now: float) -> None:
         """A call got no answer in time. Calls that were under way together are lost together."""
         if asked_at >= self._lost_at:
-            self._lost, self._lost_at = min(self._lost + 1, COUNTED_MAX), now
+            self._lost, self._lost_at = True, now
 
     def pause_s(self, op: type[StoreOp]) -> float:
         """How long to wait after an error before its call counts as unknown, and may be made again."""
-        errors = self._errors[op] = min(self._errors.get(op, 0) + 1, COUNTED_MAX)
-        return min(self._pace.error_pause_max_s, self._pace.error_pause_s * 2.0 ** (errors - 1))
+        pause_s = self._pauses_s.get(op, self._pace.error_pause_s)
+        self._pauses_s[op] = min(self._pace.error_pause_max_s, 2 * pause_s)
+        return pause_s

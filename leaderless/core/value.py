@@ -29,11 +29,11 @@ def value(cls: type[T]) -> type[T]:
 _OF_A_CLASS = ("__dict__", "__weakref__")
 
 
-def _initialiser(names: tuple[str, ...], defaults: dict[str, Any]) -> Any:
+def _initialiser(names: tuple[str, ...], defaults: dict[str, object]) -> object:
     """`def __init__(self, a, b=DEFAULT)`, which assigns each field: only code made for it is as fast."""
     given = (f"{name}=defaults[{name!r}]" if name in defaults else name for name in names)
     assigned = "; ".join(f"self.{name} = {name}" for name in names)
-    made: dict[str, Any] = {"defaults": defaults}
+    made: dict[str, object] = {"defaults": defaults}
     exec(f"def __init__(self, {', '.join(given)}): {assigned}", made)
     return made["__init__"]
 

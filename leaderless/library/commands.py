@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import anyio
 
@@ -23,6 +23,7 @@ from leaderless.library.opening import open_log
 from leaderless.library.output import show
 from leaderless.library.place import ensure_log, place_of, require_log
 from leaderless.library.record import Record
+from leaderless.library.tail import Start
 from leaderless.store.calls import patiently, reached
 from leaderless.store.counted import PRICES_AS_OF
 from leaderless.store.names import FORMAT
@@ -173,7 +174,7 @@ async def _read(options: Arguments) -> Result:
 
 
 async def _tail(options: Arguments) -> None:
-    start: Any = options.offset if options.offset is not None else "latest"
+    start: Start = options.offset if options.offset is not None else "latest"
     left = options.count
     async with _log(options) as log:
         if left == 0:

@@ -68,6 +68,9 @@ class Data:
         They may get into the log only in an epoch that was known before this call. Raises `Definite`,
         `Indefinite`.
         """
+        small = [draft for draft in drafts if isinstance(draft, Message)]
+        if len(small) == len(drafts):  # mostly
+            return small
         large = [draft for draft in drafts if isinstance(draft, Large)]
         made = iter(await side_by_side([partial(self._write, draft) for draft in large]))
         return [next(made) if isinstance(draft, Large) else draft for draft in drafts]

@@ -41,6 +41,7 @@ log = logging.getLogger("leaderless")
 
 T = TypeVar("T")
 MakeEvent = Callable[[Request], RequestEvent]
+Task = Callable[[], Coroutine[Any, Any, None]]
 
 
 def log_notes(effects: list[Effect]) -> None:
@@ -174,7 +175,7 @@ class Host:
         caller = self._callers[request] = _Caller()
         return request, caller
 
-    def _told(self, process: Process[Any], request: Request) -> Process[None]:
+    def _told(self, process: Process[object], request: Request) -> Process[None]:
         """A process that tells its caller what `process` returns or raises."""
         caller = self._callers[request]
         try:
@@ -227,7 +228,7 @@ async def running(host: Host) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def beside(*tasks: Callable[[], Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
+async def beside(*tasks: Task) -> AsyncIterator[None]:
     """Run tasks beside a block, until it ends; an exception of the block leaves as it is, in no group."""
     raised: Exception | None = None
     async with anyio.create_task_group() as group:

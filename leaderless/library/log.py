@@ -14,10 +14,10 @@ Not guaranteed: an order between keys for a reader, or that an append failed whe
 Cancelling an append does not take it back.
 """
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
 
@@ -30,13 +30,12 @@ from leaderless.core.messages import (
     Failure,
     Fence,
     FenceOk,
+    Pairs,
     Poll,
     PollOk,
     Reason,
     Refresh,
     RefreshOk,
-    Request,
-    RequestEvent,
     Unfence,
 )
 from leaderless.core.scheduler import Scheduler
@@ -56,7 +55,7 @@ from leaderless.errors import (
 from leaderless.library.consumer import Consumer
 from leaderless.library.cursors import Cursors
 from leaderless.library.data import Data, Draft, are_large
-from leaderless.library.host import Host, MakeEvent, beside
+from leaderless.library.host import Host, MakeEvent, Task, beside
 from leaderless.library.maintenance import Maintenance, Vacuumed
 from leaderless.library.members import Members, membership_of
 from leaderless.library.named import Named
@@ -82,7 +81,7 @@ POLL_S = 0.2  # between two looks of `tail` at a log without news
 
 
 class Status(NamedTuple):
-    """What `Log.status` tells; see its fields in `docs/storage.md`.
+    """What `Log.status` tells.
 
     `state`: "open" or "fenced"; `epoch`: of the fence; `batches`: in the log; `segments`: sealed so far, of
     which those below `compacted` are in runs; `keys`: the next offset of each key.
@@ -114,7 +113,8 @@ class Log:
         options = Options(
             freshness_s=0.0, combine=False, limits=limits, pace=pace, shape=bounds.shape
         )
-        self._strategy = LeaderlessLog(Context(Identity(writer, (writer,), writer), clock, options))
+        identity = Identity(writer, (writer,), writer)
+        self._strategy = LeaderlessLog(Context(identity, clock, options, around.trace(identity)))
         self._registers = registers_of(store, bounds)
         scheduler = Scheduler(StoreTimeouts(pace))
         machine = Machine(self._strategy, limits, clock, scheduler, clients_leave=False)
@@ -129,7 +129,7 @@ class Log:
         )
         self.maintenance = Maintenance(store, self.host, bounds, around)
         compacts = partial(self.maintenance.compact_now_and_then, self._strategy)
-        self.chores: list[Callable[[], Coroutine[Any, Any, None]]] = [compacts]
+        self.chores: list[Task] = [compacts]
         if bounds.shape.sliced:
             self.chores.append(self.maintenance.merge_now_and_then)
         self._room = Room(limits.waiting_bytes // 2)
@@ -246,7 +246,7 @@ class Log:
         found = await self._poll(offsets)
         return {key: await self._records(key, pairs[:limit]) for key, pairs in found.items()}
 
-    async def _poll(self, offsets: Mapping[str, int]) -> dict[str, list[list[Any]]]:
+    async def _poll(self, offsets: Mapping[str, int]) -> dict[str, Pairs]:
         """What the log has of each key from its offset on. Raises `Unreachable`: a look changes nothing."""
 
         answer = await self._looked(lambda request: Poll(request, dict(offsets)))
@@ -270,7 +270,7 @@ class Log:
 
         return await reached(once, self._limits.client_patience_s, reads=True)
 
-    async def _records(self, key: str, pairs: list[list[Any]]) -> list[Record]:
+    async def _records(self, key: str, pairs: Pairs) -> list[Record]:
         values = await self.data.values([msg for _, msg in pairs])
         return [Record(key, at, value) for (at, _), value in zip(pairs, values, strict=True)]
 
@@ -355,7 +355,7 @@ class Log:
         """Open a fenced log again; returns the epoch."""
         return await self._set_state(Unfence)
 
-    async def _set_state(self, event: Callable[[Request], RequestEvent]) -> int:
+    async def _set_state(self, event: MakeEvent) -> int:
         answer = await self.host.ask(event)
         if not isinstance(answer, FenceOk):
             raise self._error_of(answer)

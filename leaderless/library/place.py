@@ -188,16 +188,12 @@ def bounds_of(
     limits = Limits(
         message_bytes=1 << 16,
         batch_bytes=1 << 15 if small else 1 << 20,
-        commit_bytes=1 << 16 if small else 1 << 21,
         client_patience_s=patience_s,
-        answer_margin_s=patience_s / 10,
     )
     pace = Pace(
         message_worth_s=message_worth_s,
         rest_every=32,
         store_timeout_s=store_timeout_s,
-        timeout_unmeasured_max_s=store_timeout_s,
-        timeout_s_max=max(Pace().timeout_s_max, store_timeout_s),
         error_patience_s=0.15,  # four errors: a store's client tries again by itself, and so may the caller
     )
     return Bounds(shape, limits, pace, 1 << 14, store.value_bytes_max)

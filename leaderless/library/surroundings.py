@@ -1,4 +1,4 @@
-"""What a log takes from outside beside its store: the wall clock, and names that no other process makes."""
+"""What a log takes from outside beside its store: wall clock, names that no other process makes, a trace."""
 
 import os
 import secrets
@@ -6,14 +6,17 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+from leaderless.core.strategy import Identity, Trace
+
 
 class Surroundings(NamedTuple):
     """`now`: seconds since 1970. `name`: a new name each time, unique among all processes; ASCII letters and
-    digits, and `-`.
+    digits, and `-`. `trace`: makes what takes the steps of the protocol of a log with this identity.
     """
 
     now: Callable[[], float]
     name: Callable[[], str]
+    trace: Callable[[Identity], Trace] = lambda _: Trace()
 
 
 REAL = Surroundings(time.time, lambda: f"{os.getpid()}-{secrets.token_hex(12)}")

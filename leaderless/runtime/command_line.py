@@ -49,7 +49,6 @@ def parse_options(arguments: Sequence[str], program: str) -> Settings:
                 memory_bytes=int(options.memory_mib * (1 << 20)),
                 lanes=1 if options.trace else _LIMITS.lanes,
                 client_patience_s=options.client_patience_s,
-                answer_margin_s=options.client_patience_s / 10,
             ),
             pace=Pace(
                 message_worth_s=options.message_worth_ms / 1000,
@@ -91,6 +90,9 @@ class _Formatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescription
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=HELP_COLUMNS)
 
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        return super()._get_help_string(action) if action.default else action.help
+
 
 def _parser(program: str) -> argparse.ArgumentParser:
     parser = _Parser(
@@ -123,10 +125,9 @@ def _parser(program: str) -> argparse.ArgumentParser:
     parser.add_argument(
         "--runs",
         choices=["json", "parquet"],
-        help="how a log that this node makes in a real store keeps its older records; a log that is there has "
-        "its own way, and a node that asks for another one refuses it; parquet: files, which DuckDB, pandas "
-        "and Spark read, on s3, gs, az and sqlite, with the package pyarrow (default: as the log does, json "
-        "for a new one)",
+        help="how a log that this node makes in a real store keeps its older records; the node refuses a log "
+        "that keeps them in another way; parquet: files, which DuckDB, pandas and Spark read, on s3, gs, az "
+        "and sqlite; it needs the package pyarrow (default: as the log does; json for a new one)",
     )
     parser.add_argument(
         "--freshness",
@@ -146,9 +147,9 @@ def _parser(program: str) -> argparse.ArgumentParser:
         "--commits",
         choices=["durable", "deferred"],
         default="durable",
-        help="strategy leaderless: a committed offset is in the store before it is acknowledged, or it waits "
-        "in memory for a batch to ride in, which saves messages: then a crash of the node loses the last "
-        "seconds of them, other nodes do not know them yet, and their messages are delivered again",
+        help="of strategy leaderless. durable: a committed offset is in the store before it is acknowledged; "
+        "deferred: it waits in memory for the next batch, which saves messages; a crash of the node loses the "
+        "last seconds of them, and their messages are delivered again",
     )
     parser.add_argument(
         "--memory-mib",

@@ -10,7 +10,7 @@ that were older. A node leaves them as they are.
 
 import logging
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import anyio
 
@@ -46,8 +46,8 @@ class Wanted(NamedTuple):
 class MessageForm(NamedTuple):
     """How clients' messages stand in the log: `kept` makes that form, `shown` is the opposite."""
 
-    kept: Callable[[Any], Any]
-    shown: Callable[[Any], Any]
+    kept: Callable[[Json], Json]
+    shown: Callable[[Json], Json]
 
 
 class Look(NamedTuple):

@@ -13,6 +13,7 @@ import typing
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import ModuleType
+from typing import Any
 
 
 class _Placeholder(ModuleType):
@@ -24,8 +25,9 @@ class _Placeholder(ModuleType):
         return type(name, (Exception,), {})
 
     @staticmethod
-    def TypeVar(name: str, *bounds: type, default: object = None, **others: bool) -> object:  # noqa: ARG004, N802 - its name
+    def TypeVar(name: str, *bounds: type, **others: Any) -> object:  # noqa: N802 - its name
         """Of `typing_extensions`: in no annotation of a running node the default matters."""
+        others.pop("default", None)
         return typing.TypeVar(name, *bounds, **others)
 
 
@@ -61,9 +63,9 @@ def import_anyio(arguments: Sequence[str] = ()) -> None:
 
 
 @contextmanager
-def _in_their_place(modules: Mapping[str, ModuleType | None]) -> Iterator[None]:
+def _in_their_place(modules: Mapping[str, typing.Any]) -> Iterator[None]:
     """Inside the block an import of these names finds these modules, or, for None, nothing."""
-    sys.modules.update(modules)  # type: ignore[arg-type]
+    sys.modules.update(modules)  # which may hold None, although its type does not say so
     try:
         yield
     finally:

@@ -8,13 +8,14 @@ only message served is `init`.
 import logging
 from collections.abc import Callable, Sequence
 from reprlib import repr as brief
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from leaderless.core.limits import Limits
 from leaderless.core.machine import Machine
 from leaderless.core.messages import (
     Effect,
     HandOver,
+    Json,
     Note,
     PeerAnswer,
     PeerCall,
@@ -31,7 +32,7 @@ from leaderless.core.messages import (
 from leaderless.core.strategy import Identity
 from leaderless.store import lin_kv
 from leaderless.wire import bodies
-from leaderless.wire.codec import BadLine, Message, Unkept, decode, encode, keeps
+from leaderless.wire.codec import BadLine, Body, Message, Unkept, decode, encode, keeps
 from leaderless.wire.errors import ErrorCode
 
 if TYPE_CHECKING:  # only a node on a real store needs it
@@ -40,7 +41,6 @@ if TYPE_CHECKING:  # only a node on a real store needs it
 
 log = logging.getLogger("leaderless")
 
-Body = dict[str, Any]
 WriteStep = Callable[[Step], None]
 
 ENVELOPE_BYTES = 96  # what a line has around its payload, at least
@@ -311,11 +311,11 @@ class Session:
         self._lines.append(encode(self._node, dest, body))
 
 
-def _shown(answer: PollOk, shown: Callable[[Any], Any]) -> PollOk:
+def _shown(answer: PollOk, shown: Callable[[Json], Json]) -> PollOk:
     return PollOk(
         {key: [[at, shown(msg)] for at, msg in pairs] for key, pairs in answer.msgs.items()}
     )
 
 
-def _all_strings(values: list[Any]) -> bool:
+def _all_strings(values: Sequence[object]) -> bool:
     return all(isinstance(value, str) for value in values)

@@ -4,11 +4,10 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import orjson
 
-from leaderless.core.messages import Step
+from leaderless.core.messages import Fields, Step
 from leaderless.core.strategy import Identity
 
 
@@ -31,10 +30,10 @@ def trace_to(path: Path, identity: Identity, segments_per_run: int) -> Callable[
     return write
 
 
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
+def _lines(path: Path) -> Iterator[Fields]:
     with path.open("rb") as lines:
         yield from map(orjson.loads, lines)
 
 
-def _line(fields: dict[str, Any]) -> bytes:
+def _line(fields: Fields) -> bytes:
     return orjson.dumps(fields) + b"\n"

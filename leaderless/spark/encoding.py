@@ -19,7 +19,7 @@ import orjson
 import pyarrow as pa
 
 from leaderless.errors import Unfit
-from leaderless.store.values import Encoded, Value, json_of, json_text, text_of
+from leaderless.store.values import Encoded, Json, json_of, json_text, text_of
 
 COLUMNS = ("key", "value")
 Encodes = tuple[bytes, bool]  # a text, and whether it is JSON
@@ -76,7 +76,7 @@ def _as_plain(value: object) -> Encodes:
     return text_of(_plain(value))[0], True
 
 
-def _plain(value: Any) -> Value:
+def _plain(value: object) -> Json:
     """What JSON has for a value that Arrow made."""
     match value:
         case None | bool() | int() | float() | str():
@@ -94,5 +94,5 @@ def _plain(value: Any) -> Value:
     raise Unfit(f"{type(value).__name__} has no form in JSON")
 
 
-def _json(value: Any) -> Any:
+def _json(value: object) -> Json:
     return b64encode(value).decode() if isinstance(value, bytes) else _plain(value)

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import obstore
 from obstore import exceptions
@@ -22,18 +22,16 @@ CALLS = 64  # requests under way at once
 class BucketFiles:
     """Files in a bucket, see `leaderless.store.files.Files`; each request waits for its answer."""
 
-    def __init__(self, url: str, store: Any) -> None:
+    def __init__(self, url: str, store: "obstore.store.ObjectStore") -> None:
         self._url = url
         self._store = store
 
     def put(self, path: str, source: Source) -> None:
         """See `Files`. A large one goes in parts, and appears when all are there."""
-        size = _size_of(source)
-        how: dict[str, Any] = {"mode": "create", "use_multipart": False}
-        if size > WHOLE_BYTES_MAX:
-            how = {"use_multipart": True}
+        large = _size_of(source) > WHOLE_BYTES_MAX
+        put = partial(obstore.put, self._store, path, source, use_multipart=large)
         with suppress(Conflict):
-            self._call(lambda: obstore.put(self._store, path, source, **how))
+            self._call(lambda: put(mode=None if large else "create"))
 
     def size(self, path: str) -> int:
         """See `Files`."""
@@ -79,7 +77,7 @@ def _size_of(source: Source) -> int:
     return status.st_size
 
 
-def delete_objects(store: Any, keys: Sequence[str]) -> None:
+def delete_objects(store: "obstore.store.ObjectStore", keys: Sequence[str]) -> None:
     """Delete objects; those that do not exist are passed over."""
 
     def delete(key: str) -> None:
@@ -95,11 +93,11 @@ def delete_objects(store: Any, keys: Sequence[str]) -> None:
                 pass  # it raises what a deletion has raised
 
 
-def listed(meta: Any) -> Listed:
+def listed(meta: "obstore.ObjectMeta") -> Listed:
     """An object of a listing of obstore."""
     return Listed(meta["path"], meta["size"], modified_in(meta))
 
 
-def modified_in(meta: Any) -> float | None:
+def modified_in(meta: "obstore.ObjectMeta") -> float | None:
     """When an object was written; obstore says 1970 where an answer says nothing."""
     return float(meta["last_modified"].timestamp()) or None

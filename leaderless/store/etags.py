@@ -8,14 +8,17 @@ An ETag may be made of the content alone; see `leaderless.store.registers`.
 """
 
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from leaderless.store.port import Conflict, OutcomeUnknown, Refused, Version
 
+if TYPE_CHECKING:  # these are no more than types
+    from obstore import PutMode, UpdateVersion
+
 ATTEMPTS = 4  # to get a clear answer about how ETags are sent
-Put = Callable[[str, bytes, Any], Awaitable[Version]]  # of a key and value, in a mode of obstore
+Put = Callable[[str, bytes, "PutMode"], Awaitable[Version]]  # of a key and value
 
 
 class Quotes(NamedTuple):
@@ -32,22 +35,22 @@ class Quotes(NamedTuple):
         return etag.strip('"') if self.bare else etag
 
 
-def condition(version: Version, quotes: Quotes) -> dict[str, str]:
+def condition(version: Version, quotes: Quotes) -> "UpdateVersion":
     """The mode of obstore for a write that needs this version."""
     etag, _, generation = version.partition("\n")
-    needed = {"e_tag": quotes.form(etag)}
-    return needed | {"version": generation} if generation else needed
+    needed: UpdateVersion = {"e_tag": quotes.form(etag)}
+    return {**needed, "version": generation} if generation else needed
 
 
-def version_of(meta: Any) -> Version:
+def version_of(meta: Mapping[str, object]) -> Version:
     """The ETag; on Google's storage, which compares generations, that too.
 
     Raises `OutcomeUnknown` for an answer without one: a write took effect, but nobody can say as what.
     """
     etag, generation = meta.get("e_tag"), meta.get("version")
-    if not (etag or "").strip('"'):
+    if not isinstance(etag, str) or not etag.strip('"'):
         raise OutcomeUnknown("an answer has no ETag, without which nothing can be compared and set")
-    return f"{etag}\n{generation}" if generation else str(etag)
+    return f"{etag}\n{generation}" if generation else etag
 
 
 class Trial:

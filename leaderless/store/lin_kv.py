@@ -9,6 +9,7 @@ from typing import assert_never
 from leaderless.core.messages import (
     Cas,
     Get,
+    Json,
     Mismatch,
     Missing,
     Ok,
@@ -25,7 +26,7 @@ _DONE, _MISSING, _MISMATCH, _UNKNOWN = Ok(), Missing(), Mismatch(), Unknown()
 _REFUSED = Unknown(spent=1.0)  # it would say the same again
 
 
-def body_of(call: StoreCall) -> dict[str, object]:
+def body_of(call: StoreCall) -> dict[str, Json]:
     """The request that carries out a store call."""
     number, op = call.call, call.op
     if isinstance(op, Get):
@@ -40,7 +41,7 @@ def body_of(call: StoreCall) -> dict[str, object]:
     assert_never(op)
 
 
-def outcome_of(body: dict[str, object]) -> Outcome:
+def outcome_of(body: dict[str, Json]) -> Outcome:
     """What a reply of the service says; anything that is not clear is `Unknown`."""
     match body["type"]:
         case "read_ok" if "value" in body:

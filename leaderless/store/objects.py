@@ -52,7 +52,7 @@ def open_bucket(scheme: str, bucket: str, options: StoreOptions, prefix: str = "
 
     Raises `Refused` when the options make no sense; whether the bucket exists, the first request tells.
     """
-    client: dict[str, Any] = {
+    client: obstore.store.ClientConfig = {
         "timeout": timedelta(seconds=options.timeout_s),
         "connect_timeout": timedelta(seconds=options.timeout_s),
     }
@@ -62,7 +62,7 @@ def open_bucket(scheme: str, bucket: str, options: StoreOptions, prefix: str = "
     try:
         match scheme:
             case "s3":
-                made: Any = S3Store(bucket, **_s3(options), **common)
+                made: obstore.store.ObjectStore = S3Store(bucket, **_s3(options), **common)
             case "gs":
                 made = GCSStore(bucket, **common)
             case _:
@@ -94,7 +94,7 @@ def _azure(options: StoreOptions) -> dict[str, Any]:
 class ObjectStore:
     """Objects in a bucket, through a store of obstore. Calls run in threads, on asyncio and trio alike."""
 
-    def __init__(self, url: str, store: Any, prefix: str) -> None:
+    def __init__(self, url: str, store: "obstore.store.ObjectStore", prefix: str) -> None:
         self.url = url
         self.value_bytes_max = 1 << 30
         self.quotes = Quotes()
@@ -181,7 +181,7 @@ class ObjectStore:
                     await self.delete([tried])
         return self.quotes
 
-    async def _put(self, key: str, value: bytes, mode: Any) -> Version:
+    async def _put(self, key: str, value: bytes, mode: "obstore.PutMode") -> Version:
         def put() -> Version:
             return version_of(obstore.put(self._store, key, value, mode=mode, use_multipart=False))
 

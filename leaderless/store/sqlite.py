@@ -26,6 +26,8 @@ T = TypeVar("T")
 APPLICATION = 0x4C65614C  # "LeaL": marks a file of this module
 FILES = "-files"  # the folder of files beside it
 NO_ROOM = "SQLITE_IOERR_SHM"  # how the errors begin of what connections share
+PRIMARY = 0xFF  # the part of an error code that all its kinds share
+LOCKED_PAUSE_S = 0.002
 LAST = "\U0010ffff"  # after every key
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS objects (
@@ -104,12 +106,25 @@ class SqliteStore:
         connection.execute("PRAGMA synchronous=FULL")
         if application == APPLICATION:
             return  # the tables were made with the mark
-        connection.execute("PRAGMA journal_mode=WAL")
+        self._to_write_ahead_log(connection)
         connection.execute("BEGIN IMMEDIATE")
         connection.execute(f"PRAGMA application_id={APPLICATION}")
         for statement in filter(str.strip, SCHEMA.split(";")):
             connection.execute(statement)
         connection.execute("COMMIT")
+
+    def _to_write_ahead_log(self, connection: sqlite3.Connection) -> None:
+        """Try again while another process holds the file: unlike other statements, this one does not wait."""
+        give_up_s = time.monotonic() + self._busy_s
+        while True:
+            try:
+                connection.execute("PRAGMA journal_mode=WAL")
+                return
+            except sqlite3.OperationalError as error:
+                is_busy = error.sqlite_errorcode & PRIMARY == sqlite3.SQLITE_BUSY
+                if not is_busy or time.monotonic() > give_up_s:
+                    raise
+            time.sleep(LOCKED_PAUSE_S)
 
     async def read(self, key: str) -> Found | None:
         """See `leaderless.store.port.Store`."""

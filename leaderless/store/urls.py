@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 from urllib.parse import unquote, urlsplit
 
 from leaderless.store.options import StoreOptions
@@ -90,7 +90,7 @@ def _within(store: Store, prefix: str) -> Store:
     return Within(store, prefix) if prefix else store
 
 
-def _imported(module: str, package: str, extra: str) -> Any:
+def _imported(module: str, package: str, extra: str) -> ModuleType:
     try:
         return import_module(module)
     except ModuleNotFoundError as error:

@@ -6,7 +6,7 @@ is not the workload's raises `NotSupported`. [maelstrom src/maelstrom/workload/k
 
 from contextlib import suppress
 from reprlib import repr as brief  # bounded in depth and length, as what clients send is not
-from typing import Any, assert_never
+from typing import assert_never
 
 import orjson
 
@@ -39,9 +39,8 @@ from leaderless.core.messages import (
     StatusOk,
     Unfence,
 )
+from leaderless.wire.codec import Body
 from leaderless.wire.errors import CODES
-
-Body = dict[str, Any]
 
 SHARE = "share"  # the one type without an answer
 
@@ -182,7 +181,7 @@ def _count(body: Body, name: str) -> int:
     return value
 
 
-def _field(body: Body, name: str) -> Any:
+def _field(body: Body, name: str) -> object:
     try:
         return body[name]
     except KeyError:

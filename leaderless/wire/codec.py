@@ -9,7 +9,8 @@ from typing import Any
 
 import orjson
 
-Message = tuple[str, str, dict[str, Any]]  # src, dest, and a body with a string `type`
+Body = dict[str, Any]  # of a message, with a string `type`
+Message = tuple[str, str, Body]  # src, dest, and a body
 
 
 class BadLine(Exception):

@@ -28,21 +28,24 @@ from typing import Any
 
 import orjson
 
+from bench.loop import Deadlock
 from leaderless.store.port import OutcomeUnknown
-from simulation.exploration.bucket_setting import FAULTS, BucketSetting
-from simulation.exploration.chosen_loop import ChosenLoop
+from runs.history import Op
 from simulation.exploration.events import Event, Footprint, Way
 from simulation.exploration.held import Held, HeldWorld
 from simulation.exploration.search import Failing
+from simulation.exploration.setting import BucketSetting
+from simulation.judge import anomalies
 from simulation.objects.bucket import Request
-from simulation.objects.judge import anomalies, checked, lawless
-from simulation.objects.loop import PROCESS
+from simulation.objects.judge import checked, lawless
+from simulation.objects.logs import Rejected, Unclear
+from simulation.objects.loop import PROCESS, VirtualEventLoop
 from simulation.objects.run import Worker
 from simulation.objects.scenario import Act
-from simulation.objects.subjects import Rejected, Unclear
 
 WAITS_MAX = 200  # in one schedule: an operation that needs more never ends
 READS = ("get", "list")
+FAULTS = ("crashes", "lost", "delayed", "late")
 CLOCK = "clock"
 BRIEF_S = 0.01  # such as the wait for others of a batch
 BEGIN_S = 1.0  # what a process has read before is older than any request
@@ -55,7 +58,10 @@ class ExploredBucket:
 
     def __init__(self, setting: BucketSetting) -> None:
         self._setting = setting
-        self._loop = ChosenLoop()
+        self._loop = VirtualEventLoop()
+        self._loop.set_exception_handler(
+            lambda _loop, _context: None
+        )  # tasks tell what they raised
         self._world = HeldWorld(setting.scenario, self._loop)
         self._left = {name: int(getattr(setting, name)) for name in FAULTS}
         self._late: dict[str, Held] = {}  # on their way, and nobody waits for them
@@ -70,6 +76,45 @@ class ExploredBucket:
     def journal(self) -> list[Request]:
         """Every request so far that was carried out or lost, and every death."""
         return self._world.bucket.journal
+
+    # ------------------------------------------------------------ what it shows
+
+    @property
+    def objects(self) -> list[tuple[str, bytes]]:
+        """All objects of the bucket, by name."""
+        return [(key, found.value) for key, found, _ in self._world.bucket.contents()]
+
+    @property
+    def requests(self) -> dict[str, str]:
+        """What is asked by the requests that are held or on their way, by name."""
+        return {name: each.asked for name, each in (*self._world.held.items(), *self._late.items())}
+
+    @property
+    def late(self) -> frozenset[str]:
+        """The requests that are on their way, and that nobody waits for."""
+        return frozenset(self._late)
+
+    @property
+    def acting(self) -> frozenset[str]:
+        """The clients whose operations are not done."""
+        return frozenset(self._acting)
+
+    @property
+    def left(self) -> dict[str, int]:
+        """How often each fault may still happen."""
+        return self._left
+
+    @property
+    def seconds(self) -> float:
+        """The time of all processes."""
+        return self._loop.now_s
+
+    def operations(self, client: str) -> list[Op]:
+        """What a client has begun and completed."""
+        scenario, number = self._setting.scenario, self._number(client)
+        workers = scenario.processes * scenario.workers
+        ops = self._world.history.ops
+        return [op for op in ops if isinstance(op.process, int) and op.process % workers == number]
 
     # ------------------------------------------------------------ what may happen
 
@@ -94,14 +139,19 @@ class ExploredBucket:
                 yield Event("kill", client)
                 if any(_client_of(name) == client for name in writes):
                     yield Event("orphan", client)
-        waits = self._left["late"] and self._loop.has_timer and not self._next_is_brief
+        waits = self._left["late"] and self._has_timer and not self._next_is_brief
         if waits and (held or self._late) and self._acting:
             yield Event("wait", "longer")
 
     @property
+    def _has_timer(self) -> bool:
+        return self._loop.next_in_s is not None
+
+    @property
     def _next_is_brief(self) -> bool:
         """Whether a timer is due so soon that a request may well take longer."""
-        return self._loop.has_timer and self._loop.next_in_s <= BRIEF_S
+        next_in_s = self._loop.next_in_s
+        return next_in_s is not None and next_in_s <= BRIEF_S
 
     def step(self, event: Event) -> Footprint:
         """See `System`."""
@@ -141,12 +191,12 @@ class ExploredBucket:
             self._finish(self._look())
         except (Rejected, Unclear) as error:
             raise Failing("Progress", f"the log cannot be read to its end: {error}") from error
-        for failure in anomalies(self._world):
+        for failure in [*lawless(self._world), *anomalies(self._world.history.ops)]:
             raise Failing(failure.name, failure.text)
 
     async def _look(self) -> None:
-        async with self._world.subject("last") as (subject, _store):
-            await Worker(self._world, self._number("last"), subject).read_all()
+        async with self._world.opened("last") as (log, _store):
+            await Worker(self._world, self._number("last"), log).read_all()
         for failure in await checked(self._world):
             raise Failing(failure.name, failure.text)
 
@@ -157,7 +207,7 @@ class ExploredBucket:
         for task in self._tasks:
             task.cancel()
         self._loop.settle()
-        while not all(task.done() for task in self._tasks) and self._loop.has_timer:
+        while not all(task.done() for task in self._tasks) and self._has_timer:
             self._loop.advance()
             self._loop.settle()
         self._loop.close()
@@ -200,7 +250,7 @@ class ExploredBucket:
         if event.what == "longer":
             touched |= self._spend("late")
         self._waits += 1
-        if self._waits > WAITS_MAX or not self._loop.has_timer:
+        if self._waits > WAITS_MAX or not self._has_timer:
             raise Failing("Progress", f"an operation of {', '.join(self._acting)} never ends")
         self._loop.advance()
         for client in self._seen:
@@ -219,7 +269,10 @@ class ExploredBucket:
 
     def _settle(self) -> None:
         """Let every client run until it waits."""
-        self._loop.settle()
+        try:
+            self._loop.settle()
+        except Deadlock as stuck:
+            raise Failing("Progress", str(stuck)) from stuck
         for client, task in [*self._acting.items()]:
             if not task.done():
                 continue
@@ -262,11 +315,11 @@ class ExploredBucket:
         self, client: str, acts: Sequence[Act], ready: asyncio.Event, begin: asyncio.Event
     ) -> None:
         PROCESS.set(client)
-        async with self._world.subject(client) as (subject, _store):
-            await subject.poll(dict.fromkeys(self._setting.scenario.keys, 0))
+        async with self._world.opened(client) as (log, _store):
+            await log.poll(dict.fromkeys(self._setting.scenario.keys, 0))
             ready.set()
             await begin.wait()
-            worker = Worker(self._world, self._number(client), subject)
+            worker = Worker(self._world, self._number(client), log)
             for act in acts:
                 await worker.do(act)
 
@@ -274,7 +327,10 @@ class ExploredBucket:
         return self._setting.clients.index(client)
 
     def _finish(self, main: Coroutine[Any, Any, None]) -> None:
-        self._loop.finish(main, self._world.carry_first)
+        try:
+            self._loop.finish(main, self._world.carry_first)
+        except Deadlock as stuck:
+            raise Failing("Progress", str(stuck)) from stuck
 
 
 async def _wait_for(event: asyncio.Event) -> None:

@@ -8,16 +8,18 @@ not. Each part is searched in slices, and after each slice its progress is in th
 import pickle
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sized
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import inf
 from pathlib import Path
 from types import FrameType
 
 from bench.system import handled
 from runs.collection import collected_quietly
 from simulation.exploration.search import Counts, Failed, Search, System, parts_of
-from simulation.exploration.systems import AnySetting, systems_of
+from simulation.exploration.setting import AnySetting
+from simulation.exploration.systems import systems_of
 from simulation.nodes import StrategyMaker
 from simulation.pool import spread
 
@@ -108,12 +110,12 @@ def run(
 
     `report` is called after each slice. With `make`, which processes cannot share, `jobs` must be 1.
     """
-    end_s = None if cpu_s_max is None else campaign.cpu_s + cpu_s_max
+    end_s = inf if cpu_s_max is None else campaign.cpu_s + cpu_s_max
     with collected_quietly():
-        if jobs > 1:
-            _run_spread(campaign, jobs, end_s, file, report)
-        else:
-            _run_here(campaign, end_s, file, report, make)
+        slices = _spread(campaign, jobs, end_s) if jobs > 1 else _here(campaign, make, end_s)
+        for _ in slices:
+            campaign.save(file)
+            report(campaign)
     campaign.save(file)
 
 
@@ -122,20 +124,16 @@ def explored(
     make: StrategyMaker | None = None,
     cpu_s_max: float | None = None,
     seed: int | None = None,
+    delays: int | None = None,
 ) -> Campaign:
-    """The whole search of a setting in this process."""
-    campaign = Campaign(setting, Search(seed=seed))
+    """The whole search of a setting in this process, or all of it within a bound on delays."""
+    campaign = Campaign(setting, Search(seed=seed, delays=delays))
     run(campaign, cpu_s_max=cpu_s_max, make=make)
     return campaign
 
 
-def _run_here(
-    campaign: Campaign,
-    end_s: float | None,
-    file: Path | None,
-    report: Callable[[Campaign], object],
-    make: StrategyMaker | None,
-) -> None:
+def _here(campaign: Campaign, make: StrategyMaker | None, end_s: float) -> Iterator[None]:
+    """Search in this process, slice by slice; Ctrl-C ends the slice first."""
     campaign.parts = campaign.parts or [replace(campaign.search)]
     systems = systems_of(campaign.setting, make)
     interrupted: list[int] = []
@@ -145,53 +143,27 @@ def _run_here(
 
     with handled(signal.SIGINT, note):
         for part in campaign.parts:
-            while not part.done and not interrupted and not _over(campaign, end_s):
-                _advance(campaign, part, systems, interrupted, end_s)
-                campaign.save(file)
-                report(campaign)
+            while not part.done and not interrupted and campaign.cpu_s < end_s:
+                slice_s = min(SLICE_S, end_s - campaign.cpu_s)
+                campaign.cpu_s += _sliced(part, systems, slice_s, interrupted)
+                yield
     if interrupted:
         raise KeyboardInterrupt
 
 
-def _advance(
-    campaign: Campaign,
-    part: Search,
-    systems: Callable[[], System],
-    interrupted: list[int],
-    end_s: float | None,
-) -> None:
-    began_s = time.process_time()
-    slice_s = SLICE_S if end_s is None else min(SLICE_S, end_s - campaign.cpu_s)
-    part.run(
-        systems,
-        lambda: bool(interrupted) or time.process_time() - began_s > slice_s,
-    )
-    campaign.cpu_s += time.process_time() - began_s
-
-
-def _over(campaign: Campaign, end_s: float | None) -> bool:
-    return end_s is not None and campaign.cpu_s >= end_s
-
-
-def _run_spread(
-    campaign: Campaign,
-    jobs: int,
-    end_s: float | None,
-    file: Path | None,
-    report: Callable[[Campaign], object],
-) -> None:
+def _spread(campaign: Campaign, jobs: int, end_s: float) -> Iterator[None]:
+    """Search in processes, slice by slice."""
     if not campaign.parts:
         systems = systems_of(campaign.setting)
         campaign.parts = parts_of(replace(campaign.search), systems, PARTS_A_JOB * jobs)
-    while not campaign.done and not campaign.failed and not _over(campaign, end_s):
+    while not campaign.done and not campaign.failed and campaign.cpu_s < end_s:
         todo = [(place, part) for place, part in enumerate(campaign.parts) if not part.done]
         results = spread(partial(_slice, campaign.setting), todo, min(jobs, len(todo)))
         for place, part, cpu_s in results:
             campaign.parts[place] = part
             campaign.cpu_s += cpu_s
-            campaign.save(file)
-            report(campaign)
-            if _over(campaign, end_s):
+            yield
+            if campaign.cpu_s >= end_s:
                 break
         results.close()
 
@@ -199,8 +171,12 @@ def _run_spread(
 def _slice(setting: AnySetting, work: tuple[int, Search]) -> tuple[int, Search, float]:
     """A slice of one part, in whatever process."""
     place, part = work
-    began_s = time.process_time()
-    systems = systems_of(setting)
     with collected_quietly():
-        part.run(systems, lambda: time.process_time() - began_s > SLICE_S)
-    return place, part, time.process_time() - began_s
+        return place, part, _sliced(part, systems_of(setting), SLICE_S)
+
+
+def _sliced(part: Search, systems: Callable[[], System], slice_s: float, stop: Sized = ()) -> float:
+    """Search for so many seconds of CPU, or until something is in `stop`; returns the seconds."""
+    began_s = time.process_time()
+    part.run(systems, lambda: bool(stop) or time.process_time() - began_s > slice_s)
+    return time.process_time() - began_s

@@ -2,11 +2,12 @@
 
 Each message is sent by a client of its own, and so is each commit. One consumer polls through the last node,
 from where its last poll ended. One client lists committed offsets through the last node. One fences the log and
-opens it again, through n0. A client asks when it has the answer before, or when its node was killed meanwhile:
-then the operation is indefinite, and another process takes its place, as in the bench.
+opens it again, through n0. A client asks when it has the answer before, or when its node was killed meanwhile
+or stood still for too long: then the operation is indefinite, and another process takes its place, as in the
+bench.
 """
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,9 +17,11 @@ from runs.keyword import Keyword
 from simulation.exploration.setting import Setting
 
 KEY = "k"
+LOST = "lost"  # what a client sees of a node that was killed, or that stood still for too long
 SEND, POLL = Keyword("send"), Keyword("poll")
 Body = dict[str, Any]
 Requests = tuple[tuple[str, int], ...]  # their types; message or offset
+Call = tuple[str, int]  # a client, and which of its requests it is
 
 
 @dataclass(slots=True)
@@ -120,12 +123,13 @@ class History:
                 return
         self._answered.add((client.name, client.asked))
 
-    def lose(self, node: str) -> None:
-        """A node was killed: what it was asked may have happened."""
+    def lose(self, node: str, owed: Container[Call]) -> None:
+        """A node forgets what it was asked, except the calls that are `owed`: it may have happened."""
         for client in self.clients.values():
-            if client.node == node and client.waiting:
+            gone = (client.name, client.asked) not in owed
+            if client.node == node and client.waiting and gone:
                 client.waiting = False
-                client.seen.append("lost")
+                client.seen.append(LOST)
                 self._end(client, "info")
 
     def preface(self, number: int, offset: int) -> None:

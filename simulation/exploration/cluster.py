@@ -18,12 +18,12 @@ from simulation.exploration.memory import digest_of
 from simulation.exploration.schedule import BESIDE, Names, Scheduled, failing
 from simulation.exploration.search import Failing
 from simulation.exploration.setting import Setting
-from simulation.judge import HARMLESS
+from simulation.judge import anomalies
 from simulation.nodes import NodeSession, StrategyMaker, new_session
+from simulation.noting import Noting, Step
 from simulation.oracle import Body, Violation
 from simulation.registers import Store
 from simulation.stepped import TICK_S, Flying, SteppedCluster, SteppedHost, SteppedLoop
-from workloads.kafka import checker
 
 READS_MAX = 100  # until a node has shown all
 RINGS_MAX = 10_000  # of one wait
@@ -32,37 +32,11 @@ IDLE_TIMES = (
 )
 
 
-class NamedLoop(SteppedLoop):
-    """Names each message in flight by its content; `base_s` is the time of all nodes."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.base_s = 0.0
-        self.naming = Names()
-        self.numbers: dict[str, int] = {}  # of what is in flight, by name
-        self._doubled = ""  # the message of which a copy is made
-
-    def take(self, number: int) -> Callable[[], object]:
-        self.numbers = {name: each for name, each in self.numbers.items() if each != number}
-        return super().take(number)
-
-    def _add(self, message: Flying, arrive: Callable[[], object]) -> None:
-        super()._add(message, arrive)
-        name = self._doubled or self.naming.name(message.src, message.dest, message.body)
-        self.numbers[name] = message.number
-
-    def double(self, name: str) -> None:
-        """Let a message be in flight once more."""
-        self._doubled = f"{name}+"
-        self.copy(self.numbers[name])
-        self._doubled = ""
-
-
 @dataclass(eq=False)
 class ExploredHost(SteppedHost):
-    """A host whose node has instants of its own: one a line."""
+    """A host whose node has instants of its own: one a line. `seconds`: the time of all nodes."""
 
-    loop: NamedLoop
+    seconds: Callable[[], float] = lambda: 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -86,7 +60,7 @@ class ExploredHost(SteppedHost):
 
     def _next(self) -> Instant:
         self._lines += 1
-        return Instant(self.loop.base_s, self._lines)
+        return Instant(self.seconds(), self._lines)
 
 
 class HandsOver(Policy):
@@ -111,14 +85,18 @@ class ExploredCluster(Scheduled, SteppedCluster):  # type: ignore[misc]  # event
     """See the module's text. `make`: the strategy in place of the named one; `keep`: keep the journal."""
 
     _hosts: dict[str, ExploredHost]  # type: ignore[assignment]  # made by `_new_host`
-    _loop: NamedLoop
 
     def __init__(
         self, setting: Setting, make: StrategyMaker | None = None, *, keep: bool = False
     ) -> None:
         Scheduled.__init__(self, setting)
+        self._seconds = 0.0
+        self._names = Names()
+        self._numbers: dict[str, int] = {}  # of messages, by name
+        self._doubled = ""  # the message of which a copy is made
         store = Store(self._register_changed)
         maker = maker_of(setting, make)
+        maker = self.refinement.followed(maker) if self.refinement else Noting(maker, [])
         SteppedCluster.__init__(
             self, setting.names, maker, setting.options, self.oracle, store, keep=keep
         )
@@ -134,10 +112,11 @@ class ExploredCluster(Scheduled, SteppedCluster):  # type: ignore[misc]  # event
 
     @property
     def seconds(self) -> float:
-        return self._loop.base_s
+        return self._seconds
 
     def messages(self) -> dict[str, Body]:
-        return {name: self.flying[number].body for name, number in self._loop.numbers.items()}
+        flying = self.flying
+        return {name: flying[each].body for name, each in self._numbers.items() if each in flying}
 
     def deadline_of(self, node: str) -> float | None:
         deadline = self._hosts[node].deadline
@@ -150,21 +129,23 @@ class ExploredCluster(Scheduled, SteppedCluster):  # type: ignore[misc]  # event
         self._loop.now_s += TICK_S
 
     def set_time(self, seconds: float) -> None:
-        self._loop.now_s += seconds - self._loop.base_s
-        self._loop.base_s = seconds
+        self._loop.now_s += seconds - self._seconds
+        self._seconds = seconds
 
     def send(self, client: str, node: str, body: Body) -> None:
         self.network.send(client, node, body)
 
     def arrive(self, name: str) -> None:
-        self._loop.naming.arriving = name
-        self.deliver(self._loop.numbers[name])
+        self._names.arriving = name
+        self.deliver(self._numbers.pop(name))
 
     def lose(self, name: str) -> None:
-        self.drop(self._loop.numbers[name])
+        self.drop(self._numbers.pop(name))
 
     def double(self, name: str) -> None:
-        self._loop.double(name)
+        self._doubled = f"{name}+"
+        self._loop.copy(self._numbers[name])
+        self._doubled = ""
 
     def ring(self, node: str) -> None:
         self._hosts[node].pass_time()
@@ -181,7 +162,8 @@ class ExploredCluster(Scheduled, SteppedCluster):  # type: ignore[misc]  # event
                 self._open()
             if self.setting.deferred:
                 self._list()
-            for node in self.names:
+            # What only the last poll of a history shows is unseen, as in the real checker: one polls twice.
+            for node in self.names if len(self.names) > 1 else self.names * 2:
                 self.history.read(node, self._read(node))
             self._check()
             self.converge([KEY])
@@ -212,10 +194,8 @@ class ExploredCluster(Scheduled, SteppedCluster):  # type: ignore[misc]  # event
         return {KEY: pairs} if pairs else {}
 
     def _check(self) -> None:
-        result = checker.check(self.history.ops, {})
-        for finding in checker.explain(result, self.history.ops):
-            if finding.invalidating and finding.type not in HARMLESS:
-                raise Failing(finding.type, finding.sentence)
+        for failure in anomalies(self.history.ops):
+            raise Failing(failure.name, failure.text)
 
     # ------------------------------------------------------------ inside
 
@@ -244,18 +224,31 @@ class ExploredCluster(Scheduled, SteppedCluster):  # type: ignore[misc]  # event
         self._answered(client, body)
         super()._client_receives(client, node, body, wire)
 
-    def _new_loop(self) -> NamedLoop:
-        return NamedLoop()
+    def _new_loop(self) -> SteppedLoop:
+        return SteppedLoop(self._flies)
+
+    def _flies(self, message: Flying) -> None:
+        """Name a message by its content."""
+        name = self._doubled or self._names.name(message.src, message.dest, message.body)
+        self._numbers[name] = message.number
 
     def _new_host(self, name: str) -> ExploredHost:
         new = partial(new_session, self._strategy, options=self._options)
         send_line, killed = self.network.send_line, self.watch.killed
         # Starts are counted for each node: what one does must not depend on when another was killed.
         return ExploredHost(
-            name, self._loop, send_line, lambda _, start: new(start), lambda: 0, on_kill=killed
+            name,
+            self._loop,
+            send_line,
+            lambda _, start: new(start),
+            lambda: 0,
+            on_kill=killed,
+            seconds=lambda: self._seconds,
         )
 
 
-def session_of(setting: Setting, make: StrategyMaker | None, start: int) -> NodeSession:
-    """A node that has read nothing yet, in its start number `start`."""
-    return new_session(maker_of(setting, make), start, setting.options)
+def session_of(
+    setting: Setting, make: StrategyMaker | None, start: int, steps: list[Step]
+) -> NodeSession:
+    """A node that has read nothing yet, in its start number `start`; its steps are added to `steps`."""
+    return new_session(Noting(maker_of(setting, make), steps), start, setting.options)

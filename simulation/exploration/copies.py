@@ -11,7 +11,7 @@ import pickle
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import orjson
 
@@ -25,12 +25,15 @@ from simulation.exploration.schedule import Names, Scheduled
 from simulation.exploration.setting import Setting
 from simulation.hosts import NS
 from simulation.nodes import NodeSession, StrategyMaker
+from simulation.noting import Step
 from simulation.oracle import Body
 from simulation.registers import Store
 from simulation.stepped import TICK_S
 from simulation.watch import Watch
 
 SESSIONS_KEPT = 64
+SHARED = {"_nodes", "refinement"}  # of a cluster and its copies; no step changes a value of them
+T = TypeVar("T")
 
 
 class Read(NamedTuple):
@@ -60,65 +63,88 @@ class Memory:
         return found[::-1]
 
 
+class Did(NamedTuple):
+    """What a node did with what it read: the steps of its protocol, and the lines that it wrote."""
+
+    steps: tuple[Step, ...]
+    lines: tuple[bytes, ...]
+
+
+class Traced:
+    """A node whose steps are taken down."""
+
+    def __init__(self, setting: Setting, make: StrategyMaker | None, start: int) -> None:
+        self._steps: list[Step] = []
+        self.session = session_of(setting, make, start, self._steps)
+
+    def read(self, read: Read, count: int) -> Did:
+        """Let it read a line, its `count`th, or ring its timers."""
+        session, now = self.session, Instant(read.seconds, count)
+        if read.line is None:
+            session.pass_time(now)
+        else:
+            session.receive(read.line, now)
+        _ = session.deadline  # asking for it forgets timers of answered calls
+        steps = tuple(self._steps)
+        self._steps.clear()
+        return Did(steps, tuple(session.take().splitlines()))
+
+
 class Nodes:
     """What all nodes of a setting do: `after` finds it out once."""
 
     def __init__(self, setting: Setting, make: StrategyMaker | None = None) -> None:
         self.setting, self.make = setting, make
         self.memories: dict[bytes, Memory] = {}
-        self._known: dict[tuple[bytes, Read], tuple[Memory, tuple[bytes, ...]]] = {}
-        self._sessions: OrderedDict[bytes, tuple[NodeSession, int]] = OrderedDict()
+        self._known: dict[tuple[bytes, Read], tuple[Memory, Did]] = {}
+        self._sessions: OrderedDict[bytes, tuple[Traced, int]] = OrderedDict()
 
     def started(self, start: int) -> Memory:
         """A node that has read nothing."""
-        session = session_of(self.setting, self.make, start)
-        return self._keep(session, 0, None, None, start)
+        return self._keep(Traced(self.setting, self.make, start), 0, None, None, start)
 
-    def after(self, memory: Memory, read: Read) -> tuple[Memory, tuple[bytes, ...]]:
-        """The memory of a node after it read something, and the lines that it wrote."""
+    def after(self, memory: Memory, read: Read) -> tuple[Memory, Did]:
+        """The memory of a node after it read something, and what it did."""
         known = self._known.get((memory.digest, read))
         if known is None:
             session, count = self._session(memory)
-            lines = _read(session, read, count + 1)
+            did = session.read(read, count + 1)
             kept = self._keep(session, count + 1, memory, read, memory.start)
-            known = self._known[memory.digest, read] = kept, lines
+            known = self._known[memory.digest, read] = kept, did
         return known
 
-    def _session(self, memory: Memory) -> tuple[NodeSession, int]:
+    def look(self, digest: bytes, show: Callable[[NodeSession], T]) -> T:
+        """What `show` finds in a node with this memory; it must change nothing."""
+        memory = self.memories[digest]
+        self._sessions[digest] = self._session(memory)
+        return show(self._sessions[digest][0].session)
+
+    def _session(self, memory: Memory) -> tuple[Traced, int]:
         """A node with this memory, and how much it has read; it is the caller's."""
         if memory.digest in self._sessions:
             return self._sessions.pop(memory.digest)
-        session, reads = session_of(self.setting, self.make, memory.start), memory.reads()
+        session, reads = Traced(self.setting, self.make, memory.start), memory.reads()
         for count, each in enumerate(reads, 1):
-            _read(session, each, count)
+            session.read(each, count)
         return session, len(reads)
 
     def _keep(
         self,
-        session: NodeSession,
+        traced: Traced,
         count: int,
         before: Memory | None,
         read: Read | None,
         start: int,
     ) -> Memory:
+        session = traced.session
         deadline = None if session.deadline is None else float(session.deadline)
         digest = digest_of(
             session
         )  # after the deadline: to ask for it forgets timers of answered calls
-        self._sessions[digest] = session, count
+        self._sessions[digest] = traced, count
         if len(self._sessions) > SESSIONS_KEPT:
             self._sessions.popitem(last=False)
         return self.memories.setdefault(digest, Memory(digest, deadline, start, before, read))
-
-
-def _read(session: NodeSession, read: Read, count: int) -> tuple[bytes, ...]:
-    now = Instant(read.seconds, count)
-    if read.line is None:
-        session.pass_time(now)
-    else:
-        session.receive(read.line, now)
-    _ = session.deadline  # asking for it forgets timers of answered calls
-    return tuple(session.take().splitlines())
 
 
 class CopiedCluster(Scheduled):
@@ -142,16 +168,26 @@ class CopiedCluster(Scheduled):
     def copier(self) -> Callable[[], "CopiedCluster"]:
         """Makes copies of what this is now."""
         content = pickle.dumps(self, protocol=5)
+        refinement = self.refinement and self.refinement.copy()
 
         def copy() -> CopiedCluster:
             made: CopiedCluster = pickle.loads(content)
             made._nodes = self._nodes
+            made.refinement = refinement and refinement.copy()
             return made
 
         return copy
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_nodes"}
+        return {name: value for name, value in vars(self).items() if name not in SHARED}
+
+    def look(self, node: str, show: Callable[[NodeSession], T]) -> T:
+        """What `show` finds in a node; it must change nothing."""
+        return self._nodes.look(self._memories[node], show)
+
+    def life(self, node: str) -> int:
+        """Which of its starts a node is in, from 1."""
+        return self._starts[node]
 
     def step(self, event: Event) -> Any:
         self._schedule.append(event)
@@ -213,6 +249,8 @@ class CopiedCluster(Scheduled):
         self.watch.killed(node)
         self._starts[node] += 1
         self._memories[node] = self._nodes.started(self._starts[node]).digest
+        if self.refinement:
+            self.refinement.started(node)
         body = {"type": "init", "node_id": node, "node_ids": self.setting.names, "msg_id": 1}
         self.send("c0", node, body)
 
@@ -220,9 +258,11 @@ class CopiedCluster(Scheduled):
 
     def _read(self, node: str, line: bytes | None) -> None:
         memory = self._nodes.memories[self._memories[node]]
-        after, lines = self._nodes.after(memory, Read(line, self._seconds))
+        after, did = self._nodes.after(memory, Read(line, self._seconds))
         self._memories[node] = after.digest
-        for each in lines:
+        if self.refinement:
+            self.refinement.noted += did.steps
+        for each in did.lines:
             message = orjson.loads(each)
             self._written(node, message["dest"], message["body"])
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from leaderless.store.port import Conflict, OutcomeUnknown
-from simulation.exploration.chosen_loop import ChosenLoop
 from simulation.objects.client import Call, Network, VirtualStore, settle
-from simulation.objects.loop import PROCESS
+from simulation.objects.loop import PROCESS, VirtualEventLoop
 from simulation.objects.run import World
 from simulation.objects.scenario import Scenario
 
@@ -18,13 +17,21 @@ T = TypeVar("T")
 
 @dataclass(eq=False, slots=True)
 class Held:
-    """A request that has left its client. `name`: the client, and which of its requests it is."""
+    """A request that has left its client.
+
+    `name`: the client, and which of its requests it is; `asked`: its kind, and of which object.
+    """
 
     name: str
     client: str
-    kind: str
+    asked: str
     _carry_out: Callable[[], Any]
     _answer: asyncio.Future[Any]
+
+    @property
+    def kind(self) -> str:
+        """Put, create, update, get, list or delete."""
+        return self.asked.partition(" ")[0]
 
     def carry_out(self) -> Any:
         """Let the bucket do it; returns the answer, which may be a `Conflict`."""
@@ -50,16 +57,14 @@ class HeldStore(VirtualStore):
         self.asked += 1
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         number = f"{self.client} {self.asked}"
-        self.held[number] = Held(
-            number, self.client, call.name.partition(" ")[0], call.carry_out, answer
-        )
+        self.held[number] = Held(number, self.client, call.name, call.carry_out, answer)
         return await answer
 
 
 class HeldWorld(World):
     """The world of a simulated run, whose requests are held, the oldest first."""
 
-    def __init__(self, scenario: Scenario, loop: ChosenLoop) -> None:
+    def __init__(self, scenario: Scenario, loop: VirtualEventLoop) -> None:
         super().__init__(scenario, loop)
         self.held: dict[str, Held] = {}
         self.stores: dict[str, HeldStore] = {}  # of each process

@@ -34,9 +34,12 @@ from typing import Any
 
 from leaderless.core.limits import Limits
 from leaderless.core.pace import Pace
+from leaderless.core.strategy import Trace
 from simulation.exploration.instants import Instant
+from simulation.noting import Noting
 
-CONSTANTS = (Limits, Pace)  # the same for all nodes of an exploration
+# The same for all nodes of an exploration; a trace, and who keeps it, only tells what was done.
+CONSTANTS = (Limits, Pace, Trace, Noting)
 ATOMS = (int, float, str, bytes, bool, range, type(None))
 NONE: dict[str, int] = {}
 VIEWS: tuple[type, ...] = (type(NONE.keys()), type(NONE.values()), type(NONE.items()))

@@ -14,8 +14,11 @@
 Between two `wait` all messages are faster than any timer. `wait next` lets time pass to the next timer when
 nothing else can happen. `wait late` does so while something else could, `wait 1` lets a call of the store time
 out, and `wait 4` lets a claim stand still for a lease, while its worker waits for a message. Each of the three
-costs one of `late`. The digest has the memory of each node, the registers, what is in flight,
-what is left of each budget, and the history up to the order of independent operations.
+costs one of `late`. A node that stood still while a timer ran out owes no answer to a client that is gone by
+then, or nearly so: the client gives up.
+
+The digest has the memory of each node, the registers, what is in flight, what is left of each budget, and the
+history up to the order of independent operations.
 """
 
 from abc import ABC, abstractmethod
@@ -38,6 +41,7 @@ from simulation.exploration.setting import Setting
 from simulation.headlog import HeadLogOracle, oracle_for
 from simulation.judge import named
 from simulation.oracle import Body, Violation, require
+from simulation.refinement import Refinement
 from simulation.registers import Store
 from simulation.watch import Watch
 
@@ -66,6 +70,7 @@ class Scheduled(ABC):
         self.setting = setting
         self.history = History(clients_of(setting))
         self.oracle = oracle_for(setting.strategy, setting.options)
+        self.refinement = Refinement() if setting.strategy == "leaderless" else None
         self._judges_changes = isinstance(self.oracle, HeadLogOracle)
         self._touched: dict[str, Way] = {}
         self._left = {"lose": setting.lost, "double": setting.duplicates, "kill": setting.crashes}
@@ -156,6 +161,16 @@ class Scheduled(ABC):
 
     # ------------------------------------------------------------ the system
 
+    @property
+    def left(self) -> dict[str, int]:
+        """How often each fault may still happen."""
+        return self._left
+
+    @property
+    def cut_off(self) -> str:
+        """The node that is cut off, or nothing."""
+        return self._cut_off
+
     def enabled(self) -> list[Event]:
         """What may happen next, faults last; nothing after `end`."""
         if self._ended:
@@ -181,6 +196,8 @@ class Scheduled(ABC):
             getattr(self, f"_{event.kind}")(event.what)
             if any(" hand_over_ok " in name for name in self.messages().keys() - before):
                 self._touch("changes", "reads")  # what it shows is judged now
+            if self.refinement:
+                self.refinement.settle()
         return self._touched
 
     def digest(self) -> bytes:
@@ -274,6 +291,11 @@ class Scheduled(ABC):
             self._left["late"] -= 1
         timers = how in (WAIT.what, WAIT_LATE.what)
         self.set_time(max(self.seconds, deadline) if timers else self.seconds + float(how))
+        for node in self.setting.names:
+            its = self.deadline_of(node)
+            if its is not None and its < self.seconds:  # it stood still when this was due
+                self.watch.resumed(node)
+                self.history.lose(node, self.watch.unanswered)
 
     def _lose(self, name: str) -> None:
         self._spend("lose")
@@ -288,7 +310,7 @@ class Scheduled(ABC):
     def _kill(self, node: str) -> None:
         self._spend("kill")
         self._touch(node, "writes")
-        self.history.lose(node)
+        self.history.lose(node, ())
         self.restart(node)
 
     def _cut(self, node: str) -> None:
@@ -323,6 +345,8 @@ class Scheduled(ABC):
             self._touch("answers", "adds")
             self._touch("changes", "writes")
         self.watch.changed(register, old, new)
+        if self.refinement:
+            self.refinement.changed(register, new)
 
     def _answered(self, client: str, body: Body) -> None:
         """An answer reaches an explored client, or one beside them."""

@@ -14,8 +14,9 @@ Two reductions, each of which can be left out:
   cycles, in which equal digests mean equal futures.
 
 A bound on delays cuts the search. A schedule may deviate so often from the first enabled event, where taking
-the event at place `n` counts as `n` deviations [Emmi, Qadeer, Rakamaric: Delay-bounded scheduling, 2011]. Sleep
-sets and such a bound do not go together, so nothing sleeps then.
+the event at place `n` counts as `n` deviations [Emmi, Qadeer, Rakamaric: Delay-bounded scheduling, POPL 2011].
+Such a search is complete for its bound only. Sleep sets and a bound do not go together, so nothing sleeps then.
+A state is searched again when it is reached with more delays left, or with another order of what may happen.
 
 A seed draws the order in which branches are searched. Each event has a priority, and all priorities are drawn
 again after some events, as in probabilistic concurrency testing [Burckhardt and others, 2010]. A whole search
@@ -23,7 +24,7 @@ reaches the same ends with any seed. But it may reach a failure much sooner: wit
 are searched first differ only near their end.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Protocol, runtime_checkable
@@ -114,7 +115,8 @@ class Search:
     """A search, or the part of one that begins with the events of `prefix`. It can be pickled between runs.
 
     `sleep` is what sleeps after the prefix; `states` maps the digest of each state visited to what slept there
-    at every visit; `ends` has the digests of those without a future.
+    at every visit; `ends` has the digests of those without a future. `within`: with a bound, of each state and
+    order of what may happen there, the most delays that were left.
     """
 
     sleeping: bool = True
@@ -125,6 +127,7 @@ class Search:
     counts: Counts = field(default_factory=Counts)
     states: dict[bytes, frozenset[Event]] = field(default_factory=dict)
     ends: set[bytes] = field(default_factory=set)
+    within: dict[bytes, int] = field(default_factory=dict)
     failed: Failed | None = None
     started: bool = False
     seed: int | None = None
@@ -192,15 +195,10 @@ class Search:
 
     def _back(self, make: Callable[[], System]) -> System:
         """The system in the state of the last frame."""
-        copier = self._copiers[-1]
-        return copier() if copier else self._replayed(make)
-
-    def _replayed(self, make: Callable[[], System]) -> System:
-        system = make()
-        for event in (*self.prefix, *self._path):
-            system.step(event)
+        if copier := self._copiers[-1]:
+            return copier()
         self.counts.replayed += len(self.prefix) + len(self._path)
-        return system
+        return after(make, (*self.prefix, *self._path))
 
     def _advance(self, system: System, frame: Frame, event: Event) -> bool:
         """Let an event happen; whether the system is now in a new frame."""
@@ -234,9 +232,7 @@ class Search:
         if not enabled:
             self._end(system, digest)
             return False
-        # With fewer delays left, less can follow.
-        digest += b"" if delays is None else delays.to_bytes(2, "big")
-        known = self.states.get(digest)
+        known = self._known(digest, enabled, delays)
         todo = [event for event in enabled if event not in sleep]
         if self.merging and known is not None:
             todo = [event for event in enabled if event in known and event not in sleep]
@@ -253,6 +249,18 @@ class Search:
             copies = len(todo) > 1 and isinstance(system, Copied)
             self._copiers.append(system.copier() if copies else None)  # type: ignore[attr-defined]
         return bool(todo)
+
+    def _known(
+        self, digest: bytes, enabled: Sequence[Event], delays: int | None
+    ) -> frozenset[Event] | None:
+        """What slept in a state at every visit before; None if it is to be searched as a new one."""
+        if delays is None:
+            return self.states.get(digest)
+        place = digest + blake2b(repr(enabled).encode(), digest_size=16).digest()
+        if delays <= self.within.get(place, -1):
+            return frozenset()
+        self.within[place] = delays
+        return None
 
     def ordered(self, events: Sequence[Event], depth: int) -> Sequence[Event]:
         """The events that may happen after `depth` others, in the order in which they are tried."""
@@ -274,6 +282,14 @@ class Search:
 
     def _fail(self, failing: Failing, schedule: tuple[Event, ...]) -> None:
         self.failed = Failed(failing.name, failing.text, schedule)
+
+
+def after(make: Callable[[], System], events: Iterable[Event]) -> System:
+    """A new system after these events. Raises `Failing`."""
+    system = make()
+    for event in events:
+        system.step(event)
+    return system
 
 
 def closed(system: System | None) -> None:
@@ -298,38 +314,25 @@ def parts_of(search: Search, make: Callable[[], System], wanted: int) -> list[Se
 
 def _split(part: Search, make: Callable[[], System]) -> list[Search]:
     """The branches at the beginning of a search; the search itself where there are none, or one fails."""
-    system = make()
+    branches, sleep, bounded = [], dict(part.sleep), part.delays is not None
     try:
-        for event in part.prefix:
-            system.step(event)
+        system = after(make, part.prefix)
+        enabled = part.ordered(system.enabled(), len(part.prefix))
+        closed(system)
+        for place, event in enumerate(each for each in enabled if each not in sleep):
+            delays = None if part.delays is None else part.delays - place
+            if delays is not None and delays < 0:
+                break
+            branch = after(make, part.prefix)
+            footprint = branch.step(event)
+            closed(branch)
+            asleep = {each: its for each, its in sleep.items() if independent(its, footprint)}
+            prefix = (*part.prefix, event)
+            branches.append(
+                Search(part.sleeping, part.merging, delays, prefix, asleep, seed=part.seed)
+            )
+            if part.sleeping and not bounded:
+                sleep[event] = footprint
     except Failing:
         return [part]
-    sleep = dict(part.sleep)
-    branches = []
-    enabled = part.ordered(system.enabled(), len(part.prefix))
-    closed(system)
-    for place, event in enumerate(each for each in enabled if each not in sleep):
-        if part.delays is not None and place > part.delays:
-            break
-        branch = make()
-        try:
-            for each in part.prefix:
-                branch.step(each)
-            footprint = branch.step(event)
-        except Failing:
-            return [part]
-        closed(branch)
-        asleep = {each: its for each, its in sleep.items() if independent(its, footprint)}
-        branches.append(
-            Search(
-                part.sleeping,
-                part.merging,
-                None if part.delays is None else part.delays - place,
-                (*part.prefix, event),
-                asleep,
-                seed=part.seed,
-            )
-        )
-        if part.sleeping and part.delays is None:
-            sleep[event] = footprint
     return branches or [part]

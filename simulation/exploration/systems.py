@@ -1,17 +1,13 @@
 """What a setting says, as a system: of nodes, or of processes on a bucket."""
 
 from collections.abc import Callable
-from typing import TypeAlias
 
 from simulation.exploration.bucket import ExploredBucket
-from simulation.exploration.bucket_setting import BucketSetting
 from simulation.exploration.cluster import ExploredCluster
 from simulation.exploration.copies import CopiedCluster, Nodes
 from simulation.exploration.search import System
-from simulation.exploration.setting import Setting
+from simulation.exploration.setting import AnySetting, BucketSetting
 from simulation.nodes import StrategyMaker
-
-AnySetting: TypeAlias = Setting | BucketSetting
 
 
 def systems_of(setting: AnySetting, make: StrategyMaker | None = None) -> Callable[[], System]:

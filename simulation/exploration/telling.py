@@ -13,13 +13,12 @@ from typing import Generic, NamedTuple, TypeVar
 
 import orjson
 
-from simulation.exploration.bucket_setting import BucketSetting
 from simulation.exploration.campaign import explored
 from simulation.exploration.cluster import ExploredCluster
 from simulation.exploration.events import Event
 from simulation.exploration.search import Failed, Failing, System, closed
-from simulation.exploration.setting import Setting
-from simulation.exploration.systems import AnySetting, new_system
+from simulation.exploration.setting import AnySetting, BucketSetting, Setting
+from simulation.exploration.systems import new_system
 from simulation.nodes import StrategyMaker
 from simulation.story import MESSAGES_SHOWN, Story
 
@@ -52,10 +51,15 @@ def smallest(
     failure: Failure[S], make: StrategyMaker | None = None, cpu_s: float = CPU_S_SMALLER
 ) -> Failure[S]:
     """A small failure of the same name: no smaller setting is found to fail within `cpu_s` seconds of CPU."""
-    failure = _with_less(failure, make, cpu_s)
+    return shortened(_with_less(failure, make, cpu_s), make)
+
+
+def shortened(failure: Failure[S], make: StrategyMaker | None = None) -> Failure[S]:
+    """A failure of the same name and setting, of which no single event can be left out."""
     setting, failed = failure
     best = played(setting, failed.schedule, make)
-    while better := _shorter(setting, best, failed.name, make):
+    # There is one schedule without a fault and a deviation, so none is shorter.
+    while best.cost[:2] != (0, 0) and (better := _shorter(setting, best, failed.name, make)):
         best = better
     return Failure(setting, best.failed or failed)
 
@@ -97,24 +101,19 @@ def played(
             system.step(event)
         system.judge()
     except Failing as failing:
-        return Played(tuple(events), deviations, _failed(failing, events))
+        failed = Failed(failing.name, failing.text, tuple(events))
+        return Played(tuple(events), deviations, failed)
     finally:
         closed(system)
     return Played(tuple(events), deviations, None)
 
 
-def _failed(failing: Failing, events: Sequence[Event]) -> Failed:
-    return Failed(failing.name, failing.text, tuple(events))
-
-
 def replayed(setting: Setting, schedule: Sequence[Event]) -> tuple[Story, Failed | None]:
-    """Play a schedule exactly, judge its end if it reaches one; its messages, and what failed."""
+    """Play a schedule exactly, and judge its end if it reaches one; its messages, and what failed.
+
+    Raises `ValueError` for what cannot happen.
+    """
     cluster = ExploredCluster(setting, keep=True)
-    return told(cluster, schedule)
-
-
-def told(cluster: ExploredCluster, schedule: Sequence[Event]) -> tuple[Story, Failed | None]:
-    """As `replayed`, on a new cluster that keeps its journal. Raises `ValueError` for what cannot happen."""
     failed = followed(cluster, schedule)
     return _story(cluster, decided=bool(failed and cluster.enabled())), failed
 
@@ -132,7 +131,7 @@ def followed(system: System, schedule: Sequence[Event]) -> Failed | None:
         if not system.enabled():
             system.judge()
     except Failing as failing:
-        return _failed(failing, schedule)
+        return Failed(failing.name, failing.text, tuple(schedule))
     return None
 
 
@@ -152,8 +151,13 @@ def _story(cluster: ExploredCluster, decided: bool) -> Story:
 
 def sentences(schedule: Sequence[Event]) -> Iterator[str]:
     """The events of a schedule in words, numbered."""
-    for number, (kind, what) in enumerate(schedule, 1):
-        yield f"{number:3}. {_SAID[kind].format(what)}"
+    for number, event in enumerate(schedule, 1):
+        yield f"{number:3}. {said(event)}"
+
+
+def said(event: Event) -> str:
+    """An event in words."""
+    return _SAID[event.kind].format(event.what)
 
 
 _SAID = {
@@ -167,6 +171,11 @@ _SAID = {
     "cut": "{} is cut off from the other nodes",
     "join": "the node that was cut off is joined again{}",
     "end": "nothing happens any more{}",
+    "carry": "{} is carried out, and answered",
+    "forget": "{} is carried out, and its answer is lost",
+    "delay": "{} times out, and is still on its way",
+    "arrive": "{} is carried out, though nobody waits for it",
+    "orphan": "{} dies, and what it asked is still on its way",
 }
 
 

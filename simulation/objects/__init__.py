@@ -10,10 +10,8 @@ published and repaired (`s3_queue`). Only the event loop and the bucket are simu
 | `client` | the store port of one process on the bucket: latency, bandwidth, lost answers |
 | `scenario` | the options and acts of a run, drawn from its seed |
 | `lives` | in a mixed run: what each life of a process is |
-| `subjects` | the three logs, with the same few operations |
+| `logs` | the three logs, with the same few operations |
 | `nodes` | nodes of our log, and what they say to each other |
-| `commits` | the judge of committed offsets |
 | `run` | processes, workers, the history of a run, and what is wrong with it |
-| `shrink` | a failing run, made small |
 | `story` | a run's requests as numbered events |
 """

@@ -6,8 +6,9 @@ It does what an S3 server does at the moment in which a request is carried out; 
 
 from bisect import bisect_right, insort
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from hashlib import md5
+from itertools import takewhile
 from typing import NamedTuple
 
 from leaderless.store.port import PAGE, Conflict, Found, Listed
@@ -131,20 +132,10 @@ class Bucket:
     def listing(self, folder: str = "", after: str = "", limit: int = PAGE) -> list[Listed]:
         """See `leaderless.store.port.Store.list_objects`."""
         within = f"{folder}/".encode() if folder else b""
+        start = bisect_right(self._names, max(after.encode(), within))
+        names = takewhile(lambda name: name.startswith(within), self._names[start : start + limit])
         return [
             Listed(key, len(found.value), modified if self._tells_times else None)
-            for key in self._from(within, max(after.encode(), within[:-1]), limit)
+            for key in map(bytes.decode, names)
             for found, modified in [self._objects[key]]
         ]
-
-    def _from(self, within: bytes, after: bytes, limit: int) -> Iterator[str]:
-        start = bisect_right(self._names, after)
-        found = 0
-        for name in self._names[start:]:
-            if name.startswith(within):
-                found += 1
-                yield name.decode()
-            elif name > within:
-                return
-            if found == limit:
-                return

@@ -19,13 +19,14 @@ from collections.abc import Callable, Sequence
 from contextvars import Context
 from dataclasses import dataclass
 from random import Random
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import anyio
 import orjson
 
 from leaderless.store.port import PAGE, Conflict, Found, Listed, OutcomeUnknown, Version
 from simulation.objects.bucket import Bucket
+from simulation.omit import Acts
 
 T = TypeVar("T")
 LISTED_BYTES = 300  # of one object in a listing
@@ -65,15 +66,14 @@ class Network(NamedTuple):
 class Faults:
     """Draws the fates of all requests of a run.
 
-    `omit`: the numbers of faults that do not happen. `count`: faults that were drawn. `healed`: no more
+    `omit`: the numbers of faults that do not happen. `acts`: numbers those that are drawn. `healed`: no more
     faults.
     """
 
     def __init__(self, odds: dict[str, float], random: Random, omit: Sequence[int] = ()) -> None:
         self._odds = [(fate, odds.get(fate, 0.0)) for fate in FATES]
         self._random = random
-        self._omit = frozenset(omit)
-        self.count = 0
+        self.acts = Acts(omit)
         self.healed = False
 
     def draw(self, *, conditional: bool) -> str:
@@ -83,12 +83,8 @@ class Faults:
             left -= odds
             if left < 0:
                 unfit = self.healed or (fate == "raced" and not conditional)
-                return "" if unfit else self._numbered(fate)
+                return "" if unfit or self.acts.omitted() else fate
         return ""
-
-    def _numbered(self, fate: str) -> str:
-        self.count += 1
-        return "" if self.count - 1 in self._omit else fate
 
 
 class Link:
@@ -205,59 +201,38 @@ class VirtualStore:
         if self.cut:
             raise OutcomeUnknown("the process is dead")
         loop, network = asyncio.get_running_loop(), self._network
-        flight = _Flight(
-            loop.create_future(),
-            self._faults.draw(conditional=call.conditional),
-            network.latency_s(self._random) / 2,
-            call.carry_out,
-            call.down_bytes,
-            self._down,
-            lambda fate: self._note(fate, call.name, b"", fate),
-        )
-        there_s = flight.way_s + self._up.takes_s(call.up_bytes, loop.time())
-        if flight.fate == "late":
+        answer: asyncio.Future[T] = loop.create_future()
+        fate = self._faults.draw(conditional=call.conditional)
+        way_s = network.latency_s(self._random) / 2
+
+        def arrive() -> None:
+            """The request is at the bucket; after the timeout nobody waits for the answer any more."""
+            result, size = self._carried_out(call, fate)
+            if fate not in ("late", "answer-late"):
+                back_s = way_s + self._down.takes_s(size, loop.time())
+                loop.call_later(back_s, settle, answer, result, context=Context())
+
+        there_s = way_s + self._up.takes_s(call.up_bytes, loop.time())
+        if fate == "late":
             there_s += network.timeout_s + network.late_s * self._random.random()
-        if flight.fate != "request-lost":
-            loop.call_later(there_s, flight.arrive, context=Context())
+        if fate != "request-lost":
+            loop.call_later(there_s, arrive, context=Context())
         with anyio.move_on_after(network.timeout_s):
-            answer: T = await flight.answer
-            return answer
+            return await answer
         raise OutcomeUnknown(f"no answer within {network.timeout_s:g} s")
 
-
-@dataclass(slots=True)
-class _Flight(Generic[T]):
-    """A request under way; `way_s`: how long each way takes."""
-
-    answer: asyncio.Future[T]
-    fate: str
-    way_s: float
-    carry_out: Callable[[], T]
-    down_bytes: Callable[[T], int]
-    down: Link
-    refused: Callable[[str], None]
-
-    def arrive(self) -> None:
-        """The request is at the bucket."""
-        if self.fate in ("throttled", "raced"):
-            self.refused(self.fate)
-            return self._answer(OutcomeUnknown(self.fate))
+    def _carried_out(self, call: Call[Any], fate: str) -> tuple[Any, int]:
+        """What the program gets for a request that arrives, or the error, and how many bytes that has."""
+        if fate in ("throttled", "raced"):
+            self._note(fate, call.name, b"", fate)
+            return OutcomeUnknown(fate), 0
         try:
-            result = self.carry_out()
+            result = call.carry_out()
         except Conflict as conflict:
-            return self._answer(
-                OutcomeUnknown(self.fate) if self.fate == "answer-lost" else conflict
-            )
-        if self.fate == "answer-lost":
-            return self._answer(OutcomeUnknown("the connection was reset"))
-        return self._answer(result, self.down_bytes(result))
-
-    def _answer(self, result: T | Exception, size: int = 0) -> None:
-        if self.fate in ("late", "answer-late"):
-            return  # nobody waits for it any more
-        loop = self.answer.get_loop()
-        back_s = self.way_s + self.down.takes_s(size, loop.time())
-        loop.call_later(back_s, settle, self.answer, result, context=Context())
+            return OutcomeUnknown(fate) if fate == "answer-lost" else conflict, 0
+        if fate == "answer-lost":
+            return OutcomeUnknown("the connection was reset"), 0
+        return result, call.down_bytes(result)
 
 
 def settle(answer: asyncio.Future[T], result: T | Exception) -> None:

@@ -6,95 +6,53 @@ the run does not end. For our log also what breaks a law (`leaderless.library.la
 """
 
 import time
-import traceback
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from leaderless.library import fsck
 from runs.collection import collected_quietly
-from runs.history import Op
-from simulation.judge import HARMLESS, Failure, Stuck, cpu_limited, named
-from simulation.objects.bucket import Request, Usage
+from simulation.judge import CPU_S_MAX, Failure, Report, anomalies, ended_by, named
 from simulation.objects.client import Network
-from simulation.objects.loop import Deadlock, VirtualEventLoop, run_virtual
+from simulation.objects.loop import VirtualEventLoop, run_virtual
 from simulation.objects.run import World
 from simulation.objects.scenario import LEADERLESS, Scenario
-from workloads.kafka import judge as kafka_judge
-
-CPU_S_MAX = 60.0
-
-
-@dataclass(slots=True)
-class Report:
-    """What a run showed; `faults`: how many faults of requests were drawn; `journal`: all requests."""
-
-    scenario: Scenario
-    failures: list[Failure]
-    digest: str
-    virtual_s: float
-    cpu_s: float
-    faults: int
-    usage: Usage
-    history: list[Op] = field(default_factory=list)
-    journal: list[Request] = field(default_factory=list)
-
-    @property
-    def names(self) -> list[str]:
-        """The names of what is wrong, the first first."""
-        return [failure.name for failure in self.failures]
-
-    @property
-    def acts(self) -> int:
-        """How many acts were drawn."""
-        return self.scenario.operations
-
-    @property
-    def fault_acts(self) -> int:
-        """How many faults of requests were drawn."""
-        return self.faults
-
-    @property
-    def operations(self) -> int:
-        """How many operations clients began."""
-        return sum(op.type == "invoke" for op in self.history)
 
 
 def simulate(scenario: Scenario, cpu_s_max: float = CPU_S_MAX) -> Report:
     """Run a scenario and judge it; never raises for what a log does."""
     began_s = time.process_time()
-    failures: list[Failure] = []
+    at_last: list[Failure] = []
     worlds: list[World] = []
 
     async def main(loop: VirtualEventLoop) -> None:
         worlds.append(World(scenario, loop))
         await worlds[0].execute()
-        failures.extend(await checked(worlds[0]))
+        at_last.extend(await checked(worlds[0]))
 
-    try:
-        with collected_quietly(), cpu_limited(cpu_s_max):
-            run_virtual(main)
-    except (Stuck, Deadlock) as stuck:
-        failures.append(Failure("Progress", f"the run does not end: {stuck}"))
-    except Exception as crash:
-        failures.append(Failure("crash", f"{crash!r}\n{traceback.format_exc(limit=-6)}"))
+    with collected_quietly():
+        ended = [*ended_by(lambda: run_virtual(main), cpu_s_max)]
     [world] = worlds
+    history = world.history.ops
     return Report(
         scenario=scenario,
-        failures=[*lawless(world), *anomalies(world), *failures],
+        failures=[*lawless(world), *anomalies(history), *ended, *at_last],
         digest=world.digest,
         virtual_s=world.loop.now_s,
         cpu_s=time.process_time() - began_s,
-        faults=world.faults.count,
-        usage=world.bucket.usage,
-        history=world.history.ops,
+        operations=sum(op.type == "invoke" for op in history),
+        acts=scenario.operations,
+        fault_acts=world.faults.acts.count,
+        history=history,
+        ended_early=bool(ended),
         journal=world.bucket.journal,
     )
 
 
 def lawless(world: World) -> list[Failure]:
-    """The first change of the bucket that broke a law, and the first wrong list of committed offsets."""
-    found = [named(str(world.laws.broken))] if world.laws.broken else []
-    return found + ([world.commits.broken] if world.commits.broken else [])
+    """The first change of the bucket that broke a law, and the first step that is none of the model's.
+
+    Then the first answer that broke a promise.
+    """
+    found = (world.laws.broken, world.model.settled(), world.broken)
+    return [named(str(broken)) for broken in found if broken]
 
 
 async def checked(world: World) -> list[Failure]:
@@ -108,13 +66,3 @@ async def checked(world: World) -> list[Failure]:
         Failure(finding.invariant, f"{finding.object}: {finding.text}")
         for finding in report.findings
     ]
-
-
-def anomalies(world: World) -> Iterator[Failure]:
-    """What the kafka checker holds against the history."""
-    judge = kafka_judge()
-    history = world.history.ops
-    result = judge.check(history, {})
-    for finding in judge.explain(result, history):
-        if finding.invalidating and finding.type not in HARMLESS:
-            yield Failure(finding.type, finding.sentence)

@@ -36,10 +36,7 @@ class Life(NamedTuple):
         """Limits of a process, where this life has others."""
         if not self.batch_bytes:
             return limits
-        commit_bytes = max(limits.commit_bytes, self.batch_bytes)
-        return replace(
-            limits, lanes=self.lanes, batch_bytes=self.batch_bytes, commit_bytes=commit_bytes
-        )
+        return replace(limits, lanes=self.lanes, batch_bytes=self.batch_bytes)
 
     def options(self, shape: Shape, patience_s: float) -> Options:
         """Those of a node on a log of this shape."""

@@ -6,48 +6,33 @@ there: no node knows which of its peers live.
 """
 
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from contextvars import Context
 from random import Random
-from typing import Any
 
 import anyio
-import orjson
 
 from leaderless.core.machine import Machine
 from leaderless.core.messages import (
     Answer,
-    CommitOffsets,
-    CommitOffsetsOk,
     Effect,
-    Failure,
     HandedOver,
     HandOver,
-    ListCommittedOffsets,
-    ListCommittedOffsetsOk,
     Offer,
     PeerAnswer,
     PeerCall,
-    Poll,
-    PollOk,
-    Request,
-    RequestEvent,
     Send,
     SendOk,
 )
 from leaderless.core.scheduler import Scheduler
 from leaderless.core.strategies.leaderless import LeaderlessLog
-from leaderless.core.strategy import Clock, Identity, Options
 from leaderless.core.strategy import Context as NodeContext
 from leaderless.core.timeouts import StoreTimeouts
-from leaderless.errors import Definite, Indefinite, LogError
-from leaderless.library.data import Data
+from leaderless.errors import LogError
 from leaderless.library.host import Host, MakeEvent, beside, log_notes, running
-from leaderless.library.place import Bounds
 from leaderless.store.port import Store
 from leaderless.store.registers import Registers
-from leaderless.store.values import Value, message_of
 from simulation.objects.loop import VirtualEventLoop
 
 LOST = 0.2  # of what peers say to each other
@@ -136,62 +121,13 @@ def _event_of(call: PeerCall) -> MakeEvent:
     return lambda request: Send(request, question.key, question.msg, question.size)
 
 
-class Node:
-    """The log as clients of one node see it, who wait for `patience_s` seconds."""
-
-    def __init__(self, host: Host, data: Data, patience_s: float) -> None:
-        self._host = host
-        self._data = data
-        self._patience_s = patience_s
-
-    async def send(self, key: str, value: Value) -> int:
-        """Append a value; returns its offset."""
-        message = message_of(value)
-        size = len(orjson.dumps(message))
-        found = await self._ask(lambda request: Send(request, key, message, size))
-        assert isinstance(found, SendOk)
-        return found.offset
-
-    async def poll(self, positions: Mapping[str, int], limit: int) -> dict[str, list[list[Any]]]:
-        """Pairs of offset and value of each key, from a position on."""
-        found = await self._ask(lambda request: Poll(request, dict(positions)))
-        assert isinstance(found, PollOk)
-        return {key: await self._values(pairs[:limit]) for key, pairs in found.msgs.items()}
-
-    async def _values(self, pairs: list[list[Any]]) -> list[list[Any]]:
-        values = await self._data.values([message for _, message in pairs])
-        return [[at, value] for (at, _), value in zip(pairs, values, strict=True)]
-
-    async def commit(self, offsets: dict[str, int]) -> None:
-        """Commit offsets."""
-        found = await self._ask(lambda request: CommitOffsets(request, offsets))
-        assert isinstance(found, CommitOffsetsOk)
-
-    async def committed(self, keys: list[str]) -> dict[str, int]:
-        """The committed offsets that there are."""
-        found = await self._ask(lambda request: ListCommittedOffsets(request, keys))
-        assert isinstance(found, ListCommittedOffsetsOk)
-        return found.offsets
-
-    async def _ask(self, event: Callable[[Request], RequestEvent]) -> Answer:
-        with anyio.move_on_after(self._patience_s):
-            answer = await self._host.ask(event)
-            if isinstance(answer, Failure):
-                raise (Definite if answer.reason.definite else Indefinite)(answer.text)
-            return answer
-        raise Indefinite(f"no answer within {self._patience_s:g} s")
-
-
 @asynccontextmanager
-async def node_on(
-    store: Store, bounds: Bounds, options: Options, identity: Identity, peers: Peers
-) -> AsyncIterator[Node]:
-    """A node that is started on a store."""
-    clock = Clock()
-    strategy = LeaderlessLog(NodeContext(identity, clock, options))
+async def node_on(store: Store, context: NodeContext, peers: Peers) -> AsyncIterator[Host]:
+    """What clients of a node ask, which is started on a store."""
+    identity, clock, options, _ = context
+    strategy = LeaderlessLog(context)
     scheduler = Scheduler(StoreTimeouts(options.pace))
     machine = Machine(strategy, options.limits, clock, scheduler)
     talk = Talk(machine, store, identity.node, peers)
-    data = Data(store, bounds.inline_bytes, bounds.value_bytes)
     async with running(talk.host), beside(talk.serve):
-        yield Node(talk.host, data, options.limits.client_patience_s)
+        yield talk.host

@@ -28,12 +28,13 @@ from runs.history import Op, json_line
 from runs.keyword import Keyword
 from simulation.objects.bucket import Bucket
 from simulation.objects.client import Faults, Network, VirtualStore
-from simulation.objects.commits import Commits
 from simulation.objects.lives import OPERATOR
+from simulation.objects.logs import Around, OpenLog, Rejected, Unclear, opened, outcomes
 from simulation.objects.loop import PROCESS, VirtualEventLoop
+from simulation.objects.model import Held
 from simulation.objects.nodes import Peers
 from simulation.objects.scenario import DISTURBANCES, LEADERLESS, RETENTION_S, Act, Scenario
-from simulation.objects.subjects import Around, Rejected, Subject, Unclear, opened
+from simulation.oracle import Asked, Body, Oracle, Promises, Violation
 
 RESTART_S = 0.5  # from a kill to the next life
 SETTLE_S = 10.0  # until every late request is carried out
@@ -61,7 +62,8 @@ class History:
         self._open[worker] = f, value
         completed: list[Any] = []
         try:
-            yield completed
+            with outcomes():
+                yield completed
         except Rejected as error:
             if self._open.pop(worker, None):
                 self._add(worker, "fail", f, value, {"error": str(error)})
@@ -128,16 +130,16 @@ class Process:
     async def _live(self) -> None:
         try:
             async with (
-                self.world.subject(f"{self.name}/{self.lives}") as (subject, self._store),
+                self.world.opened(f"{self.name}/{self.lives}") as (log, self._store),
                 anyio.create_task_group() as workers,
             ):
                 for number, acts in enumerate(self.left):
-                    workers.start_soon(self._work, number, acts, subject)
+                    workers.start_soon(self._work, number, acts, log)
         except (Rejected, Unclear):
             pass  # the bucket did not let it open the log
 
-    async def _work(self, number: int, acts: deque[Act], subject: Subject) -> None:
-        worker = Worker(self.world, self.number * len(self.left) + number, subject)
+    async def _work(self, number: int, acts: deque[Act], log: OpenLog) -> None:
+        worker = Worker(self.world, self.number * len(self.left) + number, log)
         while acts:
             await anyio.sleep_until(acts[0].at_s)
             await worker.do(acts.popleft())
@@ -146,56 +148,65 @@ class Process:
 class Worker:
     """A client of one process: its positions in the keys, and what it does with them."""
 
-    def __init__(self, world: "World", number: int, subject: Subject) -> None:
+    def __init__(self, world: "World", number: int, log: OpenLog) -> None:
         self._world = world
         self._number = number
-        self._subject = subject
+        self._log = log
         self._positions: dict[str, int] = {}
+        self._padding = "x" * world.scenario.value_bytes
         world.history.new_client(number)
 
     async def do(self, act: Act) -> None:
         """One act; an error of it is in the history."""
         try:
-            match act.kind:
-                case "send":
-                    await self._send(act)
-                case "poll":
-                    await self.poll()
-                case "compact":
-                    async with self._world.compacting(act.key):
-                        await self._subject.compact(act.key)
-                case "commit":
-                    await self._commit({act.key: act.number})
-                case "list":
-                    await self.list_committed()
-                case "upgrade":
-                    await self._subject.upgrade()
+            with outcomes():
+                await self._do(act)
         except Rejected:
             pass
         except Unclear:
             if act.kind in ("send", "poll"):
                 self._positions = {}  # the history goes on with a new client
 
+    async def _do(self, act: Act) -> None:
+        match act.kind:
+            case "send":
+                await self._send(act)
+            case "poll":
+                await self.poll()
+            case "compact":
+                async with self._world.compacting(act.key):
+                    await self._log.compact(act.key)
+            case "commit":
+                await self._commit({act.key: act.number})
+            case "list":
+                await self.list_committed()
+            case "upgrade":
+                await self._log.upgrade()
+
     async def _send(self, act: Act) -> None:
         value = act.number
         with self._world.history.operation(
             self._number, "send", [[SEND, act.key, value]]
         ) as completed:
-            offset = await self._subject.send(act.key, value)
+            offset = await self._log.send(act.key, [value, self._padding])
             completed.append([[SEND, act.key, [offset, value]]])
 
     async def _commit(self, offsets: dict[str, int]) -> None:
-        commits, home = self._world.commits, self._subject.home
-        commits.asked(home, offsets)
-        await self._subject.commit(offsets)
-        commits.acknowledged(home, offsets)
+        asked = self._world.ask({"type": "commit_offsets", "offsets": self._at_home(offsets)})
+        await self._log.commit(offsets)
+        self._world.answered(asked, {"type": "commit_offsets_ok"})
 
     async def list_committed(self) -> None:
         """List the committed offsets of all keys, which are judged."""
-        commits, home = self._world.commits, self._subject.home
-        before = commits.known(home)
-        found = await self._subject.committed(self._world.scenario.keys)
-        commits.listed(home, f"worker {self._number}", before, found)
+        keys = self._world.scenario.keys
+        listed = [*self._at_home(dict.fromkeys(keys, 0))]
+        asked = self._world.ask({"type": "list_committed_offsets", "keys": listed})
+        found = self._at_home(await self._log.committed(keys))
+        self._world.answered(asked, {"type": "list_committed_offsets_ok", "offsets": found})
+
+    def _at_home(self, offsets: dict[str, int]) -> dict[str, int]:
+        """As the oracle knows them: nodes and programs keep committed offsets in homes of their own."""
+        return {f"{key} of {self._log.home}": offset for key, offset in offsets.items()}
 
     async def assign(self, **extra: Any) -> None:
         """Read every key from its beginning."""
@@ -208,7 +219,10 @@ class Worker:
         if not self._positions:
             await self.assign()
         with self._world.history.operation(self._number, "poll", [[POLL]]) as completed:
-            found = await self._subject.poll(self._positions)
+            found = {
+                key: [[offset, number] for offset, (number, _padding) in pairs]
+                for key, pairs in (await self._log.poll(self._positions)).items()
+            }
             completed.append([[POLL, found]])
         self._positions |= {key: pairs[-1][0] + 1 for key, pairs in found.items()}
         return bool(found)
@@ -222,12 +236,16 @@ class Worker:
 
 
 class World:
-    """A run of `scenario`; `execute` it once. `history`, `bucket.journal` and `laws` tell what happened."""
+    """A run of `scenario`; `execute` it once.
+
+    `history`, `bucket.journal`, `laws` and `model` tell what happened.
+    """
 
     def __init__(self, scenario: Scenario, loop: VirtualEventLoop) -> None:
         self.scenario = scenario
         self.loop = loop
-        self.laws, self.commits = Observer(), Commits()
+        self.laws, self.model, self._oracle = Observer(), Held(), Oracle(Promises())
+        self.broken: Violation | None = None  # the first answer that breaks a promise
         self.peers = Peers(loop, self.random("peers"))
         times = not scenario.ahead_s
         self.bucket = Bucket(loop.time, changed=self._changed, tells_times=times)
@@ -276,8 +294,8 @@ class World:
         """An operator vacuums every key."""
         for key in self.scenario.keys:
             try:
-                async with self.subject(OPERATOR) as (subject, _store):
-                    await subject.vacuum(key)
+                async with self.opened(OPERATOR) as (log, _store):
+                    await log.vacuum(key)
             except (Rejected, Unclear):
                 pass
 
@@ -289,8 +307,8 @@ class World:
         for number in range(self.scenario.processes * self.scenario.workers):
             for _ in range(FINAL_TRIES):
                 try:
-                    async with self.subject(f"final{number}") as (subject, _store):
-                        worker = Worker(self, number, subject)
+                    async with self.opened(f"final{number}") as (log, _store):
+                        worker = Worker(self, number, log)
                         await worker.read_all()
                         if self.scenario.mixed:
                             await worker.list_committed()
@@ -299,7 +317,7 @@ class World:
                     self.unread = str(error)
 
     @asynccontextmanager
-    async def subject(self, name: str) -> AsyncIterator[tuple[Subject, VirtualStore]]:
+    async def opened(self, name: str) -> AsyncIterator[tuple[OpenLog, VirtualStore]]:
         """The log, open in a process of this name."""
         store = self.store(name, self.scenario.network)
         ahead_s = self.scenario.ahead_s if name == OPERATOR else 0.0
@@ -311,9 +329,11 @@ class World:
             random,
             name,
             self.peers,
+            self.model.traced,
         )
-        async with opened(store, around) as subject:
-            yield subject, store
+        async with opened(store, around) as log:
+            with outcomes():
+                yield log, store
 
     def store(self, name: str, network: Network) -> VirtualStore:
         """The bucket, as a process of this name sees it."""
@@ -325,11 +345,24 @@ class World:
         async with self._compacting.setdefault(key, anyio.Lock()):
             yield
 
+    def ask(self, request: Body) -> Asked:
+        """A client asks now for something that the oracle judges."""
+        self._oracle.asked(request)
+        return Asked("", request, self.loop.now_s)
+
+    def answered(self, asked: Asked, reply: Body) -> None:
+        """It is answered; `broken` tells at the end."""
+        try:
+            self._oracle.answered(asked, reply, self.loop.now_s)
+        except Violation as violation:
+            self.broken = self.broken or violation
+
     def _changed(self, key: str, value: bytes | None) -> None:
-        """No program may notice that a law is broken: `laws.broken` tells at the end."""
+        """No program may notice that a law is broken: `laws` and `model` tell at the end."""
         if self.scenario.log == LEADERLESS:
             with suppress(InvariantBroken):
                 self.laws.changed(key, value)
+            self.model.changed(key, value)
 
     @property
     def digest(self) -> str:

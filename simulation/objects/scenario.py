@@ -1,35 +1,20 @@
 """The options and acts of one run on a virtual bucket; each option that is not given is drawn from the seed.
 
-Every option has a stream of randomness of its own, so giving one leaves the others as they were; and every act
-and fault has a number, so that the shrinker can leave it out. Most runs lack each single fault
-(`simulation.scenario` tells why).
+Every act and fault has a number, so that the shrinker can leave it out (`simulation.options` tells the rest).
 """
 
-import shlex
-import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from random import Random
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import click
 
-from bench.flags import (
-    COUNT,
-    NATURAL,
-    NOT_NEGATIVE,
-    NUMBERS,
-    POSITIVE,
-    Flag,
-    declared,
-    flags_of,
-    names_of,
-)
+from bench.flags import COUNT, NATURAL, NOT_NEGATIVE, NUMBERS, POSITIVE, Flag, flags_of, names_of
 from leaderless.core.shape import Shape
 from simulation.objects.client import FATES, Network
 from simulation.objects.lives import Life, life_of
-from simulation.scenario import Draw, as_words, one_of
+from simulation.options import AnyScenario, Effort, chance, one_of, some_of
 
 LEADERLESS, PUBLISHED, REPAIRED = "leaderless", "s3-queue", "s3-queue-repaired"
 LOGS = (LEADERLESS, PUBLISHED, REPAIRED)
@@ -43,14 +28,8 @@ DISTURBANCES = ("kill", "pause", "vacuum")  # of a process, and by an operator
 FAULTS = (*FATES, "kill", "pause")
 
 
-def _draw_faults(random: Random) -> tuple[str, ...]:
-    if random.random() < 1 / 4:
-        return ()
-    return tuple(fault for fault in FAULTS if random.random() < 0.35)
-
-
 @dataclass(frozen=True, slots=True)
-class Scenario:
+class Scenario(AnyScenario):
     """The options of one run.
 
     `processes` on one bucket, each with `workers` that do `operations` together, spread over `time_limit_s`.
@@ -59,18 +38,30 @@ class Scenario:
     number.
     """
 
-    seed: int
-    log: Annotated[str, Flag("Which log.", click.Choice(LOGS)), one_of(*LOGS)] = LEADERLESS
-    processes: Annotated[int, Flag("Processes on the bucket.", COUNT), one_of(1, 2, 3, 4)] = 1
-    workers: Annotated[int, Flag("Clients of each process.", COUNT), one_of(1, 2, 4)] = 1
-    operations: Annotated[int, Flag("Acts of a run.", NATURAL), one_of(20, 60, 120)] = 60
+    EFFORT: ClassVar[Effort] = Effort(seeds_per_step=40, seeds_at_the_end=200)
+    WORDS: ClassVar[tuple[str, ...]] = (*AnyScenario.WORDS, "--programs")
+
+    log: Annotated[str, Flag("Which log.", click.Choice(LOGS)), one_of(*LOGS, lower=None)] = (
+        LEADERLESS
+    )
+    processes: Annotated[
+        int, Flag("Processes on the bucket.", COUNT), one_of(1, 2, 3, 4, lower=(1, 2, 3))
+    ] = 1
+    workers: Annotated[
+        int, Flag("Clients of each process.", COUNT), one_of(1, 2, 4, lower=(1, 2))
+    ] = 1
+    operations: Annotated[
+        int, Flag("Acts of a run.", NATURAL), one_of(20, 60, 120, lower=(20, 60))
+    ] = 60
     time_limit_s: Annotated[
-        float, Flag("How long the acts are spread.", POSITIVE), one_of(2.0, 10.0)
+        float, Flag("How long the acts are spread.", POSITIVE), one_of(2.0, 10.0, lower=None)
     ] = 10.0
-    key_count: Annotated[int, Flag("Keys, or topics.", COUNT), one_of(1, 2, 4)] = 1
+    key_count: Annotated[int, Flag("Keys, or topics.", COUNT), one_of(1, 2, 4, lower=(1, 2))] = 1
     value_bytes: Annotated[int, Flag("Bytes of a message.", NATURAL), one_of(0, 100)] = 0
     latency_ms: Annotated[
-        float, Flag("Of a request and its answer.", NOT_NEGATIVE), one_of(5.0, 20.0, 50.0)
+        float,
+        Flag("Of a request and its answer.", NOT_NEGATIVE),
+        one_of(5.0, 20.0, 50.0, lower=(5.0, 20.0)),
     ] = 20.0
     latency_dist: Annotated[
         str, Flag("Its distribution.", click.Choice(SPREADS)), one_of(*SPREADS)
@@ -78,9 +69,11 @@ class Scenario:
     faults: Annotated[
         tuple[str, ...],
         Flag("Faults of requests and processes.", names_of(FAULTS)),
-        Draw(_draw_faults),
+        some_of(FAULTS, none=1 / 4, each=0.35),
     ] = ()
-    odds: Annotated[float, Flag("Of each fault of requests.", NOT_NEGATIVE), one_of(*ODDS)] = 0.05
+    odds: Annotated[
+        float, Flag("Of each fault of requests.", NOT_NEGATIVE), one_of(*ODDS, lower=None)
+    ] = 0.05
     repeats: Annotated[
         bool, Flag("The client library repeats conditional writes."), one_of(True, False)
     ] = False
@@ -90,12 +83,12 @@ class Scenario:
     mixed: Annotated[
         bool,
         Flag("Processes are nodes and programs, and each life of one has limits of its own."),
-        Draw(lambda random: random.random() < 0.8),
+        chance(0.8),
     ] = False
     old_format: Annotated[
         bool,
         Flag("The log was made by the older release, and may be upgraded."),
-        Draw(lambda random: random.random() < 0.2),
+        chance(0.2),
     ] = False
     ahead_s: Annotated[
         float,
@@ -110,14 +103,14 @@ class Scenario:
     @classmethod
     def draw(cls, seed: int, given: Mapping[str, Any] | None = None) -> "Scenario":
         """A scenario: what is not `given` is drawn. With given `seal_entries` all processes are alike."""
-        drawn = {name: draw.draw(Random(f"{seed}/objects/{name}")) for name, draw in _DRAWS.items()}
-        chosen = drawn | dict(given or {})
+        given = given or {}
+        chosen = cls.drawn(f"{seed}/objects", given)
         if chosen["log"] != LEADERLESS:
             chosen |= {"mixed": False, "old_format": False}
-        if given and "seal_entries" in given:
+        if "seal_entries" in given:
             chosen["mixed"] = given.get("mixed", False)
         if not chosen["mixed"]:
-            chosen["ahead_s"] = given.get("ahead_s", 0.0) if given else 0.0
+            chosen["ahead_s"] = given.get("ahead_s", 0.0)
         return cls(seed, **chosen)
 
     def life(self, name: str, shape: Shape) -> Life:
@@ -162,13 +155,19 @@ class Scenario:
         kinds |= {name: 0.6 for name in ("kill", "pause") if name in self.faults}
         return [*kinds], [*kinds.values()]
 
-    def options(self) -> dict[str, Any]:
-        """All options by name, without the seed."""
-        return {name: value for name, value in asdict(self).items() if name != "seed"}
+    @property
+    def kind(self) -> str:
+        """Which log."""
+        return self.log
 
-    def command(self) -> str:
-        """What runs it again, in a shell."""
-        return command_of(self.seed, self.options())
+    @property
+    def in_short(self) -> str:
+        """What a shrinker makes smaller."""
+        faults = ",".join(self.faults) or "none"
+        return (
+            f"{len(self.acts())} acts, {self.processes} processes, {self.workers} workers each,"
+            f" faults {faults}"
+        )
 
 
 RETENTION_S = 1000.0  # of a vacuum
@@ -192,62 +191,3 @@ class Act(NamedTuple):
 
 
 FLAGS: dict[str, Flag] = flags_of(Scenario)
-_DRAWS = declared(Scenario, Draw)
-
-# To which values a failing scenario may be reduced, the lowest first.
-LOWER: dict[str, tuple[Any, ...]] = {
-    "processes": (1, 2, 3),
-    "workers": (1, 2),
-    "operations": (20, 60),
-    "key_count": (1, 2),
-    "value_bytes": (0,),
-    "latency_ms": (5.0, 20.0),
-    "latency_dist": ("constant",),
-    "repeats": (False,),
-    "seal_entries": (256,),
-    "old_format": (False,),
-    "ahead_s": (0.0,),
-    "mixed": (False,),
-}
-
-
-def simpler(scenario: Scenario) -> list[Scenario]:
-    """Scenarios with one option simpler, the boldest first."""
-    faults = scenario.faults
-    less: list[tuple[str, ...]] = [()] if len(faults) > 1 else []
-    less += [tuple(each for each in faults if each != one) for one in faults]
-    found = [replace(scenario, faults=each) for each in less]
-    for name, values in LOWER.items():
-        now = getattr(scenario, name)
-        lower = values[: values.index(now)] if now in values else values
-        found += [replace(scenario, **{name: value}) for value in lower]
-    return found
-
-
-def command_of(seed: int, options: Mapping[str, Any]) -> str:
-    """The command that runs a seed with these options."""
-    words = as_words(options, FLAGS)
-    return shlex.join(["./maelstrom", "simulate-objects", "--seed", str(seed), *words])
-
-
-class Regression(NamedTuple):
-    """A scenario that shows a weakness, the anomaly that it shows, and its story."""
-
-    story: str
-    anomaly: str
-    scenario: Scenario
-
-
-def regressions() -> list[Regression]:
-    """All scenarios of `regressions.toml`, in the order of the file; nothing in them is drawn."""
-    file = Path(__file__).with_name("regressions.toml")
-    tables = tomllib.loads(file.read_text(encoding="utf-8"))["regression"]
-    return [_regression(dict(table)) for table in tables]
-
-
-def _regression(table: dict[str, Any]) -> Regression:
-    story, anomaly = str(table.pop("story")), str(table.pop("anomaly"))
-    options: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in table.items()
-    }
-    return Regression(story, anomaly, Scenario(**options))

@@ -37,8 +37,13 @@ def _told(request: Request, last: dict[str, bytes]) -> str:
     return f"{words} = {_brief(request.value)}{over}"
 
 
+def told_of(value: bytes) -> Iterator[str]:
+    """What an object holds, line by line."""
+    yield from map(_plain, value.splitlines())
+
+
 def _brief(value: bytes) -> str:
-    text = ", ".join(_plain(line) for line in value.splitlines())
+    text = ", ".join(told_of(value))
     return text if len(text) <= TEXT_MAX else f"{text[: TEXT_MAX - 1]}…"
 
 
@@ -52,37 +57,3 @@ def _plain(line: bytes) -> str:
     if isinstance(found, dict) and "pending" in found:
         return f"next {found['value']}, pending {found['pending']['offset']}"
     return line.decode()
-
-
-def steps_of(journal: Sequence[Request], topic: str) -> Iterator[str]:
-    """The requests on one topic of S3-Queue as the steps of `specs/TwoStepAssign`.
-
-    What a reader or an initialiser asks is no step. A producer reads the counter, puts the pending entry
-    (if there is one), changes the counter, puts its own entry. The compactor writes the compacted entry,
-    deletes those below, and moves the cursor; the model lets it start with a step of its own.
-    """
-    own: set[str] = set()
-    for request in journal:
-        key = request.key.removeprefix(f"{topic}/")
-        if request.outcome != "ok" or key == request.key:
-            continue
-        match request.kind, key.split("/"):
-            case "update", ["meta", "sequence-counter"]:
-                own.add(f"{orjson.loads(request.value)['pending']['offset']:020}")
-                yield "CasCounter"
-            case "put", ["index", offset]:
-                yield from _entry_put(request, offset, own)
-            case "delete", ["index", _]:
-                yield "CompactDelete"
-            case "update", ["meta", "compaction-cursor"]:
-                yield "CompactCursor"
-
-
-def _entry_put(request: Request, offset: str, own: set[str]) -> Iterator[str]:
-    if orjson.loads(request.value)["type"] == "COMPACTED":
-        yield from ("CompactStart", "CompactWrite")
-    elif offset in own:
-        own.discard(offset)
-        yield "MaterialiseOwn"
-    else:
-        yield "MaterialisePending"

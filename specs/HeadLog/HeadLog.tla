@@ -24,7 +24,7 @@ CONSTANTS
     Contents,     \* what a batch may be: [count: Keys -> Nat, commits: Keys -> Nat]
     MaxSlots,     \* room for segments (no bound on behaviour)
     MaxSeq,       \* batches per life of a node
-    MaxEpoch,     \* fences and unfences
+    MaxEpoch,     \* fences, unfences and other new epochs
     MaxInFlight,  \* cas requests of unknown outcome at one time
     MaxHandOvers, \* hand-over messages in the network at one time
     MaxClaims,    \* claims of the compaction task
@@ -311,7 +311,8 @@ Acked(n) ==
 
 \* A batch that is not in the log when its epoch is over never will be, in any copy: its
 \* client gets a definite error (11) while fenced, or its messages go into a batch of their own.
-IsOver(b, h) == h.epoch > b.epoch
+\* Nothing is appended in a fenced epoch, so a batch that was made in one is over from the beginning.
+IsOver(b, h) == h.epoch > b.epoch \/ (h.epoch = b.epoch /\ h.state = "fenced")
 
 Reject(n) ==
     /\ batch[n] # None
@@ -351,6 +352,9 @@ SwitchTo(state) ==
 
 Fence == head.epoch < MaxEpoch /\ head.state = "open" /\ SwitchTo("fenced")
 Unfence == head.state = "fenced" /\ SwitchTo("open")
+
+\* Nothing but the epoch changes, as before a vacuum: what was under way in the old one is over.
+RaiseEpoch == head.epoch < MaxEpoch /\ SwitchTo(head.state)
 
 -----------------------------------------------------------------------------
 (* Compaction of the segment at the cursor, under a claim.                 *)
@@ -438,6 +442,9 @@ Next ==
     \/ LateCommit \/ Fence \/ Unfence
 
 Spec == Init /\ [][Next]_vars
+
+\* The same beside vacuums. To batches under way a fence does the same, so one configuration suffices.
+RaisesSpec == Init /\ [][Next \/ RaiseEpoch]_vars
 
 \* The store answers again and again, nodes keep going, some node lifts the fence. Commit needs the
 \* strong form: other nodes' appends and lost answers disable it, but not for ever.

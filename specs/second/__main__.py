@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from specs.manifest import PASS, SIZES, VIOLATION, Configuration, load
-from specs.second.configurations import has_second_model, second_model
+from specs.second.configurations import has_second_model, second_model, step_laws
 from specs.second.explorer import Exploration, explore
 
 MOST_STATES = 20_000  # a few seconds of Python
@@ -25,7 +25,8 @@ def check(configuration: Configuration, most: int = MOST_STATES) -> Exploration[
     """
     if (configuration.distinct_states or 0) > most:
         return Exploration(0, complete=False)
-    return explore(second_model(configuration), configuration.invariants, most)
+    laws = configuration.invariants
+    return explore(second_model(configuration), laws, most, step_laws(configuration))
 
 
 def disagreements(configuration: Configuration, found: Exploration[object]) -> list[str]:

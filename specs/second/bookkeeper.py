@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import NamedTuple
 
-from specs.second.tuples import with_item
+from specs.second.explorer import with_item
 
 Ensemble = tuple[int, ...]
 Fragment = tuple[int, Ensemble]  # its first entry, its bookies

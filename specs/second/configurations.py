@@ -2,90 +2,53 @@
 
 import dataclasses
 import re
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 from specs.manifest import Configuration
 from specs.second.bookkeeper import BookKeeper
 from specs.second.explorer import Model
+from specs.second.head_log_broken import Checked, variant
+from specs.second.head_log_laws import CONTENTS, Laws
 from specs.second.leaderless_log import LeaderlessLog
 from specs.second.prefetch import Prefetch
 from specs.second.task_claiming import TaskClaiming
 from specs.second.two_step_assign import TwoStepAssign
 from specs.second.unclean_election import UncleanElection
 
-# What stands in for an operator in the manifest, and the flag that means the same here.
+# What stands in for an operator in the manifest has a flag of the same name here: `ShownAtOnce` is
+# `shown_at_once`. These have names that say more.
 _FLAGS = {
-    "Prefetch": {
-        "ShownAtOnce": "shown_at_once",
-        "FillAfterClose": "fill_after_close",
-        "BlocksTooFar": "blocks_too_far",
-    },
-    "TwoStepAssign": {
-        "PutAlways": "put_always",
-        "DeletedForGood": "deleted_for_good",
-        "AppendsInTurn": "appends_in_turn",
-        "CompactsInTurn": "compacts_in_turn",
-        "NothingPending": "nothing_pending",
-        "CursorTooFar": "cursor_too_far",
-    },
-    "UncleanElection": {
-        "LatestOffset": "latest_offset",
-        "LatestEntry": "latest_entry",
-        "OwnEpoch": "own_epoch",
-        "WhenTruncated": "when_truncated",
-        "AnyLength": "any_length",
-        "Responsive": "responsive",
-        "Always": "epochs_skip",
-    },
-    "LeaderlessLog": {
-        "MayCompactRepaired": "repaired",
-        "CounterSkips": "counter_skips",
-        "CounterForgetsSize": "counter_forgets_size",
-        "CounterFromZero": "counter_from_zero",
-        "CounterFromOne": "counter_from_one",
-        "StaleCounter": "stale_counter",
-        "StateIgnored": "state_ignored",
-        "TornEntry": "torn_entry",
-        "StillWal": "still_wal",
-        "NothingDeleted": "nothing_deleted",
-        "DeletedFromBeginning": "deleted_from_beginning",
-        "CursorTooFar": "cursor_too_far",
-        "DeleteFirst": "delete_first",
-    },
-    "TaskClaiming": {
-        "LockIgnored": "lock_ignored",
-        "StatusNotRead": "status_not_read",
-        "OneFailureSuffices": "one_failure_suffices",
-        "NoFailureSuffices": "no_failure_suffices",
-        "ExpiresEarly": "expires_early",
-        "NothingReleased": "nothing_released",
-    },
-    "BookKeeper": {
-        "Never": "reads_do_not_fence",
-        "LacOnly": "reads_from_lac",
-        "NewFragments": "reads_from_new_ensemble",
-        "AllAnswered": "reads_wait_for_all",
-        "AnyEntry": "any_entry",
-        "OneFenced": "one_fenced",
-        "OneMissing": "one_missing",
-        "Itself": "lac_runs_ahead",
-    },
+    "Always": "epochs_skip",
+    "MayCompactRepaired": "repaired",
+    "Never": "reads_do_not_fence",
+    "LacOnly": "reads_from_lac",
+    "NewFragments": "reads_from_new_ensemble",
+    "AllAnswered": "reads_wait_for_all",
+    "Itself": "lac_runs_ahead",
 }
 # One operator may stand in for several; there the flag depends on which it replaces.
-_DEFINED = {
-    "TwoRounds": ((1, 3), (4, 5)),
-    "OneRound": ((1, 3),),
-}  # what the manifest names with `<-`
 _FLAGS_OF_PAIRS = {
     ("WrittenBack", "One"): "one_written_back",
     ("EnoughAcks", "One"): "one_acknowledges",
 }
+# What the manifest names with `<-`.
+_DEFINED = {**CONTENTS, "TwoRounds": ((1, 3), (4, 5)), "OneRound": ((1, 3),)}
 
 
 def has_second_model(configuration: Configuration) -> bool:
     """Whether this configuration can be checked here: its protocol is written, no liveness."""
+    if configuration.model == "HeadLog":
+        return configuration.specification != "FairSpec"
     return configuration.model in _MODELS and not configuration.properties
+
+
+def step_laws(configuration: Configuration) -> Mapping[str, Callable[[Any, Any], bool]]:
+    """The laws of steps that a configuration checks; only HeadLog has any."""
+    if not configuration.properties:
+        return {}
+    known = Laws(_head_log(configuration)).of_steps()
+    return {name: known[name] for name in configuration.properties}
 
 
 def second_model(configuration: Configuration) -> Model[Any]:
@@ -94,34 +57,47 @@ def second_model(configuration: Configuration) -> Model[Any]:
     Raises:
         KeyError: the protocol or a replaced operator is not written here.
     """
-    names = _FLAGS[configuration.model]
-    flags = {
-        _FLAGS_OF_PAIRS.get((old, new)) or names[new]: True
-        for old, new in configuration.replace.items()
-    }
+    if configuration.model == "HeadLog":
+        return _head_log(configuration)
     made = _MODELS[configuration.model]
     fields = {field.name for field in dataclasses.fields(made)}
+    flags = {_flag(*pair): True for pair in configuration.replace.items()}
+    if unknown := flags.keys() - fields:
+        raise KeyError(f"{configuration.title}: {', '.join(sorted(unknown))}")
     if "symmetric" in fields:
         flags["symmetric"] = configuration.symmetry is not None
     model: Model[Any] = made(**_constants(configuration, fields), **flags)
     return model
 
 
-def _constants(configuration: Configuration, names: Container[str]) -> dict[str, object]:
-    """The constants that a model has under these names: a number, how many members a set has, or a definition.
+def _flag(old: str, new: str) -> str:
+    """The flag that has `new` stand in for `old`."""
+    return _FLAGS_OF_PAIRS.get((old, new)) or _FLAGS.get(new) or _snake(new)
 
-    `MaxEntries` in the manifest is `max_entries` here.
-    """
-    found = {
-        re.sub(r"(?<!^)([A-Z])", r"_\1", name).lower(): text
-        for name, text in configuration.constants.items()
-    }
+
+def _snake(name: str) -> str:
+    """`MaxEntries` in the manifest is `max_entries` here."""
+    return re.sub(r"(?<!^)([A-Z])", r"_\1", name).lower()
+
+
+def _head_log(configuration: Configuration) -> Checked:
+    made = variant(configuration.replace, configuration.specification)
+    names = {field.name for field in dataclasses.fields(made)}
+    symmetric = configuration.symmetry == "NodeSymmetry"
+    return made(**_constants(configuration, names), symmetric=symmetric)
+
+
+def _constants(configuration: Configuration, names: Container[str]) -> dict[str, Any]:
+    """The constants that a model has under these names: a number, the size of a set, or a definition."""
+    found = {_snake(name): text for name, text in configuration.constants.items()}
     return {name: _constant(text) for name, text in found.items() if name in names}
 
 
 def _constant(text: str) -> object:
     if text.startswith("<- "):
         return _DEFINED[text.removeprefix("<- ")]
+    if text in ("TRUE", "FALSE"):
+        return text == "TRUE"
     return len(re.findall(r"\w+", text)) if text.startswith("{") else int(text)
 
 

@@ -1,10 +1,11 @@
-"""Breadth-first search of all states of a small model."""
+"""Breadth-first search of all states of a small model; states are tuples."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 S = TypeVar("S", bound=Hashable)
+T = TypeVar("T")
 
 
 class Model(Protocol[S]):
@@ -20,7 +21,8 @@ class Model(Protocol[S]):
         """Invariants by name."""
 
     def representative(self, state: S) -> S:
-        """One state for all that differ only in the names of equal parts."""
+        """One state for all that differ only in the names of equal parts; as a rule no parts are equal."""
+        return state
 
 
 @dataclass(frozen=True)
@@ -37,21 +39,32 @@ class Exploration(Generic[S]):
     path: tuple[tuple[str, S], ...] = ()
 
 
-def explore(model: Model[S], laws: Iterable[str], most: int) -> Exploration[S]:
-    """Visit every reachable state, and stop at the first one that breaks one of `laws`.
+def explore(
+    model: Model[S],
+    laws: Iterable[str],
+    most: int,
+    step_laws: Mapping[str, Callable[[S, S], bool]] | None = None,
+) -> Exploration[S]:
+    """Visit every reachable state, and stop at the first state or step that breaks a law.
 
-    The search gives up after `most` distinct states.
+    `laws` are names of the model's invariants, `step_laws` are laws of steps. The search gives up after `most`
+    distinct states.
 
     Raises:
         KeyError: the model has no law of that name.
     """
     checks = {name: model.laws()[name] for name in laws}
+    of_steps = step_laws or {}
     came_from: dict[S, tuple[str, S] | None] = {}
     frontier: list[S] = []
     new: Iterator[tuple[str, S, S | None]]
     new = (("Init", state, None) for state in model.initial())
     while True:
         for step, found, parent in new:
+            for name, allowed in of_steps.items():
+                if parent is not None and not allowed(parent, found):
+                    path = (*_path(came_from, parent), (step, found))
+                    return Exploration(len(came_from), True, name, path)
             state = model.representative(found)
             if state in came_from:
                 continue
@@ -76,3 +89,8 @@ def _path(came_from: Mapping[S, tuple[str, S] | None], state: S) -> tuple[tuple[
         path.append((origin[0] if origin else "Init", at))
         at = origin[1] if origin else None
     return tuple(reversed(path))
+
+
+def with_item(items: tuple[T, ...], number: int, item: T) -> tuple[T, ...]:
+    """The items with another one in place `number`."""
+    return (*items[:number], item, *items[number + 1 :])

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from specs.second.tuples import with_item
+from specs.second.explorer import Model, with_item
 
 EMPTY, WAL, COMPACTED, TORN = "empty", "wal", "compacted", "torn"
 Rounds = tuple[tuple[int, int], ...]
@@ -50,7 +50,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LeaderlessLog:
+class LeaderlessLog(Model[State]):
     """The published protocol; each flag is a variant of the manifest."""
 
     writers: int
@@ -118,10 +118,6 @@ class LeaderlessLog:
                 any(s.covers(offset)) for offset in range(1, s.counter)
             ),
         }
-
-    def representative(self, state: State) -> State:
-        """No two parts are treated as equal."""
-        return state
 
     # ------------------------------------------------------------ writers
 

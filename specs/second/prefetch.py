@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from specs.second.tuples import with_item
+from specs.second.explorer import Model, with_item
 
 
 class Block(NamedTuple):
@@ -27,7 +27,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Prefetch:
+class Prefetch(Model[State]):
     """Sealed ranges; each flag is a broken variant of the manifest."""
 
     nodes: int
@@ -65,10 +65,6 @@ class Prefetch:
     def laws(self) -> Mapping[str, Callable[[State], bool]]:
         """The invariants of specs/Prefetch."""
         return {"TypeOK": self._type_ok, "OrderedReads": self._ordered_reads}
-
-    def representative(self, state: State) -> State:
-        """No two parts are treated as equal."""
-        return state
 
     def _offsets(self, blocks: tuple[Block, ...], count: int) -> Iterator[int]:
         away = self.max_blocks if self.blocks_too_far else 0

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from specs.second.tuples import with_item
+from specs.second.explorer import with_item
 
 
 class Worker(NamedTuple):

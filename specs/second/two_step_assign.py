@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from specs.second.tuples import with_item
+from specs.second.explorer import Model, with_item
 
 EMPTY, WAL, COMPACTED, TOMBSTONE = "empty", "wal", "compacted", "tombstone"
 
@@ -32,7 +32,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class TwoStepAssign:
+class TwoStepAssign(Model[State]):
     """The repaired protocol; each flag is a broken variant of the manifest.
 
     Compaction merges the offsets from 1 to `range_last`.
@@ -72,10 +72,6 @@ class TwoStepAssign:
             "NoOffsetLost": self._no_offset_lost,
             "CompactedStays": self._compacted_stays,
         }
-
-    def representative(self, state: State) -> State:
-        """No two parts are treated as equal."""
-        return state
 
     def _writer_steps(self, state: State, writer: Writer) -> Iterator[tuple[str, State, Writer]]:
         following = state.counter[0]

@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
-from plots.lamport import lamport_svg
+from runs.plots.lamport import lamport_svg
 from specs.manifest import load
 from specs.second.configurations import second_model
 from specs.second.explorer import Model, explore

@@ -6,18 +6,29 @@ python -m tests.analysis.cluster_job MASTER STORES LAKE
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-import analysis.metrics.lag
+from pyspark.sql import SparkSession
+
+import analysis.metrics.comparison
 from analysis.cli import main
 from analysis.lake import Lake
-from analysis.metrics.lag import poll_lags, realtime_lag
+from analysis.metrics.comparison import means
+from analysis.metrics.key_figures import run_figures
 from analysis.spark import session
 
 
-def surroundings(_: Iterator[int]) -> Iterator[tuple[str, str]]:
+def surroundings(_: Iterable[int]) -> Iterator[tuple[str, str]]:
     """Where a task runs, and where it imported the package from."""
-    yield os.getcwd(), analysis.metrics.lag.__file__  # noqa: PTH109 - as the process has it
+    yield os.getcwd(), analysis.metrics.comparison.__file__  # noqa: PTH109 - as the process has it
+
+
+def means_of(lake: Lake, spark: SparkSession) -> dict[str, float]:
+    """The mean of each figure over all runs, which Python computes in executors."""
+    tables = [lake.table(spark, name) for name in ("operations", "messages", "runs")]
+    return {
+        row.figure: row.mean for row in means(run_figures(*tables), tables[2], "engine").collect()
+    }
 
 
 def run(master: str, stores: str, folder: str) -> None:
@@ -25,13 +36,12 @@ def run(master: str, stores: str, folder: str) -> None:
     main(["ingest", stores, "--lake", folder, "--master", master], standalone_mode=False)
     with session(master) as spark:
         lake = Lake(folder)
-        lags = realtime_lag(poll_lags(lake.table(spark, "operations"))).collect()
         places = spark.sparkContext.range(8, numSlices=8).mapPartitions(surroundings).collect()
         told = {
             "counts": {
                 name: lake.table(spark, name).count() for name in ("messages", "operations")
             },
-            "lags": {row.run_id: row.lag_ns_max for row in lags},
+            "means": means_of(lake, spark),
             "places": sorted(set(places)),
         }
     print(json.dumps(told))  # noqa: T201

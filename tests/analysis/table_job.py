@@ -10,7 +10,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +75,7 @@ def waiting(folder: str) -> Any:
     return run
 
 
-def surroundings(_: Iterator[int]) -> Iterator[tuple[str, str]]:
+def surroundings(_: Iterable[int]) -> Iterator[tuple[str, str]]:
     """Where a task runs, and where it imported the package from."""
     import leaderless
 

@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from analysis.lake import Lake
-from analysis.metrics.lag import poll_lags, realtime_lag
 from analysis.spark import pack
+from tests.analysis.cluster_job import means_of
 from tests.analysis.standalone import DRIVER, WORKERS, cluster
 from tests.stores import STORES
 
@@ -45,9 +45,7 @@ def test_what_is_sent_to_executors_stands_alone(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
-    assert {"analysis.checker.shares", "analysis.metrics.lag", "workloads.kafka.checker"} <= set(
-        told
-    )
+    assert {"analysis.checker.shares", "workloads.kafka.checker"} <= set(told)
     assert [name for name, file in told.items() if not file.startswith(str(archive))] == []
 
 
@@ -71,8 +69,7 @@ def test_a_cluster_computes_what_one_machine_does(
     told = json.loads(done.stdout.splitlines()[-1])
     operations, messages = (stores_lake.table(spark, name) for name in ("operations", "messages"))
     assert told["counts"] == {"messages": messages.count(), "operations": operations.count()}
-    lags = realtime_lag(poll_lags(operations)).collect()
-    assert told["lags"] == {row.run_id: row.lag_ns_max for row in lags}
+    assert told["means"] == means_of(stores_lake, spark)
     assert len(told["places"]) == WORKERS
     for folder, module in told["places"]:
         assert folder.startswith(str(tmp_path / "worker-"))

@@ -252,7 +252,7 @@ def test_line_numbers_hold_in_a_file_read_in_parts(
     try:
         (bad,) = ingest(lines(HISTORY), "\n".join(text))["quarantine"]
     finally:
-        spark.conf.set(setting, before)
+        spark.conf.set(setting, str(before))
     assert (bad["line"], bad["text"]) == (2501, "rubbish")
 
 

@@ -1,13 +1,15 @@
-"""`python -m live`: windows of records, and the whole job with a log that grows, a restart and Ctrl-C."""
+"""`python -m analysis.live`: windows of records, and the whole job: a log that grows, a restart, Ctrl-C."""
 
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -15,9 +17,9 @@ from pyspark.sql import SparkSession
 
 from analysis.errors import AnalysisError
 from analysis.failures import SLOW_START, is_slow_start, why
+from analysis.live.job import Following, begin, default_folder, update
+from analysis.live.windows import per_window, placed
 from leaderless import LogSync, open_log_sync
-from live.job import Following, begin, default_folder, update
-from live.windows import per_window, placed
 from runs.live import COLUMNS, Live, keep_live, read_live
 
 ROOT = Path(__file__).parents[2]
@@ -87,8 +89,18 @@ def test_a_process_that_was_slow_to_start_is_known() -> None:
 
 
 @contextmanager
-def following(url: str, store: Path, *arguments: str):  # type: ignore[no-untyped-def]
-    command = [sys.executable, "-m", "live", url, "--store", str(store), "--every", "0", *arguments]
+def following(url: str, store: Path, *arguments: str) -> Iterator[Any]:
+    command = [
+        sys.executable,
+        "-m",
+        "analysis.live",
+        url,
+        "--store",
+        str(store),
+        "--every",
+        "0",
+        *arguments,
+    ]
     with subprocess.Popen(
         command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
     ) as job:  # fmt: skip
@@ -115,6 +127,10 @@ def records_in(folder: Path) -> int:
     return live.records if live else 0
 
 
+def holds(folder: Path, records: int) -> bool:
+    return records_in(folder) == records
+
+
 def wait_until(job: "subprocess.Popen[str]", reached: Callable[[], bool]) -> None:
     """Wait for the job, which must not end meanwhile."""
     while not reached():
@@ -133,7 +149,7 @@ def append_and_see(job: "subprocess.Popen[str]", log: LogSync, folder: Path) -> 
         for key in ("k0", "k1", "k2"):
             log.append_many(key, [f"{number}" * 8_000] * 20)
         there = sum(log.keys().values())
-        wait_until(job, lambda there=there: records_in(folder) == there)
+        wait_until(job, partial(holds, folder, there))
         live = read_live(folder)
         assert live is not None
         timed = sum(each["timed"] for each in live.windows)

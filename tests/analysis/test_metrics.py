@@ -130,7 +130,9 @@ def test_counts_equal_those_of_the_real_tool(
         if "msgs-per-op" in theirs:  # a 32-bit figure
             assert math.isclose(row.messages_per_operation, theirs["msgs-per-op"], rel_tol=1e-6)
     (run,) = stores_lake.table(spark, "runs", [store.name]).collect()
-    assert disagreements(json.loads(run.network_json), list(found.values())) == []
+    assert (
+        disagreements(json.loads(run.network_json), [row.asDict() for row in found.values()]) == []
+    )
 
 
 def test_operations_equal_those_of_the_real_tool(

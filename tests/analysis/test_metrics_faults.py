@@ -1,28 +1,19 @@
-"""Metrics about faults, nodes and lag: small tables worked out by hand, and the real tool's figures."""
+"""Metrics about faults and nodes: small tables worked out by hand, and the real tool's figures."""
 
-import json
-from collections.abc import Iterable
 from math import ceil
-from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from analysis.lake import Lake
-from analysis.metrics.lag import poll_lags, realtime_lag
 from analysis.metrics.latency import latency_quantiles
 from analysis.metrics.recovery import recovery_times
 from analysis.metrics.served import availability, node_fairness
 from analysis.metrics.windows import with_fault, with_phase
-from runs import edn
 from runs.faults import injections
-from runs.history import Op
 from runs.operations import operations as plain_operations
 from runs.recovery import WINDOW_NS, recoveries
 from tests.runs.test_recovery import DEEDS, SOON_NS, Story, between
-from workloads.kafka.checker.lag import polls
-from workloads.kafka.checker.observed import Facts
 
 pytestmark = pytest.mark.spark
 MS = 1_000_000
@@ -197,71 +188,3 @@ def test_fairness_is_one_for_equals_and_one_nth_for_one_that_has_all(spark: Spar
         (None, "send", "ok", 0, 1),
     )
     assert values(node_fairness(one, runs(spark)), *columns) == [(2, 0, 1, 0.5, 1.0)]
-
-
-def history(spark: SparkSession, *rows: tuple[Any, ...]) -> DataFrame:
-    """From (process, f, outcome, invoked_ns, completed_ns, completed value)."""
-    columns = (
-        "process long, f string, outcome string, invoked_ns long, completed_ns long,"
-        " completed_value_json string"
-    )
-    frame = spark.createDataFrame(list(rows), columns)
-    return frame.selectExpr("'r' as run_id", "'n0' as node", "*", "completed_ns as completed_index")
-
-
-def test_the_lag_of_a_poll_is_that_of_its_processes_oldest_position(spark: SparkSession) -> None:
-    rows = (
-        (0, "send", "ok", 0, 10, '[["send","a",[0,7]]]'),
-        (0, "send", "ok", 11, 20, '[["send","a",[1,8]]]'),
-        (0, "send", "info", 12, 21, '[["send","b",1]]'),
-        (0, "send", "fail", 12, 22, '[["send","a",[9,1]]]'),
-        (1, "assign", "ok", 22, 23, '["a","b"]'),
-        (1, "poll", "ok", 30, 31, '[["poll",{}]]'),  # offset 0 of a is known since 10
-        (1, "poll", "ok", 40, 41, '[["poll",{"a":[[0,7]]}]]'),  # offset 1 since 20
-        (1, "poll", "ok", 50, 51, '[["poll",{"a":[[1,{"x":[]}]],"c":[[4,"s"],[5,null]]}]]'),
-        (1, "assign", "ok", 52, 53, '["b"]'),
-        (1, "poll", "ok", 60, 61, '[["poll",{}]]'),
-        (2, "poll", "ok", 60, 62, '[["poll",{"a":[[0,7]],"c":[[6,1]]}]]'),
-        (2, "poll", "info", 70, 71, '[["poll"]]'),
-        (
-            3,
-            "poll",
-            "ok",
-            80,
-            81,
-            '[["poll",{"a":[]}]]',
-        ),  # of a it knows that it has polled nothing
-        (3, "subscribe", "ok", 82, 83, "[]"),  # what it has is unknown
-        (3, "poll", "ok", 84, 85, '[["poll",{}]]'),
-    )
-    lags = poll_lags(history(spark, *rows))
-    found = values(lags.orderBy("invoked_ns", "process"), "process", "invoked_ns", "lag_ns")
-    assert found == [
-        (1, 30, 20),
-        (1, 40, 20),
-        (1, 50, 0),
-        (1, 60, 0),
-        (2, 60, 40),
-        (3, 80, 70),
-        (3, 84, 0),
-    ]
-    assert values(realtime_lag(lags), "poll_count", "lag_ns_p50", "lag_ns_max") == [(7, 20, 70)]
-    assert sorted(found) == sorted(plain_lags(rows))
-
-
-def plain_lags(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """The same history in plain Python."""
-    ordered = sorted(rows, key=lambda row: row[4])
-    ops = [Op(0, row[3], "invoke", row[0], row[1], None) for row in ordered]
-    ops += [Op(0, row[4], row[2], row[0], row[1], json.loads(row[5])) for row in ordered]
-    facts = Facts(ops, pairs={len(ordered) + at: at for at in range(len(ordered))})
-    return [(op.process, now_ns, position.lag(now_ns)) for op, now_ns, position in polls(facts)]
-
-
-def test_the_worst_lag_is_that_of_the_real_tool(spark: SparkSession, stores_lake: Lake) -> None:
-    lags = realtime_lag(poll_lags(stores_lake.table(spark, "operations")))
-    found = {row.run_id: row.lag_ns_max for row in lags.collect()}
-    stores = Path(__file__).parents[1] / "fixtures" / "maelstrom-stores"
-    for store in stores.iterdir():
-        workload = edn.loads_json((store / "results.edn").read_text())["workload"]
-        assert found[store.name] == round(workload["worst-realtime-lag"]["lag"] * 1e9)

@@ -1,6 +1,5 @@
 """Causes of messages, and runs compared."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,6 @@ from analysis.metrics import comparison
 from analysis.metrics.causes import message_causes
 from analysis.metrics.key_figures import BETTER, run_figures
 from analysis.metrics.network import network_statistics
-from runs.messages import Message
-from runs.messages import message_causes as plain_causes
-from runs.messages import messages as plain_messages
 
 pytestmark = pytest.mark.spark
 
@@ -64,18 +60,6 @@ def test_each_server_message_has_one_cause(spark: SparkSession) -> None:
         "retry": 3,
     }
     assert found["retry"].messages_per_operation == 1.5
-    plain = plain_causes(journal(rows), 2)
-    assert plain == [row.asDict() for row in message_causes(sent, invoked).drop("run_id").collect()]
-
-
-def journal(rows: Iterable[tuple[Any, ...]]) -> list[Message]:
-    """The same rows as the events of a journal, read in plain Python."""
-    events = []
-    for number, (src, dest, type_, rpc_id, in_reply_to, code, arrived) in enumerate(rows):
-        body = {"type": type_, "msg_id": rpc_id, "in_reply_to": in_reply_to, "code": code}
-        message = {"id": number, "src": src, "dest": dest, "body": body}
-        events += [{"type": kind, "message": message} for kind in ("send", "recv")[: 1 + arrived]]
-    return plain_messages(events)
 
 
 def test_causes_add_up_to_the_server_messages(spark: SparkSession, stores_lake: Lake) -> None:

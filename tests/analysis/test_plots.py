@@ -6,11 +6,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from analysis.lake import Lake
+from analysis.metrics.causes import CAUSES
 from analysis.metrics.latency import latency_over_time
 from analysis.notebooks import tables
 from analysis.notebooks.lake import tables_of
-from plots import groups, messages, run, style
-from runs.messages import CAUSES
+from runs.plots import groups, messages, run, style
 from tests.plots.test_pictures import words
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

@@ -6,7 +6,6 @@ All histories go through one job: starting it is most of its cost, and judging m
 is for.
 """
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,11 +19,12 @@ from analysis.checker import from_histories, judge, printed
 from analysis.checker.cycles import merged
 from analysis.checker.schemas import decode, encode
 from analysis.errors import AnalysisError
-from commands.check import check as bench_check
+from bench.commands.check import check as bench_check
 from runs import edn
 from runs.history import Op, read_history, write_edn
 from runs.keyword import keywords
 from tests.checker.random_histories import broken_log, mutated_histories
+from tests.stores import EXPECTED, STORES
 from workloads.interface import so_far
 from workloads.kafka.checker import AT_THE_END, check, error_count
 from workloads.kafka.checker.cases import CYCLES, EMPTY_GRAPH, SHOWN
@@ -37,10 +37,7 @@ pytestmark = [  # the first test waits for the job
     pytest.mark.timeout(900),
 ]
 
-FIXTURES = Path(__file__).parents[1] / "fixtures"
-JUDGED = FIXTURES / "judged-histories"
-EXPECTED = [json.loads(line) for line in (JUDGED / "expected.jsonl").read_text().splitlines()]
-STORES = sorted(FIXTURES.glob("maelstrom-stores/*/history.edn"))
+REAL = sorted(STORES.glob("*/history.edn"))
 RANDOM = 25
 Results = Mapping[str, Mapping[Any, Any]]
 
@@ -71,10 +68,9 @@ def random_files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 @pytest.fixture(scope="module")
-def results(spark: SparkSession, random_files: list[Path]) -> Results:
+def results(spark: SparkSession, judged: list[Path], random_files: list[Path]) -> Results:
     """What Spark says of all histories."""
-    judged = [JUDGED / f"{each['file']}.gz" for each in EXPECTED]
-    return judge(spark, from_histories(spark, [*judged, *STORES, *random_files]))
+    return judge(spark, from_histories(spark, [*judged, *REAL, *random_files]))
 
 
 def same(results: Results, file: Path) -> bool:
@@ -101,10 +97,9 @@ def worst_lag(result: Mapping[Any, Any]) -> tuple[Any, ...]:
     return (lag["lag"], lag["time"], lag["process"]) if lag["lag"] else (0.0,)
 
 
-def test_agrees_with_the_judged_histories(results: Results) -> None:
+def test_agrees_with_the_judged_histories(results: Results, judged: list[Path]) -> None:
     assert len(EXPECTED) == 90
-    for expected in EXPECTED:
-        file = JUDGED / f"{expected['file']}.gz"
+    for file, expected in zip(judged, EXPECTED, strict=True):
         result = results[str(file)]
         assert result["valid?"] == expected["valid"], file.name
         assert sorted(result["bad-error-types"]) == sorted(expected["bad"]), file.name
@@ -115,8 +110,8 @@ def test_agrees_with_the_judged_histories(results: Results) -> None:
 
 
 def test_agrees_with_the_real_tools_stores(results: Results) -> None:
-    assert len(STORES) == 5
-    for file in STORES:
+    assert len(REAL) == 5
+    for file in REAL:
         real = edn.loads((file.with_name("results.edn")).read_text())["workload"]
         assert essence(edn.loads(edn.dumps(results[str(file)]))) == essence(real), file
 
@@ -130,8 +125,10 @@ def test_agrees_with_the_bench_on_random_histories(
     assert len(found) >= 6, "random histories that are not broken prove little"
 
 
-def test_prints_what_maelstrom_check_prints(results: Results, random_files: list[Path]) -> None:
-    files = [JUDGED / f"{EXPECTED[2]['file']}.gz", STORES[0], *random_files[:3]]
+def test_prints_what_maelstrom_check_prints(
+    results: Results, judged: list[Path], random_files: list[Path]
+) -> None:
+    files = [judged[2], REAL[0], *random_files[:3]]
     chosen = {str(file): results[str(file)] for file in files}
     output = CliRunner().invoke(bench_check, ["--json", *chosen]).stdout
     assert "\n".join(printed.json_lines(chosen)) + "\n" == output
@@ -160,9 +157,9 @@ def test_a_run_that_stopped_early_is_unknown() -> None:
 
 
 def test_writes_the_anomalies_it_found(
-    spark: SparkSession, results: Results, tmp_path: Path
+    spark: SparkSession, results: Results, judged: list[Path], tmp_path: Path
 ) -> None:
-    name = str(JUDGED / f"{EXPECTED[2]['file']}.gz")
+    name = str(judged[2])
     printed.write_anomalies(spark, {name: results[name]}, tmp_path / "found")
     rows = spark.read.parquet(str(tmp_path / "found")).collect()
     counts = {row.type: row["count"] for row in rows}

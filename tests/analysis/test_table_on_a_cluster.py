@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from zipfile import ZipFile
 
 import pytest
@@ -77,7 +78,7 @@ def test_rows_are_in_the_log_once_although_an_executor_dies_and_a_task_is_repeat
     _require_no_secret(tmp_path, told["plan"], done.stderr)
 
 
-def _require_once(rows: list[list[object]]) -> None:
+def _require_once(rows: list[list[Any]]) -> None:
     written = sorted((name, number) for _, _, name, number in rows)
     assert written == [(name, number) for name in ("killed", "repeated") for number in range(ROWS)]
     for key in ("k0", "k1", "k2"):

@@ -82,3 +82,8 @@ def _value(f: str, args: list[str]) -> object:
 def _pair(message: str) -> list[int | None]:
     value, _, offset = message.partition("@")
     return [int(offset) if offset else None, int(value)]
+
+
+def timed(*lines: tuple[Any, ...]) -> list[Op]:
+    """Operations told as `(time_s, type, process, f, value)`."""
+    return [Op(index, int(at * 1e9), *rest) for index, (at, *rest) in enumerate(lines)]

@@ -1,8 +1,10 @@
 """Stats, availability, network statistics and exceptions, against what the real tool said."""
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -11,27 +13,28 @@ from bench.checkers import (
     check_all,
     exceptions,
     net_statistics,
-    single,
     stats,
-    worst,
 )
+from bench.checks import single
 from bench.net import Traffic
 from runs import edn, fressian
-from runs.history import Op, read_history
+from runs.history import Op, OpType, read_history
+from tests.stores import STORES
+from workloads.interface import Result, worst
 
-STORES = sorted((Path(__file__).parents[1] / "fixtures/maelstrom-stores").iterdir())
+REAL = sorted(STORES.iterdir())
 
 
-@pytest.fixture(scope="module", params=STORES, ids=lambda path: path.name)
-def store(request):
+@pytest.fixture(scope="module", params=REAL, ids=lambda path: path.name)
+def store(request: pytest.FixtureRequest) -> SimpleNamespace:
     text = (request.param / "results.edn").read_text()
     history = read_history(request.param / "history.edn")
     return SimpleNamespace(path=request.param, results=edn.loads(text), history=history)
 
 
-def journal_traffic(path):
+def journal_traffic(path: Path) -> Any:
     """The traffic counters that our network would have had."""
-    counts = Counter()
+    counts: Counter[Any] = Counter()
     for stripe in (path / "net-journal").glob("*.fressian"):
         for event in fressian.journal_events(stripe.read_bytes()):
             message = event["message"]
@@ -43,57 +46,57 @@ def journal_traffic(path):
     )
 
 
-def test_stats_are_those_of_the_real_tool(store):
-    assert stats(store.history) == store.results["stats"]
+def test_stats_are_those_of_the_real_tool(store: SimpleNamespace) -> None:
+    assert stats(store.history).edn() == store.results["stats"]
 
 
-def test_availability_is_that_of_the_real_tool(store):
-    assert availability(store.history, None) == store.results["availability"]
+def test_availability_is_that_of_the_real_tool(store: SimpleNamespace) -> None:
+    assert availability(store.history, None).edn() == store.results["availability"]
 
 
-def test_network_statistics_are_those_of_the_real_tool(store):
-    assert net_statistics(store.history, journal_traffic(store.path)) == store.results["net"]
+def test_network_statistics_are_those_of_the_real_tool(store: SimpleNamespace) -> None:
+    assert net_statistics(store.history, journal_traffic(store.path)).edn() == store.results["net"]
 
 
-def op(outcome, f="send", process=0, **extra):
+def op(outcome: OpType, f: str = "send", process: int | str = 0, **extra: str) -> Op:
     return Op(0, 0, outcome, process, f, None, extra)
 
 
-def test_stats_are_invalid_when_something_never_succeeded():
+def test_stats_are_invalid_when_something_never_succeeded() -> None:
     history = [op("invoke"), op("ok"), op("invoke", "poll"), op("fail", "poll")]
-    assert stats(history)["valid?"] is False
-    assert stats([*history, op("ok", "poll")])["valid?"] is True
-    assert stats([*history[:2], op("info", "crash")])["valid?"] is True
+    assert stats(history).valid is False
+    assert stats([*history, op("ok", "poll")]).valid is True
+    assert stats([*history[:2], op("info", "crash")]).valid is True
 
 
-def test_faults_are_no_operations_in_the_stats():
-    assert stats([op("info", "start-partition", "nemesis")])["count"] == 0
+def test_faults_are_no_operations_in_the_stats() -> None:
+    assert stats([op("info", "start-partition", "nemesis")]).counts.all == 0
 
 
 @pytest.mark.parametrize(
     ("expected", "valid"), [(None, True), ("total", False), (0.75, True), (0.8, False), (0, True)]
 )
-def test_availability(expected, valid):
+def test_availability(expected: Any, valid: bool) -> None:
     history = [op("invoke")] * 4 + [op("ok")] * 3 + [op("fail")]
-    assert availability(history, expected) == {"valid?": valid, "ok-fraction": 0.75}
+    assert availability(history, expected).edn() == {"valid?": valid, "ok-fraction": 0.75}
 
 
-def test_nothing_invoked_is_fully_available():
-    assert availability([], "total") == {"valid?": True, "ok-fraction": 1}
+def test_nothing_invoked_is_fully_available() -> None:
+    assert availability([], "total").edn() == {"valid?": True, "ok-fraction": 1}
 
 
-def test_exceptions_are_counted_by_kind_the_most_frequent_first():
+def test_exceptions_are_counted_by_kind_the_most_frequent_first() -> None:
     rare, often = op("info", exception="KeyError"), op("info", exception="ValueError")
-    found = exceptions([often, rare, often, op("ok")])["exceptions"]
+    found = exceptions([often, rare, often, op("ok")]).edn()["exceptions"]
     assert [(each["class"], each["count"]) for each in found] == [
         ("ValueError", 2),
         ("KeyError", 1),
     ]
-    assert exceptions([op("ok")]) == {"valid?": True}
+    assert exceptions([op("ok")]).edn() == {"valid?": True}
 
 
 @pytest.mark.parametrize("number", [0.97572815, 5.7038836, 1.796334, 0.0, 2.0, 1 / 3])
-def test_single_precision_is_printed_as_short_as_it_can_be(number):
+def test_single_precision_is_printed_as_short_as_it_can_be(number: float) -> None:
     assert len(str(single(number))) <= 11
     assert single(single(number)) == single(number)
 
@@ -102,16 +105,16 @@ def test_single_precision_is_printed_as_short_as_it_can_be(number):
     ("verdicts", "expected"),
     [([True, True], True), ([True, "unknown"], "unknown"), (["unknown", False], False), ([], True)],
 )
-def test_the_worst_verdict_counts(verdicts, expected):
+def test_the_worst_verdict_counts(verdicts: list[Any], expected: bool | str) -> None:
     assert worst(verdicts) == expected
 
 
-def test_a_checker_that_breaks_leaves_the_verdict_unknown_and_says_why():
-    def broken(_history, _options):
+def test_a_checker_that_breaks_leaves_the_verdict_unknown_and_says_why() -> None:
+    def broken(_history: Sequence[Op], _options: Mapping[str, Any]) -> Result:
         raise ZeroDivisionError("here")
 
-    network = SimpleNamespace(clients=Traffic(), servers=Traffic())
-    results = check_all([op("invoke"), op("ok")], {}, network, broken)
+    network: Any = SimpleNamespace(clients=Traffic(), servers=Traffic())
+    results = check_all([op("invoke"), op("ok")], {}, network, broken).edn()
     assert results["valid?"] == "unknown"
     assert "ZeroDivisionError: here" in results["workload"]["error"]
     keys = "perf timeline exceptions stats availability net workload valid?"

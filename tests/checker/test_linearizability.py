@@ -2,7 +2,9 @@
 long ones."""
 
 import random
+from collections.abc import Callable
 from itertools import permutations
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,51 +12,52 @@ from hypothesis import strategies as st
 from workloads.lin_kv.linearizability import Call, search
 
 
-def calls(*spans):
+def calls(*spans: tuple[Any, ...]) -> list[Call]:
     """`(f, value, invoked, returned)` per call."""
     return [Call(number, *span) for number, span in enumerate(spans)]
 
 
-def verdict(*spans):
+def verdict(*spans: tuple[Any, ...]) -> bool | None:
     return search(calls(*spans)).linearizable
 
 
-def test_nothing_happened():
+def test_nothing_happened() -> None:
     assert search([]).linearizable is True
 
 
-def test_a_read_sees_the_write_before_it():
+def test_a_read_sees_the_write_before_it() -> None:
     assert verdict(("write", 1, 0, 1), ("read", 1, 2, 3)) is True
 
 
-def test_a_stale_read_is_rejected_with_what_it_should_have_seen():
+def test_a_stale_read_is_rejected_with_what_it_should_have_seen() -> None:
     write, read = history = calls(("write", 1, 0, 1), ("read", None, 2, 3))
     outcome = search(history)
     assert outcome.linearizable is False
+    assert outcome.blocked
     assert outcome.blocked.call == read
     assert outcome.blocked.held == {1: write}
     assert outcome.blocked.running == ()
 
 
-def test_a_read_during_a_write_may_see_either_value():
+def test_a_read_during_a_write_may_see_either_value() -> None:
     assert verdict(("write", 1, 0, 3), ("read", None, 1, 2)) is True
     assert verdict(("write", 1, 0, 3), ("read", 1, 1, 2)) is True
 
 
-def test_two_reads_may_not_go_back_in_time():
+def test_two_reads_may_not_go_back_in_time() -> None:
     old_then_new = (("write", 1, 0, 9), ("read", None, 1, 2), ("read", 1, 3, 4))
     new_then_old = (("write", 1, 0, 9), ("read", 1, 1, 2), ("read", None, 3, 4))
     assert verdict(*old_then_new) is True
     assert verdict(*new_then_old) is False
 
 
-def test_only_one_of_two_equal_cas_can_succeed():
+def test_only_one_of_two_equal_cas_can_succeed() -> None:
     before = ("write", 0, 0, 1)
     assert verdict(before, ("cas", (0, 1), 2, 5)) is True
     assert verdict(before, ("cas", (0, 1), 2, 5), ("cas", (0, 1), 3, 4)) is False
 
 
-def test_a_lost_write_may_take_effect_later_or_never_but_not_twice():
+def test_a_lost_write_may_take_effect_later_or_never_but_not_twice() -> None:
     lost = ("write", 1, 0, None)
     assert verdict(lost, ("read", None, 1, 2)) is True
     assert verdict(lost, ("read", None, 1, 2), ("read", 1, 3, 4)) is True
@@ -63,23 +66,25 @@ def test_a_lost_write_may_take_effect_later_or_never_but_not_twice():
     assert verdict(lost, ("write", 1, 0.5, None), *again) is True
 
 
-def test_a_lost_write_cannot_take_effect_before_it_was_asked_for():
+def test_a_lost_write_cannot_take_effect_before_it_was_asked_for() -> None:
     assert verdict(("read", 1, 0, 1), ("write", 1, 2, None)) is False
 
 
-def test_the_witness_is_the_shortest_prefix():
+def test_the_witness_is_the_shortest_prefix() -> None:
     history = calls(("write", 1, 0, 1), ("read", 2, 2, 3), ("write", 3, 4, 5), ("read", 4, 6, 7))
-    assert search(history).blocked.call == history[1]
+    blocked = search(history).blocked
+    assert blocked
+    assert blocked.call == history[1]
 
 
-def test_gives_up_at_the_limit():
+def test_gives_up_at_the_limit() -> None:
     history = calls(*(("write", i, i, 100 + i) for i in range(12)), ("read", -1, 12, 200))
     outcome = search(history, limit=1000)
     assert outcome.linearizable is None
     assert outcome.explored <= 1000 + len(history)
 
 
-def brute_force(history):
+def brute_force(history: list[Call]) -> bool:
     """Try every order of every choice of lost calls."""
     certain = [call for call in history if call.returned is not None]
     lost = [call for call in history if call.returned is None]
@@ -92,7 +97,7 @@ def brute_force(history):
     )
 
 
-def legal(order):
+def legal(order: Any) -> bool:
     held = None
     latest = -1
     for call in order:
@@ -112,7 +117,7 @@ values = st.integers(0, 2)
 
 
 @st.composite
-def histories(draw):
+def histories(draw: Callable[..., Any]) -> list[Call]:
     size = draw(st.integers(1, 6))
     positions = draw(st.permutations(range(2 * size)))
     history = []
@@ -130,15 +135,16 @@ def histories(draw):
 
 
 @given(histories())
-def test_agrees_with_brute_force(history):
+def test_agrees_with_brute_force(history: list[Call]) -> None:
     assert search(history).linearizable is brute_force(history)
 
 
-def run_of(seed, size, processes, lost=0.0, values=5):
+def run_of(seed: int, size: int, processes: int, lost: float = 0.0, values: int = 5) -> list[Call]:
     """A linearizable history: every call takes effect at a random instant of its interval."""
     rng = random.Random(seed)
-    position, held, history = 0, None, []
-    running = {}
+    position, held = 0, None
+    history: list[Call] = []
+    running: dict[int, list[Any]] = {}
     while len(history) < size:
         position += 1
         process = rng.randrange(processes)
@@ -159,7 +165,7 @@ def run_of(seed, size, processes, lost=0.0, values=5):
     return history
 
 
-def take_effect(f, old, new, held):
+def take_effect(f: str, old: int, new: int, held: int | None) -> Any:
     if f == "read":
         return f, (held,), held
     if f == "write":
@@ -167,22 +173,23 @@ def take_effect(f, old, new, held):
     return (f, ((old, new),), new) if old == held else ("failed", (None,), held)
 
 
-def test_ten_thousand_calls_take_effort_in_proportion():
+def test_ten_thousand_calls_take_effort_in_proportion() -> None:
     history = run_of(seed=1, size=10_000, processes=10)
     outcome = search(history)
     assert outcome.linearizable is True
     assert outcome.explored < 20 * len(history)
 
 
-def test_ten_thousand_calls_of_which_some_are_lost():
+def test_ten_thousand_calls_of_which_some_are_lost() -> None:
     history = run_of(seed=2, size=10_000, processes=10, lost=0.01)
     assert search(history).linearizable is True
 
 
-def test_one_wrong_read_among_thousands_is_found():
+def test_one_wrong_read_among_thousands_is_found() -> None:
     history = run_of(seed=3, size=5000, processes=8)
     wrong = max(i for i, call in enumerate(history[:4000]) if call.f == "read")
     history[wrong] = history[wrong]._replace(value="never written")
     outcome = search(history)
     assert outcome.linearizable is False
+    assert outcome.blocked
     assert outcome.blocked.call == history[wrong]

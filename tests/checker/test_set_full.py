@@ -16,7 +16,7 @@ def history(text: str) -> list[Op]:
     """A history of one word each: `a0` invokes the add of 0, `a0+` acknowledges it; `r2` invokes a read of
     process 2, `r2=01` completes it with 0 and 1. An add has its element for its process, plus 100.
     """
-    ops = []
+    ops: list[Op] = []
     for index, word in enumerate(text.split()):
         name, is_read, value = word[0], word[0] == "r", word[1:]
         if is_read:
@@ -155,12 +155,12 @@ def test_broadcast_is_judged_alike() -> None:
 
 def test_elements_may_be_any_json_and_null_is_no_elements() -> None:
     values = [1, 1.0, True, "1", [1], {"a": 1}]
-    ops = []
+    ops: list[Op] = []
     for process, value in enumerate(values):
         ops += [
-            Op(len(ops) + at, 0, kind, process, "add", value)
-            for at, kind in enumerate(("invoke", "ok"))
-        ]  # type: ignore[arg-type]
+            Op(len(ops), 0, "invoke", process, "add", value),
+            Op(len(ops) + 1, 0, "ok", process, "add", value),
+        ]
     ops += [Op(20, 1, "invoke", 9, "read"), Op(21, 1, "ok", 9, "read", [1, "1", [1], [1]])]
     ops += [Op(22, 2, "invoke", 8, "read"), Op(23, 2, "ok", 8, "read", None)]
     result = judge("g-set").check(ops, {})

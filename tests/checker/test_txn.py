@@ -305,7 +305,8 @@ def is_serializable(ops: Sequence[Op], strict: bool) -> bool:
 
 def random_history(random: Random, write: str) -> list[Op]:
     """Up to five transactions on two keys, some reads of them stale; for lists, a read of all at the end."""
-    count, state = random.randint(2, 4), {0: [[]], 1: [[]]}  # every state that a key had
+    count = random.randint(2, 4)
+    state: dict[int, list[Any]] = {0: [[]], 1: [[]]}  # every state that a key had
     running: list[tuple[int, list[list[Any]]]] = []
     ops: list[Op] = []
 

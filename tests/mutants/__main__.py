@@ -1,4 +1,4 @@
-"""Write docs/mutants.md: `python -m tests.mutants > docs/mutants.md`; names choose some."""
+"""Write the tables of docs/mutants.md: `python -m tests.mutants`. With names: print the rows of these."""
 
 import os
 from collections.abc import Iterator
@@ -6,21 +6,21 @@ from textwrap import fill
 
 import click
 
+from performance.harness import replace_section
 from simulation.pool import spread
 from tests.mutants.cases import CASES, SECTIONS, look_for
 from tests.mutants.harder import EQUIVALENT
-from tests.mutants.kill import SEEDS_MAX, Kill
+from tests.mutants.kill import PAGE, SEEDS_MAX, Kill
 from tests.mutants.mutant import Mutant
 
-HEADER = f"""\
-# What the simulator finds
-
-Each of these is wrong in one way that is known, and must be found by `./maelstrom simulate` within
-{SEEDS_MAX} seeds, or by a test. `seeds` is how many that took, counted from seed 0; options that are not
-named in `tests/mutants` were drawn. Written by `python -m tests.mutants > docs/mutants.md`;
-`tests/mutants/test_mutants.py` holds it.
-"""
 COLUMNS = "| what | the rule it breaks | caught by | seeds |\n|---|---|---|---|"
+BY_TEST = """\
+## Found by a test
+
+The name of the test says the rule; `tests/mutants` has it in a sentence.
+
+| what | the test that fails |
+|---|---|"""
 
 
 @click.command()
@@ -37,18 +37,24 @@ def main(names: tuple[str, ...], seeds: int, jobs: int | None) -> None:
     for name, killed in spread(look_for, work, jobs or os.cpu_count() or 1):
         found[name] = killed
         click.echo(f"{len(found)} of {len(chosen)}: {name}, {killed or 'survives'}", err=True)
-    click.echo(HEADER)
-    for line in table(found, seeds):
-        click.echo(line)
+    lines = [*table(found, seeds)]
+    if names:
+        click.echo("\n".join(lines))
+    else:
+        replace_section(PAGE, "seeds", lines)
     raise SystemExit(None in found.values())
 
 
 def table(found: dict[str, Kill | None], seeds: int) -> Iterator[str]:
-    """The document after its header."""
+    """The document after its header: what seeds show, section by section, then what tests show."""
+    by_test = [name for name, case in CASES.items() if case.test and name in found]
     for title, cases in SECTIONS.items():
-        rows = [row(name, found[name], seeds) for name, *_ in cases if name in found]
+        by_seed = [name for name, *_ in cases if name in found and name not in by_test]
+        rows = [row(name, found[name], seeds) for name in by_seed]
         if rows:
             yield from (f"## {title}\n", COLUMNS, *rows, "")
+    if by_test:
+        yield from (BY_TEST, *(row_of_test(name, found[name]) for name in by_test), "")
     if len(found) == len(CASES):
         yield from equivalents()
     killed = sum(each is not None for each in found.values())
@@ -69,9 +75,14 @@ def item(mutant: Mutant) -> str:
 
 
 def row(name: str, killed: Kill | None, seeds: int) -> str:
-    """One line of the table."""
+    """One line of a table of seeds."""
     how = f"`{killed.caught_by}` | {killed.seeds}" if killed else f"**survives** | {seeds}"
     return f"| `{name}` | {CASES[name].rule} | {how} |"
+
+
+def row_of_test(name: str, killed: Kill | None) -> str:
+    """One line of the table of tests."""
+    return f"| `{name}` | {f'`{killed.caught_by}`' if killed else '**survives**'} |"
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from tests.mutants.groups import GROUPS
 from tests.mutants.harder import HARDER
 from tests.mutants.hosts import HOSTS
 from tests.mutants.kill import Kill, kill, kill_by_test
+from tests.mutants.laws import LAWS
 from tests.mutants.mixed import MIXED
 from tests.mutants.mutant import Mutant
 from tests.mutants.mutants import MUTANTS
@@ -30,10 +31,15 @@ class Case(NamedTuple):
     mutant: Mutant | None = None
     node: MakeNode | None = None
 
+    @property
+    def test(self) -> str:
+        """The test that finds it, where seeds do not."""
+        return self.mutant.test if self.mutant else ""
+
     def kill(self, seeds: Iterable[int]) -> Kill | None:
         """Look for it in these seeds, or by its test."""
-        if self.mutant and self.mutant.test:
-            return kill_by_test(self.name, self.mutant.test)
+        if self.test:
+            return kill_by_test(self.name, self.test)
         alive: AbstractContextManager[None] = self.mutant.alive() if self.mutant else nullcontext()
         return kill(alive, self.world, seeds, self.node)
 
@@ -66,13 +72,14 @@ SECTIONS: dict[str, list[Case]] = {
     "Mutants of the leaderless log": [_of(each) for each in MUTANTS],
     "Mutants that need a harder world": [_of(each) for each in HARDER],
     "Rules of the older release, among processes that differ": [_of(each) for each in MIXED],
-    "Behaviours of the first design, found by a test": [_of(each) for each in FIRST_DESIGN],
-    "Processes that differ on one log, found by a test": [_of(each) for each in SHAPE],
-    "Answers of stores that make no sense, found by a test": [_of(each) for each in STORES],
+    "Behaviours of the first design": [_of(each) for each in FIRST_DESIGN],
+    "Processes that differ on one log": [_of(each) for each in SHAPE],
+    "Laws that the core checks itself": [_of(each) for each in LAWS],
+    "Answers of stores that make no sense": [_of(each) for each in STORES],
     "The table, and Spark's source and sink": [_of(each) for each in TABLES],
-    "Mutants of groups of consumers, found by a test": [_of(each) for each in GROUPS],
-    "Mutants of hosts, found by a test": [_of(each) for each in HOSTS],
-    "Mutants of the vacuum, found by a test": [_of(each) for each in VACUUM],
+    "Mutants of groups of consumers": [_of(each) for each in GROUPS],
+    "Mutants of hosts": [_of(each) for each in HOSTS],
+    "Mutants of the vacuum": [_of(each) for each in VACUUM],
     "Strategies that are weak": WEAK,
     "Faulty nodes (`tests/nodes`)": [_of_script(*each) for each in FAULTY.items()],
 }

@@ -1,31 +1,34 @@
 """Which mutants of the leaderless log die when all schedules of a small cluster are searched.
 
-`python -m tests.mutants.explored` writes the table of docs/exploration.md.
+`schedules.json` keeps a short schedule of each. `python -m tests.mutants.explored` writes their table in
+docs/mutants.md; `python -m tests.mutants.explorer --search` searches.
 
-Each has settings in which its rule can matter, the cheapest first. A setting is searched without a seed at
-first, and then with one seed after the other: see `Search`. What needs more than a setting has is out of reach,
-with the reason.
+Each has settings in which its rule can matter, the cheapest first. A setting is searched whole at first, then
+within small bounds on delays, then with one seed after the other: see `Search`. What needs more than a setting
+has is out of reach, with the reason.
 """
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from textwrap import wrap
 from typing import NamedTuple
 
-import click
-
-from performance import table_lines
-from performance.exploration import PAGE, replace_section
+from performance.harness import replace_section, table_lines
 from simulation.exploration.campaign import explored
 from simulation.exploration.events import Event
+from simulation.exploration.search import Failed
 from simulation.exploration.setting import Setting
 from simulation.exploration.telling import played
-from simulation.pool import spread
 from tests.mutants.harder import HARDER
+from tests.mutants.kill import PAGE
 from tests.mutants.mutant import Mutant
 from tests.mutants.mutants import MUTANTS
 
+SCHEDULES = Path(__file__).with_name("schedules.json")
 CPU_S_MAX = 30.0  # of one setting
-FIRST_CPU_S = 5.0  # of the search without a seed
+FIRST_CPU_S = 5.0  # of the search without a seed, and of all with a bound on delays
+DELAYS_MAX = 4
 SEED_CPU_S = 0.3  # of the search with a seed
 ALL = {mutant.name: mutant for mutant in (*MUTANTS, *HARDER)}
 
@@ -35,6 +38,7 @@ REBORN = Setting(nodes=1, sends=2, polls=0, crashes=1)
 RIVALS = Setting(polls=0)
 HANDED = Setting(hand_over=True)
 HANDED_LATE = Setting(hand_over=True, polls=0, late=1)
+HANDED_LOST = Setting(hand_over=True, polls=0, lost=1)
 HANDED_ONCE_MORE = Setting(before=2, sends=1, polls=0, hand_over=True, late=1)
 FENCED = Setting(nodes=1, before=1, sends=1, polls=0, fence=1)
 FENCED_LOST = Setting(nodes=1, before=1, sends=1, polls=0, fence=1, lost=1)
@@ -45,25 +49,26 @@ HANDED_FENCED_LATE = Setting(before=1, sends=1, polls=0, fence=1, hand_over=True
 COMPACTED = Setting(nodes=1, before=2, sends=1, polls=1, compaction=True)
 READ_BACK = Setting(before=3, sends=0, polls=1, compaction=True)
 READ_AGAIN = Setting(nodes=1, before=3, sends=0, polls=1, compaction=True, crashes=1)
-LONG = Setting(nodes=1, before=8, sends=0, polls=1, compaction=True, crashes=1)
+PAGED = Setting(nodes=1, before=5, sends=1, polls=0, compaction=True)
 SEALED = Setting(polls=0, compaction=True)
 WORKER_DIES = Setting(nodes=1, before=2, sends=1, polls=0, compaction=True, crashes=1)
 TWO_WORKERS = Setting(before=2, sends=1, polls=0, compaction=True, crashes=1)
 SLOW_WORKER = Setting(before=2, sends=1, polls=0, compaction=True, late=1)
 STALE_WORKER = Setting(before=2, sends=2, polls=0, compaction=True, late=1)
+STALE_WORKERS = Setting(before=2, sends=3, polls=0, compaction=True, late=1)
 DOUBLED_REBORN = Setting(
     before=3, sends=2, polls=0, compaction=True, hand_over=True, crashes=1, duplicates=1
 )
 COMMIT = Setting(sends=0, polls=0, commits=1)
 COMMITS_SHARED = Setting(nodes=3, sends=0, polls=0, commits=3)  # n0 and n2 share a register
-COMMITS_REBORN = Setting(nodes=1, sends=0, polls=0, commits=2, crashes=1)
+COMMITS_OF_TWO = Setting(sends=0, polls=0, commits=3)  # the first register holds the highest
 COMMITS_REBORN_LATE = Setting(nodes=1, sends=0, polls=0, commits=2, crashes=1, late=1)
 COMMIT_LOST = Setting(sends=0, polls=0, commits=1, lost=1)
 DEFERRED = Setting(nodes=1, sends=0, polls=0, commits=2, deferred=True)
 DEFERRED_FENCED = Setting(sends=0, polls=0, commits=1, fence=1, late=1, deferred=True)
 DEFERRED_RUNS = Setting(nodes=4, sends=3, polls=0, commits=2, deferred=True, compaction=True)
 DEFERRED_TWO_RUNS = Setting(
-    nodes=4, before=1, sends=2, polls=0, commits=2, deferred=True, compaction=True, late=1
+    before=1, sends=4, polls=0, commits=2, deferred=True, compaction=True, crashes=1
 )
 DEFERRED_SKIPPED = Setting(
     nodes=4, before=1, sends=4, polls=0, commits=2, deferred=True, compaction=True
@@ -72,13 +77,13 @@ SETTINGS: dict[str, tuple[Setting, ...]] = {
     "dedup-skipped": (LOST, HANDED_LATE, HANDED_ONCE_MORE),
     "ack-before-commit": (ONE,),
     "unknown-is-success": (LOST,),
-    "unknown-is-failure": (LOST, RIVALS),
+    "unknown-is-failure": (LOST, RIVALS, HANDED_LOST, HANDED_LATE),
     "new-id-after-commit-failed": (LOST, RIVALS, HANDED_LATE),
     "new-id-after-hand-over": (HANDED, HANDED_LATE, HANDED_ONCE_MORE),
     "answer-is-commit": (HANDED, HANDED_ONCE_MORE),
     "writer-reused": (REBORN,),
     "blind-put": (RIVALS,),
-    "offsets-per-batch": (Setting(before=1, sends=3, polls=0, hand_over=True),),
+    "offsets-per-batch": (Setting(nodes=1, sends=4, polls=0, lost=1),),
     "older-head-taken": (Setting(), HANDED),
     "entries-reversed": (Setting(nodes=3, before=2, sends=0),),
     "fence-ignored": (HANDED_FENCED,),
@@ -91,9 +96,9 @@ SETTINGS: dict[str, tuple[Setting, ...]] = {
     "delete-before-listing": (COMPACTED, READ_BACK, TWO_WORKERS),
     "run-without-writers": (DOUBLED_REBORN,),
     "index-newer-than-head": (Setting(nodes=6, before=3, sends=2, compaction=True),),
-    "stale-worker-takes-over": (STALE_WORKER,),
-    "page-without-a-child": (LONG,),
-    "page-before-it-is-written": (LONG,),
+    "stale-worker-takes-over": (STALE_WORKERS,),
+    "page-without-a-child": (PAGED,),
+    "page-before-it-is-written": (PAGED,),
     "index-put": (STALE_WORKER,),
     "claim-in-the-old-epoch": (READ_AGAIN,),
     "claim-of-the-living": (SLOW_WORKER, TWO_WORKERS),
@@ -111,7 +116,7 @@ SETTINGS: dict[str, tuple[Setting, ...]] = {
     "run-keeps-the-last-commit": (DEFERRED_RUNS,),
     "outline-keeps-the-last-commit": (DEFERRED_TWO_RUNS,),
     "outline-lowers-a-commit": (DEFERRED_SKIPPED,),
-    "committed-register-lowered": (COMMITS_REBORN,),
+    "committed-register-lowered": (COMMITS_OF_TWO,),
     "unknown-write-acknowledged": (COMMIT_LOST,),
     "overtaken-write-acknowledged": (COMMITS_SHARED,),
     "stale-release": (STALE_WORKER,),
@@ -143,66 +148,63 @@ OUT_OF_REACH = {
     "read-ahead-seals-nothing": LATENCY,
     "tried-head-sealed": LATENCY,
     "store-timeout-fixed": LATENCY,
+    "sent-back-for-ever": "it needs three nodes, two of which are cut off from the third",
     "refused-without-a-pause": "the store of a search refuses nothing",
 }
 
-STALE = (
-    "the first worker waits for one message, the second has read its claim, a lease passes, the second takes"
-    " over, and only then the message arrives: two sends, two claims, and about forty events in one order"
-)
-TWO_RUNS = (
-    "the higher offset must stand in an earlier run than the lower one, so five entries in one"
-    " order, and a node that reads the index after that"
-)
-NOT_FOUND = {
-    "run-without-writers": "a batch that is handed over arrives again when it is in a run and its receiver has"
-    " started anew: two more commits, a compaction and a start lie between the two copies",
-    "stale-worker-takes-over": STALE,
-    "index-put": STALE,
-    "stale-release": STALE,
-    "outline-keeps-the-last-commit": TWO_RUNS,
-    "outline-lowers-a-commit": TWO_RUNS,
-}
 
+class Kept(NamedTuple):
+    """How a mutant fails: the law, the setting, and the schedule."""
 
-class Found(NamedTuple):
-    """How a mutant died: by which invariant or anomaly, in which setting, after how many events."""
-
-    name: str
+    law: str
     setting: Setting
-    events: int
+    schedule: tuple[Event, ...]
 
 
-def look_for(work: tuple[str, float]) -> tuple[str, Found | None]:
+def kept() -> dict[str, Kept]:
+    """The failures of `schedules.json`, by mutant."""
+    lines = json.loads(SCHEDULES.read_text(encoding="utf-8"))
+    return {
+        name: Kept(law, Setting(**options), tuple(Event(*each) for each in schedule))
+        for name, (law, options, schedule) in lines.items()
+    }
+
+
+def keep(failures: Mapping[str, Kept]) -> None:
+    """Write `schedules.json`, a line for each mutant."""
+    lines = [
+        f"{json.dumps(name)}: {json.dumps([law, setting.as_object(), schedule])}"
+        for name, (law, setting, schedule) in sorted(failures.items())
+    ]
+    SCHEDULES.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+def look_for(name: str, cpu_s_max: float = CPU_S_MAX) -> Kept | None:
     """Search the settings of a mutant until a schedule fails, each for so many seconds of CPU."""
-    name, cpu_s_max = work
     for setting in SETTINGS[name]:
-        if found := _found(ALL[name], setting, cpu_s_max):
-            return name, found
-    return name, None
-
-
-def _found(mutant: Mutant, setting: Setting, cpu_s_max: float) -> Found | None:
-    """What a search of the mutant finds, if the same schedule is sound with the right core."""
-    events = 0
-    for seed, cpu_s in _searches(cpu_s_max):
-        with mutant.alive():
-            campaign = explored(setting, cpu_s_max=cpu_s, seed=seed)
-        events += campaign.counts.events
-        if campaign.failed:
-            require_sound(setting, campaign.failed.schedule)
-            return Found(campaign.failed.name, setting, events)
-        if campaign.done:
-            break
+        if failed := _found(ALL[name], setting, cpu_s_max):
+            require_sound(setting, failed.schedule)
+            return Kept(failed.name, setting, failed.schedule)
     return None
 
 
-def _searches(cpu_s_max: float) -> Iterator[tuple[int | None, float]]:
-    """The seeds of the searches of a setting, and the seconds of CPU of each."""
-    first_s = min(FIRST_CPU_S, cpu_s_max)
-    yield None, first_s
-    for seed in range(round((cpu_s_max - first_s) / SEED_CPU_S)):
-        yield seed, SEED_CPU_S
+def _found(mutant: Mutant, setting: Setting, cpu_s_max: float) -> Failed | None:
+    for seed, delays, cpu_s in _searches(cpu_s_max):
+        with mutant.alive():
+            campaign = explored(setting, cpu_s_max=cpu_s, seed=seed, delays=delays)
+        if campaign.failed or (campaign.done and delays is None):
+            return campaign.failed
+    return None
+
+
+def _searches(cpu_s_max: float) -> Iterator[tuple[int | None, int | None, float]]:
+    """The searches of a setting: the seed, the bound on delays, the seconds of CPU."""
+    first_s = min(FIRST_CPU_S, cpu_s_max / 2)
+    yield None, None, first_s
+    for delays in range(1, DELAYS_MAX + 1):
+        yield None, delays, first_s / DELAYS_MAX
+    for seed in range(round((cpu_s_max - 2 * first_s) / SEED_CPU_S)):
+        yield seed, None, SEED_CPU_S
 
 
 def require_sound(setting: Setting, schedule: Sequence[Event]) -> None:
@@ -211,71 +213,30 @@ def require_sound(setting: Setting, schedule: Sequence[Event]) -> None:
     assert failed is None, f"the right core fails, too: {setting.command()}: {failed}"
 
 
-def rule_of(name: str) -> str:
-    """The rule that a mutant breaks."""
-    mutant: Mutant = ALL[name]
-    return mutant.rule
+TITLES = ("what", "caught by", "events")
 
 
-TITLES = ("what", "caught by", "events", "in the setting")
+def table() -> list[str]:
+    """The mutants with the shortest schedule that is known, and the others with a reason."""
+    failures = kept()
+    rows = (row(name, failures[name]) for name in SETTINGS if name in failures)
+    found = f"{len(failures)} of {len(ALL)} found. Out of reach of a search:"
+    return [*table_lines(TITLES, rows), "", found, "", *_by_reason(OUT_OF_REACH)]
 
 
-def row(name: str, found: Found | None) -> list[str]:
+def row(name: str, failure: Kept) -> list[str]:
     """A line of the table."""
-    if found is None:
-        words = "; ".join(f"`{_words(each)}`" for each in SETTINGS[name])
-        return [f"`{name}`", "**survives**", "", words]
-    return [f"`{name}`", f"`{found.name}`", str(found.events), f"`{_words(found.setting)}`"]
+    return [f"`{name}`", f"`{failure.law}`", str(len(failure.schedule))]
 
 
-def _words(setting: Setting) -> str:
-    return setting.command().partition("leaderless ")[2]
-
-
-@click.command()
-@click.argument("names", nargs=-1)
-@click.option("--jobs", default=1, show_default=True, help="Processes.")
-@click.option("--cpu", default=CPU_S_MAX, show_default=True, help="CPU seconds for a setting.")
-def main(names: tuple[str, ...], jobs: int, cpu: float) -> None:
-    """Write the rows of NAMES, or of all mutants, into the table of docs/exploration.md."""
-    rows = {line.split("`")[1]: line for line in _lines() if line.startswith("| `")}
-    work = [(name, cpu) for name in SETTINGS if not names or name in names]
-    for done, (name, found) in enumerate(spread(look_for, work, jobs), 1):
-        rows[name] = f"| {' | '.join(row(name, found))} |"
-        click.echo(
-            f"{done} of {len(work)}: {name}, {found.name if found else 'survives'}", err=True
-        )
-    lines = [*table_lines(TITLES, ()), *(rows[name] for name in SETTINGS if name in rows), ""]
-    killed = sum("survives" not in line for line in rows.values())
-    lines += [f"{killed} of {len(rows)} found. Out of reach of these sizes:", ""]
-    lines += [line for reason, same in _by_reason(OUT_OF_REACH) for line in _item(reason, same)]
-    lines += [
-        "",
-        "Not found in the time of a search, because so much must happen in one order:",
-        "",
-    ]
-    lines += [line for reason, same in _by_reason(NOT_FOUND) for line in _item(reason, same)]
-    replace_section(PAGE, "mutants", lines)
-
-
-def _item(reason: str, names: list[str]) -> list[str]:
-    text = f"- {', '.join(f'`{name}`' for name in names)}: {reason}."
-    return wrap(text, 116, subsequent_indent="  ", break_on_hyphens=False)
-
-
-def _lines() -> list[str]:
-    """The section as it is."""
-    text = PAGE.read_text(encoding="utf-8")
-    return (
-        text.partition("<!-- mutants -->")[2].partition("<!-- end of mutants -->")[0].splitlines()
-    )
-
-
-def _by_reason(reasons: dict[str, str]) -> Iterator[tuple[str, list[str]]]:
+def _by_reason(reasons: Mapping[str, str]) -> Iterator[str]:
     """Each reason, and the mutants that have it."""
     for reason in dict.fromkeys(reasons.values()):
-        yield reason, [name for name, its in reasons.items() if its == reason]
+        names = ", ".join(f"`{name}`" for name, its in reasons.items() if its == reason)
+        yield from wrap(
+            f"- {names}: {reason}.", 116, subsequent_indent="  ", break_on_hyphens=False
+        )
 
 
 if __name__ == "__main__":
-    main()
+    replace_section(PAGE, "explored", table())

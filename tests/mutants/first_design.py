@@ -1,4 +1,4 @@
-"""What broke the node's first design, put back: each was seen on real processes (docs/node-tests.md).
+"""What broke the node's first design, put back: each was seen on real processes (docs/mutants.md).
 
 Where no simulation has what it takes, a test does: a line of a certain form, or a request of a stranger.
 """

@@ -68,13 +68,13 @@ GROUPS = [
         "a key that got records is asked for last in the next round",
         "library.tail:Tail.__anext__",
         (("del self._at[key]", "pass"),),
-        test="tests/unit/test_tail.py::test_a_new_record_of_any_key_comes_in_the_next_round",
+        test="tests/unit/test_log.py::test_a_new_record_of_any_key_comes_in_the_next_round",
     ),
     Mutant(
         "settled-in-any-epoch",
         "a batch of an older epoch is let go at once",
-        "core.headlog.writer:Writer._is_settled",
-        (("or batch.epoch != head.epoch", ""),),
+        "core.headlog.writer:Writer._is_over",
+        ((" or not self._is_alive(job.batch)", ""),),
         test="tests/unit/test_writer.py::test_a_batch_of_an_older_epoch_is_let_go_at_once",
     ),
 ]

@@ -62,11 +62,11 @@ HARDER = [
     Mutant(
         "commits-stay-after-a-reject",
         "committed offsets whose batch can never get into the log are planned again",
-        f"{WRITER}._carry",
+        f"{WRITER}._end",
         (
             (
-                "yield from self._plan_flush()  #",
-                "if self._is_in_log(batch) or self._is_alive(batch): yield from self._plan_flush()  #",
+                "if self.pending.commits:  #",
+                "if self.pending.commits and (self._replica.view.has(batch) or self._is_alive(batch)):  #",
             ),
         ),
         FENCED | {"nemesis": ("fence", "slow"), "latency_ms": 50, "nemesis_interval_s": 0.3},
@@ -74,11 +74,11 @@ HARDER = [
     Mutant(
         "commits-stay-when-left-alone",
         "committed offsets whose batch is left alone are planned again",
-        f"{WRITER}._carry",
+        f"{WRITER}._end",
         (
             (
-                "yield from self._plan_flush()  #",
-                "if not self._is_alive(batch): yield from self._plan_flush()  #",
+                "if self.pending.commits:  #",
+                "if self.pending.commits and not self._is_alive(batch):  #",
             ),
         ),
         test="tests/unit/test_leaderless.py"
@@ -175,7 +175,7 @@ HARDER = [
             ),
         ),
         AGAIN,
-        test="tests/unit/test_held.py::test_what_a_peer_looked_at_before_it_was_asked_counts_from_then",
+        test="tests/unit/test_delivery.py::test_what_a_peer_looked_at_before_it_was_asked_counts_from_then",
     ),
     Mutant(
         "held-until-now",
@@ -188,7 +188,7 @@ HARDER = [
             ),
         ),
         HANDED,
-        test="tests/unit/test_held.py::test_a_batch_is_held_until_the_peer_asked_the_store_not_until_it_answers",
+        test="tests/unit/test_delivery.py::test_a_batch_is_held_until_the_peer_asked_the_store_not_until_it_answers",
     ),
     Mutant(
         "answer-beyond-the-view",
@@ -242,8 +242,8 @@ HARDER = [
         f"{COMPACTOR}._finish",
         (
             (
-                "yield from self._update(index, index._replace(cursor=index.sealed))",
-                "pass",
+                "done = yield from self._update(index, index._replace(cursor=index.sealed))",
+                "done = index",
             ),
         ),
         CALM | MOVES,
@@ -280,6 +280,13 @@ HARDER = [
         (("head = tried.new if fate is Fate.COMMITTED else replica.head", "head = tried.new"),),
         test=NEVER_STOOD,
     ),
+    Mutant(
+        "sent-back-for-ever",
+        "a batch that lost a conflict here and comes again stays until it is in the log",
+        f"{WRITER}._settle",
+        ((" and not job.stays", ""),),
+        test="tests/unit/test_writer.py::test_a_batch_that_was_sent_back_and_comes_again_stays",
+    ),
     # ---------------------------------------------------------------- sizes
     Mutant(
         "all-in-one-commit",
@@ -302,7 +309,7 @@ HARDER = [
         "core.timeouts:StoreTimeouts.timeout_s",
         (
             ("if not measured.known:", "if True:"),
-            ("grown_s = first_s * pace.timeout_growth**self._lost", "grown_s = first_s"),
+            ("FAR_S if self._lost else 0.0", "0.0"),
         ),
         {"nodes": 3, "latency_ms": 50, "store_timeout_ms": 20.0, "nemesis": ()},
     ),
@@ -310,7 +317,7 @@ HARDER = [
         "refused-without-a-pause",
         "a store that refuses is not asked again at once",
         "core.timeouts:StoreTimeouts.pause_s",
-        (("return min(", "return 0.0 * min("),),
+        (("return pause_s", "return 0.0"),),
         {"refusal_code": 11, "refusing_s": 3.0, "latency_ms": 0, "time_limit_s": 4.0},
     ),
 ]

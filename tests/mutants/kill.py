@@ -1,17 +1,17 @@
 """Kills mutants: simulates the broken core until a seed shows it."""
 
-import subprocess
-import sys
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import Any, NamedTuple
+
+import pytest
 
 from simulation.judge import simulate
 from simulation.nodes import MakeNode
 from simulation.scenario import Scenario
+from tests.mutants.under import ROOT, status_of
 
-ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "mutants.md"
 SEEDS_MAX = 500
 CPU_S_MAX = 10.0
 
@@ -25,11 +25,10 @@ class Kill(NamedTuple):
 
 def kill_by_test(name: str, test: str) -> Kill | None:
     """Whether a test fails while the mutant is alive. Raises `RuntimeError` when it cannot be run."""
-    command = [sys.executable, "-m", "tests.mutants.under", name, test]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    if done.returncode not in (0, 1):
-        raise RuntimeError(f"{' '.join(command)}: {done.stdout}{done.stderr}")
-    return Kill(1, test.rpartition("::")[2]) if done.returncode else None
+    status, said = status_of(name, test)
+    if status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+        raise RuntimeError(f"{test} with {name}: {said}")
+    return Kill(1, test.rpartition("::")[2]) if status else None
 
 
 def kill(

@@ -11,9 +11,7 @@ COMPACTOR = "core.headlog.compaction:Compactor"
 
 
 # A batch that is not in the log yet gets another name (its next number stays free).
-RENAME = """
-                if not self._is_in_log(batch):
-                    batch = batch._replace(seq=batch.seq + 1)"""
+RENAME = "job.batch = job.batch._replace(seq=job.batch.seq + 1)"
 DEFERRED = {"commits": "deferred"}
 DURABLE = {"commits": "durable", "nodes": 3, "nemesis": ("kill",), "nemesis_interval_s": 0.3}
 # Worlds in which something is frequent.
@@ -65,14 +63,14 @@ MUTANTS = [
         "dedup-skipped",
         "a committer adds a batch only if the log does not hold it",
         f"{WRITER}._eligible",
-        (("if self._replica.view.contains(batch.writer, batch.seq):", "if False:"),),
+        (("                or self._replica.view.has(batch)\n", ""),),
         UNSURE,
     ),
     Mutant(
         "ack-before-commit",
         "a batch is done when the view contains it",
-        f"{WRITER}._is_in_log",
-        (("return self._replica.view.contains(batch.writer, batch.seq)", "return True"),),
+        f"{VIEW}.has",
+        (("return self.contains(batch.writer, batch.seq)", "return True"),),
     ),
     Mutant(
         "unknown-is-success",
@@ -83,46 +81,45 @@ MUTANTS = [
     Mutant(
         "unknown-is-failure",
         "a batch without an answer is looked for before its sends are tried anew",
-        f"{WRITER}._deliver",
+        f"{WRITER}._settle",
         (
             (
-                "while self._is_alive(batch) and not self._is_in_log(batch) and self._clock.now < until:",
-                "if not self._is_in_log(batch):",
+                "yield Spawn(self._carry(job))",
+                "self._idle.append(job.batch.writer); self.pending.put_back(job.waiting or [])",
             ),
         ),
+        UNSURE | {"combine": True},
     ),
     Mutant(
         "new-id-after-commit-failed",
         "a batch that is tried again keeps its [writer, seq]",
-        f"{WRITER}._deliver",
-        (
-            (
-                "yield from self._commit_here(batch, -inf, until)",
-                f"yield from self._commit_here(batch, -inf, until){RENAME}",
-            ),
-        ),
+        f"{WRITER}._settle",
+        (("yield Spawn(self._carry(job))", f"{RENAME}; yield Spawn(self._carry(job))"),),
         # Without handing over it cannot matter: a batch stays here until it is in the log, or too late.
         UNSURE | {"combine": True},
     ),
     Mutant(
         "new-id-after-hand-over",
         "a batch that was handed over in vain is committed under its own [writer, seq]",
-        f"{WRITER}._deliver",
+        f"{WRITER}._carry",
         (
             (
-                "yield from self._hand_to(peer, batch)",
-                f"yield from self._hand_to(peer, batch){RENAME}",
+                "yield from self._hand_overs.hand_to(peer, job.batch)",
+                "yield from self._hand_overs.hand_to(peer, job.batch)\n"
+                f"            if not self._replica.view.has(job.batch): {RENAME}",
             ),
         ),
     ),
     Mutant(
         "answer-is-commit",
         "a peer's answer proves nothing unless it brings the batch's entry",
-        f"{WRITER}._deliver",
+        f"{WRITER}._carry",
         (
             (
-                "yield from self._hand_to(peer, batch)",
-                "yield from self._hand_to(peer, batch)\n                return True",
+                "yield from self._hand_overs.hand_to(peer, job.batch)",
+                "yield from self._hand_overs.hand_to(peer, job.batch)\n"
+                "            yield from self._acknowledge(job.batch, job.waiting or ())\n"
+                "            return",
             ),
         ),
     ),
@@ -139,7 +136,7 @@ MUTANTS = [
         f"{ATTEMPT}:carry_out",
         (
             (
-                "cas = Cas(HEAD, old.value, new.value, create=old.value is None)",
+                "cas = Cas(HEAD, was, new.value, create=was is None)",
                 "from leaderless.core.messages import Put\n    cas = Put(HEAD, new.value)",
             ),
         ),
@@ -148,7 +145,7 @@ MUTANTS = [
         "offsets-per-batch",
         "a batch takes as many offsets of a key as it has messages",
         f"{ATTEMPT}:_entry",
-        (("ends[key] += len(msgs)", "ends[key] += 1"),),
+        (("ends[key] = first + len(msgs)", "ends[key] = first + 1"),),
         BUSY,
     ),
     Mutant(
@@ -168,13 +165,13 @@ MUTANTS = [
         "fence-ignored",
         "nothing is added to a fenced head",
         f"{WRITER}._eligible",
-        (("if head.fenced or batch.epoch != head.epoch:", "if False:"),),
+        ((" or not self._is_alive(batch)", ""),),
     ),
     Mutant(
         "epoch-ignored",
         "a batch is committed in its own epoch or never",
         f"{WRITER}._eligible",
-        (("if head.fenced or batch.epoch != head.epoch:", "if head.fenced:"),),
+        (("not self._is_alive(batch)", "self._replica.head.fenced"),),
         HURRIED,
     ),
     Mutant(
@@ -202,7 +199,7 @@ MUTANTS = [
     Mutant(
         "seal-skipped",
         "a segment is written before the head lets go of its entries",
-        f"{WRITER}._commit",
+        f"{WRITER}._seal",
         (("yield from self._sealer.seal(head)", "pass"),),
     ),
     Mutant(

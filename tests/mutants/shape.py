@@ -120,7 +120,7 @@ SHAPE = [
         "too-large-for-the-log",
         "a message that the registers of the log have no room for is refused",
         "core.headlog.pending:refusal_of",
-        (("if event.size > most:", "if False:"),),
+        (("if event.size > (most := largest(limits)):", "if event.size > (most := 1 << 60):"),),
         test="tests/unit/test_sizes.py::test_a_message_without_room_in_the_registers_of_the_log_is_refused",
     ),
 ]

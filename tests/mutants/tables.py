@@ -53,7 +53,7 @@ TABLES = [
         "the batches of a plan are a function of it alone, in every release",
         "spark.staging:groups",
         (("more = row.size + ROW_BYTES", "more = row.size"),),
-        test="tests/unit/test_old_sinks.py::test_an_epoch_of_an_older_release_is_finished_by_its_plan",
+        test="tests/unit/test_old_logs.py::test_an_epoch_of_an_older_release_is_finished_by_its_plan",
     ),
     Mutant(
         "message-needed",
@@ -67,7 +67,7 @@ TABLES = [
         "a text of JSON that would not come back as it is, is refused",
         "store.values:json_of",
         (("if not kept:", "if False:"),),
-        test="tests/unit/test_json_of.py::test_an_integer_beyond_64_bits_is_refused",
+        test="tests/unit/test_registers.py::test_an_integer_beyond_64_bits_is_refused",
     ),
     # ---------------------------------------------------------------- the source
     Mutant(

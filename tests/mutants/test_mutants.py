@@ -15,12 +15,13 @@ import pytest
 from leaderless.core import coordination
 from leaderless.core.headlog import commits, compaction, replica
 from leaderless.core.headlog.commits import raised
-from tests.mutants.cases import CASES, Case
+from tests.mutants.cases import CASES
 from tests.mutants.faulty import node_of, world_of
 from tests.mutants.first_design import FIRST_DESIGN
 from tests.mutants.groups import GROUPS
 from tests.mutants.harder import EQUIVALENT, HARDER
-from tests.mutants.kill import SEEDS_MAX, kill
+from tests.mutants.kill import PAGE, SEEDS_MAX, kill
+from tests.mutants.laws import LAWS
 from tests.mutants.mixed import MIXED
 from tests.mutants.mutant import Mutant, StaleMutant
 from tests.mutants.mutants import MUTANTS
@@ -30,26 +31,28 @@ from tests.mutants.tables import TABLES
 from tests.mutants.vacuum import VACUUM
 
 ROOT = Path(__file__).parents[2]
-TABLE, POINTS = ROOT / "docs" / "mutants.md", ROOT / "docs" / "node-tests.md"
 ROW = re.compile(r"^\| `([a-z0-9_., -]+)` \|.*\| (\d+) \|$", re.MULTILINE)
+ROW_OF_TEST = re.compile(r"^\| `([a-z0-9-]+)` \| `(test_[^`]+)` \|$", re.MULTILINE)
 FAST = 5  # seeds; what takes more is looked for by the slow tests
 pytestmark = pytest.mark.simulation
 
 
+def section() -> str:
+    """The tables of `python -m tests.mutants`."""
+    text = PAGE.read_text(encoding="utf-8")
+    return text.partition("<!-- seeds -->")[2].partition("<!-- end of seeds -->")[0]
+
+
 def seeds_needed() -> dict[str, int]:
     """What the table says, by name."""
-    return {name: int(seeds) for name, seeds in ROW.findall(TABLE.read_text(encoding="utf-8"))}
+    return {name: int(seeds) for name, seeds in ROW.findall(section())}
 
 
 def cases() -> list[object]:
     needed = seeds_needed()
-    slow = {name for name, case in CASES.items() if needed.get(name, 0) > FAST or by_test(case)}
+    # A test takes a process of its own.
+    slow = {name for name, case in CASES.items() if needed.get(name, 0) > FAST or case.test}
     return [pytest.param(name, marks=[pytest.mark.slow] if name in slow else []) for name in CASES]
-
-
-def by_test(case: Case) -> bool:
-    """Whether it takes a process of its own."""
-    return bool(case.mutant and case.mutant.test)
 
 
 def known_first(last: int) -> list[int]:
@@ -60,7 +63,7 @@ def known_first(last: int) -> list[int]:
 @pytest.mark.parametrize("name", cases())
 def test_it_is_found(name: str) -> None:
     # Any change of timing moves the seeds that show it. Then the others are tried, too.
-    seeds = known_first(seeds_needed()[name] - 1)
+    seeds = known_first(seeds_needed().get(name, 1) - 1)
     assert CASES[name].kill(seeds), f"{name} survives {SEEDS_MAX} seeds"
 
 
@@ -69,12 +72,17 @@ def test_all_seeds_are_tried_the_known_one_first() -> None:
     assert (seeds[0], sorted(seeds)) == (7, [*range(SEEDS_MAX)])
 
 
-def test_the_table_names_every_case() -> None:
-    assert [*seeds_needed()] == [*CASES]
+def test_the_tables_name_every_case_and_its_test() -> None:
+    tests = dict(ROW_OF_TEST.findall(section()))
+    assert [*seeds_needed()] == [name for name, case in CASES.items() if not case.test]
+    assert tests == {
+        name: case.test.rpartition("::")[2] for name, case in CASES.items() if case.test
+    }
 
 
 def test_what_broke_the_first_design_names_tests_and_mutants_that_are_there() -> None:
-    rows = [line for line in POINTS.read_text(encoding="utf-8").splitlines() if line[:2] == "| "]
+    points = PAGE.read_text(encoding="utf-8").partition("## What broke the first design\n")[2]
+    rows = [line for line in points.splitlines() if line[:2] == "| "]
     named = {name for row in rows for name in re.findall(r"`([^`]+)`", row.rsplit("|", 2)[1])}
     assert named >= {mutant.name for mutant in FIRST_DESIGN}
     assert named <= CASES.keys()
@@ -152,6 +160,7 @@ ALL = [
     *FIRST_DESIGN,
     *GROUPS,
     *SHAPE,
+    *LAWS,
     *STORES,
     *TABLES,
     *VACUUM,

@@ -103,14 +103,19 @@ VACUUM = [
         "named-without-a-look-into-the-view",
         "a named batch that is in the log is appended, also when the log is fenced now",
         "core.headlog.writer:Writer._append_named",
-        (("not self._is_in_log(batch):", "replica.head.fenced or not self._is_in_log(batch):"),),
+        (
+            (
+                "while not replica.view.has(batch):",
+                "while replica.head.fenced or not replica.view.has(batch):",
+            ),
+        ),
         test="tests/unit/test_named.py::test_a_fence_refuses_it_until_it_is_lifted",
     ),
     Mutant(
         "epoch-of-another-call",
         "an epoch is raised after the objects were listed, by whomever",
         "core.headlog.epoch:raise_epoch",
-        (("if head.epoch > first:", "if head.epoch >= first:"),),
+        (("if head.epoch > first.epoch:", "if head.epoch >= first.epoch:"),),
         test="tests/unit/test_vacuum.py::test_nothing_changes_but_the_epoch",
     ),
 ]

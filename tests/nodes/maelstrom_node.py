@@ -1,1 +1,1 @@
-../../examples/maelstrom_node.py
+../../workloads/examples/maelstrom_node.py

@@ -1,11 +1,20 @@
-"""Stores for the tests of pages, made of what real runs left."""
+"""Stores for the tests of pages, made of what real runs left; and pages, asked for as a browser does."""
 
+import html
 import json
+import math
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
 
+from flask.testing import FlaskClient
+
+from bench.pages.app import create_app
+from bench.pages.cache import Cache
+from bench.pages.library import Library
+from runs.store import Store
 from tests.stores import STORES, as_bench_run, write_lines
 
 DUPLICATES = "duplicates-partition-5-nodes"
@@ -64,3 +73,23 @@ def age(folder: Path) -> None:
     """Let everything in a folder have been written long ago."""
     for path in (folder, *folder.rglob("*")):
         os.utime(path, (0, 0))
+
+
+NOW_S = 2e9
+
+
+def client_of(store: Path, now_s: float = NOW_S, list_budget_s: float = math.inf) -> FlaskClient:
+    """Its list is complete at once, however slow the machine, unless it has a budget."""
+    library = Library(Store(store), Cache(store / ".cache"), clock=lambda: now_s)
+    return create_app(library, list_budget_s).test_client()
+
+
+def text_of(client: FlaskClient, path: str, status: int = 200) -> str:
+    answer = client.get(path)
+    assert answer.status_code == status, answer.text
+    return html.unescape(answer.text)
+
+
+def listed(client: FlaskClient, query: str = "") -> list[str]:
+    """Names of the runs in the list, in its order."""
+    return re.findall(r'name="run" value="([^"]*)"', text_of(client, f"/?{query}"))

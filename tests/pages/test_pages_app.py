@@ -8,10 +8,18 @@ from pathlib import Path
 import pytest
 from flask.testing import FlaskClient
 
-from pages.logs import PAGE_BYTES
+from bench.pages.run_page import PAGE_BYTES
 from runs.faults import FAULTS
-from tests.pages.asking import client_of, listed, text_of
-from tests.pages.page_stores import FIRST, REAL, SECOND, THIRD, make_store
+from tests.pages.page_stores import (
+    FIRST,
+    REAL,
+    SECOND,
+    THIRD,
+    client_of,
+    listed,
+    make_store,
+    text_of,
+)
 
 
 @pytest.fixture(scope="module")

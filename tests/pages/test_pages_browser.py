@@ -15,8 +15,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.expected_conditions import staleness_of
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
-from commands.serve import make_server
-from pages.report import write_report
+from bench.commands.serve import make_server
+from bench.pages.report import write_report
 from tests.browser import chromium
 from tests.pages.page_stores import FIRST, REAL, SECOND, THIRD, make_store
 
@@ -62,7 +62,7 @@ def shown(browser: Chrome) -> list[str]:
 
 def marks(browser: Chrome, selector: str) -> list[int]:
     """How many shapes each picture has that are really drawn: with an extent on the screen."""
-    return browser.execute_script(
+    drawn: list[int] = browser.execute_script(
         """return [...document.querySelectorAll(arguments[0])].map(svg =>
              [...svg.querySelectorAll("path, use, rect")].filter(each => {
                const box = each.getBoundingClientRect();
@@ -70,6 +70,7 @@ def marks(browser: Chrome, selector: str) -> list[int]:
              }).length)""",
         selector,
     )
+    return drawn
 
 
 def follow(browser: Chrome, by: str, what: str) -> None:

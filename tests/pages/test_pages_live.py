@@ -6,9 +6,9 @@ from pathlib import Path
 
 from flask.testing import FlaskClient
 
-from pages.app import create_app
-from pages.cache import Cache
-from pages.library import Library
+from bench.pages.app import create_app
+from bench.pages.cache import Cache
+from bench.pages.library import Library
 from runs.live import FOLDER, Live, keep_live
 from runs.store import Store
 
@@ -25,9 +25,8 @@ def window(place: int, records: int, latency_ms: int | None) -> dict[str, int | 
     latency = None if latency_ms is None else latency_ms * 10**6
     timed = 0 if latency_ms is None else records
     start = (FIRST_S + place) * S
-    return {"window_start_ns": start, "records": records, "timed": timed} | dict.fromkeys(
-        NAMES, latency
-    )
+    told = {"window_start_ns": start, "records": records, "timed": timed}
+    return {**told, **dict.fromkeys(NAMES, latency)}
 
 
 def keep(store: Path, *windows: dict[str, int | None]) -> None:
@@ -63,7 +62,7 @@ def test_a_log_without_windows_or_times_has_a_page(tmp_path: Path) -> None:
 
 
 def test_live_logs_are_listed_and_others_are_not_there(tmp_path: Path) -> None:
-    assert "python -m live" in page(tmp_path, "/live")
+    assert "python -m analysis.live" in page(tmp_path, "/live")
     assert "/live" not in page(tmp_path, "/")
     keep(tmp_path, window(0, 5, None))
     assert 'href="/live"' in page(tmp_path, "/")

@@ -1,18 +1,28 @@
-"""The pages of runs that are not over, damaged, too large, or cannot be written."""
+"""Pages of runs that are not over, damaged or too large; and what no page ever shows."""
 
 import gzip
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
+from flask.testing import FlaskClient
 
-from pages.cache import Cache
-from pages.library import Library
+from bench.pages.cache import Cache
+from bench.pages.library import Library
 from runs.figures import keep_figures
 from runs.store import Store
-from tests.pages.asking import client_of, listed, text_of
-from tests.pages.page_stores import FIRST, SECOND, THIRD, age, make_store
+from tests.pages.page_stores import (
+    FIRST,
+    SECOND,
+    THIRD,
+    age,
+    client_of,
+    listed,
+    make_store,
+    text_of,
+)
 
 
 @pytest.mark.parametrize("age_s", [5, 3600])
@@ -119,13 +129,18 @@ def test_values_are_computed_once_and_again_when_files_change(tmp_path: Path) ->
     run = Store(store).run(FIRST)
     assert run
     calls: list[int] = []
+
+    def thing() -> dict[str, int]:
+        calls.append(1)
+        return {"a": 1}
+
     for _ in range(2):  # as after a restart
         cache = Cache(store / ".cache")
         for _ in range(2):
-            cache.get_or(run, "thing", lambda: calls.append(1) or {"a": 1})
+            cache.get_or(run, "thing", thing)
     assert len(calls) == 1
     (run.path / "history.jsonl").write_text("")
-    Cache(store / ".cache").get_or(run, "thing", lambda: calls.append(1) or {"a": 1})
+    Cache(store / ".cache").get_or(run, "thing", thing)
     assert len(calls) == 2
 
 
@@ -136,8 +151,13 @@ def test_a_store_that_cannot_be_written_is_shown_too(tmp_path: Path) -> None:
     assert run
     cache = Cache(store / ".cache")
     calls: list[int] = []
+
+    def thing() -> dict[str, int]:
+        calls.append(1)
+        return {"a": 1}
+
     for _ in range(2):
-        assert cache.get_or(run, "thing", lambda: calls.append(1) or {"a": 1}) == {"a": 1}
+        assert cache.get_or(run, "thing", thing) == {"a": 1}
     assert len(calls) == 1
     assert FIRST in listed(client_of(store))
 
@@ -148,3 +168,86 @@ def test_a_gzipped_history_is_explained(tmp_path: Path) -> None:
     history.with_suffix(".jsonl.gz").write_bytes(gzip.compress(history.read_bytes()))
     history.unlink()
     assert "polled key" in text_of(client_of(store), f"/run/{SECOND}")
+
+
+# ---------------------------------------------------------------- what pages never show
+
+
+OUTSIDE = [
+    "../secret.txt",
+    "kafka/../../secret.txt",
+    "%2e%2e/secret.txt",
+    "..%2fsecret.txt",
+    "..%5csecret.txt",
+    "%252e%252e/secret.txt",
+    "/etc/passwd",
+    "//etc/passwd",
+    "%2fetc%2fpasswd",
+    f"{FIRST}/link-out.txt",
+    f"{FIRST}/folder-out/secret.txt",
+    f"{FIRST}/../../../secret.txt",
+    f"{FIRST}/test.json%00.txt",
+    f"{FIRST}/pipe",
+    f"{FIRST}/node-logs",
+    f"{FIRST}/.hidden.txt",
+    "notes.txt",  # inside, but of no run
+    "sweeps/small/index.jsonl",
+    ".cache",
+    "loop",
+    "x" * 5000,
+]
+PREFIXES = ("file", "log", "run", "timeline", "timeline-page", "lamport", "sweep")
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> FlaskClient:
+    """A store with a secret beside it, and with everything that could lead there."""
+    around = tmp_path_factory.mktemp("guarded")
+    store = around / "results"
+    run = store / FIRST
+    run.mkdir(parents=True)
+    (run / "test.json").write_text("{}")
+    (run / ".hidden.txt").write_text("SECRET")
+    (around / "secret.txt").write_text("SECRET")
+    (store / "notes.txt").write_text("SECRET")
+    (run / "link-out.txt").symlink_to(around / "secret.txt")
+    (run / "folder-out").symlink_to(around, target_is_directory=True)
+    (store / "loop").symlink_to("loop")
+    os.mkfifo(run / "pipe")
+    return client_of(store)
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_nothing_else_is_served(guarded: FlaskClient, prefix: str, name: str) -> None:
+    answer = guarded.get(f"/{prefix}/{name}", follow_redirects=True)
+    assert answer.status_code == 404
+    assert "SECRET" not in answer.text
+    assert "root:" not in answer.text
+
+
+def test_a_run_that_is_a_link_out_of_the_store_is_not_shown(tmp_path: Path) -> None:
+    other = make_store(tmp_path)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "run").symlink_to(other / FIRST)
+    client = client_of(tmp_path / "mine")
+    assert listed(client) == []
+    assert text_of(client, "/run/run", 404)
+
+
+def test_only_this_machine_is_answered(guarded: FlaskClient) -> None:
+    assert guarded.get("/", headers={"Host": "evil.example"}).status_code == 400
+    assert guarded.get("/", headers={"Host": "127.0.0.1:8080"}).status_code == 200
+
+
+def test_names_cannot_break_out_of_a_page(tmp_path: Path) -> None:
+    name = '"><script>alert(1)</script>'
+    folder = tmp_path / "kafka" / "<b>&20260101T000000.000"
+    folder.mkdir(parents=True)
+    (folder / "test.json").write_text(json.dumps({"workload": name, "args": ["--strategy", name]}))
+    client = client_of(tmp_path)
+    (href,) = re.findall(r'href="(/run/[^"]*)"', client.get("/").text)
+    for address in ("/", href, f"/?q={name}", f"/run/{name}"):
+        page = client.get(address).text
+        assert "<script>alert" not in page
+        assert "<b>&" not in page

@@ -10,11 +10,11 @@ import pytest
 import workloads
 from bench import run_files
 from bench.checkers import judge
-from commands.check import check
-from pages.app import create_app
-from pages.library import Library
-from plots.run_pictures import draw_all
+from bench.commands.check import check
+from bench.pages.app import create_app
+from bench.pages.library import Library
 from runs import edn
+from runs.plots.run_pictures import draw_all
 from runs.store import Store
 from tests.scripted import ROOT, node_of
 from tests.toy_log import VirtualRun

@@ -1,4 +1,4 @@
-"""`./maelstrom serve` as a process, and the files that make up a report."""
+"""`./maelstrom serve` as a process, the files that make up a report; and neither needs Spark."""
 
 import json
 import re
@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from analysis import cli
-from pages.report import DETAILS, make_report, write_report
+from bench.pages.report import DETAILS, make_report, write_report
 from runs.files import RunsError
 from tests.pages.page_stores import FIRST, REAL, SECOND, THIRD, make_store
 from tests.stores import write_lines
@@ -148,6 +148,64 @@ def test_a_port_that_is_taken_is_told_with_what_to_do(store: Path) -> None:
 def test_serving_needs_neither_spark_nor_pandas() -> None:
     """It starts at once because it imports little."""
     names = "pyspark", "pandas", "matplotlib"
-    code = f"import commands.serve, sys; print([n for n in {names!r} if n in sys.modules])"
+    code = f"import bench.commands.serve, sys; print([n for n in {names!r} if n in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True)
     assert done.stdout.strip() == b"[]"
+
+
+# ---------------------------------------------------------------- without Spark
+
+
+# What is installed with the extra `analysis` alone.
+WITHOUT_SPARK = """
+import sys
+
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("pyspark", "pandas", "py4j", "pyarrow", "scipy"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Blocker())
+"""
+
+
+def run(code: str, *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_SPARK + code, *arguments],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_blocker_hides_spark() -> None:
+    with pytest.raises(AssertionError, match="No module named 'pyspark'"):
+        run("import analysis.finding")
+
+
+def test_serve_starts_without_spark() -> None:
+    assert "--store" in run("from bench.commands.main import main; main()", "serve", "--help")
+
+
+def test_pages_are_served_without_spark(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    code = """
+from bench.pages.app import create_app
+from bench.pages.library import Library
+from runs.store import Store
+from pathlib import Path
+
+client = create_app(Library(Store(Path(sys.argv[1])))).test_client()
+for address in sys.argv[2:]:
+    print(client.get(address).status_code)
+"""
+    addresses = ("/", f"/run/{FIRST}", f"/timeline/{FIRST}", "/sweep/sweeps/small")
+    assert run(code, str(store), *addresses).split() == ["200"] * len(addresses)
+
+
+def test_a_page_is_written_without_spark(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    run("from analysis.cli import main; main()", "report", str(store / FIRST))
+    page = (store / FIRST / "report.html").read_text()
+    assert "<svg" in page
+    assert "Latency over time" in page

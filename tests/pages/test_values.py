@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pages.values import readable
+from bench.pages.findings import readable
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,13 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.colors import to_rgb
 
-from plots import groups, messages, run, style
-from plots.picture import Picture, records
+from runs.plots import groups, messages, run, style
+from runs.plots.picture import Picture, records
 
 SECOND = 1_000_000_000
 SPAN = run.Span(3 * SECOND, SECOND)
@@ -42,8 +43,8 @@ RATES = [window(0, outcome="ok", rate_hz=10.0), window(2, outcome="fail", rate_h
 def words(picture: Picture) -> set[str]:
     """What is written in a picture."""
     picture.canvas.draw()
-    texts = {text.get_text() for text in picture.findobj(lambda each: hasattr(each, "get_text"))}
-    return {text for text in texts if text}
+    texts: list[Any] = picture.findobj(lambda each: hasattr(each, "get_text"))
+    return {text.get_text() for text in texts} - {""}
 
 
 def over_time(*faults: dict[str, Any]) -> Picture:
@@ -112,7 +113,7 @@ def test_a_fault_that_took_no_time_is_seen() -> None:
 
 def test_windows_without_operations_are_gaps_and_not_bridged() -> None:
     (axes,) = over_time().axes
-    times_s, values = axes.lines[0].get_data()
+    times_s, values = map(np.asarray, axes.lines[0].get_data())
     assert [*times_s] == [0, 1, 2, 3]
     assert [math.isnan(value) for value in values] == [False, False, True, False]
     assert values[-1] > 0  # a logarithmic axis has no zero
@@ -250,7 +251,7 @@ def test_dots_have_a_median_and_a_logarithmic_axis_where_they_span_a_decade() ->
     assert narrow
     assert wide
     assert [p.axes[0].get_xscale() for p in (narrow, wide)] == ["linear", "log"]
-    assert wide.axes[0].lines[1].get_xdata()[0] == 2.0
+    assert np.asarray(wide.axes[0].lines[1].get_xdata())[0] == 2.0
     assert groups.dots([("a cell", "cas", [])], "ms") is None
 
 

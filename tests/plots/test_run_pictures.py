@@ -4,28 +4,24 @@ import gzip
 import json
 import re
 from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
 
-from plots.lamport import Bold, first_messages, lamport_svg
-from plots.run_pictures import draw_all
-from plots.timeline import timeline_html
 from runs.faults import Injection, injections
-from runs.history import NEMESIS, Op
+from runs.history import NEMESIS
 from runs.operations import operations
+from runs.plots.lamport import Bold, first_messages, lamport_svg
+from runs.plots.run_pictures import draw_all
+from runs.plots.timeline import timeline_html
+from tests.checker.history_language import timed
 
 SVG = "{http://www.w3.org/2000/svg}"
 SECOND = 1_000_000_000
 
 
-def ops(*lines):
-    """`(time_s, type, process, f, value)` per line."""
-    return [
-        Op(index, int(time * SECOND), kind, process, f, value)
-        for index, (time, kind, process, f, value) in enumerate(lines)
-    ]
-
-
-RUN = ops(
+RUN = timed(
     (0.0, "info", NEMESIS, "start-partition", "majority"),
     (0.1, "invoke", 0, "send", [["send", "50", 1]]),
     (0.2, "invoke", 1, "poll", [["poll"]]),
@@ -38,11 +34,11 @@ RUN = ops(
 )
 
 
-def message(number, src, dest, **body):
+def message(number: int, src: str, dest: str, **body: int | list[int] | str) -> dict[str, Any]:
     return {"id": number, "src": src, "dest": dest, "body": body}
 
 
-def event(kind, time_ms, sent):
+def event(kind: str, time_ms: int, sent: dict[str, Any]) -> dict[str, Any]:
     return {"id": 0, "time": int(time_ms * 1e6), "type": kind, "message": sent}
 
 
@@ -58,13 +54,13 @@ JOURNAL = [
 ]
 
 
-def test_operations_pair_invocations_with_completions():
+def test_operations_pair_invocations_with_completions() -> None:
     kinds = [(each.invoked.index, each.outcome) for each in operations(RUN)]
     assert kinds == [(1, "ok"), (2, "fail"), (6, "info"), (8, "open")]
 
 
-def test_faults_are_intervals_by_kind_and_open_ones_last_to_the_end():
-    history = ops(
+def test_faults_are_intervals_by_kind_and_open_ones_last_to_the_end() -> None:
+    history = timed(
         (1, "info", NEMESIS, "start-partition", None),
         (2, "info", NEMESIS, "start-partition", "isolated"),
         (3, "info", NEMESIS, "kill", "one"),
@@ -81,24 +77,24 @@ def test_faults_are_intervals_by_kind_and_open_ones_last_to_the_end():
     ]
 
 
-def test_everything_is_drawn(tmp_path):
+def test_everything_is_drawn(tmp_path: Path) -> None:
     lines = "\n".join(json.dumps(each) for each in JOURNAL).encode()
     (tmp_path / "net-journal.jsonl.gz").write_bytes(gzip.compress(lines))
     drawn = draw_all(tmp_path, RUN, {"workload": "kafka"})
     assert drawn == {name: tmp_path / name for name in drawn}
-    assert {path.suffix for path in drawn.values()} == {".png", ".html", ".svg"}
-    for path in drawn.values():
+    assert {Path(name).suffix for name in drawn} == {".png", ".html", ".svg"}
+    for path in map(tmp_path.joinpath, drawn):
         if path.suffix == ".png":
             assert path.read_bytes().startswith(b"\x89PNG")
 
 
-def test_an_empty_history_is_drawn_too(tmp_path):
+def test_an_empty_history_is_drawn_too(tmp_path: Path) -> None:
     (tmp_path / "net-journal.jsonl").write_bytes(b"")
     drawn = draw_all(tmp_path, [], {})
-    assert all(path.exists() for path in drawn.values())
+    assert all(isinstance(path, Path) and path.exists() for path in drawn.values())
 
 
-def test_what_cannot_be_drawn_is_told_and_not_raised(tmp_path):
+def test_what_cannot_be_drawn_is_told_and_not_raised(tmp_path: Path) -> None:
     drawn = draw_all(tmp_path, RUN, {})
     assert isinstance(drawn["lamport.svg"], FileNotFoundError)
     assert drawn["rate.png"] == tmp_path / "rate.png"
@@ -107,16 +103,16 @@ def test_what_cannot_be_drawn_is_told_and_not_raised(tmp_path):
 class Items(HTMLParser):
     """The classes of a page's list items."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
-        self.found = []
+        self.found: list[Any] = []
 
-    def handle_starttag(self, tag, attributes):
+    def handle_starttag(self, tag: str, attributes: list[Any]) -> None:
         if tag == "li":
             self.found.append(dict(attributes)["class"])
 
 
-def test_the_timeline_has_a_bar_for_each_operation_and_escapes():
+def test_the_timeline_has_a_bar_for_each_operation_and_escapes() -> None:
     page = timeline_html(RUN, "<script>kafka")
     items = Items()
     items.feed(page)
@@ -127,8 +123,8 @@ def test_the_timeline_has_a_bar_for_each_operation_and_escapes():
     assert "This page shows the first" not in page
 
 
-def test_in_the_timeline_each_kind_of_fault_has_its_lane():
-    history = ops(
+def test_in_the_timeline_each_kind_of_fault_has_its_lane() -> None:
+    history = timed(
         (0.0, "info", NEMESIS, "start-partition", "majority"),
         (0.1, "info", NEMESIS, "kill", ["n0"]),
         (0.2, "invoke", 0, "poll", [["poll"]]),
@@ -141,38 +137,38 @@ def test_in_the_timeline_each_kind_of_fault_has_its_lane():
     assert lanes[0][0] == "the network was cut: majority"
 
 
-def test_the_timeline_says_what_it_leaves_out():
+def test_the_timeline_says_what_it_leaves_out() -> None:
     page = timeline_html(RUN, "kafka", limit=1)
     assert page.count("<li ") == 1
     assert re.search(r"the first 1 of 4 operations.\s+The other 3 are in history.jsonl", page)
 
 
-def test_a_process_shares_the_column_of_the_one_it_replaces():
+def test_a_process_shares_the_column_of_the_one_it_replaces() -> None:
     page = timeline_html(RUN, "kafka", concurrency=2)
     assert re.findall(r'title="process ([^"]+)"', page) == ["0, 2", "1"]
 
 
-def test_initialisation_is_no_part_of_the_first_messages():
+def test_initialisation_is_no_part_of_the_first_messages() -> None:
     assert first_messages(JOURNAL) == JOURNAL[2:]
     assert first_messages(JOURNAL, limit=1) == [JOURNAL[2], JOURNAL[4]]
 
 
-def test_the_lamport_diagram_shows_lifelines_arrows_and_losses():
+def test_the_lamport_diagram_shows_lifelines_arrows_and_losses() -> None:
     tree = ElementTree.fromstring(
         lamport_svg(JOURNAL[2:], "A & B", Bold("of the anomaly", {3: None}))
     )
     groups = {g.get("id"): g for g in tree.iter(f"{SVG}g") if g.get("id")}
     assert groups["message-2"].get("class") == "message client"
     assert groups["message-3"].get("class") == "message lost highlight"
-    assert "(lost)" in groups["message-3"].find(f"{SVG}title").text
+    assert "(lost)" in (groups["message-3"].findtext(f"{SVG}title") or "")
     texts = [text.text for text in tree.iter(f"{SVG}text")]
     assert [name for name in texts if name in ("c1", "n0", "n1")] == ["c1", "n0", "n1"]
     assert "send key=<k> msg=7" in texts
     assert "bold: of the anomaly" in texts
-    assert tree.find(f"{SVG}desc").text == "2 messages between 3 parties, 1 of them lost"
+    assert tree.findtext(f"{SVG}desc") == "2 messages between 3 parties, 1 of them lost"
 
 
-def test_services_are_the_last_columns_and_clients_stand_beside_their_node():
+def test_services_are_the_last_columns_and_clients_stand_beside_their_node() -> None:
     sent = [
         message(1, "c9", "n10", type="poll"),
         message(2, "n2", "lin-kv", type="read"),
@@ -183,13 +179,13 @@ def test_services_are_the_last_columns_and_clients_stand_beside_their_node():
     assert parties == ["c10", "n2", "c9", "n10", "lin-kv"]
 
 
-def test_a_message_may_hold_what_no_document_may():
+def test_a_message_may_hold_what_no_document_may() -> None:
     sent = message(1, "c1", "n0", type="echo", echo="\x00\ud800\uffff")
     ElementTree.fromstring(lamport_svg([event("send", 0, sent)], "odd").encode())
 
 
-def test_a_message_that_comes_twice_has_two_arrows():
-    def arrows(events):
+def test_a_message_that_comes_twice_has_two_arrows() -> None:
+    def arrows(events: list[dict[str, Any]]) -> list[Element]:
         return ElementTree.fromstring(lamport_svg(events, "")).findall(f".//{SVG}path[@marker-end]")
 
     once = JOURNAL[2:]

@@ -7,7 +7,7 @@ import pytest
 from tests import servers
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def moto() -> Iterator[str]:
     with servers.moto() as endpoint:
         yield endpoint

@@ -131,7 +131,9 @@ async def test_a_listing_of_another_folder_is_unknown(mock: str) -> None:
 def some_damaged(every: int) -> Callable[[str, str, dict[str, str]], Fate]:
     """Each so many answers to a request for an object, and each so many to a write, make no sense."""
     counts = {"GET": 0, "PUT": 0}
-    reads = cycle([half, empty, garbage, page_of_a_proxy, "cut off", without("etag")])
+    reads: Iterator[Fate] = cycle(
+        [half, empty, garbage, page_of_a_proxy, "cut off", without("etag")]
+    )
 
     def fate(method: str, path: str, _headers: dict[str, str]) -> Fate:
         if method not in counts or "/format" in path:

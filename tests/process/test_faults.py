@@ -3,7 +3,7 @@
 import signal
 import subprocess
 import sys
-import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import orjson
@@ -12,6 +12,8 @@ import pytest
 
 from bench.loop import RealLoop
 from bench.processes import ProcessHosts
+from tests.passing import pass_until
+from tests.process.test_bench import HANGS_S, wait_until
 
 pytestmark = pytest.mark.process
 
@@ -58,7 +60,7 @@ class Rig:
         """Until so many lines were printed, or something failed."""
         self.until(lambda: len(self.printed) >= lines or bool(self.failures))
 
-    def until(self, done) -> None:
+    def until(self, done: Callable[[], bool]) -> None:
         over: list[bool] = []
         self.loop.call_at(self.loop.now_ns() + LIMIT_NS, over.append, True)
         self.loop.run_until(lambda: done() or bool(over))
@@ -66,9 +68,7 @@ class Rig:
 
     def settle(self) -> None:
         """Let the loop see what it would see in a moment."""
-        over: list[bool] = []
-        self.loop.call_at(self.loop.now_ns() + 600_000_000, over.append, True)
-        self.loop.run_until(lambda: bool(over))
+        pass_until(self.loop, self.loop.now_ns() + 600_000_000)
 
     def family(self) -> list[psutil.Process]:
         """The node and its child, in its latest life."""
@@ -79,7 +79,7 @@ class Rig:
 
 
 @pytest.fixture
-def rig(tmp_path):
+def rig(tmp_path: Path) -> Iterator[Rig]:
     made = Rig(tmp_path)
     yield made
     made.hosts.stop()
@@ -87,27 +87,20 @@ def rig(tmp_path):
     assert dead(made.born)
 
 
-def dead(processes):
+def dead(processes: list[psutil.Process]) -> bool:
     """Wait for the end of these; one that nobody has buried yet counts as dead."""
     wait_until(lambda: all(map(is_dead, processes)))
     return True
 
 
-def is_dead(process):
+def is_dead(process: psutil.Process) -> bool:
     try:
         return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return True
 
 
-def wait_until(condition, limit_s=90):
-    deadline = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.01)
-
-
-def test_a_killed_node_dies_with_its_children_and_is_no_crash(rig):
+def test_a_killed_node_dies_with_its_children_and_is_no_crash(rig: Rig) -> None:
     family = rig.family()
     rig.host.kill()
     rig.settle()
@@ -120,7 +113,7 @@ def test_a_killed_node_dies_with_its_children_and_is_no_crash(rig):
     assert rig.hosts.pids() == {}
 
 
-def test_a_restarted_node_begins_anew_under_the_same_log(rig, tmp_path):
+def test_a_restarted_node_begins_anew_under_the_same_log(rig: Rig, tmp_path: Path) -> None:
     rig.host.deliver(b"a")
     rig.host.deliver(b"b")
     rig.wait(3)
@@ -136,7 +129,7 @@ def test_a_restarted_node_begins_anew_under_the_same_log(rig, tmp_path):
     assert (tmp_path / "n0.log").read_text() == "hello\nhello\n"
 
 
-def test_a_node_that_dies_by_itself_after_a_restart_is_a_crash(rig):
+def test_a_node_that_dies_by_itself_after_a_restart_is_a_crash(rig: Rig) -> None:
     rig.host.kill()
     rig.host.restart()
     rig.wait(2)
@@ -146,15 +139,15 @@ def test_a_node_that_dies_by_itself_after_a_restart_is_a_crash(rig):
     assert "Node n0 ended before the run did: exit status 3" in rig.failures[0]
 
 
-def test_a_node_that_had_died_by_itself_is_a_crash_although_it_is_killed(rig):
+def test_a_node_that_had_died_by_itself_is_a_crash_although_it_is_killed(rig: Rig) -> None:
     rig.host.deliver(b"die")
     rig.host._flush()
-    rig.host.process.wait(timeout=60)
+    rig.host.process.wait(timeout=HANGS_S)
     rig.host.kill()
     assert "exit status 3" in rig.failures[0]
 
 
-def test_a_paused_node_holds_nobody_up_and_reads_everything_later(rig):
+def test_a_paused_node_holds_nobody_up_and_reads_everything_later(rig: Rig) -> None:
     rig.host.pause()
     for _ in range(40):
         rig.host.deliver(b"x" * 500_000)  # far more than a pipe holds
@@ -166,7 +159,7 @@ def test_a_paused_node_holds_nobody_up_and_reads_everything_later(rig):
     assert rig.printed[1:] == [b"%d 500001" % number for number in range(40)]
 
 
-def test_a_paused_node_can_be_killed_and_comes_back_running(rig):
+def test_a_paused_node_can_be_killed_and_comes_back_running(rig: Rig) -> None:
     family = rig.family()
     rig.host.pause()
     rig.host.kill()
@@ -178,24 +171,24 @@ def test_a_paused_node_can_be_killed_and_comes_back_running(rig):
     assert rig.printed[-1] == b"0 2"
 
 
-def test_paused_nodes_are_stopped_with_the_others(rig):
+def test_paused_nodes_are_stopped_with_the_others(rig: Rig) -> None:
     rig.host.pause()
     family = rig.family()
     rig.hosts.stop()
     assert dead(family)
 
 
-def bench_command(store, *flags):
+def bench_command(store: Path, *flags: object) -> list[str]:
     words = [ROOT / "maelstrom", "test", "-w", "kafka", "--bin", ROOT / "run.sh", "--store", store]
     words += ["--node-count", 3, "--concurrency", "2n", "--rate", 100, "--strict", *flags]
     return [str(word) for word in words]
 
 
-def test_killing_every_node_at_once_loses_nothing_acknowledged(tmp_path):
+def test_killing_every_node_at_once_loses_nothing_acknowledged(tmp_path: Path) -> None:
     flags = ["--nemesis", "kill", "--nemesis-targets", "all", "--nemesis-interval", 1]
     more = ["--time-limit", 5, "--recovery-time", 1, "--seed", 3]
     command = bench_command(tmp_path, *flags, *more)
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANGS_S)
     assert done.returncode == 0, done.stdout + done.stderr
     history = (tmp_path / "latest/history.jsonl").read_text().splitlines()
     deeds = [op for op in map(orjson.loads, history) if op["process"] == "nemesis"]
@@ -203,7 +196,7 @@ def test_killing_every_node_at_once_loses_nothing_acknowledged(tmp_path):
     assert everyone in [deed["value"] for deed in deeds if deed["f"] == "kill"]
 
 
-def test_ctrl_c_while_nodes_are_paused_leaves_no_process(tmp_path):
+def test_ctrl_c_while_nodes_are_paused_leaves_no_process(tmp_path: Path) -> None:
     flags = ["--nemesis", "pause", "--nemesis-targets", "all", "--nemesis-interval", 1000]
     # The seed lets the only pause begin within the first second or so.
     command = bench_command(
@@ -216,12 +209,12 @@ def test_ctrl_c_while_nodes_are_paused_leaves_no_process(tmp_path):
     family = bench.children(recursive=True)
     assert len(family) >= 3
     process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=HANGS_S)
     assert "Stopped early" in output
     assert dead(family)
 
 
-def seed_of_an_early_pause():
+def seed_of_an_early_pause() -> str:
     """A seed whose first draw for `pause` is next to nothing of the interval."""
     from bench.run import random_streams
 

@@ -3,21 +3,24 @@
 import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from tests.process.test_bench import HANGS_S
 
 ROOT = Path(__file__).parents[2]
 SLOW = pytest.mark.slow  # the same nodes run in the simulator, where it takes no time
 FAST_FAULTS = ["--nemesis", "partition", "--nemesis-interval", "0.3", "--latency", "5"]
 
 
-def run(store, workload, node, *flags):
+def run(store: Path, workload: str, node: str, *flags: object) -> tuple[int, str, Any]:
     """A second of operations: the exit status, the output and the results."""
     command = [ROOT / "maelstrom", "test", "-w", workload, "--bin", ROOT / node, "--node-count", 3]
     command += ["--rate", 100, "--time-limit", 1, "--recovery-time", 1.5, "--seed", 1]
     command += ["--store", store, *flags]
     done = subprocess.run(
-        list(map(str, command)), capture_output=True, text=True, timeout=200, check=False
+        list(map(str, command)), capture_output=True, text=True, timeout=HANGS_S, check=False
     )
     results = json.loads((store / "latest/results.json").read_text())
     return done.returncode, done.stdout + done.stderr, results
@@ -35,13 +38,15 @@ def run(store, workload, node, *flags):
         pytest.param("txn-rw-register", "txn_rw_register.py", marks=SLOW),
     ],
 )
-def test_an_example_passes_and_its_history_is_judged_again(tmp_path, workload, node):
+def test_an_example_passes_and_its_history_is_judged_again(
+    tmp_path: Path, workload: str, node: str
+) -> None:
     models = ["--consistency-models", "read-committed"] if workload == "txn-rw-register" else []
-    status, output, _ = run(tmp_path, workload, f"examples/{node}", *FAST_FAULTS, *models)
+    status, output, _ = run(tmp_path, workload, f"workloads/examples/{node}", *FAST_FAULTS, *models)
     assert status == 0, output
     assert "VALID" in output
-    check = [ROOT / "maelstrom", "check", "--edn", tmp_path / "latest/history.edn"]
-    judged = subprocess.run(check, capture_output=True, text=True, timeout=100, check=False)
+    check = [str(ROOT / "maelstrom"), "check", "--edn", str(tmp_path / "latest/history.edn")]
+    judged = subprocess.run(check, capture_output=True, text=True, timeout=HANGS_S, check=False)
     assert judged.returncode == 0, judged.stdout + judged.stderr
     assert {"latency-raw.png", "rate.png", "timeline.html"} <= {
         path.name for path in (tmp_path / "latest/").iterdir()
@@ -60,7 +65,9 @@ def test_an_example_passes_and_its_history_is_judged_again(tmp_path, workload, n
         pytest.param("txn-rw-register", "txn_dirty_reads.py", "G1a", marks=SLOW),
     ],
 )
-def test_a_wrong_node_is_caught_and_its_fault_named(tmp_path, workload, node, anomaly):
+def test_a_wrong_node_is_caught_and_its_fault_named(
+    tmp_path: Path, workload: str, node: str, anomaly: str
+) -> None:
     status, output, results = run(tmp_path, workload, f"tests/nodes/{node}", *FAST_FAULTS)
     assert status == 1, output
     assert f"✘ {anomaly}" in output

@@ -11,6 +11,7 @@ import pytest
 
 from leaderless.wire.errors import ErrorCode
 from tests.fakes import LinKv
+from tests.process.test_bench import HANGS_S
 
 pytestmark = pytest.mark.process
 
@@ -32,7 +33,12 @@ def bodies(out: bytes) -> list[dict[str, Any]]:
 
 def run(*arguments: str, stdin: bytes = b"", **options: Any) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
-        [*NODE, *arguments], input=stdin, capture_output=True, timeout=90, check=False, **options
+        [*NODE, *arguments],
+        input=stdin,
+        capture_output=True,
+        timeout=HANGS_S,
+        check=False,
+        **options,
     )
 
 
@@ -46,27 +52,33 @@ class Node:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
+        assert self.process.stdin
+        assert self.process.stdout
+        self.stdin, self.stdout = self.process.stdin, self.process.stdout
         self.store = LinKv()
 
     def stop(self) -> None:
         self.process.kill()
-        self.process.wait(timeout=60)
-        for pipe in (self.process.stdin, self.process.stdout):
-            pipe.close()
+        self.process.wait(timeout=HANGS_S)
+        self.stdin.close()
+        self.stdout.close()
 
     def say(self, data: bytes) -> None:
-        self.process.stdin.write(data)
-        self.process.stdin.flush()
+        self.stdin.write(data)
+        self.stdin.flush()
 
     def hear(self) -> dict[str, Any]:
-        return orjson.loads(self.process.stdout.readline())
+        message: dict[str, Any] = orjson.loads(self.stdout.readline())
+        return message
 
     def ask(self, body: dict[str, Any]) -> dict[str, Any]:
         """The reply to a request; store calls on the way to it are served."""
         self.say(line(body))
         while (message := self.hear())["dest"] == "lin-kv":
             self.say(line(self.store.handle(message["body"]), src="lin-kv"))
-        return message["body"]
+        body = message["body"]
+        assert isinstance(body, dict)
+        return body
 
 
 @pytest.fixture(params=["asyncio", "trio"])
@@ -87,8 +99,8 @@ def test_the_life_of_a_log(node: Node) -> None:
     assert reply == {"type": "commit_offsets_ok", "in_reply_to": 5}
     reply = node.ask({"type": "list_committed_offsets", "msg_id": 6, "keys": ["k", "j"]})
     assert reply == {"type": "list_committed_offsets_ok", "offsets": {"k": 1}, "in_reply_to": 6}
-    node.process.stdin.close()
-    assert node.process.wait(timeout=60) == 0
+    node.stdin.close()
+    assert node.process.wait(timeout=HANGS_S) == 0
 
 
 def test_a_silent_store_is_an_indefinite_error(node: Node) -> None:
@@ -114,7 +126,7 @@ def test_stdin_is_a_file_and_stdout_too(backend: str, tmp_path: Path) -> None:
     asked.write_bytes(line(INIT) + line({"type": "nonsense", "msg_id": 2}))
     with asked.open("rb") as stdin, said.open("wb") as stdout:
         ended = subprocess.run(
-            [*NODE, "--backend", backend], stdin=stdin, stdout=stdout, timeout=90, check=False
+            [*NODE, "--backend", backend], stdin=stdin, stdout=stdout, timeout=HANGS_S, check=False
         )
     assert ended.returncode == 0
     assert [body["type"] for body in bodies(said.read_bytes())] == ["init_ok", "error"]
@@ -126,7 +138,7 @@ def test_stdin_is_dev_null(backend: str) -> None:
         [*NODE, "--backend", backend],
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        timeout=90,
+        timeout=HANGS_S,
         check=False,
     )
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
@@ -140,7 +152,7 @@ def test_no_stdin_or_no_stdout_at_all(backend: str, redirection: str) -> None:
         ["sh", "-c", command, "sh", *NODE, "--backend", backend],
         input=line(INIT),
         capture_output=True,
-        timeout=90,
+        timeout=HANGS_S,
         check=False,
     )
     assert ended.returncode == 2
@@ -152,9 +164,9 @@ def test_no_stdin_or_no_stdout_at_all(backend: str, redirection: str) -> None:
 @BACKENDS
 def test_nobody_reads_stdout(backend: str) -> None:
     node = Node("--backend", backend)
-    node.process.stdout.close()
+    node.stdout.close()
     node.say(line(INIT))
-    assert node.process.wait(timeout=60) == 0
+    assert node.process.wait(timeout=HANGS_S) == 0
     node.stop()
 
 
@@ -173,7 +185,7 @@ def test_answers_go_on_when_a_full_pipe_is_read_late(node: Node) -> None:
     asked = line({"type": "poll", "msg_id": 9}) * 650
     assert len(asked) < 1 << 16  # else this test would wait for the node and the node for this test
     node.say(asked)
-    answers = [node.process.stdout.readline() for _ in range(650)]
+    answers = [node.stdout.readline() for _ in range(650)]
     assert sum(map(len, answers)) > 1 << 16
     assert [body["in_reply_to"] for body in bodies(b"".join(answers))] == [9] * 650
 
@@ -233,7 +245,7 @@ def test_run_sh_from_anywhere(linked: bool, tmp_path: Path) -> None:
         input=line(INIT),
         capture_output=True,
         cwd=tmp_path,
-        timeout=90,
+        timeout=HANGS_S,
         check=False,
     )
     assert (ended.returncode, ended.stderr) == (0, b"")
@@ -242,7 +254,7 @@ def test_run_sh_from_anywhere(linked: bool, tmp_path: Path) -> None:
 
 def test_help_through_run_sh(tmp_path: Path) -> None:
     ended = subprocess.run(
-        [RUN, "--help"], capture_output=True, cwd=tmp_path, timeout=90, check=False
+        [RUN, "--help"], capture_output=True, cwd=tmp_path, timeout=HANGS_S, check=False
     )
     assert (ended.returncode, ended.stderr) == (0, b"")
     assert b"--strategy" in ended.stdout
@@ -257,7 +269,7 @@ def test_without_trio() -> None:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         cwd=ROOT,
-        timeout=90,
+        timeout=HANGS_S,
         check=False,
     )
     assert ended.returncode == 2

@@ -108,7 +108,7 @@ async def test_who_may_not_delete_learns_how_etags_are_sent_too(mock: str) -> No
     """The object that was tried stays, below the prefix, where no folder of a log lists it."""
 
     def ceph(method: str, _path: str, headers: dict[str, str]) -> Fate:
-        refused = 403 if method in ("DELETE", "POST") else "ok"
+        refused: Fate = 403 if method in ("DELETE", "POST") else "ok"
         return 412 if headers.get("if-match", "").startswith('"') else refused
 
     with proxy(mock, ceph) as server:

@@ -4,7 +4,7 @@ from math import inf
 
 import pytest
 
-from performance.long_log import INTEGERS, LongLog, Shape, fill, read_back
+from performance.long_log import LongLog, read_back, take
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
@@ -12,18 +12,15 @@ MEMORY_MIB, BESIDE_MIB = 4.0, 40.0
 
 
 @pytest.mark.parametrize(
-    ("size_mb", "width", "shape"),
-    [(2.4, 8, INTEGERS), (20.0, 1_000, Shape())],
+    ("size_mb", "width", "integers"),
+    [(2.4, 8, True), (20.0, 1_000, False)],
     ids=["small integers", "texts"],
 )
-def test_a_log_that_is_read_back_takes_no_more_than_it_may(
-    size_mb: float, width: int, shape: Shape
-) -> None:
-    """An integer of eight bytes in a line takes forty in memory, and so it is counted."""
-    figures = read_back(LongLog(size_mb, width, shape), inf, MEMORY_MIB)
-    assert figures.peak_mib <= MEMORY_MIB + BESIDE_MIB
+def test_a_node_takes_no_more_than_it_may(size_mb: float, width: int, integers: bool) -> None:
+    """Neither while a log is filled, nor while it is read back.
 
-
-def test_a_log_that_is_filled_takes_no_more_than_it_may() -> None:
-    figures, _ = fill(20.0, 1_000, inf, MEMORY_MIB)
-    assert figures.peak_mib <= MEMORY_MIB + BESIDE_MIB
+    An integer of eight bytes in a line takes forty in memory, and so it is counted.
+    """
+    log = LongLog(size_mb, width, integers=integers)
+    assert take(log, MEMORY_MIB).peak_mib <= MEMORY_MIB + BESIDE_MIB
+    assert read_back(log, inf, MEMORY_MIB).peak_mib <= MEMORY_MIB + BESIDE_MIB

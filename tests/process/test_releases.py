@@ -1,5 +1,6 @@
 """Programs and nodes of this release and of the older one, as real processes on one log."""
 
+from contextlib import closing
 from itertools import cycle, islice
 from pathlib import Path
 
@@ -91,11 +92,11 @@ def test_committed_offsets_stay_when_the_number_of_nodes_changes(tmp_path: Path)
     url = f"sqlite:///{tmp_path}/log.db"
     committed = {f"key {number}": number for number in range(5)}
     for place, (key, offset) in enumerate(committed.items()):
-        with running(Node(url, nodes=5, name=f"n{place}")) as [node]:
+        with closing(Node(url, nodes=5, name=f"n{place}")) as node:
             node.append(key, 1)
             node.request({"type": "commit_offsets", "offsets": {key: offset}})
     for nodes in (1, 2, 9):
-        with running(Node(url, nodes=nodes)) as [node]:
+        with closing(Node(url, nodes=nodes)) as node:
             listed = node.request({"type": "list_committed_offsets", "keys": [*committed]})
             assert listed["offsets"] == committed
 
@@ -105,13 +106,13 @@ def test_committed_offsets_of_a_log_of_the_older_release(tmp_path: Path, nodes: 
     url = f"sqlite:///{tmp_path}/log.db"
     committed = {f"key {number}": number for number in range(5)}
     for place, (key, offset) in enumerate(islice(committed.items(), 4)):
-        with running(Node(url, older=True, nodes=5, name=f"n{place}")) as [node]:
+        with closing(Node(url, older=True, nodes=5, name=f"n{place}")) as node:
             node.append(key, 1)
             node.request({"type": "commit_offsets", "offsets": {key: offset}})
-    with running(Node(url, nodes=nodes)) as [node]:
+    with closing(Node(url, nodes=nodes)) as node:
         node.request({"type": "commit_offsets", "offsets": {"key 4": 4}})
         listed = node.request({"type": "list_committed_offsets", "keys": [*committed]})
         assert listed["offsets"] == committed
-    with running(Node(url, older=True, nodes=nodes)) as [node]:
+    with closing(Node(url, older=True, nodes=nodes)) as node:
         listed = node.request({"type": "list_committed_offsets", "keys": ["key 4"]})
         assert listed["offsets"] == {"key 4": 4}

@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import orjson
 import pytest
@@ -21,6 +22,7 @@ from bench.stores.fates import Fates
 from bench.stores.proxy import Proxy
 from bench.stores.run_store import RunStore
 from bench.stores.servers import SLOW_DOWN, StoreServer
+from runs.keyword import Keyword
 from tests import servers
 
 ROOT = Path(__file__).parents[2]
@@ -34,8 +36,18 @@ class Ways:
     def __init__(self) -> None:
         self.lost: set[str] = set()
 
-    def way_ns(self, src, dest, *, spared=False):
+    def way_ns(self, src: str, dest: str, *, spared: bool = False) -> int | None:
         return None if src in self.lost and not spared else 0
+
+
+class EchoServer(ThreadingHTTPServer):
+    """Keeps what it was asked: method, path and host."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Echo)
+        self.applied: list[tuple[str, str, str]] = []
 
 
 class Echo(BaseHTTPRequestHandler):
@@ -45,6 +57,7 @@ class Echo(BaseHTTPRequestHandler):
 
     def _handle(self) -> None:
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
+        assert isinstance(self.server, EchoServer)
         self.server.applied.append((self.command, self.path, self.headers["host"]))
         self.send_response(200)
         self.send_header("content-length", str(len(body)))
@@ -57,7 +70,7 @@ class Echo(BaseHTTPRequestHandler):
 
     do_PUT = do_HEAD = _handle  # noqa: N815 - names of the base class
 
-    def log_request(self, *args) -> None:
+    def log_request(self, *args: Any) -> None:
         pass
 
 
@@ -76,7 +89,7 @@ def run_until(loop: RealLoop, done: Callable[[], bool]) -> None:
 class Rig:
     """A proxy before a server that notes what it applies; clients run in threads beside the loop."""
 
-    def __init__(self, loop: RealLoop, server: ThreadingHTTPServer, threads: ThreadPoolExecutor):
+    def __init__(self, loop: RealLoop, server: EchoServer, threads: ThreadPoolExecutor) -> None:
         self.loop = loop
         self.applied = server.applied
         self._threads = threads
@@ -89,16 +102,23 @@ class Rig:
     def until(self, done: Callable[[], bool]) -> None:
         run_until(self.loop, done)
 
-    def run(self, client: Callable[[], object]):
+    def run(self, client: Callable[[], object]) -> Any:
         """What a client that runs in a thread returns."""
-        future: Future = self._threads.submit(client)
+        future: Future[Any] = self._threads.submit(client)
         self.until(future.done)
         return future.result()
 
-    def ask(self, *paths: str, node="n0", method="PUT", body=b"x", timeout=20):
+    def ask(
+        self,
+        *paths: str,
+        node: str = "n0",
+        method: str = "PUT",
+        body: bytes = b"x",
+        timeout: float = 20,
+    ) -> Any:
         """Ask on one connection; the answers' statuses and bodies."""
 
-        def client():
+        def client() -> Any:
             port = self.proxy.port(node)
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
             with closing(connection):
@@ -111,15 +131,13 @@ class Rig:
 
         return self.run(client)
 
-    def fault(self, mode: str, *nodes: str, share=1.0) -> None:
+    def fault(self, mode: str, *nodes: str, share: float = 1.0) -> None:
         self.proxy.in_force = StoreFault(frozenset(nodes or ["n0"]), mode, share)
 
 
 @contextmanager
-def echo_server() -> Iterator[ThreadingHTTPServer]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Echo) as server:
-        server.daemon_threads = True
-        server.applied = []
+def echo_server() -> Iterator[EchoServer]:
+    with EchoServer() as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         yield server
@@ -139,7 +157,7 @@ def rig() -> Iterator[Rig]:
         made.proxy.close()
 
 
-def test_requests_and_answers_pass_as_they_are(rig):
+def test_requests_and_answers_pass_as_they_are(rig: Rig) -> None:
     assert rig.ask("/a", "/b") == [(200, b"x"), (200, b"x")]
     assert rig.ask("/c", body=LARGE) == [(200, LARGE)]
     assert rig.ask("/d", "/e", method="HEAD") == [(200, b""), (200, b"")]
@@ -152,7 +170,7 @@ def test_requests_and_answers_pass_as_they_are(rig):
     assert (dict(counted.by_kind), dict(counted.by_status)) == ({"PUT": 3, "HEAD": 2}, {"200": 5})
 
 
-def test_a_server_that_closes_its_connections_is_asked_on_new_ones(rig):
+def test_a_server_that_closes_its_connections_is_asked_on_new_ones(rig: Rig) -> None:
     assert rig.ask("/close") == [(200, b"x")]
     assert rig.ask("/close") == [(200, b"x")]
 
@@ -160,7 +178,9 @@ def test_a_server_that_closes_its_connections_is_asked_on_new_ones(rig):
 @pytest.mark.parametrize(
     ("mode", "applied"), [("lost", True), ("reset", False), ("refused", False)]
 )
-def test_a_connection_that_breaks_after_or_before_the_request_was_applied(rig, mode, applied):
+def test_a_connection_that_breaks_after_or_before_the_request_was_applied(
+    rig: Rig, mode: str, applied: bool
+) -> None:
     rig.fault(mode)
     with pytest.raises((ConnectionError, http.client.HTTPException)):
         rig.ask("/a")
@@ -170,10 +190,10 @@ def test_a_connection_that_breaks_after_or_before_the_request_was_applied(rig, m
     assert rig.ask("/c") == [(200, b"x")]
 
 
-def test_a_store_that_refuses_breaks_open_connections_too(rig):
+def test_a_store_that_refuses_breaks_open_connections_too(rig: Rig) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", rig.proxy.port("n0"), timeout=20)
 
-    def ask():
+    def ask() -> Any:
         connection.request("PUT", "/a", b"x")
         return connection.getresponse().read()
 
@@ -185,7 +205,7 @@ def test_a_store_that_refuses_breaks_open_connections_too(rig):
     assert len(rig.applied) == 1
 
 
-def test_a_throttled_request_is_answered_by_the_proxy(rig):
+def test_a_throttled_request_is_answered_by_the_proxy(rig: Rig) -> None:
     rig.fault("throttled")
     [(status, body), again] = rig.ask("/a", "/b")
     assert status == 503
@@ -194,12 +214,12 @@ def test_a_throttled_request_is_answered_by_the_proxy(rig):
     assert rig.applied == []
 
 
-def test_an_answer_that_drips_comes_whole(rig):
+def test_an_answer_that_drips_comes_whole(rig: Rig) -> None:
     rig.fault("dripping")
     assert rig.ask("/a", "/b", body=LARGE) == [(200, LARGE), (200, LARGE)]
 
 
-def test_a_damaged_answer_comes_as_if_it_were_whole(rig):
+def test_a_damaged_answer_comes_as_if_it_were_whole(rig: Rig) -> None:
     rig.fault("damaged")
     answers = rig.ask(*["/a"] * 20, body=b"0123456789")
     assert {status for status, _ in answers} == {200}
@@ -209,14 +229,16 @@ def test_a_damaged_answer_comes_as_if_it_were_whole(rig):
 
 
 @pytest.mark.parametrize(("lost", "applied"), [("n0", False), ("store", True)])
-def test_what_the_link_loses_leaves_the_node_without_an_answer(rig, lost, applied):
+def test_what_the_link_loses_leaves_the_node_without_an_answer(
+    rig: Rig, lost: str, applied: bool
+) -> None:
     rig.ways.lost = {lost}
     with pytest.raises(TimeoutError):
         rig.ask("/a", timeout=0.05)
     assert bool(rig.applied) is applied
 
 
-def test_a_node_that_starts_meets_no_fault(rig):
+def test_a_node_that_starts_meets_no_fault(rig: Rig) -> None:
     rig.fault("refused", "n0", "n1")
     rig.starting.add("n0")
     assert rig.ask("/a") == [(200, b"x")]
@@ -225,17 +247,17 @@ def test_a_node_that_starts_meets_no_fault(rig):
         rig.ask("/b")
 
 
-def test_a_request_on_its_way_is_applied_even_if_its_node_is_gone(rig):
+def test_a_request_on_its_way_is_applied_even_if_its_node_is_gone(rig: Rig) -> None:
     rig.fault("late")
     for number in range(8):  # a coin decides whether it waits before it is applied
         with socket.create_connection(("127.0.0.1", rig.proxy.port("n0"))) as node:
             node.sendall(b"PUT /%d HTTP/1.1\r\nhost: s\r\ncontent-length: 1\r\n\r\nx" % number)
-            rig.until(lambda asked=number + 1: rig.proxy.statistics.count == asked)
+            rig.until(lambda: rig.proxy.statistics.count == number + 1)  # noqa: B023 - called at once
     rig.until(lambda: len(rig.applied) == 8)
 
 
-def test_what_is_no_http_breaks_its_connection_alone(rig):
-    def client():
+def test_what_is_no_http_breaks_its_connection_alone(rig: Rig) -> None:
+    def client() -> Any:
         with socket.create_connection(("127.0.0.1", rig.proxy.port("n0")), timeout=20) as node:
             node.sendall(b"\x00\x01 nonsense\r\n\r\n")
             return node.recv(100)
@@ -245,7 +267,7 @@ def test_what_is_no_http_breaks_its_connection_alone(rig):
     assert rig.ask("/a") == [(200, b"x")]
 
 
-def test_a_server_that_is_not_there_breaks_the_connection(rig):
+def test_a_server_that_is_not_there_breaks_the_connection(rig: Rig) -> None:
     rig.proxy.address = ("127.0.0.1", servers.free_port())
     with pytest.raises((ConnectionError, http.client.HTTPException)):
         rig.ask("/a")
@@ -254,7 +276,9 @@ def test_a_server_that_is_not_there_breaks_the_connection(rig):
 # ---------------------------------------------------------------- a real node behind it
 
 
-def test_an_append_whose_answers_get_lost_is_in_the_log_exactly_once(endpoint, tmp_path):
+def test_an_append_whose_answers_get_lost_is_in_the_log_exactly_once(
+    endpoint: str, tmp_path: Path
+) -> None:
     """(1) A node appends. (2) The store applies it. (3) The connection is reset. (4) The node looks again."""
     host, port = endpoint.removeprefix("http://").split(":")
     server = StoreServer(
@@ -264,7 +288,7 @@ def test_an_append_whose_answers_get_lost_is_in_the_log_exactly_once(endpoint, t
         Throttled(503, "text/plain", b""),
         lambda proxy: servers.environment_of(f"http://{proxy}"),
     )
-    said: list[dict] = []
+    said: list[dict[str, Any]] = []
     with closing(RealLoop()) as loop, closing(RunStore(server, loop, ["n0"], Random(1))) as store:
         store.connect(Ways(), lambda _: False)
         hosts = ProcessHosts(
@@ -278,14 +302,14 @@ def test_an_append_whose_answers_get_lost_is_in_the_log_exactly_once(endpoint, t
         )
         [node] = hosts.start()
 
-        def ask(**body) -> dict:
+        def ask(**body: Any) -> dict[str, Any]:
             heard = len(said)
             node.deliver(orjson.dumps({"src": "c1", "dest": "n0", "body": body}))
             run_until(loop, lambda: len(said) > heard)
             return said[-1]
 
         def lost() -> int:
-            return store.result(1)["by-fault"].get("lost", 0)
+            return int(store.result(1)[Keyword("by-fault")].get("lost", 0))
 
         def end_when_one_is_lost() -> None:
             if lost():
@@ -296,7 +320,7 @@ def test_an_append_whose_answers_get_lost_is_in_the_log_exactly_once(endpoint, t
         try:
             assert ask(type="init", msg_id=1, node_id="n0", node_ids=["n0"])["type"] == "init_ok"
             assert ask(type="send", msg_id=2, key="k", msg="before")["type"] == "send_ok"
-            fault = store.fault("all")
+            fault: Any = store.fault("all")
             fault.begin(["n0"], StoreFault(frozenset(["n0"]), "lost", 1.0), lambda _: None)
             end_when_one_is_lost()
             sent = ask(type="send", msg_id=3, key="k", msg="once")

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.process.test_bench import HANGS_S
+
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 ROOT = Path(__file__).parents[2]
@@ -18,11 +20,12 @@ def run(tmp_path: Path, strategy: str, *flags: str, nodes: int) -> dict[str, Any
     command += ["--node-count", str(nodes), "--time-limit", "2", "--recovery-time", "1"]
     command += ["--seed", "1", "--store", str(tmp_path), *flags, "--", "--strategy", strategy]
     done = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, timeout=90, check=False
+        command, cwd=ROOT, capture_output=True, text=True, timeout=HANGS_S, check=False
     )
     results = tmp_path / "latest" / "results.json"
     assert results.exists(), done.stdout + done.stderr
-    return json.loads(results.read_text())
+    found: dict[str, Any] = json.loads(results.read_text())
+    return found
 
 
 def test_prefetch_is_caught_and_its_fault_named(tmp_path: Path) -> None:

@@ -8,42 +8,44 @@ import random
 import resource
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
 
 from bench import checkers
+from bench.commands import check as check_command
+from bench.commands import test as test_command
 from bench.options import TestOptions
-from commands import check as check_command
-from commands import test as test_command
 from runs import store
-from runs.history import read_history
-from tests.process.test_bench import NODES, Bench, leftovers, wait_until
+from runs.history import Op, read_history
+from tests.process.test_bench import HANGS_S, NODES, Bench, leftovers, wait_until
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 
 @pytest.fixture
-def bench(tmp_path):
+def bench(tmp_path: Path) -> Iterator[Bench]:
     bench = Bench(tmp_path)
     yield bench
     assert leftovers(tmp_path) == []
 
 
-def limited(which, soft, hard=None):
+def limited(which: int, soft: int, hard: int | None = None) -> Callable[[], None]:
     """What a child does first: to have less."""
     return lambda: resource.setrlimit(which, (soft, hard or soft))
 
 
-def kept_history(bench):
+def kept_history(bench: Bench) -> list[Op]:
     """The history that is there: every line of it whole."""
     return read_history(bench.store / "latest" / "history.jsonl")
 
 
 @pytest.mark.parametrize("limit_bytes", [60_000, 3_000])
-def test_files_that_may_not_grow(bench, limit_bytes):
+def test_files_that_may_not_grow(bench: Bench, limit_bytes: int) -> None:
     few = limited(resource.RLIMIT_FSIZE, limit_bytes)
     status, output = bench.run(bench.node(), "--rate", 1000, preexec_fn=few)
     assert status == 255, output
@@ -54,7 +56,7 @@ def test_files_that_may_not_grow(bench, limit_bytes):
 
 
 @pytest.fixture
-def small_disk(tmp_path):
+def small_disk(tmp_path: Path) -> Iterator[Path]:
     place = tmp_path / "disk"
     place.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(place)]
@@ -66,7 +68,7 @@ def small_disk(tmp_path):
     subprocess.run(["umount", "--lazy", place], check=True)
 
 
-def test_a_full_disk(bench, small_disk):
+def test_a_full_disk(bench: Bench, small_disk: Path) -> None:
     bench.store = small_disk / "store"
     status, output = bench.run(bench.node())
     assert status == 255, output
@@ -77,7 +79,7 @@ def test_a_full_disk(bench, small_disk):
     assert not list((bench.store / "latest").resolve().glob(".*.draft"))
 
 
-def test_a_disk_without_room_for_anything(bench, small_disk):
+def test_a_disk_without_room_for_anything(bench: Bench, small_disk: Path) -> None:
     (small_disk / "filler").write_bytes(b"x" * 64 * 1024)
     bench.store = small_disk / "store"
     status, output = bench.run(bench.node())
@@ -85,7 +87,7 @@ def test_a_disk_without_room_for_anything(bench, small_disk):
     assert "Make room" in output
 
 
-def test_a_store_in_which_nobody_may_write(bench):
+def test_a_store_in_which_nobody_may_write(bench: Bench) -> None:
     bench.store = Path("/proc/store")  # not even by root
     status, output = bench.run(bench.node())
     assert status == 255, output
@@ -104,7 +106,9 @@ def test_a_store_in_which_nobody_may_write(bench):
         (b"#!/bin/sh\nexit 0\n", 0o755, ["exit status 0"]),
     ],
 )
-def test_a_program_that_is_none(bench, tmp_path, content, mode, parts):
+def test_a_program_that_is_none(
+    bench: Bench, tmp_path: Path, content: bytes, mode: int, parts: tuple[str, ...]
+) -> None:
     program = tmp_path / "program"
     program.write_bytes(content)
     program.chmod(mode)
@@ -114,7 +118,7 @@ def test_a_program_that_is_none(bench, tmp_path, content, mode, parts):
         assert part in output
 
 
-def test_too_few_open_files_is_told_before_anything_starts(bench):
+def test_too_few_open_files_is_told_before_anything_starts(bench: Bench) -> None:
     few = limited(resource.RLIMIT_NOFILE, 90)
     status, output = bench.run(bench.node(), "--node-count", 50, preexec_fn=few)
     assert status == 255, output
@@ -133,17 +137,17 @@ os.execv(sys.argv[2], sys.argv[2:])
 """
 
 
-def test_ten_thousand_files_that_are_open_already(bench):
+def test_ten_thousand_files_that_are_open_already(bench: Bench) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     many = 10_000 if hard == resource.RLIM_INFINITY or hard > 10_300 else hard - 300
     if many < 1100:
         pytest.skip("so few files may be open here that all is as usual")
     command = [sys.executable, "-c", MANY, str(many), *bench.command(bench.node())]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANGS_S)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_ten_megabytes_of_garbage_in_one_line_are_reported_in_a_few(bench):
+def test_ten_megabytes_of_garbage_in_one_line_are_reported_in_a_few(bench: Bench) -> None:
     node = bench.node(each="print('x' * 10**7, flush=True)")
     status, output = bench.run(node)
     assert status == 255
@@ -151,14 +155,16 @@ def test_ten_megabytes_of_garbage_in_one_line_are_reported_in_a_few(bench):
     assert len(output) < 20_000
 
 
-def test_ten_megabytes_on_stderr_do_no_harm(bench):
+def test_ten_megabytes_on_stderr_do_no_harm(bench: Bench) -> None:
     node = bench.node(first="print('x' * 10**7, file=sys.stderr, flush=True)")
     status, output = bench.run(node)
     assert status == 0, output
     assert (bench.store / "latest/node-logs/n0.log").stat().st_size == 10**7 + 1
 
 
-def test_what_a_wrapper_started_does_not_outlive_a_killed_bench(bench, tmp_path):
+def test_what_a_wrapper_started_does_not_outlive_a_killed_bench(
+    bench: Bench, tmp_path: Path
+) -> None:
     wrapper = tmp_path / "wrapper"
     wrapper.write_text(f"#!/bin/sh\n{bench.node()}\n:\n")  # no exec: the node is a grandchild
     wrapper.chmod(0o755)
@@ -169,26 +175,34 @@ def test_what_a_wrapper_started_does_not_outlive_a_killed_bench(bench, tmp_path)
     wait_until(lambda: not leftovers(tmp_path))
 
 
-def test_a_stdout_that_is_full_or_gone_changes_no_verdict(bench):
+def test_a_stdout_that_is_full_or_gone_changes_no_verdict(bench: Bench) -> None:
     command = bench.command(bench.node())
     with Path("/dev/full").open("w") as full:
-        assert subprocess.run(command, stdout=full, check=False, timeout=60).returncode == 0
+        assert subprocess.run(command, stdout=full, check=False, timeout=HANGS_S).returncode == 0
     process = subprocess.Popen(command, stdout=subprocess.PIPE)
+    assert process.stdout
     process.stdout.close()
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=HANGS_S) == 0
     assert bench.results["valid?"] is True
 
 
-def options(bench, **more):
-    own = {"workload": "echo", "bin": str(bench.node()), "args": (), "nodes": ("n0",)}
+def options(bench: Bench, **more: Any) -> TestOptions:
+    own: dict[str, Any] = {
+        "workload": "echo",
+        "bin": str(bench.node()),
+        "args": (),
+        "nodes": ("n0",),
+    }
     own |= {"concurrency": 2, "rate": 100.0, "time_limit_s": 1, "seed": "7"}
     return TestOptions(**own | {"recovery_time_s": 0.0, "store": str(bench.store)} | more)
 
 
-def test_a_clock_of_the_day_that_jumps_changes_nothing(bench, monkeypatch):
+def test_a_clock_of_the_day_that_jumps_changes_nothing(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     jumps = random.Random(7)
 
-    def any_time():
+    def any_time() -> Any:
         return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=jumps.uniform(-9000, 9000))
 
     monkeypatch.setattr("time.time", lambda: any_time().timestamp())
@@ -203,8 +217,10 @@ def test_a_clock_of_the_day_that_jumps_changes_nothing(bench, monkeypatch):
     assert len(runs) == 2
 
 
-def test_stopped_while_judging_it_says_how_to_judge_later(bench, monkeypatch, capsys):
-    def stopped(*_):
+def test_stopped_while_judging_it_says_how_to_judge_later(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stopped(*_: Any) -> None:
         raise KeyboardInterrupt
 
     chosen = options(bench, workload="kafka", bin=str(NODES / "kafka_lin_kv.py"))

@@ -6,12 +6,15 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
 from tests.process.test_bench import HANGS_S, ROOT, wait_until
+from tests.stores import STORES
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
@@ -32,14 +35,14 @@ class Sweeps:
         self.folder = folder / "results" / "night"
         self._file = folder / "night.toml"
 
-    def write(self, matrix):
+    def write(self, matrix: str) -> None:
         self._file.write_text(BASE + matrix)
 
-    def command(self, *flags):
+    def command(self, *flags: object) -> list[str]:
         words = (ROOT / "maelstrom", "sweep", self._file, "--store", self.folder.parent, *flags)
         return [str(word) for word in words]
 
-    def run(self, *flags, **more):
+    def run(self, *flags: object, **more: Any) -> tuple[int, str]:
         done = subprocess.run(
             self.command(*flags),
             capture_output=True,
@@ -51,26 +54,26 @@ class Sweeps:
         return done.returncode, done.stdout + done.stderr
 
     @property
-    def rows(self):
+    def rows(self) -> list[dict[str, Any]]:
         lines = (self.folder / "index.jsonl").read_text().splitlines()
         return [json.loads(line) for line in lines]
 
 
 @pytest.fixture
-def sweeps(tmp_path):
+def sweeps(tmp_path: Path) -> Iterator[Sweeps]:
     for name in ("echo_node.py", "echo_wrong.py", "maelstrom_node.py"):
         shutil.copy(ROOT / "tests/nodes" / name, tmp_path)
     yield Sweeps(tmp_path)
     assert processes_of(tmp_path) == []
 
 
-def processes_of(folder):
+def processes_of(folder: Path) -> list[psutil.Process]:
     """Nodes and benches that were started for this test and still run."""
     found = psutil.process_iter(["cmdline"])
     return [p for p in found if any(str(folder) in word for word in p.info["cmdline"] or [])]
 
 
-def test_a_failing_and_a_crashing_cell_do_not_stop_the_rest(sweeps, tmp_path):
+def test_a_failing_and_a_crashing_cell_do_not_stop_the_rest(sweeps: Sweeps, tmp_path: Path) -> None:
     (tmp_path / "crash").write_text("#!/bin/sh\necho out of cheese >&2; exit 3\n")
     (tmp_path / "crash").chmod(0o755)
     sweeps.write('[[matrix]]\nbin = ["crash", "echo_wrong.py", "echo_node.py"]')
@@ -94,14 +97,14 @@ def test_a_failing_and_a_crashing_cell_do_not_stop_the_rest(sweeps, tmp_path):
     assert (status, len(sweeps.rows)) == (0, 5), output
 
 
-def test_a_failure_can_be_what_is_expected(sweeps):
+def test_a_failure_can_be_what_is_expected(sweeps: Sweeps) -> None:
     sweeps.write('[[matrix]]\nbin = "echo_wrong.py"\nexpect = "invalid"')
     assert sweeps.run()[0] == 0
     sweeps.write('[[matrix]]\nbin = "echo_node.py"\nexpect = "invalid"')
     assert sweeps.run()[0] == 1
 
 
-def test_an_interrupted_sweep_leaves_no_process_and_goes_on(sweeps):
+def test_an_interrupted_sweep_leaves_no_process_and_goes_on(sweeps: Sweeps) -> None:
     sweeps.write('[[matrix]]\nbin = "echo_node.py"\ntime-limit = [1, 60]')
     interrupt_in_the_second(sweeps, signal.SIGINT)
     assert [row["cell"]["time-limit"] for row in sweeps.rows] == [1]
@@ -111,7 +114,7 @@ def test_an_interrupted_sweep_leaves_no_process_and_goes_on(sweeps):
     assert len(sweeps.rows) == 1
 
 
-def interrupt_in_the_second(sweeps, number):
+def interrupt_in_the_second(sweeps: Sweeps, number: int) -> str:
     shutil.rmtree(sweeps.folder / "time-limit=60.1", ignore_errors=True)
     process = subprocess.Popen(sweeps.command(), stdout=subprocess.PIPE, text=True)
     history = sweeps.folder / "time-limit=60.1" / "latest" / "history.jsonl"
@@ -123,7 +126,7 @@ def interrupt_in_the_second(sweeps, number):
     return output
 
 
-def test_a_killed_sweep_leaves_no_process(sweeps, tmp_path):
+def test_a_killed_sweep_leaves_no_process(sweeps: Sweeps, tmp_path: Path) -> None:
     sweeps.write('[[matrix]]\nbin = "echo_node.py"\ntime-limit = 60')
     process = subprocess.Popen(sweeps.command(), stdout=subprocess.PIPE)
     history = sweeps.folder / "the_only_cell.1" / "latest" / "history.jsonl"
@@ -133,7 +136,7 @@ def test_a_killed_sweep_leaves_no_process(sweeps, tmp_path):
     wait_until(lambda: processes_of(tmp_path) == [])
 
 
-def test_a_dry_run_lists_and_runs_nothing(sweeps):
+def test_a_dry_run_lists_and_runs_nothing(sweeps: Sweeps) -> None:
     sweeps.write('[[matrix]]\nbin = "echo_node.py"\nrate = [10, 20]')
     status, output = sweeps.run("--dry-run")
     assert status == 0
@@ -141,7 +144,7 @@ def test_a_dry_run_lists_and_runs_nothing(sweeps):
     assert not sweeps.folder.exists()
 
 
-def test_a_bad_file_ends_with_254(sweeps):
+def test_a_bad_file_ends_with_254(sweeps: Sweeps) -> None:
     for matrix, part in (("speed = 3", "speed"), ("workload = 'kafak'", "Did you mean kafka?")):
         sweeps.write(f"[[matrix]]\n{matrix}")
         status, output = sweeps.run()
@@ -162,8 +165,8 @@ sys.exit(1)
 """
 
 
-def test_the_real_tool_runs_the_same_matrix(sweeps, tmp_path):
-    store = ROOT / "tests/fixtures/maelstrom-stores/prefetch-skips-2-nodes"
+def test_the_real_tool_runs_the_same_matrix(sweeps: Sweeps, tmp_path: Path) -> None:
+    store = STORES / "prefetch-skips-2-nodes"
     tools = tmp_path / "tools"
     tools.mkdir()
     for name, text in (

@@ -5,11 +5,15 @@ Faults are strong and seeds fixed, so that a second of operations is enough to s
 
 import json
 import subprocess
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from tests.process.test_bench import HANGS_S
 
 pytestmark = pytest.mark.process
 
@@ -23,12 +27,12 @@ class Run:
     directory: Path
 
     @property
-    def results(self):
+    def results(self) -> Any:
         return json.loads((self.directory / "results.json").read_text())
 
 
 # Started together, because most of a run is waiting: name -> workload, node, nodes, more flags.
-RUNS = {
+RUNS: dict[str, tuple[Any, ...]] = {
     "never replicates": ("kafka", "kafka_never_replicates.py", 2, "--strict"),
     "kafka": ("kafka", "kafka_node.py", 1),
     "loses": ("kafka", "kafka_loses.py", 1),
@@ -44,7 +48,7 @@ RUNS = {
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[Run]]]:
     """Every run of the table, each a second of operations; a test waits for its own."""
     with ThreadPoolExecutor(max_workers=3) as pool:
         yield {
@@ -53,18 +57,22 @@ def runs(tmp_path_factory):
         }
 
 
-def run_bench(store, workload, node, nodes, *flags):
+def run_bench(store: Path, workload: str, node: str, nodes: int, *flags: str) -> Run:
     command = [ROOT / "maelstrom", "test", "-w", workload, "--bin", ROOT / "tests/nodes" / node]
     command += ["--node-count", nodes, "--concurrency", 4, "--rate", 150, "--time-limit", 1]
     command += ["--recovery-time", 0, "--seed", 1, "--store", store, *flags]
     done = subprocess.run(
-        [str(word) for word in command], capture_output=True, text=True, timeout=100, check=False
+        [str(word) for word in command],
+        capture_output=True,
+        text=True,
+        timeout=HANGS_S,
+        check=False,
     )
     return Run(done.returncode, done.stdout + done.stderr, store / "latest")
 
 
 @pytest.mark.parametrize("name", ["kafka", "lin-kv", "echo"])
-def test_a_correct_node_passes(runs, name):
+def test_a_correct_node_passes(runs: dict[str, Future[Run]], name: str) -> None:
     run = runs[name].result()
     assert run.status == 0, run.output
     assert run.results["valid?"] is True
@@ -80,32 +88,36 @@ def test_a_correct_node_passes(runs, name):
         ("mixes keys", "duplicate"),
     ],
 )
-def test_a_faulty_kafka_node_is_caught_and_its_fault_named(runs, name, anomaly):
+def test_a_faulty_kafka_node_is_caught_and_its_fault_named(
+    runs: dict[str, Future[Run]], name: str, anomaly: str
+) -> None:
     run = runs[name].result()
     assert run.status == 1, run.output
     assert anomaly in run.results["workload"]["bad-error-types"]
     assert anomaly in run.output
 
 
-def test_a_node_that_never_replicates_is_caught_by_strict_and_only_by_it(runs):
+def test_a_node_that_never_replicates_is_caught_by_strict_and_only_by_it(
+    runs: dict[str, Future[Run]],
+) -> None:
     run = runs["never replicates"].result()
     assert run.status == 1, run.output
     assert run.results["workload"]["bad-error-types"] == ["unreplicated"]
     assert "unreplicated" in run.output
     history = str(run.directory / "history.edn")
     check = [str(ROOT / "maelstrom"), "check", "--json", history]
-    judged = subprocess.run(check, capture_output=True, text=True, timeout=100, check=False)
+    judged = subprocess.run(check, capture_output=True, text=True, timeout=HANGS_S, check=False)
     assert json.loads(judged.stdout)["valid"] is True
 
 
-def test_stale_reads_are_not_linearizable(runs):
+def test_stale_reads_are_not_linearizable(runs: dict[str, Future[Run]]) -> None:
     run = runs["stale"].result()
     assert run.status == 1, run.output
     assert run.results["workload"]["failures"]
     assert "nonlinearizable" in run.output
 
 
-def test_an_echo_of_something_else_is_caught(runs):
+def test_an_echo_of_something_else_is_caught(runs: dict[str, Future[Run]]) -> None:
     run = runs["echo wrong"].result()
     assert run.status == 1, run.output
     assert "INVALID" in run.output

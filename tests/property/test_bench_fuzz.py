@@ -2,6 +2,7 @@
 
 import io
 from random import Random
+from typing import Any
 
 import orjson
 import pytest
@@ -45,7 +46,7 @@ lines = st.binary() | json_values.map(orjson.dumps) | messages.map(orjson.dumps)
 
 @given(st.lists(lines, max_size=5))
 @example([b'{"dest":"lin-kv","body":{},"src":"lww-kv"}'])  # services must not answer each other
-def test_every_line_is_routed_or_reported(printed):
+def test_every_line_is_routed_or_reported(printed: list[Any]) -> None:
     file, received = io.BytesIO(), []
     journal = Journal(file)
     network = Network(VirtualLoop(), journal, lambda: 0)
@@ -78,7 +79,9 @@ replies = st.fixed_dictionaries(
     ("f", "value"), [("send", [["send", "k", 1]]), ("poll", [["poll"]]), ("assign", ["k"])]
 )
 @given(reply=replies, second=replies)
-def test_a_client_takes_a_reply_or_calls_it_malformed(f, value, reply, second):
+def test_a_client_takes_a_reply_or_calls_it_malformed(
+    f: str, value: list[Any], reply: Any, second: Any
+) -> None:
     steps = KafkaClient("n0").invoke(Op(0, 0, "invoke", 0, f, value))
     next(steps)
     try:
@@ -90,6 +93,6 @@ def test_a_client_takes_a_reply_or_calls_it_malformed(f, value, reply, second):
 
 
 @given(bodies | st.fixed_dictionaries({"code": json_values, "text": json_values}))
-def test_every_error_reply_is_an_error_and_only_known_codes_are_definite(body):
+def test_every_error_reply_is_an_error_and_only_known_codes_are_definite(body: Any) -> None:
     error = error_of(body)
     assert not error.definite or type(body["code"]) is int

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from leaderless.core.pace import Pace
+from leaderless.core.claims import FAILURES_MAX
 from simulation.driver import Driver
 from tests.compacting import (
     ENTRIES,
@@ -20,8 +20,6 @@ from tests.compacting import (
 )
 
 pytestmark = pytest.mark.simulation
-
-FAILURES_MAX = Pace().failures_max
 
 
 PAGED = 27  # entries: six runs, so that pages are made of runs and of pages

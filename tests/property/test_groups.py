@@ -5,7 +5,6 @@ the end every record is acknowledged or has a dead letter.
 """
 
 from collections import Counter
-from collections.abc import Awaitable
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -23,7 +22,8 @@ from leaderless.library.log import Log
 from leaderless.library.place import bounds_of, initialise
 from leaderless.library.record import Record
 from leaderless.store.memory import MemoryStore
-from leaderless.store.port import Found, OutcomeUnknown, Version
+from leaderless.store.port import OutcomeUnknown
+from tests.around import UPDATES, Around, Call, Kind
 
 T = TypeVar("T")
 KEYS = ("a", "b", "c")
@@ -32,39 +32,23 @@ LEASE_S = 4.0
 FAILURES_MAX = 3
 
 
-class Troubled(MemoryStore):
+class Troubled(Around):
     """What one process sees of a store; `fates`: of its next writes; `dead`: it makes no call any more."""
 
     def __init__(self, shared: MemoryStore, fates: list[str]) -> None:
-        super().__init__()
-        self._objects = shared._objects
-        self._shared = shared
+        super().__init__(shared)
         self.fates = fates
         self.dead = False
 
-    async def read(self, key: str) -> Found | None:
-        await self._live()
-        return await self._shared.read(key)
-
-    async def create(self, key: str, value: bytes) -> Version:
-        return await self._troubled(key, self._shared.create(key, value))
-
-    async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
-        return await self._troubled(key, self._shared.compare_and_set(key, value, version))
-
-    async def _live(self) -> None:
-        if self.dead:
+    async def around(self, kind: Kind, key: str, call: Call) -> Any:
+        if self.dead and kind in ("read", *UPDATES):
             await anyio.sleep_forever()
-
-    async def _troubled(self, key: str, write: Awaitable[Version]) -> Version:
-        fate = self.fates.pop() if self.fates and key.startswith("group/") else "ok"
-        if self.dead:
-            write.close()  # type: ignore[attr-defined]
-            await self._live()
+        if kind not in UPDATES or not self.fates or not key.startswith("group/"):
+            return await call()
+        fate = self.fates.pop()
         if fate == "call lost":
-            write.close()  # type: ignore[attr-defined]
             raise OutcomeUnknown("reset before")
-        version = await write
+        version = await call()
         if fate == "answer lost":
             raise OutcomeUnknown("reset after")
         return version

@@ -6,6 +6,7 @@ acknowledged is in the log once; what failed for certain is not in it.
 
 from contextlib import suppress
 from random import Random
+from typing import Any
 
 import anyio
 import trio
@@ -15,7 +16,8 @@ from hypothesis import strategies as st
 
 from leaderless.errors import Definite, LogError
 from leaderless.library.log import Log
-from leaderless.store.port import Found, OutcomeUnknown, Version
+from leaderless.store.port import OutcomeUnknown
+from tests.around import Around, Call, Kind
 from tests.vacuuming import Aged, aged, log_on, values_of
 
 APPENDERS, APPENDS = 3, 4
@@ -23,12 +25,12 @@ LARGE = "x" * 17_000
 NEVER_S = 20_000.0
 
 
-class Erratic(Aged):
+class Erratic(Around):
     """What one process sees of `shared`: calls and answers take their time, hours at times, or get lost."""
 
     def __init__(self, shared: Aged, random: Random) -> None:
-        super().__init__()
-        self._objects, self._shared, self._random = shared._objects, shared, random
+        super().__init__(shared)
+        self._random = random
 
     async def _way(self) -> None:
         """The way of a request or of an answer. A long one is as good as a process that stood still."""
@@ -37,29 +39,13 @@ class Erratic(Aged):
         if fate > 0.97:
             raise OutcomeUnknown("it was lost")
 
-    async def read(self, key: str) -> Found | None:
+    async def around(self, kind: Kind, key: str, call: Call) -> Any:
+        if kind in ("list_objects", "delete"):
+            return await call()
         await self._way()
-        found = await self._shared.read(key)
+        answer = await call()
         await self._way()
-        return found
-
-    async def write(self, key: str, value: bytes) -> Version:
-        await self._way()
-        version = await self._shared.write(key, value)
-        await self._way()
-        return version
-
-    async def create(self, key: str, value: bytes) -> Version:
-        await self._way()
-        version = await self._shared.create(key, value)
-        await self._way()
-        return version
-
-    async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
-        await self._way()
-        version = await self._shared.compare_and_set(key, value, version)
-        await self._way()
-        return version
+        return answer
 
 
 class World:

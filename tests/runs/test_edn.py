@@ -6,6 +6,7 @@ from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import edn_format
 import pytest
@@ -42,7 +43,7 @@ VALUES = st.recursive(
 )
 
 
-def typed(value):
+def typed(value: Any) -> Any:
     """`value` with its types, so that 1, 1.0 and true, keywords and strings, are told apart."""
     if isinstance(value, list | tuple):
         return (type(value).__name__, [typed(each) for each in value])
@@ -53,7 +54,7 @@ def typed(value):
     return (type(value).__name__, value)
 
 
-def from_oracle(value):
+def from_oracle(value: Any) -> Any:
     """What edn-format read, in the types of this project."""
     if isinstance(value, edn_format.Keyword):
         return Keyword(value.name if value.namespace is None else str(value)[1:])
@@ -69,12 +70,12 @@ def from_oracle(value):
 
 
 @given(VALUES, st.booleans())
-def test_reads_back_what_it_writes(value, pretty):
+def test_reads_back_what_it_writes(value: Any, pretty: bool) -> None:
     assert typed(loads(dumps(value, pretty=pretty, width=20))) == typed(value)
 
 
 @given(VALUES)
-def test_reads_the_same_as_the_oracle(value):
+def test_reads_the_same_as_the_oracle(value: Any) -> None:
     text = dumps(value)
     assert typed(loads(text)) == typed(from_oracle(edn_format.loads(text)))
 
@@ -102,11 +103,11 @@ def test_reads_the_same_as_the_oracle(value):
         ("[1,2,,3]", [1, 2, 3]),
     ],
 )
-def test_reads(text, value):
+def test_reads(text: str, value: Any) -> None:
     assert loads(text) == value
 
 
-def test_keeps_the_tag_of_a_map_and_writes_it_again():
+def test_keeps_the_tag_of_a_map_and_writes_it_again() -> None:
     text = "[#jepsen.history.Op{:index 1, :value #{}}]"
     assert dumps(loads(text)) == text
 
@@ -129,26 +130,26 @@ def test_keeps_the_tag_of_a_map_and_writes_it_again():
         ("1/0", 1, "neither a number"),
     ],
 )
-def test_says_where_a_text_is_broken(text, line, problem):
+def test_says_where_a_text_is_broken(text: str, line: int, problem: str) -> None:
     with pytest.raises(EdnError, match=problem) as caught:
         loads(text)
     assert caught.value.line == line
 
 
 @given(st.text(alphabet='[]{}()#_":;\\ \n1a-/.,u0nil'))
-def test_reads_or_refuses_any_text(text):
+def test_reads_or_refuses_any_text(text: str) -> None:
     with suppress(EdnError):
         loads_all(text)
 
 
-def test_breaks_long_lines_and_aligns_members():
+def test_breaks_long_lines_and_aligns_members() -> None:
     value = {Keyword("first"): [1, 2, 3], Keyword("second"): ({Keyword("a"): "b" * 10},)}
     assert dumps(value, pretty=True, width=24) == (
         '{:first [1 2 3],\n :second ({:a "bbbbbbbbbb"})}'
     )
 
 
-def test_refuses_to_write_what_edn_cannot_say():
+def test_refuses_to_write_what_edn_cannot_say() -> None:
     with pytest.raises(TypeError, match="no notation for bytes"):
         dumps([b"x"])
 

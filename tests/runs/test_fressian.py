@@ -4,6 +4,7 @@ import gzip
 import json
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from runs import fressian
 from tests.stores import STORES
 
 
-def expected_events(store: Path) -> list[dict]:
+def expected_events(store: Path) -> list[dict[str, Any]]:
     with gzip.open(store / "net-journal.expected.jsonl.gz", "rt") as lines:
         return [json.loads(line) for line in lines]
 
@@ -37,7 +38,7 @@ def test_fressian_cut_anywhere_gives_whole_events_and_then_says_where() -> None:
     assert len(offsets) == len(whole)
 
 
-def read_until_error(data: bytes) -> tuple[list[dict], fressian.FressianError | None]:
+def read_until_error(data: bytes) -> tuple[list[dict[str, Any]], fressian.FressianError | None]:
     events = []
     try:
         for event in fressian.journal_events(data):

@@ -20,8 +20,8 @@ from runs.history import (
 )
 from runs.keyword import Keyword
 from runs.store import Folder
+from tests.stores import STORES
 
-STORES = Path(__file__).parent.parent / "fixtures" / "maelstrom-stores"
 LINE = (
     "{:index 2999, :time 1935385382, :type :ok, :process 2, :f :send,"
     ' :value [[:send "50" [10 11]]]}'
@@ -29,7 +29,7 @@ LINE = (
 POLL = Op(7, 8, "ok", 3, Keyword("poll"), [[Keyword("poll"), {"50": [[10, 11]]}]])
 
 
-def test_reads_and_writes_a_line_of_the_real_tool(tmp_path):
+def test_reads_and_writes_a_line_of_the_real_tool(tmp_path: Path) -> None:
     path = tmp_path / "history"
     path.write_text(LINE + "\n")
     (op,) = read_history(path)
@@ -39,7 +39,7 @@ def test_reads_and_writes_a_line_of_the_real_tool(tmp_path):
 
 
 @pytest.mark.parametrize("store", sorted(STORES.iterdir()), ids=lambda store: store.name)
-def test_writes_a_real_history_as_it_was(store):
+def test_writes_a_real_history_as_it_was(store: Path) -> None:
     ops = read_history(store / "history.edn")
     written = io.StringIO()
     write_edn(ops, written)
@@ -56,7 +56,9 @@ def test_writes_a_real_history_as_it_was(store):
 
 @pytest.mark.parametrize("compress", [False, True])
 @pytest.mark.parametrize("form", ["edn", "jsonl"])
-def test_content_decides_how_a_file_is_read_not_its_name(tmp_path, form, compress):
+def test_content_decides_how_a_file_is_read_not_its_name(
+    tmp_path: Path, form: str, compress: bool
+) -> None:
     buffer = io.BytesIO()
     if form == "jsonl":
         write_jsonl([POLL], buffer)
@@ -69,13 +71,13 @@ def test_content_decides_how_a_file_is_read_not_its_name(tmp_path, form, compres
     assert edn_line(op) == edn_line(POLL)
 
 
-def test_json_has_the_same_keys_as_strings():
+def test_json_has_the_same_keys_as_strings() -> None:
     op = Op(1, 2, "info", "nemesis", Keyword("stop"), {Keyword("a"): {2, 1}}, {"error": "x"})
     expected = b'{"index":1,"time":2,"type":"info","process":"nemesis","f":"stop"'
     assert json_line(op) == expected + b',"value":{"a":[1,2]},"error":"x"}'
 
 
-def test_extra_fields_and_the_nemesis_survive(tmp_path):
+def test_extra_fields_and_the_nemesis_survive(tmp_path: Path) -> None:
     line = (
         "{:index 4, :time 5, :type :info, :process :nemesis, :f :stop-partition,"
         " :value :network-healed, :error [:crash nil]}"
@@ -88,7 +90,7 @@ def test_extra_fields_and_the_nemesis_survive(tmp_path):
     assert edn_line(op) == line
 
 
-def test_other_forms_of_an_operation_are_read_too(tmp_path):
+def test_other_forms_of_an_operation_are_read_too(tmp_path: Path) -> None:
     path = tmp_path / "history.edn"
     path.write_text(
         "; by hand\n#jepsen.history.Op{:f :poll :type :ok :process 1 :value [[:poll {}]]}\n\n"
@@ -97,7 +99,7 @@ def test_other_forms_of_an_operation_are_read_too(tmp_path):
     assert (op.index, op.process, op.f, op.value) == (1, 1, "poll", [["poll", {}]])
 
 
-def test_an_empty_file_is_an_empty_history(tmp_path):
+def test_an_empty_file_is_an_empty_history(tmp_path: Path) -> None:
     path = tmp_path / "history.edn"
     path.write_text("")
     assert read_history(path) == []
@@ -114,7 +116,9 @@ def test_an_empty_file_is_an_empty_history(tmp_path):
         (b'{"f": "poll", "type": "maybe"}', 1, "no operation"),
     ],
 )
-def test_an_error_names_file_and_line_and_says_what_to_do(tmp_path, content, line, problem):
+def test_an_error_names_file_and_line_and_says_what_to_do(
+    tmp_path: Path, content: bytes, line: int | None, problem: str
+) -> None:
     path = tmp_path / "history"
     path.write_bytes(content)
     with pytest.raises(HistoryError, match=problem) as caught:
@@ -123,12 +127,12 @@ def test_an_error_names_file_and_line_and_says_what_to_do(tmp_path, content, lin
     assert str(path) in str(caught.value)
 
 
-def test_a_missing_file_is_told(tmp_path):
+def test_a_missing_file_is_told(tmp_path: Path) -> None:
     with pytest.raises(HistoryError, match="cannot be read: No such file"):
         read_history(tmp_path / "missing")
 
 
-def test_completions_pairs_what_one_process_invoked_and_completed():
+def test_completions_pairs_what_one_process_invoked_and_completed() -> None:
     ops = [
         Op(0, 0, "invoke", 0, "poll"),
         Op(1, 1, "invoke", 1, "poll"),
@@ -148,7 +152,7 @@ ENDED_BADLY = [
 ]
 
 
-def test_both_forms_of_a_history_say_the_same(tmp_path):
+def test_both_forms_of_a_history_say_the_same(tmp_path: Path) -> None:
     with (tmp_path / "history.jsonl").open("wb") as file:
         write_jsonl(ENDED_BADLY, file)
     with (tmp_path / "history.edn").open("w") as file:
@@ -158,7 +162,9 @@ def test_both_forms_of_a_history_say_the_same(tmp_path):
 
 
 @pytest.mark.parametrize("count", range(1, len(HISTORIES) + 1))
-def test_of_several_forms_the_one_that_is_read_fastest_is_chosen(tmp_path, count):
+def test_of_several_forms_the_one_that_is_read_fastest_is_chosen(
+    tmp_path: Path, count: int
+) -> None:
     for name in HISTORIES[-count:]:
         (tmp_path / name).touch()
     assert find_history(tmp_path).name == HISTORIES[-count]

@@ -1,17 +1,19 @@
 """`./maelstrom simulate` as its users see it."""
 
 import json
+from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
-from commands.simulate import simulate
 from runs.history import read_history
+from simulation.commands.simulate import simulate
 from simulation.judge import simulate as run
-from simulation.scenario import Scenario, as_words, command_of
+from simulation.options import as_words
+from simulation.scenario import FLAGS, Scenario, command_of
 
 
-def invoke(*words: str):
+def invoke(*words: str) -> Result:
     return CliRunner().invoke(simulate, words)
 
 
@@ -58,7 +60,7 @@ def test_a_range_keeps_going_when_asked() -> None:
     assert [each["seed"] for each in told["failed"]] == sorted(e["seed"] for e in told["failed"])
 
 
-def test_out_keeps_the_files_of_a_run(tmp_path) -> None:
+def test_out_keeps_the_files_of_a_run(tmp_path: Path) -> None:
     done = invoke("--seed", "7", "--out", str(tmp_path / "run"))
     assert done.exit_code == 0
     names = {path.name for path in (tmp_path / "run").iterdir()}
@@ -78,17 +80,25 @@ def test_out_keeps_the_files_of_a_run(tmp_path) -> None:
         ("--strategy", "hope"),
         ("--nodes", "0"),
         ("--seeds", "2", "--out", "x"),
+        ("--latency", "0.5"),
+        ("--latency-dist", "heavy"),
     ],
 )
 def test_bad_arguments_are_refused(words: tuple[str, ...]) -> None:
     assert invoke(*words).exit_code == 2
 
 
+def test_an_option_of_programs_is_refused_for_nodes() -> None:
+    done = invoke("--log", "s3-queue")
+    assert done.exit_code == 2
+    assert "--log is an option of programs: give --programs, too." in done.output
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_flags_say_what_was_drawn(seed: int) -> None:
     options = {"omit": (1, 2, 3, 7), "nemesis": (), "combine": False, "rate": 30.0}
     words = command_of(seed, options).split()[4:]
-    assert words == as_words(options)
+    assert words == as_words(options, FLAGS)
     assert "--omit 1-3,7" in " ".join(words)
     assert "--nemesis none" in " ".join(words)
     assert "--no-combine" in words

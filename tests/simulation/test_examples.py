@@ -7,7 +7,7 @@ import pytest
 from tests.scripted import ROOT, node_of
 from tests.toy_log import VirtualRun
 
-EXAMPLES, WRONG = ROOT / "examples", ROOT / "tests/nodes"
+EXAMPLES, WRONG = ROOT / "workloads/examples", ROOT / "tests/nodes"
 STORM = {"nemesis": ("partition",), "nemesis_interval_s": 1.0, "latency_ms": 10}
 NODES = tuple(f"n{number}" for number in range(5))
 

@@ -2,15 +2,18 @@
 
 import json
 import random
+import re
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from commands.explore import explore
 from leaderless.core.headlog.compaction import CLAIM
+from leaderless.core.machine import Answers
+from simulation.commands.explore import explore
 from simulation.exploration import telling
 from simulation.exploration.campaign import Campaign, OtherSearch, explored, run
 from simulation.exploration.cluster import ExploredCluster
@@ -259,18 +262,89 @@ def test_the_command_finds_tells_and_replays(tmp_path: Path) -> None:
     assert "int-poll-skip" in again.output
 
 
-def test_the_command_says_what_was_searched_and_what_was_cut() -> None:
+def said(*words: str) -> tuple[int, list[str]]:
+    """The exit status of a search, and the lines of its verdict."""
+    done = CliRunner().invoke(explore, words)
+    return done.exit_code, done.stdout.splitlines()
+
+
+def test_the_command_says_in_a_sentence_what_was_covered_and_what_was_not() -> None:
+    status, (covered, left_out, _) = said("--sends", "1", "--crashes", "1")
+    assert status == 0
+    assert re.fullmatch(
+        r"✔ sound: all schedules of 2 nodes, 1 send, 1 poll, 1 crash: [0-9 ]+ states, \d+ schedules,"
+        r" every step held to HeadLog, every end judged",
+        covered,
+    )
+    assert left_out.startswith("not covered: earlier messages, commits, fences, lost messages")
+    _, (covered, *_) = said("--strategy", "cas", "--sends", "1")
+    assert "HeadLog" not in covered
+
+
+def test_what_was_cut_is_complete_for_its_bound_and_what_was_stopped_is_unfinished() -> None:
+    _, (cut, *_) = said("--strategy", "cas", "--delays", "1")
+    assert "1 poll with at most 1 delay, complete for this bound only (" in cut
+    _, (uncut, *_) = said("--strategy", "cas", "--sends", "1", "--delays", "9")
+    assert uncut.startswith("✔ sound: all schedules of 2 nodes, 1 send, 1 poll: ")
+    status, (stopped, *_) = said("--strategy", "cas", "--cpu", "0.001")
+    assert status == 2
+    assert stopped.startswith("unfinished: ")
+    assert "✔" not in stopped
+    assert said("--strategy", "cas", "--fence", "1")[0] == 2
+
+
+def test_for_tools_the_same_is_one_object() -> None:
     sound = CliRunner().invoke(explore, ["--strategy", "cas", "--json"])
     assert sound.exit_code == 0
-    counts = json.loads(sound.stdout)
-    assert counts["done"]
-    assert counts["states"] > counts["ends"] > 1
-    cut = CliRunner().invoke(explore, ["--strategy", "cas", "--delays", "1"])
-    assert "with at most 1 delays" in cut.output
-    stopped = CliRunner().invoke(explore, ["--strategy", "cas", "--cpu", "0.001"])
-    assert stopped.exit_code == 2
-    assert "stopped" in stopped.output
-    assert CliRunner().invoke(explore, ["--strategy", "cas", "--fence", "1"]).exit_code == 2
+    told = json.loads(sound.stdout)
+    assert told["done"]
+    assert told["states"] > told["ends"] > 1
+    assert told["verdict"].startswith("✔ sound")
+
+
+def test_a_bound_on_delays_grows_to_the_whole_search() -> None:
+    setting = Setting("cas", sends=1)
+    whole = explored(setting)
+    bounded = [explored(setting, delays=delays) for delays in range(4)]
+    assert [each.counts.delayed > 0 for each in bounded] == [True, True, True, False]
+    for less, more in pairwise(bounded):
+        assert less.parts[0].states.keys() < more.parts[0].states.keys()
+    assert bounded[-1].parts[0].ends == whole.parts[0].ends
+    assert bounded[-1].states == whole.states
+
+
+GAVE_UP = [
+    *("ask c1", "deliver n0>lin-kv read 1000001", "deliver lin-kv>n0 error 1000001"),
+    *("deliver n0>lin-kv cas 1000002", "wait late", "ring n0", "deliver lin-kv>n0 cas_ok 1000002"),
+    *("deliver n0>lin-kv read 1000003", "wait late", "ring n0"),
+    *(
+        "deliver lin-kv>n0 read_ok 1000003",
+        "deliver n0>lin-kv read 1000004",
+        "wait late",
+        "ring n0",
+    ),
+    *("deliver lin-kv>n0 read_ok 1000004", "deliver n0>lin-kv read 1000005", "wait 1"),
+    "deliver lin-kv>n0 read_ok 1000005",
+]
+
+
+def test_a_node_that_stood_still_owes_nothing_to_a_client_that_is_gone() -> None:
+    """It once was told to make progress: the second in which the client left passed it by."""
+    cluster = ExploredCluster(Setting(nodes=1, sends=1, polls=0, late=4))
+    for text in GAVE_UP:
+        cluster.step(Event(*text.split(" ", 1)))
+    assert cluster.history.ops[-1].type == "info"
+    while enabled := cluster.enabled():
+        cluster.step(enabled[0])
+    cluster.judge()
+
+
+def test_a_node_that_was_awake_owes_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test of the test: a node that never answers is found in the same setting."""
+    monkeypatch.setattr(Answers, "allow", lambda *_: False)
+    failed = explored(Setting(nodes=1, sends=1, polls=0, late=1)).failed
+    assert failed is not None
+    assert failed.name == "Progress"
 
 
 def test_a_failing_event_names_what_broke() -> None:

@@ -9,17 +9,17 @@ from random import Random
 import pytest
 from click.testing import CliRunner, Result
 
-from commands.explore_objects import explore_objects
 from leaderless.store.port import Version
-from s3_queue.published import Topic
-from s3_queue.repaired import RepairedTopic
+from simulation.commands.explore import explore
 from simulation.exploration.bucket import ExploredBucket
-from simulation.exploration.bucket_setting import BucketSetting
 from simulation.exploration.campaign import Campaign, explored, run
 from simulation.exploration.events import Event, Footprint, independent
 from simulation.exploration.search import Search
+from simulation.exploration.setting import BucketSetting
 from simulation.objects.client import VirtualStore
 from simulation.objects.scenario import LEADERLESS, PUBLISHED, REPAIRED
+from simulation.s3_queue.published import Topic
+from simulation.s3_queue.repaired import RepairedTopic
 
 pytestmark = pytest.mark.simulation
 
@@ -29,7 +29,7 @@ APPENDED_TWICE = BucketSetting(PUBLISHED, sends=1, lost=1, repeats=True)
 
 
 def invoke(*words: str) -> Result:
-    return CliRunner().invoke(explore_objects, words)
+    return CliRunner().invoke(explore, ("--programs", *words))
 
 
 def at(setting: BucketSetting, schedule: list[Event]) -> tuple[ExploredBucket, Footprint]:
@@ -205,6 +205,7 @@ def test_a_search_for_tools_in_two_processes() -> None:
         (["--repeats"], "forbids"),
         (["--log", "paper"], "paper"),
         (["--replay", __file__], "holds no schedule"),
+        (["--strategy", "cas"], "--strategy is an option of nodes: leave --programs out."),
     ],
 )
 def test_bad_arguments_are_refused(words: list[str], says: str) -> None:
@@ -214,6 +215,6 @@ def test_bad_arguments_are_refused(words: list[str], says: str) -> None:
 
 
 def test_the_command_of_a_setting_gives_the_setting() -> None:
-    words = OVERWRITTEN.command().split()[2:]
+    words = OVERWRITTEN.command().split()[3:]
     told = json.loads(invoke(*words, "--cpu", "0.001", "--json").stdout)
     assert BucketSetting(**told["setting"]) == OVERWRITTEN

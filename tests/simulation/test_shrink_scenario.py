@@ -1,6 +1,7 @@
 """The shrinker: small, still wrong, and told by its messages."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,9 +9,10 @@ from rich.console import Console
 
 from runs.collection import collected_quietly
 from simulation.judge import Failure, Report, judged, simulate
+from simulation.options import Effort
 from simulation.reporting import report_smallest
 from simulation.scenario import Scenario
-from simulation.shrink import Effort, simpler, smallest, subject
+from simulation.shrink import smallest, subject
 from simulation.story import Story, story_of, text_of
 from simulation.world import World
 
@@ -60,7 +62,7 @@ def test_a_sound_report_is_refused() -> None:
 
 def test_each_step_changes_one_option() -> None:
     scenario = Scenario.draw(1)
-    for other in simpler(scenario):
+    for other in scenario.simpler():
         changed = [
             name for name, value in other.options().items() if value != getattr(scenario, name)
         ]
@@ -78,7 +80,9 @@ def test_prefetch_needs_no_fault_and_few_operations(small: Report) -> None:
     assert small.scenario.nemesis == ()
 
 
-def test_it_is_about_the_anomaly_and_not_about_what_follows_from_it(small: Report) -> None:
+def test_it_is_about_the_anomaly_and_not_about_what_follows_from_it(
+    small: Report,
+) -> None:
     assert "int-poll-skip" in small.names
     both = [Failure("Convergence", "n0 differs from n1"), Failure("poll-skip", "4 is missing")]
     assert subject(replace(small, failures=both)) == "poll-skip"
@@ -127,7 +131,7 @@ def test_an_invariant_is_broken_in_the_step_of_a_message() -> None:
     assert report.message_id is not None
 
 
-def test_the_story_is_printed_and_drawn(tmp_path, capsys) -> None:
+def test_the_story_is_printed_and_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     console = Console(soft_wrap=True)
     small = report_smallest(PREFETCH, tmp_path / "story.svg", console, FEW_SEEDS)
     told = capsys.readouterr().out

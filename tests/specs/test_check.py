@@ -76,7 +76,7 @@ def test_properties_without_a_broken_configuration_are_named(manifest: Manifest)
 
 def test_an_unknown_field_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "manifest.json"
-    model = MODEL | {"configurations": [{**MODEL["configurations"][0], "expct": "pass"}]}  # type: ignore[dict-item, index]  # the mixed values of a JSON object
+    model = MODEL | {"configurations": [{**MODEL["configurations"][0], "expct": "pass"}]}  # type: ignore[index]  # the mixed values of a JSON object
     path.write_text(json.dumps({"time_classes": {}, "models": [model]}))
     with pytest.raises(TypeError, match="expct"):
         load(path)

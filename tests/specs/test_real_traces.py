@@ -19,7 +19,7 @@ from specs.translation import FIELDS, Trace
 
 Events = list[dict[str, Any]]
 
-SMALL = {
+SMALL: dict[str, Any] = {
     "seal_entries": 3,
     "segments_per_run": 2,
     "latency_ms": 5,
@@ -29,17 +29,22 @@ SMALL = {
     "lanes": 1,
     "commits": "deferred",  # they are in the log
 }
-LOSSY = {"nodes": 2, "rate": 60.0, "time_limit_s": 1.0, "nemesis": ("loss",)}
-LATE = {
+LOSSY: dict[str, Any] = {"nodes": 2, "rate": 60.0, "time_limit_s": 1.0, "nemesis": ("loss",)}
+LATE: dict[str, Any] = {
     "rate": 60.0,
     "time_limit_s": 1.0,
     "latency_ms": 20,
     "nemesis": ("duplicate", "slow", "store"),
 }
-SILENT = {"rate": 30.0, "time_limit_s": 1.5, "nemesis": ("store",), "nemesis_targets": "all"}
-KILLED = {"rate": 30.0, "time_limit_s": 2.0, "nemesis": ("kill", "loss")}
-FENCED = {"rate": 30.0, "time_limit_s": 2.0, "nemesis": ("kill", "fence")}
-TROUBLED = {  # a fence of unknown outcome too
+SILENT: dict[str, Any] = {
+    "rate": 30.0,
+    "time_limit_s": 1.5,
+    "nemesis": ("store",),
+    "nemesis_targets": "all",
+}
+KILLED: dict[str, Any] = {"rate": 30.0, "time_limit_s": 2.0, "nemesis": ("kill", "loss")}
+FENCED: dict[str, Any] = {"rate": 30.0, "time_limit_s": 2.0, "nemesis": ("kill", "fence")}
+TROUBLED: dict[str, Any] = {  # a fence of unknown outcome too
     "nemesis": ("partition", "kill", "loss", "duplicate", "store", "fence"),
 }
 SCENARIOS = [
@@ -76,21 +81,22 @@ def traced(context: Context, events: Events) -> LeaderlessLog:
     node = context.identity.node
     if node == "fresh":  # the oracle's reader
         return LeaderlessLog(context)
-    trace = Listed(node, events)
+    trace = Listed(node, events, context.trace)
     if any(event["node"] == node for event in events):
         trace("Restart", dict, {"incarnation": context.identity.writer.rpartition(".")[2]})
     return LeaderlessLog(context._replace(trace=trace))
 
 
 class Listed(Steps):
-    """Puts the steps of a node into the list of all nodes' at once."""
+    """Puts the steps of a node into the list of all nodes' at once, and tells them `also`."""
 
-    def __init__(self, node: str, events: Events) -> None:
+    def __init__(self, node: str, events: Events, also: Steps) -> None:
         super().__init__(on=True)
-        self._node, self._events = node, events
+        self._node, self._events, self._also = node, events, also
 
     def __call__(self, name: str, fields: Callable[..., Fields] = dict, *of: object) -> None:
         self._events.append({"step": name, "node": self._node, **fields(*of)})
+        self._also(name, fields, *of)
 
 
 @pytest.mark.tlc

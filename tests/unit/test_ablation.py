@@ -1,174 +1,145 @@
-"""The harness of ablations: its table of numbers, its rows, its arithmetic, and what it keeps."""
+"""Ablations: the table of numbers, the rows, and what counts as an effect."""
 
-from concurrent.futures import ProcessPoolExecutor
-from math import exp, inf
+import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from leaderless.core.strategy import Options
-from performance import ablation, ablation_effects
-from performance.ablated import ALTERNATIVES, default_of, missing, told, varied
-from performance.ablation_effects import Ablation, Baseline, Found, Kept, verdict
-from performance.ablation_rows import ROWS, Run
-from performance.virtual import Figures
+from performance import ablation
+from performance.ablation import (
+    HELD,
+    ROW_OF,
+    ROWS,
+    Result,
+    constants,
+    default_of,
+    effects,
+    missing,
+    varied,
+    varying,
+)
+from performance.harness import ROOT
 
-SAME = Figures(p50=10, p99=20, longest=30, messages=2, per_second=100, ok=1, poll_p99=4)
-BASE = Run("", {}, 0)
-NO_POOL: Any = None
+SAME = {
+    "send_p50_ms": 10.0, "send_p99_ms": 20.0, "send_longest_ms": 30.0, "server_messages_per_op": 2.0,
+    "throughput_ops_per_s": 100.0, "poll_p99_ms": 4.0, "failed": 0.0,
+}  # fmt: skip
+NUMBERS = {*ROW_OF, *HELD}
+NUMBER = re.compile(r"^([A-Z_]+) = [0-9]", re.MULTILINE)
+# Sizes of what is in memory, formats, how often a look is made that changes nothing; of slices in Parquet.
+NO_CHOICE = {"ENTRY_BYTES", "INT_BYTES", "SEND_BYTES", "OFFSET_BYTES", "NAMES_BYTES", "CALL"}
+NO_CHOICE |= {"FORMAT", "OLD_FORMAT", "CLOSED_BYTES", "MESSAGE_BYTES_MIN", "LOOK_S"}
+NO_CHOICE |= {"SLICED_READS_AT_ONCE"}
 
 
-def test_every_number_of_the_pace_has_other_values() -> None:
-    assert missing(ALTERNATIVES) == []
-    without = {name for name in ALTERNATIVES if name != "rest_every"} | {"limits.nonsense"}
+def test_every_number_of_the_pace_has_another_value() -> None:
+    assert missing(NUMBERS) == []
+    without = {name for name in NUMBERS if name != "rest_every"} | {"limits.nonsense"}
     assert missing(without) == ["limits.nonsense", "rest_every"]
 
 
-def test_a_number_without_other_values_ends_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_number_without_another_value_ends_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ablation, "missing", lambda _: ["new_wait_s"])
-    result = CliRunner().invoke(ablation.main, ["--rows", "2x2 durable"])
+    result = CliRunner().invoke(ablation.main, [])
     assert result.exit_code
     assert "new_wait_s" in result.output
 
 
-@pytest.mark.parametrize("name", ALTERNATIVES)
+@pytest.mark.parametrize("name", ROW_OF)
 def test_each_other_value_is_one_that_a_node_takes(name: str) -> None:
-    for changes in ALTERNATIVES[name]:
+    changes = {name: ROW_OF[name][0]}
+    assert changes[name] != default_of(name)
+    if name.isupper():
+        with constants(changes):
+            assert default_of(name) == changes[name]
         assert changes[name] != default_of(name)
+    else:
         assert varied(Options(), changes) != Options()
 
 
-def test_changes_are_told_without_their_section() -> None:
-    assert told({"limits.lanes": 1, "rest_every": 1_000_000_000}) == "lanes 1, rest_every ∞"
+def test_every_constant_of_the_core_is_ablated_or_no_choice() -> None:
+    """Those of strategies for comparison are not looked at."""
+    found: set[str] = set()
+    for file in (ROOT / "leaderless" / "core").rglob("*.py"):
+        if file.name not in ("prefetch.py", "prefetch_sealed.py"):
+            found |= set(NUMBER.findall(file.read_text(encoding="utf-8")))
+    assert found - NUMBERS == NO_CHOICE
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_what_is_said_to_be_held_by_a_test_is_in_its_file(name: str) -> None:
+    file, _, test = HELD[name].partition("::")
+    assert f"def {test}(" in (ROOT / file).read_text(encoding="utf-8")
+
+
+def test_every_number_has_a_row_that_there_is() -> None:
+    assert {row for _, row in ROW_OF.values()} == {*ROWS}
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_the_nodes_of_a_run_have_its_changes_and_its_own_key(row: str) -> None:
-    run = Run(row, {"rest_every": 3, "limits.lanes": 2}, seed=1)
-    options = run.scenario.node_options
+def test_the_nodes_of_a_run_have_its_changes(row: str) -> None:
+    plain = ROWS[row].scenario(seed=3)
+    scenario = varying(plain, {"rest_every": 3, "limits.lanes": 2})
+    options = scenario.node_options
     assert (options.pace.rest_every, options.limits.lanes) == (3, 2)
-    others = [run._replace(seed=2), run._replace(changes={})]
-    others += [run._replace(real_s=1.0), run._replace(real_s=1.0, busy=True)]
-    assert len({each.key for each in (run, *others)}) == 5
+    assert options.limits.memory_bytes == plain.node_options.limits.memory_bytes
+    assert scenario.seed == 3
 
 
-class Scripted(Kept):
-    """Results by what changes and by seed."""
-
-    def __init__(self, after: Figures | str, chance: float = 0.0) -> None:
-        self.after = after
-        self.chance = chance
-        self.before: str | None = None
-
-    def ensure(self, runs: Any, pool: ProcessPoolExecutor) -> None:
-        """Nothing is missing."""
-
-    def __getitem__(self, run: Run) -> Figures | str:
-        if run.changes:
-            return self.after
-        return self.before or SAME._replace(p99=SAME.p99 * (1 + self.chance * (-1) ** run.seed))
-
-
-def effects(kept: Kept) -> list[ablation_effects.Effect]:
-    return list(Ablation(kept, NO_POOL, BASE, 2, 2).effects(["2x2 durable"], {"rest_every": 3}))
+def told(*after: Result) -> list[str]:
+    return [each.told for each in effects([SAME, SAME], after)]
 
 
 def test_a_move_of_5_percent_is_an_effect_and_a_smaller_one_is_none() -> None:
-    assert effects(Scripted(SAME._replace(p50=10.4, per_second=104, poll_p99=3.9))) == []
-    [slow, many] = effects(Scripted(SAME._replace(p50=10.6, per_second=110)))
-    assert (slow.figure, many.figure) == ("p50", "per_second")
-    assert slow.worse > 0 > many.worse  # more operations are better
-    assert slow.told() == "2x2 durable: send p50 10 → 10.6 (+6%)"
-    assert many.told() == "2x2 durable: ops/s 100 → 110 (+10%)"
+    small = SAME | {"send_p50_ms": 10.4, "throughput_ops_per_s": 104.0, "poll_p99_ms": 3.9}
+    assert told(small, small) == []
+    slow = SAME | {"send_p50_ms": 11.0, "throughput_ops_per_s": 106.0}
+    assert told(slow, slow) == ["send p50, ms 10 → 11 (+10%)", "ops/s 100 → 106 (+6%)"]
+    [worse, better] = effects([SAME, SAME], [slow, slow])
+    assert worse.worse > 0 > better.worse  # more operations are better
 
 
 def test_a_move_within_what_chance_does_is_no_effect() -> None:
-    kept = Scripted(SAME._replace(p99=24), chance=0.1)
-    assert effects(kept) == []
-    kept.chance = 0.01
-    assert [each.figure for each in effects(kept)] == ["p99"]
-
-
-def test_a_run_that_breaks_an_invariant_is_the_worst_effect() -> None:
-    [broken] = effects(Scripted("broken: Progress"))
-    assert broken.worse == inf
-    assert broken.told() == "2x2 durable: broken: Progress in 2 of 2 runs"
-
-
-def test_verdicts() -> None:
-    changes = {"rest_every": 3}
-    [worse] = effects(Scripted(SAME._replace(p50=12)))
-    [better] = effects(Scripted(SAME._replace(p50=8)))
-    assert verdict([Found(changes, [worse]), Found(changes, [])]) == "pays"
-    assert verdict([Found(changes, [better])]) == "costs"
-    assert verdict([Found(changes, [worse]), Found(changes, [better])]) == "pays and costs"
-    assert verdict([Found(changes, [])]) == "moves nothing"
-
-
-def counted(monkeypatch: pytest.MonkeyPatch) -> list[Run]:
-    made: list[Run] = []
-
-    def measure(run: Run) -> Figures:
-        made.append(run)
-        return SAME._replace(p50=10 if not run.changes else 20)
-
-    monkeypatch.setattr(Run, "measure", measure)
-    return made
-
-
-def test_what_is_kept_is_not_run_again_until_the_code_changes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made, file = counted(monkeypatch), tmp_path / "runs.jsonl"
-    run = BASE._replace(row="2x2 durable", seed=1)
-    for _ in range(2):
-        kept = Kept(file, real=True)
-        kept.ensure([run, run], NO_POOL)
-        assert kept[run] == SAME
-    assert made == [run]
-    monkeypatch.setattr(ablation_effects, "_digest", lambda: "changed")
-    Kept(file, real=True).ensure([run], NO_POOL)
-    assert made == [run, run]
-
-
-def test_a_page_is_written_and_more_seeds_run_where_the_outcome_is_in_doubt(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = counted(monkeypatch)
-    words = ["--fields", "rest_every", "--rows", "2x2 durable", "--real", "1", "--seeds", "1"]
-    words += ["--candidate", "rest_every=5,limits.lanes=1", "--kept", str(tmp_path / "runs.jsonl")]
-    result = CliRunner().invoke(ablation.main, [*words, "--more", "2", "--docs", str(tmp_path)])
-    assert result.exit_code == 0, result.output
-    page = (tmp_path / "ablation-real.md").read_text()
-    assert (
-        "| candidate 1 |  | rest_every 5, lanes 1 | 2x2 durable: send p50 10 → 20 (+100%) |" in page
-    )
-    assert "| `rest_every` | 8 | rest_every ∞ |" in page
-    assert "| 10 ± 0% | 20 ± 0% |" in page
-    assert len([run for run in made if run.changes]) == 3  # twice as slow is beyond all doubt
-    assert len([run for run in made if not run.changes]) == 2
-
-
-def test_a_busy_core_is_for_real_processes() -> None:
-    result = CliRunner().invoke(ablation.main, ["--busy"])
-    assert "Add --real" in result.output
+    assert told(SAME | {"send_p99_ms": 24.0}, SAME | {"send_p99_ms": 60.0}) == []
+    assert told(SAME | {"send_p99_ms": 24.0}, SAME | {"send_p99_ms": 24.2})
 
 
 def test_runs_of_the_same_seed_are_pairs() -> None:
-    levels = (1, 3, 2, 9, 4)
-    baseline = Baseline([SAME._replace(p99=10 * each) for each in levels])
-    slower = [SAME._replace(p99=11 * each) for each in levels]
-    moved, chance = baseline.difference("p99", slower)
-    assert exp(moved) == pytest.approx(1.1)
-    assert chance == pytest.approx(0, abs=1e-9)  # each seed says the same
-    moved, chance = baseline.difference("p99", slower[:1])
-    assert chance > abs(moved)  # one seed says nothing
+    levels = (1.0, 3.0, 2.0, 9.0)
+    before = [SAME | {"send_p99_ms": 10 * each} for each in levels]
+    after = [SAME | {"send_p99_ms": 12 * each} for each in levels]
+    assert [each.told for each in effects(before, after)] == ["send p99, ms 25 → 30 (+20%)"]
 
 
-def test_a_default_that_breaks_is_an_error() -> None:
-    broken = Scripted(SAME)
-    broken.before = "broken: Progress"
-    with pytest.raises(ValueError, match="2x2 durable, as it is: broken: Progress"):
-        effects(broken)
+def test_a_run_that_breaks_an_invariant_is_the_only_effect() -> None:
+    assert told("broken: Progress", SAME) == ["broken: Progress in 1 of 2 runs"]
+    with pytest.raises(ValueError, match="as it is: broken: Progress"):
+        effects(["broken: Progress", SAME], [SAME, SAME])
+
+
+def test_a_page_has_a_line_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def result_of(_row: str, changes: ablation.Changes, _seed: int) -> Result:
+        return SAME | {"send_p50_ms": 20.0} if "rest_every" in changes else SAME
+
+    class Pool:
+        """Works in this process."""
+
+        def __enter__(self) -> "Pool":
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+        map = staticmethod(map)
+
+    monkeypatch.setattr(ablation, "result_of", result_of)
+    monkeypatch.setattr(ablation, "ProcessPoolExecutor", Pool)
+    ran = CliRunner().invoke(ablation.main, ["--seeds", "2", "--docs", str(tmp_path)])
+    assert ran.exit_code == 0, ran.output
+    page = (tmp_path / "ablation.md").read_text()
+    line = "| `rest_every` | 8 | 2 | 5 nodes, far, cut | send p50, ms 10 → 20 (+100%) | – |"
+    assert line in page
+    assert "- `SECTIONS`: `test_eviction_while_serving`" in page
+    assert page.count("\n| `") == len(ROW_OF)

@@ -9,6 +9,7 @@ import httpx
 import orjson
 import pytest
 from obstore.exceptions import AlreadyExistsError, GenericError, PreconditionError
+from obstore.store import MemoryStore
 
 from leaderless.store.bucket_errors import classified
 from leaderless.store.bucket_files import BucketFiles, modified_in
@@ -177,7 +178,8 @@ def test_what_errors_of_obstore_mean(error: Exception, kind: type[StoreError]) -
 def test_a_time_that_an_answer_does_not_have_is_unknown() -> None:
     """obstore says 1970; vacuum would take the object for old."""
     for seconds, known in ((0, None), (1_800_000_000, 1.8e9)):
-        assert modified_in({"last_modified": datetime.fromtimestamp(seconds, UTC)}) == known
+        meta: Any = {"last_modified": datetime.fromtimestamp(seconds, UTC)}
+        assert modified_in(meta) == known
 
 
 @pytest.mark.parametrize("length", [3, 6, 0])
@@ -186,7 +188,7 @@ def test_a_range_of_another_length_is_no_answer(
 ) -> None:
     monkeypatch.setattr("obstore.get_range", lambda *_, **__: b"x" * length)
     with pytest.raises(OutcomeUnknown, match=f"{length} bytes came, not 5"):
-        BucketFiles("s3://bucket", None).read_range("a", 0, 5)
+        BucketFiles("s3://bucket", MemoryStore()).read_range("a", 0, 5)
     file = FolderFiles(tmp_path)
     file.put("a", b"12345")
     assert file.read_range("a", 1, 4) == b"2345"

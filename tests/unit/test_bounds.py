@@ -14,7 +14,8 @@ from leaderless.core.strategy import Options
 from simulation.stepped import SteppedCluster
 
 # As the real limits to each other, only smaller.
-SEAL_BYTES, COMMIT_BYTES, BATCH_BYTES = 512, 4_096, 2_048
+SEAL_BYTES, BATCH_BYTES = 512, 2_048
+COMMIT_BYTES = Limits(batch_bytes=BATCH_BYTES).commit_bytes
 SEGMENTS_PER_RUN = 4
 # A full tail got its last commit while it was just not full.
 TAIL_BYTES = SEAL_BYTES + COMMIT_BYTES + BATCH_BYTES
@@ -23,7 +24,7 @@ NAMES_BYTES = 512  # the fields of a register around its entries
 
 SMALL = Options(
     freshness_s=0.0,
-    limits=Limits(commit_bytes=COMMIT_BYTES, batch_bytes=BATCH_BYTES),
+    limits=Limits(batch_bytes=BATCH_BYTES),
     shape=Shape(seal_bytes=SEAL_BYTES, segments_per_run=SEGMENTS_PER_RUN),
 )
 

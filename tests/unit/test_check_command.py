@@ -5,19 +5,18 @@ import shutil
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
-from commands.check import check
+from bench.commands.check import check
 from runs import edn
 from runs.history import read_history, write_jsonl
+from tests.stores import STORES
 
-FIXTURES = Path(__file__).parent.parent / "fixtures"
-STORES = FIXTURES / "maelstrom-stores"
 VALID = STORES / "valid-3-nodes"
 INVALID = STORES / "lost-writes-1-node"
 
 
-def run(*arguments):
+def run(*arguments: Path | int | str) -> Result:
     return CliRunner().invoke(check, list(map(str, arguments)))
 
 
@@ -25,11 +24,11 @@ def run(*arguments):
     ("files", "status"),
     [([VALID], 0), ([INVALID], 1), ([VALID, INVALID], 1), ([INVALID, VALID], 1)],
 )
-def test_exit_status_is_the_worst_verdict(files, status):
+def test_exit_status_is_the_worst_verdict(files: list[Path], status: int) -> None:
     assert run("--json", *files).exit_code == status
 
 
-def test_json_is_one_object_a_file_and_nothing_else():
+def test_json_is_one_object_a_file_and_nothing_else() -> None:
     result = run("--json", VALID / "history.edn", INVALID)
     lines = [json.loads(line) for line in result.stdout.splitlines()]
     bad = ["int-poll-skip", "lost-write", "unseen"]
@@ -44,7 +43,7 @@ def test_json_is_one_object_a_file_and_nothing_else():
     ]
 
 
-def test_json_lines_are_judged_like_edn(tmp_path):
+def test_json_lines_are_judged_like_edn(tmp_path: Path) -> None:
     path = tmp_path / "history.jsonl"
     with path.open("wb") as file:
         write_jsonl(read_history(INVALID / "history.edn"), file)
@@ -52,7 +51,7 @@ def test_json_lines_are_judged_like_edn(tmp_path):
     assert {**ours, "file": ""} == {**real, "file": ""}
 
 
-def test_an_unreadable_file_is_named_and_the_others_are_judged(tmp_path):
+def test_an_unreadable_file_is_named_and_the_others_are_judged(tmp_path: Path) -> None:
     result = run("--json", tmp_path / "missing.edn", VALID, tmp_path)
     assert result.exit_code == 254
     assert [json.loads(line)["file"] for line in result.stdout.splitlines()] == [str(VALID)]
@@ -60,7 +59,7 @@ def test_an_unreadable_file_is_named_and_the_others_are_judged(tmp_path):
     assert "a folder without a history" in result.stderr
 
 
-def test_a_person_reads_what_went_wrong_what_shows_it_and_where_the_rest_is():
+def test_a_person_reads_what_went_wrong_what_shows_it_and_where_the_rest_is() -> None:
     text = " ".join(run(INVALID).stdout.split())
     assert 'A write is lost: message 4 of key "14" took effect at index 3' in text
     assert '[[:send "14" [3 4]]]' in text
@@ -68,18 +67,20 @@ def test_a_person_reads_what_went_wrong_what_shows_it_and_where_the_rest_is():
     assert "INVALID: int-poll-skip, lost-write, unseen" in text
 
 
-def test_a_history_without_results_beside_it_names_the_command_that_shows_all(tmp_path):
+def test_a_history_without_results_beside_it_names_the_command_that_shows_all(
+    tmp_path: Path,
+) -> None:
     shutil.copy(INVALID / "history.edn", tmp_path)
     assert "check --edn" in run(tmp_path).stdout
 
 
-def test_edn_is_what_the_real_tool_says():
+def test_edn_is_what_the_real_tool_says() -> None:
     (printed,) = edn.loads_all(run("--edn", INVALID).stdout)
     real = edn.loads((INVALID / "results.edn").read_text())
     assert printed["workload"] == real["workload"]
 
 
-def test_strict_takes_the_placement_from_the_run_or_from_options(tmp_path):
+def test_strict_takes_the_placement_from_the_run_or_from_options(tmp_path: Path) -> None:
     shutil.copy(VALID / "history.edn", tmp_path)
     refused = run("--strict", tmp_path)
     assert refused.exit_code == 254
@@ -89,7 +90,7 @@ def test_strict_takes_the_placement_from_the_run_or_from_options(tmp_path):
     assert run("--strict", tmp_path).exit_code == 0
 
 
-def test_strict_without_final_polls_is_unknown(tmp_path):
+def test_strict_without_final_polls_is_unknown(tmp_path: Path) -> None:
     lines = (VALID / "history.edn").read_text().splitlines()
     (tmp_path / "history.edn").write_text(
         "\n".join(line for line in lines if "seek-to-beginning" not in line)
@@ -107,7 +108,7 @@ ADD_LOST = """
 """
 
 
-def test_the_folder_of_the_real_tool_or_an_option_says_the_workload(tmp_path):
+def test_the_folder_of_the_real_tool_or_an_option_says_the_workload(tmp_path: Path) -> None:
     run_dir = tmp_path / "g-set" / "20260101T000000.000"
     run_dir.mkdir(parents=True)
     (run_dir / "history.edn").write_text(ADD_LOST)
@@ -118,7 +119,7 @@ def test_the_folder_of_the_real_tool_or_an_option_says_the_workload(tmp_path):
     assert run("--json", "-w", "g-set", tmp_path / "history.edn").exit_code == 1
 
 
-def test_the_runs_own_options_say_the_workload_and_the_models(tmp_path):
+def test_the_runs_own_options_say_the_workload_and_the_models(tmp_path: Path) -> None:
     (tmp_path / "history.edn").write_text(
         "{:index 0, :time 0, :type :invoke, :process 0, :f :txn, :value [[:w 1 1]]}\n"
         "{:index 1, :time 1, :type :fail, :process 0, :f :txn, :value [[:w 1 1]]}\n"

@@ -1,6 +1,7 @@
 """What a history's faults were, in words, and what was in force when an anomaly began."""
 
 import io
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -8,22 +9,15 @@ from rich.console import Console
 from bench.circumstances import with_circumstances
 from bench.verdict import render
 from runs.faults import Injection, describe, injections
-from runs.history import NEMESIS, Op
-from runs.keyword import Keyword, keywords
+from runs.history import NEMESIS
+from runs.keyword import Keyword
+from tests.checker.history_language import timed
 from workloads.interface import Finding
 
 SECOND = 1_000_000_000
 
 
-def ops(*lines):
-    """`(time_s, type, process, f, value)` per line."""
-    return [
-        Op(index, int(time * SECOND), kind, process, f, value)
-        for index, (time, kind, process, f, value) in enumerate(lines)
-    ]
-
-
-HISTORY = ops(
+HISTORY = timed(
     (0.0, "invoke", 0, "send", None),
     (0.5, "ok", 0, "send", None),
     (1.0, "info", NEMESIS, "start-partition", "majority"),
@@ -45,50 +39,50 @@ HISTORY = ops(
 )
 
 
-def test_a_fault_lasts_from_the_first_of_its_beginning_to_the_last_of_its_end():
+def test_a_fault_lasts_from_the_first_of_its_beginning_to_the_last_of_its_end() -> None:
     assert injections(HISTORY) == [
         Injection("partition", SECOND, int(4.1 * SECOND), "the network was cut: majority"),
         Injection("kill", 2 * SECOND, int(6.1 * SECOND), "n2 was killed"),
     ]
 
 
-def test_a_fault_that_begins_again_is_another():
-    again = [*HISTORY, *ops((10, "info", NEMESIS, "start-partition", "one"))]
+def test_a_fault_that_begins_again_is_another() -> None:
+    again = [*HISTORY, *timed((10, "info", NEMESIS, "start-partition", "one"))]
     assert [each.start_ns for each in injections(again)] == [SECOND, 2 * SECOND, 10 * SECOND]
 
 
-def told(*indices):
+def told(*indices: int) -> str:
     (finding,) = with_circumstances(
         [Finding("lost-write", True, 1, "Gone.", [HISTORY[index] for index in indices])], HISTORY
     )
     return finding.circumstances
 
 
-def test_what_was_in_force_when_it_began():
+def test_what_was_in_force_when_it_began() -> None:
     cut, killed = "the network was cut: majority", "n2 was killed"
     assert told(8, 15) == f"It began 3.200 s into the run, while {cut} and {killed}."
 
 
-def test_an_operation_counts_from_its_invocation_to_its_completion():
+def test_an_operation_counts_from_its_invocation_to_its_completion() -> None:
     cut, killed = "the network was cut: majority", "n2 was killed"
     assert told(11) == f"It began 5.000 s into the run, while {cut} and {killed}."
     assert told(4) == f"It began 1.500 s into the run, while {cut} and {killed}."
 
 
-def test_before_and_after_all_faults():
+def test_before_and_after_all_faults() -> None:
     assert told(1) == "It began 0.500 s into the run, before any fault."
     ago = "1.900 s after the latest fault had ended (n2 was killed)"
     assert told(15) == f"It began 8.100 s into the run, {ago}."
 
 
-def test_what_was_injected_before_the_last_operation_of_the_witness():
+def test_what_was_injected_before_the_last_operation_of_the_witness() -> None:
     assert told(1, 15) == (
         "It began 0.500 s into the run, before any fault. Then, until 8.100 s: the network was cut:"
         " majority; n2 was killed."
     )
 
 
-def test_where_something_is_missing_faults_are_told_until_the_end_of_the_run():
+def test_where_something_is_missing_faults_are_told_until_the_end_of_the_run() -> None:
     gone = Finding("unseen", True, 1, "Gone.", [HISTORY[1]], at_end=True)
     (told_of,) = with_circumstances([gone], HISTORY)
     assert told_of.circumstances == (
@@ -97,30 +91,31 @@ def test_where_something_is_missing_faults_are_told_until_the_end_of_the_run():
     )
 
 
-def test_of_many_faults_the_first_are_told():
-    deeds = []
+def test_of_many_faults_the_first_are_told() -> None:
+    deeds: list[tuple[float, str, str, str, Any]] = []
     for number in range(9):
         deeds += [(number, "info", NEMESIS, "kill", {f"n{number}": "killed"})] * 2
         deeds += [(number + 0.5, "info", NEMESIS, "start", {})] * 2
-    history = ops(*deeds, (20, "invoke", 0, "poll", None), (21, "ok", 0, "poll", None))
-    history = [*ops((0, "ok", 1, "send", None)), *history]
+    history = timed(*deeds, (20, "invoke", 0, "poll", None), (21, "ok", 0, "poll", None))
+    history = [*timed((0, "ok", 1, "send", None)), *history]
     finding = Finding("unseen", True, 1, "Gone.", [history[0], history[-1]])
     (told_of,) = with_circumstances([finding], history)
     assert told_of.circumstances.endswith("n6 was killed; 2 more faults.")
 
 
-def test_nothing_is_said_where_nothing_is_known():
+def test_nothing_is_said_where_nothing_is_known() -> None:
     assert told() == ""
     finding = Finding("lost-write", True, 1, "Gone.", HISTORY[:2])
     assert with_circumstances([finding], HISTORY[:2]) == [finding]
 
 
-def test_it_is_printed_under_the_sentence():
+def test_it_is_printed_under_the_sentence() -> None:
     finding = Finding("lost-write", True, 1, "Gone.", HISTORY[:2], "It began.")
-    console = Console(file=io.StringIO(), width=100)
-    render(keywords(workload={}), [finding], console)
-    assert "\n  Gone." in console.file.getvalue()
-    assert "\n  It began." in console.file.getvalue()
+    printed = io.StringIO()
+    console = Console(file=printed, width=100)
+    render([finding], console)
+    assert "\n  Gone." in printed.getvalue()
+    assert "\n  It began." in printed.getvalue()
 
 
 NODES = {"nodes": ["n0", "n1", "n2"]}
@@ -155,5 +150,5 @@ NODES = {"nodes": ["n0", "n1", "n2"]}
         ("store", None, {"mode": "x", "share": "y", "nodes": []}, "store: "),
     ],
 )
-def test_faults_in_words(fault, intent, effect, text):
+def test_faults_in_words(fault: str, intent: Any, effect: Any, text: str) -> None:
     assert describe(fault, intent, effect).startswith(text)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaderless.core.claims import Claim, Claims, claim_of
+from leaderless.core.claims import FAILURES_MAX, Claim, Claims, claim_of
 from leaderless.core.coordination import Misfit, StoreSilent, increment, raise_to
 from leaderless.core.lease import Holder, Lease, LeaseLost, lease_of
 from leaderless.core.messages import Get, Ok, Outcome, Put, StoreOp
@@ -19,7 +19,6 @@ from simulation.registers import Store
 
 REGISTER = "claim/work"
 LEASE_S = Pace().lease_s
-FAILURES_MAX = Pace().failures_max
 
 
 class Worker(Driver):
@@ -217,9 +216,10 @@ def test_what_another_release_wrote_beside_it_is_kept(store: Store, one: Worker)
     ):
         one.call(step())
         assert held(store) == expected
-    store.apply(Put(REGISTER, known | other | {"dead": True, "failures": FAILURES_MAX}))
+    given_up = known | other | {"epoch": 2}
+    store.apply(Put(REGISTER, given_up | {"dead": True, "failures": FAILURES_MAX}))
     one.call(claims.revive())
-    assert held(store) == known | other
+    assert held(store) == given_up
 
 
 def test_of_what_nobody_has_taken_there_is_no_register() -> None:

@@ -10,10 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leaderless import Record, open_log, open_log_sync
+from leaderless.core.coordination import Misfit
 from leaderless.errors import NotOwner, Unfit
 from leaderless.library.consumer import Consumer
 from leaderless.library.log import Log
-from leaderless.library.members import shares
+from leaderless.library.members import Member, Members, Membership, Roster, roster_of, shares
+from leaderless.store.memory import MemoryStore
+from leaderless.store.port import all_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
@@ -281,3 +284,43 @@ def test_the_sync_consumer_is_the_same(url: str) -> None:
                 consumer.ack(record)
         assert log.committed("g", ["a"]) == {"a": 0}
         assert {*log.read_many({"a": 0}, 1)} == {"a"}
+
+
+# ---------------------------------------------------------------- members
+
+
+ROSTER: dict[str, Any] = {"version": 3, "members": {"a": [7, None], "b": [0, 2]}}
+
+
+def test_a_roster_comes_back_as_it_was() -> None:
+    assert roster_of(ROSTER) == Roster(3, {"a": Member(7), "b": Member(0, 2)})
+    assert roster_of(ROSTER).value == ROSTER
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        None, [], {}, {"version": "3", "members": {}}, {"version": -1, "members": {}},
+        {"version": 3, "members": []}, {"version": 3, "members": {"a": [1]}},
+        {"version": 3, "members": {"a": [1, None, 2]}}, {"version": 3, "members": {"a": ["1", 2]}},
+        {"version": 3, "members": {"a": [1, "2"]}}, {"version": 3, "members": {"a": 1}},
+    ],
+)  # fmt: skip
+def test_what_no_member_writes_is_a_misfit(wrong: Any) -> None:
+    with pytest.raises(Misfit):
+        roster_of(wrong)
+
+
+@pytest.mark.lawless
+async def test_a_beat_keeps_the_others_and_leaves_out_what_it_does_not_know() -> None:
+    """As before it had types: a field of another release beside the members is not written again."""
+    store = MemoryStore()
+    me = Members(store, Membership("g", ("k",)), "me")
+    await me.beat()
+    [register] = [listed.key async for listed in all_of(store)]
+    await store.write(register, orjson.dumps(ROSTER | {"more": 1}))
+    await me.beat()
+    found = await store.read(register)
+    assert found is not None
+    members = ROSTER["members"] | {"me": [2, None]}
+    assert orjson.loads(found.value) == {"version": 4, "members": members}

@@ -13,8 +13,8 @@ from leaderless.library import groups
 from leaderless.library.consumer import Consumer
 from leaderless.library.cursors import Cursor, Cursors
 from leaderless.library.log import Log
-from leaderless.store.memory import MemoryStore
-from leaderless.store.port import Found, OutcomeUnknown, Version
+from leaderless.store.port import OutcomeUnknown
+from tests.around import UPDATES, Around, Call, Kind
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
@@ -22,7 +22,7 @@ PATIENCE_S = 2.0
 CURSOR = "group/g/cursor/a"
 
 
-class Troubled(MemoryStore):
+class Troubled(Around):
     """A store in memory; `fates`: of the next writes of cursors, the last one of all that follow.
 
     "call lost" changes nothing, "answer lost" does. "hangs" does, too, and never answers; "mute" as well, and
@@ -32,29 +32,16 @@ class Troubled(MemoryStore):
     fates: tuple[str, ...] = ()
     silent = "no key"
 
-    async def read(self, key: str) -> Found | None:
-        if self.silent in key:
+    async def around(self, kind: Kind, key: str, call: Call) -> Any:
+        if kind == "read" and self.silent in key:
             raise OutcomeUnknown("nobody is there")
-        return await super().read(key)
-
-    async def create(self, key: str, value: bytes) -> Version:
-        fate = await self._before(key)
-        return await self._after(fate, await super().create(key, value))
-
-    async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
-        fate = await self._before(key)
-        return await self._after(fate, await super().compare_and_set(key, value, version))
-
-    async def _before(self, key: str) -> str:
-        if "/cursor/" not in key or not self.fates:
-            return "ok"
+        if kind not in UPDATES or "/cursor/" not in key or not self.fates:
+            return await call()
         fate, *rest = self.fates
         self.fates = (*rest,) or self.fates
         if fate == "call lost":
             raise OutcomeUnknown("reset before")
-        return fate
-
-    async def _after(self, fate: str, version: Version) -> Version:
+        version = await call()
         if fate == "mute":
             self.silent = "/cursor/"
         if fate in ("answer lost", "mute"):

@@ -18,6 +18,7 @@ from leaderless.store.port import (
     Version,
     require_page,
 )
+from tests.wrong_stores import Renames
 
 pytestmark = pytest.mark.anyio
 Damage = Callable[[bytes], bytes]
@@ -88,14 +89,6 @@ async def test_a_log_whose_head_stays_damaged_says_what_came(damaged: Damaged, d
             await log.append("k", 2)
         damaged.every = 0
         assert await log.append("k", 3) in (1, 2)
-
-
-class Renames(Damaged):
-    """A read shows an ETag that updates do not know, as behind a proxy that compresses."""
-
-    async def read(self, key: str) -> Found | None:
-        found = await super().read(key)
-        return found and found._replace(version=f"W/{found.version}")
 
 
 async def test_appends_to_a_store_that_takes_no_shown_version_say_so(

@@ -17,7 +17,7 @@ from leaderless.core.messages import Answer, Failure, Reason, Request, Send, Sen
 from leaderless.errors import Definite, Fenced, Indefinite
 from leaderless.library.log import Log
 from leaderless.store.calls import side_by_side
-from leaderless.store.port import PAGE, Listed
+from tests.around import Around, Call, Kind
 from tests.vacuuming import LARGE, Aged, Reached, aged, log_on, objects_of, vacuum, values_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
@@ -86,18 +86,16 @@ async def test_an_epoch_that_is_learnt_after_the_object_does_not_count(
     assert await values_of(shared) == [0, 1, *APPENDS[do]]
 
 
-class Listing(Reached):
+class Listing(Around):
     """What a vacuum sees of a store; `first` happens before it lists the values."""
 
     first: Any = None
 
-    async def list_objects(
-        self, folder: str = "", after: str = "", limit: int = PAGE
-    ) -> list[Listed]:
-        if folder == "data" and self.first:
+    async def around(self, kind: Kind, key: str, call: Call) -> Any:
+        if kind == "list_objects" and key == "data" and self.first:
             first, self.first = self.first, None
             await first()
-        return await super().list_objects(folder, after, limit)
+        return await call()
 
 
 async def test_what_a_vacuum_lists_was_written_before_its_epoch(shared: Aged) -> None:

@@ -1,5 +1,6 @@
 """What comes in from the store and from peers is checked once, at the edge; nothing raises out of a step."""
 
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -43,14 +44,14 @@ LISTED = Listed(0, 0, 15, 0, 2, 1, 60)
 INDEX = Index(2, 16, (LISTED,))
 PAGE = new_page([LISTED])
 distribute(RUN, 0, {0: PAGE}, 1)
-RECORDS = [
+RECORDS: list[tuple[Callable[..., Any], Any]] = [
     (head_of, HEAD),
     (segment_of, SEGMENT),
     (decode_part, RUN),
     (decode_part, PAGE),
     (index_of, INDEX),
 ]
-JUNK = [None, True, -1, 1.5, "x", [], {}, [None], {"k": None}, [[[[]]]]]
+JUNK: list[Any] = [None, True, -1, 1.5, "x", [], {}, [None], {"k": None}, [[[[]]]]]
 
 
 def json_of(value: Any) -> Any:

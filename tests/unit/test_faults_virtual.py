@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,9 @@ from tests.toy_log import MemoryLog, VirtualRun, run_of
 NODES = ("n0", "n1", "n2")
 
 
-def run(*faults, strategy="leaderless", **options):
+def run(
+    *faults: str, strategy: str = "leaderless", **options: int | str | tuple[str, str]
+) -> VirtualRun:
     chosen = {
         "nodes": NODES,
         "concurrency": 6,
@@ -24,31 +27,39 @@ def run(*faults, strategy="leaderless", **options):
     return run_of(strategy, **chosen | options)
 
 
-def deeds(done, fault=None):
+def fault_of(f: str) -> str | None:
+    """The fault that an operation of the nemesis begins or ends."""
+    action = action_of(f)
+    return action.fault if action else None
+
+
+def deeds(done: VirtualRun, fault: str | None = None) -> list[Any]:
     """(time, f, value) of the nemesis's operations."""
     return [
         (op.time, op.f, op.value)
         for op in done.history
-        if op.process == "nemesis" and (fault is None or action_of(op.f).fault == fault)
+        if op.process == "nemesis" and fault in (None, fault_of(op.f))
     ]
 
 
-def sane(done):
+def sane(done: VirtualRun) -> None:
     assert done.outcome.failure is None
     result = done.check()
     assert result["valid?"] is True, result["bad-error-types"]
 
 
 @pytest.fixture(scope="module", params=FAULTS)
-def one_fault(request):
+def one_fault(request: pytest.FixtureRequest) -> tuple[str, VirtualRun]:
     return request.param, run(request.param)
 
 
-def test_each_fault_is_survived(one_fault):
+def test_each_fault_is_survived(one_fault: tuple[str, VirtualRun]) -> None:
     sane(one_fault[1])
 
 
-def test_each_fault_is_recorded_in_pairs_that_begin_and_end_it(one_fault):
+def test_each_fault_is_recorded_in_pairs_that_begin_and_end_it(
+    one_fault: tuple[str, VirtualRun],
+) -> None:
     fault, done = one_fault
     fs = [f for _, f, _ in deeds(done)]
     assert fs[::2] == fs[1::2]
@@ -62,14 +73,14 @@ def test_each_fault_is_recorded_in_pairs_that_begin_and_end_it(one_fault):
     assert turns.count(begin) >= 3
 
 
-def test_each_fault_can_be_told_in_words(one_fault):
+def test_each_fault_can_be_told_in_words(one_fault: tuple[str, VirtualRun]) -> None:
     fault, done = one_fault
     told = injections(done.history)
     assert {each.fault for each in told} == {fault}
     assert not any(each.text.startswith(f"{fault}:") for each in told)
 
 
-def test_everything_has_ended_before_the_final_phase(one_fault):
+def test_everything_has_ended_before_the_final_phase(one_fault: tuple[str, VirtualRun]) -> None:
     _, done = one_fault
     last_deed = deeds(done)[-1][0]
     final = next(op for op in done.history if "seek-to-beginning?" in op.extra)
@@ -77,13 +88,13 @@ def test_everything_has_ended_before_the_final_phase(one_fault):
 
 
 @pytest.mark.parametrize("strategy", ["leaderless", "cas", "prefetch-sealed"])
-def test_all_faults_together_are_survived(strategy):
+def test_all_faults_together_are_survived(strategy: str) -> None:
     done = run(*FAULTS, strategy=strategy)
     sane(done)
-    assert {action_of(f).fault for _, f, _ in deeds(done)} == set(FAULTS)
+    assert {fault_of(f) for _, f, _ in deeds(done)} == set(FAULTS)
 
 
-def test_killing_every_node_at_once_loses_nothing_acknowledged():
+def test_killing_every_node_at_once_loses_nothing_acknowledged() -> None:
     done = run("kill", nemesis_targets="all")
     sane(done)
     killed = [value for _, f, value in deeds(done)[1::2] if f == "kill"]
@@ -95,11 +106,11 @@ def test_killing_every_node_at_once_loses_nothing_acknowledged():
 class Forgets(MemoryLog):
     """Keeps its log in memory only."""
 
-    def __init__(self, name, _shared):
+    def __init__(self, name: str, _shared: dict[str, Any]) -> None:
         super().__init__(name, {})
 
 
-def test_a_node_that_keeps_its_log_in_memory_is_caught():
+def test_a_node_that_keeps_its_log_in_memory_is_caught() -> None:
     done = VirtualRun(
         Forgets, nodes=("n0",), nemesis=("kill",), nemesis_interval_s=1, nemesis_targets="all"
     )
@@ -107,31 +118,31 @@ def test_a_node_that_keeps_its_log_in_memory_is_caught():
     assert done.check()["valid?"] is False
 
 
-def test_faults_do_not_shift_one_another():
+def test_faults_do_not_shift_one_another() -> None:
     alone, beside = run("slow"), run("slow", "loss")
     assert deeds(alone, "slow")[:-2] == deeds(beside, "slow")[: len(deeds(alone, "slow")) - 2]
 
 
-def test_the_same_seed_gives_the_same_files_with_all_faults():
+def test_the_same_seed_gives_the_same_files_with_all_faults() -> None:
     first, second = run(*FAULTS, time_limit_s=3), run(*FAULTS, time_limit_s=3)
     assert first.journal_file.content == second.journal_file.content
     assert first.history_file.content == second.history_file.content
 
 
-def test_the_shapes_of_partitions_are_those_asked_for():
+def test_the_shapes_of_partitions_are_those_asked_for() -> None:
     done = run("partition", partition_shapes=("bridge", "one-way"))
     shapes = {value for _, f, value in deeds(done)[::2] if f == "start-partition"}
     assert shapes == {"bridge", "one-way"}
 
 
 @pytest.mark.parametrize(("word", "sizes"), [("one", {1}), ("majority", {2}), ("all", {3})])
-def test_targets_are_those_asked_for(word, sizes):
+def test_targets_are_those_asked_for(word: str, sizes: set[int]) -> None:
     done = run("slow", nemesis_targets=word)
     begun = [value for _, f, value in deeds(done)[1::2] if f == "start-slow"]
     assert {len(value["nodes"]) for value in begun} == sizes
 
 
-def test_while_the_log_is_fenced_sends_fail_and_polls_go_on():
+def test_while_the_log_is_fenced_sends_fail_and_polls_go_on() -> None:
     done = run("fence", nemesis_interval_s=2)
     (fenced, open_again) = deeds(done)[1], deeds(done)[2]
     assert fenced[1:] == ("start-fence", [{"epoch": 1}, fenced[2][1]])
@@ -141,7 +152,7 @@ def test_while_the_log_is_fenced_sends_fail_and_polls_go_on():
     assert any(op.type == "ok" and op.f == "poll" for op in during)
 
 
-def test_nodes_that_know_no_fence_are_recorded_so_and_left_in_peace():
+def test_nodes_that_know_no_fence_are_recorded_so_and_left_in_peace() -> None:
     done = run("fence", strategy="cas")
     sane(done)
     (_, begin, node), (_, _, told), *end = deeds(done)
@@ -154,9 +165,9 @@ def test_nodes_that_know_no_fence_are_recorded_so_and_left_in_peace():
     assert injections(done.history)[0].text == "fencing failed: not-supported"
 
 
-def test_a_node_that_hides_from_the_fence_does_not_hold_up_the_run():
+def test_a_node_that_hides_from_the_fence_does_not_hold_up_the_run() -> None:
     class Mute(MemoryLog):
-        def answer(self, body):
+        def answer(self, body: dict[str, Any]) -> Any:
             return None if "fence" in body["type"] else super().answer(body)
 
     done = VirtualRun(Mute, nemesis=("fence",), nemesis_interval_s=1)
@@ -173,15 +184,15 @@ class Reluctant(MemoryLog):
     late_s = 0.0
     doubts = 0
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__("n0", {})
         self.fenced_s = math.inf
 
-    def receive(self, line, now, arrived_at=None):
+    def receive(self, line: bytes, now: float, arrived_at: float | None = None) -> None:
         self._now = now
         super().receive(line, now, arrived_at)
 
-    def answer(self, body):
+    def answer(self, body: dict[str, Any]) -> Any:
         match body["type"]:
             case "fence":
                 self.fenced_s = self._now + self.late_s
@@ -198,8 +209,8 @@ class Reluctant(MemoryLog):
 
 @pytest.mark.parametrize(("late_s", "doubts"), [(0.0, 0), (0.0, 9), (9.0, 0), (12.0, 3)])
 def test_a_fence_is_undone_however_late_it_comes_and_however_often_its_node_is_in_doubt(
-    late_s, doubts
-):
+    late_s: float, doubts: int
+) -> None:
     node = Reluctant()
     node.late_s, node.doubts = late_s, doubts
     done = VirtualRun(

@@ -2,7 +2,9 @@
 
 import errno
 import resource
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +14,7 @@ from runs.writing import LineFile, write_whole
 from tests.full_disk import room
 
 
-def test_lines_that_do_not_fit_are_not_torn(tmp_path):
+def test_lines_that_do_not_fit_are_not_torn(tmp_path: Path) -> None:
     file = LineFile(tmp_path / "lines")
     with room(10):
         file.write(b"one\n")
@@ -26,7 +28,7 @@ def test_lines_that_do_not_fit_are_not_torn(tmp_path):
     assert (tmp_path / "lines").read_bytes() == b"one\ntwo\nfive\n"
 
 
-def test_lines_on_a_full_disk(tmp_path):
+def test_lines_on_a_full_disk(tmp_path: Path) -> None:
     (tmp_path / "lines").symlink_to("/dev/full")
     file = LineFile(tmp_path / "lines")
     with pytest.raises(OSError, match="No space left"):
@@ -34,7 +36,7 @@ def test_lines_on_a_full_disk(tmp_path):
     file.close()
 
 
-def test_a_document_that_does_not_fit_leaves_the_old_one(tmp_path):
+def test_a_document_that_does_not_fit_leaves_the_old_one(tmp_path: Path) -> None:
     document = tmp_path / "test.json"
     write_whole(document, ["old"])
     with room(10), pytest.raises(OSError, match="File too large"):
@@ -52,16 +54,16 @@ def test_a_document_that_does_not_fit_leaves_the_old_one(tmp_path):
         (errno.EROFS, "Give another folder with --store"),
     ],
 )
-def test_what_to_do_about_a_file_that_cannot_be_written(number, hint):
+def test_what_to_do_about_a_file_that_cannot_be_written(number: int, hint: str) -> None:
     assert hint in str(unwritable("The run", OSError(number, "why")))
 
 
 @pytest.fixture
-def files_allowed(monkeypatch):
+def files_allowed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """Pretend a soft and a hard limit; gives the list of limits that are then asked for."""
     asked = []
 
-    def pretend(soft, hard):
+    def pretend(soft: int, hard: int) -> list[Any]:
         monkeypatch.setattr(resource, "getrlimit", lambda _: (soft, hard))
         monkeypatch.setattr(resource, "setrlimit", lambda _, new: asked.append(new))
         return asked
@@ -69,7 +71,9 @@ def files_allowed(monkeypatch):
     return pretend
 
 
-def test_the_limit_of_open_files_is_raised_only_as_far_as_needed(files_allowed):
+def test_the_limit_of_open_files_is_raised_only_as_far_as_needed(
+    files_allowed: Callable[..., Any],
+) -> None:
     asked = files_allowed(1024, 1_000_000)
     allow_open_files(5)
     assert asked == []
@@ -80,12 +84,14 @@ def test_the_limit_of_open_files_is_raised_only_as_far_as_needed(files_allowed):
 
 
 @pytest.mark.parametrize("unlimited", [(-1, -1), (1024, -1)])
-def test_without_a_limit_any_number_of_nodes_may_run(files_allowed, unlimited):
+def test_without_a_limit_any_number_of_nodes_may_run(
+    files_allowed: Callable[..., Any], unlimited: tuple[int, int]
+) -> None:
     files_allowed(*unlimited)
     allow_open_files(100_000)
 
 
-def test_a_limit_that_cannot_be_raised_is_told(files_allowed):
+def test_a_limit_that_cannot_be_raised_is_told(files_allowed: Callable[..., Any]) -> None:
     files_allowed(256, 256)
     with pytest.raises(RunFailure, match=r"300 nodes need \d+ open files.*ulimit -n"):
         allow_open_files(300)
@@ -105,7 +111,9 @@ def test_a_limit_that_cannot_be_raised_is_told(files_allowed):
         (errno.EAGAIN, "#!/bin/sh", 0o755, "ulimit -u"),
     ],
 )
-def test_why_a_program_cannot_be_started(tmp_path, number, first_line, mode, hint):
+def test_why_a_program_cannot_be_started(
+    tmp_path: Path, number: int, first_line: str | None, mode: int, hint: str
+) -> None:
     program = Path(tmp_path / "program")
     if first_line is not None:
         program.write_text(first_line + "\n")

@@ -1,8 +1,9 @@
 """Options are declared once: the command line, records, scenarios and sweeps follow the declarations."""
 
+from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields
 from random import Random
-from typing import Annotated
+from typing import Annotated, Any
 
 import click
 import pytest
@@ -11,7 +12,7 @@ from bench.flags import COUNT, NUMBERS, Flag, click_options, flags_of, names_of,
 from bench.flags import optional_click_options as optional
 from bench.options import FLAGS, TestOptions
 from bench.sweep import axes
-from simulation.scenario import DRAWS, OF_BENCH, REDUCTIONS, Scenario, given_options
+from simulation.scenario import DRAWS, OF_BENCH, Scenario
 from simulation.scenario import FLAGS as SCENARIO_FLAGS
 
 
@@ -23,12 +24,13 @@ class Record:
     plain: str = "no option"
 
 
-def parse(decorate, *words):
+def parse(decorate: Callable[..., Any], *words: str) -> dict[str, Any]:
     command = click.command()(decorate(lambda **flags: flags))
-    return command.main(list(words), standalone_mode=False)
+    given: dict[str, Any] = command.main(list(words), standalone_mode=False)
+    return given
 
 
-def test_a_field_becomes_an_option_with_its_word_kind_and_default():
+def test_a_field_becomes_an_option_with_its_word_kind_and_default() -> None:
     flags = flags_of(Record)
     decorate = click_options(flags, {"wait_ms": 3, "loud": False, "names": ()})
     assert [flag.words for flag in flags.values()] == [("--wait",), ("--loud",), ("--names",)]
@@ -40,13 +42,13 @@ def test_a_field_becomes_an_option_with_its_word_kind_and_default():
     }
 
 
-def test_an_optional_option_that_is_not_given_is_none():
+def test_an_optional_option_that_is_not_given_is_none() -> None:
     decorate = optional(flags_of(Record))
     assert parse(decorate) == {"wait_ms": None, "loud": None, "names": None}
     assert parse(decorate, "--no-loud")["loud"] is False
 
 
-def test_the_help_shows_the_unit_and_whose_option_it_is():
+def test_the_help_shows_the_unit_and_whose_option_it_is() -> None:
     command = click.command()(click_options(flags_of(Record), {})(lambda **_: None))
     shown = command.get_help(click.Context(command))
     assert "--wait MS" in shown
@@ -57,12 +59,12 @@ def test_the_help_shows_the_unit_and_whose_option_it_is():
     ("words", "error"),
     [(["--wait", "0"], "range x>=1"), (["--names", "c"], "c: must be one of a, b, or all or none")],
 )
-def test_an_error_comes_from_the_declaration(words, error):
+def test_an_error_comes_from_the_declaration(words: list[str], error: str) -> None:
     with pytest.raises(click.BadParameter, match=error):
         parse(click_options(flags_of(Record), {}), *words)
 
 
-def test_known_names_come_before_words_for_all_and_none():
+def test_known_names_come_before_words_for_all_and_none() -> None:
     kind = names_of(("none", "all", "kill"))
     assert kind.convert("none,all", None, None) == ("none", "all")
 
@@ -70,42 +72,46 @@ def test_known_names_come_before_words_for_all_and_none():
 @pytest.mark.parametrize(
     ("name", "unit"), [("time_limit_s", "seconds"), ("think_us", "microseconds"), ("rate", None)]
 )
-def test_a_name_may_end_with_its_unit(name, unit):
+def test_a_name_may_end_with_its_unit(name: str, unit: str | None) -> None:
     assert unit_of(name) == unit
 
 
-def test_numbers_and_ranges():
+def test_numbers_and_ranges() -> None:
     assert NUMBERS.convert("3,5-7,6", None, None) == (3, 5, 6, 7)
 
 
-def test_every_field_is_declared():
+def test_every_field_is_declared() -> None:
     assert {each.name for each in fields(TestOptions)} - FLAGS.keys() == {"args"}
     assert {each.name for each in fields(Scenario)} - SCENARIO_FLAGS.keys() == {"seed"}
-    assert DRAWS.keys() | REDUCTIONS.keys() <= SCENARIO_FLAGS.keys()
+    assert DRAWS.keys() <= SCENARIO_FLAGS.keys()
 
 
-def test_a_scenario_takes_words_and_help_from_the_bench():
+def test_a_scenario_takes_words_and_help_from_the_bench() -> None:
     for name in OF_BENCH:
         assert SCENARIO_FLAGS[name].words == FLAGS[name].words
         assert SCENARIO_FLAGS[name].help == FLAGS[name].help
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_a_drawn_scenario_is_what_its_command_says(seed):
+def test_a_drawn_scenario_is_what_its_command_says(seed: int) -> None:
     scenario = Scenario.draw(seed)
     words = scenario.command().split()[4:]
-    assert Scenario(seed, **given_options(parse(optional(SCENARIO_FLAGS), *words))) == scenario
+    read = parse(optional(SCENARIO_FLAGS), *words)
+    given = {name: value for name, value in read.items() if value is not None}
+    assert Scenario(seed, **given) == scenario
 
 
-@pytest.mark.parametrize("name", REDUCTIONS)
-def test_what_an_option_is_reduced_to_is_allowed(name):
+@pytest.mark.parametrize("name", [name for name in DRAWS if DRAWS[name].lower is not None])
+def test_what_an_option_is_reduced_to_is_allowed(name: str) -> None:
     default = next(each.default for each in fields(Scenario) if each.name == name)
     assert default is not MISSING
-    for value in (*REDUCTIONS[name].values, default, DRAWS[name].draw(Random(1))):
-        assert SCENARIO_FLAGS[name].kind.convert(value, None, None) == value
+    for value in (*(DRAWS[name].lower or ()), default, DRAWS[name].draw(Random(1))):
+        kind = SCENARIO_FLAGS[name].kind
+        assert kind
+        assert kind.convert(value, None, None) == value
 
 
-def test_a_sweep_knows_each_flag_by_one_name():
+def test_a_sweep_knows_each_flag_by_one_name() -> None:
     for name, flag in FLAGS.items():
         word = flag.words[-1].removeprefix("--")
         if flag.axis and name != "nodes":

@@ -14,8 +14,7 @@ from leaderless.library.place import bounds_of, new_shape
 from leaderless.store.memory import MemoryStore
 from leaderless.table.kept import Kept
 from leaderless.table.manifest import read_manifest
-from performance.generated_log import generate
-from performance.generated_rows import Shape
+from performance.generated_log import Shape, generate
 from tests.tables import content_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.lawless]

@@ -39,6 +39,16 @@ def test_the_value_is_the_head(size: int) -> None:
     assert head_of(json_of(head.value)) == head
 
 
+@pytest.mark.parametrize("shape", [SHAPE, OLD])
+@pytest.mark.parametrize("size", [1, SEAL_BYTES])
+def test_a_value_made_from_the_one_before_is_the_head(shape: Shape, size: int) -> None:
+    before = Head(Heading("fenced", 3, 7, "n1", 2, 40, 9, shape), [ENTRY])
+    assert before.value is not None
+    after = before.with_entries([ENTRY._replace(seq=2)], size, "n0")
+    assert head_of(json_of(after.value)) == after
+    assert after.value == Head(after.heading, after.tail).value
+
+
 def test_no_two_values_are_equal() -> None:
     head = EMPTY.with_entries([ENTRY], 1, "n0")
     there_and_back = head.with_state("fenced", "n0").with_state("open", "n0")

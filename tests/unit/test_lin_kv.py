@@ -1,17 +1,18 @@
 """The lin-kv workload on the seam: what it asks for, how it talks to a node, how it judges."""
 
 import random
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from runs.history import Op
-from workloads.interface import MalformedReply
+from workloads.interface import Draft, MalformedReply, Turn
+from workloads.lin_kv import LinKvClient, LinKvGenerator
 from workloads.lin_kv.checker import check, explain
-from workloads.lin_kv.client import LinKvClient
-from workloads.lin_kv.generator import LinKvGenerator
 
 
-def history(*lines):
+def history(*lines: tuple[Any, ...]) -> list[Op]:
     """Lines `process type f key argument`, as positions in time."""
     ops = []
     for index, (process, kind, f, key, argument) in enumerate(lines):
@@ -19,7 +20,7 @@ def history(*lines):
     return ops
 
 
-def invoke(op, reply):
+def invoke(op: Op, reply: dict[str, Any]) -> tuple[Any, ...]:
     """Run the client against one reply: the request it sent and the value it completed with."""
     steps = LinKvClient("n1", 1000).invoke(op)
     request = next(steps)
@@ -36,7 +37,13 @@ def invoke(op, reply):
         ("cas", [3, 4], {"from": 3, "to": 4}, {"type": "cas_ok", "in_reply_to": 1}, [3, 4]),
     ],
 )
-def test_the_client_sends_one_request(f, argument, body, reply, value):
+def test_the_client_sends_one_request(
+    f: str,
+    argument: int | list[int] | None,
+    body: dict[str, Any],
+    reply: dict[str, Any],
+    value: int | list[int],
+) -> None:
     request, completed = invoke(Op(0, 0, "invoke", 1, f, [7, argument]), reply)
     assert request.dest == "n1"
     assert request.body == {"type": f, "key": 7, **body}
@@ -52,16 +59,18 @@ def test_the_client_sends_one_request(f, argument, body, reply, value):
         ({"type": "read_ok", "value": 3, "version": 9}, "nobody asked for the field version"),
     ],
 )
-def test_a_malformed_reply_says_what_is_wrong(reply, complaint):
+def test_a_malformed_reply_says_what_is_wrong(reply: dict[str, Any], complaint: str) -> None:
     with pytest.raises(MalformedReply, match=complaint):
         invoke(Op(0, 0, "invoke", 1, "read", [7, None]), reply)
 
 
-def drafts(generator, workers, rounds=300):
-    return [(worker, generator.next(worker, 0)) for _ in range(rounds) for worker in workers]
+def drafts(
+    generator: LinKvGenerator, workers: Sequence[Any], rounds: int = 300
+) -> list[tuple[int, Draft]]:
+    return [(worker, generator.next(Turn(worker, 0))) for _ in range(rounds) for worker in workers]
 
 
-def test_half_of_a_group_reads_and_the_rest_contends_on_the_same_key():
+def test_half_of_a_group_reads_and_the_rest_contends_on_the_same_key() -> None:
     generator = LinKvGenerator(random.Random(1), node_count=2, concurrency=8)
     asked = drafts(generator, range(8))
     assert {draft.value[0] for worker, draft in asked if worker < 4} == {0}
@@ -72,21 +81,21 @@ def test_half_of_a_group_reads_and_the_rest_contends_on_the_same_key():
     assert 0.28 < changes.count("write") / len(changes) < 0.38
 
 
-def test_a_single_worker_changes_the_key_too():
+def test_a_single_worker_changes_the_key_too() -> None:
     generator = LinKvGenerator(random.Random(1), node_count=1, concurrency=1)
     assert {draft.f for _, draft in drafts(generator, [0])} == {"write", "cas"}
 
 
-def test_a_key_that_met_too_many_processes_is_left():
+def test_a_key_that_met_too_many_processes_is_left() -> None:
     generator = LinKvGenerator(random.Random(1), node_count=2, concurrency=4)
     for lost in range(16):
         generator.update(Op(lost, 0, "info", 4 * lost, "write", [0, 1]))
-    assert generator.next(3, 0).value[0] == 0
+    assert generator.next(Turn(3, 0)).value[0] == 0
     generator.update(Op(16, 0, "info", 64, "write", [0, 1]))
-    assert generator.next(3, 0).value[0] == 1
+    assert generator.next(Turn(3, 0)).value[0] == 1
 
 
-def test_a_good_history_is_valid():
+def test_a_good_history_is_valid() -> None:
     result = check(
         history(
             (0, "invoke", "write", 0, 1),
@@ -96,26 +105,25 @@ def test_a_good_history_is_valid():
             (0, "invoke", "cas", 0, [1, 2]),
             (0, "ok", "cas", 0, [1, 2]),
         ),
-        {},
     )
     assert result["valid?"] is True
     assert result["failures"] == []
     assert result["results"][0]["op-count"] == 3
 
 
-def test_failed_operations_did_not_happen_and_unknown_ones_may_have():
+def test_failed_operations_did_not_happen_and_unknown_ones_may_have() -> None:
     lines = (
         (0, "invoke", "write", 0, 1),
         (0, "fail", "write", 0, 1),
         (1, "invoke", "read", 0, None),
         (1, "ok", "read", 0, 1),
     )
-    assert check(history(*lines), {})["valid?"] is False
-    assert check(history(lines[0], (0, "info", "write", 0, 1), *lines[2:]), {})["valid?"] is True
-    assert check(history(lines[0], *lines[2:]), {})["valid?"] is True
+    assert check(history(*lines))["valid?"] is False
+    assert check(history(lines[0], (0, "info", "write", 0, 1), *lines[2:]))["valid?"] is True
+    assert check(history(lines[0], *lines[2:]))["valid?"] is True
 
 
-def test_a_stale_read_is_explained_with_the_fewest_operations():
+def test_a_stale_read_is_explained_with_the_fewest_operations() -> None:
     stale = history(
         (0, "invoke", "write", "a", 1),
         (0, "ok", "write", "a", 1),
@@ -128,7 +136,7 @@ def test_a_stale_read_is_explained_with_the_fewest_operations():
         (1, "invoke", "read", "a", None),
         (1, "ok", "read", "a", 2),
     )
-    result = check(stale, {})
+    result = check(stale)
     assert result["valid?"] is False
     assert result["failures"] == ["a"]
     (finding,) = explain(result, stale)
@@ -139,7 +147,7 @@ def test_a_stale_read_is_explained_with_the_fewest_operations():
     assert [op.index for op in finding.witness] == [3, 5, 7]
 
 
-def test_one_and_true_are_two_values():
+def test_one_and_true_are_two_values() -> None:
     result = check(
         history(
             (0, "invoke", "write", 0, 1),
@@ -147,12 +155,11 @@ def test_one_and_true_are_two_values():
             (0, "invoke", "read", 0, None),
             (0, "ok", "read", 0, True),
         ),
-        {},
     )
     assert result["valid?"] is False
 
 
-def test_keys_are_judged_one_by_one():
+def test_keys_are_judged_one_by_one() -> None:
     result = check(
         history(
             (0, "invoke", "write", 0, 1),
@@ -160,7 +167,6 @@ def test_keys_are_judged_one_by_one():
             (0, "invoke", "read", 1, None),
             (0, "ok", "read", 1, 1),
         ),
-        {},
     )
     assert result["failures"] == [1]
     assert result["results"][0]["valid?"] is True

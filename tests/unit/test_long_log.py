@@ -15,7 +15,7 @@ from leaderless.core.headlog.memory import Memory
 from leaderless.core.headlog.records import HEAD, Head, Segment, head_of, segment_name
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.limits import Limits
-from leaderless.core.messages import Cas, Entry, Get, Heading, Outcome, Put, StoreOp
+from leaderless.core.messages import Block, Cas, Entry, Get, Heading, Outcome, Put, StoreOp
 from leaderless.core.pace import Pace
 from leaderless.core.shape import Shape
 from simulation.driver import Driver
@@ -70,7 +70,7 @@ class LongLog:
         firsts = {key: len(self.log.get(key, ())) for key in keys}
         for key in keys:
             self.log.setdefault(key, []).append(f"{slot} of {key}")
-        appends = {key: (firsts[key], [f"{slot} of {key}"]) for key in keys}
+        appends: dict[str, Block] = {key: (firsts[key], [f"{slot} of {key}"]) for key in keys}
         return Entry(writer, slot, appends, {keys[1]: slot})
 
     def reader(self, limits: Limits = SMALL) -> tuple[Driver, Replica]:

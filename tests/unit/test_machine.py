@@ -1,5 +1,7 @@
 """The machine's laws: it answers each request once, needs time only until its deadline, and never raises."""
 
+from typing import Any
+
 import pytest
 
 from leaderless.core.limits import Limits
@@ -7,15 +9,18 @@ from leaderless.core.machine import Machine
 from leaderless.core.messages import (
     Batch,
     Cas,
+    Event,
     Failure,
     Get,
     HandOver,
+    Json,
     Mismatch,
     Missing,
     Ok,
     Reason,
     Reply,
     Request,
+    RequestEvent,
     Send,
     SendOk,
     StoreAnswer,
@@ -40,10 +45,10 @@ def machine() -> Machine:
 
 
 def test_a_send(machine: Machine) -> None:
-    entry = ["n0.a", 0, "x"]
+    entry: Json = ["n0.a", 0, "x"]
     assert machine.step(SEND, 0.0) == [StoreCall(1, Cas("log/k", [], [entry], create=True))]
     assert machine.step(StoreAnswer(1, Mismatch()), 0.1) == [StoreCall(2, Get("log/k"))]
-    other = ["n1.b", 0, "y"]
+    other: Json = ["n1.b", 0, "y"]
     assert machine.step(StoreAnswer(2, Ok([other])), 0.2) == [
         StoreCall(3, Cas("log/k", [other], [other, entry]))
     ]
@@ -51,7 +56,12 @@ def test_a_send(machine: Machine) -> None:
 
 
 def test_the_same_events_give_the_same_effects() -> None:
-    events = [(SEND, 0.0), (StoreAnswer(1, Missing()), 0.5), (TimePassed(), 1.5), (SEND, 1.6)]
+    events: list[tuple[Event, float]] = [
+        (SEND, 0.0),
+        (StoreAnswer(1, Missing()), 0.5),
+        (TimePassed(), 1.5),
+        (SEND, 1.6),
+    ]
     machines = [Machine(CasLog(IDENTITY)) for _ in range(2)]
     first, second = ([machine.step(*event) for event in events] for machine in machines)
     assert first == second
@@ -65,17 +75,18 @@ def test_time_before_the_deadline_changes_nothing(machine: Machine) -> None:
 
 
 def test_a_silent_store_is_an_indefinite_failure(machine: Machine) -> None:
-    effects = machine.step(SEND, 0.0)
-    while isinstance(effects[0], StoreCall):
-        effects = machine.step(TimePassed(), machine.deadline)
-    [reply] = effects
+    [effect] = machine.step(SEND, 0.0)
+    while isinstance(effect, StoreCall):
+        assert machine.deadline is not None
+        [effect] = machine.step(TimePassed(), machine.deadline)
+    reply: Any = effect
     assert (reply.request, reply.answer.reason, machine.deadline) == (REQUEST, Reason.TIMEOUT, None)
     assert "log/k" in reply.answer.text
 
 
 def test_a_strategy_that_fails_is_an_indefinite_failure() -> None:
     class Failing:
-        def serve(self, event: object) -> Process:
+        def serve(self, event: object) -> Process[Any]:
             yield Get("a")
             raise ValueError("no luck")
 
@@ -90,6 +101,7 @@ def test_calls_are_numbered_apart() -> None:
     [effect] = Machine(CasLog(IDENTITY), scheduler=Scheduler(StoreTimeouts(Pace()), 10**15)).step(
         SEND, 0.0
     )
+    assert isinstance(effect, StoreCall)
     assert effect.call == 10**15 + 1
 
 
@@ -97,7 +109,7 @@ def test_a_strategys_clock_is_set_before_each_step() -> None:
     seen, clock = [], Clock()
 
     class Reading:
-        def serve(self, event: object) -> Process:
+        def serve(self, event: object) -> Process[Any]:
             seen.append(clock.now)
             yield Reply(REQUEST, SendOk(0))
 
@@ -107,7 +119,7 @@ def test_a_strategys_clock_is_set_before_each_step() -> None:
 
 # ---------------------------------------------------------------- deadlines
 
-LIMITS = Limits(client_patience_s=5.0, answer_margin_s=0.5)
+LIMITS = Limits(client_patience_s=5.0)
 PATIENT = Pace(store_timeout_s=60.0)
 LATE = Failure(Reason.TIMEOUT, "no outcome within 4.5 s; it may have happened, or may still")
 
@@ -193,7 +205,7 @@ def test_a_doubled_request_has_two_answers(patient: Machine) -> None:
 
 def test_a_peer_may_be_answered_late() -> None:
     class Slow:
-        def serve(self, event: HandOver) -> Process[None]:
+        def serve(self, event: RequestEvent) -> Process[None]:
             yield Sleep(100.0)
             yield Reply(event.request, Failure(Reason.BUSY, "too late"))
 

@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -10,22 +11,24 @@ from bench.nemesis.fault import TARGETS, choose_targets
 from bench.nemesis.nemesis import Nemesis
 from bench.nemesis.partition import REAL_SHAPES, SHAPES, Partition
 from runs.faults import FAULTS, OPERATIONS, action_of
+from runs.keyword import Keyword
+from tests.passing import pass_until
 
 SIZES = [1, 2, 3, 4, 5, 7, 9, 25]
 SECOND = 1_000_000_000
 
 
-def nodes_of(count):
+def nodes_of(count: int) -> list[str]:
     return [f"n{number}" for number in range(count)]
 
 
-def heard(cut, nodes):
+def heard(cut: dict[str, Any], nodes: list[str]) -> dict[str, set[str]]:
     return {node: set(nodes) - cut.get(node, set()) for node in nodes}
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("count", SIZES)
-def test_everyone_hears_itself_and_only_nodes_are_cut(shape, count):
+def test_everyone_hears_itself_and_only_nodes_are_cut(shape: str, count: int) -> None:
     nodes = nodes_of(count)
     cut = SHAPES[shape](nodes, Random(1))
     assert set(cut) <= set(nodes)
@@ -33,10 +36,10 @@ def test_everyone_hears_itself_and_only_nodes_are_cut(shape, count):
 
 
 @pytest.mark.parametrize("count", SIZES)
-def test_sizes_of_the_smaller_side(count):
+def test_sizes_of_the_smaller_side(count: int) -> None:
     nodes = nodes_of(count)
 
-    def smaller(shape):
+    def smaller(shape: str) -> int:
         return min(len(each) for each in heard(SHAPES[shape](nodes, Random(1)), nodes).values())
 
     assert smaller("one") == 1
@@ -46,7 +49,7 @@ def test_sizes_of_the_smaller_side(count):
 
 
 @pytest.mark.parametrize("count", [3, 4, 5, 6, 7, 9, 25])
-def test_in_a_majorities_ring_everyone_hears_a_majority(count):
+def test_in_a_majorities_ring_everyone_hears_a_majority(count: int) -> None:
     nodes = nodes_of(count)
     hears = heard(SHAPES["majorities-ring"](nodes, Random(1)), nodes)
     assert all(len(each) > count / 2 for each in hears.values())
@@ -58,7 +61,7 @@ def test_in_a_majorities_ring_everyone_hears_a_majority(count):
 
 @pytest.mark.parametrize("count", [3, 4, 5, 9])
 @pytest.mark.parametrize("seed", range(5))
-def test_a_bridge_joins_two_halves_that_do_not_hear_each_other(count, seed):
+def test_a_bridge_joins_two_halves_that_do_not_hear_each_other(count: int, seed: int) -> None:
     nodes = nodes_of(count)
     hears = heard(SHAPES["bridge"](nodes, Random(seed)), nodes)
     bridges = [node for node in nodes if hears[node] == set(nodes)]
@@ -72,7 +75,7 @@ def test_a_bridge_joins_two_halves_that_do_not_hear_each_other(count, seed):
 
 @pytest.mark.parametrize("count", [2, 3, 5, 9])
 @pytest.mark.parametrize("seed", range(5))
-def test_one_way_some_are_heard_by_the_rest_and_do_not_hear_it(count, seed):
+def test_one_way_some_are_heard_by_the_rest_and_do_not_hear_it(count: int, seed: int) -> None:
     nodes = nodes_of(count)
     hears = heard(SHAPES["one-way"](nodes, Random(seed)), nodes)
     deaf = {node for node in nodes if hears[node] != set(nodes)}
@@ -80,10 +83,10 @@ def test_one_way_some_are_heard_by_the_rest_and_do_not_hear_it(count, seed):
     assert all(hears[node] == deaf for node in deaf)
 
 
-def test_the_sizes_of_targets():
+def test_the_sizes_of_targets() -> None:
     nodes = nodes_of(5)
 
-    def sizes(word):
+    def sizes(word: str) -> set[int]:
         return {len(choose_targets(word, nodes, Random(seed))[1]) for seed in range(200)}
 
     assert [sizes(word) for word in ("one", "minority", "majority", "all")] == [{1}, {2}, {3}, {5}]
@@ -94,40 +97,38 @@ def test_the_sizes_of_targets():
 
 
 class FakeNetwork:
-    def __init__(self):
-        self.calls = []
+    def __init__(self) -> None:
+        self.calls: list[str] = []
 
-    def partition(self, cut):
+    def partition(self, cut: dict[str, set[str]]) -> None:
         self.calls.append("cut")
 
-    def heal(self):
+    def heal(self) -> None:
         self.calls.append("heal")
 
 
 class Stage:
     """A nemesis on a virtual clock, and what it recorded: (time, f, value)."""
 
-    def __init__(self, *faults, seed="1", limit_s=20_000):
+    def __init__(self, *faults: Partition, seed: int | str = "1", limit_s: int = 20_000) -> None:
         self.loop = VirtualLoop()
-        self.recorded = []
+        self.recorded: list[tuple[int, str, Any]] = []
         self.nemesis = Nemesis(
             faults, self.loop, 10, lambda name: Random(f"{seed}/{name}"), self.record
         )
         self.nemesis.start(limit_s)
         self.run(limit_s)
 
-    def record(self, kind, process, f, value):
+    def record(self, kind: str, process: str, f: str, value: Keyword | list[Any] | None) -> None:
         assert (kind, process) == ("info", "nemesis")
         self.recorded.append((self.loop.now_ns(), f, value))
 
-    def run(self, until_s):
-        over = []
-        self.loop.call_at(until_s * SECOND, over.append, True)
-        self.loop.run_until(lambda: bool(over))
+    def run(self, until_s: int) -> None:
+        pass_until(self.loop, until_s * SECOND)
 
 
-def test_cutting_and_healing_alternate_and_are_recorded():
-    network = FakeNetwork()
+def test_cutting_and_healing_alternate_and_are_recorded() -> None:
+    network: Any = FakeNetwork()
     stage = Stage(Partition(network, nodes_of(5)))
     turns = stage.recorded[::2]
     assert len(turns) > 1000
@@ -143,16 +144,17 @@ def test_cutting_and_healing_alternate_and_are_recorded():
     assert values[1:] == [None, "network-healed"]
 
 
-def test_the_same_seed_gives_the_same_faults():
-    def faults(seed):
-        return Stage(Partition(FakeNetwork(), nodes_of(5)), seed=seed).recorded
+def test_the_same_seed_gives_the_same_faults() -> None:
+    def faults(seed: int) -> list[Any]:
+        network: Any = FakeNetwork()
+        return Stage(Partition(network, nodes_of(5)), seed=seed).recorded
 
     assert faults(1) == faults(1)
     assert faults(1) != faults(2)
 
 
-def test_stopping_ends_what_is_active_and_is_recorded_when_nothing_was():
-    network = FakeNetwork()
+def test_stopping_ends_what_is_active_and_is_recorded_when_nothing_was() -> None:
+    network: Any = FakeNetwork()
     stage = Stage(Partition(network, nodes_of(5)), limit_s=1)
     before = len(stage.recorded)
     assert not stage.nemesis.over
@@ -164,7 +166,7 @@ def test_stopping_ends_what_is_active_and_is_recorded_when_nothing_was():
     assert len(stage.recorded) == before + 2
 
 
-def test_each_fault_has_operations_that_begin_and_end_it():
+def test_each_fault_has_operations_that_begin_and_end_it() -> None:
     actions = {f: action_of(f) for pair in OPERATIONS.values() for f in pair}
     assert {action.fault for action in actions.values() if action} == set(FAULTS)
     assert actions["kill"] == ("kill", True)

@@ -1,16 +1,22 @@
-"""The simulated network."""
+"""The simulated network: when messages arrive, and which are lost, doubled or slow."""
 
 import io
+from collections import Counter
+from collections.abc import Callable
 from random import Random
+from typing import Any
 
 import orjson
 import pytest
 
+from bench.arrival import ARRIVALS, IN_TURN, InTurn, Message, WhenDue
 from bench.failure import RunFailure
 from bench.loop import VirtualLoop
 from bench.mute import Departure, Hearing
+from bench.nemesis.link_faults import LinkFault, LinkFaults
 from bench.net import Network, latency
 from runs.journal import Journal
+from tests.passing import pass_until
 
 MS = 1_000_000
 
@@ -28,8 +34,8 @@ class Rig:
         for name in ("n0", "n1", "c0", "lin-kv"):
             self.net.add(name, self.collector(name))
 
-    def collector(self, name):
-        def deliver(src, body, wire):
+    def collector(self, name: str) -> Callable[..., Any]:
+        def deliver(src: str, body: dict[str, Any], wire: bytes) -> None:
             message = orjson.loads(wire)
             assert (message["src"], message["dest"], message["body"]) == (src, name, body)
             self.received.append((src, name, body["type"], self.loop.now_ns()))
@@ -37,26 +43,24 @@ class Rig:
         return deliver
 
     def pass_time(self, until_ms: int) -> None:
-        over: list[bool] = []
-        self.loop.call_at(until_ms * MS, over.append, True)  # after all else at that time
-        self.loop.run_until(lambda: bool(over))
+        pass_until(self.loop, until_ms * MS)
 
-    def line(self, src, dest, **more) -> bytes:
+    def line(self, src: str, dest: str, **more: int) -> bytes:
         return orjson.dumps({"src": src, "dest": dest, "body": {"type": "hello"}} | more)
 
-    def events(self):
+    def events(self) -> list[Any]:
         self.journal.flush()
         return [orjson.loads(line) for line in self.file.getvalue().splitlines()]
 
 
-def test_messages_to_and_from_clients_take_no_time():
+def test_messages_to_and_from_clients_take_no_time() -> None:
     rig = Rig(latency_ms=10)
     rig.net.send("c0", "n0", {"type": "ask"})
     rig.net.send_line("n0", rig.line("n0", "c0"))
     assert rig.received == [("c0", "n0", "ask", 0), ("n0", "c0", "hello", 0)]
 
 
-def test_messages_between_servers_take_the_latency():
+def test_messages_between_servers_take_the_latency() -> None:
     rig = Rig(latency_ms=10)
     rig.net.send_line("n0", rig.line("n0", "n1"))
     rig.net.send_line("n0", rig.line("n0", "lin-kv"))
@@ -68,13 +72,13 @@ def test_messages_between_servers_take_the_latency():
     }
 
 
-def test_a_message_without_latency_arrives_in_the_same_turn():
+def test_a_message_without_latency_arrives_in_the_same_turn() -> None:
     rig = Rig()
     rig.net.send_line("n0", rig.line("n0", "n1"))
     assert rig.received == [("n0", "n1", "hello", 0)]
 
 
-def test_a_partition_drops_at_the_receiver_and_only_between_those_named():
+def test_a_partition_drops_at_the_receiver_and_only_between_those_named() -> None:
     rig = Rig()
     rig.net.partition({"n1": {"n0"}})
     for src, dest in (("n0", "n1"), ("n1", "n0"), ("n0", "lin-kv"), ("lin-kv", "n1"), ("c0", "n1")):
@@ -90,7 +94,7 @@ def test_a_partition_drops_at_the_receiver_and_only_between_those_named():
     assert rig.received[-1][:2] == ("n0", "n1")
 
 
-def test_a_partition_that_begins_while_a_message_flies_drops_it():
+def test_a_partition_that_begins_while_a_message_flies_drops_it() -> None:
     rig = Rig(latency_ms=10)
     rig.net.send("n0", "n1", {"type": "x"})
     rig.net.partition({"n1": {"n0"}})
@@ -99,7 +103,7 @@ def test_a_partition_that_begins_while_a_message_flies_drops_it():
     assert [event["type"] for event in rig.events()] == ["send"]
 
 
-def test_traffic_counts_clients_and_servers():
+def test_traffic_counts_clients_and_servers() -> None:
     rig = Rig()
     rig.net.send("c0", "n0", {"type": "init"})
     rig.net.send("n0", "n1", {"type": "x"})
@@ -109,7 +113,7 @@ def test_traffic_counts_clients_and_servers():
     assert (rig.net.servers.sent, rig.net.servers.received) == (2, 1)
 
 
-def test_the_journal_has_the_nodes_own_bytes_with_an_id():
+def test_the_journal_has_the_nodes_own_bytes_with_an_id() -> None:
     rig = Rig()
     rig.net.send_line("n0", b'{"src":"n0", "dest":"n1", "body":{"type":"x","deep":{"a":[1,null]}}}')
     (sent, received) = rig.events()
@@ -122,14 +126,14 @@ def test_the_journal_has_the_nodes_own_bytes_with_an_id():
     }
 
 
-def test_a_nodes_own_id_is_replaced():
+def test_a_nodes_own_id_is_replaced() -> None:
     rig = Rig()
     rig.net.send("c0", "n0", {"type": "x"})
     rig.net.send_line("n0", rig.line("n0", "n1", id=77))
     assert [event["message"]["id"] for event in rig.events()] == [0, 0, 1, 1]
 
 
-def test_leading_white_space_is_no_error():
+def test_leading_white_space_is_no_error() -> None:
     rig = Rig()
     rig.net.send_line("n0", b"  " + rig.line("n0", "n1") + b"\r")
     assert rig.received
@@ -149,7 +153,7 @@ def test_leading_white_space_is_no_error():
         (b'{"src":"n0","dest":"n1","body":{},"more":1}', "unknown fields ['more']"),
     ],
 )
-def test_a_line_that_is_no_message_is_reported_with_node_and_line(line, part):
+def test_a_line_that_is_no_message_is_reported_with_node_and_line(line: bytes, part: str) -> None:
     rig = Rig()
     with pytest.raises(RunFailure) as caught:
         rig.net.send_line("n0", line)
@@ -160,7 +164,7 @@ def test_a_line_that_is_no_message_is_reported_with_node_and_line(line, part):
     assert rig.received == []
 
 
-def test_a_lenient_network_drops_and_counts_what_is_no_message():
+def test_a_lenient_network_drops_and_counts_what_is_no_message() -> None:
     rig = Rig(lenient=True)
     rig.net.send_line("n0", b"Starting up")
     rig.net.send_line("n0", rig.line("n0", "n7"))
@@ -169,7 +173,7 @@ def test_a_lenient_network_drops_and_counts_what_is_no_message():
     assert rig.net.hearing.dropped == {"n0": 2}
 
 
-def test_a_message_with_a_wrong_name_mutes_its_node_alone():
+def test_a_message_with_a_wrong_name_mutes_its_node_alone() -> None:
     rig = Rig()
     rig.net.leave("c0", Departure(0))
     rig.net.send_line("n0", rig.line("n0", "c0"))
@@ -180,7 +184,7 @@ def test_a_message_with_a_wrong_name_mutes_its_node_alone():
     assert rig.received == [("n1", "n0", "hello", 0)]
 
 
-def test_a_mute_node_that_is_started_again_is_heard():
+def test_a_mute_node_that_is_started_again_is_heard() -> None:
     rig = Rig()
     rig.net.send_line("n0", rig.line("n0", "n7"))
     rig.net.remove("n0")
@@ -189,7 +193,7 @@ def test_a_mute_node_that_is_started_again_is_heard():
     assert rig.received == [("n0", "n1", "hello", 0)]
 
 
-def test_a_message_to_a_node_that_is_down_is_lost_and_mutes_nobody():
+def test_a_message_to_a_node_that_is_down_is_lost_and_mutes_nobody() -> None:
     rig = Rig()
     rig.net.remove("n1")
     rig.net.send_line("n0", rig.line("n0", "n1"))
@@ -199,7 +203,7 @@ def test_a_message_to_a_node_that_is_down_is_lost_and_mutes_nobody():
 
 
 @pytest.mark.parametrize("mean_ms", [0, 1, 10])
-def test_latency_distributions(mean_ms):
+def test_latency_distributions(mean_ms: int) -> None:
     draws = {}
     for kind in ("constant", "uniform", "exponential"):
         draw = latency(kind, mean_ms, Random(kind))
@@ -210,3 +214,211 @@ def test_latency_distributions(mean_ms):
         assert 9 < sum(draws["uniform"]) / 4000 / MS < 10.5
         assert 9 < sum(draws["exponential"]) / 4000 / MS < 10.5
         assert max(draws["exponential"]) > 40 * MS
+
+
+# ---------------------------------------------------------------- arrival
+
+
+class Arrivals:
+    """What arrived, as (ms, name of the sender); `cut` holds the senders that are cut off."""
+
+    def __init__(self, arrival: str = IN_TURN) -> None:
+        self.loop = VirtualLoop()
+        self.cut: set[str] = set()
+        self.arrived: list[tuple[float, str]] = []
+        kind = InTurn if arrival == IN_TURN else WhenDue
+        self.arrival = kind(self.loop, self.arrive, lambda src, _dest: src in self.cut)
+
+    def arrive(self, message: Message) -> None:
+        self.arrived.append((self.loop.now_ns() / MS, message.src))
+
+    def send(self, at_ms: float, src: str, latency_ms: float, dest: str = "n0") -> None:
+        message = Message(src, dest, {}, b"")
+        latency_ns = int(latency_ms * MS)
+        self.loop.call_at(int(at_ms * MS), self.arrival.put, message, latency_ns)
+
+    def run(self, until_ms: int = 10_000) -> list[tuple[float, str]]:
+        pass_until(self.loop, until_ms * MS)
+        return self.arrived
+
+
+@pytest.mark.parametrize("arrival", ARRIVALS)
+def test_what_is_due_at_once_arrives_in_the_same_turn(arrival: str) -> None:
+    rig = Arrivals(arrival)
+    rig.arrival.put(Message("c0", "n0", {}, b""), 0)
+    assert rig.arrived == [(0, "c0")]
+
+
+def test_a_request_waits_behind_the_message_that_was_taken_before_it() -> None:
+    rig = Arrivals()
+    rig.send(0, "n1", 100)
+    rig.send(20, "c0", 0)
+    rig.send(30, "n2", 10)
+    assert rig.run() == [(99, "n1"), (99, "c0"), (99, "n2")]
+
+
+def test_what_waits_is_taken_in_the_order_in_which_it_is_due() -> None:
+    rig = Arrivals()
+    rig.send(0, "n1", 100)
+    rig.send(10, "n2", 200)
+    rig.send(20, "n3", 150)
+    assert rig.run() == [(99, "n1"), (169, "n3"), (209, "n2")]
+
+
+def test_each_receiver_has_a_taker_of_its_own() -> None:
+    rig = Arrivals()
+    rig.send(0, "n1", 100)
+    rig.send(20, "c0", 0, dest="n2")
+    assert rig.run() == [(20, "c0"), (99, "n1")]
+
+
+def test_a_taker_sleeps_whole_milliseconds_rounded_down() -> None:
+    rig = Arrivals()
+    for number, latency_ms in enumerate((1, 1.5, 2, 2.5)):
+        rig.send(10 * number, "n1", latency_ms)
+    assert [at_ms for at_ms, _ in rig.run()] == [0, 11, 21, 32]
+
+
+def test_partitions_are_looked_at_when_a_message_is_taken() -> None:
+    rig = Arrivals()
+    rig.send(0, "n1", 100)
+    rig.loop.call_at(1 * MS, rig.cut.add, "n1")
+    rig.send(2, "n1", 0)
+    assert rig.run() == [(99, "n1")]
+
+
+def test_a_taker_does_not_sleep_for_a_message_that_is_cut_off() -> None:
+    rig = Arrivals()
+    rig.cut.add("n1")
+    rig.send(0, "n1", 100)
+    rig.send(1, "c0", 0)
+    assert rig.run() == [(1, "c0")]
+
+
+def test_when_due_messages_overtake_one_another_and_partitions_drop_at_the_end() -> None:
+    rig = Arrivals("when-due")
+    rig.send(0, "n1", 100)
+    rig.send(0, "n2", 50)
+    rig.send(20, "c0", 0)
+    rig.loop.call_at(60 * MS, rig.cut.add, "n1")
+    assert rig.run() == [(20, "c0"), (50, "n2")]
+
+
+# ---------------------------------------------------------------- faults of links
+
+
+NAMES = ("n0", "n1", "n2", "lin-kv", "c0")
+N0 = frozenset(["n0"])
+
+
+class Links:
+    """A network of three nodes, a service and a client; what each received, by link, with times in ms."""
+
+    def __init__(
+        self, latency_ms: int = 5, has_latency: bool = True, **in_force: LinkFault
+    ) -> None:
+        self.loop = VirtualLoop()
+        self.file = io.BytesIO()
+        self.journal = Journal(self.file)
+        self.net = Network(self.loop, self.journal, lambda: latency_ms * MS)
+        faults = LinkFaults(("n0", "n1", "n2"), has_latency, Random(1))
+        faults.in_force.update(in_force)
+        self.net.copies_ns = faults.delays_ns
+        self.received: dict[tuple[str, str], list[Any]] = {}
+        for name in NAMES:
+            self.net.add(name, self.collector(name))
+
+    def collector(self, name: str) -> Callable[..., Any]:
+        def deliver(src: str, _body: dict[str, str], _wire: bytes) -> None:
+            self.received.setdefault((src, name), []).append(self.loop.now_ns() // MS)
+
+        return deliver
+
+    def send(self, src: str, dest: str, times: int = 1) -> list[Any]:
+        """Send so many messages at once; the times at which copies arrived."""
+        start_ms = self.loop.now_ns() // MS
+        for _ in range(times):
+            self.net.send(src, dest, {"type": "hello"})
+        pass_until(self.loop, self.loop.now_ns() + 10_000 * MS)
+        return [at - start_ms for at in self.received.pop((src, dest), [])]
+
+
+def test_without_a_fault_nothing_changes() -> None:
+    assert Links().send("n0", "n1", 3) == [5, 5, 5]
+
+
+@pytest.mark.parametrize(
+    ("src", "dest", "arrive"),
+    [
+        ("n0", "n1", 0),
+        ("n1", "n0", 0),
+        ("n0", "lin-kv", 0),
+        ("lin-kv", "n0", 0),
+        ("n1", "n2", 1),
+        ("lin-kv", "n1", 1),
+        ("c0", "n0", 1),
+        ("n0", "c0", 1),
+    ],
+)
+def test_loss_is_on_every_link_of_its_nodes_but_those_to_clients(
+    src: str, dest: str, arrive: int
+) -> None:
+    rig = Links(loss=LinkFault(N0, 1.0))
+    assert len(rig.send(src, dest)) == arrive
+    rig.journal.flush()
+    kinds = Counter(orjson.loads(line)["type"] for line in rig.file.getvalue().splitlines())
+    assert kinds == Counter(send=1, recv=arrive)
+
+
+@pytest.mark.parametrize(
+    ("src", "dest", "arrive"),
+    [("n0", "n1", 2), ("n1", "n0", 2), ("lin-kv", "n0", 2), ("n0", "lin-kv", 1), ("n1", "n2", 1)],
+)
+def test_a_request_to_a_service_is_never_doubled(src: str, dest: str, arrive: int) -> None:
+    assert len(Links(duplicate=LinkFault(N0, 1.0)).send(src, dest)) == arrive
+
+
+def test_a_copy_comes_after_the_first_and_within_two_seconds() -> None:
+    times = Links(duplicate=LinkFault(N0, 1.0)).send("n0", "n1", 200)
+    copies = sorted(times)[200:]
+    assert times.count(5) >= 200
+    assert copies[0] >= 5
+    assert 1_500 < copies[-1] <= 2_005
+    assert copies[100] < 500  # most of them soon
+
+
+def test_a_copy_has_the_number_of_its_message() -> None:
+    rig = Links(duplicate=LinkFault(N0, 1.0))
+    rig.send("n0", "n1")
+    rig.journal.flush()
+    lines = [orjson.loads(line) for line in rig.file.getvalue().splitlines()]
+    assert [(line["type"], line["message"]["id"]) for line in lines] == [
+        ("send", 0),
+        ("recv", 0),
+        ("recv", 0),
+    ]
+
+
+def test_a_share_is_a_share() -> None:
+    assert 60 < len(Links(loss=LinkFault(N0, 0.2)).send("n0", "n1", 100)) < 95
+    assert 105 < len(Links(duplicate=LinkFault(N0, 0.2)).send("n0", "n1", 100)) < 140
+
+
+def test_slow_multiplies_the_latency_of_its_nodes() -> None:
+    rig = Links(slow=LinkFault(N0, 10))
+    assert rig.send("n0", "n1") == [50]
+    assert rig.send("n1", "n2") == [5]
+    assert rig.send("c0", "n0") == [0]
+
+
+def test_slow_takes_no_latency_for_one_millisecond() -> None:
+    assert Links(latency_ms=0, has_latency=False, slow=LinkFault(N0, 10)).send("n0", "n1") == [10]
+
+
+def test_they_come_together() -> None:
+    rig = Links(
+        slow=LinkFault(N0, 2), duplicate=LinkFault(N0, 1.0), loss=LinkFault(frozenset(["n1"]), 1.0)
+    )
+    assert rig.send("n0", "n1") == []
+    assert rig.send("n0", "n2")[0] == 10
+    assert len(rig.send("n2", "n0")) == 2

@@ -1,6 +1,8 @@
 """A run's nodes: initialised at the start and after a restart, gone from the network while killed."""
 
 import io
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -9,23 +11,26 @@ from bench.loop import VirtualLoop
 from bench.net import Network
 from bench.worker import client_names
 from runs.journal import Journal
+from tests.passing import pass_until
 
 SECOND = 1_000_000_000
 
 
-class Host:
+class FakeHost:
     """Answers `init` after `think_s` unless it is paused meanwhile; notes everything."""
 
-    def __init__(self, name, rig, think_s):
+    def __init__(self, name: str, rig: "Rig", think_s: float) -> None:
         self.name, self.rig, self.think_s = name, rig, think_s
-        self.did, self.inbox, self.paused, self.life = [], [], False, 0
+        self.did: list[Any] = []
+        self.inbox: list[Any] = []
+        self.paused, self.life = False, 0
 
-    def deliver(self, message):
+    def deliver(self, message: bytes) -> None:
         self.inbox.append(message)
         if b'"init"' in message:
             self.rig.later(self.think_s, self.answer, self.life)
 
-    def answer(self, life):
+    def answer(self, life: int) -> None:
         if life != self.life:
             return
         if self.paused:
@@ -35,63 +40,62 @@ class Host:
         line = '{"src":"%s","dest":"%s","body":{"type":"init_ok","in_reply_to":1}}'
         self.rig.network.send_line(self.name, (line % (self.name, client)).encode())
 
-    def kill(self):
+    def kill(self) -> None:
         self.did.append("kill")
         self.life += 1
 
-    def restart(self):
+    def restart(self) -> None:
         self.did.append("restart")
         self.paused = False
 
-    def pause(self):
+    def pause(self) -> None:
         self.did.append("pause")
         self.paused = True
 
-    def resume(self):
+    def resume(self) -> None:
         self.did.append("resume")
         self.paused = False
 
-    def postmortem(self):
+    def postmortem(self) -> str:
         return "a fake"
 
 
 class Rig:
-    def __init__(self, think_s=0.5):
+    def __init__(self, think_s: float = 0.5) -> None:
         self.loop = VirtualLoop()
         self.network = Network(self.loop, Journal(io.BytesIO()), lambda: 0)
-        self.failures = []
+        self.failures: list[Any] = []
         self.network.add("lin-kv", lambda *_: None)
         fail = self.failures.append
         self.cluster = Cluster(("n0", "n1"), self.loop, self.network, client_names(), fail)
-        self.n0, self.n1 = self.hosts = [Host(name, self, think_s) for name in ("n0", "n1")]
+        self.hosts: list[Any] = [FakeHost(name, self, think_s) for name in ("n0", "n1")]
+        self.n0, self.n1 = self.hosts
         self.inits = 0
 
-    def later(self, wait_s, function, *arguments):
+    def later(self, wait_s: float, function: Callable[..., Any], *arguments: int) -> None:
         self.loop.call_at(self.loop.now_ns() + int(wait_s * SECOND), function, *arguments)
 
-    def connect(self):
+    def connect(self) -> None:
         """One node only, so that it is clear whose init is whose."""
         self.inits += 1
         self.cluster.connect([self.n0])
 
-    def restart(self):
+    def restart(self) -> None:
         self.inits += 1
         self.cluster.restart("n0")
 
-    def run(self, seconds):
-        over = []
-        self.later(seconds, over.append, True)
-        self.loop.run_until(lambda: bool(over))
+    def run(self, seconds: float) -> None:
+        pass_until(self.loop, self.loop.now_ns() + int(seconds * SECOND))
 
 
 @pytest.fixture
-def rig():
+def rig() -> Rig:
     made = Rig()
     made.connect()
     return made
 
 
-def test_nodes_serve_once_they_have_answered_init(rig):
+def test_nodes_serve_once_they_have_answered_init(rig: Rig) -> None:
     assert not rig.cluster.ready
     assert "n0" not in rig.cluster.serving
     rig.run(1)
@@ -100,7 +104,7 @@ def test_nodes_serve_once_they_have_answered_init(rig):
     assert not rig.failures
 
 
-def test_what_is_sent_to_a_killed_node_is_lost(rig):
+def test_what_is_sent_to_a_killed_node_is_lost(rig: Rig) -> None:
     rig.run(1)
     rig.cluster.kill("n0")
     before = list(rig.n0.inbox)
@@ -113,7 +117,7 @@ def test_what_is_sent_to_a_killed_node_is_lost(rig):
     assert rig.cluster.serving == ["n1"]
 
 
-def test_a_restarted_node_is_initialised_again_by_another_client(rig):
+def test_a_restarted_node_is_initialised_again_by_another_client(rig: Rig) -> None:
     rig.run(1)
     rig.cluster.kill("n0")
     rig.restart()
@@ -124,21 +128,21 @@ def test_a_restarted_node_is_initialised_again_by_another_client(rig):
     assert rig.n0.did == ["kill", "restart"]
 
 
-def test_a_node_that_is_killed_before_it_answers_init_is_not_waited_for(rig):
+def test_a_node_that_is_killed_before_it_answers_init_is_not_waited_for(rig: Rig) -> None:
     rig.cluster.kill("n0")
     assert rig.cluster.ready
     rig.run(20)
     assert not rig.failures
 
 
-def test_a_node_without_an_answer_to_init_ends_the_run():
+def test_a_node_without_an_answer_to_init_ends_the_run() -> None:
     rig = Rig(think_s=11)
     rig.connect()
     rig.run(10.5)
     assert "n0 did not answer its init message within 10 s: a fake" in str(rig.failures[0])
 
 
-def test_a_node_that_is_paused_in_its_init_has_ten_seconds_after_it():
+def test_a_node_that_is_paused_in_its_init_has_ten_seconds_after_it() -> None:
     rig = Rig(think_s=9)
     rig.connect()
     rig.run(5)
@@ -150,7 +154,7 @@ def test_a_node_that_is_paused_in_its_init_has_ten_seconds_after_it():
     assert not rig.failures
 
 
-def test_a_node_that_never_answers_after_its_pause_ends_the_run():
+def test_a_node_that_never_answers_after_its_pause_ends_the_run() -> None:
     rig = Rig(think_s=90)
     rig.connect()
     rig.cluster.pause("n0")
@@ -162,7 +166,7 @@ def test_a_node_that_never_answers_after_its_pause_ends_the_run():
     assert rig.failures
 
 
-def test_a_killed_node_is_not_paused_any_more(rig):
+def test_a_killed_node_is_not_paused_any_more(rig: Rig) -> None:
     rig.run(1)
     rig.cluster.pause("n0")
     assert rig.cluster.paused == ["n0"]

@@ -9,8 +9,10 @@ import trio.testing
 
 from leaderless.runtime import kept_log
 from leaderless.store.memory import MemoryStore
-from leaderless.store.port import Found, Listed, OutcomeUnknown, Store, Version
+from leaderless.store.port import Listed, OutcomeUnknown, Store, Version
+from tests.around import UPDATES, Around, Call, Kind
 from tests.store_nodes import INIT, POLL, Body, node_on, send
+from tests.wrong_stores import Overwrites
 
 
 @pytest.fixture(params=["asyncio", "trio"])
@@ -34,28 +36,22 @@ async def test_the_log_is_in_the_store_and_survives_its_nodes() -> None:
     assert polled["msgs"] == {"k": [[0, "a"], [1, "b"]]}
 
 
-class Troubled(MemoryStore):
-    """Asks `trouble` before each call, and again after each write was applied."""
+class Troubled(Around):
+    """Asks `trouble` before each read and update, and again after each update was applied."""
 
     def __init__(self, trouble: Callable[[str], None]) -> None:
         super().__init__()
         self._trouble = trouble
 
-    async def read(self, key: str) -> Found | None:
-        self._trouble("read")
-        return await super().read(key)
-
-    async def create(self, key: str, value: bytes) -> Version:
+    async def around(self, kind: Kind, key: str, call: Call) -> Any:
+        if kind == "read":
+            self._trouble("read")
+        if kind not in UPDATES:
+            return await call()
         self._trouble("write")
-        version = await super().create(key, value)
+        version = await call()
         self._trouble("applied")
         return version
-
-    async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
-        self._trouble("write")
-        new = await super().compare_and_set(key, value, version)
-        self._trouble("applied")
-        return new
 
 
 @pytest.mark.anyio
@@ -180,15 +176,8 @@ def test_a_store_that_answers_soon_enough_is_used() -> None:
     assert answer["type"] == "init_ok"
 
 
-class Overwriting(MemoryStore):
-    """Ignores conditions, as some servers do."""
-
-    async def create(self, key: str, value: bytes) -> Version:
-        return await self.write(key, value)
-
-
 def test_a_store_without_conditional_writes_is_refused_at_init() -> None:
-    answer, _ = outcome_of_init(Overwriting())
+    answer, _ = outcome_of_init(Overwrites())
     assert answer["type"] == "error"
     assert "ignores If-None-Match" in answer["text"]
 

@@ -1,47 +1,58 @@
-"""Flags, defaults, errors and exit statuses of `./maelstrom test`."""
+"""Flags, defaults, errors and exit statuses of `./maelstrom test`, and what it says to a slip of the hand."""
 
+import os
+import shutil
 import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
+from click.testing import CliRunner
+from rich.console import Console
 
 from bench import engine
-from bench.options import DEFAULT_NODES
-from commands import main as cli
-from commands import test as test_command
+from bench.commands import test as test_command
+from bench.commands.main import cli, main
+from bench.commands.test import OWN_PROGRAMS, warn_of_own_node
+from bench.options import DEFAULT_NODES, TestOptions
 from runs.faults import FAULTS
 
 
 @pytest.fixture
-def maelstrom(monkeypatch, capsys, tmp_path):
+def maelstrom(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Callable[..., Any]:
     """Run the command line without running a test; gives status, options and output."""
     program = tmp_path / "node"
     program.touch(mode=0o755)
     monkeypatch.delenv("MAELSTROM", raising=False)
     seen = []
 
-    def remember(options, _console):
+    def remember(options: TestOptions, _console: Console) -> int:
         seen.append(options)
         return 0
 
     monkeypatch.setattr(test_command, "run_test", remember)
 
-    def run(*arguments, node=program):
+    def run(*arguments: Path | int | str, node: Path | None = program) -> tuple[Any, ...]:
         seen.clear()
         words = [str(word) for word in arguments]
         if node and words[:1] == ["test"]:
             words[1:1] = ["--bin", str(node)]
         monkeypatch.setattr(sys, "argv", ["maelstrom", *words])
         try:
-            status = cli.main() or 0
+            main()
+            status: Any = 0
         except SystemExit as ended:
-            status = ended.code
+            status = ended.code or 0
         captured = capsys.readouterr()
         return status, seen[0] if seen else None, captured.out + captured.err
 
     return run
 
 
-def test_defaults_are_those_of_the_real_tool(maelstrom):
+def test_defaults_are_those_of_the_real_tool(maelstrom: Callable[..., Any]) -> None:
     status, options, _ = maelstrom("test")
     assert status == 0
     assert options.workload == "lin-kv"
@@ -70,7 +81,7 @@ ALL_FLAGS = """
 """
 
 
-def test_all_flags(maelstrom):
+def test_all_flags(maelstrom: Callable[..., Any]) -> None:
     _, options, _ = maelstrom(*ALL_FLAGS.split())
     assert options.nodes == ("n0", "n1", "n2")
     assert (options.concurrency, options.rate, options.time_limit_s) == (6, 99.5, 7)
@@ -90,11 +101,11 @@ def test_all_flags(maelstrom):
     ("text", "faults"),
     [("all", FAULTS), ("none", ()), ("", ()), ("kill, pause,kill", ("kill", "pause"))],
 )
-def test_faults(maelstrom, text, faults):
+def test_faults(maelstrom: Callable[..., Any], text: str, faults: tuple[Any, ...]) -> None:
     assert maelstrom("test", "--nemesis", text)[1].nemesis == faults
 
 
-def test_names_of_nodes(maelstrom, tmp_path):
+def test_names_of_nodes(maelstrom: Callable[..., Any], tmp_path: Path) -> None:
     listed = tmp_path / "nodes"
     listed.write_text("x1\nx2\n")
     assert maelstrom("test", "--nodes", "a, b,d")[1].nodes == ("a", "b", "d")
@@ -104,12 +115,12 @@ def test_names_of_nodes(maelstrom, tmp_path):
 
 
 @pytest.mark.parametrize(("text", "expected"), [("4", 4), ("3n", 15), ("1n", 5)])
-def test_concurrency(maelstrom, text, expected):
+def test_concurrency(maelstrom: Callable[..., Any], text: str, expected: int) -> None:
     assert maelstrom("test", "--concurrency", text)[1].concurrency == expected
 
 
 @pytest.mark.parametrize(("text", "expected"), [("total", "total"), ("1", 1.0), ("0", 0.0)])
-def test_availability(maelstrom, text, expected):
+def test_availability(maelstrom: Callable[..., Any], text: str, expected: float | str) -> None:
     assert maelstrom("test", "--availability", text)[1].availability == expected
 
 
@@ -138,13 +149,15 @@ def test_availability(maelstrom, text, expected):
         ("--consistency-models serialisable", "serialisable: must be one of"),
     ],
 )
-def test_bad_arguments_end_with_254_and_say_what_is_wrong(maelstrom, arguments, part):
+def test_bad_arguments_end_with_254_and_say_what_is_wrong(
+    maelstrom: Callable[..., Any], arguments: str, part: str
+) -> None:
     status, options, output = maelstrom("test", *arguments.split())
     assert (status, options) == (254, None)
     assert part in output
 
 
-def test_a_program_is_needed(maelstrom, tmp_path):
+def test_a_program_is_needed(maelstrom: Callable[..., Any], tmp_path: Path) -> None:
     assert maelstrom("test", node=None)[0] == 254
     status, _, output = maelstrom("test", node=tmp_path / "missing")
     assert status == 254
@@ -153,24 +166,28 @@ def test_a_program_is_needed(maelstrom, tmp_path):
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["test", "--help"]])
-def test_help_ends_well(maelstrom, arguments):
+def test_help_ends_well(maelstrom: Callable[..., Any], arguments: list[str]) -> None:
     status, _, output = maelstrom(*arguments)
     assert status == 0
     assert "Usage" in output
 
 
 @pytest.mark.parametrize("arguments", [[], ["nothing"]])
-def test_without_a_known_command_it_says_what_there_is(maelstrom, arguments):
+def test_without_a_known_command_it_says_what_there_is(
+    maelstrom: Callable[..., Any], arguments: list[Any]
+) -> None:
     assert maelstrom(*arguments)[0] == 254
 
 
-def test_the_first_line_names_the_engine_and_the_seed(maelstrom):
+def test_the_first_line_names_the_engine_and_the_seed(maelstrom: Callable[..., Any]) -> None:
     output = maelstrom("test", "--seed", "abc")[2]
     assert output.splitlines()[0] == "engine: embedded (seed abc)"
 
 
-def test_a_bench_that_breaks_ends_with_255(maelstrom, monkeypatch):
-    def broken(_options, _console):
+def test_a_bench_that_breaks_ends_with_255(
+    maelstrom: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_options: TestOptions, _console: Console) -> None:
         raise ZeroDivisionError
 
     monkeypatch.setattr(test_command, "run_test", broken)
@@ -179,10 +196,12 @@ def test_a_bench_that_breaks_ends_with_255(maelstrom, monkeypatch):
     assert "ZeroDivisionError" in output
 
 
-def test_the_verdict_is_the_exit_status_and_stops_a_series(maelstrom, monkeypatch):
+def test_the_verdict_is_the_exit_status_and_stops_a_series(
+    maelstrom: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     runs = []
 
-    def invalid(_options, _console):
+    def invalid(_options: TestOptions, _console: Console) -> int:
         runs.append(1)
         return 1
 
@@ -191,7 +210,7 @@ def test_the_verdict_is_the_exit_status_and_stops_a_series(maelstrom, monkeypatc
     assert len(runs) == 1
 
 
-def test_the_real_tool_needs_to_be_named(maelstrom):
+def test_the_real_tool_needs_to_be_named(maelstrom: Callable[..., Any]) -> None:
     status, _, output = maelstrom("test", "--engine", "jepsen")
     assert status == 254
     assert "releases" in output
@@ -199,18 +218,20 @@ def test_the_real_tool_needs_to_be_named(maelstrom):
 
 
 @pytest.mark.parametrize("by_folder", [True, False])
-def test_the_real_tool_runs_when_it_is_named(maelstrom, monkeypatch, tmp_path, by_folder):
+def test_the_real_tool_runs_when_it_is_named(
+    maelstrom: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, by_folder: bool
+) -> None:
     script = tmp_path / "maelstrom"
     script.touch(mode=0o755)
     monkeypatch.setenv("MAELSTROM", str(tmp_path if by_folder else script))
-    monkeypatch.setattr(engine.shutil, "which", lambda _name: "/usr/bin/java")
+    monkeypatch.setattr(shutil, "which", lambda _name: "/usr/bin/java")
     started = []
 
-    def execv(path, words):
+    def execv(path: Path, words: list[str]) -> None:
         started.append((path, words))
         sys.exit(0)
 
-    monkeypatch.setattr(engine.os, "execv", execv)
+    monkeypatch.setattr(os, "execv", execv)
     status, options, output = maelstrom("test", "--seed", "7", "-w", "kafka", "--strict")
     assert (status, options) == (0, None)
     assert output.startswith("engine: the real Maelstrom")
@@ -225,28 +246,93 @@ def test_the_real_tool_runs_when_it_is_named(maelstrom, monkeypatch, tmp_path, b
     "arguments", ["--nemesis partition,kill", "--nemesis-targets one", "--partition-shapes bridge"]
 )
 def test_faults_of_ours_are_refused_before_the_real_tool_starts(
-    maelstrom, monkeypatch, tmp_path, arguments
-):
+    maelstrom: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: str
+) -> None:
     (tmp_path / "maelstrom").touch(mode=0o755)
     monkeypatch.setenv("MAELSTROM", str(tmp_path))
-    monkeypatch.setattr(engine.shutil, "which", lambda _name: "/usr/bin/java")
-    monkeypatch.setattr(engine.os, "execv", lambda _path, _words: pytest.fail("it was started"))
+    monkeypatch.setattr(shutil, "which", lambda _name: "/usr/bin/java")
+    monkeypatch.setattr(os, "execv", lambda _path, _words: pytest.fail("it was started"))
     status, _, output = maelstrom("test", *arguments.split())
     assert status == 254
     assert f"{arguments.replace('partition,', '')}: the real Maelstrom has only" in output
     assert maelstrom("test", "--engine", "embedded", *arguments.split())[0] == 0
 
 
-def test_the_real_tool_must_be_there(maelstrom, monkeypatch, tmp_path):
+def test_the_real_tool_must_be_there(
+    maelstrom: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("MAELSTROM", str(tmp_path / "nowhere"))
     status, _, output = maelstrom("test")
     assert status == 254
     assert "is no program" in output
 
 
-def test_only_our_own_flags_are_kept_from_the_real_tool():
+def test_only_our_own_flags_are_kept_from_the_real_tool() -> None:
     line = (
         "test --seed 1 --store=x --strict --rate 5 --engine jepsen --recovery-time 3"
         " --nemesis-targets mixed -- --seed 2"
     )
     assert " ".join(engine.real_arguments(line.split())) == "test --rate 5 -- --seed 2"
+
+
+# ---------------------------------------------------------------- slips of the hand
+
+
+OWN_NODE = str(Path(__file__).parents[2] / "run.sh")
+TEST = ("test", "-w", "kafka", "--bin", OWN_NODE)
+
+
+def said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: str) -> str:
+    """What the program prints of its arguments before it gives up."""
+    monkeypatch.setattr("sys.argv", ["maelstrom", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 254
+    return " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (("test", "-w", "kafak", "--bin", OWN_NODE), "Did you mean kafka?"),
+        ((*TEST, "--strategy", "cas"), "stand after `--`: ./maelstrom test ... -- --strategy ..."),
+        ((*TEST, "--time-limt", "3"), "Did you mean '--time-limit'?"),
+        ((*TEST, "--consistency-models", "foo"), "foo: must be one of "),
+        ((*TEST, "--consistency-models", "serialisable"), "Did you mean serializable?"),
+        ((*TEST, "--nemesis", "kill,,pause"), "a name is missing beside a comma"),
+        ((*TEST, "--nemesis", "kill,"), "a name is missing beside a comma"),
+        ((*TEST, "--nemesis", "kil"), "Did you mean kill?"),
+        (("chek", "results/latest"), "No such command 'chek'. Did you mean check?"),
+    ],
+)
+def test_it_says_what_to_write(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    part: str,
+) -> None:
+    assert part in said(capsys, monkeypatch, *words)
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_help_fits_the_terminal_and_lists_choices(
+    monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    for command in ("test", "sweep", "simulate", "check", "serve"):
+        told = CliRunner().invoke(cli, [command, "--help"], terminal_width=width).stdout
+        assert max(map(len, told.splitlines())) <= width, command
+    told = " ".join(CliRunner().invoke(cli, ["test", "--help"]).stdout.split())
+    for choice in ("unique-ids", "kafka", "fence", "exponential", "tree4", "strict-serializable"):
+        assert choice in told.replace("- ", "-")
+    assert "[-- OPTIONS OF THE NODE]" in told
+
+
+def test_our_node_is_told_that_it_serves_kafka_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    console = Console(width=200)
+    warn_of_own_node(OWN_NODE, "lin-kv", console)
+    assert "run.sh serves the workload kafka alone" in capsys.readouterr().out
+    warn_of_own_node(OWN_NODE, "kafka", console)
+    warn_of_own_node("/elsewhere/run.sh", "lin-kv", console)
+    assert capsys.readouterr().out == ""
+    assert all(program.exists() for program in OWN_PROGRAMS)

@@ -1,15 +1,20 @@
-"""What `pip install .` brings: the package `leaderless`, the command of that name, nothing else."""
+"""What an installation brings, from `pip install .`, from `.ci/install`, and without pyarrow."""
 
+import os
+import runpy
 import subprocess
 import sys
 import venv
 from pathlib import Path
 from zipfile import ZipFile
 
+import anyio
 import pytest
 
 from leaderless import __version__
 from leaderless.cli import COMMANDS, main
+from leaderless.library.place import initialise
+from leaderless.store.sqlite import SqliteStore
 
 pytestmark = pytest.mark.process  # it builds and installs the wheel
 
@@ -92,3 +97,78 @@ def test_wrong_arguments_are_refused(capsys: pytest.CaptureFixture[str]) -> None
         main(["elect"])
     assert ended.value.code == 2
     assert "invalid choice: 'elect'" in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------- .ci/install
+
+
+SCRIPT = Path(__file__).parents[2] / ".ci" / "install"
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("Collecting anyio==4.16.0 (from -r run.lock (line 1))", "1/9 anyio 4.16.0"),
+        ("Requirement already satisfied: rich==15.0.0 in ./lib", "1/9 rich 15.0.0"),
+        ("Processing /opt/files/py4j-0.10.9.9-py2.py3-none-any.whl (from -r x)", "py4j 0.10.9.9"),
+        ("Processing ./pyspark-4.3.0.tar.gz", "1/9 pyspark 4.3.0"),
+        ("Installing collected packages: ply, orjson", "Installing collected packages\n"),
+        ("  Downloading anyio-4.16.0-py3-none-any.whl (134 kB)", ""),
+    ],
+)
+def test_a_package_is_a_line(capsys: pytest.CaptureFixture[str], said: str, shown: str) -> None:
+    runpy.run_path(str(SCRIPT))["Progress"](9).line(said)
+    output = capsys.readouterr().out
+    assert shown in output
+    assert bool(shown) == bool(output)
+
+
+def test_a_failure_shows_what_pip_said_and_its_status(tmp_path: Path) -> None:
+    lock = tmp_path / "run.lock"
+    lock.write_text("no-such-package-of-ours==1.0\n")
+    done = subprocess.run(
+        [sys.executable, SCRIPT, lock],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PIP_NO_INDEX": "1"},
+    )
+    assert done.returncode == 1
+    assert "ERROR: No matching distribution found for no-such-package-of-ours==1.0" in done.stderr
+    assert "WARNING: Location" not in done.stderr
+
+
+# ---------------------------------------------------------------- without pyarrow
+
+
+PROGRAM = """
+import sys
+sys.modules["pyarrow"] = None  # as if it were not installed
+from leaderless.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+async def _make(file: Path) -> None:
+    store = SqliteStore(file)
+    await initialise(store, "parquet")
+    await store.aclose()
+
+
+def test_the_package_is_asked_for_where_it_is_needed(tmp_path: Path) -> None:
+    anyio.run(_make, tmp_path / "files.db")
+
+    def call(command: str, file: str, *rest: str) -> tuple[int, str]:
+        arguments = [command, *rest, "--json", "--store", f"sqlite:///{tmp_path / file}"]
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM, *arguments], capture_output=True, text=True, check=False
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    for command, *rest in (["read", "k"], ["init"], ["fsck"]):
+        status, said = call(command, "files.db", *rest)
+        assert (status, "leaderless[table]" in said) == (1, True), said
+    assert call("init", "json.db")[0] == 0
+    assert call("produce", "json.db", "k", "1")[0] == 0
+    status, said = call("init", "new.db", "--runs", "parquet")
+    assert (status, "leaderless[table]" in said) == (1, True), said

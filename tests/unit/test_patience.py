@@ -15,7 +15,8 @@ from leaderless.errors import Broken, Definite, Indefinite, LogError, Unreachabl
 from leaderless.library.commands import OPERATIONS
 from leaderless.store.calls import patiently, read_value
 from leaderless.store.memory import MemoryStore
-from leaderless.store.port import Found, Listed, OutcomeUnknown, Refused, Version
+from leaderless.store.port import OutcomeUnknown, Refused
+from tests.around import UPDATES, Around, Call, Kind
 
 pytestmark = pytest.mark.anyio
 
@@ -29,40 +30,17 @@ def clock() -> trio.testing.MockClock:
     return trio.testing.MockClock(autojump_threshold=0)
 
 
-class Down(MemoryStore):
+class Down(Around):
     """A store of a server that can be down: then each call fails at once. `writes`: how many were tried."""
 
     up = False
     writes = 0
 
-    async def read(self, key: str) -> Found | None:
-        self._reach()
-        return await super().read(key)
-
-    async def write(self, key: str, value: bytes) -> Version:
-        self.writes += 1
-        self._reach()
-        return await super().write(key, value)
-
-    async def create(self, key: str, value: bytes) -> Version:
-        self.writes += 1
-        self._reach()
-        return await super().create(key, value)
-
-    async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
-        self.writes += 1
-        self._reach()
-        return await super().compare_and_set(key, value, version)
-
-    async def list_objects(
-        self, folder: str = "", after: str = "", limit: int = 1000
-    ) -> list[Listed]:
-        self._reach()
-        return await super().list_objects(folder, after, limit)
-
-    def _reach(self) -> None:
+    async def around(self, kind: Kind, key: str, call: Call) -> Any:
+        self.writes += kind in ("write", *UPDATES)
         if not self.up:
             raise OutcomeUnknown("connection refused")
+        return await call()
 
 
 @pytest.fixture

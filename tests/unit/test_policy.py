@@ -1,12 +1,13 @@
-"""The pace as one value, and what the policy makes of facts."""
+"""The pace as one value, what the policy makes of facts, and the estimates that it goes by."""
 
 from dataclasses import fields
 from typing import Any
 
 import pytest
 
+from leaderless.core.estimates import Company, Rate
 from leaderless.core.headlog.policy import ISOLATED_AFTER, Policy, linger_s
-from leaderless.core.pace import Pace
+from leaderless.core.pace import FAR_S, Pace
 from leaderless.core.strategy import Clock
 
 PACE = Pace()
@@ -20,16 +21,10 @@ PACE = Pace()
         {"message_worth_s": -0.001},
         {"message_worth_s": float("inf")},
         {"linger_s_max": 0.1},
-        {"hedge_s_min": 2.5},
-        {"hedge_deviations": 0},
-        {"timeout_growth": 1.0},
+        {"lost_deviations": 0},
         {"error_pause_s": 2.0},
         {"error_patience_s": 0.001},
         {"store_attempts": 0},
-        {"failures_max": 0},
-        {"reading_share": 1.5},
-        {"push_period_s": -1.0},
-        {"revived_after_leases": 0.5},
     ],
 )
 def test_a_relation_that_does_not_hold_is_refused(wrong: dict[str, Any]) -> None:
@@ -45,7 +40,7 @@ def test_every_field_says_what_it_costs() -> None:
 
 def test_a_lease_outlives_a_silent_call_and_a_store_far_away() -> None:
     assert Pace(store_timeout_s=2.0).lease_s > 3 * 2.0
-    assert Pace(store_timeout_s=0.02).lease_s >= PACE.timeout_unmeasured_max_s
+    assert Pace(store_timeout_s=0.02).lease_s >= FAR_S
 
 
 def new_policy(took_s: float = 0.001, times: int = 50) -> tuple[Policy, Clock]:
@@ -106,13 +101,12 @@ def test_a_late_peer_is_asked_once_when_its_time_has_come() -> None:
     policy, clock = new_policy()
     policy.peer_is_late("n1")
     assert policy.to_probe() == []
-    clock.now = 2 * PACE.hedge_s_min
+    clock.now = PACE.hedge_s_min
     assert policy.to_probe() == ["n1"]
     assert policy.to_probe() == []
-    policy.peer_is_late("n1")  # again: it is left alone for twice as long
-    clock.now += 3 * PACE.hedge_s_min
+    policy.peer_is_late("n1")  # again
     assert policy.to_probe() == []
-    clock.now += PACE.late_s_max
+    clock.now += PACE.hedge_s_min
     assert policy.to_probe() == ["n1"]
 
 
@@ -155,3 +149,51 @@ def test_batches_go_alone_after_unknown_outcomes_until_a_row_got_through() -> No
     assert policy.isolates
     policy.attempt_committed(1, waiting=2)
     assert not policy.isolates
+
+
+# ---------------------------------------------------------------- estimates
+
+
+def test_a_rate_forgets() -> None:
+    rate = Rate()
+    for at in range(20):
+        rate.happened(10, float(at))
+    assert rate.per_second(19.0) == pytest.approx(15.8, rel=0.05)  # 10 at once each second
+    assert rate.per_second(40.0) < 0.01
+
+
+def test_a_rate_that_was_never_observed_is_none() -> None:
+    assert Rate().per_second(5.0) == 0.0
+
+
+def test_the_first_events_are_not_taken_for_a_flood() -> None:
+    rate = Rate()
+    rate.happened(0, 0.0)
+    rate.happened(1, 0.5)
+    assert rate.per_second(0.5) < 3
+
+
+def company(clients: int, wait_s: float) -> Company:
+    """Clients that send again as soon as they are answered; each answer takes so long."""
+    found = Company()
+    for number in range(1_000):
+        for client in range(clients):
+            found.arrived(number * wait_s + client * wait_s / 10)
+        found.idle((number + 0.9) * wait_s)
+    return found
+
+
+def test_a_lone_fast_client_is_alone() -> None:
+    assert company(1, 0.002).per_second(2.0) == 0.0
+
+
+def test_others_count_by_the_time_in_which_somebody_waits() -> None:
+    assert company(3, 0.002).per_second(2.0) == pytest.approx(2 / (0.9 * 0.002), rel=0.01)
+
+
+def test_company_that_left_is_forgotten() -> None:
+    found = company(3, 0.002)
+    for number in range(5_000):
+        found.arrived(2.0 + number * 0.002)
+        found.idle(2.001 + number * 0.002)
+    assert found.per_second(12.0) < 1

@@ -1,6 +1,9 @@
-"""Processes: how generators wait, side by side, and what ends a wait."""
+"""Processes: how generators wait, side by side, what ends a wait; and the values that they exchange."""
 
-from typing import Any
+import copy
+import pickle
+from collections.abc import Callable
+from typing import Any, get_args
 
 import pytest
 
@@ -11,13 +14,14 @@ from leaderless.core.messages import (
     PeerAnswer,
     Reply,
     Request,
+    Send,
     SendOk,
     StoreAnswer,
     StoreCall,
     Unknown,
 )
 from leaderless.core.pace import Pace
-from leaderless.core.process import Gather, Notify, Process, Signal, Sleep, Spawn, Wait
+from leaderless.core.process import Gather, Notify, Process, Signal, Sleep, Spawn, Trap, Wait
 from leaderless.core.scheduler import Scheduler
 from leaderless.core.timeouts import StoreTimeouts
 
@@ -33,13 +37,13 @@ def processes() -> Scheduler:
     return Scheduler(StoreTimeouts(Pace()))
 
 
-def note(log: list[Any], *traps: Any) -> Process:
+def note(log: list[Any], *traps: Any) -> Process[Any]:
     for trap in traps:
         outcome = yield trap
         log.append(outcome)
 
 
-def child(trap: Any, result: Any) -> Process:
+def child(trap: Any, result: Any) -> Process[Any]:
     yield trap
     if isinstance(result, Exception):
         raise result
@@ -125,7 +129,7 @@ def test_children_run_side_by_side_and_results_keep_their_order(processes: Sched
 
 
 @pytest.mark.parametrize("children", [[], [child(ANSWER, "done")]])
-def test_children_that_wait_for_nothing(processes: Scheduler, children: list[Process]) -> None:
+def test_children_that_wait_for_nothing(processes: Scheduler, children: list[Process[Any]]) -> None:
     log: list[Any] = []
     processes.start(note(log, Gather(children)))
     assert log == [["done"] * len(children)]
@@ -134,7 +138,7 @@ def test_children_that_wait_for_nothing(processes: Scheduler, children: list[Pro
 def test_a_child_that_fails_ends_its_parents_wait_once(processes: Scheduler) -> None:
     log: list[Any] = []
 
-    def parent() -> Process:
+    def parent() -> Process[Any]:
         try:
             yield Gather([child(Get("a"), Broken()), child(Get("b"), Broken())])
         except Broken:
@@ -149,7 +153,9 @@ def test_a_child_that_fails_ends_its_parents_wait_once(processes: Scheduler) -> 
 def test_a_signal_wakes_those_who_wait_and_does_not_hold_those_who_come_later(
     processes: Scheduler,
 ) -> None:
-    signal, early, late = Signal(), [], []
+    signal = Signal()
+    early: list[Any] = []
+    late: list[Any] = []
     processes.start(note(early, Wait(signal)))
     assert early == []
     processes.start(note([], Notify(signal)))
@@ -160,7 +166,7 @@ def test_a_signal_wakes_those_who_wait_and_does_not_hold_those_who_come_later(
 def test_a_started_process_runs_when_its_starter_waits(processes: Scheduler) -> None:
     log: list[str] = []
 
-    def says(name: str, *traps: Any) -> Process:
+    def says(name: str, *traps: Any) -> Process[Any]:
         log.append(name)
         yield from traps
 
@@ -187,3 +193,50 @@ def test_children_that_never_wait_take_no_stack(processes: Scheduler, children: 
     processes.start(parent())
     assert rounds == 5_000
     assert processes.take() == []
+
+
+# ---------------------------------------------------------------- values
+
+
+REQUEST = Request("c1", 7)
+
+
+def test_values_are_equal_by_class_and_fields() -> None:
+    assert Send(REQUEST, "k", [1]) == Send(REQUEST, "k", [1], 0)
+    assert Send(REQUEST, "k", [1]) != Send(REQUEST, "k", [2])
+    assert len({SendOk(1), Ok(1)}) == 2
+    assert hash(Get("a")) == hash(Get("a"))
+    assert len({Get("a"), Get("a"), Get("b")}) == 2
+
+
+def test_defaults_and_names() -> None:
+    assert Ok().value is None
+    assert Cas("a", None, 1).create is False
+    assert StoreCall(call=3, op=Get(key="a")) == StoreCall(3, Get("a"))
+    with pytest.raises(TypeError):
+        SendOk()  # type: ignore[call-arg]
+
+
+def test_a_match_finds_the_fields_in_their_order() -> None:
+    match Reply(REQUEST, SendOk(4)):
+        case Reply(Request(src, _), SendOk(offset)):
+            assert (src, offset) == ("c1", 4)
+        case other:
+            pytest.fail(f"no match: {other}")
+
+
+def test_a_value_shows_its_fields_and_has_no_others() -> None:
+    shown = f"Send(request={REQUEST!r}, key='k', msg=1, size=8, epoch=None)"
+    assert repr(Send(REQUEST, "k", 1, 8)) == shown
+    with pytest.raises(AttributeError):
+        Get("a").other = 1  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))])
+def test_a_copy_is_equal(again: Callable[[StoreCall], StoreCall]) -> None:
+    value = StoreCall(3, Cas("a", None, {"b": [1]}, True))
+    assert again(value) == value
+
+
+def test_the_scheduler_knows_each_trap() -> None:
+    assert Scheduler(StoreTimeouts(Pace()))._handlers.keys() == {*get_args(Trap)}

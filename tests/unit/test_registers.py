@@ -1,4 +1,4 @@
-"""The core's registers on a store (`leaderless.store.registers`): values compared by versions."""
+"""The core's registers on a store (`leaderless.store.registers`) and on lin-kv, and JSON as values."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,11 +7,25 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from leaderless.core.messages import Cas, Get, Mismatch, Missing, Ok, Outcome, Put, StoreOp, Unknown
-from leaderless.errors import Broken
+from leaderless.core.messages import (
+    Cas,
+    Get,
+    Mismatch,
+    Missing,
+    Ok,
+    Outcome,
+    Put,
+    StoreCall,
+    StoreOp,
+    Unknown,
+)
+from leaderless.errors import Broken, Unfit
+from leaderless.store.lin_kv import body_of, outcome_of
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Conflict, Found, OutcomeUnknown, Refused, StoreError, Version
 from leaderless.store.registers import Registers, ValueTwice
+from leaderless.store.values import Json, json_of
+from tests.wrong_stores import Renames
 
 pytestmark = pytest.mark.anyio
 
@@ -185,14 +199,6 @@ async def test_a_file_that_makes_no_sense_is_no_answer_either() -> None:
 # ---------------------------------------------------------------- stores that show what they do not take
 
 
-class Renames(Watched):
-    """Reads show an ETag that updates do not know."""
-
-    async def read(self, key: str) -> Found | None:
-        found = await super().read(key)
-        return found and found._replace(version=f"W/{found.version}")
-
-
 async def test_a_version_that_is_shown_and_never_taken_is_named() -> None:
     store = Renames()
     await outcomes(Registers(store), Put("a", 1))
@@ -271,3 +277,93 @@ async def test_own_effects_seen_before_the_answer_are_no_second_time() -> None:
     registers = Registers(store)
     await outcomes(registers, Cas("a", None, 1, create=True))
     assert same(await outcomes(registers, Cas("a", 1, 2), Cas("a", 3, 4)), [Ok(), Ok()])
+
+
+# ---------------------------------------------------------------- lin-kv
+
+
+@pytest.mark.parametrize(
+    ("op", "body"),
+    [
+        (Get("a"), {"type": "read", "key": "a"}),
+        (Put("a", 1), {"type": "write", "key": "a", "value": 1}),
+        (Cas("a", 1, 2), {"type": "cas", "key": "a", "from": 1, "to": 2}),
+        (
+            Cas("a", 1, 2, create=True),
+            {"type": "cas", "key": "a", "from": 1, "to": 2, "create_if_not_exists": True},
+        ),
+    ],
+)
+def test_body_of(op: Any, body: dict[str, Any]) -> None:
+    assert body_of(StoreCall(7, op)) == {**body, "msg_id": 7}
+
+
+@pytest.mark.parametrize(
+    ("body", "outcome"),
+    [
+        ({"type": "read_ok", "value": [1]}, Ok([1])),
+        ({"type": "write_ok"}, Ok()),
+        ({"type": "cas_ok"}, Ok()),
+        ({"type": "error", "code": 20}, Missing()),
+        ({"type": "error", "code": 22}, Mismatch()),
+        *(({"type": "error", "code": code}, Unknown()) for code in (0, 1, 11, 13, 14, 21, 1000)),
+        *(({"type": "error", "code": code}, Unknown(spent=1.0)) for code in (10, 12)),
+        ({"type": "error"}, Unknown()),
+        ({"type": "error", "code": "22"}, Unknown()),
+        ({"type": "read_ok"}, Unknown()),
+        ({"type": "nonsense"}, Unknown()),
+    ],
+)
+def test_outcome_of(body: dict[str, Any], outcome: Any) -> None:
+    assert repr(outcome_of(body)) == repr(outcome)  # to Python, `Missing()` equals `Mismatch()`
+
+
+# ---------------------------------------------------------------- JSON as values
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("18446744073709551615", 2**64 - 1),
+        ("-9223372036854775808", -(2**63)),
+        ("1e19", 1e19),
+        ('{"a": [1.5e30, "123456789012345678901234567890", null]}', None),
+        ('"é"'.encode(), "é"),
+    ],
+)
+def test_what_can_be_kept_is_the_value_of_its_text(text: bytes | str, value: Json) -> None:
+    wanted = {"a": [1.5e30, "123456789012345678901234567890", None]} if value is None else value
+    assert json_of(text) == wanted
+    assert type(json_of(text)) is type(wanted)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "18446744073709551616",
+        '{"a": [1, -9223372036854775809]}',
+        b'[18446744073709551616, "1"]',
+        "9" * 300,
+    ],
+)
+def test_an_integer_beyond_64_bits_is_refused(text: bytes | str) -> None:
+    with pytest.raises(Unfit, match="integer beyond 64 bits"):
+        json_of(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "NaN",
+        "1e400",
+        '"\\ud800"',
+        '"\ud800"',
+        b'"\xff"',
+        "[" * 1000 + "1e20" + "]" * 1000,
+        "[" * 2000 + "]" * 2000,
+    ],
+)
+def test_what_is_no_json_or_nobody_can_keep_is_refused(text: bytes | str) -> None:
+    with pytest.raises(Unfit, match="no JSON that can be kept"):
+        json_of(text)

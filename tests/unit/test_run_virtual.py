@@ -1,5 +1,7 @@
 """The whole bench on a virtual clock, deterministic to the byte."""
 
+from typing import Any
+
 import orjson
 import pytest
 
@@ -7,37 +9,37 @@ from tests.toy_log import MemoryLog, VirtualRun
 
 
 @pytest.fixture(scope="module")
-def good():
+def good() -> VirtualRun:
     return VirtualRun(nemesis=("partition",), nemesis_interval_s=1.0, latency_ms=5)
 
 
-def ops(run, **wanted):
+def ops(run: VirtualRun, **wanted: str) -> list[Any]:
     return [op for op in run.history if all(getattr(op, k) == v for k, v in wanted.items())]
 
 
-def test_a_right_node_is_valid(good):
+def test_a_right_node_is_valid(good: VirtualRun) -> None:
     assert good.outcome.failure is None
     assert good.check()["valid?"] is True
     assert not any(host.alive for host in good.hosts.values())
 
 
-def test_the_rate_is_kept(good):
+def test_the_rate_is_kept(good: VirtualRun) -> None:
     in_main_phase = [op for op in ops(good, type="invoke") if op.time < 10e9]
     assert 900 < len(in_main_phase) < 1100
 
 
-def test_the_same_seed_gives_the_same_files(good):
+def test_the_same_seed_gives_the_same_files(good: VirtualRun) -> None:
     again = VirtualRun(nemesis=("partition",), nemesis_interval_s=1.0, latency_ms=5)
     assert again.history_file.content == good.history_file.content
     assert again.journal_file.content == good.journal_file.content
 
 
-def test_another_seed_gives_another_history(good):
+def test_another_seed_gives_another_history(good: VirtualRun) -> None:
     other = VirtualRun(nemesis=("partition",), nemesis_interval_s=1.0, latency_ms=5, seed="2")
     assert other.history_file.content != good.history_file.content
 
 
-def test_operations_do_not_shift_when_faults_are_added():
+def test_operations_do_not_shift_when_faults_are_added() -> None:
     calm = VirtualRun()
     stormy = VirtualRun(nemesis=("partition",))
     assert [(op.f, op.value) for op in calm.history if op.type == "invoke"] == [
@@ -45,14 +47,18 @@ def test_operations_do_not_shift_when_faults_are_added():
     ]
 
 
-def test_a_crashed_process_is_replaced_by_one_that_is_higher_by_the_concurrency(good):
+def test_a_crashed_process_is_replaced_by_one_that_is_higher_by_the_concurrency(
+    good: VirtualRun,
+) -> None:
     crashed = ops(good, type="info", f="crash")
     later = {op.process for op in good.history}
     assert crashed
     assert all(op.process + 4 in later for op in crashed)
 
 
-def test_every_worker_ends_with_crash_assign_from_zero_and_reading_everything(good):
+def test_every_worker_ends_with_crash_assign_from_zero_and_reading_everything(
+    good: VirtualRun,
+) -> None:
     assigns = [op for op in ops(good, type="ok", f="assign") if "seek-to-beginning?" in op.extra]
     assert sorted(op.process % 4 for op in assigns) == [0, 1, 2, 3]
     assert assigns[0].value == sorted(assigns[0].value, key=int)
@@ -61,13 +67,13 @@ def test_every_worker_ends_with_crash_assign_from_zero_and_reading_everything(go
     assert all(op.extra == {"poll-ms": 1000} for op in good.history if op.index > assigns[-1].index)
 
 
-def test_recovery_comes_between_the_last_fault_and_the_final_phase(good):
+def test_recovery_comes_between_the_last_fault_and_the_final_phase(good: VirtualRun) -> None:
     healed = ops(good, f="stop-partition")[-1]
     final = next(op for op in good.history if op.index > healed.index and op.f == "crash")
     assert final.time - healed.time == 10_000_000_000
 
 
-def test_the_journal_has_each_message_sent_and_received(good):
+def test_the_journal_has_each_message_sent_and_received(good: VirtualRun) -> None:
     events = [orjson.loads(line) for line in good.journal_file.content.splitlines()]
     assert [event["id"] for event in events] == list(range(len(events)))
     sent = [event["message"]["id"] for event in events if event["type"] == "send"]
@@ -79,11 +85,11 @@ def test_the_journal_has_each_message_sent_and_received(good):
 class Silence(MemoryLog):
     """Answers polls but never a send."""
 
-    def answer(self, body):
+    def answer(self, body: dict[str, Any]) -> dict[str, Any] | None:
         return None if body["type"] == "send" else super().answer(body)
 
 
-def test_an_operation_without_an_answer_is_info_after_five_seconds():
+def test_an_operation_without_an_answer_is_info_after_five_seconds() -> None:
     run = VirtualRun(Silence, time_limit_s=2)
     lost = ops(run, type="info", f="send")
     invoked = {op.process: op for op in ops(run, type="invoke", f="send")}
@@ -95,11 +101,11 @@ def test_an_operation_without_an_answer_is_info_after_five_seconds():
 class Late(MemoryLog):
     """Answers every tenth send after the client has given up; the message is stored by then."""
 
-    def delay_s(self, body):
+    def delay_s(self, body: dict[str, Any]) -> float:
         return 5.5 if body["type"] == "send" and body["msg"] % 10 == 9 else 0.0
 
 
-def test_a_node_that_answers_a_client_that_has_given_up_is_mute():
+def test_a_node_that_answers_a_client_that_has_given_up_is_mute() -> None:
     run = VirtualRun(Late, time_limit_s=20, rate=50.0, nodes=("n0",))
     assert run.outcome.failure is None
     (mute,) = ops(run, f="mute")
@@ -111,7 +117,7 @@ def test_a_node_that_answers_a_client_that_has_given_up_is_mute():
     assert max(answered) < mute.index
 
 
-def test_a_lenient_bench_drops_and_counts_late_answers():
+def test_a_lenient_bench_drops_and_counts_late_answers() -> None:
     run = VirtualRun(Late, time_limit_s=20, rate=50.0, lenient=True)
     assert not ops(run, f="mute")
     assert run.network.hearing.dropped["n0"] > 1
@@ -119,11 +125,11 @@ def test_a_lenient_bench_drops_and_counts_late_answers():
 
 
 class AlwaysLate(MemoryLog):
-    def delay_s(self, body):
+    def delay_s(self, body: dict[str, Any]) -> float:
         return 5.5 if body["type"] == "send" else 0.0
 
 
-def test_a_client_stays_until_its_worker_goes_on_so_that_its_late_answer_is_only_lost():
+def test_a_client_stays_until_its_worker_goes_on_so_that_its_late_answer_is_only_lost() -> None:
     run = VirtualRun(AlwaysLate, time_limit_s=1, rate=100.0)
     assert len(ops(run, type="info", f="send")) == run.options.concurrency
     assert not ops(run, f="mute")
@@ -133,14 +139,14 @@ def test_a_client_stays_until_its_worker_goes_on_so_that_its_late_answer_is_only
 class Refusal(MemoryLog):
     """Answers sends with a definite error, and polls with one that is free for users."""
 
-    def answer(self, body):
+    def answer(self, body: dict[str, Any]) -> dict[str, Any] | None:
         codes = {"send": 11, "poll": 1000}
         if body["type"] not in codes:
             return super().answer(body)
         return {"type": "error", "code": codes[body["type"]], "text": "no"}
 
 
-def test_a_definite_error_fails_and_another_leaves_the_outcome_open():
+def test_a_definite_error_fails_and_another_leaves_the_outcome_open() -> None:
     run = VirtualRun(Refusal, time_limit_s=2)
     sends = [op for op in ops(run, f="send") if op.type != "invoke"]
     polls = [op for op in ops(run, f="poll") if op.type != "invoke"]
@@ -151,11 +157,11 @@ def test_a_definite_error_fails_and_another_leaves_the_outcome_open():
 
 
 class Malformed(MemoryLog):
-    def answer(self, body):
+    def answer(self, body: dict[str, Any]) -> dict[str, Any] | None:
         return {"offset": "three"} if body["type"] == "send" else super().answer(body)
 
 
-def test_a_malformed_reply_aborts_the_run_with_a_report():
+def test_a_malformed_reply_aborts_the_run_with_a_report() -> None:
     run = VirtualRun(Malformed)
     report = str(run.outcome.failure)
     assert "`offset` must be an integer, not 'three'" in report
@@ -165,11 +171,11 @@ def test_a_malformed_reply_aborts_the_run_with_a_report():
 
 
 class NoInit(MemoryLog):
-    def answer(self, body):
+    def answer(self, body: dict[str, Any]) -> dict[str, Any] | None:
         return None if self.name == "n1" else super().answer(body)
 
 
-def test_a_node_that_does_not_answer_init_is_named_after_ten_seconds():
+def test_a_node_that_does_not_answer_init_is_named_after_ten_seconds() -> None:
     run = VirtualRun(NoInit)
     assert "Node n1 did not answer its init message within 10 s" in str(run.outcome.failure)
     assert run.virtual_s == pytest.approx(10)
@@ -179,14 +185,14 @@ def test_a_node_that_does_not_answer_init_is_named_after_ten_seconds():
 class Forgetful(MemoryLog):
     """Hands out every log without its second message."""
 
-    def poll(self, offsets):
+    def poll(self, offsets: dict[str, Any]) -> dict[str, Any]:
         return {
             key: [pair for pair in pairs if pair[0] != 1] or pairs
             for key, pairs in super().poll(offsets).items()
         }
 
 
-def test_a_wrong_node_is_invalid():
+def test_a_wrong_node_is_invalid() -> None:
     result = VirtualRun(Forgetful).check()
     assert result["valid?"] is False
     assert "lost-write" in result["bad-error-types"]

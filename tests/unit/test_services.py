@@ -1,6 +1,8 @@
 """One conformance suite for the key-value services, and what sets each apart."""
 
+from collections.abc import Callable
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -11,47 +13,52 @@ from bench.services.requests import respond_kv
 JSON_VALUES = [0, 1, 1.0, True, False, None, "1", "", [], [1, [2]], {}, {"a": 1, "b": [None]}]
 
 
-def random_stream(name):
+def random_stream(name: str) -> Random:
     return Random(f"test/{name}")
 
 
 @pytest.fixture(params=["lin-kv", "seq-kv", "lww-kv"])
-def store(request):
-    """A function that sends one request from one client until both replicas or windows agree."""
-    service = default_services(random_stream)[request.param]
+def name(request: pytest.FixtureRequest) -> Any:
+    return request.param
 
-    def ask(kind, **fields):
+
+@pytest.fixture
+def store(name: str) -> Callable[..., Any]:
+    """A function that sends one request from one client until both replicas or windows agree."""
+    service = default_services(random_stream)[name]
+
+    def ask(kind: str, **fields: Any) -> dict[str, Any]:
         reply = service.handle("n0", {"type": kind, "msg_id": 1, **fields})
         # lww-kv: enough gossip that one replica has what the other has.
         for _ in range(50):
             service.handle("n0", {"type": "read", "key": "gossip"})
         return reply
 
-    ask.name = request.param
     return ask
 
 
-def code(reply):
+def code(reply: dict[str, Any]) -> int:
     assert reply["type"] == "error"
     assert isinstance(reply["text"], str)
+    assert isinstance(reply["code"], int)
     return reply["code"]
 
 
-def test_a_missing_key(store):
+def test_a_missing_key(store: Callable[..., Any]) -> None:
     assert code(store("read", key="k")) == 20
     assert code(store("cas", key="k", **{"from": 1, "to": 2})) == 20
     assert code(store("read", key="k")) == 20
 
 
 @pytest.mark.parametrize("value", JSON_VALUES, ids=repr)
-def test_any_json_can_be_stored(store, value):
+def test_any_json_can_be_stored(store: Callable[..., Any], value: Any) -> None:
     assert store("write", key="k", value=value) == {"type": "write_ok"}
     read = store("read", key="k")["value"]
     assert (read, type(read)) == (value, type(value))
 
 
 @pytest.mark.parametrize("key", JSON_VALUES, ids=repr)
-def test_any_json_can_be_a_key(store, key):
+def test_any_json_can_be_a_key(store: Callable[..., Any], key: Any) -> None:
     others = [each for each in JSON_VALUES if repr(each) != repr(key)]
     for other in others:
         store("write", key=other, value="another")
@@ -60,7 +67,7 @@ def test_any_json_can_be_a_key(store, key):
     assert store("read", key=key)["value"] == "mine"
 
 
-def test_cas(store):
+def test_cas(store: Callable[..., Any]) -> None:
     store("write", key="k", value={"a": [1]})
     assert code(store("cas", key="k", **{"from": {"a": [2]}, "to": 3})) == 22
     assert store("cas", key="k", **{"from": {"a": [1]}, "to": 3}) == {"type": "cas_ok"}
@@ -68,60 +75,64 @@ def test_cas(store):
 
 
 @pytest.mark.parametrize("looks_equal", [1.0, True, "1"], ids=repr)
-def test_cas_compares_by_value_and_type(store, looks_equal):
+def test_cas_compares_by_value_and_type(
+    store: Callable[..., Any], looks_equal: bool | float | str
+) -> None:
     store("write", key="k", value=1)
     assert code(store("cas", key="k", **{"from": looks_equal, "to": 2})) == 22
 
 
-def test_cas_does_not_mind_the_order_of_fields(store):
+def test_cas_does_not_mind_the_order_of_fields(store: Callable[..., Any]) -> None:
     store("write", key="k", value={"a": 1, "b": 2})
     assert store("cas", key="k", **{"from": {"b": 2, "a": 1}, "to": 0}) == {"type": "cas_ok"}
 
 
-def test_a_long_value_is_cut_in_the_text_of_a_mismatch(store):
+def test_a_long_value_is_cut_in_the_text_of_a_mismatch(store: Callable[..., Any]) -> None:
     store("write", key="k", value="x" * 100_000)
     assert len(store("cas", key="k", **{"from": 1, "to": 2})["text"]) < 300
 
 
-def test_an_unknown_request_is_not_supported(store):
+def test_an_unknown_request_is_not_supported(store: Callable[..., Any]) -> None:
     assert code(store("delete", key="k")) == 10
 
 
-def test_create_if_not_exists_works_where_the_store_is_no_lww_kv(store):
+def test_create_if_not_exists_works_where_the_store_is_no_lww_kv(
+    name: str, store: Callable[..., Any]
+) -> None:
     reply = store("cas", key="k", create_if_not_exists=True, **{"from": None, "to": 5})
-    if store.name == "lww-kv":
+    if name == "lww-kv":
         assert code(reply) == 20
     else:
         assert reply == {"type": "cas_ok"}
         assert store("read", key="k")["value"] == 5
 
 
-def test_create_if_not_exists_still_compares_an_existing_value(store):
+def test_create_if_not_exists_still_compares_an_existing_value(store: Callable[..., Any]) -> None:
     store("write", key="k", value=1)
     reply = store("cas", key="k", create_if_not_exists=True, **{"from": None, "to": 5})
     assert code(reply) == 22
 
 
-def test_lin_kv_reads_what_was_written_last():
+def test_lin_kv_reads_what_was_written_last() -> None:
     service = default_services(random_stream)["lin-kv"]
     for number in range(100):
         service.handle("n0", {"type": "write", "key": "k", "value": number})
         assert service.handle("n1", {"type": "read", "key": "k"})["value"] == number
 
 
-def sequential():
+def sequential() -> Sequential:
     return Sequential(respond_kv, Random(3))
 
 
-def write(service, client, number):
+def write(service: Sequential, client: str, number: int) -> None:
     service.handle(client, {"type": "write", "key": "k", "value": number})
 
 
-def read(service, client):
-    return service.handle(client, {"type": "read", "key": "k"}).get("value", -1)
+def read(service: Sequential, client: str) -> int:
+    return int(service.handle(client, {"type": "read", "key": "k"}).get("value", -1))
 
 
-def test_seq_kv_lets_a_client_see_old_states_but_only_forward():
+def test_seq_kv_lets_a_client_see_old_states_but_only_forward() -> None:
     service = sequential()
     for number in range(10):
         write(service, "writer", number)
@@ -131,14 +142,14 @@ def test_seq_kv_lets_a_client_see_old_states_but_only_forward():
     assert seen[-1] == 9
 
 
-def test_seq_kv_lets_a_writer_read_its_own_write():
+def test_seq_kv_lets_a_writer_read_its_own_write() -> None:
     service = sequential()
     for number in range(100):
         write(service, "writer", number)
         assert read(service, "writer") == number
 
 
-def test_seq_kv_forgets_states_behind_its_window():
+def test_seq_kv_forgets_states_behind_its_window() -> None:
     service = sequential()
     newest = 200
     for number in range(newest + 1):
@@ -148,7 +159,7 @@ def test_seq_kv_forgets_states_behind_its_window():
     assert max(first_reads) == newest
 
 
-def test_seq_kv_runs_what_would_change_something_on_the_newest_state():
+def test_seq_kv_runs_what_would_change_something_on_the_newest_state() -> None:
     service = sequential()
     for number in range(10):
         write(service, "writer", number)
@@ -158,7 +169,7 @@ def test_seq_kv_runs_what_would_change_something_on_the_newest_state():
     assert read(service, "writer") == 9
 
 
-def test_lww_kv_may_lose_a_write_but_replicas_agree_in_the_end():
+def test_lww_kv_may_lose_a_write_but_replicas_agree_in_the_end() -> None:
     service = default_services(random_stream)["lww-kv"]
     for number in range(20):
         service.handle("n0", {"type": "write", "key": "k", "value": number})
@@ -169,7 +180,7 @@ def test_lww_kv_may_lose_a_write_but_replicas_agree_in_the_end():
     )
 
 
-def test_lww_kv_reads_can_be_stale():
+def test_lww_kv_reads_can_be_stale() -> None:
     service = default_services(random_stream)["lww-kv"]
     stale = 0
     for number in range(100):
@@ -178,7 +189,7 @@ def test_lww_kv_reads_can_be_stale():
     assert stale > 5
 
 
-def test_lin_tso_counts_from_zero():
+def test_lin_tso_counts_from_zero() -> None:
     service = default_services(random_stream)["lin-tso"]
     replies = [service.handle("n0", {"type": "ts"}) for _ in range(3)]
     assert replies == [{"type": "ts_ok", "ts": number} for number in range(3)]

@@ -34,7 +34,8 @@ from leaderless.core.timeouts import StoreTimeouts
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers())), st.integers(-1, 10))
 def test_a_copy_is_a_sorted_map(puts: list[tuple[int, int]], start: int) -> None:
-    copy, naive = Copy(), {}
+    copy = Copy()
+    naive: dict[int, int] = {}
     for offset, msg in puts:
         copy.put("k", offset, msg)
         naive.setdefault(offset, msg)
@@ -53,7 +54,7 @@ class OneByOne:
         self.processes = Scheduler(StoreTimeouts(Pace()))
         self.in_turn = InTurn(self._step)
 
-    def _step(self, key: str, sends: list[Send]) -> Process:
+    def _step(self, key: str, sends: list[Send]) -> Process[Any]:
         outcome = yield Get(key)
         if isinstance(outcome.value, Exception):
             raise outcome.value
@@ -112,5 +113,6 @@ def test_what_peers_show_is_polled(strategy: str) -> None:
 @pytest.mark.parametrize("strategy", ["cas", "leader", "prefetch", "prefetch-sealed"])
 def test_a_batch_of_a_peer_is_not_taken(strategy: str) -> None:
     batch: Any = None
+    reply: Any
     (reply,) = machine(strategy).step(HandOver(Request("n0", 1), 0, batch), 0.0)
     assert reply.answer.reason is Reason.NOT_SUPPORTED

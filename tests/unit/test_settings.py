@@ -1,9 +1,18 @@
-"""The command line; what it says when it is wrong is in tests/process."""
+"""A node's command line, where it keeps the log, and what it says about itself; errors are in tests/process."""
+
+import re
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from leaderless.core.limits import Limits
+from leaderless.core.shape import Shape
 from leaderless.core.strategies import STRATEGIES
-from leaderless.runtime.settings import parse
+from leaderless.core.strategy import Options
+from leaderless.runtime.settings import LIN_KV, Settings, parse
+from leaderless.runtime.store_url import place_of
+from simulation.stepped import SteppedCluster
 
 
 def test_defaults() -> None:
@@ -42,3 +51,122 @@ def test_a_timeout_is_a_positive_number(milliseconds: str) -> None:
 def test_options_are_not_abbreviated() -> None:
     with pytest.raises(SystemExit):
         parse(["--strat", "cas"])
+
+
+# ---------------------------------------------------------------- where the log is kept
+
+
+def test_without_an_option_it_is_the_service_of_the_bench() -> None:
+    assert parse([]).place is None
+    assert place_of(LIN_KV, [], 5.0) is None
+
+
+def test_an_endpoint_comes_from_the_option_or_else_from_the_environment() -> None:
+    environment = {"AWS_ENDPOINT_URL": "http://other:1", "AWS_ENDPOINT_URL_S3": "http://here:1"}
+    place = place_of("s3://b/p", [], 5.0, environment)
+    assert place
+    assert (place.url, place.options.endpoint) == ("s3://b/p", "http://here:1")
+    given = ["endpoint=http://there:2?a=b", "region=here"]
+    place = place_of("s3://b/p", given, 5.0, environment)
+    assert place
+    assert (place.options.endpoint, place.options.region) == ("http://there:2?a=b", "here")
+    assert place.options.timeout_s == 5.0
+
+
+def test_the_endpoint_of_s3_is_none_of_etcd() -> None:
+    place = place_of("etcd://h:2379", [], 5.0, {"AWS_ENDPOINT_URL": "http://s3:1"})
+    assert place
+    assert place.options.endpoint is None
+
+
+@pytest.mark.parametrize(
+    ("url", "given", "said"),
+    [
+        ("memory:", [], "nodes are processes"),
+        ("etcd://root:geheim@h:1", [], "stands in the environment"),
+        ("s3://b", ["secret_key=geheim"], "stands in the environment"),
+        ("s3://b", ["access-key=geheim"], "stands in the environment"),
+        ("s3://b", ["color=blue"], "write NAME=VALUE, of endpoint, region"),
+        ("s3://b", ["endpoint"], "write NAME=VALUE"),
+        (LIN_KV, ["region=x"], "needs --store"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_without_a_secret(
+    url: str, given: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = [f"--store={url}", *(f"--store-option={each}" for each in given)]
+    with pytest.raises(SystemExit) as ended:
+        parse(arguments)
+    told = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert said in told
+    assert "geheim" not in told
+
+
+@pytest.mark.parametrize("register_bytes", [1 << 20, 3 << 20, 1 << 24, 1 << 30])
+def test_registers_fit_into_the_objects_of_a_store(register_bytes: int) -> None:
+    shape = Shape().for_registers(register_bytes)
+    assert shape.register_bytes <= register_bytes
+    Limits().fitted(shape).require_fit(shape)  # no line is longer than what a process reads anyway
+    assert Limits().fitted(Shape()) == Limits()
+
+
+# ---------------------------------------------------------------- status
+
+
+PAGE = (Path(__file__).parents[2] / "docs" / "node.md").read_text()
+
+
+def status(cluster: SteppedCluster, node: str) -> dict[str, Any]:
+    """The answer, which comes although nothing is delivered to or from the store."""
+    cluster.request("c1", node, {"type": "status"})
+    return cluster.to_clients[-1].body
+
+
+def test_it_is_answered_at_once_before_anything_was_read() -> None:
+    cluster = SteppedCluster(["n0", "n1"], "leaderless", Options())
+    answer = status(cluster, "n0")
+    assert answer["type"] == "status_ok"
+    assert (answer["node"], answer["view_age_s"], answer["head"]["version"]) == ("n0", None, 0)
+    assert cluster.flying == {}
+
+
+def test_it_shows_what_waits_and_what_is_done() -> None:
+    cluster = SteppedCluster(["n0", "n1"], "leaderless", Options())
+    cluster.request("c1", "n0", {"type": "send", "key": "k", "msg": 1})
+    assert status(cluster, "n0")["sends_waiting"] == 1  # the head is read
+    cluster.deliver(next(iter(cluster.flying)))
+    cluster.deliver(next(iter(cluster.flying)))
+    assert status(cluster, "n0")["batches_under_way"] == 1
+    cluster.run(0.2, every_s=0.01)
+    done = status(cluster, "n0")
+    assert (done["batches_under_way"], done["sends_waiting"], done["batches_to_commit"]) == (
+        0,
+        0,
+        0,
+    )
+    assert (done["head"]["end"], done["head"]["by"], done["late_peers"]) == (1, "n0", [])
+    assert done["compaction"].startswith("idle: 0 of ")
+    assert (done["limits"]["lanes"], done["pace"]["store_timeout_s"]) == (4, 1.0)
+
+
+def test_another_strategy_refuses_it() -> None:
+    answer = status(SteppedCluster(["n0"], "cas", Options()), "n0")
+    assert (answer["type"], answer["code"]) == ("error", 10)
+
+
+def test_the_page_names_every_field() -> None:
+    cluster = SteppedCluster(["n0"], "leaderless", Options())
+    fields = status(cluster, "n0").keys() - {"type", "in_reply_to"}
+    assert [field for field in fields if f"`{field}`" not in PAGE] == []
+
+
+def test_the_page_lists_the_options_of_the_parser(capsys: Any) -> None:
+    try:
+        settings: Settings | None = parse(["--help"])
+    except SystemExit:
+        settings = None
+    assert settings is None
+    shown = set(re.findall(r"^  (--[a-z-]+)", capsys.readouterr().out, flags=re.MULTILINE))
+    listed = set(re.findall(r"^\| `(--[a-z-]+)`", PAGE, flags=re.MULTILINE))
+    assert listed == shown

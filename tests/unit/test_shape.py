@@ -12,6 +12,7 @@ from leaderless.core.headlog.records import (
     HEAD,
     Head,
     InvariantBroken,
+    Segment,
     head_of,
     segment_name,
 )
@@ -122,8 +123,7 @@ def test_a_segment_of_a_shorter_tail_frees_its_own_entries_alone() -> None:
     """1. n1 writes segment 0 from two entries. 2. A third one gets into the tail, by a process to which it is
     not full. 3. n0 finds the tail full and the segment there: it lets go of two."""
     store, head = full_log(3)
-    entries = [entry.value for entry in head.tail[:2]]
-    store.apply(Put(segment_name(0), {"base": 0, "entries": entries}))
+    store.apply(Put(segment_name(0), Segment(0, head.tail[:2]).value))
     node = node_on(store, SMALL)
     send(node, 3)
     assert polled(node) == [0, 1, 2, 3]
@@ -136,7 +136,7 @@ def test_a_segment_of_a_shorter_tail_frees_its_own_entries_alone() -> None:
 def test_a_segment_that_says_more_shows_that_the_head_is_old(held: Any) -> None:
     store, head = full_log(2)
     entries = [*head.tail, Entry("w/1", 0, {"k": (2, [2])}, {})]
-    value = held if held != "longer" else {"base": 0, "entries": [each.value for each in entries]}
+    value = held if held != "longer" else Segment(0, entries).value
     store.apply(Put(segment_name(0), value))
     driver = Driver(store.apply)
     replica = Replica(driver.clock, "n0", [], Limits())
@@ -274,8 +274,8 @@ def test_parts_that_another_worker_left_in_an_old_log_are_in_no_page() -> None:
     head = Head(EMPTY.heading._replace(shape=shape), [])
     for slot in range(19):
         if head.full:
-            segment = {"base": head.base, "entries": [each.value for each in head.tail]}
-            store.apply(Put(segment_name(head.sealed), segment))
+            segment = Segment(head.base, head.tail)
+            store.apply(Put(segment_name(head.sealed), segment.value))
         head = head.with_entries([entry_of(slot)], 1, "n9", len(head.tail))
     store.apply(Put(HEAD, head.value))
     store.apply(Put(left, sound.registers[page.registers[0]] | {"keys": {}}))

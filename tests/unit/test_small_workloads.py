@@ -1,4 +1,4 @@
-"""unique-ids, broadcast, g-set and the counters: requests, replies, draws and judgements."""
+"""echo, unique-ids, broadcast, g-set and the counters: requests, replies, draws and judgements."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -9,7 +9,17 @@ import pytest
 
 import workloads
 from runs.history import Op
-from workloads.interface import Client, Draft, MalformedReply, Rpc, RpcError, Setting, Workload
+from workloads.echo import check
+from workloads.interface import (
+    Client,
+    Draft,
+    MalformedReply,
+    Rpc,
+    RpcError,
+    Setting,
+    Turn,
+    Workload,
+)
 from workloads.keys import DISTRIBUTIONS
 from workloads.pn_counter import sums
 from workloads.topology import TOPOLOGIES, topology
@@ -96,7 +106,7 @@ def test_a_definite_error_is_definite_where_the_real_tool_takes_it_so(
 
 def drafts(name: str, count: int = 2000) -> list[Draft]:
     generator = workload(name).generator
-    found = [generator.next(worker % 5, 0) for worker in range(count)]
+    found = [generator.next(Turn(worker % 5, 0)) for worker in range(count)]
     return [each for each in found if isinstance(each, Draft)]
 
 
@@ -122,7 +132,7 @@ def test_a_counter_adds_small_numbers(name: str, least: int, share: float) -> No
 def test_every_worker_reads_once_at_the_end(name: str) -> None:
     final = workload(name).final_generator
     assert final
-    asked_for = [final.next(worker, 0) for worker in (0, 1, 1, 2, 3, 4, 0)]
+    asked_for = [final.next(Turn(worker, 0)) for worker in (0, 1, 1, 2, 3, 4, 0)]
     extra = {} if name == "g-set" else {"final?": True}
     read = Draft("read", None, extra)
     assert asked_for == [read, read, None, read, read, read, None]
@@ -338,7 +348,7 @@ def test_a_transaction_is_sent_and_comes_back_with_its_reads() -> None:
 def test_transactions_are_as_long_and_keys_as_many_as_asked() -> None:
     options = {"max_txn_length": 3, "max_writes_per_key": 4, "key_dist": "uniform"}
     generator = workload("txn-list-append", **options).generator
-    found = [generator.next(0, 0) for _ in range(600)]
+    found = [generator.next(Turn(0, 0)) for _ in range(600)]
     values = [each.value for each in found if isinstance(each, Draft)]
     assert {len(value) for value in values} == {1, 2, 3}
     appends = [(key, value) for txn in values for f, key, value in txn if f == "append"]
@@ -359,3 +369,42 @@ def test_keys_are_drawn_by_their_distribution(name: str, shares: list[float]) ->
     draw, random = DISTRIBUTIONS[name], Random(2)
     drawn = [draw(3, random) for _ in range(5000)]
     assert [drawn.count(key) / 5000 for key in range(3)] == pytest.approx(shares, abs=0.03)
+
+
+# ---------------------------------------------------------------- echo
+
+
+def history(*steps: tuple[Any, ...]) -> list[Op]:
+    return [Op(index, index, *step) for index, step in enumerate(steps)]
+
+
+def test_what_came_back_must_be_what_was_sent() -> None:
+    asked = ("invoke", 0, "echo", "a")
+    assert check(history(asked, ("ok", 0, "echo", {"echo": "a"}))) == {
+        "valid?": True,
+        "errors": [],
+    }
+    result = check(history(asked, ("ok", 0, "echo", {"echo": "b"})))
+    assert result["valid?"] is False
+    assert result["errors"] == [
+        ["Expected a message with :echo", "a", "But received", {"echo": "b"}]
+    ]
+
+
+def test_no_answer_in_time_is_an_error() -> None:
+    assert check(history(("invoke", 0, "echo", "a"), ("info", 0, "echo", "a")))["errors"]
+
+
+def test_processes_are_told_apart() -> None:
+    mixed = history(
+        ("invoke", 0, "echo", "a"),
+        ("invoke", 1, "echo", "b"),
+        ("ok", 1, "echo", {"echo": "a"}),
+        ("ok", 0, "echo", {"echo": "b"}),
+    )
+    assert len(check(mixed)["errors"]) == 2
+
+
+def test_faults_and_what_was_under_way_at_the_end_are_left_out() -> None:
+    steps = history(("info", "nemesis", "start-partition", None), ("invoke", 0, "echo", "a"))
+    assert check(steps)["valid?"] is True

@@ -15,8 +15,9 @@ from leaderless.spark.sink import BatchSink, Target
 from leaderless.spark.staging import Epoch, decide, groups, stage
 from leaderless.store.memory import MemoryStore
 from leaderless.store.options import StoreOptions
-from leaderless.store.port import Found, Store, Version
+from leaderless.store.port import Store, Version
 from leaderless.store.values import Encoded
+from tests.around import ANY_NUMBER, CutOff
 from tests.epochs import ROWS, Dying, Killed, contents, left_over, opened, run
 
 pytestmark = pytest.mark.anyio
@@ -225,32 +226,19 @@ async def test_an_empty_epoch_deletes_nothing_that_another_driver_may_plan(
     assert sorted(await contents(store)) == [*range(16)]
 
 
-class Damaging(MemoryStore):
-    """It gives half of what `sink/` holds, for so many answers; a part's begin is a part to nobody."""
-
-    damaged = 0
-
-    async def read(self, key: str) -> Found | None:
-        found = await super().read(key)
-        if not found or not key.startswith("sink/") or not self.damaged:
-            return found
-        self.damaged -= 1
-        return found._replace(value=found.value[: len(found.value) // 2])
-
-
 async def test_a_damaged_answer_is_asked_for_again() -> None:
-    store = Damaging("x")
+    store = CutOff(None, "sink/", times=0)  # a part's begin is a part to nobody
     await initialise(store)
     load = Epoch("spark/load", 0)
     await begun(store, load)
-    store.damaged = 2
+    store.times = 2
     await run(store, load, [])
     assert sorted(await contents(store)) == [*range(16)]
     await begun(store, Epoch("spark/other", 0))
-    store.damaged = 1 << 30
+    store.times = ANY_NUMBER
     with pytest.raises(Broken, match="makes no sense"):
         await run(store, Epoch("spark/other", 0), [])
-    store.damaged = 0
+    store.times = 0
     await run(store, Epoch("spark/other", 0), [])
     assert sorted(await contents(store)) == sorted([*range(16), *range(16)])
 

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from functools import partial
 from itertools import count
+from typing import Any
 from unittest.mock import ANY
 
 import pytest
@@ -16,8 +17,8 @@ from leaderless.spark.epochs import commit
 from leaderless.spark.staging import Epoch, decide, stage
 from leaderless.store.calls import Held, read_value
 from leaderless.store.memory import MemoryStore
-from leaderless.store.port import Found, Listed, Store
-from leaderless.store.wrapped import Wrapped
+from leaderless.store.port import Listed, Store
+from tests.around import Around, Call, CutOff, Kind
 from tests.epochs import ROWS, Dying, Killed, contents, left_over, opened, run
 
 pytestmark = pytest.mark.anyio
@@ -127,18 +128,18 @@ async def _commit_or_start_again(store: Store, parts: list[str]) -> None:
         await run(store, EPOCH, ROWS)
 
 
-class Interrupted(Dying):
+class Interrupted(Around):
     """A store that lets `other` happen before its call number `last`."""
 
     def __init__(self, store: Store, last: int, other: Callable[[], Awaitable[object]]) -> None:
-        super().__init__(store, 1 << 30, after=False)
+        super().__init__(store)
         self._calls_left, self._other = last, other
 
-    async def _call(self, call: Callable[[], Awaitable[object]]) -> object:  # type: ignore[override]
+    async def around(self, kind: Kind, key: str, call: Call) -> Any:
         self._calls_left -= 1
         if self._calls_left == 0:
             await self._other()
-        return await super()._call(call)
+        return await call()
 
     @property
     def happened(self) -> bool:
@@ -176,20 +177,10 @@ async def test_a_commit_and_a_vacuum_meet_at_any_call(slow: str) -> None:
     assert outcomes == {"refused", "appended"}
 
 
-class DamagedOnce(Wrapped):
-    """A store whose first answer was damaged on the way."""
-
-    fresh = True
-
-    async def read(self, key: str) -> Found | None:
-        found, fresh, self.fresh = await super().read(key), self.fresh, False
-        return found._replace(value=found.value[:-1]) if found and fresh else found
-
-
 async def test_a_condemnation_that_comes_damaged_is_read_again(store: MemoryStore) -> None:
     plan = EPOCH.plan
     assert await _condemn(store, plan, ["a"])
-    assert await _condemn(DamagedOnce(store), plan, ["b"])
+    assert await _condemn(CutOff(store, times=1), plan, ["b"])
     assert await read_value(store, plan, condemned_in) == Held(frozenset("ab"), ANY, ANY)
 
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import anyio
 import orjson
@@ -46,25 +46,31 @@ def pipes() -> Iterator[Pipes]:
 
 @pytest.fixture(params=["asyncio", "trio"])
 def anyio_backend(request: pytest.FixtureRequest) -> str:
-    return request.param
+    backend: str = request.param
+    return backend
 
 
-def lines(*bodies: dict) -> bytes:
+def lines(*bodies: dict[str, Any]) -> bytes:
     messages = ({"src": "c1", "dest": "n0", "body": body} for body in bodies)
     return b"".join(orjson.dumps(message) + b"\n" for message in messages)
 
 
-def written(data: bytes) -> list[dict]:
+def written(data: bytes) -> list[dict[str, Any]]:
     return [orjson.loads(line)["body"] for line in data.splitlines()]
 
 
 @pytest.mark.anyio
 async def test_one_chunk_one_write(pipes: Pipes, monkeypatch: pytest.MonkeyPatch) -> None:
     writes: list[bytes] = []
-    monkeypatch.setattr(stdio.os, "write", lambda fd, data: writes.append(bytes(data)) or len(data))
+
+    def write(_fd: int, data: bytes) -> int:
+        writes.append(bytes(data))
+        return len(data)
+
+    monkeypatch.setattr(os, "write", write)
     chunk = lines(INIT, SEND, *[{"type": "nonsense", "msg_id": n} for n in range(50)])
     chunks = iter([chunk, b""])
-    monkeypatch.setattr(stdio.os, "read", lambda fd, size: next(chunks))
+    monkeypatch.setattr(os, "read", lambda fd, size: next(chunks))
     os.close(pipes.to_node)  # readable: at its end
     await serve(new_session("cas"), pipes.stdin, pipes.stdout)
     [everything] = writes
@@ -75,7 +81,7 @@ async def test_one_chunk_one_write(pipes: Pipes, monkeypatch: pytest.MonkeyPatch
 async def test_nothing_to_say_is_no_write(pipes: Pipes, monkeypatch: pytest.MonkeyPatch) -> None:
     os.write(pipes.to_node, b"no message\n" * 3)
     os.close(pipes.to_node)
-    monkeypatch.setattr(stdio.os, "write", lambda *_: pytest.fail("an empty write"))
+    monkeypatch.setattr(os, "write", lambda *_: pytest.fail("an empty write"))
     await serve(new_session("cas"), pipes.stdin, pipes.stdout)
 
 
@@ -131,7 +137,7 @@ async def test_a_node_that_always_has_something_to_read_can_be_cancelled(
     pipes: Pipes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     os.write(pipes.to_node, b"readable")
-    monkeypatch.setattr(stdio.os, "read", lambda fd, size: b"no message\n")
+    monkeypatch.setattr(os, "read", lambda fd, size: b"no message\n")
     with anyio.CancelScope() as scope:
         scope.cancel()
         await serve(new_session("cas"), pipes.stdin, pipes.stdout)
@@ -170,9 +176,9 @@ def test_only_what_lay_there_at_the_first_look_counts_as_old(pipes: Pipes) -> No
 
 def conversation(
     pipes: Pipes, session: Session, last: str, *, alive_s: float = 0.0, begins_s: float = 0.0
-) -> tuple[list[dict], float]:
+) -> tuple[list[dict[str, Any]], float]:
     """What a session says to INIT and SEND up to a `last`, and the seconds that it took: of time that jumps."""
-    said: list[dict] = []
+    said: list[dict[str, Any]] = []
 
     async def client() -> None:
         await trio.sleep(begins_s)
@@ -207,7 +213,7 @@ class AtOnce:
     def __init__(self, context: Context) -> None:
         pass
 
-    def serve(self, event: RequestEvent) -> Process:
+    def serve(self, event: RequestEvent) -> Process[Any]:
         yield Reply(event.request, SendOk(0))
 
 
@@ -217,7 +223,7 @@ class Lingering:
     def __init__(self, context: Context) -> None:
         self._clock = context.clock
 
-    def serve(self, event: RequestEvent) -> Process:
+    def serve(self, event: RequestEvent) -> Process[Any]:
         yield Sleep(self._clock.now + stdio.SHORT_WAIT_S / 10)
         yield Reply(event.request, SendOk(0))
 

@@ -13,8 +13,9 @@ from typing import Any
 from rich.console import Console
 
 from bench.checkers import judge
-from bench.verdict import print_lines_not_heard, print_verdict
-from runs.keyword import Keyword
+from bench.failure import RunFailure
+from bench.run import RunResult
+from bench.verdict import print_verdict
 from runs.operations import operation_count
 from simulation.nodes import NodeSession
 from tests.nodes.kafka_lin_kv import Node
@@ -106,7 +107,7 @@ def test_at_100_ms_it_goes_mute_and_messages_are_unseen() -> None:
 def test_the_verdict_and_the_results_name_its_mute_nodes() -> None:
     done = run(100)
     results = judge(done.outcome, done.options, done.workload)
-    muted = {each["text"] for each in results[Keyword("faults")] if each["fault"] == "mute"}
+    muted = {each.text for each in results.faults if each.fault == "mute"}
     assert len(muted) == len(mute(done))
     console = Console(file=io.StringIO(), record=True, width=400)
     place = Placement(done.options.nodes, done.options.concurrency)
@@ -119,13 +120,23 @@ def test_the_verdict_and_the_results_name_its_mute_nodes() -> None:
 def test_a_lenient_bench_counts_its_late_answers_in_results_and_verdict() -> None:
     done = run(100, lenient=True)
     results = judge(done.outcome, done.options, done.workload)
-    dropped = results[Keyword("dropped-lines")]
+    dropped = results.dropped_lines
     assert dropped
     assert not mute(done)
     console = Console(file=io.StringIO(), record=True, width=400)
-    print_lines_not_heard(console, done.history, dropped)
+    place = Placement(done.options.nodes, done.options.concurrency)
+    print_verdict(console, Path("here"), results, done.outcome, done.workload, place=place)
     text = console.export_text()
     assert all(f"{count} lines of {node} were dropped" in text for node, count in dropped.items())
+
+
+def test_late_answers_of_a_run_that_was_stopped_are_counted_too() -> None:
+    done = run(100, lenient=True)
+    failure = RunFailure("Stopped.", interrupted=True)
+    stopped = RunResult(done.history, done.network, failure, done.outcome.history_origin_ns)
+    found = judge(stopped, done.options, done.workload)
+    assert found.dropped_lines
+    assert found.valid is not True
 
 
 def test_in_turn_it_gets_less_done_than_when_each_message_arrives_when_it_is_due() -> None:

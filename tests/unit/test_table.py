@@ -1,15 +1,18 @@
-"""Runs as Parquet files: what they hold, how they are read, and the snapshot that lists them."""
+"""Runs as Parquet files: what they hold, how they are read, the snapshot and the register that list them."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
+import anyio
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from leaderless import open_log
-from leaderless.core.coordination import Json
+from leaderless.core.coordination import Json, Misfit
 from leaderless.core.shape import Runs
 from leaderless.errors import NotInitialised, OtherFormat, Unfit
 from leaderless.library.host import running
@@ -22,6 +25,7 @@ from leaderless.store.registers import canonical
 from leaderless.store.sqlite import SqliteStore
 from leaderless.store.values import Value
 from leaderless.store.wrapped import Within
+from leaderless.table.manifest import Manifest, Merged, Replaced, Start, manifest_of
 from leaderless.table.parquet import Reader, read_slice, write_file
 from leaderless.table.schema import COLUMNS, Row, messages_of, reference_of, rows_in, table_of
 from leaderless.table.snapshot import reader_of, snapshot
@@ -247,3 +251,83 @@ async def test_a_log_of_nodes_has_no_format_and_a_place_without_a_log_is_none(st
             await append(log, model, "k", number)
     await store.delete(["format"])
     assert await content_of(store) == messages(model)
+
+
+# ---------------------------------------------------------------- the register
+
+
+FILE = Merged("merged/a", 1, 0, 3, 0, 40, 80, 9_000, ("a", "b"))
+MANIFEST = Manifest(
+    2, 7, (FILE, FILE._replace(keys=None)), (Replaced("x", 1.5),), Start(0, 0, "start/1")
+)
+VALUE: dict[str, Any] = MANIFEST.value
+[LISTED, _] = VALUE["files"]
+
+
+def test_it_comes_back_as_it_was() -> None:
+    assert manifest_of(VALUE) == MANIFEST
+    assert manifest_of(Manifest().value) == Manifest()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"epoch": "2"}, {"epoch": -1}, {"version": 1.0}, {"version": True}, {"start": [0, 0]},
+        {"start": [0, "0", None]}, {"replaced": [["x"]]}, {"replaced": [["x", "1.5"]]}, {"files": {}},
+        {"files": [LISTED[:-1]]}, {"files": [[7, *LISTED[1:]]]}, {"files": [["a", "1", *LISTED[2:]]]},
+        {"files": [[*LISTED[:-1], ["a"]]]}, {"format": "1"}, {"format": None},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_no_program_writes_is_a_misfit(wrong: dict[str, Any]) -> None:
+    with pytest.raises(Misfit):
+        manifest_of(VALUE | wrong)
+
+
+def test_one_of_a_later_release_is_named() -> None:
+    with pytest.raises(OtherFormat, match="format 2"):
+        manifest_of(VALUE | {"format": 2})
+
+
+# ---------------------------------------------------------------- the page
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "table.md"
+
+
+async def make(file: Path) -> Model:
+    """A log with merged files, runs, segments and a head."""
+    model: Model = {}
+    store = SqliteStore(file)
+    async with small_log(store) as log:
+        for number in range(30):
+            await append(log, model, "eu" if number % 3 else "us", {"amount": number})
+        await compact(log)
+        await append(log, model, "eu", {"amount": 1000})
+    await store.aclose()
+    return model
+
+
+def test_the_programs_of_the_page_count_each_record_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = anyio.run(make, tmp_path / "orders.db")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    for program in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL):
+        exec(program, names)
+    records = {key: len(values) for key, values in model.items()}
+    assert names["everything"] == (sum(records.values()),)
+    in_files = {key: records for key, records, _ in names["orders"].fetchall()}
+    in_tail = {key: sum(row.key == key for row in names["found"].tail) for key in records}
+    assert {key: in_files[key] + in_tail[key] for key in records} == records
+    assert len(names["frame"]) == sum(in_files.values())
+    assert {*zip(names["newest"]["key"], names["newest"]["offset"], strict=True)} == {
+        (key, count - 1) for key, count in in_files.items()
+    }
+    amounts = {key: amount for key, _, amount in names["orders"].fetchall()}
+    wanted = {
+        key: sum(each["amount"] for each in values[: in_files[key]] if isinstance(each, dict))  # type: ignore[misc]
+        for key, values in model.items()
+    }
+    assert amounts == wanted

@@ -11,13 +11,14 @@ from leaderless.library.log import Log
 from leaderless.library.maintenance import Maintenance
 from leaderless.store.files import MemoryFiles, Source, require_length
 from leaderless.store.memory import MemoryStore
-from leaderless.store.port import Found, OutcomeUnknown, Refused
+from leaderless.store.port import OutcomeUnknown, Refused
 from leaderless.table.manifest import read_manifest
 from leaderless.table.parquet import Reader, write_file
 from leaderless.table.retention import Policy
 from leaderless.table.runs import Origin, create_run, encode_run
 from leaderless.table.schema import Row, table_of
 from leaderless.table.snapshot import snapshot
+from tests.around import ANY_NUMBER, CutOff
 from tests.tables import Model, compact, content_of, filled, merged, messages, small_log
 
 pytestmark = pytest.mark.anyio
@@ -94,32 +95,22 @@ async def test_a_damaged_merge_ends_as_an_error_of_the_log_and_is_made_later(
     assert await content_of(store) == messages(model)
 
 
-class DamagedObjects(MemoryStore):
-    """Of each object of `kinds` the next `left` answers are half of it."""
-
-    left = 0
-    kinds: tuple[str, ...] = ("table", "compacted", "head", "segment/", "page/")
+class DamagedObjects(CutOff):
+    """Of each object the next `each` answers are half of it."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self._damaged: dict[str, int] = {}
-
-    async def read(self, key: str) -> Found | None:
-        found = await super().read(key)
-        many = self._damaged.setdefault(key, 0) >= self.left
-        if not found or many or not key.startswith(self.kinds):
-            return found
-        self._damaged[key] += 1
-        return found._replace(value=half(found.value))
+        memory = MemoryStore()
+        super().__init__(memory, "table", "compacted", "head", "segment/", "page/", each=0)
+        self.files = memory.files
 
 
 async def test_a_snapshot_asks_again_for_objects_that_make_no_sense() -> None:
     store, model = DamagedObjects(), Model()
     await filled(store, 20, model)
     await merged(store)
-    store.left = 1
+    store.each = 1
     assert await content_of(store) == messages(model)
-    store.left = 1 << 30
+    store.each = ANY_NUMBER
     with pytest.raises(Broken, match="makes no sense"):
         await snapshot(store)
 
@@ -132,8 +123,8 @@ async def test_reads_and_retention_outlive_damaged_answers() -> None:
     async with small_log(store) as log:
         await log.retain(Policy(bytes=0))
         files.left = 1
-        store.kinds = ("table", "segment/")
-        store.left = 1
+        store.places = ("table", "segment/")
+        store.each = 1
         await require_tail(log, model)
 
 

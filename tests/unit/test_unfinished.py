@@ -1,4 +1,4 @@
-"""A run that stopped before its end is unknown, unless it shows what no later operation can undo."""
+"""A run that stopped before its end is unknown, unless it shows what cannot be undone; its totals agree."""
 
 import io
 import json
@@ -9,16 +9,19 @@ import pytest
 from click.testing import CliRunner, Result
 from rich.console import Console
 
+from bench import verdict
 from bench.checkers import judge
+from bench.checks import Checks, Stats
+from bench.commands.check import check
 from bench.failure import RunFailure
+from bench.pages.facts import read_facts
+from bench.pages.findings import find
+from bench.run import RunResult
 from bench.verdict import EXIT_CRASHED, EXIT_INVALID, EXIT_UNKNOWN, exit_status, print_verdict
-from commands.check import check
-from pages.facts import read_facts
-from pages.findings import find
 from runs.facts import UNKNOWN, Results
 from runs.files import HISTORY, OPTIONS, RESULTS_JSON
 from runs.history import write_jsonl
-from runs.keyword import Keyword
+from runs.operations import operation_count, operations
 from runs.store import Folder
 from tests.toy_log import OPTIONS as OPTIONS_OF_RUNS
 from tests.toy_log import MemoryLog, VirtualRun
@@ -49,7 +52,7 @@ class Stopped(VirtualRun):
         super()._start_nodes()
 
     @property
-    def results(self) -> dict[Any, Any]:
+    def results(self) -> Checks:
         return judge(self.outcome, self.options, self.workload)
 
     @property
@@ -76,9 +79,9 @@ MOMENTS = [0, 0.5, 5, 12]  # before the start, at the start, in the main phase, 
 @pytest.mark.parametrize("after_s", MOMENTS)
 def test_a_right_node_is_unknown_at_every_moment(after_s: float) -> None:
     run = Stopped(after_s)
-    assert run.results[Keyword("valid?")] == "unknown"
-    assert run.results["workload"]["valid?"] == "unknown"
-    assert run.results["workload"]["bad-error-types"] == ()
+    assert run.results.valid == "unknown"
+    assert run.results.workload["valid?"] == "unknown"
+    assert run.results.workload["bad-error-types"] == ()
     assert run.exit_status() == EXIT_UNKNOWN
     assert Stopped(after_s, interrupted=False).exit_status() == EXIT_CRASHED
     last = run.verdict.splitlines()[-3:]
@@ -89,15 +92,15 @@ def test_a_right_node_is_unknown_at_every_moment(after_s: float) -> None:
 
 def test_final_polls_that_were_cut_off_are_none() -> None:
     run = Stopped(FINAL_S + 3, node_class=Forgets)  # they go on for 10 s: a message does not come
-    assert "unseen" in run.results["workload"]["error-types"]
+    assert "unseen" in run.results.workload["error-types"]
     assert run.exit_status() == EXIT_UNKNOWN
     whole = VirtualRun(node_class=Forgets)
-    assert judge(whole.outcome, whole.options, whole.workload)[Keyword("valid?")] is False
+    assert judge(whole.outcome, whole.options, whole.workload).valid is False
 
 
 def test_what_is_missing_so_far_is_told_and_not_held_against_it() -> None:
     run = Stopped(5)
-    assert "unseen" in run.results["workload"]["error-types"]
+    assert "unseen" in run.results.workload["error-types"]
     assert "? unseen (" in run.verdict
     assert "so far" in run.verdict
     assert "before it could show whether anything is missing" in run.verdict
@@ -110,8 +113,8 @@ def test_a_run_that_never_started_found_nothing_wrong_because_it_tested_nothing(
 @pytest.mark.parametrize("after_s", [5, 12])
 def test_what_cannot_be_undone_is_invalid_all_the_same(after_s: float) -> None:
     run = Stopped(after_s, node_class=Duplicates)
-    assert "duplicate" in run.results["workload"]["bad-error-types"]
-    assert "unseen" not in run.results["workload"]["bad-error-types"]
+    assert "duplicate" in run.results.workload["bad-error-types"]
+    assert "unseen" not in run.results.workload["bad-error-types"]
     assert run.exit_status() == EXIT_INVALID
     assert "✘ duplicate" in run.verdict
 
@@ -122,11 +125,11 @@ def test_availability_and_stats_are_open_until_the_end() -> None:
             return super().answer(body) if body["type"] == "init" else None
 
     run = Stopped(8, node_class=Silent, availability="total")
-    assert run.results["stats"]["valid?"] == "unknown"
-    assert run.results["availability"]["valid?"] == "unknown"
+    assert run.results.stats.valid == "unknown"
+    assert run.results.availability.valid == "unknown"
     assert run.exit_status() == EXIT_UNKNOWN
     whole = VirtualRun(node_class=Silent)
-    assert judge(whole.outcome, whole.options, whole.workload)[Keyword("valid?")] is False
+    assert judge(whole.outcome, whole.options, whole.workload).valid is False
 
 
 # ---------------------------------------------------------------- what a killed bench leaves
@@ -204,7 +207,9 @@ def test_pages_say_the_same(tmp_path: Path) -> None:
     folder = left(run, tmp_path / "run")
     killed = read_facts(Folder(folder, "run"), now_s=1e12)
     assert killed.verdict == "incomplete"
-    (folder / RESULTS_JSON).write_text(json.dumps(run.results | {"error": "stopped by Ctrl-C"}))
+    (folder / RESULTS_JSON).write_text(
+        json.dumps(run.results.edn() | {"error": "stopped by Ctrl-C"})
+    )
     # The lake reads the same.
     recorded = Results.of_run(folder)
     assert recorded.valid == UNKNOWN
@@ -214,3 +219,39 @@ def test_pages_say_the_same(tmp_path: Path) -> None:
     assert not any(each.invalidating for each in facts.anomalies)
     (finding,) = find(Folder(folder, "run"), facts).found
     assert (finding.type, finding.invalidating) == ("unseen", False)
+
+
+# ---------------------------------------------------------------- totals
+
+
+@pytest.fixture(scope="module")
+def run() -> VirtualRun:
+    return VirtualRun(nemesis=("partition", "kill"), nemesis_interval_s=1.0, time_limit_s=3)
+
+
+def last_lines(run: VirtualRun, outcome: RunResult) -> str:
+    console = Console(file=io.StringIO(), record=True, width=200)
+    results = judge(outcome, run.options, run.workload)
+    place = Placement(run.options.nodes, run.options.concurrency)
+    verdict.print_verdict(console, Path("here"), results, outcome, run.workload, place=place)
+    return console.export_text()
+
+
+def test_progress_history_figures_and_verdict_count_the_same_operations(run: VirtualRun) -> None:
+    count = operation_count(run.history)
+    assert len(run.history) > 2 * count  # the faults are there, too
+    assert run.operations() == count == len(operations(run.history))
+    found = judge(run.outcome, run.options, run.workload)
+    assert isinstance(found.stats, Stats)
+    assert found.stats.counts.all == count
+    assert f"\n{count} operations (" in last_lines(run, run.outcome)
+    assert "under way" not in last_lines(run, run.outcome)
+
+
+def test_what_was_under_way_when_a_run_stopped_is_counted_and_named(run: VirtualRun) -> None:
+    last_invoked = max(op.index for op in run.history if op.type == "invoke")
+    failure = RunFailure("Stopped.", interrupted=True)
+    stopped = RunResult(run.history[: last_invoked + 1], run.network, failure, 0)
+    count = operation_count(stopped.history)
+    assert f"\n{count} operations (" in last_lines(run, stopped)
+    assert "under way when the run stopped" in last_lines(run, stopped)

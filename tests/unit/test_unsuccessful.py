@@ -3,6 +3,7 @@
 import io
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ import pytest
 from rich.console import Console
 
 from bench.checkers import judge
+from bench.checks import Broken, Checks, Stats
+from bench.pages.facts import read_facts
 from bench.unsuccessful import reasons
-from bench.verdict import print_verdict, render
-from pages.facts import read_facts
+from bench.verdict import print_failed, print_verdict
 from runs.files import RESULTS_JSON
 from runs.history import Op, OpType
 from runs.keyword import Keyword, keywords
@@ -63,14 +65,15 @@ class Run(VirtualRun):
 
     @property
     def reason(self) -> str:
-        return str(self.results[Keyword("stats")]["reasons"]["send"])
+        assert isinstance(self.results.stats, Stats)
+        return self.results.stats.reasons["send"]
 
     @property
     def verdict(self) -> str:
         return verdict_of(self, self.results)
 
 
-def verdict_of(run: VirtualRun, results: dict[Any, Any] | None = None) -> str:
+def verdict_of(run: VirtualRun, results: Checks | None = None) -> str:
     output = io.StringIO()
     print_verdict(
         Console(file=output, width=200),
@@ -168,8 +171,9 @@ def test_pages_give_the_reason(tmp_path: Path) -> None:
 
 def test_a_check_that_broke_is_not_certainly_wrong() -> None:
     output = io.StringIO()
-    results = keywords(stats=keywords(valid="unknown", error="it broke"))
-    render(results, [], Console(file=output, width=100))
+    run = VirtualRun(time_limit_s=1)
+    found = replace(judge(run.outcome, run.options, run.workload), stats=Broken("it broke"))
+    print_failed(found, Console(file=output, width=100))
     assert output.getvalue().startswith("? stats")
 
 

@@ -17,7 +17,8 @@ from leaderless.library.log import Log
 from leaderless.library.maintenance import Vacuumed
 from leaderless.library.place import bounds_of, initialise
 from leaderless.store.memory import MemoryStore
-from leaderless.store.port import PAGE, Found, Listed, OutcomeUnknown, Version
+from leaderless.store.port import PAGE, Listed, OutcomeUnknown, Version
+from tests.around import CutOff
 from tests.tables import small_log
 from tests.vacuuming import LARGE, Aged, aged, log_on, objects_of, values_of
 
@@ -153,29 +154,14 @@ async def test_a_compaction_while_references_are_read_hides_none() -> None:
     assert len(await values_of(store)) == 6
 
 
-class Damaging(Aged):
-    """A store whose next answers about `damaged` are cut off."""
-
-    damaged = ""
-    times = 0
-
-    async def read(self, key: str) -> Found | None:
-        found = await super().read(key)
-        if found and key == self.damaged and self.times:
-            self.times -= 1
-            return found._replace(value=found.value[: len(found.value) // 2])
-        return found
-
-
 @pytest.mark.parametrize("times", [1, 100])
 async def test_a_damaged_answer_is_no_log_without_references(times: int) -> None:
-    store = Damaging()
+    store = CutOff(Aged(), times=0)
     async with small_log(store, "json", timeout_s=1.0) as log:
         await store.write("data/0-orphan", b"12345")
         for number in range(3):
             await log.append("k", [LARGE, number])
-        store.damaged = (await store.list_objects("segment"))[0].key
-        store.times = times
+        store.places, store.times = ((await store.list_objects("segment"))[0].key,), times
         if times == 1:
             assert (await log.vacuum()).deleted == 1
         else:

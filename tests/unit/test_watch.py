@@ -1,13 +1,12 @@
 """Which requests a node may leave unanswered after it stood still: only those that it must take for too old."""
 
-from functools import partial
-
 import pytest
 
 from bench.loop import VirtualLoop
 from simulation.hosts import NS, SimulatedHost
 from simulation.nodes import NodeSession
 from simulation.watch import Watch
+from tests.passing import pass_until
 
 READING_NS = 1_000_000
 
@@ -57,9 +56,7 @@ def unanswered(
     loop.call_at(int(asked_s * NS), ask)
     if other_line_s is not None:
         loop.call_at(int(other_line_s * NS), host.deliver, b"another")
-    over: list[bool] = []
-    loop.call_at(20 * NS, partial(over.append, True))
-    loop.run_until(lambda: bool(over))
+    pass_until(loop, 20 * NS)
     return bool(watch.unanswered)
 
 

@@ -12,7 +12,16 @@ from leaderless.core.headlog.records import EMPTY
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.headlog.writer import Writer
 from leaderless.core.limits import Limits
-from leaderless.core.messages import Batch, HandOver, Put, Request
+from leaderless.core.messages import (
+    Batch,
+    Cas,
+    Entry,
+    HandOver,
+    Outcome,
+    Put,
+    Request,
+    StoreOp,
+)
 from leaderless.core.pace import Pace
 from leaderless.core.shape import Shape
 from leaderless.core.strategies.leaderless import LeaderlessLog
@@ -242,3 +251,38 @@ def test_a_batch_of_an_older_epoch_is_let_go_at_once(epoch: int) -> None:
     assert writer.load == (0, 0, 0)
     assert driver.clock.now < 1.0
     assert len(store.registers["head"]["tail"]) == (1 if epoch == head.epoch else 0)
+
+
+class GivesBack(Policy):
+    """Lets go of a batch after one attempt that failed."""
+
+    @property
+    def keeps_losers(self) -> bool:
+        return False
+
+
+@pytest.mark.parametrize("lost", [1, 2, 5])
+def test_a_batch_that_was_sent_back_and_comes_again_stays(lost: int) -> None:
+    """Its node does not reach the winner. Two nodes would hand it to and fro."""
+    store = Store()
+    other = EMPTY
+    losses = lost
+
+    def apply(op: StoreOp) -> Outcome:
+        nonlocal other, losses
+        if isinstance(op, Cas) and losses:  # another node is faster
+            losses -= 1
+            other = other.with_entries([Entry("n9/0", lost - losses, {}, {})], 1, "n9")
+            store.apply(Put("head", other.value))
+        return store.apply(op)
+
+    driver = Driver(apply)
+    policy = GivesBack(driver.clock, "n0", ("n0", "n9"), Pace())
+    replica = Replica(driver.clock, "n0", ["n0/0"], Limits(), policy=policy)
+    writer = writer_of(driver, replica, policy)
+    batch = Batch("n1/0", 1, 0, {"k": [1]}, {}, 1)
+    for times in (1, 2):
+        driver.start(writer.commit_for(HandOver(Request("n1", times), 0, batch)))
+        driver.finish()
+        assert replica.view.contains("n1/0", 1) == (times == 2)
+        assert writer.load == (0, 0, 0)

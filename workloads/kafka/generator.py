@@ -17,7 +17,7 @@ from typing import Any
 
 from runs.history import Op
 from runs.keyword import Keyword, keywords
-from workloads.interface import Draft, Wait
+from workloads.interface import Draft, Turn, Wait
 from workloads.kafka.client import POLL, SEND
 from workloads.keys import Keys
 
@@ -86,10 +86,10 @@ class KafkaGenerator:
         self._crash_ns = 0
         self._drawn: tuple[str, int | None] | None = None
 
-    def next(self, worker: int, now_ns: int) -> Draft:  # noqa: ARG002 - all workers do the same
+    def next(self, turn: Turn) -> Draft:
         # The first crash competes with the very first operations, as in the original.
-        if now_ns >= self._crash_ns and self._crashes.random() < 0.5:
-            self._crash_ns = now_ns + int(self._crashes.random() * self._crash_gap_ns)
+        if turn.now_ns >= self._crash_ns and self._crashes.random() < 0.5:
+            self._crash_ns = turn.now_ns + int(self._crashes.random() * self._crash_gap_ns)
             return Draft("crash")
         key, value = self._drawn or self._draw()
         if self._random.random() < ASSIGN_PROBABILITY:
@@ -133,7 +133,8 @@ class FinalPolls:
         self._step = [0] * concurrency
         self._next_poll_ns = [0] * concurrency
 
-    def next(self, worker: int, now_ns: int) -> Draft | Wait | None:
+    def next(self, turn: Turn) -> Draft | Wait | None:
+        worker, now_ns = turn
         missing = self._targets()[worker]
         if not missing:
             return None

@@ -21,12 +21,111 @@ have held by then, and which operations were under way.
 The rules are those of Maelstrom's workload of this name on Jepsen's linearizable register.
 """
 
+from dataclasses import dataclass
 from functools import partial
+from itertools import count
+from random import Random
+from typing import Any
 
-from workloads.interface import Judge, Setting, Workload
+from runs.history import Op
+from workloads.interface import (
+    Body,
+    Draft,
+    Judge,
+    Rpc,
+    Setting,
+    Steps,
+    Turn,
+    Workload,
+    by_history,
+)
 from workloads.lin_kv.checker import check, explain
-from workloads.lin_kv.client import LinKvClient
-from workloads.lin_kv.generator import LinKvGenerator
+from workloads.replies import ANY, require
+
+_VALUES = 5
+_PROCESSES_PER_KEY = 20
+
+
+class LinKvClient:
+    """Reads, writes and compares-and-sets through one node."""
+
+    def __init__(self, node: str, timeout_ms: int) -> None:
+        self.node = node
+        self.timeout_ms = timeout_ms
+
+    def invoke(self, op: Op) -> Steps:
+        key, argument = op.value
+        request = {"type": op.f, "key": key, **_arguments(op.f, argument)}
+        reply = yield Rpc(self.node, request, self.timeout_ms)
+        fields = {"value": ANY} if op.f == "read" else {}
+        require(request, reply, **fields)
+        return [key, reply["value"] if op.f == "read" else argument]
+
+
+def _arguments(f: str, argument: Any) -> Body:
+    match f:
+        case "read":
+            return {}
+        case "write":
+            return {"value": argument}
+        case _:
+            before, after = argument
+            return {"from": before, "to": after}
+
+
+@dataclass(slots=True)
+class _Group:
+    size: int
+    key: int
+    processes: int
+
+
+class LinKvGenerator:
+    """Endless operations for `concurrency` workers on `node_count` nodes.
+
+    Workers are split into groups of twice the node count, and each group works on one key of its own, so that a
+    key is contended and its history still short enough to judge. Half of a group reads; the other half writes
+    (one in three) or compares-and-sets (two in three), with values 0 to 4, so that a cas often meets the value
+    it expects. Unknown outcomes are what makes judging a key expensive, so a key that has met 20 processes is
+    left for a fresh one.
+    """
+
+    def __init__(self, random: Random, node_count: int, concurrency: int) -> None:
+        self._random = random
+        self._concurrency = concurrency
+        self._group_size = min(2 * node_count, concurrency)
+        self._keys = count()
+        self._groups = [
+            self._fresh(min(self._group_size, concurrency - first))
+            for first in range(0, concurrency, self._group_size)
+        ]
+
+    def next(self, turn: Turn) -> Draft:
+        group = self._group(turn.worker)
+        if turn.worker % self._group_size < group.size // 2:
+            return Draft("read", [group.key, None])
+        if self._random.randrange(3) == 0:
+            return Draft("write", [group.key, self._value()])
+        return Draft("cas", [group.key, [self._value(), self._value()]])
+
+    def update(self, op: Op) -> None:
+        """Count the process that replaces one with an unknown outcome."""
+        if op.type != "info" or not isinstance(op.process, int):
+            return
+        worker = op.process % self._concurrency
+        group = self._group(worker)
+        group.processes += 1
+        if group.processes > max(_PROCESSES_PER_KEY, 2 * group.size):
+            self._groups[worker // self._group_size] = self._fresh(group.size)
+
+    def _group(self, worker: int) -> _Group:
+        return self._groups[worker // self._group_size]
+
+    def _fresh(self, size: int) -> _Group:
+        return _Group(size, key=next(self._keys), processes=size)
+
+    def _value(self) -> int:
+        return self._random.randrange(_VALUES)
 
 
 def build(setting: Setting) -> Workload:
@@ -43,4 +142,4 @@ def build(setting: Setting) -> Workload:
 
 def judge() -> Judge:
     """The linearizability of every key."""
-    return Judge(check, explain)
+    return Judge(by_history(check), explain)

@@ -6,7 +6,7 @@ from typing import Any
 
 from runs.history import Op, completions
 from runs.keyword import Keyword, keywords
-from workloads.interface import UNKNOWN, Finding, worst
+from workloads.interface import UNKNOWN, Finding, Result, worst
 from workloads.lin_kv.linearizability import Blocked, Call, search
 
 NONLINEARIZABLE = Keyword("nonlinearizable")
@@ -14,10 +14,7 @@ _VALID = Keyword("valid?")
 _CLIENT_FUNCTIONS = {"read", "write", "cas"}
 
 
-def check(
-    history: Sequence[Op],
-    options: Mapping[str, Any],  # noqa: ARG001 - the seam's signature
-) -> dict[Keyword, Any]:
+def check(history: Sequence[Op]) -> Result:
     """Judge a history.
 
     The result has `valid?`, `results` (by key: `valid?`, `op-count`, `configs-explored` and, when

@@ -1,4 +1,4 @@
-"""The client of the transactional workloads, and their generator."""
+"""The client of the transactional workloads, and the transactions that it is given."""
 
 from random import Random
 from typing import Any
@@ -47,8 +47,8 @@ class TxnClient:
         return self._reads.accepts(got[2]) if asked[0] == READ else bool(got[2] == asked[2])
 
 
-class TxnGenerator:
-    """Endless transactions; `write` names the micro-operation that writes."""
+class Transactions:
+    """Draws transactions; `write` names the micro-operation that writes."""
 
     def __init__(self, keys: Keys, longest: int, write: str, random: Random) -> None:
         self._keys = keys
@@ -57,7 +57,7 @@ class TxnGenerator:
         self._random = random
 
     @classmethod
-    def of(cls, setting: Setting, write: str) -> "TxnGenerator":
+    def of(cls, setting: Setting, write: str) -> "Transactions":
         """By the options `key_dist`, `key_count`, `max_writes_per_key` and `max_txn_length`."""
         options = setting.options
         name = options.get("key_dist") or DEFAULT_KEY_DIST
@@ -66,12 +66,10 @@ class TxnGenerator:
         keys = Keys(count, writes, setting.random("txn/keys"), DISTRIBUTIONS[name])
         return cls(keys, options["max_txn_length"], write, setting.random("txn"))
 
-    def next(self, worker: int, now_ns: int) -> Draft:  # noqa: ARG002 - the seam's signature
+    def draw(self) -> Draft:
+        """The next one."""
         length = self._random.randint(1, self._longest)
         return Draft("txn", [self._micro_op() for _ in range(length)])
-
-    def update(self, op: Op) -> None:
-        """Nothing to learn from completions."""
 
     def _micro_op(self) -> MicroOp:
         key, value = self._keys.draw()

@@ -20,15 +20,13 @@ any. The name ends with `-process` or `-realtime` if the cycle needs such an edg
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-import rustworkx as rx
-
 from runs.history import Op
 from runs.keyword import Keyword, keywords
-from workloads.digraph import Digraph, Edges, realtime_edges
-from workloads.txn.models import stronger, usual
+from workloads.digraph import Edges, Graph, Level, realtime_edges
 
 Case = dict[Any, Any]
 Pair = tuple[int, int]
@@ -49,15 +47,6 @@ class Txn:
     @property
     def is_ok(self) -> bool:
         return self.op.type == "ok"
-
-
-@dataclass(frozen=True)
-class Level:
-    """A model, and the edges that must have no cycle if it holds; `apart`: but cycles with rw neighbours."""
-
-    model: str
-    kinds: tuple[str, ...]
-    apart: bool = False
 
 
 def _levels(order: tuple[str, ...], models: Sequence[str]) -> Iterator[Level]:
@@ -96,10 +85,11 @@ class Dependencies:
     data: Mapping[str, DataEdges]
     orders: frozenset[str]
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether no transaction depends on another."""
-        return not any(map(self._edges, (*DATA, *ORDERS)))
+    @cached_property
+    def graph(self) -> Graph:
+        """The edges of every kind."""
+        edges = {kind: self._edges(kind) for kind in (*DATA, *ORDERS)}
+        return Graph(len(self.transactions), edges)
 
     def _edges(self, kind: str) -> Edges:
         if kind in DATA:
@@ -121,34 +111,12 @@ class Dependencies:
 
     def cases(self) -> Iterator[tuple[str, Case]]:
         """What is wrong, by the type of anomaly; the weakest models first."""
-        edges = {kind: self._edges(kind) for kind in (*DATA, *ORDERS)}
-        count = len(self.transactions)
-        whole_of = {
-            vertex: number
-            for number, whole in enumerate(_digraph(list(edges.values()), count).components())
-            for vertex in whole
-        }
-        failed: dict[int, set[str]] = {}  # of each component, the models that cannot hold
-        for level in LEVELS if whole_of else ():
-            if not self.orders.issuperset(set(level.kinds) - set(DATA)):
-                continue
-            for number, members, cycle in _found(level, edges, count, whole_of):
-                known = failed.setdefault(number, set())
-                if level.model not in known:
-                    known |= stronger([level.model])
-                    yield f"{level.model}-cycle-exists", self._existence(level, members)
-                    yield self._named(level, cycle)
-
-    def _existence(self, level: Level, members: Sequence[int]) -> Case:
-        return {
-            **keywords(type=Keyword(f"{level.model}-cycle-exists")),
-            Keyword("not"): Keyword(usual(level.model)),
-            **keywords(
-                subgraph=list(map(Keyword, level.kinds)),
-                scc_size=len(members),
-                scc={self.transactions[each].op.index for each in members},
-            ),
-        }
+        asked = self.orders | set(DATA)
+        for broken in self.graph.broken(each for each in LEVELS if asked.issuperset(each.kinds)):
+            level = broken.level
+            indices = [self.transactions[each].op.index for each in broken.members]
+            yield f"{level.model}-cycle-exists", broken.case(level.kinds, indices)
+            yield self._named(level, broken.cycle)
 
     def _named(self, level: Level, cycle: Sequence[int]) -> tuple[str, Case]:
         """A cycle with a reason for each step, and the name that these reasons give it."""
@@ -173,46 +141,6 @@ class Dependencies:
         first, second = self.transactions[before], self.transactions[after]
         same = order == "realtime" or first.op.process == second.op.process
         return first.is_ok and same and first.completed_at < second.invoked_at
-
-
-def _found(
-    level: Level, edges: Mapping[str, Edges], count: int, whole_of: Mapping[int, int]
-) -> Iterator[tuple[int, list[int], list[int]]]:
-    """For each component of the whole graph in which a level has cycles: its number, the transactions of its
-    smallest component at this level, and a short cycle in that.
-    """
-    chosen = [edges[kind] for kind in level.kinds]
-    digraph = _apart(chosen[:-1], chosen[-1], count) if level.apart else _digraph(chosen, count)
-    by_whole: dict[int, list[list[int]]] = {}
-    for component in digraph.components():
-        whole = whole_of[digraph.transactions_in(component)[0] % count]
-        by_whole.setdefault(whole, []).append(component)
-    for number, components in sorted(by_whole.items()):
-        smallest = min(components, key=lambda each: len(digraph.transactions_in(each)))
-        members = {vertex % count for vertex in digraph.transactions_in(smallest)}
-        cycle = [vertex % count for vertex in digraph.short_cycle(smallest)]
-        yield number, sorted(members), cycle
-
-
-def _digraph(edges: Sequence[Edges], count: int) -> Digraph:
-    graph: rx.PyDiGraph[None, None] = rx.PyDiGraph()
-    for each in edges:
-        graph.extend_from_edge_list(each)
-    return Digraph(graph, count)
-
-
-def _apart(plain: Sequence[Edges], rw: Edges, count: int) -> Digraph:
-    """The graph without two rw edges in a row: a transaction t that an rw edge enters is t + count."""
-
-    def moved(vertex: int) -> int:
-        return vertex if vertex < count else vertex + count  # moments come after both
-
-    graph: rx.PyDiGraph[None, None] = rx.PyDiGraph()
-    for edges in plain:
-        graph.extend_from_edge_list([(moved(a), moved(b)) for a, b in edges])
-        graph.extend_from_edge_list([(a + count, moved(b)) for a, b in edges if a < count])
-    graph.extend_from_edge_list([(a, b + count) for a, b in rw])
-    return Digraph(graph, 2 * count)
 
 
 def _name(kinds: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 from runs.history import Op, completions
 from runs.keyword import Keyword, keywords
-from workloads.interface import UNKNOWN
+from workloads.interface import UNKNOWN, Result
 from workloads.txn.cycles import ORDERS, Txn
 from workloads.txn.models import DEFAULT_MODELS, forbidden_by, ruled_out
 
@@ -42,7 +42,7 @@ def orders_for(models: tuple[str, ...]) -> frozenset[str]:
     return frozenset()
 
 
-def verdict(anomalies: Anomalies, models: tuple[str, ...]) -> dict[Keyword, Any]:
+def verdict(anomalies: Anomalies, models: tuple[str, ...]) -> Result:
     """The workload's map in results.edn; the package's docstring describes it."""
     forbidden = forbidden_by(models)
     weakest, others = ruled_out(anomalies)

@@ -28,7 +28,7 @@ from leaderless.core.headlog import trace as steps
 from leaderless.core.headlog.records import HEAD, Head, InvariantBroken
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.headlog.view import View
-from leaderless.core.messages import Batch, Cas, Entry, Mismatch, Missing, Ok, Outcome
+from leaderless.core.messages import Batch, Cas, Entry, Mismatch, Missing, Offsets, Ok, Outcome
 from leaderless.core.process import Notify, Process, Signal, Spawn, Wait, call
 
 Heard = Callable[[Outcome, float], None]  # is told an outcome, and after how many seconds it came
@@ -59,9 +59,12 @@ def prepare(replica: Replica, batches: Sequence[Batch], *, by: str, kept: int) -
     """
     old, view = replica.head, replica.view
     _require_admissible(old, view, batches)
-    ends = {key: view.end(key) for batch in batches for key in batch.appends}
-    entries = [_entry(batch, ends) for batch in batches]
-    size = sum(batch.size for batch in batches)
+    ends: Offsets = {}
+    entries: list[Entry] = []
+    size = 0
+    for batch in batches:
+        entries.append(_entry(batch, view, ends))
+        size += batch.size
     if old.full and not kept:
         raise InvariantBroken(f"CommittedReadable: segment {old.sealed} is not written")
     new = old.with_entries(entries, size, by, kept)
@@ -90,7 +93,8 @@ def carry_out(
     attempt's head is refuted: unless the replica has a newer one, read it before the next attempt.
     """
     old, new, entries = attempt
-    cas = Cas(HEAD, old.value, new.value, create=old.value is None)
+    was = old.value
+    cas = Cas(HEAD, was, new.value, create=was is None)
     asked_at = replica.now
     replica.trace("Try", steps.carried, entries)
     if reads_ahead:
@@ -185,10 +189,14 @@ def _require_placed(view: View, entries: list[Entry]) -> None:
             raise InvariantBroken(f"ViewIsPrefix: a newer view lacks {entry}")
 
 
-def _entry(batch: Batch, ends: dict[str, int]) -> Entry:
-    """The entry of a batch at the ends of the log: this assigns its offsets. Moves `ends`."""
+def _entry(batch: Batch, view: View, ends: Offsets) -> Entry:
+    """The entry of a batch at the ends of the log: this assigns its offsets.
+
+    `ends`: those of the keys that batches before it moved, and those that it moves.
+    """
     appends = {}
     for key, msgs in batch.appends.items():
-        appends[key] = ends[key], msgs
-        ends[key] += len(msgs)
+        first = ends[key] if key in ends else view.end(key)
+        appends[key] = first, msgs
+        ends[key] = first + len(msgs)
     return Entry(batch.writer, batch.seq, appends, batch.commits)

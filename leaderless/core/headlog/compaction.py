@@ -15,6 +15,10 @@ A new claim first raises `compacted.epoch`, so the update of a stale worker fail
 Before step 1, whatever fills a level of the index goes into a page of the next level (`index`). Every worker
 makes the same page, and writes it before step 1 names it. Nothing is deleted for it.
 
+What falls short: who seals a segment compacts, if there is enough. A worker that meets a silent store leaves
+the rest to the next full tail. A program that appends little and is closed again may never compact; one that
+runs longer looks every 15 s (`leaderless.library.maintenance`).
+
 Contents decide, not names. The index names a run or page only if this worker wrote it, or read back that it
 holds what it must (`IndexMatchesRuns`). In a log of the older format the parts of a page do not say of how many
 they are one. So a worker of another release may have left others under the same names: then no page is made.
@@ -59,9 +63,8 @@ from leaderless.core.process import Process, Sleep, Spawn, gather
 from leaderless.core.strategy import Clock
 
 CLAIM = "claim/compaction"
-SEGMENTS_AT_ONCE = 8  # at most, for each may have large messages
-LOOK_S = 0.05  # between two looks whether a compaction has ended
-OTHER_LOOK_S = 0.1  # between two looks whether another process has compacted
+REVIVED_AFTER_LEASES = 8  # a task that kills its worker kills one so often
+LOOK_S = 0.1  # between two looks whether another process has compacted
 
 
 class Compactor:
@@ -70,7 +73,9 @@ class Compactor:
     def __init__(self, clock: Clock, replica: Replica, worker: str, pace: Pace) -> None:
         self._clock = clock
         self._replica = replica
-        self._pause_s = pace.revived_after_leases * pace.lease_s
+        self._pause_s = REVIVED_AFTER_LEASES * pace.lease_s
+        self._beat_every_s = pace.lease_s / 8
+        self._beat_at = 0.0
         self._claims = Claims(clock, CLAIM, worker, pace)
         self._next = 0  # the first segment that is not known to be in a run
         self._running = False
@@ -108,9 +113,13 @@ class Compactor:
     def consider(self) -> Process[None]:
         """Begin to compact if there is enough; called by the node that sealed a segment."""
         self._left_to_another = False
-        if not self._running and self._replica.head.sealed - self._next >= self._segments:
+        if self._is_due:
             self._running = True
             yield Spawn(self._run())
+
+    @property
+    def _is_due(self) -> bool:
+        return not self._running and self._replica.head.sealed - self._next >= self._segments
 
     def finish(self) -> Process[None]:
         """Compact until what is sealed is in runs, or the store does not take it.
@@ -118,13 +127,14 @@ class Compactor:
         While a live worker of another process has the claim, it waits.
         """
         yield from self._replica.refresh()
-        yield from self.consider()
-        while self._running or self._left_to_another:
-            if self._running:
-                yield Sleep(self._clock.now + LOOK_S)
-            else:
-                yield Sleep(self._clock.now + OTHER_LOOK_S)
-                yield from self.consider()
+        while True:
+            self._left_to_another = False
+            if self._is_due:
+                self._running = True
+                yield from self._run()
+            if not self._running and not self._left_to_another:
+                return
+            yield Sleep(self._clock.now + LOOK_S)
 
     def _run(self) -> Process[None]:
         try:
@@ -156,6 +166,7 @@ class Compactor:
 
     def _compact(self) -> Process[None]:
         """One task, from wherever its last worker stopped."""
+        self._beat_at = self._clock.now  # the claim itself has shown it
         index = yield from self._take_over()
         unfinished = index.unfinished
         if unfinished or self._replica.head.sealed - index.cursor >= self._segments:
@@ -163,7 +174,7 @@ class Compactor:
             try:
                 if not unfinished:  # or else a worker stopped between steps 1 and 3
                     index = yield from self._write(index)
-                yield from self._finish(index)
+                index = yield from self._finish(index)
             except LeaseLost:
                 self._replica.trace("Release")
                 raise
@@ -171,7 +182,7 @@ class Compactor:
                 self._replica.trace("GiveUp")
                 raise
             self._replica.trace("Release")
-        self._next = (yield from self._read_index())[1].cursor
+        self._next = index.cursor
 
     def _take_over(self) -> Process[Index]:
         """Raise the index's epoch to the claim's: from now on every older worker's update fails.
@@ -205,7 +216,7 @@ class Compactor:
         last = index.cursor + len(segments) - 1
         new = Listed(0, index.cursor, last, run.base, run.end, 1, size_of_run(run))
         yield from self._holds(new.register(), run)
-        yield from self._claims.beat()
+        yield from self._beat()
         return (yield from self._update(index, index._replace(listed=(*listed, new))))
 
     def _read_segments(self, first: int) -> Process[list[Segment]]:
@@ -223,7 +234,7 @@ class Compactor:
                 size += len(orjson.dumps(segment.value))
                 if size >= most:
                     break
-            at_once = min(2 * at_once, SEGMENTS_AT_ONCE, self._segments - len(segments))
+            at_once = min(2 * at_once, READS_AT_ONCE, self._segments - len(segments))
         return segments
 
     def _paged(self, listed: tuple[Listed, ...]) -> Process[tuple[Listed, ...]]:
@@ -258,13 +269,19 @@ class Compactor:
                 found = yield from self._replica.library.read_all(name for _, name in some)
                 for (place, _), source in zip(some, found, strict=True):
                     distribute(source, place, drafts, parts)
-                yield from self._claims.beat()
+                yield from self._beat()
             for part, draft in drafts.items():
                 if not (yield from self._holds(page.register(part), draft)):
                     return None
-                yield from self._claims.beat()
+                yield from self._beat()
                 page = page._replace(size=page.size + draft.size)
         return page
+
+    def _beat(self) -> Process[None]:
+        """Show that this worker is alive, if it has not just done so: each step of a task may call this."""
+        if self._clock.now >= self._beat_at + self._beat_every_s:
+            self._beat_at = self._clock.now
+            yield from self._claims.beat()
 
     def _holds(self, register: str, part: Part) -> Process[bool]:
         """Write a run or a part of a page, and return whether its register holds it now.
@@ -282,23 +299,31 @@ class Compactor:
             return False
         raise InvariantBroken(f"IndexMatchesRuns: {register!r} holds something else than it must")
 
-    def _finish(self, index: Index) -> Process[None]:
+    def _finish(self, index: Index) -> Process[Index]:
         """Steps 2 and 3 for the run that was listed last."""
         trace = self._replica.trace
         trace("CompactWrite", steps.cursor, index)
         numbers = range(index.cursor, index.sealed)
         yield from gather([delete(segment_name(number)) for number in numbers])
         trace("CompactDelete", steps.cursor, index)
-        yield from self._claims.beat()
-        yield from self._update(index, index._replace(cursor=index.sealed))
+        yield from self._beat()
+        done = yield from self._update(index, index._replace(cursor=index.sealed))
         trace("CompactCursor", steps.cursor, index)
+        return done
 
     def _read_index(self) -> Process[tuple[Index | None, Index]]:
+        library = self._replica.library
+        known = library.index  # taken before the read: what is read stood there later
         old = yield from read_as(COMPACTED, index_of)
-        return old, old or Index()
+        index = old or Index()
+        index.require_after(known)
+        library.learn(index)
+        return old, index
 
     def _update(self, old: Index | None, new: Index) -> Process[Index]:
-        """Replace the index; raises `LeaseLost` when another worker was there first."""
+        """Replace the index; raises `LeaseLost` when another worker was there first, `InvariantBroken`."""
+        new.require_after(old or Index())
         if not (yield from replace(COMPACTED, old and old.value, new.value)):
             raise LeaseLost(CLAIM)
+        self._replica.library.learn(new)
         return new

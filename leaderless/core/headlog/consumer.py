@@ -6,13 +6,13 @@ for it. With a bound of 0 that read begins after the request came, so polls are 
 
 from dataclasses import dataclass, field
 
-from leaderless.core.coordination import Json, StoreSilent
+from leaderless.core.coordination import StoreSilent
 from leaderless.core.headlog import trace as steps
 from leaderless.core.headlog.commits import Committed, DurableCommits
-from leaderless.core.headlog.library import windows
+from leaderless.core.headlog.library import READS_AT_ONCE, windows
 from leaderless.core.headlog.memory import Memory
 from leaderless.core.headlog.replica import Replica
-from leaderless.core.headlog.view import cut
+from leaderless.core.headlog.view import cut, require_contiguous
 from leaderless.core.headlog.writer import Writer
 from leaderless.core.messages import (
     CommitOffsets,
@@ -20,6 +20,7 @@ from leaderless.core.messages import (
     ListCommittedOffsets,
     ListCommittedOffsetsOk,
     Offsets,
+    Pairs,
     Poll,
     PollOk,
     Refresh,
@@ -29,9 +30,7 @@ from leaderless.core.messages import (
 from leaderless.core.process import Notify, Process, Signal, Spawn, Wait, gather
 from leaderless.core.strategy import Context
 
-Messages = dict[str, list[list[Json]]]  # `{key: [[offset, msg], ...]}`
-
-KEYS_AT_ONCE = 8  # that are read back from runs
+Messages = dict[str, Pairs]  # `{key: [[offset, msg], ...]}`
 
 
 @dataclass(slots=True, eq=False)
@@ -53,7 +52,6 @@ class Consumer:
         self._durable = options.durable_commits
         self._commits = DurableCommits(context, replica, writer)
         self._replica = replica
-        self._reading_share = options.pace.reading_share
         self._writer = writer
         self._memory = memory
         self._reading: _Reading | None = None
@@ -66,7 +64,7 @@ class Consumer:
         msgs, archived, left = self._in_memory(event.offsets)
         if archived:
             answer_at = came_at + self._replica.limits.answer_s
-            until = self._clock.now + self._reading_share * (answer_at - self._clock.now)
+            until = (self._clock.now + answer_at) / 2  # then what is under way has as long again
             yield from self._read_back(archived, msgs, left, until)
         if self._replica.trace.on:
             for key, offset in event.offsets.items():
@@ -94,6 +92,7 @@ class Consumer:
             if run is None:
                 archived.append((key, offset))
             elif run:
+                require_contiguous(key, max(0, offset), run)
                 msgs[key], size = cut(run, left)
                 left -= size
         return msgs, archived, left
@@ -105,12 +104,13 @@ class Consumer:
 
         A key for which no room is left, or no time before `until`, is left out.
         """
-        for some in windows(archived, KEYS_AT_ONCE):
+        for some in windows(archived, READS_AT_ONCE):
             if left <= 0 or (msgs and self._clock.now >= until):
                 break
             found = yield from gather([self._memory.read(key, offset) for key, offset in some])
-            for (key, _), run in zip(some, found, strict=True):
-                if left > 0:
+            for (key, offset), run in zip(some, found, strict=True):
+                if run and left > 0:
+                    require_contiguous(key, max(0, offset, run[0][0]), run)
                     msgs[key], size = cut(run, left)
                     left -= size
 

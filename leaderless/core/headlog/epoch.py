@@ -5,7 +5,7 @@ appends into two: those that are in the log when it begins, and those that learn
 """
 
 from leaderless.core.coordination import read_as, replace
-from leaderless.core.headlog.records import HEAD, Head, head_of
+from leaderless.core.headlog.records import HEAD, Head, InvariantBroken, head_of
 from leaderless.core.process import Process
 
 
@@ -15,12 +15,23 @@ def raise_epoch(by: str) -> Process[Head | None]:
     The log is fenced or open as before. `by` is a name that no other call has: so an own change is known again
     when its answer was lost. Raises `StoreSilent`: the epoch may be a new one or not.
     """
-    first: int | None = None
+    first: Head | None = None
     while (head := (yield from read_as(HEAD, head_of))) is not None:
-        first = head.epoch if first is None else first
-        if head.epoch > first:
+        first = first or head
+        require_after(first, head)
+        if head.epoch > first.epoch:
             return head  # an own change of unknown outcome, or that of another process
         new = head.with_state(head.heading.state, by)
         if (yield from replace(HEAD, head.value, new.value)):
             return new
     return None
+
+
+def require_after(before: Head, after: Head) -> None:
+    """What was `before` may be `after`, at once or later: a fenced log grows in a new epoch at the earliest.
+
+    Raises `InvariantBroken`.
+    """
+    has_grown = before.fenced and after.end != before.end
+    if (after.epoch, not has_grown) < (before.epoch, True):
+        raise InvariantBroken(f"NoAppendWhileFenced: {before} became {after}")

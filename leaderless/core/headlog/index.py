@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from leaderless.core.coordination import Json, Misfit, count_of
 from leaderless.core.headlog.records import (
+    InvariantBroken,
     Run,
     Writers,
     offsets_of,
@@ -112,6 +113,23 @@ class Index(NamedTuple):
         """Whether segments of the newest run may not be deleted yet."""
         return self.cursor < self.sealed
 
+    def require_after(self, before: "Index") -> None:
+        """What was `before` may be this, at once or later: nothing goes back, and no segment is passed over.
+
+        Raises `InvariantBroken`.
+        """
+        if self.epoch < before.epoch:
+            raise InvariantBroken(f"OneLiveClaim: {before} became {self}")
+        if not before.cursor <= self.cursor <= self.sealed:
+            raise InvariantBroken(f"CursorNeverPassesCompacted: {before} became {self}")
+        if self.end < before.end:
+            raise InvariantBroken(f"CommittedReadable: {before} became {self}")
+        segment = slot = 0
+        for each in self.listed:
+            if (each.first, each.base) != (segment, slot):
+                raise InvariantBroken(f"IndexMatchesRuns: {each} does not follow slot {slot - 1}")
+            segment, slot = each.last + 1, each.end
+
 
 class Page(NamedTuple):
     """A part of a page: which of `children` holds which offsets of a key.
@@ -201,9 +219,15 @@ def new_page(children: Sequence[Listed]) -> Page:
 
 
 def distribute(source: Part, place: int, drafts: dict[int, Page], parts: int) -> None:
-    """Add what stands in a child, the one at `place`, to the parts of its page; children in their order."""
+    """Add what stands in a child, the one at `place`, to the parts of its page; children in their order.
+
+    Raises `InvariantBroken` when a key does not begin where it ended in the children before.
+    """
     for key, first, end in source.ranges():
-        drafts[part_of(key, parts)].keys.setdefault(key, [first]).extend((place, end))
+        record = drafts[part_of(key, parts)].keys.setdefault(key, [first])
+        if record[-1] != first:
+            raise InvariantBroken(f"OffsetsDense: key {key!r} at {first} after {record[-1]}")
+        record.extend((place, end))
     for key, offset in source.commits.items():
         commits = drafts[part_of(key, parts)].commits
         commits[key] = max(offset, commits.get(key, offset))

@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from leaderless.core.coordination import StoreSilent, read_as
-from leaderless.core.headlog.index import Index, Page, Part, decode_part
+from leaderless.core.headlog.index import Index, Listed, Page, Part, decode_part
 from leaderless.core.headlog.records import InvariantBroken, slice_of
 from leaderless.core.headlog.view import weight_of
 from leaderless.core.messages import Block
 from leaderless.core.process import Notify, Process, Signal, Wait, gather
 
 T = TypeVar("T")
-READS_AT_ONCE = 4  # of runs and pages: more of them hide a long round trip, and take memory
+READS_AT_ONCE = 8  # more of them hide a long round trip, and take memory
 SLICED_READS_AT_ONCE = 16  # of runs without their messages, and of pages: the store may be far
 KEY_BYTES, NUMBER_BYTES = 300, 40  # about what a key takes in memory, and a number
 
@@ -52,9 +52,13 @@ class Library:
         self.bytes = 0
 
     def learn(self, index: Index) -> None:
-        """Take an index that was read, unless a newer one is known."""
-        if index.end >= self.index.end:
-            self.index = index
+        """Take an index that stood in the store, unless a newer one is known.
+
+        Raises `InvariantBroken` when of the two neither may have become the other.
+        """
+        older, newer = sorted((self.index, index), key=lambda one: (one.epoch, one.end, one.cursor))
+        newer.require_after(older)
+        self.index = newer
 
     def read(self, register: str) -> Process[Part]:
         """What a register of the index holds. Raises `StoreSilent`, `InvariantBroken`."""
@@ -76,7 +80,7 @@ class Library:
         listed = self.index.listed  # the nearer side first
         ordered = listed if 2 * offset < end else listed[::-1]
         for some in windows(ordered, self.at_once):
-            for part in (yield from self.read_all(each.register_of(key) for each in some)):
+            for part in (yield from gather([self._part_of(each, key) for each in some])):
                 if part.holds(key, offset):
                     return (yield from self._descend(part, key, offset))
         raise InvariantBroken(f"CommittedReadable: no run holds {offset} of key {key!r}")
@@ -98,8 +102,16 @@ class Library:
             assert child is not None, "a page that holds an offset says in which child"
             if self._sliced and not child.level:
                 return (yield from self._read_slice(child.slice_of(key, offset)))
-            part = yield from self.read(child.register_of(key))
+            part = yield from self._part_of(child, key)
         return part.keys[key]
+
+    def _part_of(self, listed: Listed, key: str) -> Process[Part]:
+        """The part of a run or page in which a key stands. Raises `StoreSilent`, `InvariantBroken`."""
+        part = yield from self.read(register := listed.register_of(key))
+        if (part.base, part.end) != (listed.base, listed.end):
+            held = f"{register} has slots {part.base} to {part.end - 1}"
+            raise InvariantBroken(f"IndexMatchesRuns: {held}, listed is {listed}")
+        return part
 
     def _read_slice(self, register: str) -> Process[Block]:
         found = yield from read_as(register, slice_of)

@@ -4,11 +4,11 @@ The view may take half of the memory. Above that it forgets its oldest messages,
 The library takes what the view leaves of three quarters. The last quarter is for what is on its way.
 """
 
-from leaderless.core.coordination import Json, StoreSilent
+from leaderless.core.coordination import StoreSilent
 from leaderless.core.headlog.library import Truncated
 from leaderless.core.headlog.records import InvariantBroken
 from leaderless.core.headlog.replica import Replica
-from leaderless.core.messages import Block
+from leaderless.core.messages import Block, Pairs
 from leaderless.core.process import Process
 
 
@@ -44,7 +44,7 @@ class Memory:
         finally:
             self._evicting = False
 
-    def read(self, key: str, offset: int) -> Process[list[list[Json]]]:
+    def read(self, key: str, offset: int) -> Process[Pairs]:
         """`[[offset, msg], ...]`, a contiguous run of a key from `offset` on: from memory or from the store.
 
         One from the store ends with its run at the latest. It begins later than `offset` where a retention
@@ -58,7 +58,12 @@ class Memory:
         try:
             first, msgs = yield from self._find(key, start)
         except Truncated as truncated:
+            if truncated.earliest <= start:
+                raise InvariantBroken(f"CommittedReadable: {truncated}, not {start}") from None
             return (yield from self.read(key, truncated.earliest))
+        if not first <= start < first + len(msgs):
+            text = f"{len(msgs)} messages from {first} on, asked for {start}"
+            raise InvariantBroken(f"PollContiguous: a run of key {key!r} has {text}")
         upto = start - first + self._replica.limits.poll_messages
         return [[at, msg] for at, msg in enumerate(msgs[start - first : upto], start)]
 

@@ -1,6 +1,6 @@
 """What is to be appended and is in no batch yet: sends, appends of programs, committed offsets."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Any
@@ -38,17 +38,19 @@ class Pending:
     `commits`: committed offsets that are not in the log yet.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits) -> None:
+        self._answer_s = limits.answer_s
+        self._bytes_max = limits.waiting_bytes
         self.waiting: list[Waiting] = []
         self._bytes = 0
         self.commits: Offsets = {}
 
-    def add(self, event: Send | Append, now: float, limits: Limits) -> Failure | None:
+    def add(self, event: Send | Append, now: float) -> Failure | None:
         """Take what came; the failure if too much waits already."""
-        if self._bytes > limits.waiting_bytes:
-            text = f"{limits.waiting_bytes} bytes of messages wait for the store already"
+        if self._bytes > self._bytes_max:
+            text = f"{self._bytes_max} bytes of messages wait for the store already"
             return Failure(Reason.BUSY, text)
-        self.waiting.append(Waiting(event, now, now + limits.answer_s))
+        self.waiting.append(Waiting(event, now, now + self._answer_s))
         self._bytes += event.size + SEND_BYTES
         return None
 
@@ -60,33 +62,31 @@ class Pending:
     def put_back(self, waiting: list[Waiting]) -> None:
         """Take again what was in a batch that never gets into the log."""
         self.waiting[:0] = waiting
-        self._bytes += _memory_of(waiting)
+        self._bytes += sum(each.event.size + SEND_BYTES for each in waiting)
 
-    def refuse(self, limits: Limits, head: Head) -> list[Reply]:
-        """Let go of what goes into no batch behind this head, and answer it."""
-        refused = [
-            (each, failure)
-            for each in self.waiting
-            if (failure := refusal_of(each.event, limits, head))
-        ]
-        if not refused:
-            return []
-        gone = [each for each, _ in refused]
-        self._keep([each for each in self.waiting if each not in gone])
-        return [Reply(each.event.request, failure) for each, failure in refused]
+    def take(self, limits: Limits, head: Head, now: float) -> tuple[list[Waiting], list[Reply]]:
+        """What waits longest and has a client, up to `batch_bytes`, or a single one.
 
-    def take(self, limits: Limits, now: float) -> list[Waiting]:
-        """What waits longest and has a client, up to `batch_bytes`, or a single one."""
-        if self.waiting and self.waiting[0].until <= now:  # their clients got an error already
-            self._keep([each for each in self.waiting if each.until > now])
-        size = count = 0
+        Then the answers to what was in front of it and goes into no batch behind this head.
+        """
+        taken: list[Waiting] = []
+        refused: list[Reply] = []
+        size = passed = 0
+        most = largest(limits)
         for each in self.waiting:
-            if count and size + each.event.size > limits.batch_bytes:
-                break
-            size, count = size + each.event.size, count + 1
-        taken, self.waiting = self.waiting[:count], self.waiting[count:]
-        self._bytes -= size + SEND_BYTES * count
-        return taken
+            event = each.event
+            may_not = event.size > most or event.epoch is not None
+            if may_not and (failure := refusal_of(event, limits, head)):
+                refused.append(Reply(event.request, failure))
+            elif each.until > now:  # or its client got an error already
+                if taken and size + event.size > limits.batch_bytes:
+                    break
+                size += event.size
+                taken.append(each)
+            passed += 1
+            self._bytes -= event.size + SEND_BYTES
+        self.waiting = self.waiting[passed:]
+        return taken, refused
 
     def take_all(self) -> list[Waiting]:
         """All that waits, but for committed offsets."""
@@ -111,7 +111,8 @@ class Pending:
         """The batch of what was taken, with committed offsets beside it, of up to `bytes_max`."""
         appends: dict[str, list[Any]] = {}
         size = 0
-        for event in (each.event for each in waiting):
+        for each in waiting:
+            event = each.event
             if event.epoch not in (None, epoch):
                 raise InvariantBroken(f"DataBeforeReference: {event} in a batch of epoch {epoch}")
             size += event.size
@@ -129,14 +130,15 @@ class Pending:
             commits[key] = offset
         return Batch(*name, epoch, appends, commits, size + commits_size)
 
-    def _keep(self, waiting: list[Waiting]) -> None:
-        self.waiting, self._bytes = waiting, _memory_of(waiting)
+
+def largest(limits: Limits) -> int:
+    """The most bytes that something may have that is appended."""
+    return max(limits.message_bytes, limits.batch_bytes)
 
 
 def refusal_of(event: Send | Append, limits: Limits, head: Head) -> Failure | None:
     """Why something goes into no batch behind this head; None if it may go into one."""
-    most = max(limits.message_bytes, limits.batch_bytes)
-    if event.size > most:
+    if event.size > (most := largest(limits)):
         text = f"a message of {event.size} bytes; the registers of this log take {most}"
         return Failure(Reason.UNFIT, text)
     if event.epoch not in (None, head.epoch):
@@ -148,7 +150,8 @@ def refusal_of(event: Send | Append, limits: Limits, head: Head) -> Failure | No
 def answers_of(waiting: Sequence[Waiting], first: Offsets) -> Iterator[Reply]:
     """The answers to what is in the log, in a batch whose messages begin at the offsets `first`."""
     offsets = dict(first)
-    for event in (each.event for each in waiting):
+    for each in waiting:
+        event = each.event
         if isinstance(event, Send):
             yield Reply(event.request, SendOk(offsets[event.key]))
             offsets[event.key] += 1
@@ -156,7 +159,3 @@ def answers_of(waiting: Sequence[Waiting], first: Offsets) -> Iterator[Reply]:
             yield Reply(event.request, AppendOk({key: offsets[key] for key in event.appends}))
             for key, msgs in event.appends.items():
                 offsets[key] += len(msgs)
-
-
-def _memory_of(waiting: Iterable[Waiting]) -> int:
-    return sum(each.event.size + SEND_BYTES for each in waiting)

@@ -93,11 +93,11 @@ class Head:
     def value(self) -> dict[str, Json] | None:
         """What the register holds, made when it is first needed; None before the first change."""
         if self._value is None and self.heading.version:
-            self._value = self._with_heading([entry.value for entry in self.tail])
+            name = _name_of_tail(self.shape)
+            self._value = value_of_heading(self.heading) | {
+                name: [entry.value for entry in self.tail]
+            }
         return self._value
-
-    def _with_heading(self, entries: list[Json]) -> dict[str, Json]:
-        return value_of_heading(self.heading) | {_name_of_tail(self.shape): entries}
 
     def with_entries(self, entries: Sequence[Entry], size: int, by: str, kept: int = 0) -> "Head":
         """The head after `entries`.
@@ -114,9 +114,16 @@ class Head:
             return Head(moved, [*rest, *entries])._closed_if_full()
         head = Head(self._next(by, self.heading.size + size), [*self.tail, *entries])
         head = head._closed_if_full()
-        known = self._value and self._value[_name_of_tail(self.shape)]
-        if isinstance(known, list):  # most of it is made already
-            head._value = head._with_heading([*known, *(entry.value for entry in entries)])
+        if self._value is not None:  # most of it is made already
+            name = _name_of_tail(self.shape)
+            tail = self._value[name]
+            assert isinstance(tail, list), "a register holds its entries as a list"
+            head._value = self._value | {
+                "version": head.version,
+                "by": by,
+                "size": head.heading.size,
+                name: [*tail, *[entry.value for entry in entries]],
+            }
         return head
 
     def with_state(self, state: str, by: str) -> "Head":
@@ -139,8 +146,9 @@ class Head:
 
     def _next(self, by: str, size: int | None = None) -> Heading:
         """The heading after a change by a node."""
-        size = self.heading.size if size is None else size
-        return self.heading._replace(version=self.version + 1, by=by, size=size)
+        state, epoch, version, _, sealed, base, known, shape = self.heading
+        size = known if size is None else size
+        return Heading(state, epoch, version + 1, by, sealed, base, size, shape)
 
 
 EMPTY = Head(Heading(), [])

@@ -10,8 +10,9 @@ from collections.abc import Iterable
 
 from leaderless.core.coordination import Patience, StoreSilent, read_as
 from leaderless.core.headlog import trace as steps
+from leaderless.core.headlog.epoch import require_after
 from leaderless.core.headlog.index import COMPACTED, Index, index_of
-from leaderless.core.headlog.library import Library, windows
+from leaderless.core.headlog.library import READS_AT_ONCE, Library, windows
 from leaderless.core.headlog.outline import Outline
 from leaderless.core.headlog.policy import Policy
 from leaderless.core.headlog.records import (
@@ -30,8 +31,6 @@ from leaderless.core.pace import Pace
 from leaderless.core.process import Notify, Process, Signal, Wait, call, gather
 from leaderless.core.shape import OLD, Shape
 from leaderless.core.strategy import Clock, Trace
-
-SEGMENTS_AT_ONCE = 16
 
 
 class Replica:
@@ -183,6 +182,7 @@ class Replica:
     def _follow(self, head: Head, slot: int, entries: list[Entry]) -> Process[None]:
         if head.version <= self.head.version:
             return  # an older answer came later
+        require_after(self.head, head)
         if max(self.view.slot, slot + len(entries)) != head.end:
             raise InvariantBroken(f"ViewIsPrefix: entries to {slot + len(entries)}, not {head.end}")
         if head.shape is not self.head.shape:
@@ -236,7 +236,9 @@ class Replica:
 
     def read_index(self) -> Process[Index]:
         """What `compacted` holds. Raises `StoreSilent`."""
+        known = self.library.index  # taken before the read: what is read stood there later
         index = (yield from read_as(COMPACTED, index_of)) or Index()
+        index.require_after(known)
         self.library.learn(index)
         return index
 
@@ -303,7 +305,7 @@ class Replica:
 
     def _read_segments(self, numbers: range) -> Process[bool]:
         """Read segments; False when one was deleted."""
-        for some in windows(numbers, SEGMENTS_AT_ONCE):
+        for some in windows(numbers, READS_AT_ONCE):
             wanted = [number for number in some if number not in self._segments]
             if False in (yield from gather([self._read_segment(number) for number in wanted])):
                 return False

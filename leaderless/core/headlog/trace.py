@@ -1,18 +1,17 @@
 """The steps of the protocol as the model in `specs/HeadLog` names them, so that it can judge a real run.
 
-`specs/HeadLog/README.md` has the table of steps and fields. Modules call `replica.trace("Step", fields, ...)`
+`docs/refinement.md` has the table of steps and fields. Modules call `replica.trace("Step", fields, ...)`
 where a step is done; the functions here make its fields. A trace names one batch of a node at a time, so a
 traced node has one lane.
 """
 
-from leaderless.core.coordination import Json
 from leaderless.core.headlog.index import Index
 from leaderless.core.headlog.records import Head, Segment
-from leaderless.core.messages import Batch, Entry, Fields
+from leaderless.core.messages import Batch, Entry, Fields, Pairs
 
 
 def sent(batch: Batch) -> Fields:
-    """Of Send."""
+    """Of Send, and of Named: a program appends a batch of a name that its caller chose."""
     appends = {key: len(msgs) for key, msgs in batch.appends.items()}
     return {**named(batch), "epoch": batch.epoch, "appends": appends, "commits": batch.commits}
 
@@ -67,7 +66,7 @@ def switched(head: Head) -> Fields:
     return {"epoch": head.epoch}
 
 
-def polled(key: str, offset: int, run: list[list[Json]]) -> Fields:
+def polled(key: str, offset: int, run: Pairs) -> Fields:
     """Of Poll."""
     return {"key": key, "from": offset, "offsets": [at for at, _ in run]}
 

@@ -11,7 +11,7 @@ from leaderless.core.coordination import Json
 from leaderless.core.headlog.outline import Outline
 from leaderless.core.headlog.records import InvariantBroken
 from leaderless.core.limits import Limits
-from leaderless.core.messages import Entry, Offsets
+from leaderless.core.messages import Batch, Entry, Offsets, Pairs
 
 SECTIONS = 1024  # of the whole memory; each is forgotten as a whole
 ENTRY_BYTES = 400  # about what an entry takes in memory beside its messages
@@ -50,7 +50,7 @@ class View:
         self.bytes = 0
         self.committed: dict[str, int] = {}
         self.writers: dict[str, int] = {}
-        self._recent: deque[tuple[Entry, int]] = deque()  # each with the bytes of its messages
+        self._recent: deque[tuple[Entry, int]] = deque()  # each with its bytes
         self._recent_bytes = 0
         self._sections: deque[Section] = deque()
 
@@ -70,9 +70,7 @@ class View:
     def _forget_entries(self) -> None:
         """Keep the newest entries that may be in an answer to a peer: `answer_bytes`, or a single one."""
         limits, recent = self._limits, self._recent
-        while len(recent) > limits.recent_entries or (
-            self._recent_bytes > limits.answer_bytes and len(recent) > 1
-        ):
+        while self._recent_bytes > limits.answer_bytes and len(recent) > 1:
             self._recent_bytes -= recent.popleft()[1]
 
     def _require_next(self, entries: list[Entry]) -> None:
@@ -107,8 +105,9 @@ class View:
                 self.committed[key] = offset
         self.slot += 1
         section.end = self.slot
-        section.bytes += weight + ENTRY_BYTES
-        self.bytes += weight + ENTRY_BYTES
+        weight += ENTRY_BYTES
+        section.bytes += weight
+        self.bytes += weight
         self._recent.append((entry, weight))
         self._recent_bytes += weight
 
@@ -134,6 +133,10 @@ class View:
         self._recent.clear()  # they no longer end where the view does
         self._recent_bytes = 0
 
+    def has(self, batch: Batch) -> bool:
+        """As `contains`, of a batch."""
+        return self.contains(batch.writer, batch.seq)
+
     def contains(self, writer: str, seq: int) -> bool:
         """Whether a batch is in the log; a writer's batches enter it in the order of their seq."""
         return self.writers.get(writer, -1) >= seq
@@ -148,7 +151,7 @@ class View:
         """The next offset of a key."""
         return self.first.get(key, 0) + len(self.messages.get(key, ()))
 
-    def read(self, key: str, offset: int) -> list[list[Json]] | None:
+    def read(self, key: str, offset: int) -> Pairs | None:
         """`[[offset, msg], ...]` from the first message at or after `offset`: a contiguous run.
 
         None when it would begin below what is in memory.
@@ -173,7 +176,7 @@ class View:
                     del self.messages[key]
 
 
-def cut(pairs: list[list[Json]], bytes_max: int) -> tuple[list[list[Json]], int]:
+def cut(pairs: Pairs, bytes_max: int) -> tuple[Pairs, int]:
     """The first of `[[offset, msg], ...]`: one, and further ones while they have `bytes_max` together.
 
     Then about their bytes.
@@ -185,6 +188,14 @@ def cut(pairs: list[list[Json]], bytes_max: int) -> tuple[list[list[Json]], int]
             return pairs[:place], size
         size += weight
     return pairs, size
+
+
+def require_contiguous(key: str, start: int, run: Pairs) -> None:
+    """What a poll answers is every offset from `start` on, as far as it goes. Raises `InvariantBroken`."""
+    first, last = run[0][0], run[-1][0]
+    if (first, last) != (start, start + len(run) - 1):
+        text = f"{len(run)} messages from {first} to {last}, not from {start} on"
+        raise InvariantBroken(f"PollContiguous: key {key!r} has {text}")
 
 
 def weight_of(msgs: Iterable[Json]) -> int:

@@ -6,11 +6,12 @@
 *Batches.* A node has a few lanes. Each is a writer of its own, with its own numbers, and has one batch at a
 time: the next is made when the one before is in the log, can never get there, or has nobody who waits for it. A
 batch keeps its name whichever way it goes. So whichever copy is first in the log wins, and every other one is
-found to be there already (`attempt`, Law 1). A second lane starts while the first is busy only when waiting for
-it would cost more than the messages.
+found to be there already (`attempt`, Law 1). A second batch goes to a peer while the first is under way only
+when waiting for it would cost more than the messages.
 
-*Here.* All batches that are here go into one attempt (`attempt`), which has the laws of its safety. Every way
-to fail (conflict, no answer) ends in the same place: read the head, see which batches are in the log, go on
+*Here.* One process takes all that waits at this node, and all batches that peers brought, into one attempt
+(`attempt`), which has the laws of its safety. It answers those who wait, and goes on while there is more. Every
+way to fail (conflict, no answer) ends in the same place: read the head, see which batches are in the log, go on
 with the rest.
 
 *A peer.* Whoever loses a conflict decides again, and now knows the winner. So under contention all hand over to
@@ -19,20 +20,25 @@ answer in about the time that 19 of 20 answers take, the batch goes another way,
 
 When to wait, for how long, and which way a batch goes: the `policy` says so. None of that matters for safety.
 
+What falls short: while a compare-and-set of this node has no answer, whatever comes here waits for it, though a
+peer might reach the store. That is a timeout of the store at most.
+
 A send may have an epoch. Law `DataBeforeReference`: it goes into no batch of another epoch, also when its first
 batch was rejected and its sends go into a new one.
 """
 
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import inf
-from typing import NamedTuple
+from operator import attrgetter
 
 from leaderless.core.coordination import StoreSilent
 from leaderless.core.headlog import attempt
 from leaderless.core.headlog import trace as steps
 from leaderless.core.headlog.attempt import Attempt, Fate
 from leaderless.core.headlog.compaction import Compactor
+from leaderless.core.headlog.hand_overs import HandOvers
 from leaderless.core.headlog.pending import Pending, Waiting, answers_of, refusal_of
 from leaderless.core.headlog.policy import Policy
 from leaderless.core.headlog.records import HEAD, Head, InvariantBroken
@@ -44,9 +50,7 @@ from leaderless.core.messages import (
     Batch,
     Cas,
     Failure,
-    HandedOver,
     HandOver,
-    Offer,
     Offsets,
     Ok,
     Outcome,
@@ -55,10 +59,11 @@ from leaderless.core.messages import (
     Send,
     Unknown,
 )
-from leaderless.core.process import Notify, Process, Signal, Sleep, Spawn, Wait, ask, call
+from leaderless.core.process import Notify, Process, Signal, Sleep, Spawn, Wait, call
 from leaderless.core.strategy import Clock
 
 FENCED = "the log is fenced"
+_UNTIL = attrgetter("until")
 
 
 def lanes_of(writer: str, lanes: int) -> list[str]:
@@ -68,26 +73,23 @@ def lanes_of(writer: str, lanes: int) -> list[str]:
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """A batch to be committed here; `done` fires when this node does no more for it.
+    """A batch on its way: one of this node, for which all in `waiting` wait, or one that came from elsewhere.
 
-    That is when it is in the log, can never get there, or has nobody who waits for it after `until`. It is also
-    after one attempt that failed, unless this node is the one that commits most: the loser of a conflict has
-    learnt the winner, and there its batches, own and handed over, do better than in the next race.
+    This node does no more for it when it is in the log, can never get there, or has nobody who waits for it,
+    which is after `until`. For one that came from elsewhere `done` is notified then.
+
+    A batch that is to be committed here also leaves after one attempt that failed, unless this node commits
+    most. The loser of a conflict has learnt the winner. There its batches do better than in the next race. One
+    that was sent back so, and comes again, `stays`: its node does not reach the winner.
     """
 
     batch: Batch
-    since: float  # it waits for company; -inf: it has done so
     until: float
+    waiting: list[Waiting] | None = None
+    done: Signal | None = None
+    since: float = -inf  # it waits for company; -inf: it has done so
     tried: bool = False
-    done: Signal = field(default_factory=Signal)
-
-
-class Made(NamedTuple):
-    """A batch of this node, what waits for it, and until when."""
-
-    batch: Batch
-    waiting: list[Waiting]
-    until: float
+    stays: bool = False
 
 
 class Writer:
@@ -110,16 +112,16 @@ class Writer:
         self._compactor = compactor
         self._sealer = Sealer(replica)
         self._answer_s = replica.limits.answer_s
-        self.pending = Pending()
+        self.pending = Pending(replica.limits)
         self._flush_planned = self._flush_due = False
         self._idle = writers[::-1]
         self._seqs = dict.fromkeys(self._idle, 0)
-        self._collecting = self._overdue_planned = False
-        self._jobs: list[Job] = []
-        self._committing = False
+        self._collecting = self._committing = self._overdue_planned = False
+        self._jobs: list[Job] = []  # to be committed here
         self._refuted: Head | None = None  # the head that failed, until it was read anew
-        self._away: dict[Signal, tuple[Batch, str]] = {}  # handed to a peer, and not moved on yet
-        self._watching = False
+        self._hand_overs = HandOvers(clock, replica, policy)
+        # Of peers' writers the batch that lost a conflict here.
+        self._sent_back: dict[str, int] = {}
 
     @property
     def load(self) -> tuple[int, int, int]:
@@ -133,19 +135,21 @@ class Writer:
         if isinstance(event, Append) and event.name:
             yield from self._append_named(event, *event.name)
             return
-        if failure := self.pending.add(event, self._clock.now, self._replica.limits):
+        if failure := self.pending.add(event, self._clock.now):
             yield Reply(event.request, failure)
             return
         self._policy.arrived()
-        yield from self._consider()
+        if process := self._next():
+            yield Spawn(process)
 
     def _append_named(self, event: Append, writer: str, seq: int) -> Process[None]:
         """Commit a batch that its caller has named. Another process, or an earlier life, may have done so."""
         replica, until = self._replica, self._clock.now + self._answer_s
         batch = Batch(writer, seq, event.epoch or 0, event.appends, {}, event.size)
+        replica.trace("Named", steps.sent, batch)
         if not replica.loaded or replica.head.fenced:
             yield from replica.refresh()
-        while not self._is_in_log(batch):
+        while not replica.view.has(batch):
             if replica.head.fenced:
                 yield Reply(event.request, Failure(Reason.FENCED, FENCED))
                 return
@@ -154,14 +158,19 @@ class Writer:
                 return
             if self._clock.now >= until:
                 return
-            yield from self._commit_here(batch, self._clock.now, until)
+            yield from self._commit_here(batch, until)
         yield Reply(event.request, AppendOk({}))
 
     def commit_for(self, event: HandOver) -> Process[None]:
         """Commit a peer's batch and tell it what it lacks of the log."""
-        came_at = self._clock.now
+        came_at, batch = self._clock.now, event.batch
         self._policy.arrived()
-        yield from self._commit_here(event.batch, came_at, came_at + self._answer_s)
+        yield from self._commit_here(batch, came_at + self._answer_s)
+        if not self._replica.view.has(batch):
+            left = {
+                w: n for w, n in self._sent_back.items() if not self._replica.view.contains(w, n)
+            }
+            self._sent_back = left | {batch.writer: batch.seq}
         held_s = self._replica.confirmed_at - came_at
         yield Reply(event.request, self._replica.share(event.slot, held_s))
 
@@ -170,23 +179,44 @@ class Writer:
         self.pending.commit(offsets, self._replica.view.committed)
         yield from self._plan_flush()
 
+    def _commit_here(self, batch: Batch, until: float) -> Process[None]:
+        """Return when this node does no more for a batch that came from elsewhere: see `Job`."""
+        done = Signal()
+        again = self._sent_back.get(batch.writer) == batch.seq
+        self._jobs.append(Job(batch, until, done=done, since=self._clock.now, stays=again))
+        if batch.epoch > self._replica.head.epoch:  # so this node's head is an old one
+            self._refuted = self._replica.head
+        if not self._committing:
+            self._committing = True
+            yield Spawn(self._commit_after_company())
+        yield Wait(done)
+
     # ------------------------------------------------------------ lanes
 
     @property
     def _has_work(self) -> bool:
-        return self._flush_due or bool(self.pending.waiting)
+        return bool(self.pending.waiting) or self._flush_due
 
-    def _consider(self) -> Process[None]:
-        """Make a batch of what waits: the first at once, and one beside others if it pays."""
-        if self._collecting or not self._idle or not self._has_work:
-            return
-        none_is_busy = len(self._idle) == len(self._seqs)
-        if none_is_busy or self._policy.needs_lane(len(self.pending.waiting)):
+    def _next(self) -> Process[None] | None:
+        """What is to be run for what waits in no batch: at once, or beside others if it pays."""
+        if self._collecting or not self._idle or not (self.pending.waiting or self._flush_due):
+            return None
+        if self._committing and self._policy.target() is None:
+            return None  # the next commit here takes it along
+        if len(self._idle) == len(self._seqs) or self._policy.needs_lane(len(self.pending.waiting)):
             self._collecting = True
-            yield Spawn(self._collect())
-        elif not self._overdue_planned:  # a batch may be stuck, and must not hold up the others
-            self._overdue_planned = True
-            yield Spawn(self._collect_overdue())
+            return self._collect()
+        if self._overdue_planned:
+            return None
+        self._overdue_planned = True  # a batch may be stuck, and must not hold up the others
+        return self._collect_overdue()
+
+    def _go_on(self) -> Process[None]:
+        """After a lane has come free, or nothing waits any more."""
+        if process := self._next():
+            yield Spawn(process)
+        elif not (self._jobs or self.pending.waiting or len(self._idle) < len(self._seqs)):
+            self._policy.idle()
 
     def _collect_overdue(self) -> Process[None]:
         yield Sleep(self._clock.now + self._policy.hedge_s)
@@ -196,7 +226,7 @@ class Writer:
             yield from self._collect()
 
     def _collect(self) -> Process[None]:
-        """Wait for company, at least for what came together, and make a batch unless a commit here does."""
+        """Wait for company, at least for what came together; then commit here, or make a batch for a peer."""
         replica = self._replica
         try:
             if not replica.loaded or replica.head.fenced:
@@ -210,10 +240,16 @@ class Writer:
             return
         finally:
             self._collecting = False
-        made = yield from self._take()
-        if made:
-            yield Spawn(self._carry(*made))
-            yield from self._consider()
+        if self._policy.target() is None:
+            if not self._committing:  # or else the next commit takes it along
+                self._committing = True
+                if rest_s := self._policy.rest_s():
+                    yield Sleep(self._clock.now + rest_s)
+                yield from self._commit_all()
+            return
+        if job := (yield from self._take()):
+            yield Spawn(self._carry(job))
+            yield from self._go_on()
 
     def _plan_flush(self) -> Process[None]:
         if self.pending.commits and not self._flush_planned:
@@ -225,15 +261,15 @@ class Writer:
         yield Sleep(self._clock.now + self._replica.limits.commits_idle_s)
         self._flush_planned = False
         self._flush_due = bool(self.pending.commits)
-        yield from self._consider()
+        yield from self._go_on()
 
-    def _take(self) -> Process["Made | None"]:
+    def _take(self) -> Process[Job | None]:
         """A batch of what waits; None if nothing does, or all lanes are busy."""
-        replica, limits = self._replica, self._replica.limits
-        yield from self.pending.refuse(limits, replica.head)
-        if not self._idle or not self._has_work:
+        replica, limits, now = self._replica, self._replica.limits, self._clock.now
+        if not self._idle or not (self.pending.waiting or self._flush_due):
             return None
-        waiting = self.pending.take(limits, self._clock.now)
+        waiting, refused = self.pending.take(limits, replica.head, now)
+        yield from refused
         if not waiting and not self._flush_due:
             return None
         self._flush_due = False
@@ -242,35 +278,27 @@ class Writer:
         name = lane, self._seqs[lane]
         batch = self.pending.batch(name, replica.head.epoch, waiting, limits.batch_bytes)
         replica.trace("Send", steps.sent, batch)
-        until = max((each.until for each in waiting), default=self._clock.now + self._answer_s)
-        return Made(batch, waiting, until)
+        if suspects := self._policy.to_probe():
+            yield from self._hand_overs.probe(suspects, batch)
+        return Job(batch, max(map(_UNTIL, waiting), default=now + self._answer_s), waiting)
 
-    def _carry(
-        self, batch: Batch, waiting: list[Waiting], until: float, job: Job | None = None
-    ) -> Process[None]:
-        """Bring a batch into the log; `job`: it is here already."""
-        try:
-            if job:
-                yield Wait(job.done)
-            if (yield from self._deliver(batch, until)):
-                yield from self._acknowledge(batch, waiting)
-            elif self._is_alive(batch):
-                self._replica.trace("Abandon", steps.named, batch)  # its clients are gone
-            else:  # no copy of the batch can get into the log any more: its sends go into a new one
-                self._replica.trace("Reject", steps.named, batch)
-                self.pending.put_back(waiting)
-            yield from self._plan_flush()  # committed offsets that are not in the log ride on
-        finally:
-            self._idle.append(batch.writer)
-        yield from self._consider()
-        self._note_idle()
+    def _end(self, job: Job) -> Process[None]:
+        """Let go of a batch of this node, for which it does no more."""
+        batch = job.batch
+        self._idle.append(batch.writer)
+        if self._replica.view.has(batch):
+            yield from self._acknowledge(batch, job.waiting or ())
+        elif self._is_alive(batch):
+            self._replica.trace("Abandon", steps.named, batch)  # its clients are gone
+        else:  # no copy of the batch can get into the log any more: its sends go into a new one
+            self._replica.trace("Reject", steps.named, batch)
+            self.pending.put_back(job.waiting or [])
+        if self.pending.commits:  # those that are not in the log ride on
+            yield from self._plan_flush()
 
-    def _note_idle(self) -> None:
-        if not (self._jobs or self.pending.waiting or len(self._idle) < len(self._seqs)):
-            self._policy.idle()
-
-    def _acknowledge(self, batch: Batch, waiting: list[Waiting]) -> Process[None]:
-        self.pending.committed(batch.commits)
+    def _acknowledge(self, batch: Batch, waiting: Sequence[Waiting]) -> Process[None]:
+        if batch.commits:
+            self.pending.committed(batch.commits)
         seq, placed = self._replica.view.placed[batch.writer]
         if seq != batch.seq or placed.keys() != batch.appends.keys():
             raise InvariantBroken(f"AckedExactlyOnce: {batch.writer} has {seq}, not {batch.seq}")
@@ -284,133 +312,105 @@ class Writer:
         for each in self.pending.take_all():
             yield Reply(each.event.request, Failure(reason, text))
 
-    # ------------------------------------------------------------ the way of a batch
+    # ------------------------------------------------------------ by way of a peer
 
-    def _deliver(self, batch: Batch, until: float) -> Process[bool]:
-        """Return whether the batch is in the log, when it is, or can never get there, or at `until`.
+    def _carry(self, job: Job) -> Process[None]:
+        """Bring a batch into the log by way of peers, until this node is to commit it itself.
 
-        After that nobody waits for it. It is left alone, wherever it is on its way. It may get into the log
-        later or never; not after the next batch of its writer (`View.contains`).
+        Nobody waits for a batch after its `until`. It is left alone, wherever it is on its way. It may get into
+        the log later or never; not after the next batch of its writer (`View.contains`).
         """
-        while self._is_alive(batch) and not self._is_in_log(batch) and self._clock.now < until:
-            for suspect in self._policy.to_probe():  # their time has come; nothing waits for them
-                yield Spawn(self._ask(suspect, batch, Signal()))
-            if peer := self._policy.target():
-                yield from self._hand_to(peer, batch)
-            else:
-                yield from self._commit_here(batch, -inf, until)
-        return self._is_in_log(batch)
+        while not self._is_over(job):
+            peer = self._policy.target()
+            if peer is None:
+                job.tried = False
+                self._jobs.append(job)
+                if not self._committing:
+                    self._committing = True
+                    yield from self._commit_after_company()
+                return
+            yield from self._hand_overs.hand_to(peer, job.batch)
+        yield from self._end(job)
+        yield from self._go_on()
+
+    def _is_over(self, job: Job) -> bool:
+        """Whether a batch is in the log, can never get there, or has nobody who waits for it."""
+        in_log = self._replica.view.has(job.batch)
+        return in_log or not self._is_alive(job.batch) or self._clock.now >= job.until
 
     def _is_alive(self, batch: Batch) -> bool:
         """Whether it can get into the log: a new epoch keeps it out for ever."""
         head = self._replica.head
         return head.epoch == batch.epoch and not head.fenced
 
-    def _is_in_log(self, batch: Batch) -> bool:
-        return self._replica.view.contains(batch.writer, batch.seq)
-
-    def _hand_to(self, peer: str, batch: Batch) -> Process[None]:
-        """Return when the peer has answered, or when the batch has waited so long that it goes another way.
-
-        Its answer counts whenever it comes. It may be lost, or late: then the log shows the batch as well.
-        """
-        moved = Signal()
-        self._away[moved] = batch, peer
-        if not self._watching:
-            self._watching = True
-            yield Spawn(self._watch())
-        yield Spawn(self._ask(peer, batch, moved))
-        yield Wait(moved, self._clock.now + self._policy.hedge_s)
-        if not moved.fired:
-            self._policy.peer_is_late(peer)
-            yield from self._leave(peer)
-        del self._away[moved]
-
-    def _watch(self) -> Process[None]:
-        """While batches are away, look for them in whatever this node learns of the log."""
-        while self._away:
-            yield Wait(self._replica.news)
-            for moved in [m for m, (batch, _) in self._away.items() if self._is_in_log(batch)]:
-                yield Notify(moved)
-        self._watching = False
-
-    def _ask(self, peer: str, batch: Batch, moved: Signal) -> Process[None]:
-        asked_at, slot = self._clock.now, self._replica.view.slot
-        self._replica.trace("HandOver", steps.handed, batch, peer)
-        answer = yield from ask(peer, Offer(slot, batch), self._answer_s)
-        if isinstance(answer, HandedOver):
-            self._policy.peer_answered(peer, self._clock.now - asked_at)
-            with suppress(StoreSilent):  # nothing learnt: the batch goes another round
-                yield from self._replica.learn(answer, asked_at)
-            self._policy.peer_helped(peer, helped=self._is_in_log(batch))
-        else:
-            self._policy.peer_is_late(peer)
-            yield from self._leave(peer)
-        yield Notify(moved)
-
-    def _leave(self, peer: str) -> Process[None]:
-        """All batches that wait for a peer go another way, too, and together."""
-        for moved in [each for each, (_, dest) in self._away.items() if dest == peer]:
-            yield Notify(moved)
-
     # ------------------------------------------------------------ committing here
 
-    def _commit_here(self, batch: Batch, since: float, until: float) -> Process[None]:
-        """Return when this node does no more for the batch: see `Job`."""
-        job = Job(batch, since, until)
-        self._jobs.append(job)
-        if not self._committing:
-            self._committing = True
-            yield Spawn(self._commit_all())
-        yield Wait(job.done)
+    def _commit_after_company(self) -> Process[None]:
+        yield from self._wait_for_company()
+        yield from self._commit_all()
+
+    def _wait_for_company(self) -> Process[None]:
+        """Wait for company, at least for what came together, then rest.
+
+        No batch of this node waits a second time: after a conflict the view is new, and a wait makes it older.
+        """
+        since = [job.since for job in self._jobs]
+        if self.pending.waiting:
+            since.append(self.pending.since)
+        until, now = min(since, default=-inf) + self._policy.linger_s(), self._clock.now
+        yield Sleep(max(until, now) + self._policy.rest_s())
 
     def _commit_all(self) -> Process[None]:
+        """Commit until nothing is left to be committed here."""
         try:
-            while self._jobs:
-                yield from self._wait_for_jobs()
-                # After silence a job may be in the log, or get there still: ask again.
-                with suppress(StoreSilent):
+            while True:
+                try:
                     yield from self._commit()
+                except StoreSilent as silent:
+                    # A batch that was tried may be in the log, or get there still: ask again.
+                    if not self._jobs:
+                        yield from self._give_up(Reason.TIMEOUT, str(silent))
                 yield from self._settle()
+                if not self._jobs and not self._commits_pending:
+                    break
+                yield from self._wait_for_company()
         finally:
             self._committing = False
+        yield from self._go_on()
 
-    def _wait_for_jobs(self) -> Process[None]:
-        """Wait for company, after a rest.
-
-        No job waits for it a second time: after a conflict the view is new, and each wait makes it older.
-        """
-        until = min(job.since for job in self._jobs) + self._policy.linger_s()
-        yield Sleep(max(until, self._clock.now) + self._policy.rest_s())
+    @property
+    def _commits_pending(self) -> bool:
+        """Whether the next commit here takes along what is in no batch yet."""
+        if not self._idle or not (self.pending.waiting or self._flush_due):
+            return False
+        return not self._replica.head.fenced and self._policy.target() is None
 
     def _commit(self) -> Process[None]:
         replica, head = self._replica, self._replica.head
-        refuted = head is self._refuted
-        if not replica.loaded or refuted or any(job.batch.epoch > head.epoch for job in self._jobs):
+        if head is self._refuted or not replica.loaded:
             yield from self._look_again()
             head = replica.head
-        if not self._eligible(head):
-            return
-        if head.full and not head.closed:
-            yield from self._close(head)
+        while not head.fenced and (job := (yield from self._take())):
+            self._jobs.append(job)  # what waits at this node goes into the log with what is here
+        batches, kept = self._eligible(), 0
+        if not batches:
             return
         if head.full:
-            yield from self._sealer.seal(head)
-            if replica.head is not head:
-                return  # another process learnt of a newer head meanwhile
-            if not self._sealer.kept(head):  # others have gone on
-                yield from self._look_again()
+            kept = yield from self._seal(head)
+            if not kept or replica.head is not head:
                 return
-        yield from self._take_along()
-        batches, kept = self._eligible(head), self._sealer.kept(head)
         yield from self._try(attempt.prepare(replica, batches, by=self._node, kept=kept))
 
-    def _take_along(self) -> Process[None]:
-        """What waits at this node goes into the log with what is here."""
-        if made := (yield from self._take()):
-            job = Job(made.batch, -inf, made.until)
-            self._jobs.append(job)
-            yield Spawn(self._carry(*made, job))
+    def _seal(self, head: Head) -> Process[int]:
+        """Seal a full head and return how many entries its segment holds; 0 if the next commit must see."""
+        if not head.closed:
+            yield from self._close(head)
+            return 0
+        yield from self._sealer.seal(head)
+        kept = self._sealer.kept(head)
+        if not kept and self._replica.head is head:  # others have gone on
+            yield from self._look_again()
+        return kept
 
     def _close(self, head: Head) -> Process[None]:
         """Keep the processes of the older release from adding to a full tail; see `Head.closed`."""
@@ -447,20 +447,20 @@ class Writer:
         yield from self._replica.refresh()
         self._refuted = None
 
-    def _eligible(self, head: Head) -> list[Batch]:
+    def _eligible(self) -> list[Batch]:
         """The batches that belong into the log now, each once, up to `commit_bytes`."""
         batches: dict[str, Batch] = {}
-        size = 0
-        for job in self._in_turn():
+        size, alone = 0, self._policy.isolates
+        for job in self._in_turn() if alone else self._jobs:
             batch = job.batch
-            if head.fenced or batch.epoch != head.epoch:
-                continue
-            if self._replica.view.contains(batch.writer, batch.seq):
-                continue
-            if batch.writer in batches:
-                continue  # its copy, or an older one: a writer's batches enter the log in their order
+            if (
+                batch.writer in batches
+                or not self._is_alive(batch)
+                or self._replica.view.has(batch)
+            ):
+                continue  # of a writer, its batches enter the log in their order
             size += batch.size
-            if batches and (self._policy.isolates or size > self._replica.limits.commit_bytes):
+            if batches and (alone or size > self._replica.limits.commit_bytes):
                 break
             batches[batch.writer] = batch
             job.tried = True
@@ -472,22 +472,18 @@ class Writer:
         return self._jobs[turn:] + self._jobs[:turn]
 
     def _settle(self) -> Process[None]:
-        """Let go of the jobs that are in the log, or can never get there."""
-        settled = [job for job in self._jobs if self._is_settled(job)]
-        self._jobs = [job for job in self._jobs if job not in settled]
-        for job in settled:
-            yield Notify(job.done)
-        self._note_idle()
-
-    def _is_settled(self, job: Job) -> bool:
-        head, batch = self._replica.head, job.batch
-        return (
-            self._replica.view.contains(batch.writer, batch.seq)
-            or self._clock.now >= job.until
-            or head.fenced
-            or batch.epoch != head.epoch
-            or (job.tried and not self._policy.keeps_losers)
-        )
+        """Let go of the jobs for which nothing more is done here."""
+        jobs, self._jobs = self._jobs, []
+        for job in jobs:
+            is_over = self._is_over(job)
+            if not is_over and not (job.tried and not job.stays and not self._policy.keeps_losers):
+                self._jobs.append(job)
+            elif job.done:
+                yield Notify(job.done)
+            elif is_over:
+                yield from self._end(job)
+            else:
+                yield Spawn(self._carry(job))
 
     def _seal_ahead(self, head: Head) -> Process[None]:
         """Seal a full head beside other work; a commit that finds nothing sealed does it again.

@@ -17,6 +17,7 @@ many: each compare-and-set that wins makes all others read again.
 
 from itertools import count
 from reprlib import repr as brief
+from typing import Any
 
 from leaderless.core.coordination import Json, Misfit, read_as
 from leaderless.core.messages import Cas, Ok, Outcome, Poll, PollOk, Reply, Send, SendOk
@@ -24,7 +25,7 @@ from leaderless.core.process import Process, gather
 from leaderless.core.strategies.serving import CommitsInStore, InTurn
 from leaderless.core.strategy import Identity
 
-Log = list[list[Json]]  # [[writer, n, msg], ...]
+Log = list[Any]  # [[writer, n, msg], ...]
 
 
 class CasLog(CommitsInStore):

@@ -1,7 +1,7 @@
 """Strategy `leader`: the first node numbers everything in memory and pushes it to the others on a period.
 
     n1 -> n0   send{key, msg}         a follower passes the client's send on: -> send_ok{offset}
-    n0 -> *    share{msgs}            every `push_period_s`, what was numbered since
+    n0 -> *    share{msgs}            every `PUSH_PERIOD_S`, what was numbered since
 
 This is the strong-leader solution published for the kafka workload of Gossip Glomers. Guarantees, as long as
 node n0 runs and no message between nodes is lost or overtakes another: offsets are dense and unique, and
@@ -13,10 +13,12 @@ over, and one that is overtaken (uneven latency) leaves it for a while: `poll-sk
 `unseen`. A follower cut off from n0 can append nothing; one node's CPU bounds the whole log.
 """
 
-from leaderless.core.messages import Failure, Reason, Reply, Send, SendOk, Share, Tell
+from leaderless.core.messages import Failure, Pairs, Reason, Reply, Send, SendOk, Share, Tell
 from leaderless.core.process import Process, Sleep, Spawn, ask
 from leaderless.core.strategies.serving import AllInMemory
 from leaderless.core.strategy import Context
+
+PUSH_PERIOD_S = 0.01  # longer: fewer messages, and polls that are further behind
 
 
 class LeaderLog(AllInMemory):
@@ -26,14 +28,13 @@ class LeaderLog(AllInMemory):
         super().__init__()
         node, peers, _ = context.identity
         limits = context.options.limits
-        self._push_period_s = context.options.pace.push_period_s
         self._patience_s = limits.answer_s - limits.answer_margin_s  # the client still waits
         self._clock = context.clock
         self._leader = peers[0] if peers else node
         self._leads = node == self._leader
         self._followers = [peer for peer in peers if peer != self._leader]
         self._ends: dict[str, int] = {}
-        self._fresh: dict[str, list[list[object]]] = {}  # numbered since the last push
+        self._fresh: dict[str, Pairs] = {}  # numbered since the last push
 
     def _send(self, event: Send) -> Process[None]:
         return self._number(event) if self._leads else self._pass_on(event)
@@ -55,7 +56,7 @@ class LeaderLog(AllInMemory):
         self._fresh.setdefault(event.key, []).append([offset, event.msg])
 
     def _push(self) -> Process[None]:
-        yield Sleep(self._clock.now + self._push_period_s)
+        yield Sleep(self._clock.now + PUSH_PERIOD_S)
         share, self._fresh = Share(self._fresh), {}
         for follower in self._followers:
             yield Tell(follower, share)

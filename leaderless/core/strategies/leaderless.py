@@ -25,6 +25,7 @@ from leaderless.core.messages import (
     CommitOffsets,
     Fence,
     FenceOk,
+    Fields,
     HandOver,
     ListCommittedOffsets,
     Ok,
@@ -137,7 +138,7 @@ class LeaderlessLog:
         replica, heading = self._replica, self._replica.head.heading
         waiting, under_way, here = self._writer.load
         age_s = self._clock.now - replica.confirmed_at
-        fields = {
+        fields: Fields = {
             "node": self._node,
             "head": heading._asdict() | {"end": replica.head.end, "shape": replica.shape.value},
             "view_age_s": round(age_s, 3) if replica.loaded else None,

@@ -1,6 +1,6 @@
 """Strategy `prefetch-sealed`: each node fills ranges of offsets of its own; readers close what they pass.
 
-    range/KEY/i   {owner, msgs: [[n, msg], ...], sealed}     offsets i * RANGE .. (i + 1) * RANGE - 1
+    range/KEY/i   {owner, msgs: [[n, msg], ...], sealed}     offsets i * BLOCK .. (i + 1) * BLOCK - 1
 
 Making the register `range/KEY/i`, possible once, reserves the range, and only when every lower one exists:
 so the ranges of a key are dense and need no counter. Its owner appends by compare-and-set, with which only
@@ -34,10 +34,9 @@ from typing import NamedTuple
 from leaderless.core.coordination import Json, Misfit, read_as
 from leaderless.core.messages import Cas, Ok, Poll, PollOk, Reply, Send, SendOk, Share, Tell
 from leaderless.core.process import Process, call, gather
+from leaderless.core.strategies.prefetch import BLOCK
 from leaderless.core.strategies.serving import CommitsInStore, Copy, InTurn
 from leaderless.core.strategy import Context
-
-RANGE = 16
 
 
 class Content(NamedTuple):
@@ -73,7 +72,7 @@ class _Place(NamedTuple):
 class SealedLog(CommitsInStore):
     """Keeps a log in ranges of `size` offsets; see the module's text."""
 
-    def __init__(self, context: Context, size: int = RANGE) -> None:
+    def __init__(self, context: Context, size: int = BLOCK) -> None:
         super().__init__()
         node, peers, self._writer = context.identity
         self._others = [peer for peer in peers if peer != node]

@@ -10,6 +10,7 @@ from leaderless.core.messages import (
     CommitOffsetsOk,
     ListCommittedOffsets,
     ListCommittedOffsetsOk,
+    Pairs,
     Poll,
     PollOk,
     Reply,
@@ -78,7 +79,7 @@ class Copy:
 
     def __init__(self) -> None:
         self._offsets: dict[str, list[int]] = {}
-        self._pairs: dict[str, list[list[Json]]] = {}
+        self._pairs: dict[str, Pairs] = {}
 
     def put(self, key: str, offset: int, msg: Json) -> None:
         """Keep a message; of two for one offset the first stays."""
@@ -88,7 +89,7 @@ class Copy:
             offsets.insert(place, offset)
             self._pairs.setdefault(key, []).insert(place, [offset, msg])
 
-    def since(self, offsets: dict[str, int]) -> dict[str, list[list[Json]]]:
+    def since(self, offsets: dict[str, int]) -> dict[str, Pairs]:
         """`{key: [[offset, msg], ...]}` from each key's offset on; keys without messages are left out."""
         msgs = {
             key: self._pairs[key][bisect_left(self._offsets[key], offset) :]

@@ -9,11 +9,11 @@ request. `lawful.Lawful` is a store that tells it; so do the simulator, the test
 | `OffsetsDense` | `head`: each block of messages begins where its key ended | view |
 | `AckedExactlyOnce` | `head`: a writer's batches come once, in order | attempt; the oracle, of answers |
 | `NoAppendWhileFenced` | `head`: epoch, state, and what was added | attempt |
-| `SegmentsImmutable` | `segment`, `run`, `page`: made once, of what they stand for | |
+| `SegmentsImmutable` | `segment`, `run`, `page`: made once, of what they stand for | sealer, compaction |
 | `CommittedReadable` | `head`, `segment`, `compacted`: what is let go of stands elsewhere | readers |
-| `CursorNeverPassesCompacted` | `compacted`: the cursor, and which segments are deleted | |
-| `OneLiveClaim` | claims, and all that carries their epochs | the oracle, of the time of a lease |
-| `ViewIsPrefix`, `PollContiguous` | not there: they are about memory and answers | view, oracle |
+| `CursorNeverPassesCompacted` | `compacted`: the cursor, and which segments are deleted | index |
+| `OneLiveClaim` | claims, and all that carries their epochs | lease, index; oracle: how long it stands |
+| `ViewIsPrefix`, `PollContiguous` | not there: they are about memory and answers | view, consumer, oracle |
 
 Names beside the nine: `HeadNeverReturns` (law 2 of `attempt`), `ShapeNeverChanges`, `IndexMatchesRuns`,
 `CursorNeverMovesBack`, `CommitsKept`, `FailuresCounted`, `ValueNeverReturns`, `PlanKept`, `DataReadable`,

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 import anyio
 import pytest
 
+from leaderless.core.headlog.compaction import CLAIM
 from leaderless.errors import NotInitialised
 from leaderless.library.cursors import Cursors
 from leaderless.library.place import require_log
@@ -76,7 +77,14 @@ async def inside_a_batch(stage: Stage) -> None:
 @SECTION.case("2 ceiling: the entry vanishes between list and get")
 async def entry_vanishes(stage: Stage) -> None:
     """A new reader has read the head; then the segments that it needs are compacted and deleted."""
-    async with stage.log() as writer:
+    held, may_compact = Faulty(stage.store), anyio.Event()
+
+    async def hold_the_claim(_: str, key: str) -> None:
+        if key == CLAIM:  # else the writer compacts by itself, perhaps before the reader comes
+            await may_compact.wait()
+
+    held.before = hold_the_claim
+    async with stage.log(held) as writer:
         await stage.fill(writer)
         store = Faulty(stage.store)
         done: list[str] = []
@@ -84,6 +92,7 @@ async def entry_vanishes(stage: Stage) -> None:
         async def before(kind: str, key: str) -> None:
             if kind == "read" and key.startswith("segment/") and not done:
                 done.append(key)
+                may_compact.set()
                 await writer.compact()
 
         store.before = before

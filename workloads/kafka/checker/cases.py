@@ -35,10 +35,6 @@ def _delta(case: Case) -> int:
     return int(case["delta"])
 
 
-def _same(case: Case) -> int:  # noqa: ARG001 - a measure like the others
-    return 0
-
-
 # How many cases of a type are shown, and which, as the real checker chooses [condense-error]; all of the
 # types that are not listed. Two types are ours: no-writer-of-value and unreplicated.
 SHOWN: Mapping[str, Shown] = {
@@ -56,7 +52,7 @@ SHOWN: Mapping[str, Shown] = {
         ),
         Shown(8, _delta),
     ),
-    **dict.fromkeys(("no-writer-of-value", "unreplicated"), Shown(32, _same)),
+    **dict.fromkeys(("no-writer-of-value", "unreplicated"), Shown(32, lambda _case: 0)),
     **dict.fromkeys(CYCLES, Shown(8, lambda case: len(case["steps"]))),
 }
 

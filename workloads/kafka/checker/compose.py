@@ -7,6 +7,7 @@ from typing import Any
 from runs.collection import collection_paused
 from runs.history import NEMESIS, Op, completions
 from runs.keyword import Keyword, keywords
+from workloads.interface import Result
 from workloads.kafka.checker import contents, contiguity
 from workloads.kafka.checker.cases import Case, Cases, condensed
 from workloads.kafka.checker.cycles import cycle_cases
@@ -49,7 +50,7 @@ ALLOWED_WITH_WW = frozenset(
 
 
 @collection_paused()
-def check(history: Sequence[Op], options: Mapping[str, Any]) -> dict[Keyword, Any]:
+def check(history: Sequence[Op], options: Mapping[str, Any]) -> Result:
     """Judge a kafka history: the `:workload` map of results.edn.
 
     Options, all of them optional: `ww_deps` looks for cycles through write order too; `strict` asks
@@ -92,7 +93,7 @@ def verdict(
     worst_lag: Mapping[Keyword, Any],
     info_causes: tuple[Any, ...],
     allowed: Collection[str] = ALLOWED,
-) -> dict[Keyword, Any]:
+) -> Result:
     """The `:workload` map, from what results.edn says of each anomaly type that was found."""
     bad = sorted(errors.keys() - set(allowed))
     return {

@@ -1,7 +1,13 @@
 """Anomalies that are cycles of dependencies, after Adya. [elle.txn, restricted to what logs can show]
 
-There are no read-write edges here: a poll that misses a message promises nothing about it. Four levels of
-elle's hierarchy remain. Each is a set of edges that must have no cycle:
+Edges say that one transaction must come before another:
+
+    wr         T1 sent a message and T2 polled it
+    ww         T1's message immediately precedes T2's in the log of a key (only on request)
+    realtime   T1 was acknowledged before T2 was invoked (`workloads.digraph`)
+
+There are no read-write edges: a poll that misses a message promises nothing about it. Four levels of elle's
+hierarchy remain. Each is a set of edges that must have no cycle:
 
     G0             ww                  PL-1
     G1c            ww, wr              PL-2
@@ -14,40 +20,65 @@ and one statement that the level's model does not hold (`strong-PL-2-cycle-exist
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 from runs.keyword import Keyword, keywords
-from workloads.digraph import Graph
+from workloads.digraph import Graph, Level, realtime_edges
 from workloads.kafka.checker.cases import EMPTY_GRAPH, Case
-from workloads.kafka.checker.graph import dependency_graph
 from workloads.kafka.checker.observed import Facts, Key, Message, Transaction, micro_ops
 from workloads.kafka.checker.versions import Log
 
-
-@dataclass(frozen=True)
-class Level:
-    """A kind of cycle: its name, the edges it is made of, the model it rules out, what it implies."""
-
-    anomaly: str
-    edges: tuple[str, ...]
-    model: str
-    friendly_model: str
-    implies: tuple[str, ...] = ()
-
-
 LEVELS = (
-    Level("G0", ("ww",), "PL-1", "read-uncommitted", ("G1c", "G0-realtime", "G1c-realtime")),
-    Level("G1c", ("ww", "wr"), "PL-2", "read-committed", ("G1c-realtime",)),
-    Level(
-        "G0-realtime",
-        ("ww", "realtime"),
-        "strong-PL-1",
-        "strong-read-uncommitted",
-        ("G1c-realtime",),
-    ),
-    Level("G1c-realtime", ("ww", "wr", "realtime"), "strong-PL-2", "strong-read-committed"),
+    Level("PL-1", ("ww",)),
+    Level("PL-2", ("ww", "wr")),
+    Level("strong-PL-1", ("ww", "realtime")),
+    Level("strong-PL-2", ("ww", "wr", "realtime")),
 )
+_ANOMALIES = {
+    "PL-1": "G0",
+    "PL-2": "G1c",
+    "strong-PL-1": "G0-realtime",
+    "strong-PL-2": "G1c-realtime",
+}
+
+
+def dependency_graph(facts: Facts, logs: Mapping[Key, Log], ww_deps: bool) -> Graph:
+    """The graph of all transactions in `facts`; `ww_deps` asks for write-write edges too."""
+    number_of = {each.completed_at: number for number, each in enumerate(facts.transactions)}
+    edges = {
+        "wr": list(_wr_edges(facts, number_of)),
+        "ww": list(_ww_edges(facts, logs, number_of)) if ww_deps else [],
+        "realtime": list(realtime_edges(facts.history, facts.transactions)),
+    }
+    return Graph(len(facts.transactions), edges)
+
+
+def _wr_edges(facts: Facts, number_of: Mapping[int, int]) -> Iterator[tuple[int, int]]:
+    """Edges from writers to other transactions; a send that the history's end cut off is no vertex."""
+    for reader, transaction in enumerate(facts.transactions):
+        writers: set[Transaction | None] = set()
+        for key, run in transaction.polls.items():
+            writers.update(map(facts.writers.get(key, {}).get, run.messages))
+        for writer in writers:
+            number = number_of.get(writer.completed_at, reader) if writer else reader
+            if number != reader:
+                yield number, reader
+
+
+def _ww_edges(
+    facts: Facts, logs: Mapping[Key, Log], number_of: Mapping[int, int]
+) -> Iterator[tuple[int, int]]:
+    for key, by_message in facts.writers.items():
+        log = logs.get(key, Log())
+        for message, later in by_message.items():
+            index = log.index_of.get(message, 0)
+            earlier = by_message.get(log.order[index - 1]) if index else None
+            if earlier is None or earlier is later:
+                continue
+            before, after = (number_of.get(each.completed_at) for each in (earlier, later))
+            if before is not None and after is not None:
+                yield before, after
 
 
 def cycle_cases(facts: Facts, logs: Mapping[Key, Log], ww_deps: bool) -> Iterator[tuple[str, Case]]:
@@ -64,50 +95,21 @@ def cycle_cases(facts: Facts, logs: Mapping[Key, Log], ww_deps: bool) -> Iterato
 
 def graph_cases(graph: Graph, facts: Facts, logs: Mapping[Key, Log]) -> Iterator[tuple[str, Case]]:
     """The cycles of `graph`, whose vertices are the transactions of `facts`."""
-    wholes = graph.of(graph.edges).components()
-    whole_of = {vertex: number for number, whole in enumerate(wholes) for vertex in whole}
-    implied: list[set[str]] = [set() for _ in wholes]
-    for level in LEVELS if wholes else ():
-        digraph = graph.of(level.edges)
-        cyclic: dict[int, list[list[int]]] = {}
-        for component in digraph.components():
-            cyclic.setdefault(whole_of[component[0]], []).append(component)
-        for number, components in sorted(cyclic.items()):
-            if level.anomaly in implied[number]:
-                continue
-            implied[number].update(level.implies)
-            smallest = min(components, key=lambda each: len(digraph.transactions_in(each)))
-            members = digraph.transactions_in(smallest)
-            yield f"{level.model}-cycle-exists", _existence(level, members, facts)
-            cycle = digraph.short_cycle(smallest)
-            yield level.anomaly, _explained(level, cycle, facts, logs)
-
-
-def _existence(level: Level, members: list[int], facts: Facts) -> Case:
-    return keywords(
-        type=Keyword(f"{level.model}-cycle-exists"),
-        **{"not": Keyword(level.friendly_model)},
-        subgraph=[
-            Keyword(name) for kind in ("union", *level.edges) for name in _with_predicate(kind)
-        ],
-        scc_size=len(members),
-        scc={facts.transactions[each].op.index for each in members},
-    )
+    for broken in graph.broken(LEVELS):
+        kinds = broken.level.kinds
+        names = [name for kind in ("union", *kinds) for name in _with_predicate(kind)]
+        indices = [facts.transactions[each].op.index for each in broken.members]
+        yield f"{broken.level.model}-cycle-exists", broken.case(names, indices)
+        anomaly = _ANOMALIES[broken.level.model]
+        members = [facts.transactions[number] for number in broken.cycle]
+        steps = tuple(_step(*pair, facts, logs, "ww" in kinds) for pair in pairwise(members))
+        cycle = [member.op for member in members]
+        yield anomaly, keywords(cycle=cycle, steps=steps, type=Keyword(anomaly))
 
 
 def _with_predicate(kind: str) -> tuple[str, ...]:
     """Elle names an edge with its variant for predicates, which logs do not have."""
     return (kind, f"{kind}p") if kind in ("ww", "wr") else (kind,)
-
-
-def _explained(level: Level, cycle: list[int], facts: Facts, logs: Mapping[Key, Log]) -> Case:
-    members = [facts.transactions[number] for number in cycle]
-    steps = [
-        _step(before, after, facts, logs, "ww" in level.edges)
-        for before, after in pairwise(members)
-    ]
-    cycle_ops = [member.op for member in members]
-    return keywords(cycle=cycle_ops, steps=tuple(steps), type=Keyword(level.anomaly))
 
 
 def _step(

@@ -7,12 +7,77 @@ from runs.edn import dumps
 
 _SHOWN = 5  # messages named in a sentence
 
+# The words in braces are those of `_WORDS`; any other is a field of the case as it stands.
+_IN_WRONG_PLACE = (
+    "{process} sent {before} and later {after} to {key}, but the second is in the log in the wrong place:"
+    " {back}.{repeated}"
+)
+SENTENCES = {
+    "duplicate": "One message is in the log {count} times: {message} is at offsets {offsets}.",
+    "inconsistent-offsets": "Offset {offset} of {key} was said to hold different messages: {values}.",
+    "lost-write": "A write is lost: {message} took effect at index {index} of the log, but no poll ever"
+    " returned it, although polls read up to index {max-read-index}.",
+    "unseen": "{acknowledged} had not been polled by anybody when the run ended; the first is in"
+    " {first-unseen}.",
+    "int-poll-skip": "{process} got {before} and then {after} of {key} in one answer, without what lies"
+    " between them in the log: {missed}.{repeated}",
+    "int-send-skip": "{process} sent {before} and then {after} to {key} in one transaction, and messages of"
+    " others came between them: {skipped}.",
+    "int-nonmonotonic-poll": "{process} got {before} and then {after} of {key} in one answer:"
+    " {back}.{repeated}",
+    "int-nonmonotonic-send": _IN_WRONG_PLACE,
+    "poll-skip": "{process} polled {key} twice in a row, and between the last message of the one answer and"
+    " the first of the next, the log has messages that neither answer held: {missed}.{repeated}",
+    "nonmonotonic-poll": "{process} polled {key} up to {before}, and its next poll began with {after}:"
+    " {back}.{repeated}",
+    "nonmonotonic-send": _IN_WRONG_PLACE,
+    "G1a": "A poll returned {message}, although sending it had failed for certain.",
+    "precommitted-read": "A transaction polled what it had sent itself, before it was committed:"
+    " {message}.",
+    "no-writer-of-value": "A poll returned {message}, which no operation sent to that key.",
+    "unreplicated": "At the end node {node} could not serve everything: {message} was acknowledged, but no"
+    " final poll through {node} returned it.",
+    "empty-transaction-graph": "No operation depends on another: too little happened to judge anything by.",
+}
+# Where the polls did return what they skipped.
+_ELSEWHERE = {
+    "int-poll-skip": "{process} got {before} and then {after} of {key} in one answer, and what lies between"
+    " them in the log at another place of that answer: {skipped}.{repeated}",
+    "poll-skip": "{process} polled {key} twice in a row. What lies between the last message of the one"
+    " answer and the first of the next came at another place of these answers: {skipped}.{repeated}",
+}
+_CYCLE_EXISTS = (
+    "{scc-size} transactions each depend on all the others, which no {not} system can do."
+)
+_CYCLE = "Transactions depend on each other in a circle: {steps}."
+_STEPS = {
+    "wr": "one sent {message} and the next polled it",
+    "ww": "one sent {message} and the next {later} right behind it",
+    "realtime": "one was completed before the next was invoked",
+}
+
 
 def sentence(anomaly: str, case: Mapping[str, Any]) -> str:
     """What went wrong in `case`, an instance of `anomaly` as in results.edn."""
     if anomaly.endswith("-cycle-exists"):
-        return _cycle_exists(case)
-    return (_cycle if "steps" in case else SENTENCES[anomaly])(case)
+        text = _CYCLE_EXISTS
+    elif "steps" in case:
+        text = _CYCLE
+    else:
+        seen = anomaly in _ELSEWHERE and not _missed(case)
+        text = (_ELSEWHERE if seen else SENTENCES)[anomaly]
+    return text.format_map(_Words(case))
+
+
+class _Words(dict[str, str]):
+    """The words of a case, found when a sentence asks for them."""
+
+    def __init__(self, case: Mapping[str, Any]) -> None:
+        super().__init__()
+        self._case = case
+
+    def __missing__(self, name: str) -> str:
+        return _WORDS[name](self._case) if name in _WORDS else str(self._case[name])
 
 
 def _list(messages: Any) -> str:
@@ -22,10 +87,6 @@ def _list(messages: Any) -> str:
 
 def _key(case: Mapping[str, Any]) -> str:
     return f"key {dumps(case['key'])}"
-
-
-def _value(case: Mapping[str, Any]) -> str:
-    return f"message {dumps(case['value'])} of {_key(case)}"
 
 
 def _process(case: Mapping[str, Any]) -> str:
@@ -62,31 +123,9 @@ def _polled(value: Any, key: Any) -> Iterator[Any]:
             yield from (pair[1] for pair in mop[1].get(key, ()))
 
 
-def _duplicate(case: Mapping[str, Any]) -> str:
-    return (
-        f"One message is in the log {case['count']} times: {_value(case)}"
-        f" is at offsets {_list(case['offsets'])}."
-    )
-
-
-def _inconsistent_offsets(case: Mapping[str, Any]) -> str:
-    values = sorted(case["values"], key=dumps)
-    return f"Offset {case['offset']} of {_key(case)} was said to hold different messages: {_list(values)}."
-
-
-def _lost_write(case: Mapping[str, Any]) -> str:
-    return (
-        f"A write is lost: {_value(case)} took effect at index {case['index']} of the log, but no poll"
-        f" ever returned it, although polls read up to index {case['max-read-index']}."
-    )
-
-
-def _unseen(case: Mapping[str, Any]) -> str:
+def _acknowledged(case: Mapping[str, Any]) -> str:
     count, keys = sum(case["unseen"].values()), len(case["unseen"])
-    return (
-        f"{count} acknowledged message{'s' * (count != 1)} of {keys} key{'s' * (keys != 1)} had not been"
-        f" polled by anybody when the run ended; the first is in {_first_unseen(case)}."
-    )
+    return f"{count} acknowledged message{'s' * (count != 1)} of {keys} key{'s' * (keys != 1)}"
 
 
 def _first_unseen(case: Mapping[str, Any]) -> str:
@@ -94,128 +133,26 @@ def _first_unseen(case: Mapping[str, Any]) -> str:
     return f"key {dumps(key)}: {_list(messages)}"
 
 
-def _int_poll_skip(case: Mapping[str, Any]) -> str:
-    before, after = case["values"]
-    got = f"{_process(case)} got {dumps(before)} and then {dumps(after)} of {_key(case)} in one answer"
-    missed = _missed(case)
-    if missed:
-        return (
-            f"{got}, without what lies between them in the log: {_list(missed)}.{_repeated(case)}"
-        )
-    return (
-        f"{got}, and what lies between them in the log at another place of that answer:"
-        f" {_list(case['skipped'])}.{_repeated(case)}"
-    )
-
-
-def _poll_skip(case: Mapping[str, Any]) -> str:
-    polled = f"{_process(case)} polled {_key(case)} twice in a row"
-    missed = _missed(case)
-    if missed:
-        return (
-            f"{polled}, and between the last message of the one answer and the first of the next, the"
-            f" log has messages that neither answer held: {_list(missed)}.{_repeated(case)}"
-        )
-    return (
-        f"{polled}. What lies between the last message of the one answer and the first of the next came"
-        f" at another place of these answers: {_list(case['skipped'])}.{_repeated(case)}"
-    )
-
-
-def _int_nonmonotonic_poll(case: Mapping[str, Any]) -> str:
-    before, after = case["values"]
-    return (
-        f"{_process(case)} got {dumps(before)} and then {dumps(after)} of {_key(case)} in one answer:"
-        f" {_back(case)}.{_repeated(case)}"
-    )
-
-
-def _nonmonotonic_poll(case: Mapping[str, Any]) -> str:
-    before, after = case["values"]
-    return (
-        f"{_process(case)} polled {_key(case)} up to {dumps(before)}, and its next poll began with"
-        f" {dumps(after)}: {_back(case)}.{_repeated(case)}"
-    )
-
-
-def _int_send_skip(case: Mapping[str, Any]) -> str:
-    before, after = case["values"]
-    return (
-        f"{_process(case)} sent {dumps(before)} and then {dumps(after)} to {_key(case)} in one"
-        f" transaction, and messages of others came between them: {_list(case['skipped'])}."
-    )
-
-
-def _nonmonotonic_send(case: Mapping[str, Any]) -> str:
-    before, after = case["values"]
-    return (
-        f"{_process(case)} sent {dumps(before)} and later {dumps(after)} to {_key(case)}, but the second"
-        f" is in the log in the wrong place: {_back(case)}.{_repeated(case)}"
-    )
-
-
-def _aborted_read(case: Mapping[str, Any]) -> str:
-    return f"A poll returned {_value(case)}, although sending it had failed for certain."
-
-
-def _precommitted_read(case: Mapping[str, Any]) -> str:
-    return f"A transaction polled what it had sent itself, before it was committed: {_value(case)}."
-
-
-def _no_writer(case: Mapping[str, Any]) -> str:
-    return f"A poll returned {_value(case)}, which no operation sent to that key."
-
-
-def _unreplicated(case: Mapping[str, Any]) -> str:
-    return (
-        f"At the end node {case['node']} could not serve everything: {_value(case)} was acknowledged, but"
-        f" no final poll through {case['node']} returned it."
-    )
-
-
-def _empty(case: Mapping[str, Any]) -> str:  # noqa: ARG001 - one signature for all sentences
-    return "No operation depends on another: too little happened to judge anything by."
-
-
-def _cycle_exists(case: Mapping[str, Any]) -> str:
-    return (
-        f"{case['scc-size']} transactions each depend on all the others, which no"
-        f" {case['not']} system can do."
-    )
-
-
-def _cycle(case: Mapping[str, Any]) -> str:
+def _steps(case: Mapping[str, Any]) -> str:
     steps = zip(case["cycle"], case["cycle"][1:], case["steps"], strict=False)
-    reasons = [f"{_reason(step)} ({a['index']} → {b['index']})" for a, b, step in steps]
-    return f"Transactions depend on each other in a circle: {'; '.join(reasons)}."
+    reasons = ((_STEPS[str(each["type"])].format_map(_Words(each)), a, b) for a, b, each in steps)
+    return "; ".join(f"{reason} ({a['index']} → {b['index']})" for reason, a, b in reasons)
 
 
-def _reason(step: Mapping[str, Any]) -> str:
-    match str(step["type"]):
-        case "wr":
-            return f"one sent {_value(step)} and the next polled it"
-        case "ww":
-            after = dumps(step["value'"])
-            return f"one sent {_value(step)} and the next {after} right behind it"
-        case _:
-            return "one was completed before the next was invoked"
-
-
-SENTENCES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
-    "duplicate": _duplicate,
-    "inconsistent-offsets": _inconsistent_offsets,
-    "lost-write": _lost_write,
-    "unseen": _unseen,
-    "int-poll-skip": _int_poll_skip,
-    "int-send-skip": _int_send_skip,
-    "int-nonmonotonic-poll": _int_nonmonotonic_poll,
-    "int-nonmonotonic-send": _nonmonotonic_send,
-    "poll-skip": _poll_skip,
-    "nonmonotonic-poll": _nonmonotonic_poll,
-    "nonmonotonic-send": _nonmonotonic_send,
-    "G1a": _aborted_read,
-    "precommitted-read": _precommitted_read,
-    "no-writer-of-value": _no_writer,
-    "unreplicated": _unreplicated,
-    "empty-transaction-graph": _empty,
+_WORDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "acknowledged": _acknowledged,
+    "after": lambda case: dumps(case["values"][1]),
+    "back": _back,
+    "before": lambda case: dumps(case["values"][0]),
+    "first-unseen": _first_unseen,
+    "key": _key,
+    "later": lambda case: dumps(case["value'"]),
+    "message": lambda case: f"message {dumps(case['value'])} of {_key(case)}",
+    "missed": lambda case: _list(_missed(case)),
+    "offsets": lambda case: _list(case["offsets"]),
+    "process": _process,
+    "repeated": _repeated,
+    "skipped": lambda case: _list(case["skipped"]),
+    "steps": _steps,
+    "values": lambda case: _list(sorted(case["values"], key=dumps)),
 }

@@ -1,0 +1,95 @@
+"""The command line: sub-commands are imported only when they run, so that each starts fast."""
+
+import sys
+from importlib import import_module
+from typing import cast
+
+import click
+
+from bench.flags import did_you_mean
+from bench.system import lenient_stdout
+
+EXIT_BAD_ARGUMENTS, EXIT_CRASHED = 254, 255
+
+
+COMMANDS = {
+    "check": "judge histories, ours or the real tool's",
+    "explore": "search every schedule of a small cluster",
+    "serve": "show the runs of a store in a browser",
+    "simulate": "run clusters on a virtual clock, from seeds",
+    "sweep": "run a matrix of tests, resumable",
+    "test": "run a test and judge it",
+}
+# Where a command stands if not here: above the bench, which knows it by this name alone.
+OF_SIMULATION = {"explore", "simulate"}
+
+
+class LazyGroup(click.Group):
+    """A click group that imports a command when it is used."""
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        room, name = (
+            "simulation" if cmd_name in OF_SIMULATION else "bench",
+            cmd_name.replace("-", "_"),
+        )
+        return cast(click.Command, getattr(import_module(f"{room}.commands.{name}"), name))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click's, but a mistyped command gets a suggestion."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            near = did_you_mean(args[0], sorted(COMMANDS))
+            raise click.UsageError(f"{error.format_message()}{near}", ctx) from None
+
+    def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(COMMANDS.items()))
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+def cli() -> None:
+    """A Maelstrom-compatible bench for distributed systems that speak JSON over stdin and stdout."""
+
+
+def _option_of_the_node(error: click.NoSuchOption) -> str:
+    """A line that says where an option of the node belongs; nothing in commands that start no node."""
+    if error.ctx is None or error.ctx.info_name != "test":
+        return ""
+    return (
+        f"Options of the node stand after `--`: ./maelstrom test ... -- {error.option_name} ..."
+        " (./run.sh --help lists those of our node)\n"
+    )
+
+
+def main() -> None:
+    """Run the command line, with the exit statuses of the real tool."""
+    try:
+        with lenient_stdout():
+            cli.main(prog_name="maelstrom", standalone_mode=False)
+    except click.NoSuchOption as error:
+        error.show()
+        click.echo(_option_of_the_node(error), err=True, nl=False)
+        sys.exit(EXIT_BAD_ARGUMENTS)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(EXIT_BAD_ARGUMENTS)
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("Interrupted; what was written so far is kept.", err=True)
+        sys.exit(EXIT_CRASHED)
+    except Exception:
+        import traceback
+
+        traceback.print_exc()
+        click.echo("The bench itself broke: please report the lines above.", err=True)
+        sys.exit(EXIT_CRASHED)

@@ -1,0 +1,89 @@
+"""`./maelstrom serve`: the runs of a store in a browser."""
+
+import errno
+import logging
+import signal
+import socket
+import threading
+from pathlib import Path
+from typing import Any
+
+import click
+
+ADDRESS = "127.0.0.1"  # never another: the pages show the output of nodes to every client
+CACHE = ".cache"
+
+
+@click.command()
+@click.option(
+    "--store",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=Path("results"),
+    show_default=True,
+    help="Folder with runs somewhere below it: ours, a sweep, or the real tool's store.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8080,
+    show_default=True,
+    help="Port to listen at; 0 takes a free one.",
+)
+def serve(store: Path, port: int) -> None:
+    """Show the runs of a store in a browser, on this machine only.
+
+    What was computed of a run is kept in STORE/.cache; it can be deleted at any time.
+    """
+    server = make_server(store, port)
+    click.echo(f"Runs of {store} at http://{ADDRESS}:{server.port}/  (Ctrl-C ends)")
+    stop_on_signals(server)
+    try:
+        server.serve_forever()
+    finally:
+        server.server_close()
+    click.echo("Stopped.")
+
+
+def make_server(store: Path, port: int) -> Any:
+    """A threaded server for the pages of `store`, listening.
+
+    Raises:
+        click.UsageError: the port cannot be had.
+    """
+    from werkzeug.serving import ThreadedWSGIServer
+
+    from bench.pages.app import create_app
+    from bench.pages.cache import Cache
+    from bench.pages.library import Library
+    from runs.store import Store
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # nothing of requests that went well
+    app = create_app(Library(Store(store), Cache(store / CACHE)))
+    try:
+        # Werkzeug would end the process when the port is taken; so the socket is made here.
+        listening = socket.create_server((ADDRESS, port), backlog=128)
+    except OSError as error:
+        raise click.UsageError(_port_problem(port, error)) from None
+    server = ThreadedWSGIServer(ADDRESS, port, app, fd=listening.detach())
+    server.daemon_threads = True  # a download that goes on does not hold up the end
+    return server
+
+
+def stop_on_signals(server: Any) -> None:
+    """Ctrl-C and SIGTERM end `serve_forever`."""
+
+    def stop(*_: object) -> None:
+        # In a thread, because it waits for the loop that is interrupted.
+        threading.Thread(target=server.shutdown).start()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
+
+
+def _port_problem(port: int, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return (
+            f"Port {port} is taken, perhaps by another ./maelstrom serve. "
+            f"Give another with --port, or any free one with --port 0."
+        )
+    return f"Port {port} cannot be listened at ({error.strerror}). Give another with --port."

@@ -1,0 +1,154 @@
+"""`./maelstrom sweep`: run a matrix of tests, resumable, and show the outcome of each cell."""
+
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+import workloads
+from bench import engine
+from bench.commands.test import check_workload
+from bench.failure import RunFailure, unwritable
+from bench.sweep import axes, definition, progress, table, work
+from bench.sweep.axes import Value
+from bench.sweep.definition import Sweep
+from bench.sweep.folder import Index, write_machine
+from bench.sweep.work import Job
+from bench.system import sigterm_as_interrupt
+from bench.verdict import print_failure
+from runs.facts import EMBEDDED, JEPSEN
+from runs.sweeps import CRASHED, Row
+
+_FILE_WIDTH = 160
+EXIT_AS_EXPECTED, EXIT_NOT, EXIT_UNKNOWN, EXIT_CRASHED = 0, 1, 2, 255
+
+
+def _pairs(
+    _context: click.Context, _flag: click.Parameter, words: Sequence[str]
+) -> dict[str, list[Value]]:
+    pairs: dict[str, list[Value]] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not equals or name not in axes.names():
+            raise click.BadParameter(
+                f"{word}: write KEY=VALUE, where KEY is one of {', '.join(axes.names())}."
+            )
+        pairs.setdefault(name, []).append(definition.value_of(text))
+    return pairs
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path), metavar="FILE.toml")
+@click.option("--dry-run", is_flag=True, help="List the cells and how long they take; run nothing.")
+@click.option("--again", is_flag=True, help="Also repeat runs that did not end as expected.")
+@click.option("--fresh", is_flag=True, help="Begin anew; the sweep that is there is moved aside.")
+@click.option("--discard", is_flag=True, help="Keep only the figures of runs that end as expected.")
+@click.option("--only", multiple=True, callback=_pairs, help="KEY=VALUE: these cells only.")
+@click.option("--set", "changes", multiple=True, callback=_pairs, help="KEY=VALUE in every cell.")
+@click.option("--repetitions", type=click.IntRange(1), help="In place of the number in the file.")
+@click.option(
+    "--store", default="results", show_default=True, help="The folder in which sweeps are stored."
+)
+@click.option("--name", help="The folder in the store.  [default: the file's name]")
+@click.option(
+    "--engine",
+    "asked",
+    type=click.Choice((EMBEDDED, JEPSEN)),
+    help="For cells that name none. As for `test`: the real tool when MAELSTROM names it.",
+)
+def sweep(
+    file: Path,
+    *,
+    dry_run: bool,
+    again: bool,
+    fresh: bool,
+    discard: bool,
+    only: Mapping[str, Sequence[Value]],
+    changes: Mapping[str, Sequence[Value]],
+    repetitions: int | None,
+    store: str,
+    name: str | None,
+    asked: str | None,
+) -> None:
+    """Run every cell of a matrix, and keep the runs and an index in results/NAME/.
+
+    A KEY is an option of `./maelstrom test` or of the node, as in the file (docs/sweeps.md).
+    The same command goes on where an interrupted one stopped: finished runs are not repeated.
+    Exit status: 0 every run ended as expected (valid, unless the file says otherwise), 1 one did
+    not, 2 one is unknown, 254 bad arguments, 255 one crashed, or not all could be run.
+    """
+    # Into a file, a table is not cut to a terminal's width.
+    console = Console(width=None if sys.stdout.isatty() else _FILE_WIDTH)
+    chosen = definition.read(file, {key: values[-1] for key, values in changes.items()})
+    chosen = replace(
+        chosen, name=name or chosen.name, repetitions=repetitions or chosen.repetitions
+    )
+    if chosen.name in workloads.NAMES:
+        raise click.UsageError(f"{chosen.name} is a workload's folder: give another --name.")
+    planned = work.jobs(definition.restrict(chosen, only), _engine(asked))
+    for job in planned:  # say at once what could not be run
+        if not engine.choose(job.engine, dict(os.environ)):
+            check_workload(job.cell.options.workload)
+    index = Index(Path(store) / chosen.name)
+    if dry_run:
+        console.print(table.cells(chosen, planned))
+        rows = work.finished(planned, index.rows())
+        todo = work.missing(planned, rows, again=again)
+        left_s = progress.duration(work.seconds_left(todo, planned, rows))
+        console.print(f"{len(planned)} runs, {len(todo)} to make: about {left_s}", highlight=False)
+        return
+    if fresh:
+        index.set_aside()
+    sys.exit(_run(chosen, planned, index, console, again=again, discard=discard))
+
+
+def _engine(asked: str | None) -> str:
+    return JEPSEN if engine.choose(asked, dict(os.environ)) else EMBEDDED
+
+
+def _run(
+    chosen: Sweep,
+    planned: Sequence[Job],
+    index: Index,
+    console: Console,
+    *,
+    again: bool,
+    discard: bool,
+) -> int:
+    stopped: RunFailure | None = None
+    try:
+        with index.locked(), sigterm_as_interrupt():
+            write_machine(index.folder)
+            progress.run_all(planned, index, console, again=again, discard=discard)
+    except RunFailure as failure:
+        stopped = failure
+    except OSError as error:
+        stopped = unwritable(f"The folder {index.folder}", error)
+    except KeyboardInterrupt:
+        stopped = RunFailure(
+            "The run under way is not in the index. Give the same command again; it continues there.",
+            interrupted=True,
+        )
+    rows = work.finished(planned, index.rows())
+    if rows:
+        console.print(table.outcome(chosen, planned, rows))
+        for line in table.findings(planned, rows):
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
+    if stopped:
+        print_failure(console, stopped)
+    console.print(f"Index: {index.path}", markup=False, highlight=False, soft_wrap=True)
+    return EXIT_CRASHED if stopped else exit_status(rows.values())
+
+
+def exit_status(rows: Iterable[Row]) -> int:
+    """The worst that happened: an unexpected verdict, then a crash, then none to be had."""
+    verdicts = {row.verdict for row in rows if not row.as_expected}
+    if verdicts & {"valid", "invalid"}:
+        return EXIT_NOT
+    if CRASHED in verdicts:
+        return EXIT_CRASHED
+    return EXIT_UNKNOWN if verdicts else EXIT_AS_EXPECTED

@@ -1,0 +1,264 @@
+"""`./maelstrom test`: run one test, judge it, and exit with the verdict."""
+
+import os
+import shlex
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+
+import workloads
+from bench import engine, options, run_files, verdict
+from bench.checkers import judge
+from bench.failure import RunFailure, unwritable
+from bench.flags import did_you_mean
+from bench.hosts import OnFailure, OnLine
+from bench.loop import RealLoop
+from bench.memory import limit_of
+from bench.options import TestOptions, test_flags
+from bench.processes import Own, ProcessHosts
+from bench.run import BenchRun, RunResult, random_streams
+from bench.system import allow_open_files, handled, sigterm_as_interrupt
+from bench.watchers import CpuMeter, Progress
+from runs.facts import FINISHED, OWN_NODES
+from runs.files import HISTORY, JOURNAL, NODE_LOGS, OPTIONS
+from runs.messages import Event
+from runs.operations import operation_count
+from runs.reading import Bad, TooLarge, journal
+from runs.store import Folder, create_run_dir, utc_now
+from runs.writing import LineFile
+from workloads.interface import Placement, Result, Workload
+
+if TYPE_CHECKING:  # real stores take a client of HTTP, and most runs have none
+    from bench.stores.run_store import RunStore
+
+StoreResult = Callable[[int], Result] | None  # takes the number of operations
+CONNECTIONS = 64  # of a node to a real store, and as many from the proxy to it
+OWN_PROGRAMS = {Path(__file__).resolve().parents[2] / name for name in OWN_NODES}
+OWN_WORKLOAD = "kafka"
+
+
+@click.command()
+@test_flags
+def test(**flags: Any) -> None:
+    """Run a test of --bin and judge it.
+
+    What follows `--` are arguments for the program. Exit status: 0 valid, 1 invalid, 2 unknown,
+    254 bad arguments, 255 the run could not be finished.
+    """
+    console = Console()
+    real = engine.choose(flags["engine"], dict(os.environ))
+    if real:
+        engine.refuse_our_faults(flags)
+        console.print(f"engine: the real Maelstrom, {real}", highlight=False)
+        sys.stdout.flush()
+        engine.run_real(real, sys.argv[1:])
+    check_workload(flags["workload"])
+    chosen = options.from_flags(flags)
+    console.print(f"engine: embedded (seed {chosen.seed})", highlight=False)
+    warn_of_own_node(chosen.bin, chosen.workload, console)
+    if chosen.leave_db_running:
+        console.print("--leave-db-running: nodes live on the bench's pipes and stop with it")
+    status = 0
+    for number in range(1, chosen.test_count + 1):
+        # The same seed again would give the same operations and faults.
+        seed = chosen.seed if number == 1 else f"{chosen.seed}-{number}"
+        status = run_test(replace(chosen, seed=seed), console)
+        if status:
+            break
+    sys.exit(status)
+
+
+def check_workload(name: str) -> None:
+    """Raise `click.UsageError` when the embedded bench has no such workload."""
+    here = ", ".join(sorted(workloads.NAMES))
+    if name not in workloads.NAMES:
+        near = did_you_mean(name, workloads.NAMES)
+        raise click.UsageError(f"--workload {name}: must be one of {here}.{near}")
+
+
+def warn_of_own_node(program: str, workload: str, console: Console) -> None:
+    """Say before the run that the project's own node serves no such workload."""
+    if workload != OWN_WORKLOAD and Path(program).resolve() in OWN_PROGRAMS:
+        console.print(
+            f"{Path(program).name} serves the workload {OWN_WORKLOAD} alone, so it will refuse the requests"
+            f" of {workload}. Give -w {OWN_WORKLOAD}, or another program with --bin.",
+            style="yellow",
+            highlight=False,
+            markup=False,
+        )
+
+
+def _make_folder(store: Path, workload: str, started: datetime) -> Path:
+    """A new folder for a run (`RunFailure` when the store cannot be written)."""
+    try:
+        return create_run_dir(store, workload, started)
+    except OSError as error:
+        raise unwritable(f"The store {store}", error) from None
+
+
+def run_test(chosen: TestOptions, console: Console) -> int:
+    """One test with these options, from its folder to its verdict. Returns the exit status."""
+    started = utc_now()
+    progress = Progress(console)
+    try:
+        allow_open_files(len(chosen.nodes) * (CONNECTIONS if chosen.store_server else 1))
+        run_dir = _make_folder(Path(chosen.store), chosen.workload, started)
+        test_json = run_files.describe_test(chosen, started)
+        run_files.write_json(run_dir / OPTIONS, test_json)
+        return _Test(chosen, console, progress, run_dir, test_json).run()
+    except RunFailure as failure:
+        verdict.print_failure(console, failure)
+        return verdict.EXIT_CRASHED
+    except OSError as error:
+        verdict.print_failure(console, unwritable("The run", error))
+        return verdict.EXIT_CRASHED
+    finally:
+        progress.close()
+
+
+@dataclass
+class _Test:
+    """One test that has a folder; `test_json` is what its test.json holds."""
+
+    chosen: TestOptions
+    console: Console
+    progress: Progress
+    run_dir: Path
+    test_json: dict[str, Any]
+    store_result: StoreResult = None  # of a run on a real store
+
+    def run(self) -> int:
+        """Run it and judge it. Returns the exit status."""
+        workload, outcome = self._perform()
+        self.test_json |= {
+            "history_origin_ns": outcome.history_origin_ns,
+            "node_cpu_s": self._cpu.used_s,
+            FINISHED: outcome.failure is None,
+        }
+        with sigterm_as_interrupt():
+            return self._judge(workload, outcome)
+
+    def _judge(self, workload: Workload, outcome: RunResult) -> int:
+        """Judge a finished run and print the verdict, even when the disk has no room for it."""
+        chosen, console, run_dir = self.chosen, self.console, self.run_dir
+        unkept: RunFailure | None = None
+        self.progress.phase("judging the history")
+        try:
+            with suppress(OSError):  # said below, with the verdict
+                run_files.write_json(run_dir / OPTIONS, self.test_json)
+            found = judge(outcome, chosen, workload, self._messages)
+            if self.store_result:
+                store = self.store_result(operation_count(outcome.history))
+                found = replace(found, store=store)
+            try:
+                run_files.write_json(run_dir / OPTIONS, self.test_json)
+                run_files.write_results(run_dir, outcome, found)
+            except OSError as error:
+                unkept = unwritable(f"What belongs to this verdict, in {run_dir},", error)
+        except KeyboardInterrupt:
+            raise RunFailure(
+                f"Stopped before there was a verdict. The history is kept; to judge it later:\n"
+                f"  ./maelstrom check {shlex.quote(str(run_dir))}",
+                interrupted=True,
+            ) from None
+        if outcome.history and not unkept:
+            self.progress.phase("drawing")
+            run_files.draw(console, run_dir, outcome.history, self.test_json)
+        self.progress.close()
+        place = Placement(chosen.nodes, chosen.concurrency)
+        verdict.print_verdict(console, run_dir, found, outcome, workload, place=place)
+        if unkept:
+            verdict.print_failure(console, unkept)
+            return verdict.EXIT_CRASHED
+        return verdict.exit_status(found, outcome.failure)
+
+    def _messages(self) -> Iterator[Event]:
+        """The journal of the run, up to a size that can be read while a person waits."""
+        with suppress(TooLarge, OSError):
+            yield from journal(Folder(self.run_dir, self.run_dir.name).journal, Bad())
+
+    def _perform(self) -> tuple[Workload, RunResult]:
+        """Run the test, on a store of its own if one is asked for."""
+        with closing(RealLoop()) as loop, ExitStack() as stack:
+            store = None
+            if self.chosen.store_server is not None:
+                store = self._store(self.chosen.store_server, loop, stack)
+                self.store_result = store.result
+            return self._perform_on(store, loop)
+
+    def _store(self, name: str, loop: RealLoop, stack: ExitStack) -> "RunStore":
+        """The store that `--store-server` names, started if need be."""
+        from bench.stores.run_store import RunStore
+        from bench.stores.servers import store_server
+
+        self.progress.phase(f"starting the store ({name})")
+        stack.enter_context(sigterm_as_interrupt())
+        try:
+            server = stack.enter_context(store_server(name, self.run_dir))
+        except KeyboardInterrupt:
+            raise RunFailure("The run was stopped before it began.", interrupted=True) from None
+        random = random_streams(self.chosen.seed)("store")
+        return stack.enter_context(closing(RunStore(server, loop, self.chosen.nodes, random)))
+
+    def _perform_on(self, store: "RunStore | None", loop: RealLoop) -> tuple[Workload, RunResult]:
+        chosen, started = self.chosen, list[ProcessHosts]()
+        self._cpu = CpuMeter(self.progress, lambda: started[0].pids() if started else {})
+
+        def make_hosts(on_line: OnLine, on_failure: OnFailure) -> ProcessHosts:
+            hosts = ProcessHosts(
+                loop,
+                chosen.nodes,
+                command=[chosen.bin, *chosen.args],
+                log_dir=self.run_dir / NODE_LOGS,
+                on_line=on_line,
+                on_failure=on_failure,
+                echo_stderr=chosen.log_stderr,
+                memory=limit_of(chosen.node_memory_max_mib),
+                own=store.own if store else lambda _node: Own(),
+            )
+            started.append(hosts)
+            return hosts
+
+        run = BenchRun(
+            chosen,
+            lambda setting: workloads.build(chosen.workload, setting),
+            loop,
+            make_hosts,
+            history_file=LineFile(self.run_dir / HISTORY),
+            journal_file=LineFile(self.run_dir / JOURNAL),
+            watcher=self._cpu,
+            real_store=store,
+        )
+        self.progress.attach(loop, run)
+        with _stop_on_signal(loop, run):
+            return run.workload, run.execute()
+
+
+@contextmanager
+def _stop_on_signal(loop: RealLoop, run: BenchRun) -> Iterator[None]:
+    """Ctrl-C and SIGTERM end the run in order: nodes are stopped, what there is is kept and judged."""
+    reader, writer = socket.socketpair()
+    for end in (reader, writer):
+        end.setblocking(False)
+
+    def stop(number: int, _frame: object) -> None:
+        name = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
+        run.fail(RunFailure(f"The run was stopped by {name}.", interrupted=True))
+
+    loop.watch(reader.fileno(), lambda: reader.recv(64), None)
+    with reader, writer, handled(signal.SIGINT, stop), handled(signal.SIGTERM, stop):
+        old_fd = signal.set_wakeup_fd(writer.fileno())  # ends the loop's wait
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(old_fd)
+            loop.watch(reader.fileno(), None, None)

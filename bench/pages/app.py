@@ -1,0 +1,218 @@
+"""The pages of a store over HTTP, for people at this machine.
+
+Laws: GET only; nothing outside the store, nothing that is no file of a run; files of runs are shown in a
+sandbox, because whatever wrote them is not trusted; a request is answered only if it names this machine
+as its host, so that no page elsewhere can read the store through a name of its own.
+"""
+
+import time
+from typing import Any
+
+from flask import Flask, Response, request, send_file
+from werkzeug.exceptions import BadRequest, HTTPException
+
+from bench.pages import compare, listing, pictures, render
+from bench.pages.library import Library
+from bench.pages.live import live_values
+from bench.pages.run_page import read_page, run_values
+from bench.pages.sweep import sweep_values
+from runs.files import TIMELINE
+from runs.live import live_names
+from runs.store import Folder
+
+_PAGE_POLICY = (
+    "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self';"
+    " img-src 'self' data:; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+# Timelines have a script of their own; it runs without an origin, and reaches nothing.
+_FILE_POLICY = (
+    "sandbox allow-scripts; default-src 'none'; style-src 'unsafe-inline';"
+    " script-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'"
+)
+_TEXTS = (".edn", ".jsonl", ".log", ".txt", ".json")
+_EXPLAINED = {
+    400: "That cannot be asked",
+    404: "There is no such page",
+    405: "Pages can only be read",
+}
+
+
+class NotHere(HTTPException):
+    """404, and what to do."""
+
+    code = 404
+    description = "It may have been moved or deleted, or the address is wrong."
+
+
+def create_app(library: Library, list_budget_s: float = listing.BUDGET_S) -> Flask:
+    """The pages of a library; `list_budget_s` bounds what one request for the list computes."""
+    app = _without_pages()
+
+    def run_of(name: str) -> Folder:
+        run = library.store.run(name)
+        if run is None:
+            raise NotHere(f"The store has no run {name!r}. It may have been moved or deleted.")
+        return run
+
+    @app.get("/")
+    def runs() -> str:
+        values = listing.list_values(library, request.args, list_budget_s)
+        return render.page(
+            "runs.html.j2",
+            store=str(library.store.root),
+            lives=live_names(library.store.root),
+            **values,
+        )
+
+    @app.get("/run/<path:name>")
+    def run(name: str) -> str:
+        return render.page("run.html.j2", **run_values(library, run_of(name)))
+
+    @app.get("/compare")
+    def compare_runs() -> str:
+        names = request.args.getlist("run")
+        if len(names) != 2:
+            raise BadRequest("Choose two runs in the list to compare them.")
+        both = [run_of(name) for name in names]
+        return render.page("compare.html.j2", **_compared(library, both))
+
+    @app.get("/sweep/<path:name>")
+    def sweep(name: str) -> str:
+        folder = library.store.sweep(name)
+        if folder is None:
+            raise NotHere(f"The store has no sweep {name!r}.")
+        values = sweep_values(name.rstrip("/"), folder)
+        return render.page("sweep.html.j2", details=(), left_out=0, **values)
+
+    @app.get("/timeline/<path:name>")
+    def timeline(name: str) -> str:
+        found = run_of(name)
+        drawn = (found.path / TIMELINE).is_file() or library.timeline(found)
+        source = f"/timeline-page/{render.path(found.name)}" if drawn else ""
+        problem = "The history is missing, damaged, or too large to draw its operations one by one."
+        return render.page("timeline.html.j2", name=found.name, source=source, problem=problem)
+
+    @app.get("/timeline-page/<path:name>")
+    def timeline_page(name: str) -> Response:
+        found = run_of(name)
+        file = library.store.file(f"{found.name}/{TIMELINE}")
+        if file:
+            return _sandboxed(send_file(file, mimetype="text/html"))
+        if drawn := library.timeline(found):
+            return _sandboxed(Response(drawn, mimetype="text/html"))
+        raise NotHere
+
+    @app.get("/lamport/<path:name>")
+    def lamport(name: str) -> Response:
+        if drawn := library.lamport(run_of(name)):
+            return _sandboxed(Response(drawn, mimetype="image/svg+xml"))
+        raise NotHere("No message of an anomaly was found in this run.")
+
+    @app.get("/log/<path:name>")
+    def log(name: str) -> str:
+        file = library.store.file(name)
+        if file is None or file.suffix != ".log":
+            raise NotHere
+        owner = next(found for up in file.parents if (found := _run_at(library, up)))
+        page = read_page(file, request.args.get("page", 1, type=int))
+        if page is None:
+            raise NotHere("The log has no such page.")
+        return render.page(
+            "log.html.j2",
+            name=owner.name,
+            log=file.relative_to(owner.path).as_posix(),
+            text=page.text,
+            page=page.page,
+            pages=page.pages,
+            bytes=page.size_bytes,
+        )
+
+    @app.get("/file/<path:name>")
+    def file(name: str) -> Response:
+        found = library.store.file(name)
+        if found is None:
+            raise NotHere(f"The store has no file {name!r} that belongs to a run.")
+        kind = "text/plain" if found.suffix in _TEXTS else None
+        return _sandboxed(send_file(found, mimetype=kind, conditional=True))
+
+    _add_live_pages(app, library)
+    return app
+
+
+def _without_pages() -> Flask:
+    app = Flask("bench.pages", static_url_path="/static")
+    app.config["TRUSTED_HOSTS"] = ["127.0.0.1", "localhost", "[::1]"]
+    app.after_request(_guard)
+    app.register_error_handler(HTTPException, _friendly)
+    app.register_error_handler(Exception, _broken)
+    return app
+
+
+def _add_live_pages(app: Flask, library: Library) -> None:
+    @app.get("/live")
+    def lives() -> str:
+        return render.page("lives.html.j2", names=live_names(library.store.root))
+
+    @app.get("/live/<name>")
+    def live(name: str) -> str:
+        values = live_values(library.store.root, name, time.time())
+        if values is None:
+            raise NotHere(f"The store has no live log {name!r}.")
+        return render.page("live.html.j2", **values)
+
+
+def _run_at(library: Library, folder: Any) -> Folder | None:
+    root = library.store.root.resolve()
+    inside = folder.is_relative_to(root)
+    return library.store.run(folder.relative_to(root).as_posix()) if inside else None
+
+
+def _compared(library: Library, both: list[Folder]) -> dict[str, Any]:
+    facts = library.facts(both[0]), library.facts(both[1])
+    figures = library.figures(both[0]), library.figures(both[1])
+    frame = pictures.frame(figures, width_inches=6)
+    return {
+        "both": facts,
+        "names": [each.name for each in facts],
+        "options": compare.differing_options(facts[0].options, facts[1].options),
+        "rows": compare.figure_rows(facts, figures),
+        "types": compare.type_rows(figures),
+        "plots": [pictures.latency_over_time(each, frame) for each in figures],
+    }
+
+
+def _sandboxed(response: Response) -> Response:
+    response.headers["Content-Security-Policy"] = _FILE_POLICY
+    return response
+
+
+def _guard(response: Response) -> Response:
+    headers = response.headers
+    headers.setdefault("Content-Security-Policy", _PAGE_POLICY)
+    headers["X-Content-Type-Options"] = "nosniff"
+    headers["Referrer-Policy"] = "no-referrer"
+    headers["Cross-Origin-Resource-Policy"] = "same-origin"
+    headers["Cache-Control"] = "no-cache"
+    return response
+
+
+def _friendly(error: HTTPException) -> Response | tuple[str, int]:
+    code = error.code or 500
+    if code < 400:  # a redirect
+        return error.get_response()  # type: ignore[return-value]
+    title = _EXPLAINED.get(code, error.name)
+    text = error.description or ""
+    if code == 404 and not isinstance(error, NotHere):
+        text = NotHere.description
+    return render.page("error.html.j2", title=title, text=text), code
+
+
+def _broken(error: Exception) -> tuple[str, int]:
+    """A run that is deleted while it is shown ends here, and so does a mistake of ours."""
+    if isinstance(error, FileNotFoundError):
+        return render.page("error.html.j2", title="The run went away", text=str(error)), 404
+    import traceback
+
+    traceback.print_exception(error)
+    text = "The terminal in which ./maelstrom serve runs has the details."
+    return render.page("error.html.j2", title="This page could not be made", text=text), 500

@@ -1,0 +1,99 @@
+"""Two runs side by side: the options that differ, and the figures with their ratio."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from bench.pages import render
+from bench.pages.facts import Facts
+from runs.figures import Figures
+
+# What differs between any two runs and explains nothing.
+_NOISE = ("started", "argv", "history_origin_ns", "node_cpu_s", "store")
+
+
+def differing_options(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Options of test.json that are not the same, by name."""
+    flat = [_flat(options) for options in (first, second)]
+    names = sorted(flat[0].keys() | flat[1].keys())
+    rows = [(name, *(each.get(name, render.NONE) for each in flat)) for name in names]
+    return [{"name": name, "a": a, "b": b} for name, a, b in rows if a != b]
+
+
+def _flat(options: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in options.items():
+        if not prefix and name in _NOISE:
+            continue
+        if isinstance(value, dict):
+            found |= _flat(value, f"{prefix}{name}.")
+        else:
+            found[prefix + name] = _shown(value)
+    return found
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return " ".join(map(str, value)) or "none"
+    return render.NONE if value is None else str(value)
+
+
+def figure_rows(
+    facts: tuple[Facts, Facts], figures: tuple[Figures, Figures]
+) -> list[dict[str, Any]]:
+    """Figures of both runs as rows: name, both values as text, and the second over the first."""
+    rows = [
+        _row("operations", [each.operation_count for each in figures], render.count),
+        _row(
+            "server messages per operation",
+            [
+                _first_known(f.servers_per_operation(), g.servers_per_operation)
+                for f, g in zip(figures, facts, strict=True)
+            ],
+            render.ratio,
+        ),
+    ]
+    kinds = dict.fromkeys(f for each in figures for f in each.kinds())
+    for f in kinds:
+        if f in ("assign", "crash"):
+            continue
+        quantiles = [each.quantiles(f) or {} for each in figures]
+        for name in ("p50", "p90", "p99", "max"):
+            values = [row.get(f"latency_ns_{name}") for row in quantiles]
+            rows.append(_row(f"{f}, {name}, ms", values, render.milliseconds))
+    for outcome in ("fail", "info"):
+        values = [
+            sum(r["operation_count"] for r in each.latency if r["outcome"] == outcome)
+            for each in figures
+        ]
+        rows.append(_row(f"operations that ended {outcome}", values, render.count))
+    types = dict.fromkeys(count.type for each in facts for count in each.anomalies)
+    for type_ in types:
+        counts = [{c.type: c.count for c in each.anomalies}.get(type_, 0) for each in facts]
+        rows.append(_row(f"anomalies: {type_}", counts, render.count))
+    return rows
+
+
+def type_rows(figures: tuple[Figures, Figures]) -> list[dict[str, Any]]:
+    """Server messages per operation by type, the most numerous first."""
+    by_type = [
+        {
+            f"{r['type']} ({r['link']})": r["messages_per_operation"]
+            for r in each.by_type
+            if r["link"] != "client"
+        }
+        for each in figures
+    ]
+    names = by_type[0].keys() | by_type[1].keys()
+    rows = [(name, [each.get(name) or 0.0 for each in by_type]) for name in names]
+    rows.sort(key=lambda row: (-max(row[1]), row[0]))
+    return [_row(name, values, render.ratio) for name, values in rows]
+
+
+def _row(name: str, values: Iterable[Any], shown: Callable[[Any], str]) -> dict[str, Any]:
+    a, b = values
+    over = f"{b / a:.2f}" if a and b is not None else render.NONE
+    return {"name": name, "a": shown(a), "b": shown(b), "ratio": over}
+
+
+def _first_known(*values: float | None) -> float | None:
+    return next((value for value in values if value is not None), None)

@@ -1,0 +1,110 @@
+"""A store as the pages see it: what is known of each run, computed when first asked for, and kept."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from bench.pages import facts as small_files
+from bench.pages import findings
+from bench.pages.cache import Cache
+from bench.pages.facts import Facts
+from runs.figures import Figures, kept_figures, measure
+from runs.store import Folder, Store
+
+
+@dataclass(frozen=True)
+class Headline:
+    """What the list of runs shows of a run's figures."""
+
+    p99_ns: int | None
+    of: str | None  # the kind of operation
+    faults: tuple[str, ...]
+    servers_per_operation: float | None
+
+
+class Library:
+    """Runs of a store, and everything that pages show of them."""
+
+    def __init__(
+        self, store: Store, cache: Cache | None = None, clock: Callable[[], float] = time.time
+    ) -> None:
+        self.store = store
+        self._cache = cache or Cache(None)
+        self._clock = clock
+        self._facts: dict[str, tuple[str, Facts]] = {}
+        self._working = threading.Lock()  # one page computes at a time; others find its results
+
+    def facts(self, run: Folder) -> Facts:
+        fingerprint = run.files.fingerprint()
+        known = self._facts.get(run.name)
+        if known and known[0] == fingerprint and known[1].verdict != "running":
+            return known[1]
+        read = small_files.read_facts(run, self._clock())
+        self._facts[run.name] = (fingerprint, read)
+        return read
+
+    def figures(self, run: Folder) -> Figures:
+        """Those that Spark left, or those that can be computed for a page."""
+        left = kept_figures(run)
+        if left is not None:
+            return left
+        return Figures(**self._get(run, "figures", lambda: measure(run).as_json()))
+
+    def headline(self, run: Folder, compute: bool = True) -> Headline | None:
+        """None if it is not known yet and must not be computed."""
+
+        def condense() -> dict[str, Any]:
+            figures = self.figures(run)
+            of = next(iter(figures.kinds()), None)
+            of = "send" if figures.quantiles("send") else of
+            row = figures.quantiles(of) if of else None
+            return {
+                "p99_ns": row["latency_ns_p99"] if row else None,
+                "of": of,
+                "faults": sorted({fault["kind"] for fault in figures.faults}),
+                "servers_per_operation": figures.servers_per_operation(),
+            }
+
+        known = self._cache.get(run, "headline")
+        if known is None and not compute:
+            return None
+        value = known or self._get(run, "headline", condense)
+        return Headline(**{**value, "faults": tuple(value["faults"])})
+
+    def findings(self, run: Folder) -> findings.Findings:
+        value = self._get(run, "findings", lambda: findings.find(run, self.facts(run)).as_json())
+        return findings.Findings.of_json(value)
+
+    def lamport(self, run: Folder) -> str:
+        """The diagram of the first anomaly as SVG; empty where there is none."""
+
+        def draw() -> str:
+            from bench.pages import lamport
+
+            found = self.findings(run).found
+            return next(filter(None, (lamport.draw(run, each) for each in found[:3])), "")
+
+        return str(self._get(run, "lamport", draw))
+
+    def timeline(self, run: Folder) -> str:
+        """The bench's timeline, drawn here for a run that has none; empty if that cannot be done."""
+
+        def draw() -> str:
+            from runs.plots.timeline import timeline_html
+
+            history, problem = findings.small_history(run)
+            concurrency = self.facts(run).settings.concurrency
+            return "" if problem else timeline_html(history, run.name, concurrency)
+
+        return str(self._get(run, "timeline", draw))
+
+    def _get(self, run: Folder, what: str, compute: Callable[[], Any]) -> Any:
+        known = self._cache.get(run, what)
+        if known is not None:
+            return known
+        if what in ("headline", "lamport"):  # made of others, which take the lock
+            return self._cache.get_or(run, what, compute)
+        with self._working:
+            return self._cache.get_or(run, what, compute)

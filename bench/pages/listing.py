@@ -1,0 +1,106 @@
+"""The list of runs: which to show, and what to choose from."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from bench.pages.facts import VERDICTS, Facts
+from bench.pages.library import Headline, Library
+
+ROWS = 500
+BUDGET_S = 1.0  # for computing what the list lacks; the rest comes with the next request
+CRITERIA = ("q", "verdict", "strategy", "workload", "fault", "sweep")
+
+Row = tuple[Facts, Headline | None]
+
+
+def list_values(
+    library: Library,
+    asked: Mapping[str, str],
+    budget_s: float = BUDGET_S,
+    clock: Callable[[], float] = time.monotonic,
+) -> dict[str, Any]:
+    """The values of `runs.html.j2`.
+
+    Args:
+        library: the store.
+        asked: the criteria by name; an empty one asks for nothing.
+        budget_s: how long it may compute what the list lacks.
+        clock: seconds, to keep to the budget.
+    """
+    chosen = {name: asked.get(name, "").strip() for name in CRITERIA}
+    runs = library.store.runs()
+    end_s = clock() + budget_s
+    known = [(run, library.facts(run)) for run in runs]
+    found: list[Row] = []
+    left_out = pending = 0
+    for run, facts in known:
+        if not _may_match(facts, chosen):
+            continue
+        if len(found) == ROWS:
+            left_out += 1
+            continue
+        headline = library.headline(run, compute=clock() < end_s)
+        pending += headline is None
+        if _has_fault(facts, headline, chosen["fault"]):
+            found.append((facts, headline))
+    return {
+        "rows": found,
+        "total": len(runs),
+        "left_out": left_out,
+        "pending": pending,
+        "chosen": chosen,
+        "filtered": any(chosen.values()),
+        "choices": _choices([facts for _, facts in known], found),
+        "sweeps": sorted({facts.sweep for _, facts in known if facts.sweep}),
+    }
+
+
+def _may_match(facts: Facts, chosen: Mapping[str, str]) -> bool:
+    asked = facts.settings
+    values = {
+        "verdict": facts.verdict,
+        "strategy": facts.node,
+        "workload": asked.workload,
+        "sweep": facts.sweep,
+    }
+    if any(chosen[name] and value != chosen[name] for name, value in values.items()):
+        return False
+    return all(word in _text(facts) for word in chosen["q"].lower().split())
+
+
+def _text(facts: Facts) -> str:
+    """What is searched: names, options and anomalies."""
+    parts = [
+        facts.name,
+        *(facts.settings.faults or ()),
+        *(f"{name} {value}" for name, value in facts.named()),
+    ]
+    parts += [each.type for each in facts.anomalies]
+    parts += map(str, facts.options.get("argv") or ())
+    return " ".join(parts).lower()
+
+
+def _has_fault(facts: Facts, headline: Headline | None, fault: str) -> bool:
+    if not fault:
+        return True
+    kinds = facts.settings.faults or (headline.faults if headline else ())
+    return fault in kinds if fault != "none" else not kinds
+
+
+def _choices(every: Iterable[Facts], rows: Iterable[Row]) -> dict[str, list[str]]:
+    facts = list(every)
+    faults = {kind for each in facts for kind in each.settings.faults or ()}
+    faults |= {kind for _, headline in rows if headline for kind in headline.faults}
+    verdicts = {each.verdict for each in facts}
+    return {
+        "verdict": [verdict for verdict in VERDICTS if verdict in verdicts],
+        "strategy": _words(each.node for each in facts),
+        "workload": _words(each.settings.workload for each in facts),
+        "fault": [*sorted(faults), "none"] if faults else [],
+        "sweep": _words(each.sweep for each in facts),
+    }
+
+
+def _words(values: Iterable[str | None]) -> list[str]:
+    return sorted({value for value in values if value})

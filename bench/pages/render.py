@@ -1,0 +1,87 @@
+"""The templates, and figures as people read them: the same in a browser, in a file and on a terminal."""
+
+from datetime import UTC, datetime
+from importlib.resources import files
+from typing import Any
+from urllib.parse import quote
+
+import jinja2
+
+NONE = "–"
+
+
+def count(value: int | None) -> str:
+    return NONE if value is None else f"{value:,}".replace(",", " ")
+
+
+def milliseconds(value_ns: float | None) -> str:
+    """In ms, with three significant digits or so: 0.65, 8.42, 58.3, 1 750."""
+    if value_ns is None:
+        return NONE
+    value_ms = value_ns / 1e6
+    decimals = 2 if value_ms < 10 else 1 if value_ms < 100 else 0
+    return f"{value_ms:,.{decimals}f}".replace(",", " ")
+
+
+def utc(value_ns: int) -> str:
+    """The time of day of a moment in ns since 1970."""
+    return datetime.fromtimestamp(value_ns / 1e9, UTC).strftime("%H:%M:%S")
+
+
+def ratio(value: float | None) -> str:
+    return NONE if value is None else f"{value:.3f}"
+
+
+def number(value: float | None) -> str:
+    """Without digits that say nothing: 50, 0.5, 10 000."""
+    return NONE if value is None else f"{value:,.6g}".replace(",", " ")
+
+
+def size(value_bytes: int) -> str:
+    if value_bytes < 1000:
+        return f"{value_bytes} B"
+    value, unit = value_bytes / 1000, "kB"
+    for larger in ("MB", "GB"):
+        if value < 999.5:
+            break
+        value, unit = value / 1000, larger
+    return f"{value:.3g} {unit}" if value < 999.5 else f"{value:.0f} {unit}"
+
+
+def path(name: str) -> str:
+    """A name in the store as part of an address."""
+    return quote(name, safe="/")
+
+
+def asset(name: str) -> str:
+    return files("bench.pages").joinpath("static", name).read_text(encoding="utf-8")
+
+
+_ENVIRONMENT = jinja2.Environment(
+    loader=jinja2.PackageLoader("bench.pages", "templates"),
+    autoescape=True,
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_ENVIRONMENT.filters |= {
+    "count": count,
+    "ms": milliseconds,
+    "utc": utc,
+    "ratio": ratio,
+    "number": number,
+    "size": size,
+    "path": path,
+}
+
+
+def page(template: str, *, served: bool = True, **values: Any) -> str:
+    """A page as HTML.
+
+    Args:
+        template: its name.
+        served: whether other pages can be linked to; if not, the page holds everything itself.
+        values: what the template shows.
+    """
+    style = "" if served else asset("style.css")
+    return _ENVIRONMENT.get_template(template).render(served=served, style=style, **values)

@@ -1,0 +1,90 @@
+"""The page of a run, or of a sweep, as one file that refers to nothing outside itself."""
+
+import base64
+from pathlib import Path
+from typing import Any
+
+from bench.pages import pictures, render
+from bench.pages.cache import Cache
+from bench.pages.library import Library
+from bench.pages.run_page import run_values, tiles
+from bench.pages.sweep import sweep_values
+from runs.figures import Figures
+from runs.files import SWEEP_INDEX, RunsError
+from runs.store import Folder, Store, is_run
+
+DETAILS = 24  # runs of a sweep that are shown one by one, those that are not valid first
+
+
+def write_report(path: Path, file: Path | None = None, figures: Figures | None = None) -> Path:
+    """Write the page of the run or sweep in `path`, which may be a link, and return the page's file.
+
+    Args:
+        path: a run's folder, or that of a sweep.
+        file: where to; by default `report.html` in the folder.
+        figures: of the run, if they are known already.
+    Raises:
+        RunsError: there is neither run nor sweep, or the file cannot be written.
+    """
+    page = make_report(path, figures)
+    target = file or path / "report.html"
+    try:
+        target.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise RunsError(
+            f"cannot write the page: {error}; name another place with --output"
+        ) from error
+    return target
+
+
+def make_report(path: Path, figures: Figures | None = None) -> str:
+    folder = path.resolve()
+    if is_run(folder):
+        library = Library(Store(folder.parent.parent), Cache(None))
+        run = folder_of(folder)
+        values = run_values(library, run, figures)
+        picture = _data_uri(values["lamport"])
+        return render.page("run.html.j2", served=False, lamport_uri=picture, **values)
+    if (folder / SWEEP_INDEX).is_file():
+        return _of_sweep(folder)
+    if not path.exists():
+        raise RunsError(f"{path} does not exist")
+    raise RunsError(
+        f"{path} holds no run: there is no history.jsonl, history.edn or test.json in it.\n"
+        f"Give the folder of a run, such as results/latest, or that of a sweep ({SWEEP_INDEX})."
+    )
+
+
+def folder_of(path: Path) -> Folder:
+    """The run in `path`, named as in a store two folders up."""
+    folder = path.resolve()
+    return Folder(folder, f"{folder.parent.name}/{folder.name}")
+
+
+def _of_sweep(folder: Path) -> str:
+    library = Library(Store(folder), Cache(None))
+    runs = [(run, library.facts(run)) for run in library.store.runs()]
+    runs.sort(key=lambda pair: pair[1].verdict == "valid")
+    details = [_brief(library, run) for run, _ in runs[:DETAILS]]
+    return render.page(
+        "sweep.html.j2",
+        served=False,
+        details=details,
+        left_out=max(0, len(runs) - DETAILS),
+        **sweep_values(folder.name, folder),
+    )
+
+
+def _brief(library: Library, run: Folder) -> dict[str, Any]:
+    figures = library.figures(run)
+    return {
+        "facts": library.facts(run),
+        "figures": figures,
+        "findings": library.findings(run),
+        "tiles": tiles(figures),
+        "latency": pictures.latency_over_time(figures),
+    }
+
+
+def _data_uri(svg: str) -> str:
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"

@@ -1,1 +1,0 @@
-"""One module per sub-command of `./maelstrom`."""

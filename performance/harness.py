@@ -1,0 +1,228 @@
+"""What all measurements share: options, turns, spread, tables, pages, processes of their own, servers.
+
+A program is one question. It says what it compares; the rest is here.
+"""
+
+import inspect
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import process_time
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+
+import anyio
+import click
+import psutil
+
+from bench.stores.servers import ENDPOINTS, store_server
+from leaderless.store.options import StoreOptions
+from leaderless.store.port import Store
+from leaderless.store.urls import open_store
+
+ROOT = Path(__file__).parents[1]
+MB = 1_000_000
+APage = Annotated[Path | None, click.Path(path_type=Path)]  # a folder or file of documents
+
+Figures = dict[str, float]
+K = TypeVar("K")
+T = TypeVar("T")
+
+
+# ------------------------------------------------------------ a program
+
+
+def program(main: Callable[..., None]) -> click.Command:
+    """The command of a program; its help is the docstring of the module.
+
+    A keyword of `main` is an option with its default, any other parameter an argument; a tuple takes many.
+    `Annotated[T, kind]` gives click's type of it.
+    """
+    hints = get_type_hints(main, include_extras=True)
+    made = [
+        _parameter(each, hints[each.name]) for each in inspect.signature(main).parameters.values()
+    ]
+    about = re.sub(
+        r"\n\n(?= {4})", "\n\n\b\n", main.__globals__["__doc__"]
+    )  # commands keep their lines
+    return click.Command(main.__module__.rpartition(".")[2], callback=main, params=made, help=about)
+
+
+def _parameter(each: inspect.Parameter, hint: Any) -> click.Parameter:
+    kind = None
+    if get_origin(hint) is Annotated:
+        hint, kind = get_args(hint)
+    if each.kind is not each.KEYWORD_ONLY:
+        is_many, is_needed = get_origin(hint) is tuple, each.default is each.empty
+        given = {} if is_many or is_needed else {"default": each.default}  # None would be one
+        many = -1 if is_many else 1
+        return click.Argument([each.name], nargs=many, type=kind, required=is_needed, **given)
+    words = [f"--{each.name.removesuffix('_s').replace('_', '-')}", each.name]
+    many, shown = isinstance(each.default, list), isinstance(each.default, str | int | float)
+    return click.Option(
+        words,
+        type=kind,
+        default=each.default,
+        is_flag=hint is bool,
+        multiple=many,
+        show_default=shown,
+    )
+
+
+# ------------------------------------------------------------ repetitions
+
+
+def in_turn(works: Mapping[K, Callable[[], T]], rounds: int) -> dict[K, list[T]]:
+    """What each work gives in each round; every other round goes backwards, so that none is always first."""
+    found: dict[K, list[T]] = {name: [] for name in works}
+    for number in range(rounds):
+        for name in [*works][:: -1 if number % 2 else 1]:
+            found[name].append(works[name]())
+    return found
+
+
+def spread(values: Iterable[float], form: str) -> str:
+    """Write the median of some figures, and in brackets the least and the greatest."""
+    found = sorted(values)
+    return f"{statistics.median(found):{form}} ({found[0]:{form}} to {found[-1]:{form}})"
+
+
+# ------------------------------------------------------------ tables and pages
+
+
+def table_lines(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """The lines of a Markdown table, in which all columns but the first are aligned right."""
+    ruler = ["---", *["---:"] * (len(titles) - 1)]
+    for cells in chain((titles, ruler), rows):
+        yield f"| {' | '.join(cells)} |"
+
+
+def show_table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Print a Markdown table, each row as soon as it is measured, and return its lines."""
+    return show(table_lines(titles, rows))
+
+
+def show(lines: Iterable[str]) -> list[str]:
+    """Print lines as they come, and return them."""
+    shown = []
+    for line in lines:
+        click.echo(line)
+        shown.append(line)
+    return shown
+
+
+def command_lines(command: str) -> str:
+    """A command as a block of Markdown, in lines that can be copied."""
+    lines = textwrap.wrap(command, 88, break_long_words=False, break_on_hyphens=False)
+    return "    " + " \\\n        ".join(lines)
+
+
+def write_page(page: Path, title: str, text: str) -> None:
+    """Write a page of docs/performance that is wholly generated; its folder is made when it is missing."""
+    page.parent.mkdir(parents=True, exist_ok=True)
+    about = "Generated, never edited. [How it is measured, and what it means](../performance.md)."
+    body = text.strip("\n")  # a command at the beginning keeps its indent
+    page.write_text(f"# {title}\n\n{about}\n\n{body}\n")
+
+
+def replace_section(page: Path, name: str, lines: Sequence[str], end: str = "") -> None:
+    """Put lines between the comments of a page that begin and end a section.
+
+    Raises `ValueError` without them.
+    """
+    before, begin, rest = page.read_text(encoding="utf-8").partition(f"<!-- {name} -->\n")
+    _, end, after = rest.partition(f"<!-- {end or f'end of {name}'} -->")
+    if not end:
+        raise ValueError(f"{page} has no section {name}")
+    page.write_text(before + begin + "\n".join([*lines, end + after]), encoding="utf-8")
+
+
+def replace_tables(page: Path, command: str, lines: Iterable[str]) -> None:
+    """Put lines in place of all from the first heading of a page on; the prose above names the command."""
+    prose = page.read_text(encoding="utf-8").partition("\n## ")[0].rstrip("\n")
+    prose = re.sub(r"`python -m performance\.[^`]*`", f"`{command}`", prose, count=1)
+    tables = "\n".join(lines).strip("\n")
+    page.write_text(f"{prose}\n\n{tables}\n", encoding="utf-8")
+
+
+# ------------------------------------------------------------ processes and servers
+
+
+def alone(work: Callable[..., Any], *arguments: object, timeout_s: float | None = None) -> Figures:
+    """What a function of a module gives in a process of its own: its figures, `cpu_s` and `peak_mb`.
+
+    Arguments become words. Raises `SubprocessError` if it fails, or takes longer than `timeout_s` seconds.
+    """
+    spec = sys.modules[work.__module__].__spec__  # of a program: not "__main__"
+    assert spec
+    words = [spec.name, work.__name__, *map(str, arguments)]
+    command = [sys.executable, "-m", "performance.harness", *words]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=timeout_s)
+    figures: Figures = json.loads(done.stdout)
+    return figures
+
+
+def _in_this_process(module: str, name: str, *words: str) -> None:
+    work = getattr(import_module(module), name)
+    found = anyio.run(work, *words) if inspect.iscoroutinefunction(work) else work(*words)
+    own = {"cpu_s": process_time(), "peak_mb": peak_mb(os.getpid())}
+    sys.stdout.write(json.dumps(own | found))
+
+
+def peak_mb(process: int) -> float:
+    """The highest resident set that a process had since its program began.
+
+    `getrusage` would say the parent's, if that was higher.
+    """
+    status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
+    [kilobytes] = re.findall(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
+    return int(kilobytes) * 1024 / MB
+
+
+def everything() -> list[psutil.Process]:
+    """This process and all below it."""
+    this = psutil.Process()
+    return [this, *this.children(recursive=True)]
+
+
+def highest_mb(name: str) -> float:
+    """The highest memory of the processes below this one that have `name` in their name."""
+    found = [0.0]
+    for process in everything()[1:]:
+        with suppress(psutil.NoSuchProcess, FileNotFoundError):
+            if name in process.name():
+                found.append(peak_mb(process.pid))
+    return max(found)
+
+
+@contextmanager
+def store_of(name: str) -> Iterator[str]:
+    """The URL of an empty store that the bench starts (`bench.stores.names`); keys are in the environment."""
+    before = dict(os.environ)
+    with TemporaryDirectory() as folder, store_server(name, Path(folder)) as server:
+        address = "{}:{}".format(*server.address) if server.address else ""
+        os.environ.update(server.environment(address))
+        try:
+            yield server.url(address)
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+
+
+def open_at(url: str) -> Store:
+    """The store at the URL of a file, or of `store_of`."""
+    endpoint = os.environ.get(ENDPOINTS[0]) if url.startswith("s3:") else None
+    return open_store(url, StoreOptions(endpoint, timeout_s=60.0))
+
+
+if __name__ == "__main__":
+    _in_this_process(*sys.argv[1:])

@@ -1,0 +1,89 @@
+"""`./maelstrom explore`: every schedule of a small cluster, or of a few programs on an object store."""
+
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+from rich.console import Console
+
+from bench.flags import flags_of
+from simulation.commands.exploring import EXIT_FAILED, EXIT_SOUND, Wanted, search, search_options
+from simulation.commands.of_both import given, options_of_both
+from simulation.exploration import telling
+from simulation.exploration.bucket import ExploredBucket
+from simulation.exploration.events import Event
+from simulation.exploration.search import Failed
+from simulation.exploration.setting import AnySetting, BucketSetting, Setting
+from simulation.exploration.telling import Failure, S
+from simulation.objects.story import events_of
+from simulation.reporting import draw, show
+from simulation.story import Story, text_of
+
+
+@click.command()
+@options_of_both(Setting, BucketSetting, drawn=False)
+@search_options
+def explore(wanted: Wanted, *, programs: bool, **options: Any) -> None:
+    """Search all schedules of a small cluster of the real nodes, and judge each step and each end.
+
+    A schedule is an order of requests, deliveries, timers and faults. With --programs: an order in which the
+    requests of a few programs on an object store are carried out; the log is ours, or S3-Queue as it was
+    published, or repaired.
+
+    The first schedule that fails is made small, told, and kept, with a picture if it is of nodes. Exit
+    status: 0 all sound, 1 something was wrong, 2 stopped before the end, 254 bad arguments, 255 crashed or
+    interrupted.
+    """
+    kind: type[Any] = BucketSetting if programs else Setting
+    chosen = given(options, flags_of(kind), programs=programs)
+    if wanted.replay:
+        sys.exit(_replay(kind, wanted.replay, wanted.console))
+    sys.exit(search(kind(**chosen), wanted, _report))
+
+
+class Told(NamedTuple):
+    """A schedule that was played: as lines, with its messages if it is of nodes, and what failed."""
+
+    lines: list[str]
+    story: Story | None
+    failed: Failed | None
+
+
+def _report(failure: Failure[S], out: Path, console: Console) -> None:
+    """Make a failure small, tell it, keep it."""
+    failure = telling.smallest(failure)
+    chosen, failed = failure
+    console.print(f"\n✘ {failed.name}\n  {failed.text}", style="bold red", markup=False)
+    console.print(f"the smallest setting that fails so: {chosen.command()}\n", markup=False)
+    file = out / f"{chosen.kind}-{failed.name}.json"
+    telling.write(file, failure)
+    told = _told(chosen, failed.schedule)
+    show(told.lines, console)
+    if told.story:
+        draw(file.with_suffix(".svg"), told.story, f"{chosen.kind}: {failed.name}")
+        console.print(f"\npicture: {file.with_suffix('.svg')}", markup=False)
+    console.print(f"\nreplay: {' '.join(chosen.WORDS)} --replay {file}", markup=False)
+
+
+def _replay(kind: type[Any], file: Path, console: Console) -> int:
+    try:
+        told = _told(*telling.read(file, kind))
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    show(told.lines, console)
+    failed = told.failed
+    console.print(f"\n✘ {failed.name}\n  {failed.text}" if failed else "\n✔ sound", markup=False)
+    return EXIT_FAILED if failed else EXIT_SOUND
+
+
+def _told(chosen: AnySetting, schedule: Sequence[Event]) -> Told:
+    """Play a schedule. Raises `ValueError` for what cannot happen."""
+    if isinstance(chosen, Setting):
+        story, failed = telling.replayed(chosen, schedule)
+        return Told([*telling.sentences(schedule), "", *text_of(story)], story, failed)
+    with closing(ExploredBucket(chosen)) as system:
+        failed = telling.followed(system, schedule)
+        return Told([*events_of(system.journal)][system.begins_at :], None, failed)

@@ -1,0 +1,189 @@
+"""A search for `explore`: its options, its progress, its verdict."""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any
+
+import click
+from rich.console import Console
+
+from bench.flags import COUNT, POSITIVE, Command, Flag, click_options, flags_of
+from bench.pages.explorer import write_explorer
+from simulation.exploration.book import book_of_search
+from simulation.exploration.campaign import Campaign, OtherSearch, run
+from simulation.exploration.search import Search
+from simulation.exploration.setting import AnySetting, counted
+from simulation.exploration.telling import Failure, S
+
+EXIT_SOUND, EXIT_FAILED, EXIT_STOPPED = 0, 1, 2
+FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """How to search, and where to tell."""
+
+    delays: Annotated[
+        int | None,
+        Flag("Cut: deviate at most so often from the first event.", click.IntRange(0, 60_000)),
+    ] = None
+    sleeping: Annotated[
+        bool, Flag("Leave out orders of independent events.", words=("--sleep/--no-sleep",))
+    ] = True
+    merging: Annotated[
+        bool, Flag("Leave out states that were reached before.", words=("--merge/--no-merge",))
+    ] = True
+    jobs: Annotated[int, Flag("Processes.", COUNT)] = 1
+    cpu_s: Annotated[float | None, Flag("Stop after about so much CPU time.", POSITIVE)] = None
+    resume: Annotated[
+        Path | None, Flag("Keep the progress in this file, and go on from it.", FILE)
+    ] = None
+    replay: Annotated[
+        Path | None,
+        Flag(
+            "Play a kept schedule, and tell what happens.",
+            click.Path(path_type=Path, dir_okay=False, exists=True),
+        ),
+    ] = None
+    out: Annotated[
+        Path,
+        Flag("The folder for a failing schedule.", click.Path(path_type=Path, file_okay=False)),
+    ] = Path("results/explore")
+    page: Annotated[
+        Path | None,
+        Flag("Write what may happen as a page on which one chooses the next event.", FILE),
+    ] = None
+    json: Annotated[bool, Flag("Print one JSON object, for tools.")] = False
+
+    @property
+    def console(self) -> Console:
+        """Where people read; stdout is for the JSON object, if one is wanted."""
+        return Console(stderr=self.json, highlight=False, soft_wrap=True, emoji=False)
+
+
+def search_options(command: Command) -> Command:
+    """Give a command the options of a search; it gets them as one `Wanted`, and its own options."""
+    flags = flags_of(Wanted)
+
+    @wraps(command)
+    def with_wanted(**options: Any) -> Any:
+        return command(Wanted(**{name: options.pop(name) for name in flags}), **options)
+
+    return click_options(flags, asdict(Wanted()))(with_wanted)
+
+
+def search(
+    setting: S, wanted: Wanted, report: Callable[[Failure[S], Path, Console], object]
+) -> int:
+    """Search a setting, print the verdict, report a failure; returns the exit status."""
+    campaign, console = searched(setting, wanted), wanted.console
+    if wanted.json:
+        click.echo(json.dumps(as_object(campaign)))
+    else:
+        console.print(verdict(campaign), markup=False)
+    if campaign.failed:
+        report(Failure(setting, campaign.failed), wanted.out, console)
+    if wanted.page:
+        write_explorer(wanted.page, [book_of_search(campaign)])
+        console.print(f"page: {wanted.page}", markup=False)
+    return exit_status(campaign)
+
+
+def searched(setting: AnySetting, wanted: Wanted) -> Campaign:
+    """Search a setting, with progress on stderr. Raises `click.UsageError` for what cannot be searched."""
+    if problem := setting.problem:
+        raise click.UsageError(problem)
+    campaign = Campaign(setting, Search(wanted.sleeping, wanted.merging, wanted.delays))
+    try:
+        campaign = campaign.resumed(wanted.resume)
+    except OtherSearch as other:
+        raise click.UsageError(str(other)) from None
+    progress = Console(stderr=True, highlight=False)
+    try:
+        run(
+            campaign,
+            jobs=wanted.jobs,
+            cpu_s_max=wanted.cpu_s,
+            file=wanted.resume,
+            report=lambda now: progress.print(progress_of(now), markup=False),
+        )
+    except KeyboardInterrupt:
+        progress.print(progress_of(campaign), markup=False)
+        raise
+    finally:
+        campaign.save(wanted.resume)
+    return campaign
+
+
+def exit_status(campaign: Campaign) -> int:
+    """0 all sound, 1 something was wrong, 2 stopped before the end."""
+    if campaign.failed:
+        return EXIT_FAILED
+    return EXIT_SOUND if campaign.done else EXIT_STOPPED
+
+
+def progress_of(campaign: Campaign) -> str:
+    """How far a search is, in a line."""
+    counts, share = campaign.counts, campaign.fraction
+    about = f", about {counts.events / share:.0f} in all" if 0 < share < 1 else ""
+    return (
+        f"{share:.1%} done: {counts.schedules} schedules, {counts.events} events{about},"
+        f" {campaign.cpu_s:.0f} s of CPU"
+    )
+
+
+def verdict(campaign: Campaign) -> str:
+    """What was found, what was covered, and what was not: the first word is the verdict."""
+    counts, setting = campaign.counts, campaign.setting
+    held = f"every step held to {setting.held_to}, " if setting.held_to else ""
+    sized = f"{_spaced(campaign.states)} states, {_spaced(counts.schedules)} schedules"
+    if campaign.failed:
+        said = f"✘ fails: a schedule of {setting.covered}; {sized} until then"
+    elif not campaign.done:
+        said = (
+            f"unfinished: {campaign.fraction:.1%} of all schedules of {setting.covered}: {sized},"
+            f" {held}sound so far; nothing is said of the rest"
+        )
+    else:
+        within = _within(campaign)
+        said = (
+            f"✔ sound: all schedules of {setting.covered}{within}: {sized}, {held}every end judged"
+        )
+    return (
+        f"{said}\nnot covered: {setting.left_out}\n"
+        f"{_spaced(campaign.ends)} ends judged, {_spaced(counts.events)} events,"
+        f" {_spaced(counts.blocked)} branches asleep, {_spaced(counts.merged)} merged,"
+        f" {campaign.cpu_s:.1f} s of CPU"
+    )
+
+
+def _within(campaign: Campaign) -> str:
+    """The bound on delays, if it cut anything."""
+    delays, cut = campaign.search.delays, campaign.counts.delayed
+    if delays is None or not cut:
+        return ""
+    bound = f"with at most {counted(delays, 'delay')}, complete for this bound only"
+    return f" {bound} ({_spaced(cut)} branches cut)"
+
+
+def _spaced(number: int) -> str:
+    return f"{number:,}".replace(",", " ")
+
+
+def as_object(campaign: Campaign) -> dict[str, Any]:
+    """The same for tools."""
+    counts, failed = campaign.counts, campaign.failed
+    return {
+        "setting": campaign.setting.as_object(),
+        "verdict": verdict(campaign),
+        "done": campaign.done,
+        "fraction": campaign.fraction,
+        "states": campaign.states,
+        "ends": campaign.ends,
+        **{name: getattr(counts, name) for name in counts.__slots__},
+        "cpu_s": campaign.cpu_s,
+        "failure": failed and {"name": failed.name, "text": failed.text},
+    }

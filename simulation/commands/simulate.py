@@ -1,0 +1,143 @@
+"""`./maelstrom simulate`: one seed, or a range of seeds over the cores, of nodes or of programs."""
+
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from bench.flags import flags_of
+from simulation import reporting
+from simulation.commands.of_both import given, options_of_both
+from simulation.judge import Report
+from simulation.seeds import Tally, run_seeds
+from simulation.subjects import NODES, PROGRAMS, Subject, subject_of
+
+EXIT_SOUND, EXIT_FAILED = 0, 1
+
+
+@click.command()
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--seeds", type=click.IntRange(min=1), help="Run so many seeds, from --seed on.")
+@click.option("--jobs", type=click.IntRange(min=1), help="Processes for --seeds; one a core.")
+@click.option("--keep-going", is_flag=True, help="Do not stop at the first seed that fails.")
+@click.option("--shrink", is_flag=True, help="Make the first failing seed as small as can be.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Write the files of a single seed into this folder.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for tools.")
+@options_of_both(NODES.scenario, PROGRAMS.scenario, drawn=True)
+def simulate(
+    *,
+    seed: int,
+    seeds: int | None,
+    jobs: int | None,
+    keep_going: bool,
+    shrink: bool,
+    out: Path | None,
+    as_json: bool,
+    programs: bool,
+    **options: Any,
+) -> None:
+    """Simulate nodes or programs on a virtual clock, each run from one seed, and judge them.
+
+    Without --programs: a cluster of nodes under Maelstrom's network. With it: programs of a log on an object
+    store, beside nodes where they are --mixed; the log is ours, or S3-Queue as published, or repaired.
+
+    Options that are not given are drawn from the seed and printed first. The same seed gives the same
+    journal, whose digest is in the last line. Exit status: 0 sound, 1 something was wrong, 254 bad
+    arguments, 255 crashed.
+    """
+    subject = PROGRAMS if programs else NODES
+    chosen = given(options, flags_of(subject.scenario), programs=programs)
+    if out and (seeds or programs):
+        raise click.UsageError("--out keeps the files of one seed of nodes: leave the rest out.")
+    if seeds:
+        span = range(seed, seed + seeds)
+        tally = run_seeds(span, chosen, jobs or os.cpu_count() or 1, keep_going, subject=subject)
+        print_tally(tally, as_json, chosen)
+        failing = tally.failed[0].seed if tally.failed else None
+    else:
+        report = run_one(subject.scenario.draw(seed, chosen), chosen, out, as_json)
+        failing = seed if report.failures else None
+    if shrink and failing is not None:
+        picture = (out or Path("results") / "simulate") / f"seed-{failing}.svg"
+        scenario = subject.scenario.draw(failing, chosen)
+        reporting.report_smallest(scenario, picture, _console(err=as_json))
+    sys.exit(EXIT_SOUND if failing is None else EXIT_FAILED)
+
+
+def _console(*, err: bool) -> Console:
+    return Console(stderr=err, highlight=False, soft_wrap=True, emoji=False)
+
+
+def run_one(scenario: Any, chosen: Mapping[str, Any], out: Path | None, as_json: bool) -> Report:
+    """Run one seed, and print what it showed."""
+    console, subject = _console(err=as_json), subject_of(scenario)
+    if not as_json:
+        console.print(f"seed {scenario.seed}; given or drawn:", markup=False)
+        console.print(f"  {scenario.command()}", markup=False)
+    report: Report = (
+        reporting.simulate_into(out, scenario, console) if out else subject.simulate(scenario)
+    )
+    if as_json:
+        click.echo(json.dumps(as_object(report, chosen)))
+    else:
+        print_report(console, report, subject)
+    return report
+
+
+def print_report(console: Console, report: Report, subject: Subject) -> None:
+    """Print the anomalies, the time, and the digest."""
+    for failure in report.failures:
+        console.print(f"✘ {failure.name}", style="bold red", markup=False)
+        console.print(f"  {failure.text}", markup=False)
+    if not report.failures:
+        console.print(f"✔ sound: {subject.sound}")
+    speed = report.virtual_s / report.cpu_s if report.cpu_s else 0.0
+    requests = f", {len(report.journal)} requests" if report.journal else ""
+    console.print(
+        f"{report.operations} operations{requests} in {report.virtual_s:.1f} virtual s,"
+        f" {report.cpu_s:.2f} s of CPU ({speed:.0f} virtual s a second)"
+    )
+    console.print(f"digest: {report.digest}")
+
+
+def print_tally(tally: Tally, as_json: bool, chosen: Mapping[str, Any]) -> None:
+    """Print the result of a range of seeds, and for each that failed the command that replays it."""
+    if as_json:
+        click.echo(json.dumps(tally.as_object()))
+        return
+    console = _console(err=False)
+    for failed in tally.failed:
+        found = f"✘ seed {failed.seed}, {failed.log}: {', '.join(failed.names)}"
+        console.print(found, markup=False, style="red")
+        console.print(f"  {failed.text}", markup=False)
+        replay = tally.subject.scenario.command_of(failed.seed, chosen)
+        console.print(f"  replay: {replay}", markup=False)
+    console.print(tally.summary())
+
+
+def as_object(report: Report, chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """One run, for tools."""
+    scenario = report.scenario
+    options = {name: value for name, value in scenario.options().items() if name != "seed"}
+    requests = Counter(each.kind for each in report.journal)
+    return {
+        "seed": scenario.seed,
+        "options": options,
+        "failures": [{"name": each.name, "text": each.text} for each in report.failures],
+        "operations": report.operations,
+        **({"requests": requests} if requests else {}),
+        "virtual_s": report.virtual_s,
+        "cpu_s": report.cpu_s,
+        "replay": scenario.command_of(scenario.seed, chosen),
+        "digest": report.digest,
+    }

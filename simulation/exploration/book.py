@@ -1,0 +1,100 @@
+"""A search as a book of the explorer's page: its graph, in words."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from bench.pages.explorer import Book, Edge, Shown
+from simulation.exploration.campaign import Campaign
+from simulation.exploration.events import Event
+from simulation.exploration.graph import EVENTS_MAX, Arrow, Graph, line, walked
+from simulation.exploration.setting import AnySetting, BucketSetting, Setting
+from simulation.exploration.shown import ClusterLooks
+from simulation.exploration.shown_bucket import BucketLooks
+from simulation.exploration.systems import systems_of
+from simulation.exploration.telling import Failure, shortened
+from simulation.nodes import StrategyMaker
+
+SEARCHES = "Searches"
+EVENTS_MAX_REPLAYED = 6_000  # of a system without copies: each event plays a whole schedule
+
+
+def book_of(
+    setting: AnySetting,
+    make: StrategyMaker | None = None,
+    *,
+    along: Sequence[Event] = (),
+    events_max: int | None = None,
+    group: str = SEARCHES,
+    title: str = "",
+    about: str = "",
+) -> Book:
+    """Everything that may happen in a setting, up to a bound on the events that are played.
+
+    `along`: a schedule that is in the book in any case, such as one that fails.
+    """
+    looks, new = _looks(setting), systems_of(setting, make)
+    copied = isinstance(setting, Setting)
+    most = events_max or (EVENTS_MAX if copied else EVENTS_MAX_REPLAYED)
+    graph = walked(new, looks, most, along=along)
+    covered = f"All that may happen: {len(graph.states)} states, {graph.events} events."
+    if graph.cut:
+        covered = (
+            f"Cut after {graph.events} events: of {len(graph.states)} states, the {graph.cut} that are"
+            " furthest from the beginning have no events here."
+        )
+    return _bound(setting, looks, graph, (group, title or _words(setting), about, covered))
+
+
+def book_of_search(campaign: Campaign) -> Book:
+    """The setting of a search, with the schedule that it found to fail, made short."""
+    setting, failed = campaign.setting, campaign.failed
+    if not failed:
+        return book_of(setting)
+    failure: Failure[Any] = shortened(Failure(setting, failed))
+    return book_of(setting, along=failure.failed.schedule)
+
+
+def _words(setting: AnySetting) -> str:
+    """The options of a setting."""
+    return setting.command().partition("explore")[2].partition(" ")[2]
+
+
+def tale_of(
+    setting: AnySetting,
+    schedule: Sequence[Event],
+    make: StrategyMaker | None = None,
+    *,
+    group: str,
+    title: str,
+    about: str,
+) -> Book:
+    """One schedule of a setting, event by event. Raises `ValueError` for what cannot happen."""
+    looks = _looks(setting)
+    graph = line(systems_of(setting, make), looks, schedule)
+    covered = f"One schedule of {graph.events} events."
+    return _bound(setting, looks, graph, (group, title, about, covered))
+
+
+def _looks(setting: AnySetting) -> Any:
+    return BucketLooks(setting) if isinstance(setting, BucketSetting) else ClusterLooks(setting)
+
+
+def _bound(
+    setting: AnySetting, looks: Any, graph: Graph[Any], words: tuple[str, str, str, str]
+) -> Book:
+    group, title, about, covered = words
+    states = [
+        Shown(seen.state.panes, looks.verdicts(seen.failed, end=seen.end), seen.end)
+        for seen in graph.states
+    ]
+
+    def edge(number: int, arrow: Arrow) -> Edge:
+        before, after = graph.states[number].state, graph.states[arrow.target].state
+        signals = tuple(looks.signals(arrow.event, before, after))
+        return Edge(looks.happening(arrow.event, before), arrow.target, signals)
+
+    edges = [
+        None if arrows is None else [edge(number, arrow) for arrow in arrows]
+        for number, arrows in enumerate(graph.arrows)
+    ]
+    return Book(group, title, about, setting.command(), covered, looks.panes, states, edges)

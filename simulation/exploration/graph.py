@@ -1,0 +1,176 @@
+"""All states of a small system as a graph: every state reached, and every event that may happen there.
+
+States near the beginning are visited first, and no event is left out: what a search may skip, because it leads
+nowhere new, a reader may choose.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Generic, NamedTuple, TypeVar
+
+from simulation.exploration.events import Event
+from simulation.exploration.search import Copied, Failing, System, after, closed
+
+S = TypeVar("S")
+EVENTS_MAX = 30_000
+Make = Callable[[], System]
+
+
+class Seen(NamedTuple, Generic[S]):
+    """What a look at a system gave, and what failed: in the step that led there, or judging this end."""
+
+    state: S
+    failed: Failing | None
+    end: bool
+
+
+class Arrow(NamedTuple):
+    """An event, and the number of the state after it."""
+
+    event: Event
+    target: int
+
+
+@dataclass
+class Graph(Generic[S]):
+    """States in the order in which they were reached; `arrows` of one are None where the search was cut."""
+
+    states: list[Seen[S]] = field(default_factory=list)
+    arrows: list[list[Arrow] | None] = field(default_factory=list)
+    events: int = 0
+
+    @property
+    def cut(self) -> int:
+        """How many states were reached whose events were not played."""
+        return sum(arrows is None for arrows in self.arrows)
+
+
+def walked(
+    make: Make,
+    look: Callable[[System], S],
+    events_max: int = EVENTS_MAX,
+    *,
+    along: Sequence[Event] = (),
+    stop: bool = False,
+) -> Graph[S]:
+    """The graph of a system; `look` shows a state of it.
+
+    `along`: a schedule whose states are in the graph in any case, with all their events. `stop`: at the first
+    state that fails.
+    """
+    walk = _Walk(make, look)
+    walk.follow(along)
+    walk.spread(events_max, stop=stop)
+    return walk.graph
+
+
+def way_to_failure(graph: Graph[S]) -> list[Event] | None:
+    """The shortest way from the first state to one that fails."""
+    came: dict[int, tuple[int, Event] | None] = {0: None}
+    for number, arrows in enumerate(graph.arrows):
+        for event, target in arrows or ():
+            came.setdefault(target, (number, event))
+    failed = next((number for number, seen in enumerate(graph.states) if seen.failed), None)
+    if failed is None:
+        return None
+    way: list[Event] = []
+    while before := came[failed]:
+        failed, event = before
+        way.append(event)
+    return way[::-1]
+
+
+def line(make: Make, look: Callable[[System], S], schedule: Sequence[Event]) -> Graph[S]:
+    """The states on the way of one schedule. Raises `ValueError` for what cannot happen."""
+    graph: Graph[S] = Graph()
+    system = make()
+    try:
+        for number, event in enumerate(schedule, 1):
+            if event not in system.enabled():
+                raise ValueError(f"{event} cannot happen there: the schedule is of another version")
+            graph.states.append(Seen(look(system), None, end=False))
+            graph.arrows.append([Arrow(event, number)])
+            system.step(event)
+        seen = _seen(system, look)
+    except Failing as failing:
+        seen = Seen(look(system), failing, end=False)
+    finally:
+        closed(system)
+    graph.states.append(seen)
+    graph.arrows.append([])
+    graph.events = len(graph.states) - 1
+    return graph
+
+
+def _seen(system: System, look: Callable[[System], S]) -> Seen[S]:
+    """A state after a step that did not fail; an end is judged, and the system not used afterwards."""
+    state, end = look(system), not system.enabled()
+    if end:
+        try:
+            system.judge()
+        except Failing as failing:
+            return Seen(state, failing, end=True)
+    return Seen(state, None, end)
+
+
+class _Walk(Generic[S]):
+    def __init__(self, make: Make, look: Callable[[System], S]) -> None:
+        self._make, self._look = make, look
+        self.graph: Graph[S] = Graph()
+        self._places: dict[tuple[bytes, str], int] = {}
+        self._todo: dict[int, tuple[tuple[Event, ...], Make]] = {}  # in the order of their depth
+        self._failed = False
+        system = make()
+        self._enter(system, (), None)
+        closed(system)
+
+    def follow(self, schedule: Sequence[Event]) -> None:
+        """Play all events of the states on the way of a schedule."""
+        at = 0
+        for event in schedule:
+            if at in self._todo:
+                self._open(at, *self._todo.pop(at))
+            at = next(arrow.target for arrow in self.graph.arrows[at] or () if arrow.event == event)
+
+    def spread(self, events_max: int, *, stop: bool) -> None:
+        """Play all events of all states, those near the beginning first."""
+        while self._todo and self.graph.events < events_max and not (stop and self._failed):
+            number = next(iter(self._todo))
+            self._open(number, *self._todo.pop(number))
+
+    def _open(self, number: int, way: tuple[Event, ...], fork: Make) -> None:
+        """Play every event of a state."""
+        system = fork()
+        enabled = system.enabled()
+        arrows = self.graph.arrows[number] = []
+        for place, event in enumerate(enabled):
+            after = system if place == len(enabled) - 1 else fork()
+            failing: Failing | None = None
+            try:
+                after.step(event)
+            except Failing as found:
+                failing = found
+            self.graph.events += 1
+            arrows.append(Arrow(event, self._enter(after, (*way, event), failing)))
+            if after is not system:
+                closed(after)
+        closed(system)
+
+    def _enter(self, system: System, way: tuple[Event, ...], failing: Failing | None) -> int:
+        """The number of the state that a system is in."""
+        key = system.digest(), str(failing or "")
+        known = self._places.setdefault(key, len(self.graph.states))
+        if known == len(self.graph.states):
+            goes_on = failing is None and bool(system.enabled())
+            if goes_on:
+                self._todo[known] = way, self._fork(system, way)
+            broken = Seen(self._look(system), failing, end=False) if failing else None
+            seen = broken or _seen(system, self._look)
+            self._failed |= seen.failed is not None
+            self.graph.states.append(seen)
+            self.graph.arrows.append(None if goes_on else [])
+        return known
+
+    def _fork(self, system: System, way: tuple[Event, ...]) -> Make:
+        return system.copier() if isinstance(system, Copied) else partial(after, self._make, way)

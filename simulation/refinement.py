@@ -1,0 +1,491 @@
+"""Holds the real code to the model: every step of a run is a step of HeadLog, or the run fails there.
+
+The model is `specs.second.head_log`, whose states and verdicts are those of TLC. `Refinement` is told of every
+change of a register, at the moment at which the store makes it, and of every step that a node's core names
+(`leaderless.core.headlog.trace`). It keeps the state of the model beside the real one. For each step it looks
+whether the model may take it here, and with the same numbers. If not it raises `Violation`: `RefinesHeadLog`.
+
+The model's cas takes effect and is answered in one step. Here these are two, as in reality:
+
+    Try       the node's cas goes into `inflight`, if the model's node might make it
+    the head  one of `inflight` takes effect (`late_commit_of`), or the log is fenced, opened, marked, upgraded
+    Commit    the node learns of the head that its cas made; Refresh and Answered: of another head
+
+So an answer may be late, doubled or lost, and a cas of a node that is dead may still take effect. A node learns
+only heads that the register held, and none that is older than what it knows. docs/refinement.md says which
+variables of the model are followed, and what the model does not have.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from copy import copy
+from itertools import chain
+from typing import Any, TypeVar, cast
+
+from leaderless.core.coordination import TOMBSTONE as GONE
+from leaderless.core.headlog import records
+from leaderless.core.messages import Entry as Logged
+from leaderless.library.laws.head import entries_in
+from simulation.nodes import StrategyMaker
+from simulation.noting import Noted, Noting, Step
+from simulation.oracle import Violation
+from specs.second.head_log import HeadLog
+from specs.second.head_log_state import (
+    TOMBSTONE,
+    Batch,
+    HandOver,
+    Head,
+    State,
+    Worker,
+    is_ordered,
+    view_of,
+)
+from specs.second.head_log_views import (
+    EMPTY_VIEW,
+    Content,
+    Entry,
+    Id,
+    Map,
+    Node,
+    View,
+    apply_all,
+    fold,
+    in_log,
+)
+
+T = TypeVar("T")
+KEPT_VIEWS = 256  # the newest slots of which the view is at hand; an older one is folded again
+KEPT_HAND_OVERS = 32
+KEPT_HEADS = 256
+UNBOUNDED = 1 << 60
+PHASES = {"CompactWrite": "claimed", "CompactDelete": "written", "CompactCursor": "deleted"}
+NEXT = {"CompactWrite": "written", "CompactDelete": "deleted", "CompactCursor": "done"}
+
+
+class Followed(HeadLog):
+    """HeadLog without bounds; which tail is full, and which head has a mark, is read from the register."""
+
+    def __init__(self, full: Callable[[Head], bool]) -> None:
+        super().__init__(
+            nodes=0,
+            keys=0,
+            tail_limit=UNBOUNDED,
+            run_segments=1,
+            contents=lambda _: frozenset(),
+            max_slots=UNBOUNDED,
+            max_seq=UNBOUNDED,
+            max_incarnation=UNBOUNDED,
+            max_epoch=UNBOUNDED,
+            max_in_flight=UNBOUNDED,
+            max_hand_overs=UNBOUNDED,
+            max_claims=UNBOUNDED,
+            may_abandon=True,
+            may_give_up=True,
+        )
+        object.__setattr__(self, "_full", full)
+
+    def shape_of(self, n: Node, h: Head) -> int | None:
+        """The shape of a real log has sizes in bytes, too: it is no number of entries."""
+        del n  # all nodes agree
+        return h.limit
+
+    def is_full(self, n: Node, h: Head) -> bool:
+        """As the head says that the log holds; a tail whose segment is written was full."""
+        del n
+        return bool(self._full(h))  # type: ignore[attr-defined]
+
+
+class Refinement:
+    """The state of the model beside a run. `model` may be one that is wrong, to show that this can fail."""
+
+    def __init__(self, model: type[Followed] = Followed) -> None:
+        self.state = State()
+        self.steps = 0  # how many were followed
+        self.noted: list[Step] = []
+        self._model = model(self._is_full)
+        self._nodes: dict[str, int] = {}  # each with the end of the log when it started
+        self._full: set[tuple[int, int, int]] = set()
+        self._heads: dict[tuple[int, int], Head] = {(0, 0): Head()}  # by end and epoch
+        self._made: dict[int, Head] = {}  # by end: the head that a commit made
+        self._tails: dict[int, tuple[Entry, ...]] = {}  # the last tail of each base
+        self._switched: set[int] = set()  # the epochs that have begun
+        self._bases: dict[str, int] = {}  # the first slot of each segment
+        self._views: dict[int, View] = {}  # by length
+
+    def copy(self) -> "Refinement":
+        """Another one in this state: values are shared, since none of them changes."""
+        made = copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, dict | set | list):
+                setattr(made, name, value.copy())
+        made._model = type(self._model)(made._is_full)
+        return made
+
+    # ------------------------------------------------------------ what it is told
+
+    def followed(self, make: str | StrategyMaker) -> StrategyMaker:
+        """A maker of the same strategy, whose steps are noted here; each node that it makes starts."""
+        return Noting(make, self.noted, self.started)
+
+    def traced(self, node: str) -> Noted:
+        """What takes the steps of a node."""
+        return Noted(self.noted, node)
+
+    def started(self, node: str) -> None:
+        """A node starts; its former life is over. Raises `Violation`."""
+        self.settle()
+        if node in self._nodes:
+            life = self.state.incarnation.get(node, 0) + 1
+            self._take("Restart", node, self._model.restart_as(self.state, node, life))
+        self._nodes[node] = self.state.head.end
+
+    def settle(self) -> None:
+        """Follow the steps that were noted. Raises `Violation`.
+
+        Steps are noted inside a node, which may not fail there; so they are followed when it is done.
+        """
+        for node, name, fields in self.noted:
+            self._stepped(node, name, fields)
+        self.noted.clear()
+
+    def _stepped(self, node: str, name: str, fields: Mapping[str, Any]) -> None:
+        self.steps += 1
+        match name:
+            case "Send":
+                self._sent(node, fields)
+            case "Named":
+                self._named(node, fields)
+            case "Try":
+                self._tried(node, fields["ids"])
+            case "Commit" | "Refresh" | "Answered":
+                self._learnt(node, name, fields)
+            case "HandOver":
+                self._handed_over(node, fields["to"], self._own(node, name, fields["id"]))
+            case "Acked":
+                self._acked(node, fields)
+            case "Reject":
+                self._rejected(node, self._own(node, name, fields["id"]))
+            case "Abandon":
+                batch = self._own(node, name, fields["id"])
+                self._take(name, node, self._model.abandon(self.state, batch.id.writer))
+            case "Poll":
+                self._polled(node, fields)
+            case "Seal":
+                there = fields["base"] in self.state.segments
+                self._require(there, name, node, f"no segment of slot {fields['base']}")
+            case (
+                "Claim" | "CompactWrite" | "CompactDelete" | "CompactCursor" | "Release" | "GiveUp"
+            ):
+                self._compacts(node, name, fields)
+            case "Fence" | "Unfence":
+                begun = fields["epoch"] in self._switched
+                self._require(begun, name, node, f"epoch {fields['epoch']} never began")
+            case "TrySwitch" | "Conflict" | "Unknown" | "Restart":
+                pass  # what was tried is seen in the store, or has no effect; `started` is told of a life
+            case _:
+                raise ValueError(f"{name} is no step of HeadLog")
+
+    def changed(self, register: str, new: Any) -> None:
+        """A register holds another value now. Raises `Violation`."""
+        self.settle()
+        kind, _, _ = register.partition("/")
+        if register == records.HEAD:
+            self.steps += 1
+            self._head_changed(new)
+        elif kind == "segment":
+            self.steps += 1
+            self._segment_changed(register, new)
+        elif kind == "run" and new is not None:
+            self.steps += 1
+            self._run_written(register, new)
+
+    # ------------------------------------------------------------ the store
+
+    def _head_changed(self, value: Any) -> None:
+        self._require(bool(value), "Head", "?", "the head was deleted")
+        # Entries are decoded when they are new; of the others only their number counts here.
+        values = entries_in(value)
+        new = records.Head(records.heading_of(value), cast(list[Logged], values))
+        old = self.state.head
+        added = [records.entry_of(each) for each in values[old.end - new.base :]]
+        if added and self._nodes:
+            self._committed(new, added)
+        elif added:  # nobody was followed yet: what is there is believed
+            self._believed(new, added)
+        else:
+            text = f"slots {new.base} to {new.end}, not {old.base} to {old.end}"
+            self._require((new.base, new.end) == (old.base, old.end), "Head", "?", text)
+            self.state = self._without_entries(new)
+        self._note(new)
+
+    def _without_entries(self, new: records.Head) -> State:
+        """The log is made, or marked as full; or a new epoch begins: by a fence, a vacuum, an upgrade."""
+        s, model, state = self.state, self._model, new.heading.state
+        there = (s.head.state, s.head.epoch)
+        if (state, new.epoch) == there and (new.version == 1 or new.shape.is_old):
+            return s
+        after = chain(model.fence(s), model.unfence(s), model.raise_epoch(s))
+        fitting = (t for t in after if (t.head.state, t.head.epoch) == (state, new.epoch))
+        self._switched.add(new.epoch)
+        return self._have(next(fitting, None), "Head", "?", f"{state, new.epoch} after {there}")
+
+    def _committed(self, new: records.Head, added: Iterable[Logged]) -> None:
+        """One of the cas that nodes have made takes effect."""
+        ids = tuple(_id(entry.writer, entry.seq) for entry in added)
+        s = self.state
+        tried = [r for r in s.inflight if tuple(e.id for e in r.entries) == ids]
+        fitting = [r for r in tried if self._model.same_head(r.before, s.head)]
+        who = new.heading.by
+        self._require(bool(fitting), "Commit", who, f"no node has tried {ids} from this head")
+        request = fitting[0]
+        for entry, expected in zip(added, request.entries, strict=True):
+            blocks = {key: (first, len(msgs)) for key, (first, msgs) in entry.appends.items()}
+            wanted = {key: (expected.first[key], n) for key, n in expected.counts.items()}
+            text = f"{entry} where the model has {wanted}"
+            same = blocks == wanted and entry.commits == dict(expected.commits)
+            self._require(same, "Commit", who, text)
+        here, there = (new.heading.state, new.epoch), (s.head.state, s.head.epoch)
+        self._require(here == there, "Commit", who, f"it makes {here} of {there}")
+        text = f"the tail begins at {new.base}, and in the model at {request.after.base}"
+        self._require(new.base == request.after.base, "Commit", who, text)
+        views = self._view(s.head.end, s.view.get(who))
+        self._take("Commit", who, self._model.late_commit_of(s, request))
+        # A head never comes back (Law 2, which is judged): no other cas that is under way can take effect.
+        self.state = self.state._replace(inflight=frozenset())
+        self._keep(apply_all(views, request.entries))
+
+    def _believed(self, new: records.Head, added: Iterable[Logged]) -> None:
+        s = self.state
+        entries = tuple(_entry(entry, new.epoch) for entry in added)
+        log = s.log + entries
+        self._keep(apply_all(self._view(s.head.end, None), entries))
+        head = Head(new.heading.state, new.epoch, None, new.base, log[new.base :])
+        self.state = s._replace(head=head, log=log)
+
+    def _note(self, new: records.Head) -> None:
+        h = self.state.head
+        self._heads[h.end, h.epoch] = h
+        self._made.setdefault(h.end, h)
+        self._tails[h.base] = h.tail
+        if len(self._made) > KEPT_HEADS:
+            self._forget()
+        if new.closed if new.shape.is_old else new.full:
+            self._full.add((h.base, h.end, h.epoch))
+
+    def _forget(self) -> None:
+        """Forget the heads that no node can learn any more: all know newer ones, or started later."""
+        known = self.state.known
+        least = min(known[n].end if n in known else began for n, began in self._nodes.items())
+        self._heads = {key: h for key, h in self._heads.items() if key[0] >= least}
+        self._made = {end: h for end, h in self._made.items() if end >= least}
+        base = self.state.head.base
+        self._tails = {at: tail for at, tail in self._tails.items() if at >= base}
+        self._full = {each for each in self._full if each[1] >= least}
+
+    def _is_full(self, h: Head) -> bool:
+        return h.base in self.state.segments or (h.base, h.end, h.epoch) in self._full
+
+    def _segment_changed(self, register: str, value: Any) -> None:
+        s, segment = self.state, None if value == GONE else records.segment_of(value)
+        if segment is None:
+            base = self._bases[register]
+            text = f"{register} is deleted, and no run has its entries"
+            self._require(self._model.run_at(s, base) is not None, "CompactDelete", "?", text)
+            self.state = s._replace(segments=s.segments.put(base, TOMBSTONE))
+            return
+        base, size = segment.base, len(segment.entries)
+        self._bases[register] = base
+        tail = self._tails.get(base, ())
+        ids = [_id(entry.writer, entry.seq) for entry in segment.entries]
+        text = f"{register} has {ids}, and the tail at slot {base} has {[e.id for e in tail]}"
+        self._require(ids == [e.id for e in tail[:size]], "Seal", "?", text)
+        if base not in s.segments:
+            self.state = s._replace(segments=s.segments.put(base, tail[:size]))
+
+    def _run_written(self, register: str, value: Any) -> None:
+        """A run is what its segments fold to, and they are there."""
+        s, run = self.state, records.run_of(value)
+        b = run.base
+        while b < run.end and s.segments.get(b) not in (None, TOMBSTONE):
+            b += len(s.segments[b])
+        known = run.base in s.runs
+        self._require(known or b == run.end, "CompactWrite", "?", f"{register} has other slots")
+        view = self._model.run_of(s.log[run.base : run.end])
+        wanted = {key: (own[0].first, sum(b.size for b in own)) for key, own in view.blocks.items()}
+        found = {key: (first, len(msgs)) for key, (first, msgs) in run.keys.items()}
+        self._require(found == wanted, "CompactWrite", "?", f"{register} has {found}, not {wanted}")
+        newest = {_id(writer, seq) for writer, (seq, _) in run.writers.items()}
+        latest = {Id(*writer, seq) for writer, seq in view.latest.items()}
+        self._require(
+            newest == latest, "CompactWrite", "?", f"{register} has {newest}, not {latest}"
+        )
+        same = run.commits == dict(view.committed)
+        self._require(same, "CompactWrite", "?", f"{register} commits {run.commits}")
+        self.state = s._replace(runs=s.runs.put(run.base, view))
+
+    # ------------------------------------------------------------ a node
+
+    def _sent(self, node: str, fields: Mapping[str, Any]) -> None:
+        id_ = _id(*fields["id"])
+        s, writer = self.state, id_.writer
+        expected = s.seq.get(writer, 0) + 1
+        self._require(id_.seq == expected, "Send", node, f"{id_} is not number {expected}")
+        content = Content(Map(fields["appends"]), Map(fields["commits"]))
+        self._take("Send", node, self._model.send_in(s, writer, content, fields["epoch"]))
+
+    def _named(self, node: str, fields: Mapping[str, Any]) -> None:
+        """To the model a caller hands over what it has named; it may do so again, and in a later epoch."""
+        id_, s = _id(*fields["id"]), self.state
+        begun = fields["epoch"] <= s.head.epoch
+        self._require(
+            begun, "Named", node, f"{id_} is of epoch {fields['epoch']}, which never began"
+        )
+        content = Content(Map(fields["appends"]), Map(fields["commits"]))
+        batch = Batch(id_, (id_.node, id_.incarnation, id_.seq), fields["epoch"], content)
+        others = frozenset(m for m in s.handovers if (m.to, m.batch.id) != (node, id_))
+        message = HandOver(node, view_of(s, node).length, batch)
+        self.state = s._replace(handovers=others | {message})
+
+    def _tried(self, node: str, ids: Iterable[tuple[str, int]]) -> None:
+        s, waiting = self.state, {b.id: b for b in self._model.waiting(self.state, node)}
+        h = self._have(s.known.get(node), "Try", node, "it has not read the head")
+        self._require(self._model.observed_open(h), "Try", node, "the log is fenced")
+        self._require(self._model.has_room(s, node, h), "Try", node, "the tail has no segment yet")
+        named = [_id(*each) for each in ids]
+        lacking = [each for each in named if each not in waiting]
+        text = f"{lacking} was never given to it, or is in the log already"
+        self._require(not lacking and bool(named), "Try", node, text)
+        group = tuple(waiting[each] for each in named)
+        old = [b.id for b in group if not self._model.in_epoch(b, h.epoch)]
+        self._require(not old, "Try", node, f"{old} is of another epoch than {h.epoch}")
+        self._require(is_ordered(group), "Try", node, "a writer's batches are not in order")
+        request = self._model.request(s, node, group)
+        self.state = s._replace(inflight=s.inflight | {request})
+
+    def _learnt(self, node: str, name: str, fields: Mapping[str, Any]) -> None:
+        """The node's view is the log up to a head that the register held, and none before what it knows."""
+        s = self.state
+        if name == "Commit":
+            end = fields["entries"][-1]["slot"] + 1
+            ids = [_id(*each["id"]) for each in fields["entries"]]
+            there = [e.id for e in s.log[end - len(ids) : end]]
+            self._require(ids == there, name, node, f"{ids} where the log has {there}")
+            found = self._made.get(end)
+        else:
+            end = fields["length"]
+            found = self._heads.get((end, fields["epoch"]))
+        h = self._have(found, name, node, f"the head never had {dict(fields)}")
+        known = s.known.get(node)
+        newer = known is None or (h.epoch, h.end) >= (known.epoch, known.end)
+        self._require(newer, name, node, f"it knew slot {known.end if known else 0}, learns {end}")
+        view = self._view(h.end, s.view.get(node))
+        # What a node knows to be in the log is no batch that it may commit.
+        handed = s.handovers
+        if len(handed) > KEPT_HAND_OVERS:
+            views = s.view.put(node, view)
+            handed = frozenset(
+                m for m in handed if not in_log(views.get(m.to, EMPTY_VIEW), m.batch.id)
+            )
+        self.state = s._replace(
+            known=s.known.put(node, h), view=s.view.put(node, view), handovers=handed
+        )
+
+    def _own(self, node: str, name: str, named: tuple[str, int]) -> Batch:
+        id_ = _id(*named)
+        text = f"{id_} is not its batch in flight"
+        batch = self._have(self.state.batch.get(id_.writer), name, node, text)
+        self._require(batch.id == id_ and id_.node == node, name, node, text)
+        return batch
+
+    def _handed_over(self, node: str, peer: str, batch: Batch) -> None:
+        s = self.state
+        self._require(peer != node, "HandOver", node, "to itself")
+        there = in_log(view_of(s, node), batch.id)
+        self._require(not there, "HandOver", node, f"{batch.id} is in the log already")
+        after = [*self._model.hand_over(s, batch.id.writer, peer)]  # none: the same message again
+        self.state = after[0] if after else s
+
+    def _acked(self, node: str, fields: Mapping[str, Any]) -> None:
+        batch, s = self._own(node, "Acked", fields["id"]), self.state
+        there = self._model.has_outcome(view_of(s, node), batch.id)
+        self._require(there, "Acked", node, f"{batch.id} is not in its view of the log")
+        first = dict(self._model.ack_of(view_of(s, node), batch).first)
+        self._require(first == fields["offsets"], "Acked", node, f"{fields}, and it is at {first}")
+        self.state = s._replace(batch=s.batch.without(batch.id.writer))
+
+    def _rejected(self, node: str, batch: Batch) -> None:
+        s, h = self.state, self.state.known.get(node)
+        over = h is not None and self._model.is_over(batch, h)
+        self._require(over, "Reject", node, f"the epoch of {batch.id} is not over")
+        there = in_log(view_of(s, node), batch.id)
+        self._require(not there, "Reject", node, f"{batch.id} is in the log")
+        self.state = s._replace(
+            rejected=s.rejected | {batch.id}, batch=s.batch.without(batch.id.writer)
+        )
+
+    def _polled(self, node: str, fields: Mapping[str, Any]) -> None:
+        start, offsets = max(0, fields["from"]), fields["offsets"]
+        end = view_of(self.state, node).end(fields["key"])
+        run = offsets == [*range(start, start + len(offsets))] and start + len(offsets) <= max(
+            start, end
+        )
+        self._require(run, "Poll", node, f"{fields} is no run of its view, which ends at {end}")
+
+    def _compacts(self, node: str, name: str, fields: Mapping[str, Any]) -> None:
+        s = self.state
+        if name == "Claim":
+            live = [n for n, each in s.worker.items() if each.epoch == fields["epoch"]]
+            self._require(node not in s.worker, name, node, "it has a job already")
+            self._require(not live, name, node, f"{live} holds epoch {fields['epoch']}")
+            job = Worker("claimed", fields["epoch"], fields["base"])
+            self.state = s._replace(worker=s.worker.put(node, job))
+            return
+        w = self._have(s.worker.get(node), name, node, "it has no job")
+        if name in ("Release", "GiveUp"):
+            self.state = s._replace(worker=s.worker.without(node))
+            return
+        self._require(w.phase == PHASES[name], name, node, f"after {w.phase}")
+        base = fields["base"]
+        run = self._have(s.runs.get(base), name, node, f"no run of slot {base}")
+        if name != "CompactWrite":
+            slots = range(base, base + run.length)
+            left = [b for b, held in s.segments.items() if b in slots and held != TOMBSTONE]
+            self._require(not left, name, node, f"segments {left} are not deleted")
+        self.state = s._replace(worker=s.worker.put(node, w._replace(phase=NEXT[name])))
+
+    # ------------------------------------------------------------ the rest
+
+    def _view(self, length: int, before: View | None) -> View:
+        """The view of the first `length` slots; `before`: an older one that somebody has."""
+        if (found := self._views.get(length)) is None:
+            base = before if before and before.length <= length else fold(())
+            found = apply_all(base, self.state.log[base.length : length])
+        return found
+
+    def _keep(self, view: View) -> None:
+        self._views[view.length] = view
+        for length in [each for each in self._views if each < view.length - KEPT_VIEWS]:
+            del self._views[length]
+
+    def _take(self, name: str, node: str, after: Iterable[State]) -> None:
+        found = next(iter(after), None)
+        self.state = self._have(found, name, node, "HeadLog has no such step here")
+
+    def _have(self, found: T | None, name: str, node: str, text: str) -> T:
+        if found is None:
+            raise Violation(f"RefinesHeadLog: {name} of {node}: {text}")
+        return found
+
+    def _require(self, holds: bool, name: str, node: str, text: str) -> None:
+        self._have(holds or None, name, node, text)
+
+
+def _id(writer: str, seq: int) -> Id:
+    """A writer is a lane of one life of a node, `NODE.LIFE/LANE`, or of a program, `NAME/LANE`."""
+    return Id(writer.partition("/")[0].partition(".")[0], writer, seq)
+
+
+def _entry(entry: Logged, epoch: int) -> Entry:
+    appends, id_ = entry.appends, _id(entry.writer, entry.seq)
+    first = {key: first for key, (first, _) in appends.items()}
+    counts = {key: len(msgs) for key, (_, msgs) in appends.items()}
+    return Entry(id_, id_, epoch, Map(first), Map(counts), Map(entry.commits))

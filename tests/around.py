@@ -1,0 +1,80 @@
+"""Stores around a store whose calls a test delays, loses, counts or damages, each in one method."""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any, Literal
+
+from leaderless.store.memory import MemoryStore
+from leaderless.store.port import PAGE, Found, Listed, Store, Version
+from leaderless.store.wrapped import Wrapped
+
+Call = Callable[[], Awaitable[Any]]
+Kind = Literal["read", "write", "create", "compare_and_set", "delete", "list_objects"]
+UPDATES = ("create", "compare_and_set")  # what may conflict
+ANY_NUMBER = 1 << 30
+
+
+class Around(Wrapped):
+    """A store around `store`, or around a new one in memory; every call goes through `around`."""
+
+    def __init__(self, store: Store | None = None) -> None:
+        super().__init__(store or MemoryStore())
+
+    async def around(self, kind: Kind, key: str, call: Call) -> Any:
+        """Make the call, or not, and answer. `key`: the object, the folder, or the first that is deleted."""
+        return await call()
+
+    async def read(self, key: str) -> Found | None:
+        found: Found | None = await self.around("read", key, partial(super().read, key))
+        return found
+
+    async def write(self, key: str, value: bytes) -> Version:
+        version: Version = await self.around("write", key, partial(super().write, key, value))
+        return version
+
+    async def create(self, key: str, value: bytes) -> Version:
+        version: Version = await self.around("create", key, partial(super().create, key, value))
+        return version
+
+    async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
+        call = partial(super().compare_and_set, key, value, version)
+        new: Version = await self.around("compare_and_set", key, call)
+        return new
+
+    async def delete(self, keys: Sequence[str]) -> None:
+        await self.around("delete", keys[0] if keys else "", partial(super().delete, keys))
+
+    async def list_objects(
+        self, folder: str = "", after: str = "", limit: int = PAGE
+    ) -> list[Listed]:
+        call = partial(super().list_objects, folder, after, limit)
+        listed: list[Listed] = await self.around("list_objects", folder, call)
+        return listed
+
+
+class CutOff(Around):
+    """Half of what is there comes with the next `times` answers about objects in `places`, `each` of each one.
+
+    `places`: the beginnings of their keys.
+    """
+
+    def __init__(
+        self,
+        store: Store | None = None,
+        *places: str,
+        times: int = ANY_NUMBER,
+        each: int = ANY_NUMBER,
+    ) -> None:
+        super().__init__(store)
+        self.places, self.times, self.each = places or ("",), times, each
+        self._damaged: Counter[str] = Counter()
+
+    async def read(self, key: str) -> Found | None:
+        found = await super().read(key)
+        spared = not self.times or self._damaged[key] >= self.each
+        if not found or spared or not key.startswith(self.places):
+            return found
+        self.times -= 1
+        self._damaged[key] += 1
+        return found._replace(value=found.value[: len(found.value) // 2])

@@ -1,0 +1,264 @@
+"""The kafka checker agrees with the real one and answers whatever it reads; `--strict`; judging a reader."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runs import edn
+from runs.history import Op, edn_line, read_history
+from tests.checker.history_language import history
+from tests.checker.random_histories import POLL, CorrectLog, broken_log, mutated_histories
+from tests.stores import EXPECTED, STORES
+from workloads.kafka.checker import check, error_count, explain
+from workloads.kafka.checker.hash_order import clojure_hash, map_order, set_order
+from workloads.kafka.checker.observed import scalar
+from workloads.kafka.reader import Record, problems
+
+# ---------------------------------------------------------------- the real tool
+
+
+REAL = sorted(STORES.iterdir())
+
+
+def test_there_are_90_judged_histories_and_five_stores() -> None:
+    assert len(EXPECTED) == 90
+    assert len(REAL) == 5
+
+
+@pytest.mark.parametrize("number", range(len(EXPECTED)), ids=lambda at: EXPECTED[at]["file"])
+def test_agrees_with_the_judged_history(judged: list[Path], number: int) -> None:
+    expected, result = EXPECTED[number], check(read_history(judged[number]), {})
+    assert result["valid?"] == expected["valid"]
+    assert sorted(result["bad-error-types"]) == sorted(expected["bad"])
+    counts = {each: error_count(each, result[each]) for each in result["error-types"]}
+    assert counts == expected["errors"]
+    assert round(result["worst-realtime-lag"]["lag"] * 1e9) == expected["lag"]
+    assert _cases(result, "lost-write", "key", "value") == sorted(expected["lost"])
+    assert _cases(result, "duplicate", "key", "value", "count") == sorted(expected["dups"])
+
+
+def _cases(result: dict[Any, Any], anomaly: str, *fields: str) -> list[Any]:
+    cases = result.get(anomaly, {"errs": ()})["errs"]
+    return sorted([case[field] for field in fields] for case in cases)
+
+
+@pytest.mark.parametrize("store", REAL, ids=lambda store: store.name)
+def test_agrees_with_results_edn_of_a_real_run_to_the_last_witness(store: Path) -> None:
+    real = edn.loads((store / "results.edn").read_text())["workload"]
+    ours = edn.loads(edn.dumps(check(read_history(store / "history.edn"), {})))
+    assert ours == real
+
+
+def test_walks_maps_and_sets_in_the_order_of_the_real_one() -> None:
+    # Hashes of (hash 1), (hash "a") ... in Clojure; the order of a real poll's answer with 17 keys.
+    assert [clojure_hash(value) for value in (0, 1, "")] == [0, 1392991556, 0]
+    printed = _largest_map(REAL[0])
+    assert [key for key, _ in map_order(dict(sorted(printed.items())))] == list(printed)
+    assert set_order(printed) == list(printed)
+
+
+def _largest_map(store: Path) -> dict[str, list[list[int]]]:
+    answers = (
+        op.value[0][1]
+        for op in read_history(store / "history.edn")
+        if op.f == "poll" and op.type == "ok"
+    )
+    return max(answers, key=len)
+
+
+# ---------------------------------------------------------------- any history
+
+
+@given(mutated_histories(), st.booleans(), st.booleans())
+def test_answers_whatever_the_history(ops: list[Any], ww_deps: bool, strict: bool) -> None:
+    options = {"ww_deps": ww_deps, "strict": strict, "nodes": ["n0", "n1"], "concurrency": 3}
+    result = check(ops, options)
+    assert result["valid?"] in (True, False, "unknown")
+    assert {each.type for each in explain(result, ops)} == set(result["error-types"])
+    edn.dumps(result, pretty=True)
+
+
+@given(st.integers(0, 2**32), st.integers(2, 60))
+def test_a_correct_log_is_valid(seed: int, count: int) -> None:
+    ops = CorrectLog(seed).run(count)
+    result = check(ops, {"strict": True, "nodes": ["n0", "n1"], "concurrency": 3})
+    # The final assignments carry no mark here, so a strict check has nothing to say.
+    assert (result["valid?"], result["bad-error-types"]) == ("unknown", ())
+    assert check(ops, {})["valid?"] is True
+
+
+def _renamed(op: Op, name: Callable[..., Any], number: Callable[..., Any]) -> Op:
+    """`op` with every key through `name` and every offset through `number` (key, offset)."""
+    if op.f == "assign":
+        value = [name(key) for key in op.value]
+    elif op.f == "send":
+        ((f, key, sent),) = op.value
+        pair = [number(key, sent[0]), sent[1]] if isinstance(sent, list) else sent
+        value = [[f, name(key), pair]]
+    elif op.f == "poll" and len(op.value[0]) == 2:
+        answer = {
+            name(key): [[number(key, offset), message] for offset, message in run]
+            for key, run in op.value[0][1].items()
+        }
+        value = [[POLL, answer]]
+    else:
+        value = op.value
+    return Op(op.index, op.time, op.type, op.process, op.f, value, op.extra)
+
+
+@given(st.integers(0, 2**32), st.integers(2, 40), st.permutations(["0", "1", "2"]))
+def test_names_of_keys_do_not_matter(seed: int, count: int, names: list[str]) -> None:
+    ops = broken_log(seed, count)
+    renamed = [_renamed(op, lambda key: names[int(key)], lambda _, offset: offset) for op in ops]
+    assert _summary(renamed) == _summary(ops)
+
+
+@given(st.integers(0, 2**32), st.integers(2, 40))
+def test_holes_in_the_offsets_do_not_matter(seed: int, count: int) -> None:
+    ops = broken_log(seed, count)
+    spread = [_renamed(op, lambda key: key, lambda _, offset: 7 * offset + 3) for op in ops]
+    assert _summary(spread) == _summary(ops)
+
+
+def _summary(ops: list[Op]) -> tuple[object, ...]:
+    result = check(ops, {})
+    counts = {each: result[each].get("count") for each in result["error-types"]}
+    return result["valid?"], counts
+
+
+def test_the_language_of_histories_says_what_it_means() -> None:
+    lines = [edn_line(op) for op in history("0 send x=1@0\n1 poll x=1@0 fail\n1 assign x rewind")]
+    head = "{:index 1, :time 2000000, :type :ok, :process 0, :f :send, "
+    assert lines[1] == head + ':value [[:send "x" [0 1]]]}'
+    assert lines[3].endswith(':type :fail, :process 1, :f :poll, :value [[:poll {"x" [[0 1]]}]]}')
+    assert lines[5].endswith(':value ["x"], :seek-to-beginning? true}')
+
+
+def test_messages_are_equal_only_when_they_are_the_same_json() -> None:
+    values = [1, 1.0, True, "1", "true", "1.0", [1], {"a": 1}, None, '{"a" 1}']
+    assert len({scalar(value) for value in values}) == len(values)
+    assert scalar({"a": [1, 2]}) == scalar({"a": [1, 2]})
+
+
+# ---------------------------------------------------------------- --strict
+
+
+# Two nodes, two workers: processes 0, 2, ... talk to n0 and 1, 3, ... to n1.
+OPTIONS = {"strict": True, "nodes": ["n0", "n1"], "concurrency": 2}
+REPLICATED = """
+0 send x=1@0
+0 crash
+1 crash
+2 assign x rewind
+3 assign x rewind
+2 poll x=1@0
+3 poll x=1@0
+"""
+UNREPLICATED = """
+0 send x=1@0
+1 poll x=1@0      # before the final polls: does not count
+0 crash
+1 crash
+2 assign x rewind
+3 assign x rewind
+2 poll x=1@0
+3 poll
+"""
+
+
+def test_a_replicated_log_is_valid() -> None:
+    assert check(history(REPLICATED), OPTIONS)["valid?"] is True
+
+
+def test_a_node_that_cannot_serve_everything_is_found_only_by_a_strict_check() -> None:
+    ops = history(UNREPLICATED)
+    assert check(ops, {})["valid?"] is True
+    result = check(ops, OPTIONS)
+    assert result["bad-error-types"] == ("unreplicated",)
+    (case,) = result["unreplicated"]["errs"]
+    assert (case["node"], case["key"], case["value"]) == ("n1", "x", 1)
+    (finding,) = explain(result, ops)
+    assert "node n1" in finding.sentence
+    assert [op.f for op in finding.witness] == ["send"]
+
+
+def test_workers_of_one_node_count_together() -> None:
+    options = {"strict": True, "nodes": ["n0"], "concurrency": 2}
+    assert check(history(UNREPLICATED), options)["valid?"] is True
+
+
+def test_a_history_without_final_polls_is_unknown_unless_it_is_invalid_anyway() -> None:
+    assert check(history("0 send x=1@0\n1 poll x=1@0"), OPTIONS)["valid?"] == "unknown"
+    assert check(history("0 send x=1@0\n1 poll x=1@0,1@1"), OPTIONS)["valid?"] is False
+
+
+def test_strict_checking_needs_to_know_the_nodes() -> None:
+    with pytest.raises(ValueError, match="nodes and the concurrency"):
+        check(history(REPLICATED), {"strict": True})
+
+
+# ---------------------------------------------------------------- one more reader
+
+
+Mutant = Callable[[list[Record]], list[Record]]
+
+
+def op(index: int, kind: Any, f: str, value: Any) -> list[Op]:
+    """An operation and its completion, by a process of its own."""
+    return [Op(2 * index, 0, "invoke", index, f), Op(2 * index + 1, 0, kind, index, f, value)]
+
+
+HISTORY = [
+    *op(0, "ok", "send", [["send", "a", [0, 10]]]),
+    *op(1, "ok", "send", [["send", "a", [1, 11]]]),
+    *op(2, "info", "send", [["send", "a", 12]]),
+    *op(3, "ok", "poll", [["poll", {"b": [[0, 20], [1, 21]]}]]),
+    *op(4, "ok", "send", [["send", "b", [2, 22]]]),
+    *op(5, "fail", "send", [["send", "b", 23]]),
+]
+RIGHT = [
+    Record("a", 0, 10), Record("b", 0, 20), Record("a", 1, 11), Record("b", 1, 21), Record("b", 2, 22),
+]  # fmt: skip
+
+
+def test_a_right_reader_has_no_problems() -> None:
+    assert problems(HISTORY, RIGHT) == []
+    assert (
+        problems(HISTORY, [*RIGHT, Record("a", 2, 12)]) == []
+    )  # whether it happened, no client knows
+
+
+@pytest.mark.parametrize(
+    ("mutant", "sentence"),
+    [
+        (lambda seen: seen[:2] + seen[3:], "key a: the reader never saw offset 1"),
+        (lambda seen: seen[:1] + seen[2:], "key b: the reader skipped offsets 0 to 0"),
+        (lambda seen: seen + seen[:1], "key a: the reader saw offset 0 again"),
+        (lambda seen: seen[::-1], "key b: the reader saw offset 1 again, or after a later one"),
+        (lambda seen: seen[:-1], "key b: the reader never saw offset 2"),
+        (lambda seen: [Record("a", 0, 11), *seen[1:]], "the reader saw 11, clients 10"),
+        (lambda seen: [], "the reader never saw"),
+    ],
+    ids=[
+        "skips",
+        "skips the first",
+        "doubles",
+        "backwards",
+        "stops early",
+        "another message",
+        "blind",
+    ],
+)
+def test_a_wrong_reader_is_found(mutant: Mutant, sentence: str) -> None:
+    found = problems(HISTORY, mutant(RIGHT))
+    assert any(sentence in each for each in found), found
+
+
+def test_few_of_many_problems_are_told() -> None:
+    history = [each for at in range(9) for each in op(at, "ok", "send", [["send", "a", [at, at]]])]
+    assert len(problems(history, [])) == 4
+    assert problems(history, [])[-1] == "... and 6 more of this kind"

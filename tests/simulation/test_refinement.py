@@ -1,0 +1,277 @@
+"""The refinement oracle: runs of every kind are behaviours of HeadLog, and not of a model that is wrong."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import anyio
+import pytest
+
+from leaderless.core.shape import Shape
+from leaderless.core.strategy import Identity
+from leaderless.errors import Fenced
+from leaderless.library.log import Log
+from leaderless.store.values import Value
+from simulation.exploration.campaign import explored
+from simulation.exploration.copies import CopiedCluster, Nodes
+from simulation.exploration.setting import BucketSetting, Setting
+from simulation.judge import Report, judged
+from simulation.objects import run as objects
+from simulation.objects.judge import lawless, simulate
+from simulation.objects.loop import VirtualEventLoop, run_virtual
+from simulation.objects.model import Held
+from simulation.objects.scenario import Scenario as Programs
+from simulation.oracle import Violation
+from simulation.refinement import Followed, Refinement
+from simulation.scenario import Scenario
+from simulation.world import World
+from specs.second.head_log_state import Batch, Head, State
+from specs.second.head_log_views import EMPTY_VIEW, Entry, View
+
+pytestmark = pytest.mark.simulation
+
+BUSY: dict[str, Any] = {
+    "nodes": 3,
+    "rate": 60.0,
+    "time_limit_s": 2.0,
+    "seal_entries": 3,
+    "segments_per_run": 2,
+}
+FAULTS: dict[str, Any] = {"nemesis": ("partition", "kill", "loss", "duplicate", "store", "fence")}
+SILENT: dict[str, Any] = {"nemesis": ("store",), "nemesis_targets": "all", "latency_ms": 5}
+SEEDS = [
+    Scenario(1, **BUSY, commits="deferred"),
+    Scenario(2, **BUSY, commits="durable", nemesis_interval_s=0.3, **FAULTS),
+    Scenario(3, **BUSY, latency_ms=20, nemesis_interval_s=0.3, **FAULTS),
+    Scenario(5, **BUSY, backlog=40, nemesis_interval_s=0.5, **FAULTS),
+    Scenario(36, **BUSY, **SILENT, nemesis_interval_s=0.3),
+    Scenario.draw(446, {"strategy": "leaderless"}),
+    Scenario.draw(
+        120, {"strategy": "leaderless"}
+    ),  # rejects a batch that was made in a fenced epoch
+    Scenario(106, **BUSY, lanes=1, clients=1, latency_ms=5, nemesis_interval_s=0.3, **FAULTS),
+]
+STEPS = {
+    *("Send", "Try", "Commit", "Conflict", "Unknown", "Seal", "Refresh", "HandOver", "Answered"),
+    *("Acked", "Abandon", "Poll", "Claim", "CompactWrite", "CompactDelete", "CompactCursor"),
+    *("Release", "Reject", "Fence", "Unfence", "TrySwitch"),
+}
+
+
+LEADERLESS = {"log": "leaderless"}
+PROGRAMS = [  # the first are programs and nodes on one log
+    Programs.draw(0, LEADERLESS | {"mixed": True, "processes": 3, "operations": 60}),
+    Programs.draw(1, LEADERLESS | {"seal_entries": 2, "processes": 3, "operations": 60}),
+]
+BESIDE_COMPACTION = BucketSetting("leaderless", before=2, sends=1, compactions=1)
+
+
+def followed(scenario: Scenario, model: type[Followed] = Followed) -> tuple[Report, Refinement]:
+    world = World(scenario)
+    oracle = world.refinement = Refinement(model)
+    return judged(world), oracle
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often each step was followed."""
+    found: Counter[str] = Counter()
+    stepped = Refinement._stepped
+
+    def counted(oracle: Refinement, node: str, name: str, fields: dict[str, Any]) -> None:
+        found[name] += 1
+        stepped(oracle, node, name, fields)
+
+    monkeypatch.setattr(Refinement, "_stepped", counted)
+    return found
+
+
+def test_every_step_of_the_seeds_is_one_of_the_model(told: Counter[str]) -> None:
+    for scenario in SEEDS:
+        report, oracle = followed(scenario)
+        assert report.failures == []
+        assert oracle.steps > 100
+        assert oracle.state.log
+    assert told.keys() >= STEPS
+
+
+def test_every_step_of_programs_is_one_of_the_model(told: Counter[str]) -> None:
+    for scenario in PROGRAMS:
+        assert simulate(scenario).failures == []
+    assert told.keys() >= STEPS - {"Abandon", "Fence", "Unfence", "TrySwitch"}
+
+
+@pytest.mark.parametrize("old_format", [False, True])
+def test_what_programs_alone_do_has_its_place_in_the_model(
+    told: Counter[str], *, old_format: bool
+) -> None:
+    """Several records at once, large values, batches with names, a fence, and an upgrade."""
+    large = "x" * 100
+    pairs: list[tuple[str, Value]] = [("k", 1), ("l", large)]
+
+    async def both(one: Log, other: Log) -> None:
+        assert await one.append_many("k", [1, large]) == [0, 1]
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(one.append_named, "w", 3, pairs)
+            tasks.start_soon(other.append_named, "w", 3, pairs)
+            tasks.start_soon(other.append, "k", 2)
+        await other.fence()
+        with pytest.raises(Fenced):
+            await one.append("k", 3)
+        await one.unfence()
+        await one.append_named("w", 7, pairs)  # with objects that are written anew
+        await one.upgrade()
+        for number in range(4):
+            await other.append("k", number)
+        await other.compact()
+        assert len(await one.read("k")) == 9
+
+    async def main(loop: VirtualEventLoop) -> objects.World:
+        world = objects.World(Programs(1, seal_entries=2), loop)
+        if old_format:
+            world.bucket.create("format", objects.OLD_FORMAT)
+        async with world.opened("a") as (one, _), world.opened("b") as (other, _):
+            await both(one._log, other._log)  # type: ignore[attr-defined]
+        return world
+
+    world = run_virtual(main)
+    assert lawless(world) == []
+    assert world.model.refinement.state.head.epoch == (3 if old_format else 2)
+    assert bool(world.model.refinement.state.runs) is not old_format
+    assert told.keys() >= {"Named", "Fence", "Unfence", "Reject"}
+
+
+# Each is HeadLog with one line changed.
+def _late_offsets(_: Followed, v: View, key: object) -> int:
+    return v.end(key) + 1
+
+
+def _nothing_freed(_: Followed, s: State, n: object, h: Head) -> int:
+    return 0
+
+
+def _never_full(_: Followed, n: object, h: Head) -> bool:
+    return False
+
+
+def _never_over(_: Followed, b: Batch, h: Head) -> bool:
+    return False
+
+
+def _nothing_known(_: Followed, v: View, id_: object) -> bool:
+    return False
+
+
+def _empty_runs(_: Followed, segment: tuple[Entry, ...]) -> View:
+    return EMPTY_VIEW._replace(length=len(segment))
+
+
+def _other_head(_: Followed, a: Head, b: Head) -> bool:
+    return a.end != b.end
+
+
+def _skipped_epoch(_: Followed, epoch: int) -> int:
+    return epoch + 2
+
+
+def _no_epoch(_: Followed, b: Batch, epoch: int) -> bool:
+    return b.epoch != epoch
+
+
+def _always_committed(_: Followed, s: State, n: object, id_: object) -> bool:
+    return True
+
+
+WRONG: dict[str, Callable[..., Any]] = {
+    "first_offset": _late_offsets,
+    "freed": _nothing_freed,
+    "is_full": _never_full,
+    "is_over": _never_over,
+    "has_outcome": _nothing_known,
+    "run_of": _empty_runs,
+    "same_head": _other_head,
+    "next_epoch": _skipped_epoch,
+    "in_epoch": _no_epoch,
+    "is_committed": _always_committed,
+}
+
+
+@pytest.mark.parametrize("decision", WRONG)
+def test_a_model_that_is_wrong_in_one_line_is_told(decision: str) -> None:
+    wrong = type("Wrong", (Followed,), {decision: WRONG[decision]})
+    found = {name for scenario in SEEDS for name in followed(scenario, wrong)[0].names[:1]}
+    assert found == {"RefinesHeadLog"}
+
+
+@pytest.mark.parametrize("decision", WRONG)
+def test_a_model_that_is_wrong_in_one_line_is_told_of_programs(
+    decision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = type("Wrong", (Followed,), {decision: WRONG[decision]})
+    monkeypatch.setattr(objects, "Held", lambda: Held(wrong))
+    found = {name for scenario in PROGRAMS for name in simulate(scenario).names[:1]}
+    assert found == {"RefinesHeadLog"}
+
+
+@pytest.mark.parametrize("decision", ["first_offset", "is_full", "run_of", "same_head"])
+def test_every_schedule_of_programs_is_held_to_the_model(
+    decision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = type("Wrong", (Followed,), {decision: WRONG[decision]})
+    monkeypatch.setattr(objects, "Held", lambda: Held(wrong))
+    failed = explored(BESIDE_COMPACTION).failed
+    assert failed
+    assert failed.name == "RefinesHeadLog"
+
+
+def test_of_a_bucket_the_first_step_is_kept_that_is_none_of_the_model() -> None:
+    held = Held()
+    trace = held.traced(Identity("p", ("p",), "p"))
+    trace("Reject", lambda: {"id": ["p/0", 1]})
+    held.changed("head", b"{}")
+    assert "Reject of p" in str(held.settled())
+    held.changed("head", b"{}")
+    assert "Reject of p" in str(held.settled())
+    beside = Held()
+    beside.changed("head", b"no head")
+    assert "RefinesHeadLog: this cannot be followed" in str(beside.settled())
+
+
+def test_a_head_that_changes_in_no_new_epoch_is_told() -> None:
+    head = {
+        **{"state": "open", "epoch": 0, "version": 1, "by": "n0", "sealed": 0, "base": 0},
+        **{"size": 0, "shape": [*Shape().value.values()], "entries": []},
+    }
+    oracle = Refinement()
+    oracle.changed("head", head)
+    oracle.changed("head", head | {"version": 2, "epoch": 1})  # before a vacuum
+    for change in ({}, {"state": "fenced"}, {"epoch": 3}):
+        with pytest.raises(Violation, match="RefinesHeadLog: Head of"):
+            oracle.copy().changed("head", head | {"version": 3, "epoch": 1} | change)
+
+
+def test_a_cas_that_no_node_tried_is_told() -> None:
+    oracle = Refinement()
+    oracle.started("n0")
+    entry = ["n0.1/0", 1, {"k": [0, [1]]}, {}]
+    head = {
+        **{"state": "open", "epoch": 0, "version": 1, "by": "n0", "sealed": 0, "base": 0},
+        **{"size": 1, "tail": [entry]},
+    }
+    with pytest.raises(Violation, match="RefinesHeadLog: Commit of n0: no node has tried"):
+        oracle.changed("head", head)
+
+
+def test_every_event_of_a_search_is_followed_and_a_copy_has_its_own_state() -> None:
+    cluster = CopiedCluster(Nodes(Setting(sends=2, polls=1)))
+    copies = []
+    while enabled := cluster.enabled():
+        copies.append((cluster.copier(), cluster.refinement and cluster.refinement.steps))
+        cluster.step(enabled[0])
+    assert cluster.refinement
+    assert len(cluster.refinement.state.log) == 2
+    for copy, steps in copies:
+        again = copy()
+        assert again.refinement
+        assert again.refinement.steps == steps
+        assert again.refinement is not cluster.refinement

@@ -1,0 +1,371 @@
+"""The kafka workload: what clients are asked to do, their conversations, and how a history is made small."""
+
+from collections import Counter
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+import pytest
+
+from runs.history import Op
+from tests.checker.history_language import history
+from workloads.interface import CrashClient, Draft, MalformedReply, RpcError, Turn, Wait
+from workloads.kafka.checker import check
+from workloads.kafka.client import KafkaClient
+from workloads.kafka.generator import FinalPolls, KafkaGenerator, Offsets
+from workloads.kafka.shrink import shrink, smallest
+from workloads.keys import Keys
+
+SECOND = 1_000_000_000
+MANY = 40_000
+
+
+def generator(
+    seed: int = 1, key_count: int = 10, max_writes: int = 16, concurrency: int = 4
+) -> KafkaGenerator:
+    keys = Keys(key_count, max_writes, Random(f"{seed}/keys"))
+    random, crashes = Random(f"{seed}/kafka"), Random(f"{seed}/crashes")
+    return KafkaGenerator(keys, Offsets(), concurrency, random, crashes)
+
+
+def drafts(count: int, interval_ns: int = 1_000_000, **options: int) -> list[Draft]:
+    subject = generator(**options)
+    return [subject.next(Turn(0, number * interval_ns)) for number in range(count)]
+
+
+@pytest.fixture(scope="module")
+def many() -> list[Draft]:
+    return drafts(MANY)
+
+
+def sent_ok(key: str, offset: int, value: int = 1, process: int = 0) -> Op:
+    return Op(0, 0, "ok", process, "send", [["send", key, [offset, value]]])
+
+
+def polled_ok(messages: dict[str, list[list[int]]], process: int = 0) -> Op:
+    return Op(0, 0, "ok", process, "poll", [["poll", messages]])
+
+
+def test_sends_and_polls_have_equal_odds_and_assigns_are_one_in_64(many: list[Draft]) -> None:
+    counts = Counter(draft.f for draft in many)
+    # A send to a full key is drawn anew, and may then be a poll: polls win a little.
+    assert counts["send"] / MANY == pytest.approx(0.48, abs=0.01)
+    assert counts["poll"] / MANY == pytest.approx(0.50, abs=0.01)
+    assert counts["assign"] / MANY == pytest.approx(1 / 64, abs=0.003)
+
+
+def test_a_key_is_drawn_twice_as_often_as_the_one_before() -> None:
+    keys = Keys(10, 10**9, Random(1))
+    counts = Counter(keys.draw()[0] for _ in range(MANY))
+    for key in range(10):
+        assert counts[key] == pytest.approx(MANY * 2**key / 1023, rel=0.1, abs=40)
+
+
+def test_values_count_up_from_one_and_a_full_key_is_replaced_by_a_fresh_one(
+    many: list[Draft],
+) -> None:
+    values: dict[int, list[int]] = {}
+    for draft in many:
+        if draft.f == "send":
+            _, key, value = draft.value[0]
+            values.setdefault(int(key), []).append(value)
+    assert all(each == list(range(1, len(each) + 1)) for each in values.values())
+    assert max(map(len, values.values())) == 16
+    assert len(values) >= sum(map(len, values.values())) / 16 > 1000  # full keys were replaced
+    assert max(values) < len(values) + 10  # fresh keys are numbered on
+
+
+def test_micro_operations_have_the_form_of_histories(many: list[Draft]) -> None:
+    assert all(draft.value == [["poll"]] for draft in many if draft.f == "poll")
+    assert all(draft.value is None for draft in many if draft.f == "crash")
+    assert all(isinstance(draft.value[0], str) for draft in many if draft.f == "assign")
+
+
+def test_an_assign_takes_the_key_that_is_drawn_and_goes_before_it(many: list[Draft]) -> None:
+    followed = [
+        (draft.value, many[index + 1])
+        for index, draft in enumerate(many[:-1])
+        if draft.f == "assign" and many[index + 1].f == "send"
+    ]
+    assert followed
+    assert all(keys == [send.value[0][1]] for keys, send in followed)
+
+
+def test_crashes_come_every_thirty_seconds_divided_by_the_concurrency() -> None:
+    hour = drafts(360_000, interval_ns=SECOND // 100, concurrency=10)
+    crashes = sum(draft.f == "crash" for draft in hour)
+    assert crashes == pytest.approx(3600 / 3, rel=0.1)
+
+
+def test_a_third_of_the_assigns_take_the_unseen_keys_too() -> None:
+    subject = generator()
+    for key in ("12", "3", "7"):
+        subject.update(sent_ok(key, 5))
+    subject.update(polled_ok({"3": [[0, 1], [5, 2]], "7": [[0, 1]]}))  # 3 is caught up
+    assigns = [d for d in (subject.next(Turn(0, 1)) for _ in range(MANY)) if d.f == "assign"]
+    unseen = [draft for draft in assigns if "unseen" in draft.extra]
+    assert len(unseen) / len(assigns) == pytest.approx(1 / 3, abs=0.06)
+    assert unseen[0].extra["unseen"] == {
+        7: {"polled": 0, "sent": 5},
+        12: {"polled": -1, "sent": 5},
+    }
+    assert list(unseen[0].extra["unseen"]) == [7, 12]
+    assert set(unseen[0].value[:2]) == {"12", "7"}
+    assert all(len(draft.value) == len(set(draft.value)) for draft in unseen)
+
+
+def test_only_ok_operations_teach_anything() -> None:
+    subject = generator()
+    for outcome in ("info", "fail"):
+        subject.update(Op(0, 0, outcome, 0, "send", [["send", "3", 1]]))
+    assigns = [d for d in (subject.next(Turn(0, 1)) for _ in range(MANY)) if d.f == "assign"]
+    assert not any(draft.extra for draft in assigns)
+
+
+def test_the_same_seed_gives_the_same_operations(many: list[Draft]) -> None:
+    assert drafts(2000) == many[:2000]
+    assert drafts(2000, seed=2) != many[:2000]
+
+
+def test_neither_the_clock_nor_answers_change_the_order_of_sends_and_polls(
+    many: list[Draft],
+) -> None:
+    def work(drafted: list[Draft]) -> list[Any]:
+        return [(draft.f, draft.value) for draft in drafted if draft.f in ("send", "poll")][:1500]
+
+    answered = generator()
+    taught = []
+    for number in range(3000):
+        answered.update(sent_ok(str(number % 10), number))
+        taught.append(answered.next(Turn(0, number * SECOND)))
+    assert work(taught) == work(many)
+    assert work(drafts(3000, interval_ns=1)) == work(many)
+
+
+class TestFinalPolls:
+    """The end of a run."""
+
+    @pytest.fixture
+    def final(self) -> FinalPolls:
+        offsets = Offsets()
+        offsets.learn(sent_ok("10", 3))
+        offsets.learn(polled_ok({"9": [[7, 1]]}))
+        return FinalPolls(offsets, 2, Random(1))
+
+    def test_crash_assign_poll(self, final: FinalPolls) -> None:
+        assert [final.next(Turn(1, 0)) for _ in range(3)] == [
+            Draft("crash"),
+            Draft("assign", ["9", "10"], {"seek-to-beginning?": True}),
+            Draft("poll", [["poll"]], {"poll-ms": 1000}),
+        ]
+
+    def test_polls_are_a_fifth_of_a_second_apart_on_average(self, final: FinalPolls) -> None:
+        now_ns, polls = 0, 0
+        for _ in range(4000):
+            match final.next(Turn(0, now_ns)):
+                case Draft(f="poll"):
+                    polls += 1
+                case Wait(until_ns):
+                    now_ns = until_ns
+        assert now_ns / SECOND / polls == pytest.approx(0.2, rel=0.05)
+
+    def test_a_worker_is_done_when_it_has_read_up_to_every_known_offset(
+        self, final: FinalPolls
+    ) -> None:
+        final.next(Turn(0, 0))
+        final.update(polled_ok({"9": [[0, 1], [7, 2]]}, process=2))
+        assert final.next(Turn(0, 0)) is not None
+        final.update(polled_ok({"10": [[3, 1]]}, process=2))
+        assert final.next(Turn(0, 0)) is None
+        assert final.next(Turn(1, 0)) == Draft("crash")  # the other worker is not
+
+    def test_with_nothing_known_there_is_nothing_to_do(self) -> None:
+        assert FinalPolls(Offsets(), 1, Random(1)).next(Turn(0, 0)) is None
+
+
+# ---------------------------------------------------------------- the client
+
+
+class Conversation:
+    """One client of n0; `perform` plays an operation against scripted answers."""
+
+    def __init__(self) -> None:
+        self.client = KafkaClient("n0")
+
+    def perform(
+        self, f: str, value: Any = None, *, answers: Sequence[Any] = (), **extra: Any
+    ) -> Any:
+        """The requests that were made, and the completed value."""
+        steps = self.client.invoke(Op(0, 0, "invoke", 0, f, value, extra))
+        requests, answers = [], list(answers)
+        try:
+            rpc = next(steps)
+            while True:
+                assert rpc.dest == "n0"
+                requests.append(rpc.body)
+                answer = answers.pop(0)
+                raises = isinstance(answer, Exception)
+                rpc = steps.throw(answer) if raises else steps.send(answer)
+        except StopIteration as done:
+            assert not answers
+            return requests, done.value
+
+    def poll(self, messages: dict[str, Any], commit: RpcError | bool = True) -> Any:
+        answers: list[Any] = [{"type": "poll_ok", "msgs": messages, "in_reply_to": 1}]
+        if any(messages.values()):
+            answers.append(commit if commit is not True else {"type": "commit_offsets_ok"})
+        return self.perform("poll", [["poll"]], answers=answers)
+
+    def assign(self, keys: list[str], committed: dict[str, Any]) -> Any:
+        answer = {"type": "list_committed_offsets_ok", "offsets": committed}
+        return self.perform("assign", keys, answers=[answer])
+
+
+@pytest.fixture
+def talk() -> Conversation:
+    return Conversation()
+
+
+def test_send(talk: Conversation) -> None:
+    requests, value = talk.perform(
+        "send", [["send", "k", 7]], answers=[{"type": "send_ok", "offset": 3}]
+    )
+    assert requests == [{"type": "send", "key": "k", "msg": 7}]
+    assert value == [["send", "k", [3, 7]]]
+
+
+def test_poll_moves_on_and_commits(talk: Conversation) -> None:
+    talk.assign(["a", "b"], {"a": 4})
+    requests, value = talk.poll({"a": [[4, "x"], [9, "y"]]})
+    assert requests == [
+        {"type": "poll", "offsets": {"a": 4, "b": 0}},
+        {"type": "commit_offsets", "offsets": {"a": 9}},
+    ]
+    assert value == [["poll", {"a": [[4, "x"], [9, "y"]]}]]
+    requests, value = talk.poll({})
+    assert requests == [{"type": "poll", "offsets": {"a": 10, "b": 0}}]
+    assert value == [["poll", {}]]
+
+
+def test_a_poll_never_moves_back(talk: Conversation) -> None:
+    talk.assign(["a"], {"a": 4})
+    talk.poll({"a": [[1, "old"]]})
+    assert talk.poll({})[0][0]["offsets"] == {"a": 4}
+
+
+def test_an_empty_list_is_read_as_nothing(talk: Conversation) -> None:
+    talk.assign(["a"], {"a": 4})
+    requests, _ = talk.poll({"a": []})
+    assert len(requests) == 1
+    assert talk.poll({})[0][0]["offsets"] == {"a": 4}
+
+
+def test_an_assign_keeps_known_positions_and_forgets_other_keys(talk: Conversation) -> None:
+    talk.assign(["a", "b"], {})
+    talk.poll({"a": [[5, "x"]]})
+    requests, value = talk.assign(["a", "c", "d"], {"a": 2, "c": 8})
+    assert requests == [{"type": "list_committed_offsets", "keys": ["a", "c", "d"]}]
+    assert value == ["a", "c", "d"]
+    assert talk.poll({})[0][0]["offsets"] == {"a": 6, "c": 8, "d": 0}
+
+
+def test_seek_to_beginning_asks_nobody(talk: Conversation) -> None:
+    talk.assign(["a"], {"a": 4})
+    requests, value = talk.perform("assign", ["a", "b"], answers=(), **{"seek-to-beginning?": True})
+    assert (requests, value) == ([], ["a", "b"])
+    assert talk.poll({})[0][0]["offsets"] == {"a": 0, "b": 0}
+
+
+def test_an_error_to_the_commit_fails_the_poll_after_the_client_moved_on(
+    talk: Conversation,
+) -> None:
+    talk.assign(["a"], {})
+    with pytest.raises(RpcError):
+        talk.poll({"a": [[0, "x"]]}, commit=RpcError(11, "temporarily-unavailable", "no", True))
+    assert talk.poll({})[0][0]["offsets"] == {"a": 1}
+
+
+def test_crash_ends_the_client(talk: Conversation) -> None:
+    with pytest.raises(CrashClient):
+        talk.perform("crash")
+
+
+@pytest.mark.parametrize(
+    ("f", "value", "reply", "why"),
+    [
+        ("send", [["send", "k", 1]], {"type": "poll_ok"}, "`type` must be send_ok"),
+        ("send", [["send", "k", 1]], {"type": "send_ok"}, "`offset` is missing"),
+        ("send", [["send", "k", 1]], {"type": "send_ok", "offset": "3"}, "must be an integer"),
+        ("send", [["send", "k", 1]], {"type": "send_ok", "offset": True}, "must be an integer"),
+        ("send", [["send", "k", 1]], {"type": "send_ok", "offset": 1.0}, "must be an integer"),
+        ("send", [["send", "k", 1]], {"type": "send_ok", "offset": 1, "x": 2}, "unknown fields: x"),
+        ("poll", [["poll"]], {"type": "poll_ok", "msgs": []}, "must be an object"),
+        ("poll", [["poll"]], {"type": "poll_ok", "msgs": {"k": {}}}, "'k' are no list"),
+        ("poll", [["poll"]], {"type": "poll_ok", "msgs": {"k": [[1]]}}, "[offset, message]"),
+        ("poll", [["poll"]], {"type": "poll_ok", "msgs": {"k": [["1", 2]]}}, "[offset, message]"),
+        ("assign", ["k"], {"type": "list_committed_offsets_ok", "offsets": {"k": None}}, "integer"),
+    ],
+)
+def test_a_malformed_reply_is_told_with_what_was_expected(
+    talk: Conversation, f: str, value: list[Any], reply: dict[str, Any], why: str
+) -> None:
+    with pytest.raises(MalformedReply) as caught:
+        talk.perform(f, value, answers=[reply | {"in_reply_to": 1}])
+    assert why in caught.value.why
+    assert caught.value.reply["type"] == reply["type"]
+    assert f'"type": "{caught.value.request["type"]}_ok"' in caught.value.expected
+
+
+# ---------------------------------------------------------------- shrinking
+
+
+def sums(ops: Sequence[Op]) -> set[Any]:
+    """A toy: the numbers 3 and 5 together are wrong, and so is any history without a 1."""
+    values = {op.value for op in ops if op.type == "ok"}
+    wrong = {"both"} if values >= {3, 5} else set()
+    return wrong | (set() if 1 in values else {"no 1"})
+
+
+def toy(*values: int) -> list[Op]:
+    ops = history("\n".join(f"{value} crash ok" for value in values))
+    for op in ops:
+        op.value = op.process
+    return ops
+
+
+def test_only_what_matters_stays() -> None:
+    smaller = shrink(toy(*range(1, 40)), sums)
+    assert [op.value for op in smaller if op.type == "ok"] == [1, 3, 5]
+
+
+def test_what_is_wanted_is_kept() -> None:
+    smaller = shrink(toy(2, 3, 4, 5), sums, wanted=lambda name: name == "both")
+    assert [op.value for op in smaller if op.type == "ok"] == [3, 5]
+
+
+def test_a_history_without_anomaly_is_refused() -> None:
+    with pytest.raises(ValueError, match="nothing is wrong"):
+        shrink(toy(1, 2), sums)
+
+
+def test_no_poll_is_left_out_that_would_make_a_message_look_lost() -> None:
+    ops = history("""
+        0 send x=1@0
+        0 send x=2@1
+        0 send x=3@2
+        0 send y=7@0
+        0 send y=8@1
+        1 poll x=1@0
+        1 poll x=2@1
+        1 poll x=3@2
+        2 poll x=1@0,2@1,3@2
+        1 poll y=8@1
+        2 poll y=7@0,8@1
+        2 poll x=3@2
+    """)
+    smaller = smallest(ops, ["nonmonotonic-poll"])
+    assert check(smaller, {})["error-types"] == ("nonmonotonic-poll",)
+    assert [(op.process, op.value) for op in smaller if op.f == "poll" and op.type == "ok"] == [
+        (2, [["poll", {"x": [[2, 3]]}]]),
+        (2, [["poll", {"x": [[2, 3]]}]]),
+    ]

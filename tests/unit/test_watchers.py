@@ -1,0 +1,115 @@
+"""What the bench reads of nodes: their memory, who is ended for it, and their CPU between phases."""
+
+import os
+import sys
+import time
+
+import pytest
+
+from bench.memory import MIB, MemoryLimit, free_bytes, limit_of, resident_bytes
+from bench.run import Watcher
+from bench.watchers import CpuMeter
+
+USED = {"n0": 50 * MIB, "n1": 120 * MIB, "n2": 90 * MIB}
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [MemoryLimit(), MemoryLimit(each_bytes=120 * MIB), MemoryLimit(together_bytes=260 * MIB)],
+)
+def test_nobody_is_ended_within_the_limit(limit: MemoryLimit) -> None:
+    assert limit.broken_by(USED) is None
+    assert limit.broken_by({}) is None
+
+
+def test_a_node_beyond_its_own_limit_is_ended_with_a_sentence() -> None:
+    broken = MemoryLimit(each_bytes=100 * MIB).broken_by(USED)
+    assert broken
+    node, why = broken
+    assert node == "n1"
+    assert why.startswith("Node n1 used 120 MiB of memory and was killed. A node may use 100 MiB")
+    assert "--node-memory-max" in why
+
+
+def test_the_largest_node_is_ended_when_all_together_use_too_much() -> None:
+    broken = MemoryLimit(together_bytes=259 * MIB).broken_by(USED)
+    assert broken
+    assert broken[0] == "n1"
+    assert "All nodes together used 260 MiB, and they may use 259 MiB" in broken[1]
+
+
+def test_the_limit_is_the_given_one_or_a_share_of_what_is_free() -> None:
+    assert limit_of(100) == MemoryLimit(each_bytes=100 * MIB)
+    share, free = limit_of(None).together_bytes, free_bytes()
+    assert share
+    assert free
+    assert 0 < share < free * 2
+
+
+def test_the_memory_of_a_process_group_is_that_of_its_processes() -> None:
+    group = {"ours": os.getpgrp()}
+    me = resident_bytes({"me": os.getpid()}, whole_groups=False)
+    assert resident_bytes(group, whole_groups=True)["ours"] > 0
+    assert (me["me"] > 0) == (os.getpid() == os.getpgrp())  # only a leader has the group's number
+    assert resident_bytes({"gone": 2**30}, whole_groups=False) == {"gone": 0}
+
+
+# ---------------------------------------------------------------- CPU
+
+
+on_linux = pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="these clocks are Linux's"
+)
+NO_PROCESS = 2**22 + 1  # above the largest process id that Linux gives
+
+
+class Notes(Watcher):
+    """A watcher that keeps what it was told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def phase(self, name: str) -> None:
+        self.told.append(name)
+
+    def trace(self, event: str, message: bytes) -> None:
+        self.told.append(event)
+
+
+def burn(seconds: float) -> None:
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+
+
+@on_linux
+def test_only_what_lies_between_the_phases_counts() -> None:
+    notes = Notes()
+    meter = CpuMeter(notes, lambda: {"n0": os.getpid(), "gone": NO_PROCESS})
+    burn(0.05)
+    meter.phase("main phase")
+    before = time.process_time()
+    burn(0.02)
+    used = time.process_time() - before
+    meter.phase("stopping the nodes")
+    assert meter.used_s.keys() == {"n0"}
+    assert used <= meter.used_s["n0"] < used + 0.03
+    assert notes.told == ["main phase", "stopping the nodes"]
+
+
+@on_linux
+def test_a_node_that_was_started_again_has_no_sum() -> None:
+    pids = {"n0": os.getpid(), "n1": os.getpid()}
+    meter = CpuMeter(Notes(), lambda: pids)
+    meter.phase("main phase")
+    pids["n1"] = os.getppid()
+    meter.phase("stopping the nodes")
+    assert meter.used_s.keys() == {"n0"}
+
+
+@on_linux
+def test_a_run_that_never_began_used_nothing() -> None:
+    meter = CpuMeter(Notes(), lambda: {"n0": os.getpid()})
+    meter.phase("starting the nodes")
+    meter.phase("stopping the nodes")
+    assert meter.used_s == {}

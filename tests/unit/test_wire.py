@@ -1,0 +1,105 @@
+"""Lines, messages and the bodies of the kafka workload; what is malformed is in test_session.py."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from leaderless.core.messages import (
+    CommitOffsets,
+    CommitOffsetsOk,
+    Failure,
+    ListCommittedOffsets,
+    ListCommittedOffsetsOk,
+    Poll,
+    PollOk,
+    Reason,
+    Request,
+    Send,
+    SendOk,
+)
+from leaderless.wire.bodies import MalformedRequest, body_of, parse
+from leaderless.wire.codec import BadLine, decode, encode
+from leaderless.wire.errors import ErrorCode
+
+
+def test_decode() -> None:
+    message = decode(b'{"id": 3, "src": "c1", "dest": "n0", "body": {"type": "x", "msg_id": 1}}')
+    assert message == ("c1", "n0", {"type": "x", "msg_id": 1})
+
+
+def test_encode() -> None:
+    line = encode("n0", "c1", {"type": "x", "text": "ü\n"})
+    assert line.endswith(b"\n")
+    assert line.count(b"\n") == 1
+    assert orjson.loads(line) == {"src": "n0", "dest": "c1", "body": {"type": "x", "text": "ü\n"}}
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        (b"{", "not JSON"),
+        (b"\xff", "not JSON"),
+        (b"[" * 2_000 + b"]" * 2_000, "not JSON"),
+        (b"1", "needs strings"),
+        (b'{"src": "a", "dest": "b", "body": "c"}', "needs strings"),
+        (b'{"src": "a", "dest": "b", "body": {}}', "needs strings"),
+        (b'{"src": null, "dest": "b", "body": {"type": "x"}}', "needs strings"),
+    ],
+)
+def test_a_bad_line_says_why_and_quotes_no_more_than_its_beginning(
+    line: bytes, complaint: str
+) -> None:
+    with pytest.raises(BadLine, match=complaint) as bad:
+        decode(line)
+    assert len(str(bad.value)) < 400
+
+
+# ---------------------------------------------------------------- bodies
+
+
+REQUEST = Request("c1", 1)
+
+
+@pytest.mark.parametrize(
+    ("body", "event"),
+    [
+        ({"type": "send", "key": "k", "msg": [1]}, Send(REQUEST, "k", [1], 9)),
+        ({"type": "send", "key": "k", "msg": None}, Send(REQUEST, "k", None, 9)),
+        ({"type": "poll", "offsets": {"k": 1}}, Poll(REQUEST, {"k": 1})),
+        ({"type": "commit_offsets", "offsets": {}}, CommitOffsets(REQUEST, {})),
+        ({"type": "list_committed_offsets", "keys": ["k"]}, ListCommittedOffsets(REQUEST, ["k"])),
+    ],
+)
+def test_parse(body: dict[str, Any], event: Any) -> None:
+    assert parse(REQUEST, body, 9) == event
+
+
+@pytest.mark.parametrize(
+    ("answer", "body"),
+    [
+        (SendOk(3), {"type": "send_ok", "offset": 3}),
+        (PollOk({"k": [[1, "x"]]}), {"type": "poll_ok", "msgs": {"k": [[1, "x"]]}}),
+        (CommitOffsetsOk(), {"type": "commit_offsets_ok"}),
+        (
+            ListCommittedOffsetsOk({"k": 2}),
+            {"type": "list_committed_offsets_ok", "offsets": {"k": 2}},
+        ),
+        (Failure(Reason.TIMEOUT, "why"), {"type": "error", "code": 0, "text": "why"}),
+        (Failure(Reason.FENCED, "why"), {"type": "error", "code": 11, "text": "why"}),
+    ],
+)
+def test_body_of(answer: Any, body: dict[str, Any]) -> None:
+    assert body_of(answer) == body
+
+
+def test_a_message_that_could_be_read_but_not_stored_is_refused() -> None:
+    msg: list[Any] = []
+    for _ in range(240):
+        msg = [msg]
+    with pytest.raises(MalformedRequest, match="cannot be stored"):
+        parse(REQUEST, {"type": "send", "key": "k", "msg": msg})
+
+
+def test_definite_errors() -> None:
+    assert {code for code in ErrorCode if not code.definite} == {ErrorCode.TIMEOUT, ErrorCode.CRASH}
