@@ -13,14 +13,12 @@ from performance.ablation import (
     ROW_OF,
     ROWS,
     Result,
-    constants,
-    default_of,
     effects,
     missing,
-    varied,
     varying,
 )
 from performance.harness import ROOT
+from performance.varied import Changes, constants, default_of, varied
 
 SAME = {
     "send_p50_ms": 10.0, "send_p99_ms": 20.0, "send_longest_ms": 30.0, "server_messages_per_op": 2.0,
@@ -120,11 +118,14 @@ def test_a_run_that_breaks_an_invariant_is_the_only_effect() -> None:
 
 
 def test_a_page_has_a_line_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def result_of(_row: str, changes: ablation.Changes, _seed: int) -> Result:
+    def result_of(_row: str, changes: Changes, _seed: int, real_s: float) -> Result:
         return SAME | {"send_p50_ms": 20.0} if "rest_every" in changes else SAME
 
     class Pool:
         """Works in this process."""
+
+        def __init__(self, _workers: int | None) -> None:
+            pass
 
         def __enter__(self) -> "Pool":
             return self
@@ -136,10 +137,13 @@ def test_a_page_has_a_line_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(ablation, "result_of", result_of)
     monkeypatch.setattr(ablation, "ProcessPoolExecutor", Pool)
-    ran = CliRunner().invoke(ablation.main, ["--seeds", "2", "--docs", str(tmp_path)])
-    assert ran.exit_code == 0, ran.output
-    page = (tmp_path / "ablation.md").read_text()
+    for more in ([], ["--real", "1"]):
+        ran = CliRunner().invoke(ablation.main, ["--seeds", "2", "--docs", str(tmp_path), *more])
+        assert ran.exit_code == 0, ran.output
+    page, real = ((tmp_path / f"{each}.md").read_text() for each in ("ablation", "ablation-real"))
     line = "| `rest_every` | 8 | 2 | 5 nodes, far, cut | send p50, ms 10 → 20 (+100%) | – |"
     assert line in page
+    assert line in real
+    assert "| `hedge_s_min` | 0.08 | 0.3 | 5 nodes, cut |" in real
     assert "- `SECTIONS`: `test_eviction_while_serving`" in page
     assert page.count("\n| `") == len(ROW_OF)
