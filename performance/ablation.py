@@ -9,7 +9,7 @@ the names of `performance.varied`.
 
 On the virtual clock a node that computes takes no core from the others. So `--real SECONDS` makes runs of real
 processes, one after the other: docs/performance/ablation-real.md. `--busy` keeps a core busy beside them. A row
-that the simulator alone has is then the row `5 nodes, cut`.
+that the simulator alone has is then the row `5 nodes cut`.
 """
 
 import os
@@ -56,7 +56,7 @@ ROW_OF: Mapping[str, tuple[float, str]] = {
     "message_worth_s": (0.0, "2 nodes"),
     "linger_s_max": (0.0, "2 nodes"),
     "hedge_s_min": (0.3, "kills"),
-    "rest_every": (2, "5 nodes, far, cut"),
+    "rest_every": (2, "5 nodes far cut"),
     "store_timeout_s": (0.25, "store refuses all"),
     "lost_deviations": (0.001, "far store"),
     "error_pause_s": (0.1, "store refuses some"),
@@ -65,12 +65,11 @@ ROW_OF: Mapping[str, tuple[float, str]] = {
     "error_patience_s": (SHORT_S, "store refuses all"),
     "limits.lanes": (1, "5 nodes"),
     "limits.poll_messages": (1, "2 nodes"),
-    "limits.memory_bytes": (1, "kills"),
     "options.freshness_s": (0.0, "2 nodes"),
     "options.combine": (False, "16 nodes"),
-    "MEMORY_S": (0.1, "5 nodes, far, cut"),
-    "CONFLICT_ROUND_TRIPS": (0, "5 nodes, cut"),
-    "REST_EVERY_MIN": (8, "5 nodes, cut"),
+    "MEMORY_S": (0.1, "5 nodes far cut"),
+    "CONFLICT_ROUND_TRIPS": (0, "5 nodes cut"),
+    "REST_EVERY_MIN": (8, "5 nodes cut"),
     "READS_AT_ONCE": (1, "little memory"),
     "PUSH_PERIOD_S": (0.0, "leader"),
 }
@@ -80,6 +79,7 @@ HELD: Mapping[str, str] = {
     "limits.commits_idle_s": f"{_UNIT}leaderless.py"
     "::test_committed_offsets_outlive_what_keeps_them_from_the_log",
     "limits.committed_keys": f"{_UNIT}commits.py::test_what_is_too_much_for_the_register_moves_into_the_log",
+    "limits.memory_bytes": "tests/process/test_peak_memory.py::test_a_node_takes_no_more_than_it_may",
     "FAR_S": f"{_UNIT}timeouts.py::test_a_round_trip_above_the_store_timeout_is_no_obstacle",
     "ISOLATED_AFTER": f"{_UNIT}policy.py::test_batches_go_alone_after_unknown_outcomes_until_a_row_got_through",
     "FAILURES_MAX": f"{_UNIT}claims.py::test_a_task_that_fails_too_often_is_dead",
@@ -93,7 +93,7 @@ HELD: Mapping[str, str] = {
 
 
 # Rows that real processes have, too.
-REAL = ("2 nodes", "16 nodes", "5 nodes", "5 nodes, cut", "5 nodes, far, cut", "leader")
+REAL = ("2 nodes", "16 nodes", "5 nodes", "5 nodes cut", "5 nodes far cut", "leader")
 
 
 def _three(what: str, seconds: float, **changes: Any) -> Part:
@@ -110,8 +110,8 @@ ROWS = {
     "2 nodes": PARTS["2-nodes"]._replace(time_limit_s=4.0),
     "16 nodes": PARTS["16-nodes"]._replace(time_limit_s=0.5),
     "5 nodes": Part("5-nodes-calm", 10.0, named="5 nodes, 2n, rate 1000, latency 10 ms"),
-    "5 nodes, cut": PARTS["5-nodes-partitions"]._replace(time_limit_s=16.0),
-    "5 nodes, far, cut": PARTS["5-nodes-100ms-partitions"]._replace(time_limit_s=40.0),
+    "5 nodes cut": PARTS["5-nodes-partitions"]._replace(time_limit_s=16.0),
+    "5 nodes far cut": PARTS["5-nodes-100ms-partitions"]._replace(time_limit_s=40.0),
     "store refuses some": _three("the store refuses a tenth of all requests", 20.0, **_REFUSES),
     "store refuses all": _three(
         "the store refuses everything for 3 of 10 s", 10.0, refusing_s=3.0, **_REFUSES
@@ -293,7 +293,7 @@ def table(
 
         def row_of(name: str) -> str:
             own = ROW_OF[name][1]
-            return own if own in REAL or not real_s else "5 nodes, cut"
+            return own if own in REAL or not real_s else "5 nodes cut"
 
         for name, row in ((each, row) for each in names for row in rows or [row_of(each)]):
             found = effects(runs(row), runs(row, name))

@@ -141,9 +141,9 @@ def test_a_page_has_a_line_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ran = CliRunner().invoke(ablation.main, ["--seeds", "2", "--docs", str(tmp_path), *more])
         assert ran.exit_code == 0, ran.output
     page, real = ((tmp_path / f"{each}.md").read_text() for each in ("ablation", "ablation-real"))
-    line = "| `rest_every` | 8 | 2 | 5 nodes, far, cut | send p50, ms 10 → 20 (+100%) | – |"
+    line = "| `rest_every` | 8 | 2 | 5 nodes far cut | send p50, ms 10 → 20 (+100%) | – |"
     assert line in page
     assert line in real
-    assert "| `hedge_s_min` | 0.08 | 0.3 | 5 nodes, cut |" in real
+    assert "| `hedge_s_min` | 0.08 | 0.3 | 5 nodes cut |" in real
     assert "- `SECTIONS`: `test_eviction_while_serving`" in page
     assert page.count("\n| `") == len(ROW_OF)
