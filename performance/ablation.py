@@ -62,7 +62,7 @@ ROW_OF: Mapping[str, tuple[float, str]] = {
     "error_pause_s": (0.1, "store refuses some"),
     "error_pause_max_s": (SHORT_S, "store refuses all"),
     "store_attempts": (1, "far store"),
-    "error_patience_s": (SHORT_S, "store refuses all"),
+    "error_patience_s": (SHORT_S, "cas refused"),
     "limits.lanes": (1, "5 nodes"),
     "limits.poll_messages": (1, "2 nodes"),
     "options.freshness_s": (0.0, "2 nodes"),
@@ -115,6 +115,13 @@ ROWS = {
     "store refuses some": _three("the store refuses a tenth of all requests", 20.0, **_REFUSES),
     "store refuses all": _three(
         "the store refuses everything for 3 of 10 s", 10.0, refusing_s=3.0, **_REFUSES
+    ),
+    "cas refused": _three(
+        "strategy cas; the store refuses everything for 3 of 10 s",
+        10.0,
+        strategy="cas",
+        refusing_s=3.0,
+        **_REFUSES,
     ),
     "far store": Part(
         "2-nodes",
