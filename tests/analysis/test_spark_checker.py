@@ -23,6 +23,7 @@ from bench.commands.check import check as bench_check
 from runs import edn
 from runs.history import Op, read_history, write_edn
 from runs.keyword import keywords
+from tests.checker.history_language import history
 from tests.checker.random_histories import broken_log, mutated_histories
 from tests.stores import EXPECTED, STORES
 from workloads.interface import so_far
@@ -39,12 +40,19 @@ pytestmark = [  # the first test waits for the job
 
 REAL = sorted(STORES.glob("*/history.edn"))
 RANDOM = 25
+MALFORMED = """
+0 send x=1@-1
+0 send x=2@1
+0 send y=1@0
+1 poll x=1@0,2@1 y=1@0
+2 poll y=1@-7
+"""
 Results = Mapping[str, Mapping[Any, Any]]
 
 
 def random_histories(count: int) -> list[list[Op]]:
-    """Correct logs with anything done to them, and with broken polls; the same ones each time."""
-    found = [broken_log(seed, 10 + seed) for seed in range(count)]
+    """Malformed offsets, and correct logs with anything done to them or with broken polls; always the same."""
+    found = [history(MALFORMED), *(broken_log(seed, 10 + seed) for seed in range(count))]
 
     @settings(
         max_examples=count, derandomize=True, database=None, suppress_health_check=list(HealthCheck)

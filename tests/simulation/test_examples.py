@@ -88,6 +88,11 @@ def test_a_wrong_node_is_caught_and_its_fault_named(
     assert anomaly in {each.type for each in findings if each.invalidating}
 
 
+def test_negative_offsets_end_the_run_with_a_report() -> None:
+    report = str(run("kafka", "kafka_negative_offsets.py", WRONG).outcome.failure)
+    assert "`offset` must be an integer of 0 or more, not -1" in report
+
+
 def test_a_node_that_forgets_is_right_without_partitions() -> None:
     assert run("broadcast", "broadcast_forgets.py", WRONG).check()["valid?"] is True
 

@@ -54,8 +54,9 @@ def check(history: Sequence[Op], options: Mapping[str, Any]) -> Result:
     """Judge a kafka history: the `:workload` map of results.edn.
 
     Options, all of them optional: `ww_deps` looks for cycles through write order too; `strict` asks
-    that every acknowledged message was polled through every node at the end, and needs `concurrency`
-    and `nodes` (names), without which it raises `ValueError`. `valid?` is True, False, or "unknown"
+    that every answer tells its offsets, and that every acknowledged message was polled through every node at
+    the end. It needs `concurrency` and `nodes` (names), without which it raises `ValueError`. `valid?` is
+    True, False, or "unknown"
     when nothing is wrong but the history ended before what `strict` asks for. Never raises for what a
     history contains.
     """
@@ -119,6 +120,8 @@ def _errors(facts: Facts, options: Mapping[str, Any]) -> dict[str, dict[Keyword,
     found = local_cases(facts, known)
     if options.get("strict") and has_final_polls(facts):
         found["unreplicated"] = list(unreplicated_cases(facts, placement(options)))
+    if options.get("strict"):
+        found["untold-offset"] = _all(map(contents.untold_offset_cases, facts.transactions))
     errors = {anomaly: condensed(anomaly, cases) for anomaly, cases in found.items() if cases}
     cycles = contiguity.by_type(cycle_cases(facts, known, bool(options.get("ww_deps"))))
     errors |= {anomaly: condensed(anomaly, cases) for anomaly, cases in cycles.items()}
@@ -152,6 +155,7 @@ def _transaction_cases(facts: Facts, known: Mapping[Key, Log]) -> Cases:
     failed = contents.failed_writes(facts)
     aborted = (contents.aborted_read_cases(transaction, facts, failed) for transaction in each)
     return {
+        "malformed-offset": _all(map(contents.malformed_offset_cases, each)),
         "precommitted-read": _all(map(contents.precommitted_read_cases, each)),
         "G1a": _all(aborted),
         **contiguity.by_type(
