@@ -9,6 +9,7 @@ from tests.toy_log import VirtualRun
 
 EXAMPLES, WRONG = ROOT / "workloads/examples", ROOT / "tests/nodes"
 STORM = {"nemesis": ("partition",), "nemesis_interval_s": 1.0, "latency_ms": 10}
+ONE = {"nodes": ("n0",)}
 NODES = tuple(f"n{number}" for number in range(5))
 
 
@@ -76,6 +77,8 @@ def test_waiting_for_company_saves_messages_and_takes_longer() -> None:
         ("echo", "echo_wrong.py", {}, "wrong-echo"),
         ("txn-list-append", "txn_dirty_writes.py", {"latency_ms": 10}, "incompatible-order"),
         ("txn-rw-register", "txn_dirty_reads.py", {"nodes": ("n0",)}, "G1a"),
+        ("txn-list-append", "txn_from_nowhere.py", ONE, "no-writer-of-value"),
+        ("txn-rw-register", "txn_from_nowhere.py", ONE | {"strict": True}, "no-writer-of-value"),
     ],
 )
 def test_a_wrong_node_is_caught_and_its_fault_named(

@@ -56,9 +56,8 @@ def check(history: Sequence[Op], options: Mapping[str, Any]) -> Result:
     Options, all of them optional: `ww_deps` looks for cycles through write order too; `strict` asks
     that every answer tells its offsets, and that every acknowledged message was polled through every node at
     the end. It needs `concurrency` and `nodes` (names), without which it raises `ValueError`. `valid?` is
-    True, False, or "unknown"
-    when nothing is wrong but the history ended before what `strict` asks for. Never raises for what a
-    history contains.
+    True, False, or "unknown" when nothing is wrong but the history ended before what `strict` asks for. Never
+    raises for what a history contains.
     """
     facts = Facts(client_operations(history))
     result = verdict(
