@@ -21,7 +21,7 @@ def explain(result: Mapping[Any, Any], history: Sequence[Op]) -> list[Finding]:
 def _finding(name: str, found: Any, history: Sequence[Op]) -> Finding:
     if name == EMPTY_GRAPH:
         text = "No transaction depends on another, so the history proves nothing."
-        return Finding(name, False, 1, text)
+        return Finding(name, False, 1, text, undecided=True)
     case = found[0]
     return Finding(name, True, len(found), _sentence(name, case), list(_witness(case, history)))
 
