@@ -184,7 +184,7 @@ def _compare(one: Any, other: Any) -> int:
             steps = (_compare(*pair) for pair in zip(one, other, strict=True))
             return next(filter(None, steps), 0)
         one, other = len(one), len(other)
-    return (one > other) - (one < other)  # of two maps: TypeError
+    return int(one > other) - int(one < other)  # of two maps: TypeError
 
 
 def _kind(value: Any) -> type:

@@ -250,6 +250,21 @@ def test_a_value_that_nobody_wrote_is_refused_by_a_strict_check_only() -> None:
     assert [op.index for op in found.witness] == [6]
 
 
+def test_a_step_in_real_time_that_is_a_missed_write_too_counts_as_real_time() -> None:
+    """Elle names this cycle by both missed writes: G-nonadjacent-item-realtime."""
+    ops = history("a1=1", "r2=", "a2=1", "r1=", concurrent=False)
+    assert types(LIST, ops) == (False, {"G-single-item-realtime"})
+
+
+@pytest.mark.parametrize("name", [LIST, REGISTER])
+def test_null_is_a_value_that_later_reads_must_see(name: str) -> None:
+    """The real checker starts with the first value that is not null, and calls this register valid."""
+    write = "a1=1" if name == LIST else "w1=1"
+    ops = history(write, "r1= r1=1", "r1=1 w1=2", register=name == REGISTER)
+    assert types(name, ops, "read-committed")[0] is True
+    assert types(name, ops, "read-atomic") == (False, {"internal"})
+
+
 def test_a_dirty_read_of_an_intermediate_value_is_both() -> None:
     for name, ops in (
         (LIST, history("!a1=1 a1=2", "r1=1")),

@@ -7,7 +7,7 @@ whole poll fail after the positions have moved on, as in the original. A reply t
 (a missing, mistyped or unknown field) raises `MalformedReply`. [facts: Maelstrom's workload/kafka.clj]
 """
 
-from typing import Any
+from typing import Any, TypeGuard
 
 from runs.history import Op
 from runs.keyword import Keyword
@@ -88,7 +88,7 @@ def _crash() -> Steps:
     yield  # makes this a generator, like the others
 
 
-def is_offset(value: Any) -> bool:
+def is_offset(value: Any) -> TypeGuard[int]:
     """Whether this is a place in a log: a whole number of 0 or more."""
     return type(value) is int and value >= 0
 
