@@ -211,9 +211,7 @@ def _summary(judgement: Judgement) -> str:
 def _why_unknown(judgement: Judgement) -> str:
     if judgement.unfinished:
         return verdict.so_far(judgement.findings, started=bool(judgement.history))
-    if any(each.undecided for each in judgement.findings):
-        return "nothing wrong was found, but not everything could be checked"
-    return "it ends too early to be judged"
+    return "nothing wrong was found, but not everything could be checked"
 
 
 _PRINT = {None: _print_text, "json": _print_json, "edn": _print_edn}

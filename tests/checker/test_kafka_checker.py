@@ -232,6 +232,13 @@ def test_a_history_without_final_polls_is_unknown_unless_it_is_invalid_anyway() 
     assert check(history("0 send x=1@0\n1 poll x=1@0,1@1"), OPTIONS)["valid?"] is False
 
 
+def test_a_node_without_a_worker_is_unknown_and_not_accused() -> None:
+    options = {**OPTIONS, "nodes": ["n0", "n1", "n2"]}
+    assert check(history(REPLICATED), options)["valid?"] == "unknown"
+    result = check(history(UNREPLICATED), options)
+    assert {case["node"] for case in result["unreplicated"]["errs"]} == {"n1"}
+
+
 def test_strict_checking_needs_to_know_the_nodes() -> None:
     with pytest.raises(ValueError, match="nodes and the concurrency"):
         check(history(REPLICATED), {"strict": True})

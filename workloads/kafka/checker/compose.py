@@ -56,8 +56,8 @@ def check(history: Sequence[Op], options: Mapping[str, Any]) -> Result:
     Options, all of them optional: `ww_deps` looks for cycles through write order too; `strict` asks
     that every answer tells its offsets, and that every acknowledged message was polled through every node at
     the end. It needs `concurrency` and `nodes` (names), without which it raises `ValueError`. `valid?` is
-    True, False, or "unknown" when nothing is wrong but the history ended before what `strict` asks for. Never
-    raises for what a history contains.
+    True, False, or "unknown" when nothing is wrong but the history ended before what `strict` asks for, or a
+    node has no worker that could ask it. Never raises for what a history contains.
     """
     facts = Facts(client_operations(history))
     result = verdict(
@@ -67,9 +67,17 @@ def check(history: Sequence[Op], options: Mapping[str, Any]) -> Result:
         ALLOWED | ALLOWED_WITH_WW if options.get("ww_deps") else ALLOWED,
     )
     valid = Keyword("valid?")
-    if options.get("strict") and result[valid] and not has_final_polls(facts):
+    if options.get("strict") and result[valid] and not _asked_everywhere(facts, options):
         result[valid] = UNKNOWN
     return result
+
+
+def _asked_everywhere(facts: Facts, options: Mapping[str, Any]) -> bool:
+    """Whether workers of every node polled everything at the end."""
+    if not has_final_polls(facts):
+        return False
+    place = placement(options)
+    return len(place.asked()) == len(place.nodes)
 
 
 def stops_early(history: Sequence[Op]) -> str | None:

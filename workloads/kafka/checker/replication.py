@@ -2,7 +2,8 @@
 
 At the end of a run every worker is assigned all keys from the beginning, and polls. From there on the
 workers of each node must read every acknowledged message of every key. The real checker demands only that
-*some* worker reads it, so it passes nodes that answer each client from a log of their own.
+*some* worker reads it, so it passes nodes that answer each client from a log of their own. Where a node has no
+worker, nobody can tell.
 """
 
 from collections.abc import Iterator, Mapping
@@ -33,7 +34,7 @@ def unreplicated_cases(facts: Facts, place: Placement) -> Iterator[Case]:
     """One case for each acknowledged message and node through which it was not read at the end."""
     read = _read_at_the_end(facts, place)
     for key, run in _acknowledged(facts).items():
-        for node in place.nodes:
+        for node in place.asked():
             unread = run.keys() - read.get((node, key), set())
             for message in filter(unread.__contains__, run):
                 writer = facts.writers[key][message].op
