@@ -4,7 +4,8 @@
     {"type": "read"}               ->  {"type": "read_ok", "value": [1, 0, 4]}
 
 Half of the operations add 0, 1, 2, ...; the others read. With `--strict` one add in eight repeats an earlier
-element. The real tool never does that, so it passes a node that counts an element twice.
+element. The real tool never does that, so it passes a node that counts an element twice. A node that refuses
+the second add shows it with `--availability total`.
 
 The order of a read's elements does not matter. A node may need time to show an element. After the faults are
 healed and the recovery time is over, every worker reads once more. The result is that of `workloads.set_full`,

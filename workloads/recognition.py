@@ -1,4 +1,4 @@
-"""Which workload a history is of, by what its clients did."""
+"""The workloads by name, and which of them a history is of, by what its clients did."""
 
 from collections.abc import Iterable, Sequence
 

@@ -97,6 +97,14 @@ def test_negative_offsets_end_the_run_with_a_report() -> None:
     assert "`offset` must be an integer of 0 or more, not -1" in report
 
 
+def test_ids_that_are_maps_are_unknown() -> None:
+    outcome = run("unique-ids", "unique_ids_maps.py", WRONG)
+    result = outcome.check()
+    assert result["valid?"] == "unknown"
+    (found,) = outcome.workload.judge.explain(result, outcome.history)
+    assert (found.type, found.undecided) == ("incomparable", True)
+
+
 def test_a_set_that_counts_twice_is_caught_by_strict_and_only_by_it() -> None:
     run_of = partial(run, "g-set", "g_set_counts_twice.py", WRONG, **ONE)
     assert run_of().check()["valid?"] is True
