@@ -36,7 +36,6 @@ from workloads.txn.client import READ, Transactions, TxnClient
 from workloads.txn.cycles import Case, DataEdges, Dependencies, Txn
 from workloads.txn.explain import explain
 from workloads.txn.local import (
-    PLAIN,
     attempted_writes,
     dirty_reads,
     failed_writes,
@@ -85,7 +84,7 @@ def _reads(op: Op) -> Iterator[tuple[list[Any], Key, list[Element]]]:
     for mop in op.value:
         if mop[0] == READ:
             elements = mop[2] or []
-            is_plain = PLAIN.issuperset(map(type, elements))
+            is_plain = set(map(type, elements)) <= {int}
             yield mop, mop[1], elements if is_plain else list(map(hashable, elements))
 
 

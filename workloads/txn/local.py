@@ -12,12 +12,9 @@ Written = tuple[Any, Any]  # key, value
 Writers = dict[Written, Op]  # what was written -> the operation that did it
 
 
-PLAIN = frozenset((int, str, type(None)))
-
-
 def hashable(value: Any) -> Any:
-    """The value of a read; what no client writes as its text, because 1.0 and true are equal to 1 in Python."""
-    return value if type(value) in PLAIN else repr(value)
+    """The value of a read; what no client writes as its text (in Python 1, 1.0 and true are equal)."""
+    return value if value is None or type(value) in (int, str) else repr(value)
 
 
 def failed_writes(history: Sequence[Op], write: str) -> Writers:
