@@ -203,10 +203,6 @@ class Placement:
         """The node that `process` talks to."""
         return self.nodes[process % self.concurrency % len(self.nodes)]
 
-    def asked(self) -> list[str]:
-        """The nodes that a worker talks to: with fewer workers than nodes, not all of them."""
-        return list(self.nodes[: self.concurrency])
-
     def name_nodes(self, sentence: str) -> str:
         """The sentence with the node of each process in it: `process 3` becomes `process 3 (n1)`."""
         return _PROCESS.sub(lambda found: f"{found[0]} ({self.node(int(found[1]))})", sentence)
