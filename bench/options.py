@@ -181,7 +181,11 @@ class TestOptions:
     ] = 1
     strict: Annotated[
         bool,
-        Flag("Every node must hand out every acknowledged message.", ours=True),
+        Flag(
+            "Refuse what the real tool lets pass, such as a node that lacks acknowledged messages"
+            " (docs/workloads.md).",
+            ours=True,
+        ),
     ] = False
     node_memory_max_mib: Annotated[
         int | None,

@@ -190,7 +190,7 @@ def _print_finding(finding: Finding, console: Console, rest: str, place: Placeme
 
 
 def _allowed(finding: Finding) -> bool:
-    return not finding.invalidating and not finding.unsettled
+    return not (finding.invalidating or finding.unsettled or finding.undecided)
 
 
 def _indented(text: str, style: str = "") -> Padding:

@@ -4,19 +4,9 @@ from importlib import import_module
 from typing import cast
 
 from workloads.interface import Judge, Module, Setting, Workload
+from workloads.recognition import OPERATIONS
 
-NAMES = (
-    "broadcast",
-    "echo",
-    "g-counter",
-    "g-set",
-    "kafka",
-    "lin-kv",
-    "pn-counter",
-    "txn-list-append",
-    "txn-rw-register",
-    "unique-ids",
-)
+NAMES = tuple(OPERATIONS)
 
 
 def build(name: str, setting: Setting) -> Workload:

@@ -165,7 +165,8 @@ class Finding:
     `count` says how often it was found, `sentence` describes one instance, and `witness` is the
     smallest set of operations that shows that instance, their values reduced to what matters.
     `circumstances` tells of the faults at that time (`bench.circumstances`). `at_end`: something is missing
-    up to the end of the run, so only a finished run proves it (`Judge.at_end`).
+    up to the end of the run, so only a finished run proves it (`Judge.at_end`). `undecided`: because of it
+    nobody can tell whether the history is valid.
     """
 
     type: str
@@ -175,6 +176,7 @@ class Finding:
     witness: Sequence[Op] = field(default=())
     circumstances: str = ""
     at_end: bool = False
+    undecided: bool = False
 
     @property
     def unsettled(self) -> bool:

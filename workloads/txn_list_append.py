@@ -16,6 +16,7 @@ after that one; a key with one append and no read has that element. From the ord
     incompatible-order  of two reads of a key, neither is the beginning of the other
     dirty-update        after an append that failed comes one that succeeded
     lost-update         several transactions read the same list of a key, and appended to it
+    no-writer-of-value  an element was read that nobody appended; no model allows it
 
 The rules are those of Maelstrom's workload of this name and Elle's `list-append`.
 """
@@ -35,13 +36,21 @@ from workloads.txn.client import READ, Transactions, TxnClient
 from workloads.txn.cycles import Case, DataEdges, Dependencies, Txn
 from workloads.txn.explain import explain
 from workloads.txn.local import (
+    attempted_writes,
     dirty_reads,
     failed_writes,
     hashable,
     intermediate_writes,
     lost_updates,
 )
-from workloads.txn.verdict import EMPTY_GRAPH, models_of, orders_for, transactions, verdict
+from workloads.txn.verdict import (
+    EMPTY_GRAPH,
+    NO_WRITER,
+    models_of,
+    orders_for,
+    transactions,
+    verdict,
+)
 
 APPEND = Keyword("append")
 INIT = Keyword("init")  # stands for the element before the first
@@ -58,7 +67,10 @@ def check(history: Sequence[Op], options: Mapping[str, Any]) -> Result:
     found: dict[str, Any] = defaultdict(list)
     for name, case in _local_cases(history, txns, seen):
         found[name].append(case)
-    edges = _edges(txns, {key: _distinct(lists[-1]) for key, lists in seen.items()})
+    order = {key: _distinct(lists[-1]) for key, lists in seen.items()}
+    for case in _unwritten(history, txns, order, strict=bool(options.get("strict"))):
+        found[NO_WRITER].append(case)
+    edges = _edges(txns, order)
     dependencies = Dependencies(history, txns, edges, orders_for(models))
     if dependencies.graph.is_empty():
         found[EMPTY_GRAPH] = True
@@ -72,7 +84,7 @@ def _reads(op: Op) -> Iterator[tuple[list[Any], Key, list[Element]]]:
     for mop in op.value:
         if mop[0] == READ:
             elements = mop[2] or []
-            is_plain = {list, dict}.isdisjoint(map(type, elements))
+            is_plain = set(map(type, elements)) <= {int}
             yield mop, mop[1], elements if is_plain else list(map(hashable, elements))
 
 
@@ -130,7 +142,7 @@ def _local_cases(
 ) -> Iterator[tuple[str, Case]]:
     oks = [txn.op for txn in txns if txn.is_ok]
     failed = failed_writes(history, APPEND)
-    intermediate = intermediate_writes([txn.op for txn in txns], APPEND)
+    intermediate = intermediate_writes(history, APPEND)
     for op in oks:
         for mop, _, elements in _reads(op):
             for element in elements:
@@ -145,6 +157,28 @@ def _local_cases(
     yield from (("incompatible-order", case) for case in _incompatible(seen))
     yield from (("dirty-update", case) for case in _dirty_updates(txns, failed, seen))
     yield from (("lost-update", case) for case in lost_updates(oks, APPEND))
+
+
+def _unwritten(
+    history: Sequence[Op],
+    txns: Sequence[Txn],
+    order: Mapping[Key, list[Element]],
+    *,
+    strict: bool,
+) -> Iterator[Case]:
+    """The first read of each element that nobody appended.
+
+    The real checker stops at one in the order of its key, without a verdict. One that is only in a list which
+    contradicts that order is no matter there, so it counts with `strict` alone.
+    """
+    written = attempted_writes(history, APPEND)
+    for op in (txn.op for txn in txns if txn.is_ok):
+        for mop, key, elements in _reads(op):
+            for element in elements:
+                is_known = (key, element) in written
+                if not is_known and (strict or element in order[key]):
+                    written.add((key, element))
+                    yield keywords(op=op, mop=mop, key=key, element=element)
 
 
 def _internal(op: Op) -> Iterator[Case]:

@@ -14,6 +14,8 @@ give the edges ww, rw and wr (`workloads.txn.cycles`) of transactions that succe
     lost-update      several transactions read the same value of a key, and wrote the key
     cyclic-versions  the order of a key's values has a cycle; then only null is taken to come first
 
+and with `--strict` `no-writer-of-value`: a value was read that nobody wrote. The real tool accepts such values.
+
 The rules are those of Maelstrom's workload of this name and Elle's `rw-register` with `wfr-keys?`.
 """
 
@@ -33,13 +35,21 @@ from workloads.txn.client import READ, Transactions, TxnClient
 from workloads.txn.cycles import Case, DataEdges, Dependencies, Txn
 from workloads.txn.explain import explain
 from workloads.txn.local import (
+    attempted_writes,
     dirty_reads,
     failed_writes,
     hashable,
     intermediate_writes,
     lost_updates,
 )
-from workloads.txn.verdict import EMPTY_GRAPH, models_of, orders_for, transactions, verdict
+from workloads.txn.verdict import (
+    EMPTY_GRAPH,
+    NO_WRITER,
+    models_of,
+    orders_for,
+    transactions,
+    verdict,
+)
 
 WRITE = Keyword("w")
 
@@ -53,7 +63,7 @@ def check(history: Sequence[Op], options: Mapping[str, Any]) -> Result:
     txns = transactions(history)
     found: dict[str, Any] = defaultdict(list)
     order = _version_order(txns, found)
-    for name, case in _local_cases(history, txns):
+    for name, case in _local_cases(history, txns, strict=bool(options.get("strict"))):
         found[name].append(case)
     dependencies = Dependencies(history, txns, _edges(txns, order), orders_for(models))
     if dependencies.graph.is_empty():
@@ -137,16 +147,22 @@ def _edges(txns: Sequence[Txn], order: Order) -> dict[str, DataEdges]:
     }
 
 
-def _local_cases(history: Sequence[Op], txns: Sequence[Txn]) -> Iterator[tuple[str, Case]]:
+def _local_cases(
+    history: Sequence[Op], txns: Sequence[Txn], *, strict: bool
+) -> Iterator[tuple[str, Case]]:
     oks = [txn.op for txn in txns if txn.is_ok]
     failed = failed_writes(history, WRITE)
-    intermediate = intermediate_writes([txn.op for txn in txns], WRITE)
+    intermediate = intermediate_writes(history, WRITE)
+    written = attempted_writes(history, WRITE)
     for op in oks:
         for mop in op.value:
             if mop[0] == READ:
-                seen = hashable(mop[2])
+                key, seen = mop[1], hashable(mop[2])
                 yield from (("G1a", case) for case in dirty_reads(op, mop, seen, failed))
                 yield from (("G1b", case) for case in dirty_reads(op, mop, seen, intermediate))
+                if strict and seen is not None and (key, seen) not in written:
+                    written.add((key, seen))
+                    yield NO_WRITER, keywords(op=op, mop=mop, key=key, element=seen)
         yield from (("internal", case) for case in _internal(op))
     yield from (("lost-update", case) for case in lost_updates(oks, WRITE))
 
@@ -155,7 +171,7 @@ def _internal(op: Op) -> Iterator[Case]:
     """The first read that contradicts what the transaction itself did before."""
     state: dict[Any, Any] = {}
     for mop in op.value:
-        f, key, value = mop
+        f, key, value = mop[0], mop[1], hashable(mop[2])
         if f == READ and key in state and state[key] != value:
             yield keywords(op=op, mop=mop, expected=state[key])
             return

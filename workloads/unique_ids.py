@@ -2,8 +2,8 @@
 
     {"type": "generate"}  ->  {"type": "generate_ok", "id": 123}
 
-An ID may be any JSON value. Nodes can ask each other, or a service, but then a partition stops them: the
-challenge is `--availability total` under `--nemesis partition`.
+An ID may be any JSON value, but IDs must have an order (below). Nodes can ask each other, or a service, but
+then a partition stops them: the challenge is `--availability total` under `--nemesis partition`.
 
 In a history the value of a completed `generate` is its ID. The verdict is invalid when two requests got the
 same ID. Unknown outcomes prove nothing, and there is no final phase. The result has
@@ -13,10 +13,14 @@ same ID. Unknown outcomes prove nothing, and there is no final phase. The result
     duplicated-count     IDs that came more than once
     duplicated           the 48 commonest of these, with how often each came
     range                the least ID and the greatest
+    incomparable         two IDs without an order, where there are any
 
-Numbers are ordered by size and texts by their letters. In a mix of kinds the order is by the JSON text; there
-the real tool's checker gives up, and the verdict is unknown. An ID that is neither a text nor a whole number is
-written in the result as its JSON text.
+Numbers are ordered by size, texts by their letters, false comes before true, and null before everything. A
+shorter list comes before a longer one, and lists of one length are compared place by place. Maps have no order,
+and IDs of two kinds have none. Where the real tool's checker looks for one it gives up, so without a duplicate
+the verdict is unknown.
+
+An ID that is neither a text nor a whole number is written in the result as its JSON text.
 
 Whole numbers beyond 64 bits reach this bench as the nearest floating-point number, so two of them may look
 equal. Where only such IDs came more than once the verdict is unknown. The real tool tells them apart.
@@ -25,7 +29,8 @@ The rules are those of Maelstrom's workload of this name and Jepsen's `unique-id
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cmp_to_key
 from typing import Any
 
 import orjson
@@ -74,20 +79,42 @@ def check(history: Sequence[Op]) -> Result:
     duplicates = [(each, count) for each, count in Counter(map(_text, got)).items() if count > 1]
     duplicates.sort(key=lambda pair: -pair[1])
     certain = [text for text, _ in duplicates if not _is_rounded(values[text])]
-    return keywords(
-        valid=False if certain else UNKNOWN if duplicates else True,
+    extremes, incomparable = _range(list(values.values()))
+    result = keywords(
+        valid=False if certain else UNKNOWN if duplicates or incomparable else True,
         attempted_count=sum(op.type == "invoke" for op in asked),
         acknowledged_count=len(got),
         duplicated_count=len(duplicates),
         duplicated={_shown(values[text]): count for text, count in duplicates[:_SHOWN]},
-        range=_range(list(values.values())),
+        range=extremes,
     )
+    return {**result, **keywords(incomparable=incomparable)} if incomparable else result
 
 
 def explain(result: Mapping[Any, Any], history: Sequence[Op]) -> list[Finding]:
-    """One finding for all IDs that came more than once."""
+    """One finding for all IDs that came more than once, and one for IDs that cannot be compared."""
+    return [*_duplicated(result, history), *_incomparable(result, history)]
+
+
+def _incomparable(result: Mapping[Any, Any], history: Sequence[Op]) -> Iterator[Finding]:
+    if "incomparable" not in result:
+        return
+    texts = set(map(_text, result["incomparable"]))
+    first_of: dict[bytes, Op] = {}
+    for op in history:
+        if op.f == "generate" and op.type == "ok":
+            first_of.setdefault(_text(op.value), op)
+    shown = {text.decode(): op for text, op in first_of.items() if text in texts}
+    sentence = (
+        f"Nobody can say which of the IDs {' and '.join(shown)} comes first, and the real tool does not judge"
+        " such a run. Make all IDs numbers, or all of them texts."
+    )
+    yield Finding("incomparable", False, 1, sentence, [*shown.values()], undecided=True)
+
+
+def _duplicated(result: Mapping[Any, Any], history: Sequence[Op]) -> Iterator[Finding]:
     if not result["duplicated"]:
-        return []
+        return
     value, count = next(iter(result["duplicated"].items()))
     acknowledged = [op for op in history if op.f == "generate" and op.type == "ok"]
     witness = [op for op in acknowledged if _text(_shown(op.value)) == _text(value)]
@@ -97,7 +124,9 @@ def explain(result: Mapping[Any, Any], history: Sequence[Op]) -> list[Finding]:
     if not invalid:
         sentence += " Numbers beyond 64 bits are rounded here: make IDs of that size strings."
     found = result["duplicated-count"]
-    return [Finding("duplicated", invalid, found, sentence, witness[:_WITNESSES])]
+    yield Finding(
+        "duplicated", invalid, found, sentence, witness[:_WITNESSES], undecided=not invalid
+    )
 
 
 def figures(result: Mapping[Any, Any]) -> str:
@@ -121,14 +150,45 @@ def _shown(value: Any) -> Any:
     return value if type(value) in (int, str) else _text(value).decode()
 
 
-def _range(values: list[Any]) -> list[Any]:
-    """The least and the greatest."""
+class _Incomparable(Exception):
+    """These two values have no order."""
+
+
+def _range(values: list[Any]) -> tuple[list[Any], list[Any]]:
+    """The least and the greatest, by the JSON text if there is no order; and then two values that show this."""
     if not values:
-        return [None, None]
-    is_numeric = all(type(value) in (int, float) for value in values)
-    is_text = all(type(value) is str for value in values)
-    ordered = sorted(values, key=None if is_numeric or is_text else _text)
-    return [ordered[0], ordered[-1]]
+        return [None, None], []
+    try:
+        order = cmp_to_key(_ordered)
+        return [min(values, key=order), max(values, key=order)], []
+    except _Incomparable as error:
+        return [min(values, key=_text), max(values, key=_text)], list(error.args)
+
+
+def _ordered(one: Any, other: Any) -> int:
+    """As `_compare`; raises `_Incomparable`."""
+    try:
+        return _compare(one, other)
+    except TypeError:
+        raise _Incomparable(one, other) from None
+
+
+def _compare(one: Any, other: Any) -> int:
+    """Negative, 0 or positive, as Clojure's `compare` says. Raises `TypeError` where it has no order."""
+    if one is None or other is None:
+        return (one is not None) - (other is not None)
+    if _kind(one) is not _kind(other):
+        raise TypeError
+    if isinstance(one, list):
+        if len(one) == len(other):
+            steps = (_compare(*pair) for pair in zip(one, other, strict=True))
+            return next(filter(None, steps), 0)
+        one, other = len(one), len(other)
+    return int(one > other) - int(one < other)  # of two maps: TypeError
+
+
+def _kind(value: Any) -> type:
+    return float if type(value) is int else type(value)
 
 
 def build(setting: Setting) -> Workload:

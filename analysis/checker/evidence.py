@@ -13,12 +13,15 @@
 
 In a key without a suspect row every message has one offset and every offset one message. Every polled
 message has a writer, and none whose send failed. Every message that must be in the log was polled by
-those who polled a later one. So `duplicate`, `inconsistent-offsets`, `no-writer-of-value`, `G1a`,
-`precommitted-read` and `lost-write` have no case in that key. Indices of other keys mean nothing.
+those who polled a later one. No offset is malformed. So `duplicate`, `inconsistent-offsets`,
+`malformed-offset`, `no-writer-of-value`, `G1a`, `precommitted-read` and `lost-write` have no case in that key.
+Indices of other keys mean nothing.
 """
 
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
+
+from workloads.kafka.checker.observed import MALFORMED
 
 COLUMNS = (
     *("run", "key", "process", "at", "at_ns", "kind", "f", "type", "phi", "seen"),
@@ -51,6 +54,10 @@ def judged(messages: DataFrame) -> DataFrame:
 
 def _with_writers(rows: DataFrame) -> DataFrame:
     is_poll, is_send = F.col("kind") == "poll", F.col("kind") == "send"
+    is_malformed = F.col("offset") == MALFORMED
+    rows = rows.withColumns(
+        {"malformed": is_malformed, "offset": F.when(~is_malformed, F.col("offset"))}
+    )
     completed_send = is_send & (F.col("type") != "open")
     rows = rows.withColumn("in_log", is_poll | _committed())
     located = F.when(F.col("in_log"), F.col("offset"))
@@ -68,7 +75,8 @@ def _with_writers(rows: DataFrame) -> DataFrame:
     has_writer = F.col("writer").isNotNull() | (F.col("cut_off") & F.col("polled"))
     poll_suspect = ~has_writer | F.col("failed") | (F.col("in_txn") & (F.col("f") == "txn"))
     suspect = (
-        (F.col("low") != F.col("high"))
+        F.coalesce("malformed", F.lit(False))
+        | (F.col("low") != F.col("high"))
         | (F.col("offset").isNotNull() & ~F.col("in_log"))
         | (is_poll & poll_suspect)
     )

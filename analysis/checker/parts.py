@@ -17,7 +17,7 @@ from analysis.arrow import arrow_batch
 from analysis.checker.schemas import PART, STRING_MARK, encode
 from runs.history import Op
 from workloads.kafka.checker.contiguity import assigned_keys
-from workloads.kafka.checker.observed import TRANSACTIONS, Key, Run, micro_ops
+from workloads.kafka.checker.observed import MALFORMED, TRANSACTIONS, Key, Run, micro_ops
 
 ASSIGNMENTS = ("assign", "subscribe")
 RELEVANT = (*sorted(TRANSACTIONS), *ASSIGNMENTS)
@@ -153,6 +153,13 @@ def parts_of(op: Op) -> list[dict[str, Any]]:
 
 
 def _row(kind: str, key: Key, run: Run, many: bool = False) -> dict[str, Any]:
-    offsets = [None if each is None else min(each, _MAX_OFFSET) for each in run.offsets]
+    told = zip(run.offsets, run.messages, strict=True)
+    offsets = [_offset(offset, message in run.malformed) for offset, message in told]
     row = (kind, encode(key), offsets, list(map(encode, run.messages)), many)
     return dict(zip(PART.names, row, strict=True))
+
+
+def _offset(offset: int | None, is_malformed: bool) -> int | None:
+    if offset is None:
+        return MALFORMED if is_malformed else None
+    return min(offset, _MAX_OFFSET)

@@ -16,7 +16,7 @@ from analysis.lake import Lake
 from analysis.schemas import ANOMALIES
 from runs import edn
 from runs import facts as small_files
-from runs.history import HistoryError, find_history
+from runs.history import HistoryError, find_history, plain
 from runs.keyword import Keyword, keywords
 from workloads.interface import so_far
 from workloads.kafka.checker import AT_THE_END, error_count
@@ -79,7 +79,8 @@ def json_lines(results: Results) -> Iterator[str]:
     for name, result in results.items():
         bad = list(map(str, result[Keyword("bad-error-types")]))
         line = {"file": name, "valid": result[Keyword("valid?")], "bad": bad}
-        yield json.dumps(line | {"errors": counts(result)})
+        more = {"errors": counts(result), "workload": result}
+        yield json.dumps(line | more, default=plain)
 
 
 def edn_texts(results: Results) -> Iterator[str]:

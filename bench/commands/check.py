@@ -20,13 +20,14 @@ from bench.verdict import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID
 from runs import edn
 from runs.facts import options_of, unfinished
 from runs.files import OPTIONS, RESULTS
-from runs.history import HistoryError, Op, find_history, printable, read_cut_history
+from runs.history import HistoryError, Op, find_history, plain, printable, read_cut_history
 from runs.keyword import keywords
 from runs.operations import operation_count
 from workloads.interface import Finding, Placement
+from workloads.recognition import candidates, operations
 
 EXIT_BAD_ARGUMENTS = 254
-DEFAULT_WORKLOAD = "kafka"  # of a history that nothing says it of
+PLACED = "kafka"  # the workload whose strict check asks which node a process talked to
 _STATUS = {True: EXIT_VALID, False: EXIT_INVALID}
 _WORDS = {True: "✔ VALID", False: "✘ INVALID"}
 
@@ -59,8 +60,8 @@ class Judgement:
     "--workload",
     type=click.Choice(workloads.NAMES),
     metavar="NAME",
-    help=f"What the clients did: {', '.join(workloads.NAMES)}. [default: what the run's files or folder say,"
-    " else kafka]",
+    help=f"What the clients did: {', '.join(workloads.NAMES)}. [default: what the run's files, its folder or"
+    " the operations say]",
 )
 @click.option(
     "--consistency-models",
@@ -69,9 +70,11 @@ class Judgement:
 )
 @click.option("--json", "form", flag_value="json", help="Print one JSON object a file.")
 @click.option("--edn", "form", flag_value="edn", help="Print everything, as results.edn has it.")
-@click.option("--strict", is_flag=True, help="Ask every node for every acknowledged message.")
-@click.option("--concurrency", type=click.IntRange(1), help="Workers of the run, for --strict.")
-@click.option("--node-count", type=click.IntRange(1), help="Nodes of the run, for --strict.")
+@click.option(
+    "--strict", is_flag=True, help="Refuse what the real tool lets pass (docs/workloads.md)."
+)
+@click.option("--concurrency", type=click.IntRange(1), help="Workers, for --strict of kafka.")
+@click.option("--node-count", type=click.IntRange(1), help="Nodes, for --strict of kafka.")
 def check(files: tuple[str, ...], form: str | None, **options: Any) -> None:
     """Judge histories: EDN or JSON lines, gzipped or not, or the folder of a run.
 
@@ -98,12 +101,12 @@ def check(files: tuple[str, ...], form: str | None, **options: Any) -> None:
 def _judge(file: str, options: Mapping[str, Any], form: str | None) -> Judgement:
     path = find_history(Path(file))
     recorded = options_of(path.parent) or {}
-    name = options["workload"] or _workload(path, recorded)
-    models = options["consistency_models"] or recorded.get("consistency_models")
-    checked = {**recorded, "strict": False, "consistency_models": models}
-    if options["strict"]:
-        checked |= _strict_options(path, recorded, options)
     history, is_torn = read_cut_history(path)
+    name = options["workload"] or _workload(path, recorded, history)
+    models = options["consistency_models"] or recorded.get("consistency_models")
+    checked = {**recorded, "strict": options["strict"], "consistency_models": models}
+    if options["strict"] and name == PLACED:
+        checked |= _placement(path, recorded, options)
     judge = workloads.judge(name)
     result: Mapping[Any, Any] = judge.check(history, checked)
     has_results = any(path.with_name(each).exists() for each in RESULTS)
@@ -119,13 +122,24 @@ def _judge(file: str, options: Mapping[str, Any], form: str | None) -> Judgement
     return Judgement(file, history, result, findings, why, place)
 
 
-def _workload(path: Path, recorded: Mapping[str, Any]) -> str:
-    """The workload by the run's options, or by the folder in which both tools keep its runs."""
-    named = (recorded.get("workload"), path.absolute().parent.parent.name)
-    return next((name for name in named if name in workloads.NAMES), DEFAULT_WORKLOAD)
+def _workload(path: Path, recorded: Mapping[str, Any], history: Sequence[Op]) -> str:
+    """The workload by the run's options, by the folder in which both tools keep runs, or by what was done."""
+    for name in (recorded.get("workload"), path.absolute().parent.parent.name):
+        if name in workloads.NAMES:
+            return str(name)
+    found = candidates(history)
+    if len(found) == 1:
+        return found[0]
+    done = ", ".join(sorted(operations(history)))
+    why = f"Its operations ({done}) may be those of {', '.join(found)}."
+    if not found:
+        why = f"No workload has all of its operations ({done})."
+    elif not done:
+        why = "Its clients did nothing."
+    raise click.UsageError(f"{why} Name the workload with -w.")
 
 
-def _strict_options(
+def _placement(
     path: Path, recorded: Mapping[str, Any], options: Mapping[str, Any]
 ) -> dict[str, Any]:
     count, concurrency = options["node_count"], options["concurrency"]
@@ -136,7 +150,7 @@ def _strict_options(
             "--strict needs to know which process talked to which node, and"
             f" {path.with_name(OPTIONS)} does not say. Give --node-count and --concurrency."
         )
-    return {"strict": True, "nodes": nodes, "concurrency": concurrency}
+    return {"nodes": nodes, "concurrency": concurrency}
 
 
 def _print_json(judgement: Judgement) -> None:
@@ -145,7 +159,8 @@ def _print_json(judgement: Judgement) -> None:
     line = {"file": judgement.file, "valid": valid, "bad": sorted(judgement.bad), "errors": errors}
     if judgement.unfinished:
         line["unfinished"] = judgement.unfinished
-    click.echo(json.dumps(line))
+    line["workload"] = printable(judgement.result)
+    click.echo(json.dumps(line, default=plain))
 
 
 def _by_type(finding: Finding) -> str:
@@ -196,7 +211,7 @@ def _summary(judgement: Judgement) -> str:
 def _why_unknown(judgement: Judgement) -> str:
     if judgement.unfinished:
         return verdict.so_far(judgement.findings, started=bool(judgement.history))
-    return "it ends too early to be judged"
+    return "nothing wrong was found, but not everything could be checked"
 
 
 _PRINT = {None: _print_text, "json": _print_json, "edn": _print_edn}

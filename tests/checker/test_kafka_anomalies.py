@@ -16,6 +16,18 @@ from workloads.kafka.checker.observed import Facts
 
 # type -> (a history that shows it, one that differs in little and does not)
 ANOMALIES = {
+    "malformed-offset": (
+        """
+        0 send x=1@-1     # polls show another place, but nobody can compare the two
+        0 send x=2@-2
+        1 poll x=1@0,2@1
+        """,
+        """
+        0 send x=1@0
+        0 send x=2@-1 fail
+        1 poll x=1@0
+        """,
+    ),
     "duplicate": (
         """
         0 send x=1@0

@@ -186,6 +186,42 @@ def test_a_node_that_cannot_serve_everything_is_found_only_by_a_strict_check() -
     assert [op.f for op in finding.witness] == ["send"]
 
 
+@pytest.mark.parametrize("offset", [-1, 1.5, 0.0, True, "3", [1]])
+@pytest.mark.parametrize("f", ["send", "poll"])
+def test_an_offset_that_cannot_be_one_is_named_with_its_operation(f: str, offset: Any) -> None:
+    """The real checker gives up here, without a verdict."""
+    ops = history(REPLICATED)
+    told = next(op for op in ops if op.f == f and op.type == "ok")
+    pair = [offset, 1]
+    told.value = [["send", "x", pair] if f == "send" else ["poll", {"x": [pair]}]]
+    for options in ({}, OPTIONS):
+        result = check(ops, options)
+        assert result["bad-error-types"] == ("malformed-offset",)
+        (finding,) = explain(result, ops)
+        assert f'message 1 of key "x" is at offset {edn.dumps(offset)}.' in finding.sentence
+        assert finding.witness == [told]
+
+
+@pytest.mark.parametrize("pairs", [5, "ab", {"a": 1}, [7], [[3]]])
+def test_what_is_no_pair_of_offset_and_message_is_never_passed_over(pairs: Any) -> None:
+    ops = history("0 send x=1@0\n1 poll x=1@0\n2 poll")
+    ops[-1].value = [["poll", {"x": pairs}]]
+    assert check(ops, {})["bad-error-types"][0] == "malformed-offset"
+
+
+@pytest.mark.parametrize("offset", [None, False])
+def test_an_offset_that_is_not_told_is_refused_by_a_strict_check_only(offset: Any) -> None:
+    """The real checker judges the rest of such a history."""
+    ops = history(REPLICATED)
+    ops[-1].value = [["poll", {"x": [[offset, 1]]}]]
+    assert check(ops, {})["valid?"] is True
+    result = check(ops, OPTIONS)
+    assert result["bad-error-types"] == ("untold-offset",)
+    (finding,) = explain(result, ops)
+    assert finding.sentence == 'Process 3 was not told at which offset message 1 of key "x" is.'
+    assert finding.witness == [ops[-1]]
+
+
 def test_workers_of_one_node_count_together() -> None:
     options = {"strict": True, "nodes": ["n0"], "concurrency": 2}
     assert check(history(UNREPLICATED), options)["valid?"] is True
@@ -194,6 +230,13 @@ def test_workers_of_one_node_count_together() -> None:
 def test_a_history_without_final_polls_is_unknown_unless_it_is_invalid_anyway() -> None:
     assert check(history("0 send x=1@0\n1 poll x=1@0"), OPTIONS)["valid?"] == "unknown"
     assert check(history("0 send x=1@0\n1 poll x=1@0,1@1"), OPTIONS)["valid?"] is False
+
+
+def test_a_node_without_a_worker_is_unknown_and_not_accused() -> None:
+    options = {**OPTIONS, "nodes": ["n0", "n1", "n2"]}
+    assert check(history(REPLICATED), options)["valid?"] == "unknown"
+    result = check(history(UNREPLICATED), options)
+    assert {case["node"] for case in result["unreplicated"]["errs"]} == {"n1"}
 
 
 def test_strict_checking_needs_to_know_the_nodes() -> None:

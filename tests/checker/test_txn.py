@@ -11,6 +11,7 @@ from runs import edn
 from runs.history import Op, printable
 from runs.keyword import Keyword
 from workloads import judge
+from workloads.interface import Finding
 from workloads.txn.cycles import LEVELS
 from workloads.txn.models import NAMES, forbidden_by, ruled_out
 
@@ -103,6 +104,7 @@ CASES: list[tuple[str, list[str], str, str, str]] = [
     ("twice", ["a1=1", "r1=11"], "duplicate-elements", "", "read-uncommitted"),
     ("two orders", ["a1=1", "a1=2", "r1=12", "r1=21"], "incompatible-order", "", "read-committed"),
     ("dirty update", ["!a1=1", "a1=2", "r1=12"], "dirty-update", "", "read-committed"),
+    ("from nowhere", ["a1=1", "r1=12"], "no-writer-of-value", "", "monotonic-reads"),
 ]
 
 
@@ -209,6 +211,66 @@ def test_anomalies_of_registers(lines: list[str], anomaly: str, allows: str, for
     assert anomaly in found
     if allows:
         assert types(REGISTER, ops, allows)[0] is not False
+
+
+def told(name: str, ops: list[Op], **options: Any) -> list[Finding]:
+    return judge(name).explain(judge(name).check(ops, options), ops)
+
+
+def test_an_element_that_nobody_appended_is_told_with_the_read_that_has_it() -> None:
+    """The real checker stops here with an exception, and without a verdict."""
+    ops = history("a1=1", "?a1=2", "r1=12", "r1=123", "r1=123")
+    (found,) = told(LIST, ops)
+    assert (found.type, found.invalidating, found.count) == ("no-writer-of-value", True, 1)
+    assert found.sentence == "Operation 8 read [:r 1 [1 2 3]]. No transaction wrote 3 to key 1."
+    assert [op.index for op in found.witness] == [8]
+
+
+@pytest.mark.parametrize("element", [1.0, True, "1", [1], {"a": 1}])
+def test_an_element_is_only_what_was_appended(element: Any) -> None:
+    ops = history("a1=1", "a1=2", "r1=12")
+    ops[-1].value[0][2][0] = element
+    assert "no-writer-of-value" in types(LIST, ops)[1]
+
+
+def test_an_element_beside_the_order_of_its_key_matters_to_a_strict_check_only() -> None:
+    """The real checker looks for writers of the longest list alone, and these models let lists differ."""
+    ops = history("a1=1", "a1=2", "r1=12", "r1=3")
+    assert types(LIST, ops, "read-uncommitted") == (True, set())
+    models = {"consistency_models": ("read-uncommitted",), "strict": True}
+    assert [each.type for each in told(LIST, ops, **models)] == ["no-writer-of-value"]
+
+
+def test_a_value_that_nobody_wrote_is_refused_by_a_strict_check_only() -> None:
+    ops = history("w1=1", "r1=1 w2=1", "r1=3", "r3=", register=True)
+    assert types(REGISTER, ops) == (True, set())
+    (found,) = told(REGISTER, ops, strict=True)
+    assert (found.type, found.invalidating, found.count) == ("no-writer-of-value", True, 1)
+    assert found.sentence == "Operation 6 read [:r 1 3]. No transaction wrote 3 to key 1."
+    assert [op.index for op in found.witness] == [6]
+
+
+def test_a_step_in_real_time_that_is_a_missed_write_too_counts_as_real_time() -> None:
+    """Elle names this cycle by both missed writes: G-nonadjacent-item-realtime."""
+    ops = history("a1=1", "r2=", "a2=1", "r1=", concurrent=False)
+    assert types(LIST, ops) == (False, {"G-single-item-realtime"})
+
+
+@pytest.mark.parametrize("name", [LIST, REGISTER])
+def test_null_is_a_value_that_later_reads_must_see(name: str) -> None:
+    """The real checker starts with the first value that is not null, and calls this register valid."""
+    write = "a1=1" if name == LIST else "w1=1"
+    ops = history(write, "r1= r1=1", "r1=1 w1=2", register=name == REGISTER)
+    assert types(name, ops, "read-committed")[0] is True
+    assert types(name, ops, "read-atomic") == (False, {"internal"})
+
+
+def test_a_dirty_read_of_an_intermediate_value_is_both() -> None:
+    for name, ops in (
+        (LIST, history("!a1=1 a1=2", "r1=1")),
+        (REGISTER, history("!w1=1 w1=2", "r1=1 w2=2", "r2=2", register=True)),
+    ):
+        assert {"G1a", "G1b"} <= types(name, ops)[1]
 
 
 # ---------------------------------------------------------------- models

@@ -1,5 +1,6 @@
 """The nodes of `examples` in the simulator, and small nodes that are wrong in one way each."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from tests.toy_log import VirtualRun
 
 EXAMPLES, WRONG = ROOT / "workloads/examples", ROOT / "tests/nodes"
 STORM = {"nemesis": ("partition",), "nemesis_interval_s": 1.0, "latency_ms": 10}
+ONE = {"nodes": ("n0",)}
 NODES = tuple(f"n{number}" for number in range(5))
 
 
@@ -76,6 +78,8 @@ def test_waiting_for_company_saves_messages_and_takes_longer() -> None:
         ("echo", "echo_wrong.py", {}, "wrong-echo"),
         ("txn-list-append", "txn_dirty_writes.py", {"latency_ms": 10}, "incompatible-order"),
         ("txn-rw-register", "txn_dirty_reads.py", {"nodes": ("n0",)}, "G1a"),
+        ("txn-list-append", "txn_from_nowhere.py", ONE, "no-writer-of-value"),
+        ("txn-rw-register", "txn_from_nowhere.py", ONE | {"strict": True}, "no-writer-of-value"),
     ],
 )
 def test_a_wrong_node_is_caught_and_its_fault_named(
@@ -86,6 +90,37 @@ def test_a_wrong_node_is_caught_and_its_fault_named(
     assert result["valid?"] is False
     findings = outcome.workload.judge.explain(result, outcome.history)
     assert anomaly in {each.type for each in findings if each.invalidating}
+
+
+def test_negative_offsets_end_the_run_with_a_report() -> None:
+    report = str(run("kafka", "kafka_negative_offsets.py", WRONG).outcome.failure)
+    assert "`offset` must be an integer of 0 or more, not -1" in report
+
+
+def test_ids_that_are_maps_are_unknown() -> None:
+    outcome = run("unique-ids", "unique_ids_maps.py", WRONG)
+    result = outcome.check()
+    assert result["valid?"] == "unknown"
+    (found,) = outcome.workload.judge.explain(result, outcome.history)
+    assert (found.type, found.undecided) == ("incomparable", True)
+
+
+def test_a_set_that_counts_twice_is_caught_by_strict_and_only_by_it() -> None:
+    run_of = partial(run, "g-set", "g_set_counts_twice.py", WRONG, **ONE)
+    assert run_of().check()["valid?"] is True
+    strict = run_of(strict=True)
+    result = strict.check()
+    assert result["valid?"] is False
+    (found,) = strict.workload.judge.explain(result, strict.history)
+    assert (found.type, found.invalidating) == ("duplicated", True)
+
+
+def test_the_example_of_a_set_is_right_when_adds_are_repeated() -> None:
+    outcome = run("g-set", "g_set.py", strict=True, **STORM)
+    added = [op.value for op in outcome.history if op.f == "add" and op.type == "invoke"]
+    repeated = len(added) - len(set(added))
+    assert len(added) / 16 < repeated < len(added) / 4
+    assert outcome.check()["valid?"] is True
 
 
 def test_a_node_that_forgets_is_right_without_partitions() -> None:

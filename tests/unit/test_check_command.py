@@ -9,8 +9,9 @@ from click.testing import CliRunner, Result
 
 from bench.commands.check import check
 from runs import edn
-from runs.history import read_history, write_jsonl
+from runs.history import plain, read_history, write_jsonl
 from tests.stores import STORES
+from workloads import NAMES
 
 VALID = STORES / "valid-3-nodes"
 INVALID = STORES / "lost-writes-1-node"
@@ -31,6 +32,9 @@ def test_exit_status_is_the_worst_verdict(files: list[Path], status: int) -> Non
 def test_json_is_one_object_a_file_and_nothing_else() -> None:
     result = run("--json", VALID / "history.edn", INVALID)
     lines = [json.loads(line) for line in result.stdout.splitlines()]
+    for line, each in zip(lines, (VALID, INVALID), strict=True):
+        real = edn.loads((each / "results.edn").read_text())["workload"]
+        assert line.pop("workload") == json.loads(json.dumps(real, default=plain))
     bad = ["int-poll-skip", "lost-write", "unseen"]
     assert lines == [
         {"file": str(VALID / "history.edn"), "valid": True, "bad": [], "errors": {}},
@@ -98,6 +102,77 @@ def test_strict_without_final_polls_is_unknown(tmp_path: Path) -> None:
     result = run("--json", "--strict", "--node-count", 3, "--concurrency", 6, tmp_path)
     assert result.exit_code == 2
     assert json.loads(result.stdout)["valid"] == "unknown"
+
+
+GUESSED = {  # workload -> what its clients did: type, operation, value
+    "broadcast": "ok broadcast 1, ok read [1]",
+    "echo": "ok echo 1",
+    "g-counter": "ok add 1, ok read 1",
+    "g-set": "ok add 1, ok read [1]",
+    "kafka": 'ok send [[:send "1" [0 1]]], info crash nil',
+    "lin-kv": "ok cas [0 [1 2]], ok read [0 2]",
+    "pn-counter": "ok add -1, fail read nil",
+    "txn-list-append": "ok txn [[:r 1 nil] [:append 1 1]], info start-partition nil",
+    "txn-rw-register": "ok txn [[:r 1 nil] [:w 1 1]]",
+    "unique-ids": "ok generate 1",
+}
+
+
+def operations(told: str) -> str:
+    """Lines of a history.edn: every operation is that of a process of its own, or of the nemesis."""
+    lines = []
+    for number, (kind, f, value) in enumerate(each.split(" ", 2) for each in told.split(", ")):
+        process = ":nemesis" if f.startswith("start") else number
+        rest = f":process {process}, :f :{f}, :value {value}"
+        lines += [f"{{:type :invoke, {rest}}}", f"{{:type :{kind}, {rest}}}"]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("workload", NAMES)
+def test_the_operations_say_the_workload(workload: str, tmp_path: Path) -> None:
+    file = tmp_path / "history.edn"
+    file.write_text(operations(GUESSED[workload]))
+    guessed, named = run("--edn", file), run("--edn", "-w", workload, file)
+    assert guessed.exit_code == named.exit_code in (0, 1, 2)
+    assert guessed.stdout == named.stdout
+
+
+@pytest.mark.parametrize(
+    ("told", "why"),
+    [
+        ("ok add 1, fail read nil", "(add, read) may be those of g-counter, g-set, pn-counter."),
+        ("ok txn [[:r 1 nil]]", "(r) may be those of txn-list-append, txn-rw-register."),
+        ("ok read 1, ok frob 2", "No workload has all of its operations (frob, read)."),
+        ("info start-partition nil", "Its clients did nothing."),
+    ],
+)
+def test_where_the_operations_do_not_say_the_workload_an_option_must(
+    told: str, why: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "history.edn"
+    file.write_text(operations(told))
+    result = run("--json", file)
+    assert (result.exit_code, result.stdout) == (254, "")
+    assert result.stderr.endswith(f"{why} Name the workload with -w.\n")
+
+
+def test_only_kafka_needs_to_know_the_nodes_to_be_strict(tmp_path: Path) -> None:
+    file = tmp_path / "history.edn"
+    file.write_text(operations("ok txn [[:w 1 1]], ok txn [[:r 1 2] [:w 1 3]], ok txn [[:r 1 3]]"))
+    assert run(file).exit_code == 0
+    result = run("--strict", file)
+    assert result.exit_code == 1
+    assert "Operation 3 read [:r 1 2]. No transaction wrote 2 to key 1." in result.stdout
+
+
+def test_an_unknown_verdict_says_why(tmp_path: Path) -> None:
+    file = tmp_path / "history.edn"
+    file.write_text(operations("ok generate 1, ok generate [1]"))
+    result = run(file)
+    assert result.exit_code == 2
+    text = " ".join(result.stdout.split())
+    assert "? incomparable (1) Nobody can say which of the IDs 1 and [1] comes first" in text
+    assert "? UNKNOWN: nothing wrong was found, but not everything could be checked" in text
 
 
 ADD_LOST = """

@@ -269,6 +269,11 @@ def test_an_assign_keeps_known_positions_and_forgets_other_keys(talk: Conversati
     assert talk.poll({})[0][0]["offsets"] == {"a": 6, "c": 8, "d": 0}
 
 
+def test_minus_one_is_a_committed_offset_as_in_the_real_tool(talk: Conversation) -> None:
+    talk.assign(["a"], {"a": -1})
+    assert talk.poll({})[0][0]["offsets"] == {"a": -1}
+
+
 def test_seek_to_beginning_asks_nobody(talk: Conversation) -> None:
     talk.assign(["a"], {"a": 4})
     requests, value = talk.perform("assign", ["a", "b"], answers=(), **{"seek-to-beginning?": True})
@@ -298,11 +303,13 @@ def test_crash_ends_the_client(talk: Conversation) -> None:
         ("send", [["send", "k", 1]], {"type": "send_ok", "offset": "3"}, "must be an integer"),
         ("send", [["send", "k", 1]], {"type": "send_ok", "offset": True}, "must be an integer"),
         ("send", [["send", "k", 1]], {"type": "send_ok", "offset": 1.0}, "must be an integer"),
+        ("send", [["send", "k", 1]], {"type": "send_ok", "offset": -1}, "of 0 or more, not -1"),
         ("send", [["send", "k", 1]], {"type": "send_ok", "offset": 1, "x": 2}, "unknown fields: x"),
         ("poll", [["poll"]], {"type": "poll_ok", "msgs": []}, "must be an object"),
         ("poll", [["poll"]], {"type": "poll_ok", "msgs": {"k": {}}}, "'k' are no list"),
         ("poll", [["poll"]], {"type": "poll_ok", "msgs": {"k": [[1]]}}, "[offset, message]"),
         ("poll", [["poll"]], {"type": "poll_ok", "msgs": {"k": [["1", 2]]}}, "[offset, message]"),
+        ("poll", [["poll"]], {"type": "poll_ok", "msgs": {"k": [[-1, 2]]}}, "[offset, message]"),
         ("assign", ["k"], {"type": "list_committed_offsets_ok", "offsets": {"k": None}}, "integer"),
     ],
 )

@@ -147,6 +147,14 @@ def test_a_stale_read_is_explained_with_the_fewest_operations() -> None:
     assert [op.index for op in finding.witness] == [3, 5, 7]
 
 
+def test_null_is_what_a_key_holds_before_its_first_write_and_nothing_else() -> None:
+    """The real checker takes a read of null for a read of anything."""
+    write = ((0, "invoke", "write", 0, 1), (0, "ok", "write", 0, 1))
+    read = ((1, "invoke", "read", 0, None), (1, "ok", "read", 0, None))
+    assert check(history(*read, *write))["valid?"] is True
+    assert check(history(*write, *read))["valid?"] is False
+
+
 def test_one_and_true_are_two_values() -> None:
     result = check(
         history(

@@ -231,6 +231,49 @@ def test_ids_are_compared_as_json_values(
     assert workloads.judge("unique-ids").check(ids(*values), {})["duplicated"] == duplicated
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        ({"a": 1}, {"a": 2}),
+        (1, "1"),
+        (0, True),
+        ("a", ["a"]),
+        ([1, 2], [1, "2"]),
+        ([[1]], [[{}]]),
+        (None, 5, [5]),
+    ],
+)
+def test_ids_without_an_order_are_unknown_as_in_the_real_tool(values: tuple[Any, ...]) -> None:
+    ops, judge = ids(*values), workloads.judge("unique-ids")
+    result = judge.check(ops, {})
+    assert result["valid?"] == "unknown"
+    (found,) = judge.explain(result, ops)
+    assert (found.type, found.invalidating) == ("incomparable", False)
+    assert [op.value for op in found.witness] == list(values[-2:])
+    assert "Make all IDs numbers" in found.sentence
+    twice = judge.check(ids(*values, values[0]), {})
+    assert twice["valid?"] is False
+
+
+@pytest.mark.parametrize(
+    ("values", "least", "greatest"),
+    [
+        ((3, 1.5, 2), 1.5, 3),
+        (("b", "a", None), None, "b"),
+        ((True, False), False, True),
+        (([2, "b"], [9], [1, "x"]), [9], [2, "b"]),  # the length comes first
+        (([1, "b"], [2, 7]), [1, "b"], [2, 7]),  # the second places are never compared
+        (({"a": 1},), {"a": 1}, {"a": 1}),
+        (({"a": 1}, None), None, {"a": 1}),
+        ((), None, None),
+    ],
+)
+def test_ids_with_an_order_are_valid(values: tuple[Any, ...], least: Any, greatest: Any) -> None:
+    result = workloads.judge("unique-ids").check(ids(*values), {})
+    assert result["valid?"] is True
+    assert result["range"] == [least, greatest]
+
+
 def test_numbers_that_were_rounded_on_the_way_prove_nothing() -> None:
     judge = workloads.judge("unique-ids")
     rounded = judge.check(ids(2.0**80, 2.0**80), {})

@@ -7,7 +7,7 @@ whole poll fail after the positions have moved on, as in the original. A reply t
 (a missing, mistyped or unknown field) raises `MalformedReply`. [facts: Maelstrom's workload/kafka.clj]
 """
 
-from typing import Any
+from typing import Any, TypeGuard
 
 from runs.history import Op
 from runs.keyword import Keyword
@@ -88,12 +88,18 @@ def _crash() -> Steps:
     yield  # makes this a generator, like the others
 
 
+def is_offset(value: Any) -> TypeGuard[int]:
+    """Whether this is a place in a log: a whole number of 0 or more."""
+    return type(value) is int and value >= 0
+
+
 def send_ok(request: Body, reply: Body) -> int:
     """The offset of the message."""
     _check_fields("send_ok", "offset", request, reply)
     offset = reply["offset"]
-    if type(offset) is not int:
-        raise _malformed("send_ok", request, reply, f"`offset` must be an integer, not {offset!r}")
+    if not is_offset(offset):
+        why = f"`offset` must be an integer of 0 or more, not {offset!r}"
+        raise _malformed("send_ok", request, reply, why)
     return offset
 
 
@@ -107,7 +113,7 @@ def poll_ok(request: Body, reply: Body) -> dict[str, list[list[Any]]]:
         if type(pairs) is not list:
             raise _malformed("poll_ok", request, reply, f"the pairs of key {key!r} are no list")
         for pair in pairs:
-            if type(pair) is not list or len(pair) != 2 or type(pair[0]) is not int:
+            if type(pair) is not list or len(pair) != 2 or not is_offset(pair[0]):
                 why = f"key {key!r} has {pair!r:.200} where [offset, message] should be"
                 raise _malformed("poll_ok", request, reply, why)
     return messages
@@ -118,7 +124,10 @@ def commit_offsets_ok(request: Body, reply: Body) -> None:
 
 
 def list_committed_offsets_ok(request: Body, reply: Body) -> dict[str, int]:
-    """Key -> committed offset; keys without one are left out."""
+    """Key -> committed offset; keys without one are left out.
+
+    It may be negative: some nodes say -1 of a key without one, which the real tool takes for a position.
+    """
     _check_fields("list_committed_offsets_ok", "offsets", request, reply)
     offsets = reply["offsets"]
     if type(offsets) is not dict or any(type(each) is not int for each in offsets.values()):

@@ -1,6 +1,7 @@
 """What became of each element of a set that clients add to and read. [Jepsen's checker `set-full`]
 
-Operations are `add` (of one element, each added once) and `read` (of all elements). Of each element count
+Operations are `add` (of one element) and `read` (of all elements). An element counts from its last add, if it
+was added more than once. Of each element count
 
     known          when it was certainly there: its add was acknowledged, or a read that has it completed,
                    whichever was first

@@ -21,7 +21,7 @@ def explain(result: Mapping[Any, Any], history: Sequence[Op]) -> list[Finding]:
 def _finding(name: str, found: Any, history: Sequence[Op]) -> Finding:
     if name == EMPTY_GRAPH:
         text = "No transaction depends on another, so the history proves nothing."
-        return Finding(name, False, 1, text)
+        return Finding(name, False, 1, text, undecided=True)
     case = found[0]
     return Finding(name, True, len(found), _sentence(name, case), list(_witness(case, history)))
 
@@ -69,6 +69,7 @@ def _word(value: Any) -> str:
 SENTENCES = {
     "G1a": "Operation {op} read {mop}. Operation {writer} wrote that, and failed.",
     "G1b": "Operation {op} read {mop}. Operation {writer} wrote that, and then wrote the key again.",
+    "no-writer-of-value": "Operation {op} read {mop}. No transaction wrote {element} to key {key}.",
     "internal": "Operation {op} read {mop}; by what it did itself before, that should be {expected}.",
     "future-read": "Operation {op} read {mop} before it appended {element} itself.",
     "duplicate-elements": "Operation {op} read {mop}; that has elements more than once: {duplicates}.",

@@ -8,12 +8,13 @@ from runs.keyword import keywords
 from workloads.txn.client import READ, MicroOp
 from workloads.txn.cycles import Case
 
-Writers = dict[tuple[Any, Any], Op]  # (key, value) -> the operation that wrote it
+Written = tuple[Any, Any]  # key, value
+Writers = dict[Written, Op]  # what was written -> the operation that did it
 
 
 def hashable(value: Any) -> Any:
-    """The value of a read; arrays and objects, which no client writes, as their text."""
-    return repr(value) if isinstance(value, list | dict) else value
+    """The value of a read; what no client writes as its text (in Python 1, 1.0 and true are equal)."""
+    return value if value is None or type(value) in (int, str) else repr(value)
 
 
 def failed_writes(history: Sequence[Op], write: str) -> Writers:
@@ -27,12 +28,12 @@ def failed_writes(history: Sequence[Op], write: str) -> Writers:
     }
 
 
-def intermediate_writes(ops: Collection[Op], write: str) -> Writers:
-    """What transactions wrote to a key that they wrote again."""
+def intermediate_writes(history: Sequence[Op], write: str) -> Writers:
+    """What transactions wrote to a key that they wrote again, whatever became of them."""
     found: Writers = {}
-    for op in ops:
+    for op in history:
         last: dict[Any, Any] = {}
-        for f, key, value in op.value:
+        for f, key, value in op.value if op.f == "txn" else ():
             if f == write:
                 if key in last:
                     found[key, last[key]] = op
@@ -45,6 +46,12 @@ def dirty_reads(op: Op, mop: MicroOp, seen: Any, writers: Writers) -> Iterator[C
     writer = writers.get((mop[1], seen))
     if writer is not None and writer is not op:
         yield keywords(op=op, mop=mop, writer=writer, element=seen)
+
+
+def attempted_writes(history: Sequence[Op], write: str) -> set[Written]:
+    """What transactions were asked to write, whatever became of them."""
+    ops = (op for op in history if op.f == "txn")
+    return {(key, value) for op in ops for f, key, value in op.value if f == write}
 
 
 def lost_updates(oks: Collection[Op], write: str) -> Iterator[Case]:

@@ -10,6 +10,8 @@ from workloads.txn.cycles import ORDERS, Txn
 from workloads.txn.models import DEFAULT_MODELS, forbidden_by, ruled_out
 
 EMPTY_GRAPH = "empty-transaction-graph"
+NO_WRITER = "no-writer-of-value"
+_OF_NO_MODEL = (EMPTY_GRAPH, NO_WRITER)  # told whatever a run asks for
 _EXISTS = "-cycle-exists"
 
 Anomalies = Mapping[str, Any]  # by type: a list of cases, or True
@@ -46,9 +48,9 @@ def verdict(anomalies: Anomalies, models: tuple[str, ...]) -> Result:
     """The workload's map in results.edn; the package's docstring describes it."""
     forbidden = forbidden_by(models)
     weakest, others = ruled_out(anomalies)
-    reported = {name: found for name, found in anomalies.items() if name in forbidden}
-    if EMPTY_GRAPH in anomalies:
-        reported[EMPTY_GRAPH] = True
+    reported = {
+        name: found for name, found in anomalies.items() if name in (*forbidden, *_OF_NO_MODEL)
+    }
     if not reported:
         return keywords(valid=True)
     shown = _without_redundant(reported)

@@ -35,8 +35,10 @@ def _delta(case: Case) -> int:
     return int(case["delta"])
 
 
+OURS = ("malformed-offset", "no-writer-of-value", "unreplicated", "untold-offset")
+
 # How many cases of a type are shown, and which, as the real checker chooses [condense-error]; all of the
-# types that are not listed. Two types are ours: no-writer-of-value and unreplicated.
+# types that are not listed. `OURS` are not the real checker's.
 SHOWN: Mapping[str, Shown] = {
     "duplicate": Shown(32, lambda case: int(case["count"])),
     "inconsistent-offsets": Shown(32, lambda case: len(case["values"])),
@@ -52,7 +54,7 @@ SHOWN: Mapping[str, Shown] = {
         ),
         Shown(8, _delta),
     ),
-    **dict.fromkeys(("no-writer-of-value", "unreplicated"), Shown(32, lambda _case: 0)),
+    **dict.fromkeys(OURS, Shown(32, lambda _case: 0)),
     **dict.fromkeys(CYCLES, Shown(8, lambda case: len(case["steps"]))),
 }
 

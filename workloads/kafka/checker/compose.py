@@ -22,6 +22,7 @@ from workloads.kafka.checker.observed import (
 )
 from workloads.kafka.checker.replication import (
     REWIND,
+    asked_nodes,
     has_final_polls,
     placement,
     unreplicated_cases,
@@ -54,10 +55,10 @@ def check(history: Sequence[Op], options: Mapping[str, Any]) -> Result:
     """Judge a kafka history: the `:workload` map of results.edn.
 
     Options, all of them optional: `ww_deps` looks for cycles through write order too; `strict` asks
-    that every acknowledged message was polled through every node at the end, and needs `concurrency`
-    and `nodes` (names), without which it raises `ValueError`. `valid?` is True, False, or "unknown"
-    when nothing is wrong but the history ended before what `strict` asks for. Never raises for what a
-    history contains.
+    that every answer tells its offsets, and that every acknowledged message was polled through every node at
+    the end. It needs `concurrency` and `nodes` (names), without which it raises `ValueError`. `valid?` is
+    True, False, or "unknown" when nothing is wrong but the history ended before what `strict` asks for, or a
+    node has no worker that could ask it. Never raises for what a history contains.
     """
     facts = Facts(client_operations(history))
     result = verdict(
@@ -67,9 +68,17 @@ def check(history: Sequence[Op], options: Mapping[str, Any]) -> Result:
         ALLOWED | ALLOWED_WITH_WW if options.get("ww_deps") else ALLOWED,
     )
     valid = Keyword("valid?")
-    if options.get("strict") and result[valid] and not has_final_polls(facts):
+    if options.get("strict") and result[valid] and not _asked_everywhere(facts, options):
         result[valid] = UNKNOWN
     return result
+
+
+def _asked_everywhere(facts: Facts, options: Mapping[str, Any]) -> bool:
+    """Whether every node has a worker that was to poll everything at the end."""
+    if not has_final_polls(facts):
+        return False
+    place = placement(options)
+    return asked_nodes(facts, place).issuperset(place.nodes)
 
 
 def stops_early(history: Sequence[Op]) -> str | None:
@@ -119,6 +128,8 @@ def _errors(facts: Facts, options: Mapping[str, Any]) -> dict[str, dict[Keyword,
     found = local_cases(facts, known)
     if options.get("strict") and has_final_polls(facts):
         found["unreplicated"] = list(unreplicated_cases(facts, placement(options)))
+    if options.get("strict"):
+        found["untold-offset"] = _all(map(contents.untold_offset_cases, facts.transactions))
     errors = {anomaly: condensed(anomaly, cases) for anomaly, cases in found.items() if cases}
     cycles = contiguity.by_type(cycle_cases(facts, known, bool(options.get("ww_deps"))))
     errors |= {anomaly: condensed(anomaly, cases) for anomaly, cases in cycles.items()}
@@ -152,6 +163,7 @@ def _transaction_cases(facts: Facts, known: Mapping[Key, Log]) -> Cases:
     failed = contents.failed_writes(facts)
     aborted = (contents.aborted_read_cases(transaction, facts, failed) for transaction in each)
     return {
+        "malformed-offset": _all(map(contents.malformed_offset_cases, each)),
         "precommitted-read": _all(map(contents.precommitted_read_cases, each)),
         "G1a": _all(aborted),
         **contiguity.by_type(

@@ -1,4 +1,4 @@
-"""Anomalies of content: lost messages, duplicates, offsets with two messages, phantom reads.
+"""Anomalies of content: lost messages, duplicates, offsets with two messages or that are none, phantom reads.
 
 Each `*_cases` function looks at one key or one transaction. [jepsen.tests.kafka]
 """
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from runs.keyword import keywords
 from workloads.kafka.checker.cases import Case
 from workloads.kafka.checker.hash_order import map_order
-from workloads.kafka.checker.observed import Facts, Key, Message, Transaction
+from workloads.kafka.checker.observed import Facts, Key, Message, Run, Transaction
 from workloads.kafka.checker.versions import Log
 
 
@@ -118,6 +118,34 @@ def precommitted_read_cases(transaction: Transaction) -> Iterator[Case]:
         if own:
             yield keywords(op=transaction.op, key=key, value=own[0])
             return
+
+
+def malformed_offset_cases(transaction: Transaction) -> Iterator[Case]:
+    """`malformed-offset`: an answer puts a message at an offset that cannot be one, such as -1.
+
+    The real checker stops with an exception, and without a verdict.
+    """
+    for key, run in _told(transaction):
+        for message in run.malformed:
+            yield keywords(op=transaction.op, key=key, value=message)
+
+
+def untold_offset_cases(transaction: Transaction) -> Iterator[Case]:
+    """`untold-offset`: an operation succeeded, and the history does not say at which offset a message is.
+
+    The real checker judges such a history without that offset.
+    """
+    for key, run in _told(transaction) if transaction.type == "ok" else ():
+        for offset, message in zip(run.offsets, run.messages, strict=True):
+            if offset is None and message not in run.malformed:
+                yield keywords(op=transaction.op, key=key, value=message)
+
+
+def _told(transaction: Transaction) -> Iterator[tuple[Key, Run]]:
+    """What answers said of offsets: all polls, and the sends that succeeded."""
+    yield from transaction.polls.items()
+    if transaction.type == "ok":
+        yield from transaction.sends.items()
 
 
 def unwritten_read_cases(facts: Facts) -> Iterator[Case]:

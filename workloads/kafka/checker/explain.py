@@ -1,8 +1,8 @@
 """The checker's findings for a person: for each anomaly type one case, and the operations that show it.
 
-Findings come in the order of cause. What is wrong with the log itself stands first: two messages at one
-offset, a message twice, a message from nowhere. Then comes what is missing in it, then what readers saw of
-it, then cycles, which follow from all of these.
+Findings come in the order of cause. What is wrong with the log itself stands first: an offset that is none,
+two messages at one offset, a message twice, a message from nowhere. Then comes what is missing in it, then
+what readers saw of it, then cycles, which follow from all of these.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,6 +21,8 @@ from workloads.kafka.checker.versions import logs
 
 # A cause stands before what follows from it; types that are not named come last, by name.
 CAUSES = (
+    "malformed-offset",
+    "untold-offset",
     "no-writer-of-value",
     "inconsistent-offsets",
     "duplicate",

@@ -1,8 +1,9 @@
 """A history, arranged for the checks: transactions, writers of messages, and reads.
 
 A *transaction* is a `send`, `poll` or `txn` operation. Maelstrom's have one micro-operation each, but the
-checks accept any number. A micro-operation, pair or offset of the wrong shape counts as absent, so the
-history of a misbehaving node gets a verdict and not an exception.
+checks accept any number. An answer of the wrong shape gives a message without an offset, so the history of a
+misbehaving node gets a verdict and not an exception. `Run.malformed` keeps what was wrong. Micro-operations
+that neither send nor poll are left out.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ from typing import Any
 
 from runs import edn
 from runs.history import Op, completions
+from workloads.kafka.client import is_offset
 
 Key = Any  # the name of a log; hashable
 Message = (
@@ -22,15 +24,20 @@ Offset = int | None  # None: unknown
 TRANSACTIONS = frozenset(("send", "poll", "txn"))
 READING = frozenset(("poll", "txn"))
 WRITING = frozenset(("send", "txn"))
+MALFORMED = -1  # an offset that no log has
 _PLAIN = frozenset((int, str))
 
 
 @dataclass(slots=True)
 class Run:
-    """What one transaction sent to, or polled from, one key, in order: offsets and messages in step."""
+    """What one transaction sent to, or polled from, one key, in order: offsets and messages in step.
+
+    `malformed` has the messages whose offset is there, but cannot be one: -1, 1.5, a text.
+    """
 
     offsets: list[Offset] = field(default_factory=list)
     messages: list[Message] = field(default_factory=list)
+    malformed: Sequence[Message] = ()
 
     @property
     def highest(self) -> int:
@@ -142,12 +149,16 @@ def micro_ops(op: Op) -> tuple[dict[Key, Run], dict[Key, Run]]:
             case ["poll", dict() as messages, *_] if op.f in READING:
                 for key, pairs in messages.items():
                     run = polls.setdefault(scalar(key), Run())
-                    _extend(run, pairs if isinstance(pairs, list | tuple) else ())
+                    given = pairs if isinstance(pairs, list | tuple) else [pairs] if pairs else []
+                    _extend(run, given)
     return sends, polls
 
 
 def _extend(run: Run, pairs: Sequence[Any]) -> None:
-    """Add `pairs` to `run`: at once if all are plain, else one by one."""
+    """Add `pairs` to `run`: at once if all are plain, else one by one.
+
+    What is no pair of offset and message counts as a message at a malformed offset.
+    """
     try:
         offsets, messages = zip(*pairs, strict=True)
         plain = set(map(type, offsets)) == {int} and set(map(type, messages)) <= _PLAIN
@@ -158,10 +169,13 @@ def _extend(run: Run, pairs: Sequence[Any]) -> None:
         run.messages += messages
         return
     for pair in pairs:
-        if isinstance(pair, list | tuple) and len(pair) >= 2:
-            known = type(pair[0]) is int and pair[0] >= 0
-            run.offsets.append(pair[0] if known else None)
-            run.messages.append(scalar(pair[1]))
+        is_pair = isinstance(pair, list | tuple) and len(pair) >= 2
+        offset, message = pair[:2] if is_pair else (MALFORMED, pair)
+        run.offsets.append(offset if is_offset(offset) else None)
+        run.messages.append(scalar(message))
+        # Null and false say that the offset is not known; so the real checker takes them.
+        if run.offsets[-1] is None and offset is not None and offset is not False:
+            run.malformed = (*run.malformed, run.messages[-1])
 
 
 class Opaque(str):

@@ -2,7 +2,8 @@
 
 At the end of a run every worker is assigned all keys from the beginning, and polls. From there on the
 workers of each node must read every acknowledged message of every key. The real checker demands only that
-*some* worker reads it, so it passes nodes that answer each client from a log of their own.
+*some* worker reads it, so it passes nodes that answer each client from a log of their own. Where a node has no
+worker, nobody can tell.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,11 +30,18 @@ def has_final_polls(facts: Facts) -> bool:
     return any(_rewinds(facts))
 
 
+def asked_nodes(facts: Facts, place: Placement) -> set[str]:
+    """The nodes that a worker was to read everything from; with fewer workers than nodes, not all of them."""
+    return {place.node(int(process)) for _, process in _rewinds(facts)}
+
+
 def unreplicated_cases(facts: Facts, place: Placement) -> Iterator[Case]:
     """One case for each acknowledged message and node through which it was not read at the end."""
     read = _read_at_the_end(facts, place)
+    asked = asked_nodes(facts, place)
+    nodes = [node for node in place.nodes if node in asked]
     for key, run in _acknowledged(facts).items():
-        for node in place.nodes:
+        for node in nodes:
             unread = run.keys() - read.get((node, key), set())
             for message in filter(unread.__contains__, run):
                 writer = facts.writers[key][message].op

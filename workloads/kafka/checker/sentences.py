@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from runs.edn import dumps
+from workloads.kafka.checker.observed import scalar
 
 _SHOWN = 5  # messages named in a sentence
 
@@ -13,6 +14,9 @@ _IN_WRONG_PLACE = (
     " {back}.{repeated}"
 )
 SENTENCES = {
+    "malformed-offset": "{process} was told that {message} is at offset {told}. An offset is a whole number of"
+    " 0 or more.",
+    "untold-offset": "{process} was not told at which offset {message} is.",
     "duplicate": "One message is in the log {count} times: {message} is at offsets {offsets}.",
     "inconsistent-offsets": "Offset {offset} of {key} was said to hold different messages: {values}.",
     "lost-write": "A write is lost: {message} took effect at index {index} of the log, but no poll ever"
@@ -118,9 +122,26 @@ def _missed(case: Mapping[str, Any]) -> list[Any]:
 
 
 def _polled(value: Any, key: Any) -> Iterator[Any]:
+    return (message for f, _, message in _pairs(value, key) if f == "poll")
+
+
+def _pairs(value: Any, key: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Sent or polled, the offset and the message: all pairs that a transaction's value has of a key."""
     for mop in value if isinstance(value, list | tuple) else ():
-        if mop[0] == "poll" and len(mop) > 1 and isinstance(mop[1], dict):
-            yield from (pair[1] for pair in mop[1].get(key, ()))
+        match mop:
+            case ["send", sent_to, [offset, message, *_], *_] if sent_to == key:
+                yield "send", offset, message
+            case ["poll", dict(messages), *_] if isinstance(messages.get(key), list | tuple):
+                for pair in messages[key]:
+                    if isinstance(pair, list | tuple) and len(pair) >= 2:
+                        yield "poll", pair[0], pair[1]
+
+
+def _told(case: Mapping[str, Any]) -> str:
+    """The offset that is told of a message."""
+    pairs = _pairs(case["op"]["value"], case["key"])
+    told = (offset for _, offset, message in pairs if scalar(message) == case["value"])
+    return next(map(dumps, told), "nil")
 
 
 def _acknowledged(case: Mapping[str, Any]) -> str:
@@ -154,5 +175,6 @@ _WORDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "repeated": _repeated,
     "skipped": lambda case: _list(case["skipped"]),
     "steps": _steps,
+    "told": _told,
     "values": lambda case: _list(sorted(case["values"], key=dumps)),
 }
