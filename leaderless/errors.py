@@ -38,7 +38,9 @@ class OffsetOutOfRange(Definite):
 
     def __init__(self, key: str, offset: int, earliest: int) -> None:
         super().__init__(f"key {key!r} begins at offset {earliest}; {offset} was deleted")
-        self.key, self.offset, self.earliest = key, offset, earliest
+        self.key: str = key
+        self.offset: int = offset
+        self.earliest: int = earliest
 
 
 class NotOwner(Definite):

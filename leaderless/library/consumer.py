@@ -32,7 +32,7 @@ import anyio
 
 from leaderless.errors import NotOwner, Unfit
 from leaderless.library.cursors import Cursor, Cursors, require_owner
-from leaderless.library.host import Host
+from leaderless.library.host import Host, Task
 from leaderless.library.members import Members
 from leaderless.library.ownership import Owned, Ownership
 from leaderless.library.record import Record
@@ -47,11 +47,11 @@ class Records(Protocol):
 
     async def append_named(
         self, writer: str, seq: int, records: Sequence[tuple[str, Value]]
-    ) -> None: ...
+    ) -> None:
+        """See `Log.append_named`."""
 
-    async def read_many(
-        self, offsets: Mapping[str, int], limit: int
-    ) -> dict[str, list[Record]]: ...
+    async def read_many(self, offsets: Mapping[str, int], limit: int) -> dict[str, list[Record]]:
+        """See `Log.read_many`."""
 
 
 class Consumer(AsyncIterator[Record]):
@@ -64,7 +64,7 @@ class Consumer(AsyncIterator[Record]):
         self._ownership = Ownership(cursors, host, members)
         self._owned = self._ownership.keys
         self._read_at = -inf
-        self.run = self._ownership.run
+        self.run: Task = self._ownership.run
 
     @property
     def keys(self) -> list[str]:

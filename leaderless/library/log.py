@@ -118,16 +118,16 @@ class Log:
         self._registers = registers_of(store, bounds)
         scheduler = Scheduler(StoreTimeouts(pace))
         machine = Machine(self._strategy, limits, clock, scheduler, clients_leave=False)
-        self.host = Host(machine, self._registers)
-        self.data = Data(store, bounds.inline_bytes, bounds.value_bytes, around)
+        self.host: Host = Host(machine, self._registers)
+        self.data: Data = Data(store, bounds.inline_bytes, bounds.value_bytes, around)
         self._named = Named(self.host, self._strategy, self.data, self._epoch_for, limits)
-        self.cursors = Cursors(
+        self.cursors: Cursors = Cursors(
             store,
             named=not bounds.shape.is_old,  # the older release knows no names of changes
             writer=writer,
             patience_s=limits.client_patience_s,
         )
-        self.maintenance = Maintenance(store, self.host, bounds, around)
+        self.maintenance: Maintenance = Maintenance(store, self.host, bounds, around)
         compacts = partial(self.maintenance.compact_now_and_then, self._strategy)
         self.chores: list[Task] = [compacts]
         if bounds.shape.sliced:
