@@ -1,5 +1,20 @@
 """Errors of the library. Each says whether what was asked may have happened."""
 
+__all__ = [
+    "Broken",
+    "Closed",
+    "Definite",
+    "Fenced",
+    "Indefinite",
+    "LogError",
+    "NotInitialised",
+    "NotOwner",
+    "OffsetOutOfRange",
+    "OtherFormat",
+    "Unfit",
+    "Unreachable",
+]
+
 
 class LogError(Exception):
     """A log did not do what it was asked; the text says why."""

@@ -55,7 +55,7 @@ class Records(Protocol):
 
 
 class Consumer(AsyncIterator[Record]):
-    """One member; `leaderless.library.log.Log.consumer` makes and runs it."""
+    """One member of a group, which `Log.consumer` makes and runs; an asynchronous iterator of its records."""
 
     def __init__(self, log: Records, cursors: Cursors, host: Host, members: Members) -> None:
         self._log = log
@@ -89,13 +89,13 @@ class Consumer(AsyncIterator[Record]):
                     await changed.wait()
 
     async def ack(self, record: Record) -> None:
-        """The record was processed. Raises `NotOwner`: another member has the key, and gets it again."""
+        """The `record` was processed. Raises `NotOwner`: another member has the key, and gets it again."""
         owned = self._owner_of(record)
         await self._change(record.key, owned, lambda old: old.raised_to(record.offset))
         self._ownership.settle(owned)
 
     async def fail(self, record: Record) -> None:
-        """The record was not processed: it comes again, or is buried. Raises `NotOwner` as `ack`."""
+        """The `record` was not processed: it comes again, or is buried. Raises `NotOwner` as `ack`."""
         owned = self._owner_of(record)
         await self._count_failure(record, owned, owned.failures + 1)
         if owned.cursor.next == record.offset and self._has_failed_for_good(owned):
