@@ -1,16 +1,19 @@
-"""What `.ci/install` says while pip works, and when it fails."""
+"""What runs elsewhere: `.ci/install`, the workflow that calls `.ci/run`, the steps of the Dockerfile."""
 
 import os
+import re
 import runpy
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 pytestmark = pytest.mark.process
 
-SCRIPT = Path(__file__).parents[2] / ".ci" / "install"
+ROOT = Path(__file__).parents[2]
+SCRIPT = ROOT / ".ci" / "install"
 
 
 @pytest.mark.parametrize(
@@ -44,3 +47,18 @@ def test_a_failure_shows_what_pip_said_and_its_status(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "ERROR: No matching distribution found for no-such-package-of-ours==1.0" in done.stderr
     assert "WARNING: Location" not in done.stderr
+
+
+def test_the_workflow_has_no_check_of_its_own() -> None:
+    text = (ROOT / ".github/workflows/check.yml").read_text()
+    assert re.findall(r"run: (.*)", text) == [".ci/run"]
+    assert os.access(ROOT / ".ci/run", os.X_OK)
+
+
+def test_the_container_has_what_the_package_is_made_of() -> None:
+    text = (ROOT / "Dockerfile").read_text()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    copied = " ".join(re.findall(r"^COPY (.*) \S+$", text, flags=re.MULTILINE)).split()
+    assert {*copied} == {"leaderless", "LICENSE", "pyproject.toml", project["readme"]}
+    [extras] = re.findall(r"^RUN pip install .*\[(.*)\]", text, flags=re.MULTILINE)
+    assert {*extras.split(",")} <= {*project["optional-dependencies"]}
