@@ -176,7 +176,8 @@ ROOMS = {  # of the checkout, and the extra that has all that their modules impo
 
 def needed(extra: str, own: Iterable[str]) -> set[str]:
     """The packages that `own`, the requirements of the wheel, ask for: always, and for an extra."""
-    found, todo = set(), [("leaderless", extra)]
+    found: set[tuple[str, str]] = set()
+    todo = [("leaderless", extra)]
     while todo:
         name, wanted = todo.pop()
         for line in own if name == "leaderless" else distribution(name).requires or ():
