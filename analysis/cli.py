@@ -41,6 +41,10 @@ class _Commands(click.Group):
             if ctx.params.get("traceback"):
                 traceback.print_exception(error)
             raise _shown(error) from error
+        except ModuleNotFoundError as error:  # the environment of `make run` has no notebooks
+            raise click.ClickException(
+                f"the package {error.name} is missing: `make setup` installs it"
+            ) from error
 
 
 def _shown(error: RunsError | KeyboardInterrupt) -> click.ClickException:

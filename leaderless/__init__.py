@@ -2,25 +2,56 @@
 
     from leaderless import open_log
 
-See `leaderless.library.log`. The names of the library are imported when they are first used, so that a node
-starts without them.
+    async with open_log("sqlite:///orders.db") as log:
+        offset = await log.append("eu", {"item": 7})
+
+    open_log       opens a log on a store, in a program with an event loop
+    open_log_sync  opens a log on a store, in a program without one
+    Log            what `open_log` gives: append, read, tail, consumer and more
+    LogSync        what `open_log_sync` gives: the same methods, which block
+    Consumer       what `Log.consumer` gives: a member of a group of consumers
+    ConsumerSync   what `LogSync.consumer` gives: the same methods, which block
+    Record         a value of the log, with its key and offset
+    Status         what `Log.status` tells
+
+    leaderless.errors           what is raised; each error says whether what was asked may have happened
+    leaderless.spark            the log as a data source and sink of Spark; needs the extra `spark`
+    leaderless.store.urls       which store a URL names
+    leaderless.table.retention  which old files leave a log; needs the extra `table`
+    leaderless.table.snapshot   the log as a list of Parquet files; needs the extra `table`
+
+`leaderless --help` lists the commands. Names are imported when they are first used, so that a node starts
+without the library.
 """
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from leaderless.library.log import Log as Log
-    from leaderless.library.opening import open_log as open_log
-    from leaderless.library.record import Record as Record
-    from leaderless.library.sync import LogSync as LogSync
-    from leaderless.library.sync import open_log_sync as open_log_sync
+    from leaderless.library.consumer import Consumer
+    from leaderless.library.log import Log, Status
+    from leaderless.library.opening import open_log
+    from leaderless.library.record import Record
+    from leaderless.library.sync import ConsumerSync, LogSync, open_log_sync
 
+__all__ = [
+    "Consumer",
+    "ConsumerSync",
+    "Log",
+    "LogSync",
+    "Record",
+    "Status",
+    "open_log",
+    "open_log_sync",
+]
 __version__ = "0.1.0"
 
 _PLACES = {
+    "Consumer": "consumer",
+    "ConsumerSync": "sync",
     "Log": "log",
     "LogSync": "sync",
     "Record": "record",
+    "Status": "log",
     "open_log": "opening",
     "open_log_sync": "sync",
 }
@@ -32,3 +63,8 @@ def __getattr__(name: str) -> object:
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"leaderless.library.{_PLACES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    """With the names that are not imported yet, for `help` and for completion."""
+    return sorted({*globals(), *__all__})

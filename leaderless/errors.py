@@ -1,5 +1,20 @@
 """Errors of the library. Each says whether what was asked may have happened."""
 
+__all__ = [
+    "Broken",
+    "Closed",
+    "Definite",
+    "Fenced",
+    "Indefinite",
+    "LogError",
+    "NotInitialised",
+    "NotOwner",
+    "OffsetOutOfRange",
+    "OtherFormat",
+    "Unfit",
+    "Unreachable",
+]
+
 
 class LogError(Exception):
     """A log did not do what it was asked; the text says why."""
@@ -38,7 +53,9 @@ class OffsetOutOfRange(Definite):
 
     def __init__(self, key: str, offset: int, earliest: int) -> None:
         super().__init__(f"key {key!r} begins at offset {earliest}; {offset} was deleted")
-        self.key, self.offset, self.earliest = key, offset, earliest
+        self.key: str = key
+        self.offset: int = offset
+        self.earliest: int = earliest
 
 
 class NotOwner(Definite):

@@ -11,6 +11,7 @@ Each is one question; `harness` has what all of them share.
 | `checker` | the kafka checker, in one process and as a Spark job; readers of histories |
 | `exploration` | all schedules of small clusters, setting by setting |
 | `ingest` | Spark's ingest of runs |
+| `interface` | nothing: it writes the page of the library's interface, from its docstrings |
 | `long_log` | the first polls of a node that starts on a long log, behind a store with a limited bandwidth |
 | `node_throughput` | CPU of one node a message and a start, beside the limit of its interpreter |
 | `opening` | a long log as JSON and as files: its size, what opens it, what merges its files |

@@ -51,7 +51,7 @@ class Claims:
     def __init__(self, clock: Clock, register: str, worker: str, pace: Pace) -> None:
         self._register = register
         self._lease = Holder(clock, register, worker, pace.lease_s, claim_of)
-        self.dead = False  # whether the last `claim` found the task dead
+        self.dead: bool = False  # whether the last `claim` found the task dead
 
     @property
     def epoch(self) -> int:

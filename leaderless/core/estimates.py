@@ -14,8 +14,9 @@ class RoundTrip:
     __slots__ = ("deviation_s", "known", "mean_s")
 
     def __init__(self) -> None:
-        self.known = False
-        self.mean_s = self.deviation_s = 0.0
+        self.known: bool = False
+        self.mean_s: float = 0.0
+        self.deviation_s: float = 0.0
 
     def took(self, seconds: float) -> None:
         """Learn from one round trip."""

@@ -54,7 +54,7 @@ class Machine:
         clients_leave: bool = True,
     ) -> None:
         self._strategy = strategy
-        self.clock = clock or Clock()
+        self.clock: Clock = clock or Clock()
         self._trace = trace or Trace()
         self._scheduler = scheduler or Scheduler(StoreTimeouts(Pace()))
         self._answers = Answers(limits or Limits(), clients_leave)
@@ -123,7 +123,7 @@ class Answers:
         self._gone_s = limits.gone_s if clients_leave else inf
         self._open: dict[Request, int] = {}  # how often: the network may double a request
         self._arrived: deque[tuple[float, Request]] = deque()  # of clients, in the order of arrival
-        self.due = inf
+        self.due: float = inf
 
     def expect(self, request: Request, arrived_at: float, is_client: bool) -> None:
         """Take a request; a client's times out, a peer's never does."""

@@ -68,7 +68,7 @@ class Signal:
     __slots__ = ("fired", "waiting")
 
     def __init__(self) -> None:
-        self.fired = False
+        self.fired: bool = False
         self.waiting: list[Any] = []
 
 

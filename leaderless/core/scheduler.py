@@ -78,7 +78,7 @@ class Scheduler:
         self._timeouts = timeouts
         self._silence = Unknown(timeouts.spent_by_silence)
         self._late: dict[int, _Asked] = {}  # calls that timed out: a late answer still teaches
-        self.now = 0.0
+        self.now: float = 0.0
         self._effects: list[Effect] = []
         self._waiting: dict[int, _Waiting] = {}
         # To be run when the current process waits, each with its result. Not run from inside another one: a

@@ -28,7 +28,7 @@ class Clock:
     __slots__ = ("now",)
 
     def __init__(self) -> None:
-        self.now = 0.0
+        self.now: float = 0.0
 
 
 class Options(NamedTuple):
@@ -60,7 +60,7 @@ class Trace:
     __slots__ = ("_steps", "on")
 
     def __init__(self, on: bool = False) -> None:
-        self.on = on
+        self.on: bool = on
         self._steps: list[Step] = []
 
     def __call__(self, name: str, fields: Callable[..., Fields] = dict, *of: object) -> None:

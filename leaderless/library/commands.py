@@ -21,7 +21,7 @@ from leaderless.library import arguments, bench, fsck, groups
 from leaderless.library.log import Log
 from leaderless.library.opening import open_log
 from leaderless.library.output import show
-from leaderless.library.place import ensure_log, place_of, require_log
+from leaderless.library.place import ensure_log, place_of, require_log, require_pyarrow
 from leaderless.library.record import Record
 from leaderless.library.tail import Start
 from leaderless.store.calls import patiently, reached
@@ -253,6 +253,7 @@ async def _vacuum(options: Arguments) -> Result:
 
 
 async def _retain(options: Arguments) -> Result:
+    require_pyarrow("leaderless retain")
     from leaderless.table.retention import Policy
 
     policy = Policy(options.bytes, options.age, options.processed)
@@ -263,6 +264,7 @@ async def _retain(options: Arguments) -> Result:
 async def _files(options: Arguments) -> Result:
     async with _store(options) as store:
         await reached(partial(require_log, store), options.patience, reads=True)
+        require_pyarrow("leaderless files")
         from leaderless.table.snapshot import locations
 
         return {"files": await locations(store)}

@@ -32,7 +32,7 @@ import anyio
 
 from leaderless.errors import NotOwner, Unfit
 from leaderless.library.cursors import Cursor, Cursors, require_owner
-from leaderless.library.host import Host
+from leaderless.library.host import Host, Task
 from leaderless.library.members import Members
 from leaderless.library.ownership import Owned, Ownership
 from leaderless.library.record import Record
@@ -47,15 +47,15 @@ class Records(Protocol):
 
     async def append_named(
         self, writer: str, seq: int, records: Sequence[tuple[str, Value]]
-    ) -> None: ...
+    ) -> None:
+        """See `Log.append_named`."""
 
-    async def read_many(
-        self, offsets: Mapping[str, int], limit: int
-    ) -> dict[str, list[Record]]: ...
+    async def read_many(self, offsets: Mapping[str, int], limit: int) -> dict[str, list[Record]]:
+        """See `Log.read_many`."""
 
 
 class Consumer(AsyncIterator[Record]):
-    """One member; `leaderless.library.log.Log.consumer` makes and runs it."""
+    """One member of a group, which `Log.consumer` makes and runs; an asynchronous iterator of its records."""
 
     def __init__(self, log: Records, cursors: Cursors, host: Host, members: Members) -> None:
         self._log = log
@@ -64,7 +64,7 @@ class Consumer(AsyncIterator[Record]):
         self._ownership = Ownership(cursors, host, members)
         self._owned = self._ownership.keys
         self._read_at = -inf
-        self.run = self._ownership.run
+        self.run: Task = self._ownership.run
 
     @property
     def keys(self) -> list[str]:
@@ -89,13 +89,13 @@ class Consumer(AsyncIterator[Record]):
                     await changed.wait()
 
     async def ack(self, record: Record) -> None:
-        """The record was processed. Raises `NotOwner`: another member has the key, and gets it again."""
+        """The `record` was processed. Raises `NotOwner`: another member has the key, and gets it again."""
         owned = self._owner_of(record)
         await self._change(record.key, owned, lambda old: old.raised_to(record.offset))
         self._ownership.settle(owned)
 
     async def fail(self, record: Record) -> None:
-        """The record was not processed: it comes again, or is buried. Raises `NotOwner` as `ack`."""
+        """The `record` was not processed: it comes again, or is buried. Raises `NotOwner` as `ack`."""
         owned = self._owner_of(record)
         await self._count_failure(record, owned, owned.failures + 1)
         if owned.cursor.next == record.offset and self._has_failed_for_good(owned):

@@ -28,7 +28,7 @@ class Findings:
     def __init__(self, store: Store) -> None:
         self.store = store
         self.found: list[Finding] = []
-        self.objects = 0
+        self.objects: int = 0
 
     def add(self, invariant: str, name: str, text: str) -> None:
         """Note a finding."""

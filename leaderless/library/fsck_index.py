@@ -32,7 +32,7 @@ class IndexCheck:
     def __init__(self, findings: Findings, *, sliced: bool) -> None:
         self._findings = findings
         self._sliced = sliced
-        self.index = Index()
+        self.index: Index = Index()
         self.runs: list[Listed] = []
 
     async def run(self) -> None:

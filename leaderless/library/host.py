@@ -37,7 +37,7 @@ from leaderless.core.strategy import Clock
 from leaderless.errors import Broken, Closed, LogError
 from leaderless.store.registers import Registers
 
-log = logging.getLogger("leaderless")
+log: logging.Logger = logging.getLogger("leaderless")
 
 T = TypeVar("T")
 MakeEvent = Callable[[Request], RequestEvent]

@@ -83,8 +83,8 @@ POLL_S = 0.2  # between two looks of `tail` at a log without news
 class Status(NamedTuple):
     """What `Log.status` tells.
 
-    `state`: "open" or "fenced"; `epoch`: of the fence; `batches`: in the log; `segments`: sealed so far, of
-    which those below `compacted` are in runs; `keys`: the next offset of each key.
+    `url`: of the store; `state`: "open" or "fenced"; `epoch`: of the fence; `batches`: in the log;
+    `segments`: sealed so far, of which those below `compacted` are in runs; `keys`: the next offset of each.
     """
 
     url: str
@@ -118,16 +118,16 @@ class Log:
         self._registers = registers_of(store, bounds)
         scheduler = Scheduler(StoreTimeouts(pace))
         machine = Machine(self._strategy, limits, clock, scheduler, clients_leave=False)
-        self.host = Host(machine, self._registers)
-        self.data = Data(store, bounds.inline_bytes, bounds.value_bytes, around)
+        self.host: Host = Host(machine, self._registers)
+        self.data: Data = Data(store, bounds.inline_bytes, bounds.value_bytes, around)
         self._named = Named(self.host, self._strategy, self.data, self._epoch_for, limits)
-        self.cursors = Cursors(
+        self.cursors: Cursors = Cursors(
             store,
             named=not bounds.shape.is_old,  # the older release knows no names of changes
             writer=writer,
             patience_s=limits.client_patience_s,
         )
-        self.maintenance = Maintenance(store, self.host, bounds, around)
+        self.maintenance: Maintenance = Maintenance(store, self.host, bounds, around)
         compacts = partial(self.maintenance.compact_now_and_then, self._strategy)
         self.chores: list[Task] = [compacts]
         if bounds.shape.sliced:
@@ -145,7 +145,7 @@ class Log:
     # ------------------------------------------------------------ records
 
     async def append(self, key: str, value: Value) -> int:
-        """Append a value, JSON or bytes; returns its offset.
+        """Append a value, JSON or bytes, to `key`; returns its offset.
 
         Raises `Fenced`, `Unfit` or another `Definite`: it is not in the log. Raises `Indefinite`: it may be.
         """
@@ -153,7 +153,10 @@ class Log:
         return offset
 
     async def append_many(self, key: str, values: Sequence[Value]) -> list[int]:
-        """Append values at consecutive offsets, all or none; returns the offsets. Raises as `append`."""
+        """Append values to `key` at consecutive offsets, all or none; returns these.
+
+        Raises as `append`.
+        """
         _require_key(key)
         if not values:
             raise Unfit("append_many needs at least one value")
@@ -196,17 +199,20 @@ class Log:
     async def append_named(
         self, writer: str, seq: int, records: Sequence[tuple[str, Value]]
     ) -> None:
-        """Append pairs of key and value as the batch `[writer, seq]`, all or none, unless it is in the log.
+        """Append `records`, pairs of key and value, as the batch `[writer, seq]`, unless it is in the log.
 
-        To repeat a call is safe, also from another process: see `leaderless.library.named`. The batch may
-        have `batch_bytes`. Raises as `append`.
+        All are appended or none. To repeat a call is safe, also from another process: see
+        `leaderless.library.named`. The batch may have `batch_bytes`. Raises as `append`.
         """
         for key, _ in records:
             _require_key(key)
         await self._named.append(writer, seq, records)
 
     async def append_encoded(self, writer: str, seq: int, records: Sequence[Encoded]) -> None:
-        """As `append_named`, of values that `leaderless.store.values.text_of` has made texts of."""
+        """As `append_named`, of records whose values `leaderless.store.values.text_of` has made texts of.
+
+        `writer`, `seq`: the name of the batch.
+        """
         for key in {record.key for record in records}:
             _require_key(key)
         await self._named.append_encoded(writer, seq, records)
@@ -222,7 +228,7 @@ class Log:
         return self._limits.batch_bytes
 
     async def read(self, key: str, offset: int = 0, limit: int = 100) -> list[Record]:
-        """Up to `limit` records from the first one at or after `offset`, in order, without a gap.
+        """Up to `limit` records of `key` from the first one at or after `offset`, in order, without a gap.
 
         An empty list: nothing is there yet. It may have fewer records than there are, when they are large
         or many; never none. Raises `OffsetOutOfRange` when a retention has deleted the record at `offset`.
@@ -235,6 +241,8 @@ class Log:
 
     async def read_many(self, offsets: Mapping[str, int], limit: int) -> dict[str, list[Record]]:
         """As `read`, of several keys from one state of the log; a key without records is left out.
+
+        `offsets`: of each key the first offset that is wanted; `limit`: of the records of one key.
 
         When they are large together, later keys are left out, too. Of a key whose oldest records were
         deleted by a retention, the records begin with the first that is left.
@@ -294,14 +302,14 @@ class Log:
     # ------------------------------------------------------------ cursors
 
     async def commit(self, group: str, offsets: Mapping[str, int]) -> None:
-        """Remember for a group of consumers, per key, the offset of the last record that it processed.
+        """Remember for a group of consumers the last records that it processed: `offsets` by key.
 
         It is durable when this returns, and never goes back: of two, the higher one holds.
         """
         await self.cursors.commit(group, offsets)
 
     async def committed(self, group: str, keys: Iterable[str]) -> dict[str, int]:
-        """The committed offsets of a group; a key without one is left out."""
+        """The committed offset of each of `keys` of a group; a key without one is left out."""
         return await self.cursors.committed(group, keys)
 
     async def committed_by_nodes(self) -> dict[str, int]:
@@ -328,7 +336,20 @@ class Log:
         keys_max: int | None = None,
         poll_s: float = POLL_S,
     ) -> AsyncIterator[Consumer]:
-        """A member of a group of consumers; see `leaderless.library.consumer`. Raises `Unfit`."""
+        """A member of a group of consumers, for `async with`; see `leaderless.library.consumer`.
+
+        Args:
+            group: the name of the group.
+            keys: what the group consumes; each has one owner among the members.
+            lease_s: how long a dead member keeps its keys, in seconds. A member asks the store four times as
+                often, once for each key of the group.
+            failures_max: a record that has failed so often becomes a dead letter.
+            keys_max: the most keys that this member takes; None: any number.
+            poll_s: how long to wait between two looks at keys without news, in seconds.
+
+        Raises:
+            Unfit: a name or a number cannot be.
+        """
         membership = membership_of(
             group,
             keys,

@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # these need pyarrow
     from leaderless.table.retention import Policy, Retained
     from leaderless.table.upkeep import Done, Upkeep
 
-log = logging.getLogger("leaderless")
+log: logging.Logger = logging.getLogger("leaderless")
 
 RETENTION_S_MIN = 600.0  # a query reads files for so long that others replaced; appends take less
 CLOCK = "clock"  # an object whose time of writing is that of the store

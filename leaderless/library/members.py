@@ -109,7 +109,7 @@ class Members:
         self._keys = len(keys)
         self._beat = 0
         self._seen: dict[str, tuple[int, float]] = {}  # each member's beat, and when it was new
-        self.share = min(membership.keys_max or self._keys, self._keys)
+        self.share: int = min(membership.keys_max or self._keys, self._keys)
 
     async def beat(self) -> None:
         """Show that this member is alive, and see who else is. Raises `LogError`."""

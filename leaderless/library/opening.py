@@ -30,9 +30,11 @@ async def open_log(
     message_worth_s: float = Pace().message_worth_s,
     runs: Runs | None = None,
 ) -> AsyncIterator[Log]:
-    """Open the log at `url` (`leaderless.store.urls.URLS`), or the one called `topic` there.
+    """Open the log at `url`, or the one called `topic` there, for `async with`.
 
     Args:
+        url: of the store, see `leaderless.store.urls.URLS`.
+        topic: the name of one of several logs in the store, any text.
         create: make the log when there is none.
         endpoint, access_key, secret_key, region: see `leaderless.store.options.StoreOptions`.
         patience_s: how long an append or a read may take, in seconds, before it raises `Indefinite` or
@@ -45,8 +47,8 @@ async def open_log(
         runs: how a log that is made here keeps its runs, see `leaderless.library.place.ensure_log`.
 
     Raises:
-        Definite, such as NotInitialised, OtherFormat and Unreachable, and Indefinite: the log cannot be opened;
-            the text says why.
+        Definite: the log cannot be opened, and the text says why: NotInitialised, OtherFormat, Unreachable, ...
+        Indefinite: it cannot be opened, and may have been made.
     """
     timeout_s = min(2 * store_timeout_s, patience_s)  # a process ends when its requests have
     options = StoreOptions(endpoint, access_key, secret_key, region, timeout_s=timeout_s)

@@ -62,7 +62,7 @@ class Ownership:
         self._taking = 0  # keys that are owned, or about to be
         self._share_changed = anyio.Event()
         self.keys: dict[str, Owned] = {}
-        self.changed = anyio.Event()
+        self.changed: anyio.Event = anyio.Event()
 
     async def run(self) -> None:
         """Claim keys, and keep what was claimed, until it is cancelled."""

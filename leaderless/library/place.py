@@ -122,8 +122,13 @@ def _require_kept(store: Store, wanted: Runs | None, found: Shape) -> None:
 def _require_parquet(store: Store) -> None:
     if files_of(store) is None:
         raise _Unfit(f"{store.url} has no files, so its logs have runs of JSON")
+    require_pyarrow(f"the log at {store.url} has runs of Parquet")
+
+
+def require_pyarrow(what: str) -> None:
+    """Raise `Definite` if pyarrow, which `what` needs, is not installed."""
     if not _HAS_PYARROW:
-        raise Definite(f"the log at {store.url} has runs of Parquet: {INSTALL}")
+        raise Definite(f"{what}: {INSTALL}")
 
 
 async def require_log(store: Store) -> Shape:

@@ -9,10 +9,12 @@ One thread runs the loop of a log; any number of threads may call it, and share 
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from leaderless.core.pace import Pace
+from leaderless.core.shape import Runs
 from leaderless.library.consumer import Consumer
 from leaderless.library.log import POLL_S, Log, Status
 from leaderless.library.maintenance import Vacuumed
@@ -26,7 +28,7 @@ if TYPE_CHECKING:  # it needs pyarrow
 
 
 class LogSync:
-    """See `leaderless.library.log.Log`: each method is the one of that name, and blocks until it is done."""
+    """See `Log`: each method is the one of that name, and blocks until it is done."""
 
     def __init__(self, log: Log, portal: BlockingPortal) -> None:
         self._log = log
@@ -91,9 +93,25 @@ class LogSync:
         return self._portal.call(self._log.committed_by_nodes)
 
     @contextmanager
-    def consumer(self, group: str, keys: Iterable[str], **options: Any) -> Iterator["ConsumerSync"]:
+    def consumer(
+        self,
+        group: str,
+        keys: Iterable[str],
+        *,
+        lease_s: float = 10.0,
+        failures_max: int = 5,
+        keys_max: int | None = None,
+        poll_s: float = POLL_S,
+    ) -> Iterator["ConsumerSync"]:
         """See `Log.consumer`."""
-        member = self._log.consumer(group, keys, **options)
+        member = self._log.consumer(
+            group,
+            keys,
+            lease_s=lease_s,
+            failures_max=failures_max,
+            keys_max=keys_max,
+            poll_s=poll_s,
+        )
         with self._portal.wrap_async_context_manager(member) as consumer:
             yield ConsumerSync(consumer, self._portal)
 
@@ -143,7 +161,7 @@ class _Blocking(Iterator[Record]):
 
 
 class ConsumerSync(_Blocking):
-    """See `leaderless.library.consumer.Consumer`."""
+    """See `Consumer`: each method is the one of that name, and blocks until it is done."""
 
     def __init__(self, consumer: Consumer, portal: BlockingPortal) -> None:
         super().__init__(consumer, portal)
@@ -159,9 +177,36 @@ class ConsumerSync(_Blocking):
 
 
 @contextmanager
-def open_log_sync(url: str, topic: str | None = None, **options: Any) -> Iterator[LogSync]:
-    """Open a log for a program without an event loop; arguments and errors as those of `open_log`."""
+def open_log_sync(
+    url: str,
+    topic: str | None = None,
+    *,
+    create: bool = True,
+    endpoint: str | None = None,
+    access_key: str | None = None,
+    secret_key: str | None = None,
+    region: str | None = None,
+    patience_s: float = 30.0,
+    store_timeout_s: float = 5.0,
+    message_worth_s: float = Pace().message_worth_s,
+    runs: Runs | None = None,
+) -> Iterator[LogSync]:
+    """Open a log for a program without an event loop; arguments and errors are those of `open_log`."""
+    opening = partial(
+        open_log,
+        url,
+        topic,
+        create=create,
+        endpoint=endpoint,
+        access_key=access_key,
+        secret_key=secret_key,
+        region=region,
+        patience_s=patience_s,
+        store_timeout_s=store_timeout_s,
+        message_worth_s=message_worth_s,
+        runs=runs,
+    )
     with start_blocking_portal() as portal:
-        opened = portal.call(partial(open_log, url, topic, **options))
+        opened = portal.call(opening)
         with portal.wrap_async_context_manager(opened) as log:
             yield LogSync(log, portal)

@@ -22,11 +22,11 @@ Start = Literal["latest", "earliest"] | int | Mapping[str, int]
 class Readable(Protocol):
     """What a tail needs of a log (`leaderless.library.log.Log`)."""
 
-    async def keys(self) -> dict[str, int]: ...
+    async def keys(self) -> dict[str, int]:
+        """See `Log.keys`."""
 
-    async def read_many(
-        self, offsets: Mapping[str, int], limit: int
-    ) -> dict[str, list[Record]]: ...
+    async def read_many(self, offsets: Mapping[str, int], limit: int) -> dict[str, list[Record]]:
+        """See `Log.read_many`."""
 
 
 class Tail(AsyncIterator[Record]):

@@ -23,7 +23,7 @@ from leaderless.store.port import OutcomeUnknown, Refused, Store
 from leaderless.store.probe import PROBES, probe
 from leaderless.store.values import Json, message_of
 
-log = logging.getLogger("leaderless")
+log: logging.Logger = logging.getLogger("leaderless")
 
 REACH_S = (
     6.0  # how long a store may be silent at the start; a bench waits 10 s for an answer to `init`

@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # only a node on a real store needs it
     from leaderless.library.host import Host
     from leaderless.runtime.kept_log import Look
 
-log = logging.getLogger("leaderless")
+log: logging.Logger = logging.getLogger("leaderless")
 
 INTERRUPTED = 130
 UNUSABLE = 2

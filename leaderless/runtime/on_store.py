@@ -35,7 +35,7 @@ from leaderless.runtime.stdio import (
 from leaderless.store.port import Store
 from leaderless.store.registers import Registers
 
-log = logging.getLogger("leaderless")
+log: logging.Logger = logging.getLogger("leaderless")
 
 REQUEST_S = 5.0  # how long one request of a merge may take
 PATIENCE_S = 30.0

@@ -39,7 +39,7 @@ if TYPE_CHECKING:  # only a node on a real store needs it
     from leaderless.library.host import Host
     from leaderless.runtime.kept_log import Look
 
-log = logging.getLogger("leaderless")
+log: logging.Logger = logging.getLogger("leaderless")
 
 WriteStep = Callable[[Step], None]
 

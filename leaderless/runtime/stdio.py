@@ -22,7 +22,7 @@ import anyio.lowlevel
 from leaderless.core.limits import Limits
 from leaderless.runtime.session import Session
 
-log = logging.getLogger("leaderless")
+log: logging.Logger = logging.getLogger("leaderless")
 
 CHUNK_BYTES = 1 << 16  # what a pipe holds; larger buffers leave holes in the memory
 TURNS_PER_CHECKPOINT = (

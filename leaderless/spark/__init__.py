@@ -14,8 +14,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from leaderless.spark.frames import read_log as read_log
-    from leaderless.spark.source import LeaderlessDataSource as LeaderlessDataSource
+    from leaderless.spark.frames import read_log
+    from leaderless.spark.source import LeaderlessDataSource
+
+__all__ = ["LeaderlessDataSource", "read_log"]
 
 MODULES = {
     "LeaderlessDataSource": "leaderless.spark.source",

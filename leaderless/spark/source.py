@@ -48,12 +48,12 @@ class LeaderlessDataSource(DataSource):
         return StructType([StructField(name, kind) for name, kind in TYPES.items()])
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """A reader of a batch."""
+        """A reader of a batch, with the columns of `schema`."""
         versions = [count_in(self.options, name) for name in ("sinceVersion", "asOfVersion")]
         return TableReader(self._scan(schema), *versions)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        """A reader of a stream."""
+        """A reader of a stream, with the columns of `schema`."""
         start, rows_max = (
             start_of(self.options.get("start")),
             count_in(self.options, "maxRecordsPerBatch"),
@@ -64,11 +64,11 @@ class LeaderlessDataSource(DataSource):
         return StreamReader(self._scan(schema), start, rows_max, strict=strict)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """A sink for a frame."""
+        """A sink for a frame with the columns of `schema`. Raises `Unfit` for others, and for `overwrite`."""
         return BatchSink(self._target(schema, overwrite), self.options.get("name"))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
-        """A sink for a stream."""
+        """A sink for a stream. Raises as `writer`, by `schema` and `overwrite`."""
         return StreamSink(self._target(schema, overwrite))
 
     def _scan(self, schema: StructType) -> Scan:

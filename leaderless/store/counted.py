@@ -23,7 +23,8 @@ class Counted(Wrapped):
     def __init__(self, store: Store) -> None:
         super().__init__(store)
         self.requests: Counter[str] = Counter()
-        self.bytes_written = self.bytes_read = 0
+        self.bytes_written: int = 0
+        self.bytes_read: int = 0
 
     def clear(self) -> None:
         """Count from zero again."""

@@ -54,7 +54,7 @@ class EtcdStore:
 
     def __init__(self, address: SplitResult, options: StoreOptions) -> None:
         host = f"[{address.hostname}]" if ":" in (address.hostname or "") else address.hostname
-        self.url = f"etcd://{host}:{address.port or PORT}"
+        self.url: str = f"etcd://{host}:{address.port or PORT}"
         self.value_bytes_max = VALUE_BYTES_MAX
         user, _, password = os.environ.get("ETCDCTL_USER", "").partition(":")
         self._user = address.username or options.access_key or user

@@ -262,7 +262,7 @@ class RangeReader(io.RawIOBase):
         self._path = path
         self._size = files.size(path) if size is None else size
         self._at = 0
-        self.bytes_read = 0
+        self.bytes_read: int = 0
 
     def readable(self) -> bool:
         """Yes."""

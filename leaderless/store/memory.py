@@ -17,10 +17,10 @@ class MemoryStore:
     """
 
     def __init__(self, name: str = "") -> None:
-        self.url = f"memory:{name}"
+        self.url: str = f"memory:{name}"
         self.value_bytes_max = 1 << 30
-        self.files = MemoryFiles()
-        self.ahead_s = 0.0
+        self.files: MemoryFiles = MemoryFiles()
+        self.ahead_s: float = 0.0
         self._objects: dict[str, tuple[Found, float]] = {}
         self._writes = 0
 

@@ -97,8 +97,8 @@ class ObjectStore:
     def __init__(self, url: str, store: "obstore.store.ObjectStore", prefix: str) -> None:
         self.url = url
         self.value_bytes_max = 1 << 30
-        self.quotes = Quotes()
-        self.files = BucketFiles(url, store)
+        self.quotes: Quotes = Quotes()
+        self.files: BucketFiles = BucketFiles(url, store)
         self._learning = anyio.Lock()
         self._probes = f"{prefix}/{PROBES}".lstrip("/")
         self._store = store

@@ -43,7 +43,7 @@ from leaderless.errors import Broken
 from leaderless.store.calls import as_it_is, parsed
 from leaderless.store.port import Conflict, Found, Refused, Store, StoreError, Version
 
-log = logging.getLogger("leaderless")
+log: logging.Logger = logging.getLogger("leaderless")
 
 KEYS_REMEMBERED = 1024
 VALUES_REMEMBERED = 64  # of each key
@@ -69,7 +69,7 @@ class Registers:
         self._store = store
         self._distinct = distinct
         self._memory: OrderedDict[str, _Remembered] = OrderedDict()
-        self.trouble = ""
+        self.trouble: str = ""
         self._troubled: tuple[type[StoreOp], str] | None = None
 
     async def carry_out(self, op: StoreOp) -> Outcome:

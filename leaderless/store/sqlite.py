@@ -49,9 +49,9 @@ class SqliteStore:
     """
 
     def __init__(self, path: Path, busy_s: float = 10.0) -> None:
-        self.url = f"sqlite:///{path}"
+        self.url: str = f"sqlite:///{path}"
         self.value_bytes_max = 512 << 20
-        self.files = FolderFiles(path.with_name(f"{path.name}{FILES}"))
+        self.files: FolderFiles = FolderFiles(path.with_name(f"{path.name}{FILES}"))
         self._path = path
         self._busy_s = busy_s
         self._writer: sqlite3.Connection | None = None  # until the first write

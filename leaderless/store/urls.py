@@ -10,6 +10,8 @@ from leaderless.store.options import StoreOptions
 from leaderless.store.port import Refused, Store
 from leaderless.store.wrapped import Within
 
+__all__ = ["URLS", "open_store"]
+
 URLS = """\
 memory:NAME                 in this process, gone with it
 sqlite:///FILE              one file, many processes of one machine (sqlite:////FILE: from the root)
@@ -20,7 +22,7 @@ etcd://HOST:PORT/PREFIX     etcd"""
 
 
 def open_store(url: str, options: StoreOptions | None = None) -> Store:
-    """The store that `url` names (see `URLS`).
+    """The store that `url` names (see `URLS`), reached by `options`.
 
     Raises `Refused`: the URL names none, its package is not installed, or it cannot be opened. A store that is
     reached over a network is asked nothing yet.

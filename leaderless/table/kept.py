@@ -16,7 +16,7 @@ class Kept(Generic[K, V]):
         self._bytes_max = bytes_max
         self._values: OrderedDict[K, tuple[V, int]] = OrderedDict()
         self._lock = Lock()
-        self.bytes = 0
+        self.bytes: int = 0
 
     def get(self, name: K) -> V | None:
         """The value of a name; None: there is none, or not any more."""

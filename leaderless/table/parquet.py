@@ -53,7 +53,7 @@ class Writer:
         )
         self._waiting: list[pa.Table] = []
         self._bytes = self._rows = 0
-        self.content = Content(0, None)
+        self.content: Content = Content(0, None)
 
     def __enter__(self) -> "Writer":
         return self

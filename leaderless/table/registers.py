@@ -59,8 +59,8 @@ class TableRegisters(Registers):
         self._segments: Kept[str, Found] = Kept(SEGMENT_BYTES)
         self._manifest: Manifest | None = None
         self._manifest_at = 0.0
-        self.shelf = Shelf(files)
-        self.runs_written = 0
+        self.shelf: Shelf = Shelf(files)
+        self.runs_written: int = 0
 
     async def perform(self, op: StoreOp) -> Outcome:
         """See `Registers`."""

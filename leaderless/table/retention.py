@@ -28,6 +28,8 @@ from leaderless.table.manifest import Manifest, Merged, Start, read_manifest, re
 from leaderless.table.parquet import Reader
 from leaderless.table.schema import COLUMNS
 
+__all__ = ["Policy", "Retained"]
+
 FOLDER = "starts"
 
 

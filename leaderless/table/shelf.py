@@ -30,7 +30,7 @@ class Shelf:
         self._files = files
         self._footers: Kept[str, _Footer] = Kept(FOOTER_BYTES)
         self._groups: Kept[tuple[str, int], pa.Table] = Kept(GROUP_BYTES)
-        self.bytes_read = 0
+        self.bytes_read: int = 0
 
     def read(self, path: str, key: str, offset: int, rows: int) -> pa.Table:
         """Up to `rows` rows of a key from the first one at or after `offset`, out of one row group.

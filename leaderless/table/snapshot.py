@@ -40,6 +40,8 @@ from leaderless.table.pieces import Stretch, table_of_stretches
 from leaderless.table.runs import SUFFIX, run_path
 from leaderless.table.schema import Row, reference_of, rows_of, table_of
 
+__all__ = ["FileRef", "Snapshot", "locations", "snapshot"]
+
 ATTEMPTS = 8  # to meet no compaction while segments are read
 READ_AT_ONCE = 16
 
@@ -223,7 +225,10 @@ def cut(found: Snapshot, as_of: int) -> Snapshot:
 
 
 async def locations(store: Store) -> list[str]:
-    """Where other programs find the files that hold the log now; the newest records are in none."""
+    """Where other programs find the files that hold the log in `store` now: paths or URLs.
+
+    The newest records are in none of them. Raises `Unfit` for a store without files, and as `snapshot`.
+    """
     files = files_of(store)
     if files is None:
         raise Unfit(f"{store.url} has no files")

@@ -8,7 +8,9 @@ import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import anyio
 import click
 import pytest
 
@@ -226,6 +228,51 @@ def test_every_anomaly_is_explained() -> None:
     for module in (ROOT / "workloads").rglob("*.py"):
         names.update(re.findall(r"\bFinding\(\s*\"([\w-]+)\"", module.read_text()))
     assert {each.lower() for each in names} <= explained
+
+
+RUN_BY = {  # the pages with programs, and the tests that run them as printed
+    "README.md": "tests/unit/test_docs.py",
+    "docs/committed-offsets.md": "tests/unit/test_commits.py",
+    "docs/query-the-lake.md": "tests/analysis/test_query_the_lake.py",
+    "docs/storage.md": "tests/unit/test_docs.py",
+    "docs/table-in-spark.md": "tests/analysis/test_table_in_spark.py",
+    "docs/table.md": "tests/unit/test_table.py",
+}
+
+
+def programs_of(page: Path) -> list[str]:
+    """The Python programs of a page."""
+    return re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL)
+
+
+def test_a_test_runs_the_programs_of_every_page() -> None:
+    assert {name(page) for page in PAGES if programs_of(page)} == {*RUN_BY}
+    for page, test in RUN_BY.items():
+        assert Path(page).name in (ROOT / test).read_text()
+
+
+def test_the_programs_of_the_log_run_as_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On a file in place of the bucket; who charges ends the loop after two records."""
+    url = f"sqlite:///{tmp_path / 'orders.db'}"
+    charged: list[object] = []
+
+    async def charge(value: object) -> None:
+        charged.append(value)
+        if len(charged) == 2:
+            raise EOFError
+
+    names: dict[str, Any] = {"charge": charge}
+    for page in ("README.md", "docs/storage.md"):
+        for program in programs_of(ROOT / page):
+            exec(program.replace("s3://my-bucket/orders", url), names)
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == "[Record(key='eu', offset=0, value={'item': 7})]"
+    assert second == "1 {'item': 7}"
+    with pytest.raises(EOFError):
+        anyio.run(names["bill"], url)
+    assert charged == [{"item": 7}, {"item": 7}]
 
 
 ROOMS = [path.name for path in ROOT.iterdir() if path.is_dir() and path.name != "results"]

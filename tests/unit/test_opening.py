@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
+from inspect import signature
 from pathlib import Path
 from threading import Barrier
 from typing import Any
@@ -155,9 +156,15 @@ def test_the_sync_log_is_the_same(url: str) -> None:
 
 
 def test_every_method_has_a_sync_twin() -> None:
+    """With the same parameters and defaults; and so has `open_log`."""
     methods = {name for name, value in vars(Log).items() if not isinstance(value, property)}
-    public = {name for name in methods if not name.startswith("_")}
-    assert public <= set(dir(leaderless.LogSync))
+    pairs = [
+        (getattr(Log, name), getattr(leaderless.LogSync, name))
+        for name in methods
+        if not name.startswith("_")
+    ]
+    for one, twin in [*pairs, (open_log, open_log_sync)]:
+        assert signature(one).parameters == signature(twin).parameters, one.__name__
 
 
 def test_errors_say_whether_it_may_have_happened() -> None:

@@ -1,16 +1,24 @@
-"""What an installation brings, from `pip install .`, from `.ci/install`, and without pyarrow."""
+"""What an installation brings: the wheel, each extra in an environment of its own, the types."""
 
+import json
 import os
-import runpy
+import shutil
 import subprocess
 import sys
+import tarfile
 import venv
+from collections.abc import Callable, Iterable
+from functools import cache
+from importlib.metadata import Distribution, distribution
 from pathlib import Path
 from zipfile import ZipFile
 
 import anyio
 import pytest
+from click.testing import CliRunner
+from packaging.requirements import Requirement
 
+from analysis.cli import main as analysis
 from leaderless import __version__
 from leaderless.cli import COMMANDS, main
 from leaderless.library.place import initialise
@@ -19,7 +27,13 @@ from leaderless.store.sqlite import SqliteStore
 pytestmark = pytest.mark.process  # it builds and installs the wheel
 
 ROOT = Path(__file__).parents[2]
-BUILD = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir"]
+BUILD = [
+    sys.executable,
+    "-m",
+    "build",
+    "--no-isolation",
+    "--outdir",
+]  # the wheel from the source archive
 INSTALL = ["install", "--quiet", "--no-index", "--no-deps"]
 
 
@@ -38,13 +52,18 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
-@pytest.fixture(scope="module")
-def bin_folder(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An environment that holds nothing but the wheel."""
-    folder = tmp_path_factory.mktemp("environment")
+def install(folder: Path, wheel: Path) -> None:
+    """Make an environment that holds nothing but the wheel."""
     venv.create(folder, symlinks=True)
     done = run(sys.executable, "-m", "pip", "--python", folder, *INSTALL, wheel)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def bin_folder(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of an environment that holds nothing but the wheel."""
+    folder = tmp_path_factory.mktemp("environment")
+    install(folder, wheel)
     return folder / "bin"
 
 
@@ -61,6 +80,37 @@ def test_the_wheel_holds_only_names_of_this_project(wheel: Path) -> None:
     ]
     assert len(needs) > len(always)
     assert [line.split()[1].partition(">")[0] for line in always] == ["anyio", "orjson"]
+    assert "leaderless/py.typed" in names
+
+
+def test_the_source_archive_holds_what_the_wheel_is_made_of(wheel: Path) -> None:
+    [archive] = wheel.parent.glob("*.tar.gz")
+    with tarfile.open(archive) as opened:
+        names = {name.split("/")[1] for name in opened.getnames()}
+    assert names == {
+        "leaderless",
+        "LICENSE",
+        "PKG-INFO",
+        "README.md",
+        "pyproject.toml",
+        ".gitignore",
+    }
+
+
+@pytest.mark.slow
+def test_type_checkers_know_the_type_of_every_public_name(wheel: Path, tmp_path: Path) -> None:
+    """Of the package as it is installed, beside all packages that it may import."""
+    assert shutil.which("node"), "pyright runs on Node: on Debian, apt-get install nodejs"
+    with ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "site")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = run(
+        *(sys.executable, "-m", "pyright", "--verifytypes", "leaderless", "--ignoreexternal"),
+        cwd=tmp_path,
+        env=os.environ | {"PATH": path, "PYTHONPATH": str(tmp_path / "site")},
+    )
+    assert "Type completeness score: 100%" in done.stdout, done.stdout
+    assert done.returncode == 0
 
 
 def test_the_command_needs_no_other_package_to_tell_its_version(bin_folder: Path) -> None:
@@ -99,46 +149,107 @@ def test_wrong_arguments_are_refused(capsys: pytest.CaptureFixture[str]) -> None
     assert "invalid choice: 'elect'" in capsys.readouterr().err
 
 
-# ---------------------------------------------------------------- .ci/install
+# ---------------------------------------------------------------- each extra
 
 
-SCRIPT = Path(__file__).parents[2] / ".ci" / "install"
+LACKS = {  # without it: a command, what it says is missing, and the extra that brings it
+    "s3": (["init", "--store", "s3://bucket/log", "--endpoint", "http://127.0.0.1:9"], "obstore"),
+    "etcd": (["init", "--store", "etcd://127.0.0.1:9"], "httpx"),
+    "table": (["init", "--runs", "parquet"], "pyarrow"),
+}
+ELSEWHERE = r"__main__|workloads\.examples|moto_server"  # programs, which import what they need
+IMPORT = f"""
+import importlib, pkgutil, re, sys
+for room in map(importlib.import_module, sys.argv[1:]):
+    for module in pkgutil.walk_packages(room.__path__, room.__name__ + "."):
+        if not re.search({ELSEWHERE!r}, module.name):
+            importlib.import_module(module.name)
+"""
+ROOMS = {  # of the checkout, and the extra that has all that their modules import
+    "bench": ["runs", "workloads", "bench", "simulation"],
+    "specs": ["specs"],
+    "analysis": ["analysis.ingest", "analysis.metrics", "analysis.checker", "analysis.live"],
+    "notebooks": ["analysis"],
+    "spark": ["leaderless.spark"],
+}
 
 
-@pytest.mark.parametrize(
-    ("said", "shown"),
-    [
-        ("Collecting anyio==4.16.0 (from -r run.lock (line 1))", "1/9 anyio 4.16.0"),
-        ("Requirement already satisfied: rich==15.0.0 in ./lib", "1/9 rich 15.0.0"),
-        ("Processing /opt/files/py4j-0.10.9.9-py2.py3-none-any.whl (from -r x)", "py4j 0.10.9.9"),
-        ("Processing ./pyspark-4.3.0.tar.gz", "1/9 pyspark 4.3.0"),
-        ("Installing collected packages: ply, orjson", "Installing collected packages\n"),
-        ("  Downloading anyio-4.16.0-py3-none-any.whl (134 kB)", ""),
-    ],
-)
-def test_a_package_is_a_line(capsys: pytest.CaptureFixture[str], said: str, shown: str) -> None:
-    runpy.run_path(str(SCRIPT))["Progress"](9).line(said)
-    output = capsys.readouterr().out
-    assert shown in output
-    assert bool(shown) == bool(output)
+def needed(extra: str, own: Iterable[str]) -> set[str]:
+    """The packages that `own`, the requirements of the wheel, ask for: always, and for an extra."""
+    found: set[tuple[str, str]] = set()
+    todo = [("leaderless", extra)]
+    while todo:
+        name, wanted = todo.pop()
+        for line in own if name == "leaderless" else distribution(name).requires or ():
+            asked = Requirement(line)
+            if asked.marker is None or asked.marker.evaluate({"extra": wanted}):
+                new = {(asked.name, each) for each in ("", *asked.extras)} - found
+                found |= new
+                todo += new
+    return {name for name, _ in found} - {"leaderless"}
 
 
-def test_a_failure_shows_what_pip_said_and_its_status(tmp_path: Path) -> None:
-    lock = tmp_path / "run.lock"
-    lock.write_text("no-such-package-of-ours==1.0\n")
-    done = subprocess.run(
-        [sys.executable, SCRIPT, lock],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | {"PIP_NO_INDEX": "1"},
+@pytest.fixture(scope="module")
+def with_extra(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Makes an environment with the wheel and the packages of an extra, no others; gives its programs."""
+
+    @cache
+    def make(extra: str) -> Path:
+        folder = tmp_path_factory.mktemp(extra or "alone")
+        install(folder, wheel)
+        [site] = folder.glob("lib/*/site-packages")
+        [own] = site.glob("leaderless-*.dist-info")
+        for name in needed(extra, Distribution.at(own).requires or ()):
+            for file in distribution(name).files or ():
+                to = site / file.parts[0]
+                if file.parts[0] not in ("..", "__pycache__") and not to.exists():
+                    to.symlink_to(Path(str(distribution(name).locate_file(file.parts[0]))))
+        return folder / "bin"
+
+    return make
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("extra", ["", *LACKS])
+def test_an_extra_brings_its_store_and_the_others_are_asked_for_in_a_sentence(
+    with_extra: Callable[[str], Path], tmp_path: Path, extra: str
+) -> None:
+    program = with_extra(extra) / "leaderless"
+    common = ("--json", "--patience", "0.1")
+    keys = dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), "unused")
+    for other, (command, package) in LACKS.items():
+        done = run(program, *command, *common, cwd=tmp_path, env=os.environ | keys)
+        said = json.loads(done.stdout)
+        assert (package in said.get("error", "")) == (other != extra), said
+        assert (f"[{other}]" in said.get("error", "")) == (other != extra), said
+    for command in (["init"], ["produce", "eu", "7"], ["read", "eu"], ["fsck"]):
+        done = run(program, *command, cwd=tmp_path)
+        assert done.returncode == 0, done.stdout
+    for command in (["files"], ["retain", "--age", "9"]):
+        done = run(program, *command, "--json", cwd=tmp_path)
+        assert ("[table]" in done.stdout) == (extra != "table"), done.stdout
+        assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("extra", ROOMS)
+def test_an_extra_has_all_that_its_rooms_import(
+    with_extra: Callable[[str], Path], tmp_path: Path, extra: str
+) -> None:
+    """In the checkout; of the package itself, where it is installed."""
+    path = {} if extra == "spark" else {"PYTHONPATH": str(ROOT)}
+    done = run(
+        with_extra(extra) / "python",
+        "-c",
+        IMPORT,
+        *ROOMS[extra],
+        cwd=tmp_path,
+        env=os.environ | path,
     )
-    assert done.returncode == 1
-    assert "ERROR: No matching distribution found for no-such-package-of-ours==1.0" in done.stderr
-    assert "WARNING: Location" not in done.stderr
+    assert done.returncode == 0, done.stderr
 
 
-# ---------------------------------------------------------------- without pyarrow
+# ---------------------------------------------------------------- without a package
 
 
 PROGRAM = """
@@ -170,5 +281,20 @@ def test_the_package_is_asked_for_where_it_is_needed(tmp_path: Path) -> None:
         assert (status, "leaderless[table]" in said) == (1, True), said
     assert call("init", "json.db")[0] == 0
     assert call("produce", "json.db", "k", "1")[0] == 0
+    for command, *rest in (["files"], ["retain", "--age", "9"]):
+        status, said = call(command, "json.db", *rest)
+        assert (status, "[table]" in said) == (1, True), said
     status, said = call("init", "new.db", "--runs", "parquet")
     assert (status, "leaderless[table]" in said) == (1, True), said
+
+
+def test_what_make_run_does_not_install_names_the_target_that_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "nbformat", None)
+    monkeypatch.delitem(sys.modules, "analysis.notebooks.execution", raising=False)
+    done = CliRunner().invoke(analysis, ["notebooks"])
+    assert (done.exit_code, done.output) == (
+        1,
+        "Error: the package nbformat is missing: `make setup` installs it\n",
+    )

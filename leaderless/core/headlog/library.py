@@ -41,7 +41,7 @@ class Library:
     """
 
     def __init__(self, room: Callable[[], int], sliced: bool = False) -> None:
-        self.index = Index()
+        self.index: Index = Index()
         self._sliced = sliced
         self.at_once = SLICED_READS_AT_ONCE if sliced else READS_AT_ONCE
         self._room = room
@@ -49,7 +49,7 @@ class Library:
             OrderedDict()
         )  # the last used one at the end
         self._reading: dict[str, Signal] = {}
-        self.bytes = 0
+        self.bytes: int = 0
 
     def learn(self, index: Index) -> None:
         """Take an index that stood in the store, unless a newer one is known.

@@ -65,14 +65,19 @@ class Head:
         "tail",
         "version",
     )
+    epoch: int
+    version: int
+    sealed: int
+    base: int
+    shape: Shape
 
     def __init__(self, heading: Heading, tail: list[Entry]) -> None:
-        self.heading = heading
-        self.tail = tail
+        self.heading: Heading = heading
+        self.tail: list[Entry] = tail
         state, self.epoch, self.version, _, self.sealed, self.base, size, self.shape = heading
-        self.end = self.base + len(tail)
-        self.fenced = state == FENCED
-        self.full = size >= self.shape.seal_bytes or len(tail) >= self.shape.seal_entries
+        self.end: int = self.base + len(tail)
+        self.fenced: bool = state == FENCED
+        self.full: bool = size >= self.shape.seal_bytes or len(tail) >= self.shape.seal_entries
         self._value: dict[str, Json] | None = None
 
     def __eq__(self, other: object) -> bool:

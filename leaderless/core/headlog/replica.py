@@ -53,25 +53,25 @@ class Replica:
         founding: Shape | None = None,
         policy: Policy | None = None,
     ) -> None:
-        self.trace = trace or Trace()
+        self.trace: Trace = trace or Trace()
         self._policy = policy or Policy(clock, node, (node,), Pace())
-        self.limits = limits
+        self.limits: Limits = limits
         self._clock = clock
         self._node = node
         founding = founding or Shape()
         limits = limits.fitted(founding)
         self._old = founding if founding.is_old else OLD.for_registers(founding.register_bytes)
         self._empty = Head(Heading(shape=founding), [])
-        self.head = self._empty
-        self.view = View(writers, limits)
-        self.library = Library(
+        self.head: Head = self._empty
+        self.view: View = View(writers, limits)
+        self.library: Library = Library(
             lambda: limits.memory_bytes * 3 // 4 - self.view.bytes, founding.sliced
         )
         self._loading: Signal | None = None  # fires when the read of what was sealed ends
         self._outline: Outline | None = None  # what was read, and is not in the view yet,
         self._segments: dict[int, Segment] = {}  # because another read was silent
-        self.confirmed_at = float("-inf")
-        self.news = (
+        self.confirmed_at: float = float("-inf")
+        self.news: Signal = (
             Signal()
         )  # fires when the view next moves by what was read or told, not by own commits
 

@@ -27,7 +27,8 @@ class Section:
     __slots__ = ("bytes", "end", "ends")
 
     def __init__(self) -> None:
-        self.bytes = self.end = 0
+        self.bytes: int = 0
+        self.end: int = 0
         self.ends: Offsets = {}
 
 
@@ -43,11 +44,11 @@ class View:
 
     def __init__(self, own: Iterable[str], limits: Limits) -> None:
         self._limits = limits
-        self.slot = 0
+        self.slot: int = 0
         self.placed: dict[str, tuple[int, Offsets]] = {writer: (-1, {}) for writer in own}
         self.messages: dict[str, list[Json]] = {}
         self.first: dict[str, int] = {}
-        self.bytes = 0
+        self.bytes: int = 0
         self.committed: dict[str, int] = {}
         self.writers: dict[str, int] = {}
         self._recent: deque[tuple[Entry, int]] = deque()  # each with its bytes

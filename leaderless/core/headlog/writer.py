@@ -112,7 +112,7 @@ class Writer:
         self._compactor = compactor
         self._sealer = Sealer(replica)
         self._answer_s = replica.limits.answer_s
-        self.pending = Pending(replica.limits)
+        self.pending: Pending = Pending(replica.limits)
         self._flush_planned = self._flush_due = False
         self._idle = writers[::-1]
         self._seqs = dict.fromkeys(self._idle, 0)

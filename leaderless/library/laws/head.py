@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from leaderless.core.coordination import TOMBSTONE, Json, Misfit
 from leaderless.core.headlog.records import entry_of, heading_of, segment_name, segment_of
 from leaderless.core.messages import Entry, Heading
-from leaderless.core.shape import OLD
+from leaderless.core.shape import OLD, Shape
 from leaderless.library.laws.rules import Order, raising, require
 
 RECENT, WHOLE_TAIL_EVERY = 8, 16  # entries that are compared in each head, and all of them in some
@@ -19,11 +19,14 @@ class HeadLaw:
     """
 
     def __init__(self) -> None:
-        self.version = self.epoch = self.sealed = self.base = 0
-        self.state = "open"
-        self.shape = OLD
+        self.version: int = 0
+        self.epoch: int = 0
+        self.sealed: int = 0
+        self.base: int = 0
+        self.state: str = "open"
+        self.shape: Shape = OLD
         self.tail: list[Json] = []
-        self.order = Order()
+        self.order: Order = Order()
         self.commits: dict[str, list[tuple[int, int]]] = {}
 
     @property

@@ -29,7 +29,7 @@ class IndexLaw:
     def __init__(self, objects: Mapping[str, Json]) -> None:
         self._objects = objects
         self._named: set[Listed] = set()  # runs and pages that were found to be there, and right
-        self.index = Index()
+        self.index: Index = Index()
         self.of_files = False
 
     @property

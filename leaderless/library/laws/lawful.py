@@ -47,7 +47,7 @@ class Lawful(Wrapped):
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)
-        self.observer = Observer()
+        self.observer: Observer = Observer()
         self._turn = anyio.Lock()
 
     async def write(self, key: str, value: bytes) -> Version:

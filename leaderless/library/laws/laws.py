@@ -58,8 +58,8 @@ class Laws:
 
     def __init__(self) -> None:
         self.objects: dict[str, Json] = {}
-        self.head = HeadLaw()
-        self.index = IndexLaw(self.objects)
+        self.head: HeadLaw = HeadLaw()
+        self.index: IndexLaw = IndexLaw(self.objects)
         self._referred: dict[str, int] = {}  # data objects of records, and the slots of those
 
     @classmethod

@@ -33,7 +33,7 @@ class Order:
     """
 
     def __init__(self, ends: dict[str, int] | None = None, *, blind: bool = False) -> None:
-        self.ends = ends or {}
+        self.ends: dict[str, int] = ends or {}
         self.newest: dict[str, int] = {}
         self.blind = blind
 
