@@ -11,6 +11,14 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from leaderless import __version__
+from leaderless.library.common_arguments import EXIT_STATUSES, add_common
+
+EXAMPLES = """\
+examples:
+  leaderless init --store sqlite:///orders.db
+  leaderless --store sqlite:///orders.db produce eu '{"item": 7}'
+  leaderless --store sqlite:///orders.db read eu
+  leaderless --store sqlite:///orders.db --json tail eu --offset 0"""
 
 
 class Command(NamedTuple):
@@ -79,24 +87,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Raises:
         SystemExit: `--help` or `--version` was given (0), or the arguments are wrong (2).
     """
-    options = _parser().parse_args(arguments)
-    return COMMANDS[options.command].run(options.arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    options = _parser().parse_args(given)
+    before = given[: len(given) - len(options.arguments) - 1]
+    return COMMANDS[options.command].run([*before, *options.arguments])
 
 
 def _parser() -> argparse.ArgumentParser:
     rows = [f"  {name:15}{command.summary}" for name, command in COMMANDS.items()]
     parser = argparse.ArgumentParser(
         prog="leaderless",
+        usage="%(prog)s [--version] [options] COMMAND [arguments] [options]",
         description="A Kafka-style log without a leader.",
-        epilog="\n".join(["commands:", *rows, "", "leaderless COMMAND --help shows the options."]),
+        epilog="\n".join(["commands:", *rows, "", EXAMPLES, "", EXIT_STATUSES]),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"leaderless {__version__}")
     parser.add_argument("command", choices=COMMANDS, metavar="COMMAND", help="one of those below")
     parser.add_argument(
-        "arguments", nargs=argparse.REMAINDER, metavar="...", help="arguments of the command"
+        "arguments",
+        nargs=argparse.REMAINDER,
+        metavar="...",
+        help="its arguments; leaderless COMMAND --help shows them",
     )
+    add_common(parser)
     return parser
 
 

@@ -7,7 +7,9 @@ import argparse
 from typing import get_args
 
 from leaderless.core.shape import Runs
+from leaderless.library.common_arguments import seconds
 from leaderless.library.maintenance import RETENTION_S_MIN
+from leaderless.store.options import install
 
 
 def key(parser: argparse.ArgumentParser) -> None:
@@ -18,7 +20,10 @@ def key(parser: argparse.ArgumentParser) -> None:
 def produce(parser: argparse.ArgumentParser) -> None:
     """A key and a value."""
     key(parser)
-    parser.add_argument("value", help="a JSON value")
+    parser.add_argument(
+        "value",
+        help="a JSON value, such as 7 or '{\"item\": 7}'; an integer from -2^63 to 2^64 - 1",
+    )
     parser.add_argument(
         "--string", action="store_true", help="take the value as a text, not as JSON"
     )
@@ -27,21 +32,30 @@ def produce(parser: argparse.ArgumentParser) -> None:
 def produce_batch(parser: argparse.ArgumentParser) -> None:
     """A key, and where the values are."""
     key(parser)
-    parser.add_argument("file", nargs="?", default="-", help="JSON lines; `-`, the default: stdin")
+    parser.add_argument(
+        "file", nargs="?", default="-", help="a JSON value in each line; `-`, the default: stdin"
+    )
 
 
 def read(parser: argparse.ArgumentParser) -> None:
     """A key, and which records."""
     key(parser)
-    parser.add_argument("--offset", type=offset, default=0, help="the first offset; default 0")
-    parser.add_argument("--limit", type=positive, default=100, help="records at most; default 100")
+    parser.add_argument(
+        "--offset", type=offset, default=0, metavar="N", help="the first offset; default 0"
+    )
+    parser.add_argument(
+        "--limit", type=positive, default=100, metavar="N", help="records at most; default 100"
+    )
 
 
 def tail(parser: argparse.ArgumentParser) -> None:
     """Keys, where to begin, and when to end."""
-    parser.add_argument("keys", nargs="+", metavar="key")
+    parser.add_argument("keys", nargs="+", metavar="key", help="a key; any text")
     parser.add_argument(
-        "--offset", type=offset, help="the first offset; default: what comes from now on"
+        "--offset",
+        type=offset,
+        metavar="N",
+        help="the first offset; default: what comes from now on",
     )
     parser.add_argument("--count", type=offset, metavar="N", help="end after N records")
 
@@ -50,7 +64,10 @@ def group(parser: argparse.ArgumentParser) -> None:
     """A key and a group of consumers."""
     key(parser)
     parser.add_argument(
-        "--group", default="default", help='the group of consumers; default "default"'
+        "--group",
+        metavar="NAME",
+        default="default",
+        help='the group of consumers; default "default"',
     )
 
 
@@ -67,14 +84,19 @@ def vacuum(parser: argparse.ArgumentParser) -> None:
         type=seconds,
         default=3600.0,
         metavar="S",
-        help=f"younger objects stay; {RETENTION_S_MIN:g} s or more, default 3600",
+        help=f"objects younger than so many seconds stay; {RETENTION_S_MIN:g} or more, default 3600",
     )
 
 
 def retain(parser: argparse.ArgumentParser) -> None:
     """What may be deleted."""
     add = parser.add_argument
-    add("--bytes", type=offset, metavar="N", help="files without which the others have N bytes")
+    add(
+        "--bytes",
+        type=offset,
+        metavar="N",
+        help="files, while the newer ones have N bytes or more",
+    )
     add("--age", type=seconds, metavar="S", help="files whose records are all older than S seconds")
     add(
         "--processed", action="store_true", help="files that all groups of consumers have processed"
@@ -86,16 +108,23 @@ def init(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--runs",
         choices=get_args(Runs),
-        help="what a new log keeps its older records in, for all its life; parquet needs leaderless[table]",
+        help="what a new log keeps its older records in, for all its life; default json; "
+        f"parquet needs {install('table')}",
     )
 
 
 def bench(parser: argparse.ArgumentParser) -> None:
     """The load."""
     add = parser.add_argument
-    add("--tasks", type=positive, default=16, help="that append at once; default 16")
-    add("--seconds", type=seconds, default=5.0, metavar="S", help="of appends; default 5")
-    add("--value-bytes", type=positive, default=100, metavar="N", help="of each; default 100")
+    add("--tasks", type=positive, default=16, metavar="N", help="append at once; default 16")
+    add("--seconds", type=seconds, default=5.0, metavar="S", help="seconds of appends; default 5")
+    add(
+        "--value-bytes",
+        type=positive,
+        default=100,
+        metavar="N",
+        help="bytes of a value; default 100",
+    )
 
 
 def nothing(_parser: argparse.ArgumentParser) -> None:
@@ -113,15 +142,4 @@ def positive(text: str) -> int:
     """A number from 1 up."""
     if (number := offset(text)) == 0:
         raise argparse.ArgumentTypeError("must be 1 or more")
-    return number
-
-
-def seconds(text: str) -> float:
-    """Seconds, more than 0."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"must be seconds, more than 0, not {text!r}")
     return number

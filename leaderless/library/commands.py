@@ -1,7 +1,7 @@
 """The commands of `leaderless` that work on a log: each reads its arguments and prints what came of it.
 
-With `--json` a command prints one JSON object (`tail`: one a record), also for an error. Exit status: 0 done; 1
-an error, or `fsck` found something, or `ack` met another offset; 2 wrong arguments; 130 interrupted.
+With `--json` a command prints one JSON object (`tail`: one a record), also for an error. Without it `read` and
+`tail` print a line a record, and errors go to stderr.
 """
 
 import argparse
@@ -18,9 +18,10 @@ import anyio
 
 from leaderless.errors import Indefinite, LogError, Unfit
 from leaderless.library import arguments, bench, fsck, groups
+from leaderless.library.common_arguments import EXIT_STATUSES, add_common
 from leaderless.library.log import Log
 from leaderless.library.opening import open_log
-from leaderless.library.output import show
+from leaderless.library.output import note, show, show_record, show_text
 from leaderless.library.place import ensure_log, place_of, require_log, require_pyarrow
 from leaderless.library.record import Record
 from leaderless.library.tail import Start
@@ -33,32 +34,39 @@ from leaderless.store.probe import probe
 from leaderless.store.urls import URLS
 from leaderless.store.values import Value, json_of, message_of
 
-DEFAULT_STORE = "sqlite:///leaderless.db"
+BELOW_HELP = f"""\
+stores:
+{URLS}
+
+Keys of a store come from the environment: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
+
+{EXIT_STATUSES}"""
 INTERRUPTED = 130
 Arguments = argparse.Namespace
 Result = dict[str, object]
 
 
 class Operation(NamedTuple):
-    """A command: its arguments, and what it does with them."""
+    """A command: its arguments, what it does with them, and an example of them."""
 
     add: Callable[[argparse.ArgumentParser], object]
     run: Callable[[Arguments], Awaitable[Result | None]]
+    example: str = ""
 
 
 def main(name: str, summary: str, given: Sequence[str]) -> int:
     """Run the command `name`; returns the exit status."""
     operation = OPERATIONS[name]
+    example = f"leaderless {name} {operation.example}"
     parser = argparse.ArgumentParser(
         prog=f"leaderless {name}",
         description=f"{summary[0].upper()}{summary[1:]}.",
-        epilog=f"stores:\n{URLS}\n\nKeys of a store come from the environment: AWS_ACCESS_KEY_ID and "
-        "AWS_SECRET_ACCESS_KEY.",
+        epilog=f"example:\n  {example.rstrip()}\n\n{BELOW_HELP}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     operation.add(parser)
-    _add_common(parser)
+    add_common(parser)
     options = parser.parse_args(given)
     logging.basicConfig(
         stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(message)s"
@@ -77,33 +85,12 @@ def _run(operation: Operation, options: Arguments) -> int:
     except LogError as error:
         kind = type(error).__name__
         unsure = isinstance(error, Indefinite)
-        show({"error": str(error), "kind": kind, "may_have_happened": unsure}, options.json)
+        told = {"error": str(error), "kind": kind, "may_have_happened": unsure}
+        show(told, options.json, sys.stdout if options.json else sys.stderr)
         return 1
     if result is not None:
         show(result, options.json)
     return 1 if result is not None and "error" in result else 0
-
-
-def _add_common(parser: argparse.ArgumentParser) -> None:
-    store = os.environ.get("LEADERLESS_STORE", DEFAULT_STORE)
-    add = parser.add_argument
-    add("--store", metavar="URL", default=store, help="where the log is, else LEADERLESS_STORE, else "
-        f"{DEFAULT_STORE}")  # fmt: skip
-    add("--topic", metavar="NAME", help="one of several logs in the store; any text")
-    add(
-        "--endpoint",
-        metavar="URL",
-        help="of an S3-compatible server, such as http://127.0.0.1:7480",
-    )
-    add("--region", help="of the bucket")
-    add(
-        "--patience",
-        type=arguments.seconds,
-        default=30.0,
-        metavar="S",
-        help="how long a call may take; default 30",
-    )
-    add("--json", action="store_true", help="print one JSON object")
 
 
 @asynccontextmanager
@@ -167,10 +154,24 @@ async def _produce_batch(options: Arguments) -> Result:
     return {"key": options.key, "first": offsets[0], "last": offsets[-1], "count": len(offsets)}
 
 
-async def _read(options: Arguments) -> Result:
+async def _read(options: Arguments) -> Result | None:
     async with _log(options) as log:
         records = await log.read(options.key, options.offset, options.limit)
-    return {"key": options.key, "records": [_shown(record) for record in records]}
+        end = (await log.keys()).get(options.key, 0) if records else 0
+    after = records[-1].offset + 1 if records else options.offset
+    left = max(0, end - after)
+    if options.json:
+        shown = [_shown(record) for record in records]
+        return {"key": options.key, "records": shown, "next": after, "left": left}
+    for record in records:
+        show_record(record.key, record.offset, message_of(record.value))
+    if left:
+        note(
+            f"{left} more: --offset {after} goes on there, --limit N shows more than {options.limit}"
+        )
+    elif not records:
+        note(f"no records from offset {after} on")
+    return None
 
 
 async def _tail(options: Arguments) -> None:
@@ -180,7 +181,10 @@ async def _tail(options: Arguments) -> None:
         if left == 0:
             return
         async for record in log.tail(options.keys, start):
-            show({"key": record.key, **_shown(record)}, options.json)
+            if options.json:
+                show({"key": record.key, **_shown(record)}, as_json=True)
+            else:
+                show_record(record.key, record.offset, message_of(record.value))
             left = left and left - 1
             if left == 0:
                 return
@@ -261,13 +265,20 @@ async def _retain(options: Arguments) -> Result:
         return (await log.retain(policy))._asdict()
 
 
-async def _files(options: Arguments) -> Result:
+async def _files(options: Arguments) -> Result | None:
     async with _store(options) as store:
         await reached(partial(require_log, store), options.patience, reads=True)
         require_pyarrow("leaderless files")
         from leaderless.table.snapshot import locations
 
-        return {"files": await locations(store)}
+        found = await locations(store)
+    if options.json:
+        return {"files": found}
+    for location in found:
+        show_text(location)
+    if not found:
+        note("no files yet: the newest records are in none")
+    return None
 
 
 async def _status(options: Arguments) -> Result:
@@ -321,23 +332,23 @@ def _shown(record: Record) -> Result:
 
 
 OPERATIONS = {
-    "init": Operation(arguments.init, _init),
-    "produce": Operation(arguments.produce, _produce),
-    "produce-batch": Operation(arguments.produce_batch, _produce_batch),
-    "read": Operation(arguments.read, _read),
-    "tail": Operation(arguments.tail, _tail),
-    "keys": Operation(arguments.nothing, _keys),
-    "consume": Operation(arguments.group, _consume),
-    "ack": Operation(arguments.ack, _ack),
+    "init": Operation(arguments.init, _init, "--store s3://my-bucket/orders"),
+    "produce": Operation(arguments.produce, _produce, "eu '{\"item\": 7}'"),
+    "produce-batch": Operation(arguments.produce_batch, _produce_batch, "eu lines.json"),
+    "read": Operation(arguments.read, _read, "eu --offset 100 --limit 50"),
+    "tail": Operation(arguments.tail, _tail, "eu us --offset 0 | cut -f 3"),
+    "keys": Operation(arguments.nothing, _keys, "--json"),
+    "consume": Operation(arguments.group, _consume, "eu --group billing"),
+    "ack": Operation(arguments.ack, _ack, "eu 7 --group billing"),
     "groups": Operation(arguments.nothing, _groups),
     "fence": Operation(arguments.nothing, _fence),
     "unfence": Operation(arguments.nothing, _unfence),
     "compact": Operation(arguments.nothing, _compact),
     "upgrade": Operation(arguments.nothing, _upgrade),
-    "vacuum": Operation(arguments.vacuum, _vacuum),
-    "retain": Operation(arguments.retain, _retain),
+    "vacuum": Operation(arguments.vacuum, _vacuum, "--retention 7200"),
+    "retain": Operation(arguments.retain, _retain, "--age 604800"),
     "files": Operation(arguments.nothing, _files),
-    "status": Operation(arguments.nothing, _status),
-    "fsck": Operation(arguments.nothing, _fsck),
-    "bench": Operation(arguments.bench, _bench),
+    "status": Operation(arguments.nothing, _status, "--json"),
+    "fsck": Operation(arguments.nothing, _fsck, "--store sqlite:///orders.db"),
+    "bench": Operation(arguments.bench, _bench, "--seconds 10 --tasks 64"),
 }

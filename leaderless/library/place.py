@@ -15,7 +15,7 @@ from leaderless.store.calls import patiently
 from leaderless.store.files import files_of
 from leaderless.store.format import format_of, shape_in
 from leaderless.store.names import FORMAT, segment_of
-from leaderless.store.options import StoreOptions
+from leaderless.store.options import StoreOptions, install
 from leaderless.store.port import PAGE, Conflict, OutcomeUnknown, Refused, Store
 from leaderless.store.registers import Registers
 from leaderless.store.urls import open_store
@@ -23,7 +23,7 @@ from leaderless.store.wrapped import Within
 from leaderless.table.levels import Levels
 
 MADE_BY = f"leaderless {__version__}"
-INSTALL = "it needs the package pyarrow: pip install 'leaderless[table]'"
+INSTALL = f"it needs the package pyarrow: {install('table')}"
 _HAS_PYARROW = find_spec("pyarrow") is not None
 SMALL_VALUES = 1 << 24  # a store of smaller objects gets smaller registers
 OF_NODES = {

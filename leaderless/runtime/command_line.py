@@ -20,6 +20,9 @@ if TYPE_CHECKING:  # they take part of a start, and few nodes need them
 
 HELP_COLUMNS = 98
 ON_A_BENCH = "On a bench: ./maelstrom test -w kafka --bin ./run.sh ... -- --strategy cas"
+EXIT_STATUSES = (
+    "exit status: 0 stdin ended; 2 wrong arguments, or the store cannot be used; 130 interrupted"
+)
 _DEFAULTS = Settings()
 _LIMITS = _DEFAULTS.options.limits
 
@@ -72,12 +75,12 @@ def _place(url: str, given: Sequence[str], timeout_s: float) -> "StorePlace | No
 
 
 class _Parser(argparse.ArgumentParser):
-    """Shows the stores below its help."""
+    """Shows the stores and exit statuses below its help."""
 
     def format_help(self) -> str:
         from leaderless.runtime.store_url import STORES
 
-        self.epilog = f"stores:\n{STORES}\n\n{ON_A_BENCH}"
+        self.epilog = f"stores:\n{STORES}\n\n{ON_A_BENCH}\n\n{EXIT_STATUSES}"
         return super().format_help()
 
 

@@ -4,16 +4,13 @@ Keys of a store stand in no argument, because every user of a machine can read t
 from the environment, under the names that the stores' own tools have.
 """
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from leaderless.runtime.settings import LIN_KV
 from leaderless.store.options import StoreOptions
 from leaderless.store.urls import URLS, without_secrets
 
-ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")  # as the SDKs of S3 look for one
 OPTIONS = ("endpoint", "region")
 _FOR_NODES = "\n".join(line for line in URLS.splitlines() if not line.startswith("memory:"))
 STORES = f"{LIN_KV:<27} the service of the bench, by messages (default)\n{_FOR_NODES}"
@@ -31,9 +28,7 @@ class StorePlace:
     options: StoreOptions
 
 
-def place_of(
-    url: str, given: Sequence[str], timeout_s: float, environment: Mapping[str, str] = os.environ
-) -> StorePlace | None:
+def place_of(url: str, given: Sequence[str], timeout_s: float) -> StorePlace | None:
     """The place that `--store` and each `--store-option` name; None for `lin-kv`.
 
     `timeout_s`: how long one request may take. Raises `ValueError`, whose text says what to write instead.
@@ -52,12 +47,8 @@ def place_of(
         raise ValueError(
             f"--store {without_secrets(url)}: what stands before '@' {_IN_ENVIRONMENT}"
         )
-    etcd = urlsplit(url).scheme == "etcd"
-    endpoint = next((environment[name] for name in ENDPOINTS if environment.get(name)), None)
     options = StoreOptions(
-        endpoint=named.get("endpoint", None if etcd else endpoint),
-        region=named.get("region"),
-        timeout_s=timeout_s,
+        endpoint=named.get("endpoint"), region=named.get("region"), timeout_s=timeout_s
     )
     return StorePlace(url, options)
 

@@ -22,6 +22,9 @@ from leaderless.spark.encoding import require_columns
 from leaderless.spark.reader import Scan, StreamReader, TableReader, start_of
 from leaderless.spark.settings import count_in, flag_in, place_in, predicate_in
 from leaderless.spark.sink import BatchSink, StreamSink, Target, target_of
+from leaderless.spark.workers import use_this_python
+
+use_this_python()  # before the source is registered: then Spark decides what its tasks run
 
 TYPES: dict[str, DataType] = {  # in Spark, of `leaderless.spark.columns.SCHEMA`
     "key": StringType(),

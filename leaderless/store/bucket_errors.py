@@ -16,6 +16,13 @@ NO_BUCKET = "the bucket does not exist; make it first, or correct its name"
 _NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|bucket does not exist")
 _REFUSED = (400, 401, 403, 404, 405, 411, 413, 414, 501)
 _TOO_SLOW = "RequestTimeout"  # S3's code for a request that came in too slowly; its status is 400
+# Without keys in the environment obstore asks the machine for those of its role, which only a cloud's has.
+_NO_KEYS = re.compile(r"//169\.254\.169\.254/|Missing (Secret)?Access|Account must be specified")
+_KEYS = {
+    "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (~/.aws is not read)",
+    "gs": "GOOGLE_APPLICATION_CREDENTIALS, the path of a key file",
+    "az": "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
+}
 _NO_PATH = "Could not parse path"  # obstore takes no such key, and asks nothing
 
 
@@ -42,6 +49,14 @@ def classified(url: str, error: Exception) -> StoreError:
     if unasked or (status in _REFUSED and _TOO_SLOW not in str(error)):
         return Refused(text)
     return OutcomeUnknown(text)
+
+
+def missing_keys(url: str, error: Exception) -> str:
+    """Which variables to set, if an error of obstore says that it found no credentials; else an empty text."""
+    if not _NO_KEYS.search(str(error)):
+        return ""
+    scheme = url.partition(":")[0]
+    return f"{url}: no credentials were found. Set {_KEYS[scheme]}, or run on a machine whose role has them"
 
 
 def require_bucket(error: Exception) -> None:

@@ -19,7 +19,7 @@ import obstore
 from obstore import exceptions
 from obstore.store import AzureStore, GCSStore, S3Store
 
-from leaderless.store.bucket_errors import classified, first_line, require_bucket
+from leaderless.store.bucket_errors import classified, first_line, missing_keys, require_bucket
 from leaderless.store.bucket_files import (
     CALLS,
     BucketFiles,
@@ -68,7 +68,8 @@ def open_bucket(scheme: str, bucket: str, options: StoreOptions, prefix: str = "
             case _:
                 made = AzureStore(bucket, **_azure(options), **common)
     except exceptions.BaseError as error:
-        raise Refused(f"{scheme}://{bucket}: {first_line(error)}") from error
+        url = f"{scheme}://{bucket}"
+        raise Refused(missing_keys(url, error) or f"{url}: {first_line(error)}") from error
     return ObjectStore(f"{scheme}://{bucket}", made, prefix)
 
 
@@ -103,6 +104,7 @@ class ObjectStore:
         self._probes = f"{prefix}/{PROBES}".lstrip("/")
         self._store = store
         self._threads = anyio.CapacityLimiter(CALLS)
+        self._let_in = False  # whether it has ever answered
 
     async def read(self, key: str) -> Found | None:
         """See `leaderless.store.port.Store`."""
@@ -193,11 +195,16 @@ class ObjectStore:
 
     async def _run(self, call: Callable[[], T], *, conditional: bool = False) -> T:
         try:
-            return await anyio.to_thread.run_sync(
+            answer = await anyio.to_thread.run_sync(
                 call, abandon_on_cancel=True, limiter=self._threads
             )
         except (exceptions.BaseError, ValueError) as error:
+            if text := missing_keys(self.url, error):
+                # The store was not asked. A role that had them once may have them soon again.
+                raise (OutcomeUnknown if self._let_in else Refused)(text) from error
             meant = classified(self.url, error)
             if isinstance(meant, Conflict) and not conditional:
                 meant = OutcomeUnknown(str(meant))  # an answer to another question
             raise meant from error
+        self._let_in = True
+        return answer

@@ -18,3 +18,8 @@ class StoreOptions:
     secret_key: str | None = field(default=None, repr=False)
     region: str | None = None
     timeout_s: float = 10.0
+
+
+def install(extra: str) -> str:
+    """How to install the packages of an extra; the project is on no index of packages."""
+    return f"pip install '.[{extra}]' in a checkout of leaderless"

@@ -5,8 +5,9 @@ the middle of one leaves nothing of it. The file must not be on a network share:
 [sqlite.org/wal.html]. Every write takes the file's only write lock at its beginning (`BEGIN IMMEDIATE`), so
 what it compares cannot change before it ends. Calls run in threads, for a commit waits for the disk.
 
-Who only reads writes nothing, so a full disk stops no reader. What connections share (`FILE-shm`) needs room,
-too: where there is none, a reader takes the file for itself while a query runs, and keeps no connection.
+Who only reads writes nothing: a missing file stays missing, and a full disk stops no reader. What connections
+share (`FILE-shm`) needs room, too: where there is none, a reader takes the file for itself while a query runs,
+and keeps no connection.
 """
 
 import sqlite3
@@ -42,7 +43,7 @@ DO UPDATE SET value = excluded.value, version = excluded.version, modified = exc
 
 
 class SqliteStore:
-    """A store in the file at `path`, which is made when it is missing.
+    """A store in the file at `path`, which the first write makes when it is missing.
 
     `busy_s`: how long a write waits for those of other processes, in seconds. Raises `Refused` when the file
     cannot be used.
@@ -55,7 +56,7 @@ class SqliteStore:
         self._path = path
         self._busy_s = busy_s
         self._writer: sqlite3.Connection | None = None  # until the first write
-        self._reader: sqlite3.Connection | None = None
+        self._reader: sqlite3.Connection | None = None  # until there is something to read
         self._closed = False
         self._write_lock, self._read_lock = Lock(), Lock()
         try:
@@ -65,47 +66,71 @@ class SqliteStore:
             raise Refused(f"{path} cannot be used as a store: {error}") from error
 
     @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        """A connection for a query."""
+    def _reading(self) -> Iterator[sqlite3.Connection | None]:
+        """A connection for a query; None: nothing was written yet, so there is nothing to find."""
         if self._reader is None:
             try:
-                self._reader = self._connect()
+                self._reader = self._connect_reader()
             except sqlite3.OperationalError as error:
                 if not error.sqlite_errorname.startswith(NO_ROOM):
                     raise
-        if self._reader is not None:
-            yield self._reader
-            return
-        with closing(self._connect(alone=True)) as connection:
-            yield connection
+                with closing(self._connect("rw", alone=True)) as connection:
+                    yield connection
+                return
+        yield self._reader
 
-    def _connect(self, alone: bool = False) -> sqlite3.Connection:
-        """A connection; `alone`: it shares nothing with others, and keeps them out."""
-        if self._closed:
-            raise sqlite3.ProgrammingError("the store was closed")
-        if not self._path.absolute().parent.is_dir():
-            raise Refused(f"{self._path}: make the folder {self._path.absolute().parent} first")
-        connection = sqlite3.connect(
-            self._path, timeout=self._busy_s, isolation_level=None, check_same_thread=False
-        )
+    def _connect_reader(self) -> sqlite3.Connection | None:
+        self._require_usable()
+        if not self._path.exists():
+            return None
+        connection = self._connect("rw")
+        if _mark_of(connection) == APPLICATION:
+            return connection
+        connection.close()
+        return None
+
+    def _connect_writer(self) -> sqlite3.Connection:
+        connection = self._connect("rwc")
         try:
-            if alone:
-                connection.execute("PRAGMA locking_mode=EXCLUSIVE")
-            self._prepare(connection)
+            if _mark_of(connection) != APPLICATION:
+                self._make(connection)
         except BaseException:
             connection.close()
             raise
         return connection
 
-    def _prepare(self, connection: sqlite3.Connection) -> None:
-        # In this order: another process may make the database between the two, the mark with the tables.
-        tables = connection.execute("SELECT name FROM sqlite_master").fetchall()
-        [(application,)] = connection.execute("PRAGMA application_id").fetchall()
-        if tables and application != APPLICATION:
-            raise Refused(f"{self._path} is a database of another program; name another file")
-        connection.execute("PRAGMA synchronous=FULL")
-        if application == APPLICATION:
-            return  # the tables were made with the mark
+    def _connect(self, mode: str, alone: bool = False) -> sqlite3.Connection:
+        """A connection. `mode`: "rw", or "rwc", which makes the file [sqlite.org/uri.html]. `alone`: it shares
+        nothing with others, and keeps them out.
+        """
+        self._require_usable()
+        uri = f"{self._path.absolute().as_uri()}?mode={mode}"
+        try:
+            connection = sqlite3.connect(
+                uri, self._busy_s, uri=True, isolation_level=None, check_same_thread=False
+            )
+        except sqlite3.OperationalError as error:
+            raise Refused(f"{self._path} cannot be used as a store: {error}") from error
+        try:
+            if alone:
+                connection.execute("PRAGMA locking_mode=EXCLUSIVE")
+            # In this order: another process may make the database between the two, the mark with the tables.
+            tables = connection.execute("SELECT name FROM sqlite_master").fetchall()
+            if tables and _mark_of(connection) != APPLICATION:
+                raise Refused(f"{self._path} is a database of another program; name another file")
+            connection.execute("PRAGMA synchronous=FULL")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _require_usable(self) -> None:
+        if self._closed:
+            raise sqlite3.ProgrammingError("the store was closed")
+        if not self._path.absolute().parent.is_dir():
+            raise Refused(f"{self._path}: make the folder {self._path.absolute().parent} first")
+
+    def _make(self, connection: sqlite3.Connection) -> None:
         self._to_write_ahead_log(connection)
         connection.execute("BEGIN IMMEDIATE")
         connection.execute(f"PRAGMA application_id={APPLICATION}")
@@ -175,7 +200,7 @@ class SqliteStore:
     async def _query(self, statement: str, *values: object) -> list[Any]:
         def query() -> list[Any]:
             with self._read_lock, self._reading() as connection:
-                return connection.execute(statement, values).fetchall()
+                return connection.execute(statement, values).fetchall() if connection else []
 
         return await self._run(query)
 
@@ -198,7 +223,7 @@ class SqliteStore:
     async def _transact(self, change: Callable[[sqlite3.Connection], T]) -> T:
         def transact() -> T:
             with self._write_lock:
-                writer = self._writer = self._writer or self._connect()
+                writer = self._writer = self._writer or self._connect_writer()
                 writer.execute("BEGIN IMMEDIATE")
                 try:
                     result = change(writer)
@@ -218,3 +243,9 @@ class SqliteStore:
             raise OutcomeUnknown(f"{self._path}: {error}") from error
         except sqlite3.Error as error:
             raise Refused(f"{self._path}: {error}") from error
+
+
+def _mark_of(connection: sqlite3.Connection) -> int:
+    """The number that says whose file it is; 0: of nobody yet."""
+    [(mark,)] = connection.execute("PRAGMA application_id").fetchall()
+    return int(mark)

@@ -1,12 +1,15 @@
 """Which store a URL names."""
 
+import os
 from collections.abc import Callable
+from dataclasses import replace
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from urllib.parse import unquote, urlsplit
 
-from leaderless.store.options import StoreOptions
+from leaderless.store.options import StoreOptions, install
 from leaderless.store.port import Refused, Store
 from leaderless.store.wrapped import Within
 
@@ -21,20 +24,46 @@ az://CONTAINER/PREFIX       Azure Blob Storage
 etcd://HOST:PORT/PREFIX     etcd"""
 
 
+ENDPOINTS: dict[
+    str, tuple[str, ...]
+] = {  # variables that name an endpoint, as the tools of each store look for one
+    "s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
+    "az": ("AZURE_STORAGE_ENDPOINT",),
+}
+ALIKE = 0.5  # `difflib` gives this to schemes that differ in one of two letters
+
+
 def open_store(url: str, options: StoreOptions | None = None) -> Store:
     """The store that `url` names (see `URLS`), reached by `options`.
+
+    An endpoint that `options` do not have comes from the environment (`ENDPOINTS`).
 
     Raises `Refused`: the URL names none, its package is not installed, or it cannot be opened. A store that is
     reached over a network is asked nothing yet.
     """
     scheme, colon, _ = url.partition(":")
     if not colon or scheme not in _OPENERS:
-        raise Refused(f"{without_secrets(url)!r} names no store; these do:\n{URLS}")
+        raise Refused(_no_store(without_secrets(url)))
     known = options or StoreOptions()
+    if not known.endpoint:
+        named = (os.environ.get(name) for name in ENDPOINTS.get(scheme, ()))
+        known = replace(known, endpoint=next(filter(None, named), None))
     if known.endpoint and not known.endpoint.startswith(("http://", "https://")):
         shown = without_secrets(known.endpoint)
         raise Refused(f"the endpoint must begin with http:// or https://, not {shown!r}")
     return _OPENERS[scheme](url, known)
+
+
+def _no_store(url: str) -> str:
+    """That a URL names no store, which one may have been meant, and which there are."""
+    scheme, colon, rest = url.partition(":")
+    if colon:
+        meant = [f"{near}:{rest}" for near in get_close_matches(scheme, _OPENERS, 1, ALIKE)]
+    else:
+        meant = [f"sqlite:///{url}"] if url else []
+    hint = f"Did you mean {meant[0]}? " if meant else ""
+    known = ", ".join(line.split()[0] for line in URLS.splitlines())
+    return f"{url!r} names no store. {hint}These do: {known}"
 
 
 def without_secrets(url: str) -> str:
@@ -98,9 +127,7 @@ def _imported(module: str, package: str, extra: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name != package:
             raise
-        raise Refused(
-            f"this store needs the package {package}: pip install 'leaderless[{extra}]'"
-        ) from None
+        raise Refused(f"this store needs the package {package}: {install(extra)}") from None
 
 
 _OPENERS: dict[str, Callable[[str, StoreOptions], Store]] = {

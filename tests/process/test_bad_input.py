@@ -73,7 +73,7 @@ def test_init_finds_stale_reads(
     with proxy(mock, lambda *_: "stale") as server:
         status = main(["init", "--store", URL, "--endpoint", server.url, "--region", "us-east-1"])
     assert status == 1
-    assert "it is not strongly consistent, and cannot hold a log" in capsys.readouterr().out
+    assert "it is not strongly consistent, and cannot hold a log" in capsys.readouterr().err
 
 
 async def test_a_value_that_no_store_object_can_hold(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_no_command_shows_a_secret(
     for more in ([], ["--json"]):
         assert main([*command, "--store", url, "--patience", "0.2", *more]) == 1
     output = capsys.readouterr()
-    assert output.out
+    assert output.err
     require_hidden(output.out + output.err, SECRET)
 
 

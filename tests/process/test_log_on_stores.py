@@ -244,6 +244,17 @@ def test_init_finds_how_etags_are_sent(capsys: pytest.CaptureFixture[str], mock:
 
 
 @pytest.mark.usefixtures("environment")
+def test_an_endpoint_in_the_environment_does_as_one_that_is_given(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, mock: str
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", mock)
+    for command in (["init"], ["produce", "k", "1"], ["read", "k"]):
+        assert main([*command, "--store", f"{BUCKET}/from-environment", "--json"]) == 0
+    last = orjson.loads(capsys.readouterr().out.splitlines()[-1])
+    assert last["records"] == [{"offset": 0, "value": 1}]
+
+
+@pytest.mark.usefixtures("environment")
 @pytest.mark.parametrize(
     ("header", "fate", "text"),
     [

@@ -2,6 +2,8 @@
 
 import io
 import json
+import os
+import shlex
 import subprocess
 import sys
 import unicodedata
@@ -13,13 +15,16 @@ from typing import Any
 import orjson
 import pytest
 
-from leaderless.cli import SUMMARIES, main
+from leaderless.cli import EXAMPLES, SUMMARIES, main
 from leaderless.errors import LogError
+from leaderless.library import commands
 from leaderless.library.bench import Load, bench
 from leaderless.library.commands import OPERATIONS
+from leaderless.library.common_arguments import EXIT_STATUSES
 from leaderless.store.counted import READ_USD, WRITE_USD, Counted, dollars
 from leaderless.store.memory import MemoryStore
-from leaderless.store.port import OutcomeUnknown, all_of
+from leaderless.store.port import OutcomeUnknown, Store, all_of
+from leaderless.table import snapshot
 from simulation.objects.bucket import Bucket
 from simulation.objects.client import Faults, Network, VirtualStore
 from simulation.objects.loop import VirtualEventLoop, run_virtual
@@ -43,7 +48,7 @@ def run(
         status = main([*arguments, "--json"])
         lines = capsys.readouterr().out.splitlines()
         objects = [orjson.loads(line) for line in lines]
-        return status, objects if arguments[0] == "tail" else objects[0]
+        return status, objects if "tail" in arguments else objects[0]
 
     return run
 
@@ -63,7 +68,46 @@ def test_every_command_has_a_summary() -> None:
 def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="0"):
         main([name, "--help"])
-    assert "s3://BUCKET/PREFIX" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    for part in ("s3://BUCKET/PREFIX", f"example:\n  leaderless {name}", EXIT_STATUSES):
+        assert part in said
+
+
+def test_every_example_of_the_help_can_be_written_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commands, "_run", lambda *_: 0)
+    general = [line.split(maxsplit=1)[1] for line in EXAMPLES.splitlines()[1:]]
+    special = [f"{name} {operation.example}" for name, operation in OPERATIONS.items()]
+    for example in [*general, *special]:
+        assert main(shlex.split(example.partition("|")[0])) == 0, example
+
+
+def test_options_of_every_command_stand_before_it_or_after_it(log: Run, tmp_path: Path) -> None:
+    log("produce", "read", "7")
+    store = os.environ["LEADERLESS_STORE"]
+    other = f"sqlite:///{tmp_path}/other.db"
+    for words in (
+        ["--store", store, "read", "read"],
+        ["--patience=9", "read", "read", "--store", store],
+        ["--store", other, "read", "read", "--store", store],  # the last one counts
+    ):
+        assert log(*words)[1]["records"] == [{"offset": 0, "value": 7}]
+    assert log("--store", other, "read", "read")[1]["kind"] == "NotInitialised"
+    assert log("--topic", "t", "read", "read")[1]["kind"] == "NotInitialised"
+
+
+READS = sorted({*OPERATIONS} - {"init", "bench"})
+WORDS = {
+    "produce": ("k", "1"), "read": ("k",), "tail": ("k",), "consume": ("k",), "ack": ("k", "0"),
+    "produce-batch": ("k",),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", READS)
+def test_a_typo_in_a_path_leaves_no_file(run: Run, tmp_path: Path, name: str) -> None:
+    store = f"sqlite:///{tmp_path}/typo.db"
+    status, said = run(name, *WORDS.get(name, ()), "--store", store, stdin="1\n")
+    assert (status, "there is no log at" in str(said)) == (1, True)
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_init_makes_a_log_once(run: Run) -> None:
@@ -97,6 +141,8 @@ def test_what_is_produced_is_read(log: Run) -> None:
         {"offset": 1, "value": "not JSON"},
         {"offset": 2, "value": 1},
     ]
+    read = log("read", "k", "--offset", "1", "--limit", "2")[1]
+    assert (read["next"], read["left"]) == (3, 2)
     assert log("keys")[1] == {"keys": [{"key": "k", "next_offset": 5}]}
     assert [each["offset"] for each in log("tail", "k", "--offset", "3", "--count", "2")[1]] == [
         3,
@@ -199,10 +245,81 @@ def test_tables_for_people(log: Run, capsys: pytest.CaptureFixture[str]) -> None
     log("produce", "longer key", '"two\\nlines"')
     main(["keys"])
     assert capsys.readouterr().out == "key         next offset\nk           1\nlonger key  1\n"
-    main(["read", "longer key"])
-    assert capsys.readouterr().out == 'key  longer key\noffset  value\n0       "two\\nlines"\n'
+    main(["consume", "k"])
+    assert capsys.readouterr().out == 'group   default\nkey     k\noffset  0\nvalue   "a text"\n'
     main(["groups"])
     assert capsys.readouterr().out == "no groups\n"
+
+
+@pytest.mark.parametrize("value", ["[1, 2]", "[]", '[{"a": 1}]', '"1"', "null"])
+def test_consume_shows_the_value_as_json(
+    log: Run, capsys: pytest.CaptureFixture[str], value: str
+) -> None:
+    log("produce", "k", value)
+    assert main(["consume", "k"]) == 0
+    [line] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("value")]
+    assert json.loads(line.removeprefix("value")) == json.loads(value)
+
+
+def test_a_path_of_a_file_is_a_line(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = ["--store", f"sqlite:///{tmp_path}/log.db"]
+    run("init", "--runs", "parquet", *store)
+    assert main(["files", *store]) == 0
+    assert capsys.readouterr().out == ""
+
+    async def locations(_store: Store) -> list[str]:
+        return ["/a b/1.parquet", "/2.parquet"]
+
+    monkeypatch.setattr(snapshot, "locations", locations)
+    assert main(["files", *store]) == 0
+    assert capsys.readouterr().out == "/a b/1.parquet\n/2.parquet\n"
+
+
+VALUES = [None, 1, "1", "null", "-", "two\nlines\tand a tab", {"a": [None]}]
+
+
+@pytest.mark.parametrize(
+    "command", [["read"], ["tail", "--offset", "0", "--count", str(len(VALUES))]]
+)
+@pytest.mark.parametrize("key", ["k", "a key", "two\nlines", "a\ttab", '"', ""])
+def test_a_record_is_a_line_that_a_program_can_take_apart(
+    log: Run, capsys: pytest.CaptureFixture[str], command: list[str], key: str
+) -> None:
+    log("produce-batch", key, stdin="\n".join(map(json.dumps, VALUES)))
+    main([command[0], key, *command[1:]])
+    lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert [int(offset) for _, offset, _ in lines] == [*range(len(VALUES))]
+    assert [json.loads(value) for _, _, value in lines] == VALUES
+    for shown, _, _ in lines:
+        assert (json.loads(shown) if shown.startswith('"') else shown) == key
+
+
+def test_a_read_says_that_there_is_more_and_how_to_go_on(
+    log: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log("produce-batch", "k", stdin="0\n" * 255)
+
+    def read(*arguments: str) -> tuple[int, str]:
+        assert main(["read", "k", *arguments]) == 0
+        told = capsys.readouterr()
+        return len(told.out.splitlines()), told.err
+
+    shown, said = read()
+    assert (shown, said.partition(":")[0]) == (100, "155 more")
+    assert "--offset 100 goes on" in said
+    assert read("--offset", "100", "--limit", "155") == (155, "")
+    assert read("--offset", "255") == (0, "no records from offset 255 on\n")
+
+
+def test_an_error_is_no_part_of_what_a_pipe_takes(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["read", "k"]) == 1
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "there is no log" in told.err
 
 
 @pytest.mark.process
@@ -242,27 +359,44 @@ def test_nothing_that_was_written_steers_a_terminal(
     ]  # fmt: skip
     for command in commands:
         main([*command, *flags])
-        shown = capsys.readouterr().out
+        told = capsys.readouterr()
+        shown = told.out + told.err
         steering = [
             each for each in shown if unicodedata.category(each) in ("Cc", "Cf", "Zl", "Zp")
         ]
-        assert {*steering} <= {"\n"}, command
+        assert {*steering} <= {"\n", "\t"}, command  # a tab stands between the parts of a record
         assert command[0] != "read" or "ü 漢 🙂" in shown
     [first, second] = log("read", key)[1]["records"]
     assert (first["value"], second["value"]) == (value, STEERING)
 
 
-@pytest.mark.parametrize("number", [2**64, -(2**63) - 1, 10**400])
-def test_an_integer_that_would_become_a_float_is_refused(log: Run, number: int) -> None:
+@pytest.mark.parametrize(
+    "number", [f"{2**64}", f"{-(2**63) - 1}", f"1{'0' * 30}", f"1{'0' * 400}", f"1{'0' * 5000}"]
+)
+@pytest.mark.parametrize("form", ["N", '{"a": [1, {"b": N}]}', "[1.5, N, 2]"])
+def test_an_integer_that_would_become_a_float_is_refused(
+    log: Run, tmp_path: Path, number: str, form: str
+) -> None:
+    text = form.replace("N", number)
+    file = tmp_path / "lines"
+    file.write_text(f"1\n{text}\n")
     for command, stdin in (
-        (("produce", "k", f"[{number}]"), ""),
-        (("produce-batch", "k"), f"1\n{number}\n"),
+        (("produce", "k", text), ""),
+        (("produce-batch", "k"), f"1\n{text}\n"),
+        (("produce-batch", "k", "-"), f"1\r\n{text}\r\n"),
+        (("produce-batch", "k", str(file)), ""),
     ):
         status, said = log(*command, stdin=stdin)
         assert (status, said["kind"], said["may_have_happened"]) == (1, "Unfit", False)
-    assert "line 2" in said["error"]
+        assert ("line 2" in said["error"]) == (command[0] == "produce-batch")
     assert log("keys")[1] == {"keys": []}
-    assert log("produce", "k", f"{2**64 - 1}")[0] == 0
+
+
+@pytest.mark.parametrize("number", [2**64 - 1, -(2**63), 2**53 + 1, 0])
+def test_an_integer_of_64_bits_comes_back_as_it_was(log: Run, number: int) -> None:
+    log("produce", "k", f"{number}")
+    log("produce-batch", "k", stdin=f"[{number}]")
+    assert [each["value"] for each in log("read", "k")[1]["records"]] == [number, [number]]
 
 
 # ---------------------------------------------------------------- bench

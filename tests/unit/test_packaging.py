@@ -278,14 +278,14 @@ def test_the_package_is_asked_for_where_it_is_needed(tmp_path: Path) -> None:
 
     for command, *rest in (["read", "k"], ["init"], ["fsck"]):
         status, said = call(command, "files.db", *rest)
-        assert (status, "leaderless[table]" in said) == (1, True), said
+        assert (status, "pip install '.[table]'" in said) == (1, True), said
     assert call("init", "json.db")[0] == 0
     assert call("produce", "json.db", "k", "1")[0] == 0
     for command, *rest in (["files"], ["retain", "--age", "9"]):
         status, said = call(command, "json.db", *rest)
         assert (status, "[table]" in said) == (1, True), said
     status, said = call("init", "new.db", "--runs", "parquet")
-    assert (status, "leaderless[table]" in said) == (1, True), said
+    assert (status, "pip install '.[table]'" in said) == (1, True), said
 
 
 def test_what_make_run_does_not_install_names_the_target_that_does(

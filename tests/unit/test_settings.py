@@ -61,22 +61,11 @@ def test_without_an_option_it_is_the_service_of_the_bench() -> None:
     assert place_of(LIN_KV, [], 5.0) is None
 
 
-def test_an_endpoint_comes_from_the_option_or_else_from_the_environment() -> None:
-    environment = {"AWS_ENDPOINT_URL": "http://other:1", "AWS_ENDPOINT_URL_S3": "http://here:1"}
-    place = place_of("s3://b/p", [], 5.0, environment)
-    assert place
-    assert (place.url, place.options.endpoint) == ("s3://b/p", "http://here:1")
-    given = ["endpoint=http://there:2?a=b", "region=here"]
-    place = place_of("s3://b/p", given, 5.0, environment)
+def test_options_of_a_store() -> None:
+    place = place_of("s3://b/p", ["endpoint=http://there:2?a=b", "region=here"], 5.0)
     assert place
     assert (place.options.endpoint, place.options.region) == ("http://there:2?a=b", "here")
-    assert place.options.timeout_s == 5.0
-
-
-def test_the_endpoint_of_s3_is_none_of_etcd() -> None:
-    place = place_of("etcd://h:2379", [], 5.0, {"AWS_ENDPOINT_URL": "http://s3:1"})
-    assert place
-    assert place.options.endpoint is None
+    assert (place.url, place.options.timeout_s) == ("s3://b/p", 5.0)
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,20 @@ import sqlite3
 import sys
 from pathlib import Path
 
+import obstore
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from obstore import exceptions
 
+from leaderless.store import urls
+from leaderless.store.memory import MemoryStore
 from leaderless.store.names import SEGMENT_BYTES_MAX, name_of, segment_of
-from leaderless.store.port import Refused
+from leaderless.store.options import StoreOptions
+from leaderless.store.port import OutcomeUnknown, Refused, Store, StoreError
 from leaderless.store.urls import open_store, without_secrets
+
+pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.parametrize(
@@ -32,6 +39,49 @@ def test_what_names_no_store_is_refused(url: str, text: str) -> None:
     with pytest.raises(Refused, match=text) as refused:
         open_store(url)
     assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "meant"),
+    [
+        ("s4://b/p", "s3://b/p"), ("gcs://b", "gs://b"), ("azure://c", "az://c"), ("etc://h", "etcd://h"),
+        ("sqlite3:///x.db", "sqlite:///x.db"), ("orders.db", "sqlite:///orders.db"), ("ftp://h", None),
+    ],
+)  # fmt: skip
+def test_what_names_no_store_is_told_in_one_line(url: str, meant: str | None) -> None:
+    with pytest.raises(Refused) as refused:
+        open_store(url)
+    said = str(refused.value)
+    assert said.isprintable()
+    assert f"Did you mean {meant}? " in said if meant else "Did you mean" not in said
+    assert "These do: memory:NAME, sqlite:///FILE, s3://BUCKET/PREFIX, " in said
+
+
+@pytest.mark.parametrize(
+    ("url", "given", "endpoint"),
+    [
+        ("s3://b", None, "http://here:1"),
+        ("s3://b", "http://there:2", "http://there:2"),
+        ("az://b", None, "http://azure:4"),
+        ("gs://b", None, None),
+        ("etcd://h:2379", None, None),
+    ],
+)
+def test_an_endpoint_is_given_or_else_in_the_environment(
+    monkeypatch: pytest.MonkeyPatch, url: str, given: str | None, endpoint: str | None
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://here:1")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://other:3")
+    monkeypatch.setenv("AZURE_STORAGE_ENDPOINT", "http://azure:4")
+    reached: list[StoreOptions] = []
+
+    def opener(_url: str, options: StoreOptions) -> Store:
+        reached.append(options)
+        return MemoryStore()
+
+    monkeypatch.setitem(urls._OPENERS, url.partition(":")[0], opener)
+    open_store(url, StoreOptions(endpoint=given, region="r"))
+    assert reached == [StoreOptions(endpoint=endpoint, region="r")]
 
 
 @pytest.mark.parametrize(
@@ -59,7 +109,7 @@ def test_a_missing_package_is_named(
     module = {"s3": "leaderless.store.objects", "etcd": "leaderless.store.etcd"}[extra]
     monkeypatch.delitem(sys.modules, module, raising=False)
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(Refused, match=rf"pip install 'leaderless\[{extra}\]'"):
+    with pytest.raises(Refused, match=rf"pip install '\.\[{extra}\]' in a checkout"):
         open_store(url)
 
 
@@ -116,3 +166,35 @@ def test_a_name_that_does_not_fit_is_refused(name: str) -> None:
 def test_what_is_no_segment_has_no_name(segment: str) -> None:
     with pytest.raises(ValueError, match="is no escaped name"):
         name_of(segment)
+
+
+# ---------------------------------------------------------------- keys of a bucket
+
+
+def test_half_of_the_keys_says_which_variables_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "known")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY", raising=False)
+    with pytest.raises(Refused, match="Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"):
+        open_store("s3://b")
+
+
+METADATA = "Error performing PUT http://169.254.169.254/latest/api/token: operation timed out"
+
+
+@pytest.mark.parametrize(("calls", "kind"), [([None], Refused), ([b"1", None], OutcomeUnknown)])
+async def test_without_keys_a_store_is_refused_but_a_role_may_have_them_again(
+    monkeypatch: pytest.MonkeyPatch, calls: list[bytes | None], kind: type[StoreError]
+) -> None:
+    store = open_store("s3://b", StoreOptions(access_key="a", secret_key="b"))
+
+    def put(*_arguments: object, **_named: object) -> dict[str, object]:
+        if calls.pop(0) is None:
+            raise exceptions.GenericError(METADATA)
+        return {"e_tag": '"1"', "version": None}
+
+    monkeypatch.setattr(obstore, "put", put)
+    for _ in calls[1:]:
+        await store.write("k", b"1")
+    with pytest.raises(kind, match="Set AWS_ACCESS_KEY_ID") as refused:
+        await store.write("k", b"1")
+    assert "169.254" not in str(refused.value)
