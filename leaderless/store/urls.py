@@ -24,9 +24,8 @@ az://CONTAINER/PREFIX       Azure Blob Storage
 etcd://HOST:PORT/PREFIX     etcd"""
 
 
-ENDPOINTS: dict[
-    str, tuple[str, ...]
-] = {  # variables that name an endpoint, as the tools of each store look for one
+# Variables that name an endpoint, as the tools of each store look for one.
+ENDPOINTS: dict[str, tuple[str, ...]] = {
     "s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
     "az": ("AZURE_STORAGE_ENDPOINT",),
 }
