@@ -18,6 +18,7 @@ FILE = Path(__file__).with_suffix(".toml")
 AS_ASKED = "as asked"  # the name of the challenge's own command, which says nothing of when
 _USUAL = "usual"  # the table of what holds for every check beyond a challenge
 _SHOWN = ("server_messages_per_op", "stable_median_ms", "stable_most_ms", "send_p50_ms")
+_ALL = 0.9995  # a share that is shown as 100.0%
 _GONE, _UNREAD = "an acknowledged message is gone", "an acknowledged message is never read"
 # What anomalies say to a learner, the worst first. A workload stands for the only one that it knows.
 _PHRASES = {
@@ -143,7 +144,11 @@ class Graded:
         return f"{told} {self.check.name}{some * (self.count(VALID) > 0)}"
 
     def _figures(self) -> Iterator[str]:
-        """The highest of each figure over the seeds, and its bound."""
+        """The worst of each figure over the seeds, and its bound."""
+        shares = [row.figures.get("ok_fraction_of_all") for row in self.rows]
+        share = min((each for each in shares if each is not None), default=1.0)
+        if share < _ALL:
+            yield f"{share:.1%} of the operations succeed"
         for figure in _SHOWN:
             found = [each for row in self.rows if (each := row.figures.get(figure)) is not None]
             if found:

@@ -92,6 +92,19 @@ def test_a_node_that_forgets_is_right_without_partitions() -> None:
     assert run("broadcast", "broadcast_forgets.py", WRONG).check()["valid?"] is True
 
 
+def test_a_node_without_retries_passes_on_some_seeds() -> None:
+    def verdict(seed: str) -> bool:
+        challenge = {"rate": 10, "time_limit_s": 20, "nemesis": ("partition",)}
+        return bool(
+            run("broadcast", "broadcast_lucky.py", WRONG, seed=seed, **challenge).check()["valid?"]
+        )
+
+    assert {seed: verdict(seed) for seed in ("glomers-3c", "glomers-3c-2")} == {
+        "glomers-3c": False,
+        "glomers-3c-2": True,
+    }
+
+
 def test_every_node_is_told_its_neighbours_before_the_first_operation() -> None:
     outcome = run("broadcast", "broadcast.py", time_limit_s=1)
     journal = outcome.journal_file.content.decode().splitlines()

@@ -247,6 +247,17 @@ def test_anomalies_without_words_of_their_own_are_named() -> None:
     assert told(chosen, rows) == ("6c fails: it shows G1a, G1b.", 1)
 
 
+def test_a_line_says_when_operations_fail() -> None:
+    chosen = challenge("5c")
+    rows = [
+        run(chosen, "in partitions", 1),
+        run(chosen, "in partitions", 2, ok_fraction_of_all=0.934),
+    ]
+    assert Graded(chosen.checks[1], rows, seeds=2).line() == (
+        "✔ in partitions: right on 2 of 2 seeds; 93.4% of the operations succeed; server messages/op 1.02"
+    )
+
+
 def test_a_line_has_the_highest_figures_and_their_bounds() -> None:
     chosen = challenge("3d")
     (check, *_) = chosen.checks

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Passes on what is new to its neighbours, once: right while a message finds a way round each partition."""
+"""Tells its neighbours all that it knows when it learns something, never again: right if the end is calm."""
 
 from maelstrom_node import Node
 
@@ -17,7 +17,7 @@ def topology(request):
 @node.on("broadcast")
 def broadcast(request):
     node.reply(request, {"type": "broadcast_ok"})
-    learn(request)
+    learn({request["body"]["message"]})
 
 
 @node.on("read")
@@ -26,12 +26,15 @@ def read(request):
 
 
 @node.on("gossip")
-def learn(message):
-    new = message["body"]["message"]
-    if new not in messages:
-        messages.add(new)
+def gossip(message):
+    learn(set(message["body"]["messages"]))
+
+
+def learn(told):
+    if told - messages:
+        messages.update(told)
         for neighbour in neighbours:
-            node.send(neighbour, {"type": "gossip", "message": new})
+            node.send(neighbour, {"type": "gossip", "messages": sorted(messages)})
 
 
 node.run()
