@@ -26,7 +26,10 @@ def graded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Res
     def grade(verdict_of: Callable[[str, int], str], *words: str) -> Result:
         def perform(job: Job, _parent: Path, _tick: object) -> Row:
             verdict = verdict_of(job.cell.title, job.repetition)
-            found = {"valid": float(verdict == VALID), "server_messages_per_op": 2.0}
+            found: dict[str, float | None] = {
+                "valid": float(verdict == VALID),
+                "server_messages_per_op": 2.0,
+            }
             return Row(
                 *(job.sweep, dict(job.cell.axes), job.repetition, job.engine, "run", verdict),
                 seconds=1.5,
