@@ -7,6 +7,7 @@ each seed. The grade is a sentence; only what is asked decides whether a node pa
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 
 from bench.sweep import definition
@@ -151,9 +152,9 @@ class Graded:
             yield f"{share:.1%} of the operations succeed"
         for figure in _SHOWN:
             found = [each for row in self.rows if (each := row.figures.get(figure)) is not None]
-            if found:
-                bound = self.check.below.get(figure)
-                limit = f" (below {bound:g})" if bound is not None else ""
+            bound = self.check.below.get(figure, inf)
+            if found and max(found) < bound:  # else it is the trouble
+                limit = f" (below {bound:g})" if bound < inf else ""
                 yield f"{_told(figure, max(found))}{limit}"
 
 

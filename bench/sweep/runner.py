@@ -25,6 +25,7 @@ from runs.sweeps import Row, verdict_of
 
 MAELSTROM = Path(__file__).parents[2] / "maelstrom"
 OUTPUT = "output.log"
+_LAST_LINES = 14  # why a run broke off, its figures, and the command that repeats it
 _TICK_S = 0.25
 _STOP_GRACE_S = 10.0
 Tick = Callable[[float], None]
@@ -93,7 +94,7 @@ def last_words(job: Job, parent: Path) -> str:
         lines = (job.folder(parent) / OUTPUT).read_text(errors="replace").strip().splitlines()
     except OSError:
         return ""
-    return "\n".join(lines[-5:])
+    return "\n".join(lines[-_LAST_LINES:])
 
 
 def _newest(place: Path, engine: str) -> Path | None:

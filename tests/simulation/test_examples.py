@@ -1,5 +1,6 @@
 """The nodes of `examples` in the simulator, and small nodes that are wrong in one way each."""
 
+import json
 from typing import Any
 
 import pytest
@@ -154,6 +155,19 @@ def test_examples_that_keep_nothing_in_memory_survive_kills(
     assert outcome.outcome.failure is None
     assert any(op.f == "kill" for op in outcome.history)
     assert outcome.check()["valid?"] is True
+
+
+def test_a_node_that_was_killed_says_nothing_before_it_has_a_name() -> None:
+    node = node_of(EXAMPLES / "broadcast.py")("n1", 1)
+    gossip = b'{"src":"n0","dest":"n1","body":{"type":"gossip","messages":[1],"msg_id":7}}'
+    node.receive(gossip, 0.0)
+    assert node.take() == b""
+    node.receive(
+        b'{"src":"c0","dest":"n1","body":{"type":"init","node_id":"n1","node_ids":["n1"],"msg_id":1}}',
+        0.0,
+    )
+    node.receive(gossip, 0.0)
+    assert [line["src"] for line in map(json.loads, node.take().splitlines())] == ["n1", "n1"]
 
 
 @pytest.mark.parametrize("workload", ["broadcast", "g-counter", "txn-rw-register"])
