@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import click
 
 import workloads
+from bench import junit
 from bench.arrival import ARRIVALS, IN_TURN
 from bench.flags import (
     COUNT,
@@ -240,6 +241,9 @@ _OTHER_FLAGS = {
         "This bench, or the real Maelstrom that MAELSTROM names.",
         click.Choice((EMBEDDED, JEPSEN)),
         ours=True,
+    ),
+    "junit": Flag(
+        junit.HELP, junit.FILE, ours=True, unswept="give --junit to `./maelstrom sweep` itself"
     ),
     "logging_json": Flag(kind=click.BOOL, hidden=True),
     "no_ssh": Flag(kind=click.BOOL, hidden=True),

@@ -81,11 +81,15 @@ def _of_results(results: Results, measured: Sequence[str], *, strict: bool) -> F
     is_right = workload["valid?"] is True if bad is None else not set(bad) - BEYOND_THE_REAL_TOOL
     finished = "error" not in content
     lag = workload.get("worst-realtime-lag") or {}
+    latencies = workload.get("stable-latencies") or {}
+    stable = {float(share): latency_ms for share, latency_ms in latencies.items()}
     return {
         "store_requests_per_op": results.store.get("requests-per-op"),
         "server_messages_per_op": net["servers"].get("msgs-per-op"),
         "all_messages_per_op": net["all"].get("msgs-per-op"),
         "worst_lag_s": lag.get("lag"),
+        "stable_median_ms": stable.get(0.5),
+        "stable_most_ms": stable.get(1.0),
         "ok_fraction": _ok_fraction(by_f.get(f, {}) for f in measured),
         "ok_fraction_of_all": content["availability"]["ok-fraction"],
         "valid": float(finished and is_right),

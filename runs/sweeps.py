@@ -26,6 +26,11 @@ ANY = "any"  # expected: a verdict, whichever
 Key = tuple[str, int, str]
 
 
+def verdict_of(exit_status: int) -> str:
+    """What an exit status of the bench says of its run."""
+    return VERDICTS[exit_status] if exit_status in range(3) else CRASHED
+
+
 @dataclass(frozen=True)
 class Row:
     """One finished run. `seconds` is how long it took, `started` an ISO time, `exit_status` the bench's."""
@@ -139,6 +144,8 @@ FIGURES: Mapping[str, Column] = {
     "poll_p50_ms": Column("poll p50, ms", 1),
     "poll_p99_ms": Column("poll p99, ms", 1),
     "worst_lag_s": Column("worst lag, s", 3),
+    "stable_median_ms": Column("median stable latency, ms", 0),
+    "stable_most_ms": Column("longest stable latency, ms", 0),
     "ok_fraction": Column("ok, of sends and polls", 6),
     "ok_fraction_of_all": Column("ok, of all", 4),
     "node_cpu_us_per_op": Column("node CPU, µs/op", 0),

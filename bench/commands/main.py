@@ -15,6 +15,7 @@ EXIT_BAD_ARGUMENTS, EXIT_CRASHED = 254, 255
 COMMANDS = {
     "check": "judge histories, ours or the real tool's",
     "explore": "search every schedule of a small cluster",
+    "glomers": "grade a node by a challenge of Gossip Glomers",
     "serve": "show the runs of a store in a browser",
     "simulate": "run clusters on a virtual clock, from seeds",
     "sweep": "run a matrix of tests, resumable",

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,18 +10,18 @@ import click
 from rich.console import Console
 
 import workloads
-from bench import engine
+from bench import engine, junit
 from bench.commands.test import check_workload
 from bench.failure import RunFailure, unwritable
 from bench.sweep import axes, definition, progress, table, work
 from bench.sweep.axes import Value
-from bench.sweep.definition import Sweep
 from bench.sweep.folder import Index, write_machine
+from bench.sweep.runner import last_words, repeat
 from bench.sweep.work import Job
 from bench.system import sigterm_as_interrupt
 from bench.verdict import print_failure
 from runs.facts import EMBEDDED, JEPSEN
-from runs.sweeps import CRASHED, Row
+from runs.sweeps import CRASHED, Key, Row
 
 _FILE_WIDTH = 160
 EXIT_AS_EXPECTED, EXIT_NOT, EXIT_UNKNOWN, EXIT_CRASHED = 0, 1, 2, 255
@@ -54,6 +54,7 @@ def _pairs(
     "--store", default="results", show_default=True, help="The folder in which sweeps are stored."
 )
 @click.option("--name", help="The folder in the store.  [default: the file's name]")
+@click.option("--junit", "report", type=junit.FILE, help=junit.HELP)
 @click.option(
     "--engine",
     "asked",
@@ -72,6 +73,7 @@ def sweep(
     repetitions: int | None,
     store: str,
     name: str | None,
+    report: Path | None,
     asked: str | None,
 ) -> None:
     """Run every cell of a matrix, and keep the runs and an index in results/NAME/.
@@ -103,45 +105,53 @@ def sweep(
         return
     if fresh:
         index.set_aside()
-    sys.exit(_run(chosen, planned, index, console, again=again, discard=discard))
+    stopped = guarded(
+        index,
+        lambda: progress.run_all(planned, index, console, again=again, discard=discard),
+        "Give the same command again; it continues there.",
+    )
+    rows = work.finished(planned, index.rows())
+    if rows:
+        console.print(table.outcome(chosen, planned, rows))
+        for line in table.findings(planned, rows):
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
+    for job in planned:
+        if job.key in rows and not rows[job.key].as_expected:
+            line = f"To repeat {job.title}: {repeat(job)}"
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
+    if stopped:
+        print_failure(console, stopped)
+    console.print(f"Index: {index.path}", markup=False, highlight=False, soft_wrap=True)
+    if report:
+        junit.write(report, chosen.name, _cases(planned, rows, index.folder))
+    sys.exit(EXIT_CRASHED if stopped else exit_status(rows.values()))
 
 
 def _engine(asked: str | None) -> str:
     return JEPSEN if engine.choose(asked, dict(os.environ)) else EMBEDDED
 
 
-def _run(
-    chosen: Sweep,
-    planned: Sequence[Job],
-    index: Index,
-    console: Console,
-    *,
-    again: bool,
-    discard: bool,
-) -> int:
-    stopped: RunFailure | None = None
+def guarded(index: Index, make: Callable[[], None], hint: str) -> RunFailure | None:
+    """Make the runs of a sweep while nobody else uses its folder.
+
+    Returns:
+        why it stopped before its end, if it did; `hint` says what to do after Ctrl-C.
+    """
     try:
         with index.locked(), sigterm_as_interrupt():
             write_machine(index.folder)
-            progress.run_all(planned, index, console, again=again, discard=discard)
+            make()
     except RunFailure as failure:
-        stopped = failure
+        return failure
     except OSError as error:
-        stopped = unwritable(f"The folder {index.folder}", error)
+        return unwritable(f"The folder {index.folder}", error)
     except KeyboardInterrupt:
-        stopped = RunFailure(
-            "The run under way is not in the index. Give the same command again; it continues there.",
-            interrupted=True,
-        )
-    rows = work.finished(planned, index.rows())
-    if rows:
-        console.print(table.outcome(chosen, planned, rows))
-        for line in table.findings(planned, rows):
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
-    if stopped:
-        print_failure(console, stopped)
-    console.print(f"Index: {index.path}", markup=False, highlight=False, soft_wrap=True)
-    return EXIT_CRASHED if stopped else exit_status(rows.values())
+        return RunFailure(f"The run under way is not in the index. {hint}", interrupted=True)
+    return None
+
+
+def _cases(planned: Sequence[Job], rows: Mapping[Key, Row], folder: Path) -> Sequence[junit.Case]:
+    return [junit.case_of(job.title, rows.get(job.key), last_words(job, folder)) for job in planned]
 
 
 def exit_status(rows: Iterable[Row]) -> int:

@@ -5,7 +5,8 @@ import shlex
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -14,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
+from rich.text import Text
 
 import workloads
-from bench import engine, options, run_files, verdict
+from bench import engine, junit, options, run_files, verdict
 from bench.checkers import judge
 from bench.failure import RunFailure, unwritable
 from bench.flags import did_you_mean
@@ -34,6 +36,7 @@ from runs.messages import Event
 from runs.operations import operation_count
 from runs.reading import Bad, TooLarge, journal
 from runs.store import Folder, create_run_dir, utc_now
+from runs.sweeps import Row, verdict_of
 from runs.writing import LineFile
 from workloads.interface import Placement, Result, Workload
 
@@ -54,8 +57,11 @@ def test(**flags: Any) -> None:
     What follows `--` are arguments for the program. Exit status: 0 valid, 1 invalid, 2 unknown,
     254 bad arguments, 255 the run could not be finished.
     """
-    console = Console()
+    report: Path | None = flags["junit"]
+    console = Console(record=report is not None)
     real = engine.choose(flags["engine"], dict(os.environ))
+    if real and report:
+        raise click.UsageError("--junit of a run on the real Maelstrom: give it to a sweep.")
     if real:
         engine.refuse_our_faults(flags)
         console.print(f"engine: the real Maelstrom, {real}", highlight=False)
@@ -67,14 +73,37 @@ def test(**flags: Any) -> None:
     warn_of_own_node(chosen.bin, chosen.workload, console)
     if chosen.leave_db_running:
         console.print("--leave-db-running: nodes live on the bench's pipes and stop with it")
-    status = 0
+    status, cases = 0, list[junit.Case]()
     for number in range(1, chosen.test_count + 1):
         # The same seed again would give the same operations and faults.
-        seed = chosen.seed if number == 1 else f"{chosen.seed}-{number}"
+        seed, began = chosen.seed if number == 1 else f"{chosen.seed}-{number}", time.monotonic()
         status = run_test(replace(chosen, seed=seed), console)
         if status:
+            again = repeat(sys.argv[1:], None if seed == flags["seed"] else seed)
+            line = Text(f"To repeat it: {again}")
+            console.print(line, soft_wrap=True)
+        if report:
+            row = Row(
+                chosen.workload, {}, verdict=verdict_of(status), seconds=time.monotonic() - began
+            )
+            cases.append(junit.case_of(f"seed {seed}", row, console.export_text()))
+        if status:
             break
+    if report:
+        junit.write(report, chosen.workload, cases)
     sys.exit(status)
+
+
+def repeat(words: Sequence[str], seed: str | None) -> str:
+    """The command line `words` for one test, with the same operations, delays and faults.
+
+    `seed` is that of the test, None if the words have it.
+    """
+    end = words.index("--") if "--" in words else len(words)
+    more = ["--seed", seed] if seed else []
+    if any(word.startswith("--test-count") for word in words[:end]):
+        more += ["--test-count", "1"]
+    return shlex.join(["./maelstrom", *words[:end], *more, *words[end:]])
 
 
 def check_workload(name: str) -> None:

@@ -104,9 +104,8 @@ def _print_row(console: Console, job: Job, row: Row, folder: Path, count: str) -
     if (requests := row.figures.get("store_requests_per_op")) is not None:
         cost += f", {requests:.2f} store requests"
     found = f" ({', '.join(row.anomalies)})" if row.anomalies else ""
-    again = f", repetition {row.repetition}" if row.repetition > 1 else ""
     console.print(
-        f"{escape(f'[{count}]')} {escape(job.cell.title)}{again}: {table.verdict([row])}{found}{cost}"
+        f"{escape(f'[{count}]')} {escape(job.title)}: {table.verdict([row])}{found}{cost}"
         f" ({row.seconds:.0f} s)",
         highlight=False,
         soft_wrap=True,

@@ -7,6 +7,7 @@ under the workload's name, the real tool (which stores where it is started) unde
 
 import contextlib
 import os
+import shlex
 import signal
 import subprocess
 import time
@@ -20,23 +21,30 @@ from bench.system import die_with_parent
 from runs import key_figures
 from runs.facts import EMBEDDED
 from runs.store import utc_now
-from runs.sweeps import CRASHED, VERDICTS, Row
+from runs.sweeps import Row, verdict_of
 
 MAELSTROM = Path(__file__).parents[2] / "maelstrom"
 OUTPUT = "output.log"
+_LAST_LINES = 14  # why a run broke off, its figures, and the command that repeats it
 _TICK_S = 0.25
 _STOP_GRACE_S = 10.0
 Tick = Callable[[float], None]
 
 
-def command(job: Job, store: Path) -> list[str]:
+def command(job: Job, store: Path | None) -> list[str]:
     """The command line of a run. Cells of one repetition share a seed, so that they are paired."""
     for_bench, for_node = axes.arguments({"seed": job.sweep, **job.cell.axes, "engine": job.engine})
     line = [str(MAELSTROM), "test", "--bin", job.cell.options.bin, *for_bench]
     if job.repetition > 1:  # as --test-count has it
         seed = line.index("--seed") + 1
         line[seed] += f"-{job.repetition}"
-    return [*line, "--store", str(store), *(["--", *for_node] if for_node else [])]
+    line += ["--store", str(store)] if store else []
+    return [*line, *(["--", *for_node] if for_node else [])]
+
+
+def repeat(job: Job) -> str:
+    """The command that makes the run again by hand, with the same operations, delays and faults."""
+    return shlex.join(["./maelstrom", *command(job, None)[1:]])
 
 
 def perform(job: Job, parent: Path, tick: Tick) -> Row:
@@ -70,7 +78,7 @@ def perform(job: Job, parent: Path, tick: Tick) -> Row:
         repetition=job.repetition,
         engine=job.engine,
         run=None if run_dir in (None, before) else os.path.relpath(run_dir, parent.resolve()),
-        verdict=VERDICTS[status] if status in range(3) else CRASHED,
+        verdict=verdict_of(status),
         exit_status=status,
         seconds=round(time.monotonic() - began, 2),
         started=started.isoformat(timespec="milliseconds"),
@@ -86,7 +94,7 @@ def last_words(job: Job, parent: Path) -> str:
         lines = (job.folder(parent) / OUTPUT).read_text(errors="replace").strip().splitlines()
     except OSError:
         return ""
-    return "\n".join(lines[-4:])
+    return "\n".join(lines[-_LAST_LINES:])
 
 
 def _newest(place: Path, engine: str) -> Path | None:

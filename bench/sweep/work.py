@@ -35,6 +35,12 @@ class Job:
         return self.cell.key, self.repetition, self.engine
 
     @property
+    def title(self) -> str:
+        """The cell and the repetition, for people."""
+        again = f", repetition {self.repetition}" if self.repetition > 1 else ""
+        return f"{self.cell.title}{again}"
+
+    @property
     def duration_s(self) -> float:
         """How long the run lasts for sure: its main phase and its recovery."""
         return self.cell.options.time_limit_s + self.cell.options.recovery_time_s

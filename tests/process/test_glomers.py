@@ -1,13 +1,16 @@
 """The small workloads on real processes: the nodes of `examples` pass, and nodes that are wrong do not."""
 
 import json
+import shutil
+import signal
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.process.test_bench import HANGS_S
+from tests.process.test_bench import HANGS_S, wait_until
+from tests.process.test_sweep import processes_of
 
 ROOT = Path(__file__).parents[2]
 SLOW = pytest.mark.slow  # the same nodes run in the simulator, where it takes no time
@@ -72,3 +75,33 @@ def test_a_wrong_node_is_caught_and_its_fault_named(
     assert status == 1, output
     assert f"✘ {anomaly}" in output
     assert results["workload"]["valid?"] is False
+
+
+@pytest.fixture
+def grading(tmp_path: Path) -> list[str]:
+    """The command that grades an echo node, once for each check."""
+    for name in ("echo.py", "maelstrom_node.py"):
+        shutil.copy(ROOT / "workloads/examples" / name, tmp_path)
+    words = [ROOT / "maelstrom", "glomers", "1", "--bin", tmp_path / "echo.py", "--seeds", 1]
+    return [str(word) for word in (*words, "--store", tmp_path / "results")]
+
+
+@SLOW
+def test_a_node_is_graded(grading: list[str]) -> None:
+    done = subprocess.run(grading, capture_output=True, text=True, timeout=HANGS_S, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1] == "1 passes; right at 1000 a second on 5 nodes."
+
+
+@SLOW
+def test_a_grading_that_is_interrupted_leaves_no_process(
+    grading: list[str], tmp_path: Path
+) -> None:
+    process = subprocess.Popen(grading, stdout=subprocess.PIPE, text=True)
+    history = tmp_path / "results/glomers-1/as_asked.1/latest/history.jsonl"
+    wait_until(lambda: history.exists() and history.stat().st_size > 1000)
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=HANGS_S)
+    assert process.returncode == 255, output
+    assert "1 is unknown: not every run was made." in output
+    assert processes_of(tmp_path) == []

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import psutil
 import pytest
@@ -77,10 +78,14 @@ def test_a_failing_and_a_crashing_cell_do_not_stop_the_rest(sweeps: Sweeps, tmp_
     (tmp_path / "crash").write_text("#!/bin/sh\necho out of cheese >&2; exit 3\n")
     (tmp_path / "crash").chmod(0o755)
     sweeps.write('[[matrix]]\nbin = ["crash", "echo_wrong.py", "echo_node.py"]')
-    status, output = sweeps.run()
+    status, output = sweeps.run("--junit", tmp_path / "night.xml")
     assert status == 1, output
     verdicts = [(row["verdict"], row["exit_status"]) for row in sweeps.rows]
     assert verdicts == [("crashed", 255), ("invalid", 1), ("valid", 0)]
+    (suite,) = ElementTree.parse(tmp_path / "night.xml").getroot()
+    problems = [[each.tag for each in case] for case in suite]
+    assert problems == [["error"], ["failure"], []]
+    assert "To repeat bin=echo_wrong.py: ./maelstrom test --bin" in output
     assert "out of cheese" in (sweeps.folder / "bin=crash.1/output.log").read_text()
     valid = sweeps.rows[2]
     assert valid["cell"]["bin"] == "echo_node.py"

@@ -174,6 +174,8 @@ def test_all_figures_of_a_run(run_dir: Callable[..., Any]) -> None:
         "all_messages_per_op": 3.5,
         "store_requests_per_op": None,
         "worst_lag_s": 0.25,
+        "stable_median_ms": None,
+        "stable_most_ms": None,
         "ok_fraction": 0.75,
         "ok_fraction_of_all": 0.375,
         "valid": 1.0,
@@ -204,6 +206,16 @@ def test_strict_asks_for_more(
     workload = {"valid?": verdict, "bad-error-types": bad}
     found = of_run(run_dir(RESULTS | {"workload": workload}), strict=True)
     assert (found["valid"], found["strict_valid"]) == (valid, strict_valid)
+
+
+@pytest.mark.parametrize("shares", [["0", "0.5", "1"], [0, 0.5, 1]], ids=["ours", "real"])
+def test_a_broadcast_has_its_stable_latencies(
+    run_dir: Callable[..., Any], shares: list[Any]
+) -> None:
+    latencies = dict(zip(shares, (0, 374, 500), strict=True))
+    workload = {"valid?": True, "stable-latencies": latencies}
+    found = of_run(run_dir(RESULTS | {"workload": workload}))
+    assert (found["stable_median_ms"], found["stable_most_ms"]) == (374, 500)
 
 
 def test_a_run_that_ended_early_is_not_valid(run_dir: Callable[..., Any]) -> None:

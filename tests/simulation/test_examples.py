@@ -1,5 +1,6 @@
 """The nodes of `examples` in the simulator, and small nodes that are wrong in one way each."""
 
+import json
 from functools import partial
 from typing import Any
 
@@ -127,6 +128,19 @@ def test_a_node_that_forgets_is_right_without_partitions() -> None:
     assert run("broadcast", "broadcast_forgets.py", WRONG).check()["valid?"] is True
 
 
+def test_a_node_without_retries_passes_on_some_seeds() -> None:
+    def verdict(seed: str) -> bool:
+        challenge = {"rate": 10, "time_limit_s": 20, "nemesis": ("partition",)}
+        return bool(
+            run("broadcast", "broadcast_lucky.py", WRONG, seed=seed, **challenge).check()["valid?"]
+        )
+
+    assert {seed: verdict(seed) for seed in ("glomers-3c", "glomers-3c-2")} == {
+        "glomers-3c": False,
+        "glomers-3c-2": True,
+    }
+
+
 def test_every_node_is_told_its_neighbours_before_the_first_operation() -> None:
     outcome = run("broadcast", "broadcast.py", time_limit_s=1)
     journal = outcome.journal_file.content.decode().splitlines()
@@ -176,6 +190,19 @@ def test_examples_that_keep_nothing_in_memory_survive_kills(
     assert outcome.outcome.failure is None
     assert any(op.f == "kill" for op in outcome.history)
     assert outcome.check()["valid?"] is True
+
+
+def test_a_node_that_was_killed_says_nothing_before_it_has_a_name() -> None:
+    node = node_of(EXAMPLES / "broadcast.py")("n1", 1)
+    gossip = b'{"src":"n0","dest":"n1","body":{"type":"gossip","messages":[1],"msg_id":7}}'
+    node.receive(gossip, 0.0)
+    assert node.take() == b""
+    node.receive(
+        b'{"src":"c0","dest":"n1","body":{"type":"init","node_id":"n1","node_ids":["n1"],"msg_id":1}}',
+        0.0,
+    )
+    node.receive(gossip, 0.0)
+    assert [line["src"] for line in map(json.loads, node.take().splitlines())] == ["n1", "n1"]
 
 
 @pytest.mark.parametrize("workload", ["broadcast", "g-counter", "txn-rw-register"])

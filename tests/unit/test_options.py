@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner
@@ -208,6 +209,49 @@ def test_the_verdict_is_the_exit_status_and_stops_a_series(
     monkeypatch.setattr(test_command, "run_test", invalid)
     assert maelstrom("test", "--test-count", 3)[0] == 1
     assert len(runs) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "again"),
+    [
+        (["--rate", "9"], "--rate 9 --seed"),
+        (["--seed", "7", "--", "--x y"], "--seed 7 -- '--x y'"),
+        (["--seed", "7", "--test-count=2", "--", "z"], "--test-count=2 --test-count 1 -- z"),
+    ],
+)
+def test_a_failure_ends_with_the_command_that_repeats_it(
+    maelstrom: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+    words: list[str],
+    again: str,
+) -> None:
+    monkeypatch.setattr(test_command, "run_test", lambda options, _console: 1)
+    output = maelstrom("test", *words)[2]
+    *_, line = output.splitlines()
+    assert line.startswith("To repeat it: ./maelstrom test --bin ")
+    assert again in line
+
+
+def test_the_second_of_several_tests_is_repeated_alone(
+    maelstrom: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def second_fails(options: TestOptions, console: Console) -> int:
+        console.print("said")
+        return int(options.seed.endswith("-2"))
+
+    monkeypatch.setattr(test_command, "run_test", second_fails)
+    file = tmp_path / "new/a.xml"
+    status, _, output = maelstrom("test", "--seed", "7", "--test-count", 3, "--junit", file)
+    assert status == 1
+    assert output.splitlines()[-1].endswith("--seed 7-2 --test-count 1")
+    (suite,) = ElementTree.parse(file).getroot()
+    assert [(case.get("name"), [each.tag for each in case]) for case in suite] == [
+        ("seed 7", []),
+        ("seed 7-2", ["failure"]),
+    ]
+    (failure,) = suite.iter("failure")
+    assert failure.text
+    assert failure.text.splitlines()[0] == "said"
 
 
 def test_the_real_tool_needs_to_be_named(maelstrom: Callable[..., Any]) -> None:

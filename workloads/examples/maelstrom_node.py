@@ -95,6 +95,8 @@ class Node:
     def receive(self, message):
         """Take one message."""
         body = message["body"]
+        if self.id is None and body["type"] != "init":
+            return  # from a node that does not know that this one was killed; it has no name to answer in yet
         if "in_reply_to" in body:
             self._waiting.pop(body["in_reply_to"], _ignore)(body)
         elif body["type"] in self._handlers:

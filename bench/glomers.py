@@ -1,0 +1,234 @@
+"""The challenges of Gossip Glomers, and the grade of a node from its runs. Only `read` reads a file.
+
+A challenge is a sweep whose cells are checks: those that it asks, and those beyond it. A check is made once for
+each seed. The grade is a sentence; only what is asked decides whether a node passes.
+"""
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from pathlib import Path
+
+from bench.sweep import definition
+from bench.sweep.axes import CellAxes
+from bench.sweep.definition import Cell, Sweep
+from runs.sweeps import CRASHED, FIGURES, INVALID, UNKNOWN, VALID, Row
+
+FILE = Path(__file__).with_suffix(".toml")
+AS_ASKED = "as asked"  # the name of the challenge's own command, which says nothing of when
+_USUAL = "usual"  # the table of what holds for every check beyond a challenge
+_SHOWN = ("server_messages_per_op", "stable_median_ms", "stable_most_ms", "send_p50_ms")
+_ALL = 0.9995  # a share that is shown as 100.0%
+_GONE, _UNREAD = "an acknowledged message is gone", "an acknowledged message is never read"
+# What anomalies say to a learner, the worst first. A workload stands for the only one that it knows.
+_PHRASES = {
+    "lost-write": _GONE,
+    "inconsistent-offsets": "one offset has two messages",
+    "unseen": _UNREAD,
+    "unreplicated": "a node never shows an acknowledged message",
+    "duplicate": "one message has two offsets",
+    "int-poll-skip": "a reader misses messages",
+    "poll-skip": "a reader misses messages",
+    "broadcast": "a node lacks an acknowledged message",
+    "echo": "an echo is wrong or never comes",
+    "g-counter": "a node shows a wrong sum at the end",
+    "unique-ids": "an ID comes twice",
+}
+
+
+@dataclass(frozen=True)
+class Check:
+    """A cell of the challenge's sweep; `below` bounds figures of each run that are valid otherwise."""
+
+    cell: Cell
+    asked: bool
+    below: Mapping[str, float]
+
+    @property
+    def name(self) -> str:
+        """When it is: `after a kill`."""
+        return self.cell.title
+
+    def judged(self, row: Row) -> Row:
+        """The row of a run; its verdict says whether the bounds hold, too."""
+        values = [row.figures.get(figure) for figure in self.below]
+        if row.verdict != VALID or not values:
+            return row
+        if None in values:
+            return replace(row, verdict=UNKNOWN)
+        return replace(row, verdict=INVALID) if self._exceeded(row) else row
+
+    def _exceeded(self, row: Row) -> list[str]:
+        return [
+            f"{_told(figure, value)}, not below {bound:g}"
+            for figure, bound in self.below.items()
+            if (value := row.figures.get(figure)) is not None and value >= bound
+        ]
+
+    def fault(self, row: Row) -> str:
+        """What is wrong with an invalid run."""
+        named = next((_PHRASES[name] for name in _PHRASES if name in row.anomalies), None)
+        if named or row.anomalies:
+            return named or f"it shows {', '.join(row.anomalies)}"
+        if not row.figures.get("valid", 1):
+            workload = self.cell.options.workload
+            return _PHRASES.get(workload, "the history is wrong")
+        if exceeded := self._exceeded(row):
+            return " and ".join(exceeded)
+        if self.cell.options.availability is not None:
+            return (
+                f"only {row.figures.get('ok_fraction_of_all') or 0:.1%} of the operations succeed"
+            )
+        return "a kind of operation never succeeds"
+
+
+@dataclass(frozen=True)
+class Challenge:
+    """A challenge by its number, as a sweep and as the checks that are its cells."""
+
+    number: str
+    sweep: Sweep
+    checks: Sequence[Check]
+
+    def some(self, *, asked: bool) -> Sweep:
+        """The part of the sweep that the challenge asks, or that lies beyond it."""
+        return replace(self.sweep, cells=[each.cell for each in self.checks if each.asked is asked])
+
+
+@dataclass(frozen=True)
+class Graded:
+    """A check and the runs that were made of it, as `Check.judged` has them; `seeds` were to be made."""
+
+    check: Check
+    rows: Sequence[Row]
+    seeds: int
+
+    def count(self, verdict: str) -> int:
+        """How many of its runs ended so."""
+        return sum(row.verdict == verdict for row in self.rows)
+
+    @property
+    def passed(self) -> bool:
+        """Whether every run was made, and is right."""
+        return self.count(VALID) == self.seeds
+
+    @property
+    def shown(self) -> Row | None:
+        """The first of the runs that tell most of what is wrong; None if none does."""
+        worst = min(self.rows, key=lambda row: _WORST.index(row.verdict), default=None)
+        return None if worst is None or worst.verdict == VALID else worst
+
+    def line(self) -> str:
+        """How it went, in a line: a mark, when, on how many seeds it is right, and its figures."""
+        mark = "✔" if self.passed else "✘" if self.count(INVALID) + self.count(CRASHED) else "?"
+        parts = [f"right on {self.count(VALID)} of {self.seeds} seeds"]
+        parts += [self.trouble()] if not self.passed else []
+        return f"{mark} {self.check.name}: {'; '.join((*parts, *self._figures()))}"
+
+    def trouble(self) -> str:
+        """What was wrong in the run that is shown."""
+        if self.shown is None:
+            return "not every run was made"
+        fixed = {
+            CRASHED: "a run could not be finished",
+            UNKNOWN: "nothing wrong was found, but not everything can be judged",
+        }
+        return fixed.get(self.shown.verdict) or self.check.fault(self.shown)
+
+    def sentence(self) -> str:
+        """What a check beyond the challenge found, to stand behind `passes`."""
+        told = self.trouble()
+        if told in (_GONE, _UNREAD) and "kill" in self.check.cell.options.nemesis:
+            told = f"not durable: {told}"
+        some = f" (right on {self.count(VALID)} of {self.seeds} seeds)"
+        return f"{told} {self.check.name}{some * (self.count(VALID) > 0)}"
+
+    def _figures(self) -> Iterator[str]:
+        """The worst of each figure over the seeds, and its bound."""
+        shares = [row.figures.get("ok_fraction_of_all") for row in self.rows]
+        share = min((each for each in shares if each is not None), default=1.0)
+        if share < _ALL:
+            yield f"{share:.1%} of the operations succeed"
+        for figure in _SHOWN:
+            found = [each for row in self.rows if (each := row.figures.get(figure)) is not None]
+            bound = self.check.below.get(figure, inf)
+            if found and max(found) < bound:  # else it is the trouble
+                limit = f" (below {bound:g})" if bound < inf else ""
+                yield f"{_told(figure, max(found))}{limit}"
+
+
+_WORST = (INVALID, CRASHED, UNKNOWN, VALID)
+
+
+def numbers() -> list[str]:
+    """The challenges that there are."""
+    return [name for name in _tables() if name != _USUAL]
+
+
+def read(number: str, seeds: int, changes: CellAxes) -> Challenge:
+    """A challenge with so many runs of each check; `changes` hold in every cell, such as the node."""
+    tables = _tables()
+    table = tables[number]
+    found = [(each, True) for each in table["asked"]]
+    found += [({**tables[_USUAL], **each}, False) for each in table["beyond"]]
+    cells = [{name: value for name, value in each.items() if name != "below"} for each, _ in found]
+    about = f"{number}: {table['about']}, https://fly.io/dist-sys/{number}"
+    content = {"about": about, "repetitions": seeds, "base": table["base"], "matrix": cells}
+    sweep = replace(definition.parse(content, FILE, changes), name=f"glomers-{number}")
+    named = [replace(cell, title=str(cell.axes["name"])) for cell in sweep.cells]
+    checks = [
+        Check(cell, asked, each.get("below", {}))
+        for cell, (each, asked) in zip(named, found, strict=True)
+    ]
+    return Challenge(number, replace(sweep, cells=named), checks)
+
+
+def _tables() -> dict[str, definition.Table]:
+    return tomllib.loads(FILE.read_text())
+
+
+def grade(challenge: Challenge, rows: Sequence[Row]) -> list[Graded]:
+    """The runs by check, each check judged."""
+    by_cell: dict[str, list[Row]] = {}
+    for row in rows:
+        by_cell.setdefault(row.cell_key[0], []).append(row)
+    return [
+        Graded(
+            check,
+            [check.judged(row) for row in by_cell.get(check.cell.key, [])],
+            challenge.sweep.repetitions,
+        )
+        for check in challenge.checks
+    ]
+
+
+def verdict(number: str, graded: Sequence[Graded]) -> str:
+    """The grade: one sentence, in which what is asked comes first."""
+    asked = [each for each in graded if each.check.asked]
+    beyond = [each for each in graded if not each.check.asked and each.rows]
+    right = [each.check.name for each in beyond if each.passed]
+    parts = [_passes(asked)]
+    parts += [f"right {', '.join(right)}"] if right else []
+    parts += [each.sentence() for each in beyond if not each.passed]
+    return f"{number} {'; '.join(parts)}."
+
+
+def _passes(asked: Sequence[Graded]) -> str:
+    """Whether the challenge is passed: by the worst check that it asks."""
+    if all(each.passed for each in asked):
+        return "passes"
+    worst = max(asked, key=lambda each: (each.count(INVALID), each.count(CRASHED), not each.passed))
+    when = "" if worst.check.name == AS_ASKED else f" {worst.check.name}"
+    trouble = f"{worst.trouble()}{when}"
+    if not worst.count(INVALID):
+        return f"{'is not passed' if worst.count(CRASHED) else 'is unknown'}: {trouble}"
+    if not worst.count(VALID):
+        return f"fails: {trouble}"
+    return f"passes by luck: right on {worst.count(VALID)} of {worst.seeds} seeds, else {trouble}"
+
+
+def _told(figure: str, value: float) -> str:
+    column = FIGURES[figure]
+    name, comma, unit = column.title.partition(", ")
+    return f"{name} {value:.{column.decimals}f}{' ' * bool(comma)}{unit}"

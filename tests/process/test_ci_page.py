@@ -1,0 +1,75 @@
+"""The workflow of docs/ci.md, step by step in a fresh folder, as a runner would do it."""
+
+import re
+import shutil
+import subprocess
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.process.test_bench import HANGS_S, ROOT
+
+pytestmark = [pytest.mark.process, pytest.mark.slow]
+PAGE = (ROOT / "docs/ci.md").read_text()
+
+
+def block(language: str) -> str:
+    """The page's only block in this language."""
+    (found,) = re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+    return str(found)
+
+
+def steps() -> list[str]:
+    """What the workflow runs, in order."""
+    found = re.findall(r"^ +run: (?:\|\n((?: {10}.*\n)+)|(.+))", block("yaml"), re.MULTILINE)
+    return [textwrap.dedent(several) or one for several, one in found]
+
+
+@pytest.fixture
+def workflow(tmp_path: Path) -> Callable[[Path], list[int]]:
+    """Run the steps behind the first one for a node; gives their exit statuses."""
+
+    def run(node: Path) -> list[int]:
+        install, *rest = steps()
+        assert 'git clone --quiet --depth 1 "$BENCH" bench' in install
+        (tmp_path / "bench").symlink_to(ROOT)  # in place of the install, which loads packages
+        shutil.copy(node, tmp_path / "node.py")
+        shutil.copy(ROOT / "workloads/examples/maelstrom_node.py", tmp_path)
+        (tmp_path / "ci.toml").write_text(block("toml"))
+        return [
+            subprocess.run(
+                ["bash", "-e", "-c", step], cwd=tmp_path, timeout=HANGS_S, check=False
+            ).returncode
+            for step in rest
+        ]
+
+    return run
+
+
+def outcomes(file: Path) -> tuple[int, int, int]:
+    """How many cases there are, and how many are failures and errors."""
+    (suite,) = ElementTree.parse(file).getroot()
+    tests, failures, errors = (int(suite.get(n, -1)) for n in ("tests", "failures", "errors"))
+    return tests, failures, errors
+
+
+def test_a_right_node_passes(workflow: Callable[[Path], list[int]], tmp_path: Path) -> None:
+    assert workflow(ROOT / "workloads/examples/broadcast.py") == [0, 0]
+    assert outcomes(tmp_path / "results/test.xml") == (2, 0, 0)
+    assert outcomes(tmp_path / "results/sweep.xml") == (3, 0, 0)
+
+
+def test_a_wrong_node_fails_with_the_command_that_repeats_it(
+    workflow: Callable[[Path], list[int]], tmp_path: Path
+) -> None:
+    assert workflow(ROOT / "tests/nodes/broadcast_forgets.py")[-1] == 1
+    tests, failures, errors = outcomes(tmp_path / "results/sweep.xml")
+    assert (tests, errors) == (3, 0)
+    assert 1 <= failures <= 2, "it is right without faults"
+    (suite,) = ElementTree.parse(tmp_path / "results/sweep.xml").getroot()
+    said = next(each.text or "" for each in suite.iter("failure"))
+    assert "To repeat it: ./maelstrom test" in said
+    assert "--seed ci" in said

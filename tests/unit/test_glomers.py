@@ -1,0 +1,278 @@
+"""The grade of a node from its runs: what is asked decides, what lies beyond is told."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from bench import glomers
+from bench.commands.sweep import exit_status
+from bench.glomers import Challenge, Graded, grade, verdict
+from bench.sweep import work
+from bench.sweep.axes import arguments
+from runs.sweeps import CRASHED, INVALID, UNKNOWN, VALID, Row
+
+ROOT = Path(__file__).parents[2]
+GOOD = {"valid": 1.0, "server_messages_per_op": 1.02, "ok_fraction_of_all": 1.0}
+CHEAP = GOOD | {"stable_median_ms": 374.0, "stable_most_ms": 500.0}
+WRONG = GOOD | {"valid": 0.0}
+
+
+def challenge(number: str, seeds: int = 3) -> Challenge:
+    return glomers.read(number, seeds, {"bin": str(ROOT / "run.sh")})
+
+
+def run(
+    chosen: Challenge,
+    name: str,
+    seed: int,
+    outcome: str = VALID,
+    /,
+    *anomalies: str,
+    **figures: float,
+) -> Row:
+    """A run of a check from a seed, as it ended."""
+    (job,) = (
+        job
+        for job in work.jobs(chosen.sweep, "embedded")
+        if (job.cell.title, job.repetition) == (name, seed)
+    )
+    known = (GOOD if outcome == VALID else WRONG) | figures
+    return Row(
+        *(job.sweep, dict(job.cell.axes), seed, job.engine, "run", outcome),
+        figures=dict(known),
+        anomalies=list(anomalies),
+    )
+
+
+def runs(chosen: Challenge, **more: float) -> list[Row]:
+    """Every run of a challenge, each valid."""
+    jobs = work.jobs(chosen.sweep, "embedded")
+    return [run(chosen, job.cell.title, job.repetition, **more) for job in jobs]
+
+
+def with_runs(rows: list[Row], *others: Row) -> list[Row]:
+    """The rows with some of them replaced."""
+    return list(({row.key: row for row in rows} | {row.key: row for row in others}).values())
+
+
+def told(chosen: Challenge, rows: list[Row]) -> tuple[str, int]:
+    """The sentence and the exit status."""
+    graded = grade(chosen, rows)
+    asked = [row for each in graded if each.check.asked for row in each.rows]
+    return verdict(chosen.number, graded), exit_status(asked)
+
+
+@pytest.mark.parametrize(
+    ("number", "command"),
+    [
+        ("1", "-w echo --node-count 1 --time-limit 10"),
+        (
+            "2",
+            "-w unique-ids --time-limit 30 --rate 1000 --node-count 3 --availability total --nemesis partition",
+        ),
+        ("3a", "-w broadcast --node-count 1 --time-limit 20 --rate 10"),
+        ("3b", "-w broadcast --node-count 5 --time-limit 20 --rate 10"),
+        ("3c", "-w broadcast --node-count 5 --time-limit 20 --rate 10 --nemesis partition"),
+        ("3d", "-w broadcast --node-count 25 --time-limit 20 --rate 100 --latency 100"),
+        ("3e", "-w broadcast --node-count 25 --time-limit 20 --rate 100 --latency 100"),
+        ("4", "-w g-counter --node-count 3 --rate 100 --time-limit 20 --nemesis partition"),
+        ("5a", "-w kafka --node-count 1 --concurrency 2n --time-limit 20 --rate 1000"),
+        ("5b", "-w kafka --node-count 2 --concurrency 2n --time-limit 20 --rate 1000"),
+        ("5c", "-w kafka --node-count 2 --concurrency 2n --time-limit 20 --rate 1000"),
+        (
+            "6a",
+            "-w txn-rw-register --node-count 1 --time-limit 20 --rate 1000 --concurrency 2n"
+            " --consistency-models read-uncommitted --availability total",
+        ),
+        (
+            "6b",
+            "-w txn-rw-register --node-count 2 --concurrency 2n --time-limit 20 --rate 1000"
+            " --consistency-models read-uncommitted",
+        ),
+        (
+            "6c",
+            "-w txn-rw-register --node-count 2 --concurrency 2n --time-limit 20 --rate 1000"
+            " --consistency-models read-committed --availability total --nemesis partition",
+        ),
+    ],
+)
+def test_what_is_asked_is_the_command_that_the_challenge_prints(number: str, command: str) -> None:
+    check = next(each for each in challenge(number).checks if each.asked)
+    assert check.name == glomers.AS_ASKED
+    words, _ = arguments(check.cell.axes)
+    assert pairs(words) == pairs(shlex.split(command.replace("-w", "--workload", 1)))
+
+
+def pairs(words: list[str]) -> set[tuple[str, ...]]:
+    return set(zip(words[::2], words[1::2], strict=True))
+
+
+def test_every_challenge_can_be_read_and_asks_more_than_it_must() -> None:
+    for number in glomers.numbers():
+        checks = challenge(number).checks
+        assert {each.asked for each in checks} == {True, False}
+        assert len({each.name for each in checks}) == len(checks)
+
+
+def test_options_of_the_node_and_the_topology_reach_every_check() -> None:
+    changes = {"bin": "/bin/cat", "args": "--wait 0.15", "topology": "tree4"}
+    for check in glomers.read("3e", 1, changes).checks:
+        assert check.cell.options.args == ("--wait", "0.15")
+        assert check.cell.options.topology == "tree4"
+
+
+def test_a_node_that_passes_everything() -> None:
+    chosen = challenge("5c")
+    assert told(chosen, runs(chosen)) == (
+        "5c passes; right in partitions, at 100 ms a hop, after a kill.",
+        0,
+    )
+
+
+def test_what_fails_beyond_the_challenge_is_told_and_is_no_failure() -> None:
+    chosen = challenge("5c")
+    lost = [run(chosen, "after a kill", seed, INVALID, "lost-write") for seed in (1, 2, 3)]
+    sentence, status = told(chosen, with_runs(runs(chosen), *lost))
+    assert sentence == (
+        "5c passes; right in partitions, at 100 ms a hop;"
+        " not durable: an acknowledged message is gone after a kill."
+    )
+    assert status == 0
+
+
+def test_only_a_kill_shows_that_something_is_not_durable() -> None:
+    chosen = challenge("5c")
+    lost = run(chosen, "in partitions", 2, INVALID, "lost-write")
+    sentence, _ = told(chosen, with_runs(runs(chosen), lost))
+    assert "an acknowledged message is gone in partitions (right on 2 of 3 seeds)" in sentence
+    assert "durable" not in sentence
+
+
+def test_a_node_that_fails_on_some_seeds_passes_by_luck() -> None:
+    chosen = challenge("3c")
+    rows = with_runs(runs(chosen), run(chosen, "as asked", 2, INVALID))
+    sentence, status = told(chosen, rows)
+    assert sentence.startswith(
+        "3c passes by luck: right on 2 of 3 seeds, else a node lacks an acknowledged message;"
+    )
+    assert status == 1
+
+
+def test_a_node_that_fails_on_every_seed_is_not_tried_beyond() -> None:
+    chosen = challenge("5b")
+    rows = [run(chosen, "as asked", n, INVALID, "poll-skip", "duplicate") for n in (1, 2, 3)]
+    assert told(chosen, rows) == ("5b fails: one message has two offsets.", 1)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "word", "status"),
+    [
+        (UNKNOWN, "is unknown: nothing wrong was found", 2),
+        (CRASHED, "is not passed: a run could not be finished", 255),
+    ],
+)
+def test_a_run_without_a_verdict_is_neither_passed_nor_failed(
+    outcome: str, word: str, status: int
+) -> None:
+    chosen = challenge("4")
+    sentence, found = told(chosen, with_runs(runs(chosen), run(chosen, "as asked", 3, outcome)))
+    assert sentence.startswith(f"4 {word}")
+    assert found == status
+    beyond = run(chosen, "after a kill", 3, outcome)
+    sentence, found = told(chosen, with_runs(runs(chosen), beyond))
+    assert sentence.startswith("4 passes")
+    assert "after a kill (right on 2 of 3 seeds)" in sentence
+    assert found == 0
+
+
+def test_a_failure_counts_more_than_a_run_without_a_verdict() -> None:
+    chosen = challenge("4")
+    others = [
+        run(chosen, "as asked", seed, outcome)
+        for seed, outcome in enumerate((UNKNOWN, INVALID, CRASHED), 1)
+    ]
+    assert told(chosen, with_runs(runs(chosen), *others)) == (
+        "4 fails: a node shows a wrong sum at the end; right after a kill, at 100 ms a hop.",
+        1,
+    )
+
+
+def test_runs_that_were_not_made_are_no_pass() -> None:
+    chosen = challenge("1")
+    sentence, _ = told(chosen, [run(chosen, "as asked", 1)])
+    assert sentence == "1 is unknown: not every run was made."
+
+
+@pytest.mark.parametrize(
+    ("figures", "trouble"),
+    [
+        ({}, ""),
+        ({"server_messages_per_op": 30.0}, "server messages/op 30.00, not below 30"),
+        ({"stable_median_ms": 400.0}, "median stable latency 400 ms, not below 400"),
+        ({"stable_most_ms": 794.0}, "longest stable latency 794 ms, not below 600"),
+    ],
+)
+def test_each_run_must_stay_below_the_bounds(figures: dict[str, float], trouble: str) -> None:
+    chosen = challenge("3d")
+    rows = runs(chosen, **CHEAP)
+    slow = run(chosen, "as asked", 2, **(CHEAP | figures))
+    sentence, status = told(chosen, with_runs(rows, slow))
+    assert status == bool(figures)
+    assert sentence.startswith(
+        f"3d passes by luck: right on 2 of 3 seeds, else {trouble};" if trouble else "3d passes;"
+    )
+
+
+def test_bounds_hold_for_what_is_asked_alone() -> None:
+    chosen = challenge("3d")
+    slow = [run(chosen, "in partitions", seed, stable_most_ms=9000.0) for seed in (1, 2, 3)]
+    assert told(chosen, with_runs(runs(chosen, **CHEAP), *slow))[1] == 0
+
+
+def test_a_bound_without_its_figure_is_unknown() -> None:
+    chosen = challenge("3e")
+    sentence, status = told(chosen, runs(chosen))  # which have no stable latencies
+    assert sentence.startswith("3e is unknown")
+    assert status == 2
+
+
+def test_a_history_that_is_right_may_be_invalid_for_other_reasons() -> None:
+    chosen = challenge("2")
+    few = run(chosen, "as asked", 1, INVALID, valid=1.0, ok_fraction_of_all=0.9871)
+    assert "only 98.7% of the operations succeed" in told(chosen, with_runs(runs(chosen), few))[0]
+    chosen = challenge("4")
+    never = run(chosen, "as asked", 1, INVALID, valid=1.0)
+    sentence, _ = told(chosen, with_runs(runs(chosen), never))
+    assert "a kind of operation never succeeds" in sentence
+
+
+def test_anomalies_without_words_of_their_own_are_named() -> None:
+    chosen = challenge("6c")
+    rows = [run(chosen, "as asked", seed, INVALID, "G1a", "G1b") for seed in (1, 2, 3)]
+    assert told(chosen, rows) == ("6c fails: it shows G1a, G1b.", 1)
+
+
+def test_a_line_says_when_operations_fail() -> None:
+    chosen = challenge("5c")
+    rows = [
+        run(chosen, "in partitions", 1),
+        run(chosen, "in partitions", 2, ok_fraction_of_all=0.934),
+    ]
+    assert Graded(chosen.checks[1], rows, seeds=2).line() == (
+        "✔ in partitions: right on 2 of 2 seeds; 93.4% of the operations succeed; server messages/op 1.02"
+    )
+
+
+def test_a_line_has_the_highest_figures_and_their_bounds() -> None:
+    chosen = challenge("3d")
+    (check, *_) = chosen.checks
+    rows = [
+        run(chosen, "as asked", seed, **CHEAP | {"server_messages_per_op": 20.0 + seed})
+        for seed in (1, 2)
+    ]
+    assert Graded(check, rows, seeds=2).line() == (
+        "✔ as asked: right on 2 of 2 seeds; server messages/op 22.00 (below 30);"
+        " median stable latency 374 ms (below 400); longest stable latency 500 ms (below 600)"
+    )
+    assert Graded(check, rows, seeds=3).line().startswith("? as asked: right on 2 of 3 seeds; not")
