@@ -35,6 +35,7 @@ def print_verdict(
     found: Checks,
     outcome: RunResult,
     workload: Workload,
+    *,
     options: TestOptions,
 ) -> None:
     """Print the verdict for a person, ending with one line that says it all and where the rest is."""

@@ -174,7 +174,7 @@ class _Test:
             self.progress.phase("drawing")
             run_files.draw(console, run_dir, outcome.history, self.test_json)
         self.progress.close()
-        verdict.print_verdict(console, run_dir, found, outcome, workload, chosen)
+        verdict.print_verdict(console, run_dir, found, outcome, workload, options=chosen)
         if unkept:
             verdict.print_failure(console, unkept)
             return verdict.EXIT_CRASHED

@@ -64,7 +64,7 @@ class Stopped(VirtualRun):
             self.results,
             self.outcome,
             self.workload,
-            self.options,
+            options=self.options,
         )
         return output.getvalue()
 
@@ -242,7 +242,9 @@ def run() -> VirtualRun:
 def last_lines(run: VirtualRun, outcome: RunResult) -> str:
     console = Console(file=io.StringIO(), record=True, width=200)
     results = judge(outcome, run.options, run.workload)
-    verdict.print_verdict(console, Path("here"), results, outcome, run.workload, run.options)
+    verdict.print_verdict(
+        console, Path("here"), results, outcome, run.workload, options=run.options
+    )
     return console.export_text()
 
 

@@ -81,7 +81,7 @@ def verdict_of(run: VirtualRun, results: Checks | None = None) -> str:
         results or judge(run.outcome, run.options, run.workload),
         run.outcome,
         run.workload,
-        run.options,
+        options=run.options,
     )
     return output.getvalue()
 
