@@ -177,7 +177,7 @@ class _Test:
         verdict.print_verdict(console, run_dir, found, outcome, workload, options=chosen)
         if unkept:
             verdict.print_failure(console, unkept)
-            return verdict.EXIT_CRASHED
+            return verdict.EXIT_INVALID if found.valid is False else verdict.EXIT_CRASHED
         return verdict.exit_status(found, outcome.failure)
 
     def _messages(self) -> Iterator[Event]:
