@@ -3,6 +3,9 @@
 An anomaly begins with the earliest operation of its witness. What was in force at any time between the
 invocation and the completion of that operation may have to do with it. So may what was injected from then
 until the last operation of the witness or, where something is missing, until the end of the run.
+
+A final read that lacks an add shows no more than that one of the adds was lost: such an anomaly began with any
+of its `causes`, so all that was in force while they were made is told.
 """
 
 from collections.abc import Sequence
@@ -30,28 +33,31 @@ def with_circumstances(findings: Sequence[Finding], history: Sequence[Op]) -> li
 def _circumstances(finding: Finding, history: Sequence[Op], injected: list[Injection]) -> str:
     if not finding.witness:
         return ""
-    first = min(finding.witness, key=lambda op: op.time)
+    first = min(finding.causes or finding.witness, key=lambda op: op.time)
     invoked_ns, completed_ns = _duration(first, history)
+    began = f"{first.time / _NS:.3f} s"
+    if finding.causes:
+        completed_ns = max(op.time for op in finding.causes)
+        began = f"between {invoked_ns / _NS:.3f} s and {completed_ns / _NS:.3f} s"
     last_ns = history[-1].time if finding.at_end else max(op.time for op in finding.witness)
     later = [each for each in injected if completed_ns < each.start_ns <= last_ns]
     until = "the end of the run" if finding.at_end else f"{last_ns / _NS:.3f} s"
     then = f" Then, until {until}: {'; '.join(_few(later))}." if later else ""
-    return f"{_beginning(first, invoked_ns, completed_ns, injected)}{then}"
+    return f"It began {began} into the run, {_meanwhile(invoked_ns, completed_ns, injected)}{then}"
 
 
-def _beginning(first: Op, invoked_ns: int, completed_ns: int, injected: Sequence[Injection]) -> str:
+def _meanwhile(invoked_ns: int, completed_ns: int, injected: Sequence[Injection]) -> str:
     present = [
         each for each in injected if each.start_ns <= completed_ns and each.end_ns >= invoked_ns
     ]
-    began = f"It began {first.time / _NS:.3f} s into the run, "
     if present:
-        return f"{began}while {listed(_few(present))}."
+        return f"while {listed(_few(present))}."
     past = [each for each in injected if each.end_ns < invoked_ns]
     if not past:
-        return f"{began}before any fault."
+        return "before any fault."
     latest = max(past, key=lambda each: each.end_ns)
     ago_s = (invoked_ns - latest.end_ns) / _NS
-    return f"{began}{ago_s:.3f} s after the latest fault had ended ({latest.text})."
+    return f"{ago_s:.3f} s after the latest fault had ended ({latest.text})."
 
 
 def _duration(op: Op, history: Sequence[Op]) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bench.failure import RunFailure, clip, indent
+from bench.failure import FLUSH, RunFailure, clip, indent
 from bench.hosts import Host
 from bench.loop import Loop
 from bench.mute import Departure, sentence
@@ -124,7 +124,8 @@ class Cluster:
             self.loop.call_at(until_ns, self._expire, host, client)
         else:
             mute = self.network.hearing.mute.get(host.name)
-            why = sentence(mute.value(), mute.time_ns) if mute else host.postmortem()
+            living = f"{host.postmortem()}\n{FLUSH}"  # one that has ended ends the run before
+            why = sentence(mute.value(), mute.time_ns) if mute else living
             self.fail(_no_init(host.name, why))
 
 

@@ -9,13 +9,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from bench.failure import FLUSH
 from runs import edn
-from runs.history import NEMESIS, Op
+from runs.history import NEMESIS, TIMEOUT, Op, error_text
 from runs.messages import Event, is_client
 from workloads.interface import Placement
 
-TIMEOUT = "net-timeout"
-_TEXT_WIDTH = 200
 _NODES_TOLD = 4
 
 
@@ -31,7 +30,9 @@ def reasons(
     """
     wanted = list(never)
     missed = {f: [op for op in _completed(history) if op.f == f] for f in wanted}
-    errors = {f: Counter(map(_error, ops)).most_common(1)[0] for f, ops in missed.items() if ops}
+    errors = {
+        f: Counter(map(error_text, ops)).most_common(1)[0] for f, ops in missed.items() if ops
+    }
     silent = [f for f, (error, _) in errors.items() if error == TIMEOUT]
     answers = _answers(events()) if silent else {}
     told = {}
@@ -42,6 +43,8 @@ def reasons(
             who = [_of_node(node, answers.get(node, [])) for node in nodes]
             more = [f"{len(who) - _NODES_TOLD} more nodes"] if len(who) > _NODES_TOLD else []
             told[f] = f"{of_all} had no answer in time. {'; '.join(who[:_NODES_TOLD] + more)}."
+            if not answers.keys() & nodes.keys():
+                told[f] += f" {FLUSH}"
         else:
             told[f] = f"{of_all} ended with {error}."
     return told
@@ -49,14 +52,6 @@ def reasons(
 
 def _completed(history: Iterable[Op]) -> Iterator[Op]:
     return (op for op in history if op.type != "invoke" and op.process != NEMESIS)
-
-
-def _error(op: Op) -> str:
-    """The error of an operation as text: `not-supported: this node does not know ...`."""
-    error = op.extra.get("error")
-    parts = error if isinstance(error, list | tuple) else [error]
-    text = ": ".join(each if isinstance(each, str) else edn.dumps(each) for each in parts if each)
-    return text[:_TEXT_WIDTH] or f"{op.type}, without an error"
 
 
 def _answers(events: Iterable[Event]) -> dict[str, list[tuple[Event, bool]]]:

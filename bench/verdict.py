@@ -1,6 +1,7 @@
 """A verdict for people: what went wrong in a sentence, the few operations that show it, and a last line."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import sqrt
 from pathlib import Path
 
 from rich.console import Console
@@ -12,6 +13,7 @@ from bench import mute
 from bench.checks import Availability, Check, Checks, Counts, NetStatistics, Stats
 from bench.circumstances import listed, with_circumstances
 from bench.failure import RunFailure, clip
+from bench.options import TestOptions
 from bench.run import RunResult
 from runs import edn
 from runs.history import Op
@@ -22,6 +24,7 @@ EXIT_VALID, EXIT_INVALID, EXIT_UNKNOWN, EXIT_CRASHED = 0, 1, 2, 255
 _GLOSSARY = Path(__file__).resolve().parents[1] / "docs" / "anomalies.md"
 _VALUE_WIDTH = 160
 _NS = 1e9
+_RATE_TOLERANCE = 0.05  # of what was asked for
 _MARKS = {True: ("✘", "bold red"), False: ("?", "bold yellow")}  # certainly wrong, or not
 _SAID = ("valid?", "by-f", "reasons")  # what a failed check says in sentences, or not at all
 
@@ -33,10 +36,10 @@ def print_verdict(
     outcome: RunResult,
     workload: Workload,
     *,
-    place: Placement,
+    options: TestOptions,
 ) -> None:
     """Print the verdict for a person, ending with one line that says it all and where the rest is."""
-    judged = found.workload
+    judged, place = found.workload, Placement(options.nodes, options.concurrency)
     # A checker that failed has an error instead of findings.
     findings = []
     if "error" not in judged:
@@ -51,9 +54,11 @@ def print_verdict(
             console.print()
         print_failure(console, outcome.failure)
     console.print(f"\n{_figures(found, outcome.history)}", highlight=False, soft_wrap=True)
+    if not outcome.failure and (missed := _missed_rate(outcome.history, options)):
+        console.print(missed, highlight=False, soft_wrap=True)
     if workload.judge.figures and "error" not in judged:
         console.print(workload.judge.figures(judged), highlight=False, soft_wrap=True)
-    console.print(_last_line(found, findings, outcome), highlight=False)
+    console.print(_last_line(found, findings, outcome), markup=False, highlight=False)
     if findings:
         console.print(glossary(), highlight=False, soft_wrap=True)
     console.print(f"Results: {run_dir}", highlight=False, soft_wrap=True)
@@ -89,12 +94,13 @@ def print_failure(console: Console, failure: RunFailure) -> None:
 
 
 def exit_status(found: Checks, failure: RunFailure | None) -> int:
-    """As the real tool's: 0 valid, 1 invalid, 2 unknown, 255 when the run could not be finished."""
-    if failure and not failure.interrupted:
-        return EXIT_CRASHED
+    """What the last line says, as the real tool's: 0 valid, 1 invalid, 2 unknown, 255 crashed.
+
+    A run that crashed is invalid all the same if it shows what is certainly wrong.
+    """
     if isinstance(found.valid, bool):
         return EXIT_VALID if found.valid else EXIT_INVALID
-    return EXIT_UNKNOWN
+    return EXIT_CRASHED if failure and not failure.interrupted else EXIT_UNKNOWN
 
 
 def _figures(found: Checks, history: Sequence[Op]) -> str:
@@ -105,7 +111,7 @@ def _figures(found: Checks, history: Sequence[Op]) -> str:
     ends = {
         "failed": counts.fail,
         "of unknown outcome": counts.info - crashes,
-        f"client crash{'es' * (crashes > 1)}": crashes,
+        f"client crash{'es' * (crashes > 1)} that the workload asks for": crashes,
         "under way when the run stopped": count - counts.all,
     }
     told = ", ".join(f"{number} {end}" for end, number in ends.items() if number)
@@ -116,11 +122,25 @@ def _figures(found: Checks, history: Sequence[Op]) -> str:
     return f"{count} operations{among}, {per_op:.2f} server messages{store} an operation"
 
 
+def _missed_rate(history: Sequence[Op], options: TestOptions) -> str:
+    """Which rate was asked for and reached, if fewer operations were made than chance explains."""
+    limit_s = options.time_limit_s
+    asked = options.rate * limit_s
+    count = operation_count(op for op in history if op.time < limit_s * _NS)
+    if asked - count <= max(_RATE_TOLERANCE * asked, 2 * sqrt(asked)):
+        return ""
+    return (
+        f"{options.rate:g} operations a second were asked for, {count / limit_s:.0f} were made: a client"
+        " waits for an answer before it asks again (--concurrency gives more clients)"
+    )
+
+
 def _last_line(found: Checks, findings: Sequence[Finding], outcome: RunResult) -> str:
     if found.valid is False:
         return f"✘ INVALID: {_why_invalid(found, findings)}."
-    if outcome.failure:
-        return f"? UNKNOWN: {so_far(findings, started=bool(outcome.history))}"
+    if failure := outcome.failure:
+        word = "UNKNOWN" if failure.interrupted else "CRASHED"
+        return f"? {word}: {so_far(findings, started=bool(outcome.history))}"
     if found.valid is not True:
         return "? UNKNOWN: nothing wrong was found, but not everything could be checked."
     return "✔ VALID: no anomaly found."
@@ -131,11 +151,21 @@ def _why_invalid(found: Checks, findings: Sequence[Finding]) -> str:
     is_shown = any(each.witness for each in findings if each.invalidating)
     if is_shown or not (never or found.workload["valid?"] is True):
         return "the history shows anomalies that this workload does not allow"
-    parts = [f"{listed(never)} never succeeded"] if never else []
+    parts = [_never(found.stats)] if never and isinstance(found.stats, Stats) else []
     if isinstance(availability, Availability) and availability.valid is False:
         share = f"{availability.ok_fraction:.1%} of the operations succeeded"
-        parts.append(f"{share}, which is less than asked for")
-    return f"no anomaly was found, but {'; and '.join(parts)}"
+        parts.append(
+            f"{'' if never else 'no anomaly was found, but '}{share}, which is less than asked for"
+        )
+    return "; and ".join(parts)
+
+
+def _never(stats: Stats) -> str:
+    """What never succeeded, and of what was tried most often, why."""
+    most = max(stats.never, key=lambda f: stats.by_f[f].all)
+    of = f"of {most}, " if len(stats.never) > 1 else ""
+    why = f": {of}{stats.reasons[most].rstrip('.')}" if most in stats.reasons else ""
+    return f"{listed(stats.never)} never succeeded{why}"
 
 
 def so_far(findings: Sequence[Finding], *, started: bool) -> str:

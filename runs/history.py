@@ -26,6 +26,7 @@ from runs.keyword import Keyword
 OpType = Literal["invoke", "ok", "fail", "info"]
 NEMESIS = "nemesis"
 Process = int | str  # a client's process number, or NEMESIS
+TIMEOUT = "net-timeout"  # the error of an operation that had no answer in time
 
 
 @dataclass(slots=True)
@@ -57,6 +58,7 @@ class HistoryError(ValueError):
 _FIELDS = ("index", "time", "type", "process", "f", "value")
 _TYPES = get_args(OpType)
 _JSON_HEAD = re.compile(r'\s*\{\s*"')
+_ERROR_WIDTH = 200
 _MICRO_OPS = ("send", "poll", "r", "w", "append")
 _NAME = re.compile(r"[a-z][a-z0-9-]*")
 # The five fields every line of a real history begins with; what follows is read as any other EDN.
@@ -168,6 +170,14 @@ def completions(history: Sequence[Op]) -> dict[int, int]:
         elif op.process in open_at:
             pairs[open_at.pop(op.process)] = position
     return pairs
+
+
+def error_text(op: Op) -> str:
+    """The error of an operation in words: `not-supported: this node does not know ...`."""
+    error = op.extra.get("error")
+    parts = error if isinstance(error, list | tuple) else [error]
+    text = ": ".join(each if isinstance(each, str) else edn.dumps(each) for each in parts if each)
+    return text[:_ERROR_WIDTH] or f"{op.type}, without an error"
 
 
 def _text(path: Path) -> str:

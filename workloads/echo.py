@@ -2,16 +2,16 @@
 
     {"type": "echo", "echo": "Please echo 7"}  ->  {"type": "echo_ok", "echo": "Please echo 7"}
 
-The verdict is invalid when a completed operation got back something else, or nothing in time, with
-one error for each. Operations that were under way when a run was stopped are left out.
+The verdict is invalid when a completed operation got back something else, an error, or nothing in time,
+with one error for each. Operations that were under way when a run was stopped are left out.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from runs import edn
-from runs.history import Op
+from runs.history import TIMEOUT, Op, Process, error_text
 from runs.keyword import Keyword, keywords
 from workloads.interface import (
     Draft,
@@ -43,32 +43,43 @@ class EchoClient:
 
 def check(history: Sequence[Op]) -> Result:
     """Compare each completion with its request; the result has `valid?` and `errors`."""
-    asked: dict[Any, Any] = {}
-    errors = []
+    errors = [
+        ["Expected a message with :echo", asked.value, "But received", completed.value]
+        for asked, completed in _wrong(history)
+    ]
+    return keywords(valid=not errors, errors=errors)
+
+
+def _wrong(history: Sequence[Op]) -> Iterator[tuple[Op, Op]]:
+    """The operations that did not get back what they sent: invocation and completion."""
+    asked: dict[Process, Op] = {}
     for op in history:
         if op.f != "echo":
             continue
         if op.type == "invoke":
-            asked[op.process] = op.value
+            asked[op.process] = op
             continue
         wanted = asked.pop(op.process)
         got = op.value.get("echo") if isinstance(op.value, dict) else None
-        if wanted != got:
-            errors.append(["Expected a message with :echo", wanted, "But received", op.value])
-    return keywords(valid=not errors, errors=errors)
+        if wanted.value != got:
+            yield wanted, op
 
 
 def explain(result: Mapping[Any, Any], history: Sequence[Op]) -> list[Finding]:
     """One finding for all echoes that were not what was sent."""
     if not result["errors"]:
         return []
-    _, wanted, _, got = result["errors"][0]
-    came = (
-        f"this came back: {edn.dumps(got)}" if isinstance(got, dict) else "no answer came in time"
-    )
-    sentence = f"{json.dumps(wanted)} was sent, and {came}."
-    witness = [op for op in history if op.f == "echo" and op.value in (wanted, got)][:2]
-    return [Finding("wrong-echo", True, len(result["errors"]), sentence, witness)]
+    asked, completed = next(_wrong(history))
+    sentence = f"{json.dumps(asked.value)} was sent, and {_came(completed)}."
+    return [Finding("wrong-echo", True, len(result["errors"]), sentence, [asked, completed])]
+
+
+def _came(completed: Op) -> str:
+    """What came instead of the echo."""
+    if completed.type == "ok":
+        return f"this came back: {edn.dumps(completed.value)}"
+    error = error_text(completed).removeprefix("indeterminate: ")
+    return "no answer came in time" if error == TIMEOUT else f"what came back is no echo: {error}"
 
 
 def build(setting: Setting) -> Workload:

@@ -164,9 +164,10 @@ class Finding:
 
     `count` says how often it was found, `sentence` describes one instance, and `witness` is the
     smallest set of operations that shows that instance, their values reduced to what matters.
-    `circumstances` tells of the faults at that time (`bench.circumstances`). `at_end`: something is missing
-    up to the end of the run, so only a finished run proves it (`Judge.at_end`). `undecided`: because of it
-    nobody can tell whether the history is valid.
+    Where the witness shows only an effect, any of `causes` may be what went wrong. `circumstances` tells of
+    the faults at the time of the causes, or else of the witness (`bench.circumstances`). `at_end`: something
+    is missing up to the end of the run, so only a finished run proves it (`Judge.at_end`).
+    `undecided`: because of it nobody can tell whether the history is valid.
     """
 
     type: str
@@ -177,6 +178,7 @@ class Finding:
     circumstances: str = ""
     at_end: bool = False
     undecided: bool = False
+    causes: Sequence[Op] = field(default=())
 
     @property
     def unsettled(self) -> bool:

@@ -100,7 +100,8 @@ def explain(result: Mapping[Any, Any], history: Sequence[Op]) -> list[Finding]:
         f"({len(certain)}) make {total}, and others ({len(uncertain)}) may have happened: "
         f"right is {possible}."
     )
-    return [Finding("wrong-sum", True, len(errors), sentence, errors[:_WITNESSES])]
+    causes = [op for op in certain if op.value]
+    return [Finding("wrong-sum", True, len(errors), sentence, errors[:_WITNESSES], causes=causes)]
 
 
 def _range(low: int, high: int) -> str:

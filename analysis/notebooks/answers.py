@@ -18,8 +18,11 @@ _NONE = "none"
 _STANDINGS = {"better": "**better**", "worse": "*worse*"}
 
 
-def latency(quantiles: pd.DataFrame) -> str:
-    """Of `tables.latencies` by f: what a client waits for, calm, with the project's own strategy."""
+def latency(quantiles: pd.DataFrame, runs: pd.DataFrame) -> str:
+    """Of `tables.latencies` by f: what a client waits for, calm, with the project's own strategy.
+
+    `runs` are those of `tables.runs`, all under equal conditions.
+    """
     calm = _rows(quantiles, weather=_NONE)
     own = _subject(calm)
     if own is None:
@@ -28,7 +31,21 @@ def latency(quantiles: pd.DataFrame) -> str:
     first = f"With `{own}` and no faults, {_half(send, 'sends')}, and {_half(poll, 'polls')}."
     medians = _rows(calm, f="send").sort_values("latency_ns_p50")
     order = ", ".join(f"`{row.strategy}` {_ms(row.latency_ns_p50)}" for row in medians.itertuples())
-    return f"**{first}** The median of a send, quickest first: {order}."
+    return f"**{first}** The median of a send{_under(runs)}, quickest first: {order}."
+
+
+def _under(runs: pd.DataFrame) -> str:
+    """The conditions of these runs, as far as they are known."""
+    units = {
+        "node_count": "nodes",
+        "concurrency": "clients",
+        "rate_hz": "operations a second",
+        "latency_ms": "ms a hop",
+    }
+    known = [
+        f"{runs[name].iloc[0]:g} {unit}" for name, unit in units.items() if runs[name].notna().all()
+    ]
+    return f" ({', '.join(known)})" if known else ""
 
 
 def _half(rows: pd.DataFrame, name: str) -> str:

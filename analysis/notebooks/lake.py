@@ -2,7 +2,7 @@
 
 import os
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import reduce
 from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -16,6 +16,7 @@ from analysis.spark import start
 LAKE, MASTER = "LEADERLESS_LAKE", "LEADERLESS_MASTER"  # environment variables
 REFERENCE = Path(__file__).parents[2] / "results" / "reference"
 UNNAMED = "another program"
+CONDITIONS = ("engine", "workload", "node_count", "concurrency", "rate_hz", "latency_ms")
 
 
 @dataclass(frozen=True)
@@ -32,18 +33,28 @@ class Tables:
     faults: DataFrame
     anomalies: DataFrame
 
-    def where(self, condition: str) -> "Tables":
-        """The tables of those runs that a condition on `runs` (SQL) holds for."""
+    def where(self, condition: str | Column) -> "Tables":
+        """The tables of those runs that a condition on `runs` (such as SQL) holds for."""
         chosen = self.runs.filter(condition)
         names = chosen.select("run_id")
         others = [field.name for field in fields(self) if field.name != "runs"]
         parts = {name: getattr(self, name).join(F.broadcast(names), "run_id") for name in others}
         return Tables(runs=chosen, **parts)
 
-    @cached_property
-    def calm(self) -> "Tables":
-        """The runs without faults."""
-        return self.where("weather = 'none'")
+    def alike(self, condition: str) -> "Tables":
+        """As `where`, but only the runs under those conditions that most strategies share.
+
+        So no strategy looks quick because it alone also ran on a quicker network.
+        """
+        chosen = self.where(condition)
+        strategies, runs = (
+            F.count_distinct("strategy").alias("strategies"),
+            F.count("*").alias("runs"),
+        )
+        counts = chosen.runs.groupBy(*CONDITIONS).agg(strategies, runs)
+        most = counts.orderBy(F.desc("strategies"), F.desc("runs"), *CONDITIONS).first()
+        equal = [F.col(name).eqNullSafe(most[name]) for name in CONDITIONS if most]
+        return chosen.where(reduce(Column.__and__, equal)) if equal else chosen
 
     def named(self, metric: DataFrame) -> DataFrame:
         """A metric with the strategy and the weather of each run, in front."""

@@ -38,7 +38,7 @@ from runs.reading import Bad, TooLarge, journal
 from runs.store import Folder, create_run_dir, utc_now
 from runs.sweeps import Row, verdict_of
 from runs.writing import LineFile
-from workloads.interface import Placement, Result, Workload
+from workloads.interface import Result, Workload
 
 if TYPE_CHECKING:  # real stores take a client of HTTP, and most runs have none
     from bench.stores.run_store import RunStore
@@ -55,7 +55,7 @@ def test(**flags: Any) -> None:
     """Run a test of --bin and judge it.
 
     What follows `--` are arguments for the program. Exit status: 0 valid, 1 invalid, 2 unknown,
-    254 bad arguments, 255 the run could not be finished.
+    254 bad arguments, 255 crashed: the run could not be finished, and shows nothing that is certainly wrong.
     """
     report: Path | None = flags["junit"]
     console = Console(record=report is not None)
@@ -203,11 +203,10 @@ class _Test:
             self.progress.phase("drawing")
             run_files.draw(console, run_dir, outcome.history, self.test_json)
         self.progress.close()
-        place = Placement(chosen.nodes, chosen.concurrency)
-        verdict.print_verdict(console, run_dir, found, outcome, workload, place=place)
+        verdict.print_verdict(console, run_dir, found, outcome, workload, options=chosen)
         if unkept:
             verdict.print_failure(console, unkept)
-            return verdict.EXIT_CRASHED
+            return verdict.EXIT_INVALID if found.valid is False else verdict.EXIT_CRASHED
         return verdict.exit_status(found, outcome.failure)
 
     def _messages(self) -> Iterator[Event]:

@@ -75,7 +75,8 @@ def _replay(kind: type[Any], file: Path, console: Console) -> int:
         raise click.UsageError(str(error)) from None
     show(told.lines, console)
     failed = told.failed
-    console.print(f"\n✘ {failed.name}\n  {failed.text}" if failed else "\n✔ sound", markup=False)
+    said = f"✘ {failed.name}\n  {failed.text}" if failed else "✔ sound: this one schedule"
+    console.print(f"\n{said}", markup=False)
     return EXIT_FAILED if failed else EXIT_SOUND
 
 

@@ -150,10 +150,11 @@ def verdict(campaign: Campaign) -> str:
     else:
         within = _within(campaign)
         said = (
-            f"✔ sound: all schedules of {setting.covered}{within}: {sized}, {held}every end judged"
+            f"✔ sound within these bounds: all schedules of {setting.covered}{within}: {sized},"
+            f" {held}every end judged"
         )
     return (
-        f"{said}\nnot covered: {setting.left_out}\n"
+        f"{said}\nnot covered: more of these, {setting.left_out}\n"
         f"{_spaced(campaign.ends)} ends judged, {_spaced(counts.events)} events,"
         f" {_spaced(counts.blocked)} branches asleep, {_spaced(counts.merged)} merged,"
         f" {campaign.cpu_s:.1f} s of CPU"

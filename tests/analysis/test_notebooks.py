@@ -22,7 +22,7 @@ from analysis.metrics.comparison import LESS, MORE, SAME, TOO_FEW
 from analysis.metrics.latency import latency_curves
 from analysis.metrics.offsets import offset_order, offset_times, with_late
 from analysis.notebooks import answers, tables
-from analysis.notebooks.lake import REFERENCE, tables_of
+from analysis.notebooks.lake import REFERENCE, Tables, tables_of
 from analysis.notebooks.present import readable
 from analysis.packed import Packed, pack
 
@@ -184,10 +184,50 @@ def test_the_reference_names_no_folder_of_the_machine_it_was_made_on(spark: Spar
 
 def test_answers_of_a_lake_that_holds_nothing_to_answer_with() -> None:
     rows = pd.DataFrame(columns=["strategy", "weather", "f", "fault", "late_count", "verdict"])
-    for answer in (answers.latency(rows), answers.messages(rows), answers.prefetch(rows)):
+    for answer in (answers.latency(rows, rows), answers.messages(rows), answers.prefetch(rows)):
         assert re.match(r"\*\*No run .+ in this lake", answer)
     assert answers.faults(rows, rows).startswith("**No run with faults")
     assert answers.strategies(rows, {}).startswith("**There are no two strategies")
+
+
+@pytest.mark.spark
+def test_strategies_are_compared_under_equal_conditions_only(spark: SparkSession) -> None:
+    # Alone at 0 ms `leaderless` looks quicker than `cas` ever was: its runs there must not count.
+    asked = [("leaderless", 0.0), ("leaderless", 0.0), ("leaderless", 5.0), ("cas", 5.0)]
+    took_ms = [1, 1, 24, 28]
+    of_run = {"engine": "embedded", "workload": "kafka", "node_count": 5, "concurrency": 10}
+    of_run |= {
+        "rate_hz": 200.0,
+        "time_limit_s": 4.0,
+        "recovery_time_s": 10.0,
+        "weather": "none",
+        "valid": "true",
+    }
+    runs = [
+        Row(run_id=f"r{number}", strategy=strategy, latency_ms=latency_ms, **of_run)
+        for number, (strategy, latency_ms) in enumerate(asked)
+    ]
+    sends = [
+        operation("send", 0, ms * 1_000_000, "[]", f"r{number}")
+        for number, ms in enumerate(took_ms)
+    ]
+    nothing = spark.createDataFrame(
+        [], "run_id string, kind string, started_ns long, ended_ns long"
+    )
+    lake = Tables(
+        runs=spark.createDataFrame(runs),
+        operations=spark.createDataFrame(sends),
+        messages=nothing,
+        faults=nothing,
+        anomalies=nothing,
+    )
+    calm = lake.alike("weather = 'none'")
+    told = answers.latency(tables.latencies(calm), tables.runs(calm))
+    assert told.endswith(
+        "The median of a send (5 nodes, 10 clients, 200 operations a second, 5 ms a hop), quickest"
+        " first: `leaderless` 24 ms, `cas` 28 ms."
+    )
+    assert lake.alike("weather = 'kill'").runs.isEmpty()
 
 
 def test_the_answer_about_prefetch_follows_the_figures() -> None:

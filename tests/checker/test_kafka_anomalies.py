@@ -438,6 +438,17 @@ def test_what_came_out_of_order_was_not_missing() -> None:
     assert told["int-poll-skip"].endswith("at another place of that answer: 2.")
 
 
+@pytest.mark.parametrize("polls", ["1 poll x=15@3,16@5", "1 poll x=15@3\n1 poll x=16@5"])
+def test_what_came_behind_a_reader_does_not_acquit_the_log(polls: str) -> None:
+    sends = "0 send x=15@3\n0 send x=16@5"
+    behind = "8 was put at offset 4, behind a reader that had already seen 16."
+    late = sentences(f"{sends}\n{polls}\n0 send x=8@4").values()
+    assert any(told.endswith(f": 8. {behind}") for told in late)
+    early = sentences(f"{sends}\n0 send x=8@4\n{polls}").values()
+    assert any(told.endswith(": 8.") for told in early)
+    assert not any(behind in told for told in early)
+
+
 def test_causes_stand_before_what_follows_from_them() -> None:
     text = """
     0 send x=1@0

@@ -272,20 +272,32 @@ def test_the_command_says_in_a_sentence_what_was_covered_and_what_was_not() -> N
     status, (covered, left_out, _) = said("--sends", "1", "--crashes", "1")
     assert status == 0
     assert re.fullmatch(
-        r"✔ sound: all schedules of 2 nodes, 1 send, 1 poll, 1 crash: [0-9 ]+ states, \d+ schedules,"
-        r" every step held to HeadLog, every end judged",
+        r"✔ sound within these bounds: all schedules of 2 nodes, 1 send, 1 poll, 1 crash: [0-9 ]+ states,"
+        r" \d+ schedules, every step held to HeadLog, every end judged",
         covered,
     )
-    assert left_out.startswith("not covered: earlier messages, commits, fences, lost messages")
+    assert left_out.startswith("not covered: more of these, earlier messages, commits, fences,")
     _, (covered, *_) = said("--strategy", "cas", "--sends", "1")
     assert "HeadLog" not in covered
+
+
+def test_a_wrong_design_is_sound_only_within_bounds_that_are_too_small_to_show_it() -> None:
+    status, (covered, left_out, _) = said("--strategy", "prefetch")
+    assert status == 0
+    assert covered.startswith(
+        "✔ sound within these bounds: all schedules of 2 nodes, 2 sends, 1 poll:"
+    )
+    assert left_out.startswith("not covered: more of these, ")
+    assert said("--strategy", "prefetch", "--sends", "3")[0] == 1
 
 
 def test_what_was_cut_is_complete_for_its_bound_and_what_was_stopped_is_unfinished() -> None:
     _, (cut, *_) = said("--strategy", "cas", "--delays", "1")
     assert "1 poll with at most 1 delay, complete for this bound only (" in cut
     _, (uncut, *_) = said("--strategy", "cas", "--sends", "1", "--delays", "9")
-    assert uncut.startswith("✔ sound: all schedules of 2 nodes, 1 send, 1 poll: ")
+    assert uncut.startswith(
+        "✔ sound within these bounds: all schedules of 2 nodes, 1 send, 1 poll: "
+    )
     status, (stopped, *_) = said("--strategy", "cas", "--cpu", "0.001")
     assert status == 2
     assert stopped.startswith("unfinished: ")

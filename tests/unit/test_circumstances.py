@@ -12,6 +12,7 @@ from runs.faults import Injection, describe, injections
 from runs.history import NEMESIS
 from runs.keyword import Keyword
 from tests.checker.history_language import timed
+from workloads import pn_counter
 from workloads.interface import Finding
 
 SECOND = 1_000_000_000
@@ -89,6 +90,27 @@ def test_where_something_is_missing_faults_are_told_until_the_end_of_the_run() -
         "It began 0.500 s into the run, before any fault. Then, until the end of the run: the network was"
         " cut: majority; n2 was killed."
     )
+
+
+def test_adds_were_lost_when_they_were_made_and_not_when_that_was_read() -> None:
+    history = timed(
+        (0.5, "invoke", 0, "add", 3),
+        (0.6, "ok", 0, "add", 3),
+        (1.0, "info", NEMESIS, "start-partition", "one"),
+        (1.1, "info", NEMESIS, "start-partition", ["isolated", {"n0": ["n1"]}]),
+        (2.0, "invoke", 0, "add", 4),
+        (2.1, "ok", 0, "add", 4),
+        (3.0, "info", NEMESIS, "stop-partition", None),
+        (3.1, "info", NEMESIS, "stop-partition", "network-healed"),
+        (13.0, "invoke", 0, "read", None),
+        (13.1, "ok", 0, "read", 3),
+    )
+    history[-1].extra["final?"] = True
+    judge = pn_counter.judge()
+    told = with_circumstances(judge.findings(judge.check(history, {}), history), history)
+    assert [each.circumstances for each in told] == [
+        "It began between 0.500 s and 2.100 s into the run, while the network was cut: one."
+    ]
 
 
 def test_of_many_faults_the_first_are_told() -> None:

@@ -178,6 +178,7 @@ class NoInit(MemoryLog):
 def test_a_node_that_does_not_answer_init_is_named_after_ten_seconds() -> None:
     run = VirtualRun(NoInit)
     assert "Node n1 did not answer its init message within 10 s" in str(run.outcome.failure)
+    assert "flush stdout after each line" in str(run.outcome.failure)
     assert run.virtual_s == pytest.approx(10)
     assert run.history == []
 

@@ -9,7 +9,8 @@ import pytest
 
 import workloads
 from runs.history import Op
-from workloads.echo import check
+from runs.keyword import Keyword
+from workloads.echo import check, explain
 from workloads.interface import (
     Client,
     Draft,
@@ -436,6 +437,29 @@ def test_what_came_back_must_be_what_was_sent() -> None:
 
 def test_no_answer_in_time_is_an_error() -> None:
     assert check(history(("invoke", 0, "echo", "a"), ("info", 0, "echo", "a")))["errors"]
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (Keyword("net-timeout"), "no answer came in time."),
+        (
+            "indeterminate: the type is 'echo_okay', not 'echo_ok'",
+            "what came back is no echo: the type is 'echo_okay', not 'echo_ok'.",
+        ),
+        ([Keyword("not-supported"), "no"], "what came back is no echo: not-supported: no."),
+    ],
+)
+def test_what_came_in_place_of_an_echo_is_told(error: Any, told: str) -> None:
+    steps = history(
+        ("invoke", 0, "echo", "a"),
+        ("ok", 0, "echo", {"echo": "a"}),
+        ("invoke", 0, "echo", "a"),
+        ("info", 0, "echo", "a", {"error": error}),
+    )
+    (finding,) = explain(check(steps), steps)
+    assert finding.sentence == f'"a" was sent, and {told}'
+    assert finding.witness == steps[2:]  # not the right echo of the same text
 
 
 def test_processes_are_told_apart() -> None:

@@ -20,7 +20,6 @@ from runs.operations import operation_count
 from simulation.nodes import NodeSession
 from tests.nodes.kafka_lin_kv import Node
 from tests.toy_log import VirtualRun
-from workloads.interface import Placement
 
 
 class OneByOne(Node):
@@ -110,8 +109,7 @@ def test_the_verdict_and_the_results_name_its_mute_nodes() -> None:
     muted = {each.text for each in results.faults if each.fault == "mute"}
     assert len(muted) == len(mute(done))
     console = Console(file=io.StringIO(), record=True, width=400)
-    place = Placement(done.options.nodes, done.options.concurrency)
-    print_verdict(console, Path("here"), results, done.outcome, done.workload, place=place)
+    print_verdict(console, Path("here"), results, done.outcome, done.workload, options=done.options)
     text = console.export_text()
     assert all(f"Node {node} is mute from " in text for node in mute(done))
     assert text.count("Answer within that time or not at all") == 1
@@ -124,8 +122,7 @@ def test_a_lenient_bench_counts_its_late_answers_in_results_and_verdict() -> Non
     assert dropped
     assert not mute(done)
     console = Console(file=io.StringIO(), record=True, width=400)
-    place = Placement(done.options.nodes, done.options.concurrency)
-    print_verdict(console, Path("here"), results, done.outcome, done.workload, place=place)
+    print_verdict(console, Path("here"), results, done.outcome, done.workload, options=done.options)
     text = console.export_text()
     assert all(f"{count} lines of {node} were dropped" in text for node, count in dropped.items())
 

@@ -25,7 +25,7 @@ from runs.operations import operation_count, operations
 from runs.store import Folder
 from tests.toy_log import OPTIONS as OPTIONS_OF_RUNS
 from tests.toy_log import MemoryLog, VirtualRun
-from workloads.interface import Body, Placement
+from workloads.interface import Body
 
 FINAL_S = 20  # after the main phase and the recovery
 
@@ -58,14 +58,13 @@ class Stopped(VirtualRun):
     @property
     def verdict(self) -> str:
         output = io.StringIO()
-        place = Placement(self.options.nodes, self.options.concurrency)
         print_verdict(
             Console(file=output, width=100),
             Path("run"),
             self.results,
             self.outcome,
             self.workload,
-            place=place,
+            options=self.options,
         )
         return output.getvalue()
 
@@ -83,11 +82,19 @@ def test_a_right_node_is_unknown_at_every_moment(after_s: float) -> None:
     assert run.results.workload["valid?"] == "unknown"
     assert run.results.workload["bad-error-types"] == ()
     assert run.exit_status() == EXIT_UNKNOWN
-    assert Stopped(after_s, interrupted=False).exit_status() == EXIT_CRASHED
     last = run.verdict.splitlines()[-3:]
     assert any(line.startswith("? UNKNOWN: ") for line in last)
     assert "✘" not in run.verdict
     assert "INVALID" not in run.verdict
+
+
+@pytest.mark.parametrize("after_s", MOMENTS)
+def test_a_crash_has_its_own_word_and_status(after_s: float) -> None:
+    run = Stopped(after_s, interrupted=False)
+    assert run.results.valid == "unknown"
+    assert run.exit_status() == EXIT_CRASHED
+    assert "\n? CRASHED: the run " in run.verdict
+    assert "UNKNOWN" not in run.verdict
 
 
 def test_final_polls_that_were_cut_off_are_none() -> None:
@@ -117,6 +124,9 @@ def test_what_cannot_be_undone_is_invalid_all_the_same(after_s: float) -> None:
     assert "unseen" not in run.results.workload["bad-error-types"]
     assert run.exit_status() == EXIT_INVALID
     assert "✘ duplicate" in run.verdict
+    crashed = Stopped(after_s, interrupted=False, node_class=Duplicates)
+    assert crashed.exit_status() == EXIT_INVALID
+    assert "\n✘ INVALID: " in crashed.verdict
 
 
 def test_availability_and_stats_are_open_until_the_end() -> None:
@@ -232,8 +242,9 @@ def run() -> VirtualRun:
 def last_lines(run: VirtualRun, outcome: RunResult) -> str:
     console = Console(file=io.StringIO(), record=True, width=200)
     results = judge(outcome, run.options, run.workload)
-    place = Placement(run.options.nodes, run.options.concurrency)
-    verdict.print_verdict(console, Path("here"), results, outcome, run.workload, place=place)
+    verdict.print_verdict(
+        console, Path("here"), results, outcome, run.workload, options=run.options
+    )
     return console.export_text()
 
 
@@ -255,3 +266,23 @@ def test_what_was_under_way_when_a_run_stopped_is_counted_and_named(run: Virtual
     count = operation_count(stopped.history)
     assert f"\n{count} operations (" in last_lines(run, stopped)
     assert "under way when the run stopped" in last_lines(run, stopped)
+
+
+def test_a_rate_that_was_not_reached_is_told() -> None:
+    class Slow(MemoryLog):
+        def delay_s(self, body: Body) -> float:
+            return 0.1
+
+    slow = VirtualRun(node_class=Slow, time_limit_s=3)  # 4 clients, 100 ms each
+    told = last_lines(slow, slow.outcome)
+    made = sum(op.type == "invoke" and op.time < 3e9 for op in slow.history)
+    assert f"100 operations a second were asked for, {made / 3:.0f} were made" in told
+    right = VirtualRun(time_limit_s=3)
+    assert "were asked for" not in last_lines(right, right.outcome)
+
+
+def test_client_crashes_are_meant_to_be(run: VirtualRun) -> None:
+    crashes = sum(op.f == "crash" and op.type == "info" for op in run.history)
+    assert crashes
+    assert f"{crashes} client crash" in last_lines(run, run.outcome)
+    assert "that the workload asks for" in last_lines(run, run.outcome)

@@ -81,7 +81,7 @@ def verdict_of(run: VirtualRun, results: Checks | None = None) -> str:
         results or judge(run.outcome, run.options, run.workload),
         run.outcome,
         run.workload,
-        place=Placement(run.options.nodes, run.options.concurrency),
+        options=run.options,
     )
     return output.getvalue()
 
@@ -125,7 +125,9 @@ class AnswersPolls(MemoryLog):
 def test_a_refusal_is_told_and_no_anomaly_is_claimed() -> None:
     run = Run(Refuses)
     assert run.reason.endswith("ended with not-supported: I do not know send.")
-    assert "✘ INVALID: no anomaly was found, but send never succeeded." in run.verdict
+    (said,) = [line for line in run.verdict.splitlines() if "INVALID" in line]
+    assert said.startswith("✘ INVALID: send never succeeded: ")
+    assert said.endswith(" ended with not-supported: I do not know send.")
     assert "shows anomalies" not in run.verdict
     assert "crash never" not in run.verdict
     assert "never succeeded: crash" not in run.verdict
@@ -145,6 +147,7 @@ def test_silence_is_told_from_the_journal(node_class: type[MemoryLog], part: str
     assert "had no answer in time." in run.reason
     assert part in run.reason
     assert part in run.verdict
+    assert ("flush stdout" in run.reason) == (node_class is NeverAnswers)
 
 
 def test_availability_alone_is_no_anomaly() -> None:
@@ -186,6 +189,7 @@ class NeverAcknowledges(MemoryLog):
 
 
 def test_a_history_in_which_nothing_happened_shows_no_anomaly() -> None:
-    told = verdict_of(VirtualRun(node_class=NeverAcknowledges, rate=1.0))
+    told = " ".join(verdict_of(VirtualRun(node_class=NeverAcknowledges, rate=1.0)).split())
     assert "empty-transaction-graph" in told
-    assert "✘ INVALID: no anomaly was found, but poll and send never succeeded." in told
+    assert "✘ INVALID: poll and send never succeeded: of send, " in told
+    assert told.count("n0 never answered a client") > 1

@@ -49,7 +49,7 @@ def explain(result: Mapping[Any, Any], history: Sequence[Op]) -> list[Finding]:
             type=str(anomaly),
             invalidating=anomaly in bad,
             count=error_count(anomaly, result[anomaly]),
-            sentence=sentence(anomaly, scene.with_repeats(_instance(anomaly, result[anomaly]))),
+            sentence=sentence(anomaly, scene.told(_instance(anomaly, result[anomaly]))),
             witness=scene.witness(anomaly, _instance(anomaly, result[anomaly])),
         )
         for anomaly in sorted(result["error-types"], key=by_cause)
@@ -91,11 +91,31 @@ class _Scene:
             (key, case["value"]) for key, log in known.items() for case in duplicate_cases(key, log)
         }
 
-    def with_repeats(self, case: Mapping[str, Any]) -> Mapping[str, Any]:
-        """`case` with those of its messages that are in the log more than once."""
+    def told(self, case: Mapping[str, Any]) -> Mapping[str, Any]:
+        """`case` with what else the history says of its messages."""
         messages = dict.fromkeys((*case.get("values", ()), *case.get("skipped", ())))
         repeated = [each for each in messages if (case.get("key"), each) in self._repeated]
-        return {**case, "repeated": repeated} if repeated else case
+        behind = self._behind(case) if case.get("skipped") else None
+        return {
+            **case,
+            **({"repeated": repeated} if repeated else {}),
+            **({"behind": behind} if behind is not None else {}),
+        }
+
+    def _behind(self, case: Mapping[str, Any]) -> int | None:
+        """The offset of the first skipped message, if nobody knew it before the poll that skipped it.
+
+        4.441 s  a poll returns 15 at offset 3 and 16 at offset 5
+        4.445 s  the send of 8 is acknowledged, at offset 4
+        """
+        message = case["skipped"][0]
+        last = max(op["index"] for op in case.get("ops") or [case["op"]])
+        for transaction in self._facts.transactions:
+            for run in (transaction.sends.get(case["key"]), transaction.polls.get(case["key"])):
+                if transaction.type == "ok" and run and message in run.messages:
+                    offset = run.offsets[run.messages.index(message)]
+                    return offset if transaction.op.index > last else None
+        return None
 
     def witness(self, anomaly: str, case: Mapping[str, Any]) -> list[Op]:
         """The operations that show `case`, each once, with nothing in them but what matters."""

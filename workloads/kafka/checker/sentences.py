@@ -24,14 +24,14 @@ SENTENCES = {
     "unseen": "{acknowledged} had not been polled by anybody when the run ended; the first is in"
     " {first-unseen}.",
     "int-poll-skip": "{process} got {before} and then {after} of {key} in one answer, without what lies"
-    " between them in the log: {missed}.{repeated}",
+    " between them in the log: {missed}.{behind}{repeated}",
     "int-send-skip": "{process} sent {before} and then {after} to {key} in one transaction, and messages of"
     " others came between them: {skipped}.",
     "int-nonmonotonic-poll": "{process} got {before} and then {after} of {key} in one answer:"
     " {back}.{repeated}",
     "int-nonmonotonic-send": _IN_WRONG_PLACE,
     "poll-skip": "{process} polled {key} twice in a row, and between the last message of the one answer and"
-    " the first of the next, the log has messages that neither answer held: {missed}.{repeated}",
+    " the first of the next, the log has messages that neither answer held: {missed}.{behind}{repeated}",
     "nonmonotonic-poll": "{process} polled {key} up to {before}, and its next poll began with {after}:"
     " {back}.{repeated}",
     "nonmonotonic-send": _IN_WRONG_PLACE,
@@ -114,6 +114,19 @@ def _repeated(case: Mapping[str, Any]) -> str:
     return f" ({_list(messages)} {verb} in the log more than once. The last place counts.)"
 
 
+def _behind(case: Mapping[str, Any]) -> str:
+    """A sentence about a skipped message that came after the poll; nothing where it was there before."""
+    message = case["skipped"][0]
+    if "behind" not in case or message not in _missed(case):
+        return ""
+    ops = case.get("ops") or [case["op"]]
+    seen = case["values"][1] if "values" in case else next(_polled(ops[-1]["value"], case["key"]))
+    return (
+        f" {dumps(message)} was put at offset {case['behind']}, behind a reader that had already seen"
+        f" {dumps(seen)}."
+    )
+
+
 def _missed(case: Mapping[str, Any]) -> list[Any]:
     """The skipped messages that the named polls did not return at all."""
     ops = case["ops"] if "ops" in case else [case["op"]]
@@ -164,6 +177,7 @@ _WORDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "acknowledged": _acknowledged,
     "after": lambda case: dumps(case["values"][1]),
     "back": _back,
+    "behind": _behind,
     "before": lambda case: dumps(case["values"][0]),
     "first-unseen": _first_unseen,
     "key": _key,
