@@ -170,12 +170,15 @@ class _Test:
                 f"  ./maelstrom check {shlex.quote(str(run_dir))}",
                 interrupted=True,
             ) from None
+        place = Placement(chosen.nodes, chosen.concurrency)
+        findings = verdict.findings_of(found, outcome, workload, place)
         if outcome.history and not unkept:
             self.progress.phase("drawing")
-            run_files.draw(console, run_dir, outcome.history, self.test_json)
+            run_files.draw(console, run_dir, outcome.history, self.test_json, findings)
         self.progress.close()
-        place = Placement(chosen.nodes, chosen.concurrency)
-        verdict.print_verdict(console, run_dir, found, outcome, workload, place=place)
+        verdict.print_verdict(
+            console, run_dir, found, outcome, workload, place=place, findings=findings
+        )
         if unkept:
             verdict.print_failure(console, unkept)
             return verdict.EXIT_CRASHED

@@ -3,6 +3,7 @@
 Needs Chromium and its driver; without them these tests fail and say what to install.
 """
 
+import json
 import re
 import threading
 from collections.abc import Iterator
@@ -21,6 +22,9 @@ from tests.browser import chromium
 from tests.pages.page_stores import FIRST, REAL, SECOND, THIRD, make_store
 
 pytestmark = pytest.mark.browser
+IS_SEEN = """const bar = [...document.querySelectorAll(".marked")].at(arguments[0]);
+    const {top, left} = bar?.getBoundingClientRect() ?? {};
+    return top >= 0 && top < innerHeight && left >= 0 && left < innerWidth"""
 WAIT_S = 60  # for a machine under load; nothing waits for it when all is well
 
 
@@ -61,9 +65,9 @@ def shown(browser: Chrome) -> list[str]:
 
 
 def marks(browser: Chrome, selector: str) -> list[int]:
-    """How many shapes each picture has that are really drawn: with an extent on the screen."""
+    """How many shapes each picture that is shown has really drawn: with an extent on the screen."""
     drawn: list[int] = browser.execute_script(
-        """return [...document.querySelectorAll(arguments[0])].map(svg =>
+        """return [...document.querySelectorAll(arguments[0])].filter(svg => svg.checkVisibility()).map(svg =>
              [...svg.querySelectorAll("path, use, rect")].filter(each => {
                const box = each.getBoundingClientRect();
                return (box.width > 0 || box.height > 0) && !each.closest("defs");
@@ -153,6 +157,17 @@ def test_the_timeline(browser: Chrome, address: str, name: str) -> None:
     browser.switch_to.default_content()
 
 
+def test_the_timeline_goes_to_the_operations_of_an_anomaly(browser: Chrome, address: str) -> None:
+    browser.get(f"{address}/run/{THIRD}")
+    follow(browser, By.CSS_SELECTOR, "#anomalies td a")
+    browser.switch_to.frame(browser.find_element(By.TAG_NAME, "iframe"))
+    WebDriverWait(browser, WAIT_S).until(lambda page: page.execute_script(IS_SEEN, 0))
+    for _ in browser.find_elements(By.CSS_SELECTOR, ".marked"):
+        browser.find_element(By.CSS_SELECTOR, "[data-step='1']").click()
+    WebDriverWait(browser, WAIT_S).until(lambda page: page.execute_script(IS_SEEN, -1))
+    browser.switch_to.default_content()
+
+
 @pytest.mark.parametrize(
     "page", [f"/log/{FIRST}/node-logs/n0.log", "/sweep/sweeps/small", f"/file/{FIRST}/test.json"]
 )
@@ -184,12 +199,28 @@ def dark(browser: Chrome) -> AbstractContextManager[None]:
     return emulated(browser, "setEmulatedMedia", features=[feature])
 
 
-def test_no_page_is_wider_than_a_telephone(browser: Chrome, address: str) -> None:
-    wider = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+def test_nothing_scrolls_sideways_on_a_telephone(browser: Chrome, address: str) -> None:
+    """Neither a page nor a card, and no figure is cut off; only a diagram moves in its frame, like a map."""
+    wider = """const right = document.documentElement.clientWidth + 1;
+        const all = [...document.querySelectorAll("html, main *")];
+        return all.filter(each => !each.closest("figure, .log") && !each.ownerSVGElement &&
+            (each.scrollWidth > each.clientWidth + 1 && getComputedStyle(each).overflowX !== "visible"
+             || each.checkVisibility() && each.getBoundingClientRect().right > right))
+          .map(each => each.tagName + "." + each.className)"""
     with screen(browser, 400):
         for page in PAGES:
             browser.get(address + page)
-            assert browser.execute_script(wider) <= 0, page
+            assert browser.execute_script(wider) == [], page
+            assert all(count > 3 for count in marks(browser, "svg")), page
+
+
+def test_a_traceback_keeps_its_indentation(browser: Chrome, tmp_path: Path) -> None:
+    run = tmp_path / "echo" / "20260101T000000.000"
+    run.mkdir(parents=True)
+    error = 'Traceback:\n  File "node.py", line 1\n    raise KeyError(1)'
+    (run / "results.json").write_text(json.dumps({"valid?": "unknown", "error": error}))
+    browser.get(write_report(run, tmp_path / "report.html").as_uri())
+    assert browser.find_element(By.CSS_SELECTOR, ".note").text == error  # as it is rendered
 
 
 @pytest.mark.parametrize("width", [400, 1100, 1900])
