@@ -68,6 +68,7 @@ def sweep_values(name: str, folder: Path) -> dict[str, Any]:
             }
             for cell in found
         ],
+        "anomalies": sorted({anomaly for cell in found for anomaly in cell.anomalies}),
         "columns": [FIGURES[figure].title for figure in figures],
         "counts": _in_order(counts),
         "run_count": len(entries),

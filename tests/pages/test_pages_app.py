@@ -148,7 +148,7 @@ def test_the_page_of_an_invalid_run_tells_its_anomalies(client: FlaskClient) -> 
         r'Invalid, <a href="#duplicate">duplicate</a>:</b> .*message 15 of key "9"', header
     )
     assert '<h3 id="duplicate"' in page
-    assert "What duplicate means.</b> One message is at several offsets" in page
+    assert "What <code>duplicate</code> means.</b> One message is at several offsets" in page
     assert page.index('id="anomalies"') < page.index("<dt>workload")  # why, before what was run
     assert (
         "into the run, while the network was cut: minority-third." in page
@@ -226,6 +226,7 @@ def test_two_runs_compared(client: FlaskClient) -> None:
     (messages,) = (row for row in rows if row[:4] == ["server", "messages", "per", "operation"])
     assert messages[4:] == ["1.796", "5.896", "3.28"]
     assert ["anomalies:", "poll-skip", "0", "3", "–"] in rows
+    assert any(row[:3] == ["operations", "per", "second"] and float(row[3]) > 0 for row in rows)
     assert page.count('class="wide"') == 2
     assert "latency_ms" not in page  # it does not differ
 
@@ -241,6 +242,7 @@ def test_the_page_of_a_sweep(client: FlaskClient) -> None:
     assert "1 crashed" in page
     assert f'href="/run/{THIRD}"' in page
     assert "not as expected" in page
+    assert "One message is at several offsets" in page  # what its anomaly means
     assert page.count('class="wide"') == 3
     assert text_of(client, "/sweep/kafka", 404)
 

@@ -20,6 +20,7 @@ from bench.commands.serve import make_server
 from bench.pages.report import write_report
 from tests.browser import chromium
 from tests.pages.page_stores import FIRST, REAL, SECOND, THIRD, make_store
+from tests.pages.test_pages_live import keep, window
 
 pytestmark = pytest.mark.browser
 IS_SEEN = """const bar = [...document.querySelectorAll(".marked")].at(arguments[0]);
@@ -30,7 +31,9 @@ WAIT_S = 60  # for a machine under load; nothing waits for it when all is well
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_store(tmp_path_factory.mktemp("browser"))
+    made = make_store(tmp_path_factory.mktemp("browser"))
+    keep(made, window(0, 10, 250), window(1, 1234, 7), window(3, 1234, None))
+    return made
 
 
 @pytest.fixture(scope="module")
@@ -177,7 +180,14 @@ def test_other_pages(browser: Chrome, address: str, page: str) -> None:
     assert all(count > 3 for count in marks(browser, "svg"))
 
 
-PAGES = ("/", f"/run/{THIRD}", f"/compare?run={FIRST}&run={THIRD}", "/sweep/sweeps/small")
+PAGES = (
+    "/",
+    f"/run/{THIRD}",
+    f"/compare?run={FIRST}&run={THIRD}",
+    "/sweep/sweeps/small",
+    f"/timeline/{THIRD}",
+    "/live/orders",
+)
 
 
 @contextmanager
@@ -199,7 +209,9 @@ def dark(browser: Chrome) -> AbstractContextManager[None]:
     return emulated(browser, "setEmulatedMedia", features=[feature])
 
 
-def test_nothing_scrolls_sideways_on_a_telephone(browser: Chrome, address: str) -> None:
+def test_nothing_scrolls_sideways_on_a_telephone(
+    browser: Chrome, address: str, store: Path, tmp_path: Path
+) -> None:
     """Neither a page nor a card, and no figure is cut off; only a diagram moves in its frame, like a map."""
     wider = """const right = document.documentElement.clientWidth + 1;
         const all = [...document.querySelectorAll("html, main *")];
@@ -207,11 +219,20 @@ def test_nothing_scrolls_sideways_on_a_telephone(browser: Chrome, address: str) 
             (each.scrollWidth > each.clientWidth + 1 && getComputedStyle(each).overflowX !== "visible"
              || each.checkVisibility() && each.getBoundingClientRect().right > right))
           .map(each => each.tagName + "." + each.className)"""
+    lowest_text = """const texts = [...document.querySelectorAll("svg text")];
+        return Math.min(99, ...texts.filter(each => each.checkVisibility()).map(each => {
+            const {a, b} = each.getScreenCTM();
+            return each.getBBox().height * Math.hypot(a, b); }))"""
     with screen(browser, 400):
-        for page in PAGES:
-            browser.get(address + page)
+        reports = [
+            write_report(store / name, tmp_path / f"{Path(name).name}.html").as_uri()
+            for name in (THIRD, "sweeps/small")
+        ]
+        for page in [*(address + page for page in PAGES), *reports]:
+            browser.get(page)
             assert browser.execute_script(wider) == [], page
             assert all(count > 3 for count in marks(browser, "svg")), page
+            assert browser.execute_script(lowest_text) > 8, page  # pixels: it can be read
 
 
 def test_a_traceback_keeps_its_indentation(browser: Chrome, tmp_path: Path) -> None:
