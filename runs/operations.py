@@ -23,7 +23,7 @@ Pause = tuple[int, int]  # from when to when, in ns
 Value = TypeVar("Value", int, float)
 
 SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
-LONG_PAUSE, LONG_PAUSE_NS = 0.1, 1_000_000_000  # of a run's time, and at least
+LONG_PAUSE, LONG_PAUSE_NS = 0.1, 1_000_000_000  # the share of a run's time, and the least
 WINDOWS = 100  # at most so many points in time are drawn, however long the run
 
 
@@ -97,6 +97,7 @@ def long_pause(spans: Iterable[Pause]) -> Pause | None:
 
 
 def is_long(pause: Pause, whole_ns: int) -> bool:
+    """Whether a pause takes a tenth of the whole time and at least a second."""
     return pause[1] - pause[0] >= max(LONG_PAUSE * whole_ns, LONG_PAUSE_NS)
 
 
