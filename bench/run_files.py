@@ -3,7 +3,7 @@
 import json
 import platform
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from importlib import metadata
 from pathlib import Path
@@ -19,6 +19,7 @@ from runs.files import HISTORY_EDN, JOURNAL, RESULTS_EDN, RESULTS_JSON
 from runs.history import Op, edn_line, plain, printable
 from runs.journal import compress_if_large
 from runs.writing import write_whole
+from workloads.interface import Finding
 
 _VERSIONED = ("leaderless", "orjson", "click", "rich", "matplotlib")
 
@@ -55,12 +56,22 @@ def write_json(path: Path, content: Any) -> None:
     write_whole(path, [json.dumps(content, indent=2, default=plain), "\n"])
 
 
-def draw(console: Console, run_dir: Path, history: list[Op], test: Mapping[str, Any]) -> None:
-    """Draw plots and diagrams. A failure is reported and changes nothing else. Ctrl-C skips them."""
+def draw(
+    console: Console,
+    run_dir: Path,
+    history: list[Op],
+    test: Mapping[str, Any],
+    findings: Sequence[Finding] = (),
+) -> None:
+    """Draw plots and diagrams; the timeline shows what the findings rest on.
+
+    A failure is reported and changes nothing else. Ctrl-C skips them.
+    """
     from runs.plots.run_pictures import draw_all
 
+    anomalies = {each.type: [op.index for op in each.witness] for each in findings}
     try:
-        drawn = draw_all(run_dir, history, test)
+        drawn = draw_all(run_dir, history, test, anomalies)
     except KeyboardInterrupt:
         console.print("Drawing was interrupted.", style="yellow")
         return

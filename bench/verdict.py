@@ -13,6 +13,7 @@ from bench import mute
 from bench.checks import Availability, Check, Checks, Counts, NetStatistics, Stats
 from bench.circumstances import listed, with_circumstances
 from bench.failure import RunFailure, clip
+from bench.glossary import FILE as GLOSSARY
 from bench.options import TestOptions
 from bench.run import RunResult
 from runs import edn
@@ -21,7 +22,6 @@ from runs.operations import operation_count
 from workloads.interface import Finding, Placement, Workload
 
 EXIT_VALID, EXIT_INVALID, EXIT_UNKNOWN, EXIT_CRASHED = 0, 1, 2, 255
-_GLOSSARY = Path(__file__).resolve().parents[1] / "docs" / "anomalies.md"
 _VALUE_WIDTH = 160
 _NS = 1e9
 _RATE_TOLERANCE = 0.05  # of what was asked for
@@ -37,15 +37,14 @@ def print_verdict(
     workload: Workload,
     *,
     options: TestOptions,
+    findings: Sequence[Finding] | None = None,
 ) -> None:
-    """Print the verdict for a person, ending with one line that says it all and where the rest is."""
+    """Print the verdict for a person, ending with one line that says it all and where the rest is.
+
+    `findings` are those of `findings_of`, if they are known already.
+    """
     judged, place = found.workload, Placement(options.nodes, options.concurrency)
-    # A checker that failed has an error instead of findings.
-    findings = []
-    if "error" not in judged:
-        is_whole = outcome.failure is None
-        findings = workload.judge.findings(judged, outcome.history, place, finished=is_whole)
-        findings = with_circumstances(findings, outcome.history)
+    findings = findings_of(found, outcome, workload, place) if findings is None else findings
     render(findings, console, place=place)
     print_failed(found, console)
     print_lines_not_heard(console, outcome.history, outcome.network.hearing.dropped)
@@ -62,6 +61,17 @@ def print_verdict(
     if findings:
         console.print(glossary(), highlight=False, soft_wrap=True)
     console.print(f"Results: {run_dir}", highlight=False, soft_wrap=True)
+
+
+def findings_of(
+    found: Checks, outcome: RunResult, workload: Workload, place: Placement
+) -> list[Finding]:
+    """What the judgement shows, with the faults at the time."""
+    if "error" in found.workload:  # the checker failed
+        return []
+    is_whole = outcome.failure is None
+    told = workload.judge.findings(found.workload, outcome.history, place, finished=is_whole)
+    return with_circumstances(told, outcome.history)
 
 
 def print_lines_not_heard(
@@ -83,7 +93,7 @@ def print_lines_not_heard(
 def glossary() -> str:
     """Where the names of anomalies are explained: a path from here, or a whole one."""
     here = Path.cwd()
-    path = _GLOSSARY.relative_to(here) if _GLOSSARY.is_relative_to(here) else _GLOSSARY
+    path = GLOSSARY.relative_to(here) if GLOSSARY.is_relative_to(here) else GLOSSARY
     return f"What the names mean: {path}"
 
 

@@ -18,7 +18,7 @@ from runs import reading
 from runs.faults import injections
 from runs.files import FIGURES
 from runs.history import NEMESIS, Op
-from runs.operations import Row
+from runs.operations import Pause, Row, long_pause
 from runs.store import Folder
 from runs.writing import write_whole
 
@@ -52,6 +52,26 @@ class Figures:
         """Kinds of operations, commonest first; those that are no requests come last."""
         counts = {r["f"]: r["operation_count"] for r in self.latency if r["outcome"] == "ok"}
         return sorted(counts, key=lambda f: (f in NO_REQUESTS, -counts[f]))
+
+    def pause(self) -> Pause | None:
+        """The long time in which no operation was under way, to a window; None without one."""
+        return long_pause(
+            (
+                row["window_start_ns"],
+                row["window_start_ns"] + self.window_ns + row["latency_ns_max"],
+            )
+            for row in self.latency_over_time
+        )
+
+    def rate_hz(self, limit_s: float | None = None) -> float | None:
+        """Operations that succeeded per second, of all kinds, before the recovery and the final operations.
+
+        `limit_s` is the run's time limit, where it is known.
+        """
+        before_ns = (self.pause() or (self.duration_ns, 0))[0]
+        end_ns = min(int(limit_s * 1e9), self.duration_ns) if limit_s else before_ns
+        ok = (r for r in self.throughput if r["outcome"] == "ok" and r["window_start_ns"] < end_ns)
+        return sum(r["operation_count"] for r in ok) / (end_ns / 1e9) if end_ns else None
 
     def servers_per_operation(self) -> float | None:
         found = (r["messages_per_operation"] for r in self.network if r["scope"] == "servers")

@@ -19,9 +19,11 @@ from typing import Any, TypeVar
 from runs.history import NEMESIS, Op, completions
 
 Row = dict[str, Any]
+Pause = tuple[int, int]  # from when to when, in ns
 Value = TypeVar("Value", int, float)
 
 SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
+LONG_PAUSE, LONG_PAUSE_NS = 0.1, 1_000_000_000  # the share of a run's time, and the least
 WINDOWS = 100  # at most so many points in time are drawn, however long the run
 
 
@@ -79,6 +81,24 @@ def duration_ns(done: Iterable[Operation]) -> int:
 def quantile(ordered: Sequence[Value], q: float) -> Value | None:
     """The smallest of these ascending values that a share `q` of them do not exceed; None without any."""
     return ordered[max(0, math.ceil(q * len(ordered)) - 1)] if ordered else None
+
+
+def long_pause(spans: Iterable[Pause]) -> Pause | None:
+    """The longest time in none of these spans of ns, from the first start on; most often the recovery.
+
+    None where the longest is not long (`is_long`) in the time until the last end.
+    """
+    longest, until = (0, 0), 0
+    for number, (start, end) in enumerate(sorted(spans)):
+        if number and start - until > longest[1] - longest[0]:
+            longest = until, start
+        until = max(until, end)
+    return longest if is_long(longest, until) else None
+
+
+def is_long(pause: Pause, whole_ns: int) -> bool:
+    """Whether a pause takes a tenth of the whole time and at least a second."""
+    return pause[1] - pause[0] >= max(LONG_PAUSE * whole_ns, LONG_PAUSE_NS)
 
 
 def window_width(duration_ns: int) -> int:

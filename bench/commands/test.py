@@ -38,7 +38,7 @@ from runs.reading import Bad, TooLarge, journal
 from runs.store import Folder, create_run_dir, utc_now
 from runs.sweeps import Row, verdict_of
 from runs.writing import LineFile
-from workloads.interface import Result, Workload
+from workloads.interface import Placement, Result, Workload
 
 if TYPE_CHECKING:  # real stores take a client of HTTP, and most runs have none
     from bench.stores.run_store import RunStore
@@ -199,11 +199,15 @@ class _Test:
                 f"  ./maelstrom check {shlex.quote(str(run_dir))}",
                 interrupted=True,
             ) from None
+        place = Placement(chosen.nodes, chosen.concurrency)
+        findings = verdict.findings_of(found, outcome, workload, place)
         if outcome.history and not unkept:
             self.progress.phase("drawing")
-            run_files.draw(console, run_dir, outcome.history, self.test_json)
+            run_files.draw(console, run_dir, outcome.history, self.test_json, findings)
         self.progress.close()
-        verdict.print_verdict(console, run_dir, found, outcome, workload, options=chosen)
+        verdict.print_verdict(
+            console, run_dir, found, outcome, workload, options=chosen, findings=findings
+        )
         if unkept:
             verdict.print_failure(console, unkept)
             return verdict.EXIT_INVALID if found.valid is False else verdict.EXIT_CRASHED

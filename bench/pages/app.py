@@ -18,6 +18,7 @@ from bench.pages.run_page import read_page, run_values
 from bench.pages.sweep import sweep_values
 from runs.files import TIMELINE
 from runs.live import live_names
+from runs.plots.timeline import PART
 from runs.store import Folder
 
 _PAGE_POLICY = (
@@ -87,19 +88,27 @@ def create_app(library: Library, list_budget_s: float = listing.BUDGET_S) -> Fla
     @app.get("/timeline/<path:name>")
     def timeline(name: str) -> str:
         found = run_of(name)
-        drawn = (found.path / TIMELINE).is_file() or library.timeline(found)
-        source = f"/timeline-page/{render.path(found.name)}" if drawn else ""
-        problem = "The history is missing, damaged, or too large to draw its operations one by one."
-        return render.page("timeline.html.j2", name=found.name, source=source, problem=problem)
+        first = max(request.args.get("from", 0, type=int), 0)
+        at = request.args.get("at", type=int)  # the index of an operation that shows an anomaly
+        drawn = library.timeline(found, first) or library.store.file(f"{found.name}/{TIMELINE}")
+        source = f"/timeline-page/{render.path(found.name)}?from={first}" if drawn else ""
+        return render.page(
+            "timeline.html.j2",
+            name=found.name,
+            source=source + (f"#op-{at}" if at is not None and source else ""),
+            problem="The history is missing, damaged, or too large to draw its operations one by one.",
+            first=first,
+            part=PART,
+            total=library.figures(found).operation_count,
+        )
 
     @app.get("/timeline-page/<path:name>")
     def timeline_page(name: str) -> Response:
         found = run_of(name)
-        file = library.store.file(f"{found.name}/{TIMELINE}")
-        if file:
-            return _sandboxed(send_file(file, mimetype="text/html"))
-        if drawn := library.timeline(found):
+        if drawn := library.timeline(found, max(request.args.get("from", 0, type=int), 0)):
             return _sandboxed(Response(drawn, mimetype="text/html"))
+        if file := library.store.file(f"{found.name}/{TIMELINE}"):  # the bench's, of a large run
+            return _sandboxed(send_file(file, mimetype="text/html"))
         raise NotHere
 
     @app.get("/lamport/<path:name>")

@@ -15,7 +15,7 @@ import orjson
 from runs.store import Folder
 from runs.writing import write_whole
 
-VERSION = 3  # raise it when the same files would now give something else
+VERSION = 4  # raise it when the same files would now give something else
 _IN_MEMORY = 1000
 
 

@@ -44,6 +44,11 @@ def figure_rows(
     rows = [
         _row("operations", [each.operation_count for each in figures], render.count),
         _row(
+            "operations per second",
+            [g.rate_hz(f.settings.time_limit_s) for f, g in zip(facts, figures, strict=True)],
+            render.rate,
+        ),
+        _row(
             "server messages per operation",
             [
                 _first_known(f.servers_per_operation(), g.servers_per_operation)

@@ -22,6 +22,7 @@ class Headline:
     of: str | None  # the kind of operation
     faults: tuple[str, ...]
     servers_per_operation: float | None
+    rate_hz: float | None  # of operations that succeeded
 
 
 class Library:
@@ -65,6 +66,7 @@ class Library:
                 "of": of,
                 "faults": sorted({fault["kind"] for fault in figures.faults}),
                 "servers_per_operation": figures.servers_per_operation(),
+                "rate_hz": figures.rate_hz(self.facts(run).settings.time_limit_s),
             }
 
         known = self._cache.get(run, "headline")
@@ -88,17 +90,24 @@ class Library:
 
         return str(self._get(run, "lamport", draw))
 
-    def timeline(self, run: Folder) -> str:
-        """The bench's timeline, drawn here for a run that has none; empty if that cannot be done."""
+    def timeline(self, run: Folder, first: int = 0) -> str:
+        """A part of the timeline, from operation number `first` on; empty if it cannot be drawn here."""
+        anomalies = {
+            each.type: [op["index"] for op in each.witness] for each in self.findings(run).found
+        }
 
         def draw() -> str:
             from runs.plots.timeline import timeline_html
 
             history, problem = findings.small_history(run)
             concurrency = self.facts(run).settings.concurrency
-            return "" if problem else timeline_html(history, run.name, concurrency)
+            return (
+                ""
+                if problem
+                else timeline_html(history, run.name, concurrency, anomalies, first=first)
+            )
 
-        return str(self._get(run, "timeline", draw))
+        return str(self._get(run, f"timeline-{first}", draw))
 
     def _get(self, run: Folder, what: str, compute: Callable[[], Any]) -> Any:
         known = self._cache.get(run, what)

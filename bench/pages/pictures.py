@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runs.figures import Figures
+from runs.operations import Pause, is_long
 from runs.plots import messages, run
 from runs.plots.picture import SHORTEST_MS, WIDTH_INCHES, Picture
 
@@ -14,6 +15,7 @@ class Frame:
 
     kinds: Sequence[str]
     end_ns: int
+    pause: Pause | None = None
     limits_ms: tuple[float, float] | None = None
     width_inches: float = WIDTH_INCHES
 
@@ -26,7 +28,14 @@ def frame(runs: Sequence[Figures], width_inches: float = WIDTH_INCHES) -> Frame:
     highest = max((row["latency_ns_max"] for row in rows), default=0) / 1e6
     limits_ms = max(lowest, SHORTEST_MS) / 1.5, max(highest, SHORTEST_MS) * 1.5
     end_ns = max((each.duration_ns for each in runs), default=0)
-    return Frame(kinds, end_ns, limits_ms, width_inches)
+    return Frame(kinds, end_ns, _common_pause(runs, end_ns), limits_ms, width_inches)
+
+
+def _common_pause(runs: Sequence[Figures], end_ns: int) -> Pause | None:
+    """The time in which none of these runs had an operation under way, if it is long; None without one."""
+    starts, stops = zip(*(each.pause() or (0, 0) for each in runs), strict=True)
+    common = max(starts), min(stops)
+    return common if is_long(common, end_ns) else None
 
 
 def _kinds(runs: Sequence[Figures]) -> list[str]:
@@ -40,13 +49,13 @@ def latency_over_time(figures: Figures, within: Frame | None = None) -> str:
     """A panel for each kind of operation; `within`: the frame to draw in, by default one that fits."""
     if not figures.latency_over_time:
         return ""
-    chosen = within or Frame(_kinds([figures]), figures.duration_ns)
+    chosen = within or Frame(_kinds([figures]), figures.duration_ns, figures.pause())
     of_kind = {
         kind: [row for row in figures.latency_over_time if row["f"] == kind]
         for kind in chosen.kinds
     }
     panels = [run.Panel(kind, rows, figures.faults) for kind, rows in of_kind.items()]
-    span = run.Span(chosen.end_ns, figures.window_ns)
+    span = run.Span(chosen.end_ns, figures.window_ns, chosen.pause)
     drawn = run.latency_over_time(
         panels, span, limits_ms=chosen.limits_ms, width_inches=chosen.width_inches
     )
@@ -56,7 +65,7 @@ def latency_over_time(figures: Figures, within: Frame | None = None) -> str:
 def throughput(figures: Figures) -> str:
     """Operations completed per second, by outcome."""
     panel = run.Panel("", figures.throughput, figures.faults)
-    span = run.Span(figures.duration_ns, figures.window_ns)
+    span = run.Span(figures.duration_ns, figures.window_ns, figures.pause())
     return run.throughput([panel], span).svg() if figures.throughput else ""
 
 

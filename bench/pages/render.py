@@ -1,13 +1,22 @@
 """The templates, and figures as people read them: the same in a browser, in a file and on a terminal."""
 
+import re
 from datetime import UTC, datetime
+from html import escape
 from importlib.resources import files
 from typing import Any
 from urllib.parse import quote
 
 import jinja2
 
+from bench import glossary
+
 NONE = "–"
+_MARKDOWN = {
+    r"\[([^]]*)\]\([^)]*\)": r"\1",
+    r"`([^`]*)`": r"<code>\1</code>",
+    r"\*([^*]*)\*": r"<em>\1</em>",
+}
 
 
 def count(value: int | None) -> str:
@@ -32,6 +41,10 @@ def ratio(value: float | None) -> str:
     return NONE if value is None else f"{value:.3f}"
 
 
+def rate(value_hz: float | None) -> str:
+    return NONE if value_hz is None else number(round(value_hz, 1 if value_hz < 10 else 0))
+
+
 def number(value: float | None) -> str:
     """Without digits that say nothing: 50, 0.5, 10 000."""
     return NONE if value is None else f"{value:,.6g}".replace(",", " ")
@@ -53,6 +66,14 @@ def path(name: str) -> str:
     return quote(name, safe="/")
 
 
+def meaning(name: str) -> str:
+    """What the name of an anomaly means, as HTML without links, which a page on a disk could not follow."""
+    text = escape(glossary.meaning(name))
+    for markdown, element in _MARKDOWN.items():
+        text = re.sub(markdown, element, text)
+    return text
+
+
 def asset(name: str) -> str:
     return files("bench.pages").joinpath("static", name).read_text(encoding="utf-8")
 
@@ -70,8 +91,10 @@ _ENVIRONMENT.filters |= {
     "utc": utc,
     "ratio": ratio,
     "number": number,
+    "rate": rate,
     "size": size,
     "path": path,
+    "meaning": meaning,
 }
 
 

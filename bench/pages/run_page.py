@@ -7,14 +7,15 @@ from typing import Any
 
 import orjson
 
-from bench.pages import pictures
-from bench.pages.facts import VERDICTS
+from bench.pages import pictures, render
+from bench.pages.facts import VERDICTS, Facts
+from bench.pages.findings import Findings
 from bench.pages.library import Library
 from runs.faults import describe
 from runs.figures import Figures
 from runs.messages import disagreements
-from runs.plots.picture import kinds_of
 from runs.plots.style import LINKS
+from runs.plots.time_axis import kinds_of
 from runs.store import Folder
 
 TAIL_BYTES, TAIL_LINES = 8192, 15
@@ -35,6 +36,7 @@ def run_values(library: Library, run: Folder, figures: Figures | None = None) ->
         "facts": facts,
         "figures": figures,
         "verdict": VERDICTS[facts.verdict],
+        "reason": reason(facts, findings),
         "findings": findings,
         "told": {each.type for each in findings.found},
         "lamport": library.lamport(run),
@@ -52,6 +54,28 @@ def run_values(library: Library, run: Folder, figures: Figures | None = None) ->
         "logs": logs(run),
         "files": listing(run),
     }
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a run is invalid: an anomaly or a check that the page tells of, and one case in a sentence."""
+
+    name: str
+    sentence: str
+
+
+def reason(facts: Facts, findings: Findings) -> Reason | None:
+    """The first that makes the run invalid; None for any other verdict, and where nobody knows."""
+    if facts.verdict != "invalid":
+        return None
+    told = [Reason(each.type, each.sentence) for each in findings.found if each.invalidating]
+    counted = [
+        Reason(each.type, f"{render.count(each.count)} found.")
+        for each in facts.anomalies
+        if each.invalidating
+    ]
+    failed = [Reason(each.name, each.numbers) for each in facts.checks]
+    return next(iter([*told, *counted, *failed]), None)
 
 
 def fault_text(row: Mapping[str, Any]) -> str:

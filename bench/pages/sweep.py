@@ -22,9 +22,9 @@ SHOWN = (
     "poll_p99_ms",
 )
 _PICTURES = {
-    "messages": ("server_messages_per_op", "server messages per operation"),
-    "p50": ("send_p50_ms", "median latency of a send, ms"),
-    "p99": ("send_p99_ms", "99 % of the sends were quicker than this, ms"),
+    "messages": ("server_messages_per_op", "server messages per operation", "messages"),
+    "p50": ("send_p50_ms", "median latency of a send", "ms"),
+    "p99": ("send_p99_ms", "99 % of the sends were quicker than this", "ms"),
 }
 _LARGEST_INDEX = 64 * 2**20
 
@@ -68,12 +68,13 @@ def sweep_values(name: str, folder: Path) -> dict[str, Any]:
             }
             for cell in found
         ],
+        "anomalies": sorted({anomaly for cell in found for anomaly in cell.anomalies}),
         "columns": [FIGURES[figure].title for figure in figures],
         "counts": _in_order(counts),
         "run_count": len(entries),
         "pictures": {
-            picture: (unit, pictures.svg(dots(_dots(found, names, figure), unit)))
-            for picture, (figure, unit) in _PICTURES.items()
+            picture: (title, pictures.svg(dots(_dots(found, names, figure), unit)))
+            for picture, (figure, title, unit) in _PICTURES.items()
         },
     }
 

@@ -1,4 +1,4 @@
-"""What all plots are made of: a picture with panels, one logarithmic axis, one legend, one shading of faults.
+"""What all plots are made of: a picture with panels, one logarithmic axis, one legend.
 
 A picture is drawn once, for any surface: `Picture.png` for files and notebooks, `Picture.svg` for pages,
 where text and axes take the page's own colour, `Picture.svg_document` for a file by itself.
@@ -35,8 +35,7 @@ SHORTEST_MS = 1e-3  # a logarithmic axis has no zero
 _DPI = 110
 _TITLE_INCHES, _LEGEND_INCHES = 0.35, 0.25  # of a row of entries
 _LEGEND_COLUMNS = 6
-_SHADE, _FAINT = 0.25, 0.13  # the second below a panel that tells overlapping faults apart
-_INSTANT_POINTS = 1.5  # the width of a fault that took no time, such as a fence
+_NARROW_INCHES, _NARROW_LEGEND_COLUMNS = 4.0, 3
 _RARE_TOO = Image.Quantize.MAXCOVERAGE  # keeps the colours of what is small, as of a legend
 _LOCK = threading.RLock()  # matplotlib's settings are global
 _SETTINGS: Any = {
@@ -104,12 +103,29 @@ class Picture(Figure):
         return with_palette(out.getvalue())
 
     def svg(self) -> str:
-        """As an element of a page, as wide as its column, in the page's own colour (`currentColor`).
+        """As elements of a page, as wide as its column, in the page's own colour (`currentColor`).
 
-        Text stays text: it can be searched, and needs no font in the file.
+        They are the picture of class `wide`, and of class `narrow` the same for a telephone, where the other's
+        text could not be read: the page shows one of them. Text stays text: it can be searched, and needs no
+        font in the file.
         """
-        with _drawing(**{"svg.fonttype": "none"}):
-            return _inline(self._svg(transparent=True))
+        with _drawing(**{"svg.fonttype": "none", "svg.hashsalt": "wide"}):
+            wide = _inline(self._svg(transparent=True), "wide")
+        with _drawing(**{"svg.fonttype": "none", "svg.hashsalt": "narrow"}), self._narrowed():
+            return wide + _inline(self._svg(transparent=True), "narrow")
+
+    @contextmanager
+    def _narrowed(self) -> Iterator[None]:
+        """For a while as wide as a telephone, and higher by the rows that its legend then needs."""
+        width, height = self.get_size_inches()
+        rows = [-(-len(each.get_texts()) // _NARROW_LEGEND_COLUMNS) - 1 for each in self.legends]
+        self.set_size_inches(_NARROW_INCHES, height + sum(rows) * _LEGEND_INCHES)
+        for each in self.legends:
+            each.set_ncols(_NARROW_LEGEND_COLUMNS)
+        yield
+        self.set_size_inches(width, height)
+        for each in self.legends:
+            each.set_ncols(_LEGEND_COLUMNS)
 
     def svg_document(self) -> str:
         """As a file by itself, on white; letters are drawn, so that it needs no font."""
@@ -134,11 +150,12 @@ def with_palette(png: bytes) -> bytes:
     return out.getvalue()
 
 
-def _inline(document: str) -> str:
+def _inline(document: str, look: str) -> str:
     element = document[document.index("<svg") :]
     element = re.sub(r"<metadata>.*?</metadata>", "", element, count=1, flags=re.DOTALL)
     element = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", element, count=1)
-    element = re.sub(r'(<svg[^>]*?) height="[^"]*"', r'\1 role="img"', element, count=1)
+    shown = rf'\1 role="img" class="{look}"'
+    element = re.sub(r'(<svg[^>]*?) height="[^"]*"', shown, element, count=1)
     return element.replace(style.INK, "currentColor")
 
 
@@ -215,61 +232,6 @@ def logarithmic(axes: Axes, which: Literal["x", "y"] = "y", suffix: str = "") ->
     axis.set_minor_formatter(NullFormatter())
 
 
-def kinds_of(faults: Sequence[Row]) -> list[str]:
-    """The kinds of these faults: those of the table in its order, others after them."""
-    there = dict.fromkeys(fault["kind"] for fault in faults)
-    known = [kind for kind in style.FAULTS if kind in there]
-    return known + [kind for kind in there if kind not in style.FAULTS]
-
-
-def _in_force(fault: Row, end_s: float) -> tuple[float, float]:
-    """From when to when, in s; a fault that never ended lasts to the end."""
-    ended_s = end_s if fault["ended_ns"] is None else fault["ended_ns"] / 1e9
-    return fault["started_ns"] / 1e9, min(ended_s, end_s)
-
-
-def shade(axes: Axes, faults: Sequence[Row], end_s: float) -> None:
-    """Shade the time in which faults were in force, each in its colour."""
-    for fault in faults:
-        start_s, stop_s = _in_force(fault, end_s)
-        colour = style.fault_colour(fault["kind"])
-        axes.axvspan(start_s, stop_s, color=colour, alpha=_SHADE, linewidth=0, zorder=0)
-
-
-def shade_any(axes: Axes, faults: Sequence[Row], end_s: float) -> None:
-    """Shade the time in which any fault was in force, in one grey: colours on top of each other are mud."""
-    look: Look = {"color": style.NEUTRAL, "alpha": _FAINT, "linewidth": 0, "zorder": 0}
-    for start_s, stop_s in _joined(_in_force(fault, end_s) for fault in faults):
-        axes.axvspan(start_s, stop_s, **look)
-
-
-def _joined(spans: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The same time as spans that do not overlap."""
-    joined: list[tuple[float, float]] = []
-    for start, stop in sorted(spans):
-        if joined and start <= joined[-1][1]:
-            joined[-1] = joined[-1][0], max(stop, joined[-1][1])
-        else:
-            joined.append((start, stop))
-    return joined
-
-
-def draw_faults(axes: Axes, faults: Sequence[Row], end_s: float) -> None:
-    """A row for each kind of fault, with a bar while it was in force."""
-    kinds = kinds_of(faults)
-    for fault in faults:
-        start_s, stop_s = _in_force(fault, end_s)
-        colour = style.fault_colour(fault["kind"])
-        at = kinds.index(fault["kind"])
-        look: Look = {"color": colour, "edgecolor": colour, "linewidth": _INSTANT_POINTS}
-        axes.barh(at, stop_s - start_s, left=start_s, height=0.7, **look)
-    axes.set_yticks(range(len(kinds)), kinds)
-    axes.tick_params(axis="y", length=0)
-    axes.set_ylim(len(kinds) - 0.5, -0.5)
-    axes.grid(visible=False)
-    axes.set_title("faults")
-
-
 def legend(picture: Picture, keys: Sequence[Artist], *, beside: bool = False) -> None:
     """One legend for all panels, below them; `beside`: one under the other, on the right."""
     if keys and beside:
@@ -277,11 +239,6 @@ def legend(picture: Picture, keys: Sequence[Artist], *, beside: bool = False) ->
     elif keys:
         columns = min(len(keys), _LEGEND_COLUMNS)
         picture.legend(handles=keys, loc="outside lower left", ncols=columns)
-
-
-def fault_keys(faults: Sequence[Row]) -> list[Artist]:
-    """What a legend says of shaded faults."""
-    return [patch_key(style.fault_colour(kind), kind, alpha=0.5) for kind in kinds_of(faults)]
 
 
 def write_above(axes: Axes, text: str, at: tuple[float, float], points: float) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
+from runs.operations import Pause
 from runs.plots import style
 from runs.plots.picture import (
     SHORTEST_MS,
@@ -22,10 +23,7 @@ from runs.plots.picture import (
     Row,
     Table,
     dot_key,
-    draw_faults,
     drawn,
-    fault_keys,
-    kinds_of,
     legend,
     line_key,
     logarithmic,
@@ -33,9 +31,8 @@ from runs.plots.picture import (
     panels_of,
     patch_key,
     records,
-    shade,
-    shade_any,
 )
+from runs.plots.time_axis import draw_faults, fault_keys, kinds_of, shade, shade_any, shorten
 
 _FAULT_ROW_INCHES = 0.24
 _LINE: Look = {"linewidth": 1.4, "marker": ".", "markersize": 3.5}
@@ -63,6 +60,7 @@ class Span:
 
     end_ns: int
     window_ns: int = 1
+    pause: Pause | None = None  # drawn as a narrow band: nothing happened in it
 
     @property
     def end_s(self) -> float:
@@ -233,6 +231,9 @@ def _over_time(
         axes.set_title(panel.title)
         (shade_any if apart else shade)(axes, panel.faults, span.end_s)
     all_axes[0].set_xlim(0, span.end_s)
+    if span.pause:
+        start_ns, stop_ns = span.pause
+        shorten(all_axes, (start_ns / 1e9, stop_ns / 1e9), span.end_s)
     for at, axes in enumerate(all_axes):
         if at % columns:
             axes.set_ylabel("")

@@ -24,6 +24,7 @@ from runs.operations import (
     Row,
     completed,
     latency_over_time,
+    long_pause,
     operations,
     throughput,
     window_width,
@@ -31,7 +32,7 @@ from runs.operations import (
 from runs.plots import run as plots_of_runs
 from runs.plots.lamport import first_messages, lamport_svg
 from runs.plots.run import Panel, Span, frequent
-from runs.plots.timeline import timeline_html
+from runs.plots.timeline import Anomalies, timeline_html
 from runs.reading import PAGE_LIMITS, Bad, journal
 from runs.store import Folder
 
@@ -40,14 +41,18 @@ UNLIMITED = dict.fromkeys(PAGE_LIMITS, sys.maxsize)
 
 
 def draw_all(
-    run_dir: Path, history: Sequence[Op], test: Mapping[str, Any]
+    run_dir: Path,
+    history: Sequence[Op],
+    test: Mapping[str, Any],
+    anomalies: Anomalies | None = None,
 ) -> dict[str, Path | Exception]:
     """Draw every picture of a run into `run_dir`.
 
-    `test` is what test.json holds. Returns, by file name, the file's path or, for a picture that
-    could not be drawn, the exception. Never raises.
+    `test` is what test.json holds; `anomalies` are the operations that the timeline must show.
+    Returns, by file name, the file's path or, for a picture that could not be drawn, the exception.
+    Never raises.
     """
-    run = _Run(run_dir, history, test)
+    run = _Run(run_dir, history, test, anomalies)
     return {name: _attempt(run_dir / name, draw, run) for name, draw in _PICTURES.items()}
 
 
@@ -56,6 +61,7 @@ class _Run:
     folder: Path
     history: Sequence[Op]
     test: Mapping[str, Any]
+    anomalies: Anomalies | None = None
 
     @property
     def name(self) -> str:
@@ -66,7 +72,8 @@ class _Run:
     @property
     def span(self) -> Span:
         end_ns = self.history[-1].time if self.history else 0
-        return Span(end_ns, window_width(end_ns))
+        asked = ((each.invoked.time, each.last.time) for each in operations(self.history))
+        return Span(end_ns, window_width(end_ns), long_pause(asked))
 
     def panels(self, rows_of: Callable[[list[Operation]], Rows], *, rest: bool) -> list[Panel]:
         """A panel for each frequent kind of operation; with `rest` one more for all the others."""
@@ -114,7 +121,7 @@ def _rate(run: _Run) -> bytes:
 
 
 def _timeline(run: _Run) -> str:
-    return timeline_html(run.history, run.name, run.test.get("concurrency"))
+    return timeline_html(run.history, run.name, run.test.get("concurrency"), run.anomalies)
 
 
 def _lamport(run: _Run) -> str:

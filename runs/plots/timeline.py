@@ -2,7 +2,8 @@
 
 Each invocation and each completion has a row of its own, whatever time lies between them, so that
 short operations stay readable beside long ones; the margin shows the time. Bars beside each other
-were concurrent. The page holds the first operations only: a browser cannot show 100 000 bars.
+were concurrent. A browser cannot show 100 000 bars, so the page holds a part of the run: some operations
+in a row, and wherever they are, those that show an anomaly, each with what went on around it.
 """
 
 import json
@@ -12,66 +13,128 @@ from typing import Any
 
 from runs.faults import injections
 from runs.history import NEMESIS, Op
-from runs.operations import Operation, operations
+from runs.operations import Operation, operation_count, operations
 from runs.plots import style
 
-FIRST_OPERATIONS = 1000
+PART = 1000  # operations in a row
+_AROUND = 40  # operations before and after one of an anomaly
 _TICK_ROWS = 25
+_GAP_ROWS = 5  # of the sentence that says what is left out
 _LABEL_CHARACTERS = 60
 _MARKS = {"ok": "✓", "fail": "✗", "info": "?"}
+
+Anomalies = Mapping[str, Sequence[int]]  # by type: the indices in the history of what shows one
 
 
 def timeline_html(
     history: Sequence[Op],
     name: str,
     concurrency: int | None = None,
-    limit: int = FIRST_OPERATIONS,
+    anomalies: Anomalies | None = None,
+    *,
+    first: int = 0,
+    limit: int = PART,
 ) -> str:
-    """The first `limit` operations as a self-contained HTML page; it says how many it leaves out.
+    """A part of the run as a self-contained HTML page, which says what it leaves out.
 
-    `concurrency` is the number of workers (a process that is replaced shares the column of its
-    successor, which is `concurrency` higher); without it every process has its own column.
+    Args:
+        history: of the whole run.
+        name: of the run.
+        concurrency: the number of workers (a process that is replaced shares the column of its successor,
+            which is `concurrency` higher); without it every process has its own column.
+        anomalies: what shows them; these operations are on the page, wherever they are.
+        first: the number of the first operation shown, from 0 in order of invocation.
+        limit: how many are shown from there on.
     """
-    total = sum(op.type == "invoke" and op.process != NEMESIS for op in history)
-    shown = _beginning(history, limit)
-    rows = {id(op): row for row, op in enumerate(shown)}
+    marked = {index for indices in (anomalies or {}).values() for index in indices}
+    total = operation_count(history)
+    parts = _parts(history, range(first, min(first + limit, total)), marked)
+    shown = [op for op, _ in parts]
+    rows, gaps = _rows(parts)
     columns = _columns(shown, concurrency)
-    lanes = list(_lanes(shown))
+    lanes = list(_lanes(history, shown, rows))
+    done = operations(shown)
+    row_count = max(rows.values(), default=-1) + 1
     return style.render(
         "timeline.html.j2",
         name=name,
-        bars=[_bar(each, rows, columns, len(shown)) for each in operations(shown)],
+        bars=[_bar(each, rows, columns, row_count) | _ids(each, marked) for each in done],
         processes=_headings(columns),
         column_count=max(columns.values(), default=-1) + 1,
         faults=lanes,
         lane_count=1 + max((lane["lane"] for lane in lanes), default=-1),
-        ticks=[(row, f"{shown[row].time / 1e9:.3f} s") for row in range(0, len(shown), _TICK_ROWS)],
-        row_count=len(shown),
-        shown=min(limit, total),
+        ticks=[
+            (rows[id(op)], f"{op.time / 1e9:.3f} s")
+            for at, (op, skipped) in enumerate(parts)
+            if skipped or at % _TICK_ROWS == 0
+        ],
+        gaps=gaps,
+        gap_rows=_GAP_ROWS,
+        row_count=row_count,
+        anomalies=_links(anomalies or {}, shown),
+        first=first + 1,
+        last=min(first + limit, total),
+        shown=len(done),
         total=total,
         marks=_MARKS,
         meanings={type_: style.OUTCOME_MEANINGS[type_] for type_ in _MARKS},
     )
 
 
-def _beginning(history: Sequence[Op], limit: int) -> list[Op]:
-    """The history up to the last completion of its first `limit` operations, without later ones."""
-    shown = []
-    open_processes: set[Any] = set()
-    invoked = 0
+def _parts(history: Sequence[Op], chosen: range, marked: set[int]) -> list[tuple[Op, int]]:
+    """The operations that are shown, each with how many operations of clients are left out right before it.
+
+    What a fault does is shown beside the operation that was invoked before it.
+    """
+    numbers: list[int] = []  # of each line of the history: its operation, in order of invocation
+    latest, current = -1, dict[Any, int]()
     for op in history:
-        if op.process == NEMESIS:
-            shown.append(op)
-        elif op.type == "invoke" and invoked < limit:
-            invoked += 1
-            open_processes.add(op.process)
-            shown.append(op)
-        elif op.type != "invoke" and op.process in open_processes:
-            open_processes.discard(op.process)
-            shown.append(op)
-        if invoked == limit and not open_processes:
-            break
+        if op.process != NEMESIS and op.type == "invoke":
+            latest += 1
+            current[op.process] = latest
+        numbers.append(current.get(op.process, max(latest, 0)))
+    wanted = {*chosen}
+    for op, number in zip(history, numbers, strict=True):
+        if op.index in marked:
+            wanted.update(range(number - _AROUND, number + _AROUND + 1))
+    shown: list[tuple[Op, int]] = []
+    expected = 0
+    for op, number in zip(history, numbers, strict=True):
+        if number in wanted:
+            shown.append((op, max(number - expected, 0)))
+            expected = max(expected, number + 1)
     return shown
+
+
+def _rows(parts: Sequence[tuple[Op, int]]) -> tuple[dict[int, int], list[tuple[int, int]]]:
+    """The row of each line of the history, by its id, and where operations are left out, how many."""
+    rows, gaps, row = {}, [], 0
+    for op, skipped in parts:
+        if skipped:
+            gaps.append((row, skipped))
+            row += _GAP_ROWS
+        rows[id(op)] = row
+        row += 1
+    return rows, gaps
+
+
+def _links(anomalies: Anomalies, shown: Sequence[Op]) -> dict[str, list[tuple[int, str]]]:
+    """By type of anomaly: the index and a few words of each operation that shows it."""
+    by_index = {op.index: op for op in shown}
+    return {
+        type_: [
+            (index, f"{op.type} {op.f} at {op.time / 1e9:.3f} s")
+            for index in sorted(indices)
+            if (op := by_index.get(index))
+        ]
+        for type_, indices in anomalies.items()
+    }
+
+
+def _ids(operation: Operation, marked: set[int]) -> dict[str, list[int]]:
+    """The indices of an operation that a link may lead to."""
+    halves = (operation.invoked, operation.completed)
+    return {"ids": [op.index for op in halves if op and op.index in marked]}
 
 
 def _columns(shown: Sequence[Op], concurrency: int | None) -> dict[Any, int]:
@@ -142,20 +205,25 @@ def _text(operation: Operation) -> str:
     return "\n".join(parts)
 
 
-def _lanes(shown: Sequence[Op]) -> Iterator[dict[str, Any]]:
+def _lanes(
+    history: Sequence[Op], shown: Sequence[Op], rows: Mapping[int, int]
+) -> Iterator[dict[str, Any]]:
     """Faults as bars over the rows of the time in which they were in force, a lane for each kind."""
-    found = injections(shown)
-    kinds = list(dict.fromkeys(each.fault for each in found))
-    for each in found:
-        inside = [row for row, op in enumerate(shown) if each.start_ns <= op.time <= each.end_ns]
-        yield {
-            "name": each.fault,
-            "text": each.text,
-            "colour": style.fault_colour(each.fault),
-            "lane": kinds.index(each.fault),
-            "row": inside[0],
-            "rows": inside[-1] - inside[0] + 1,
-        }
+    inside = [
+        (each, [rows[id(op)] for op in shown if each.start_ns <= op.time <= each.end_ns])
+        for each in injections(history)
+    ]
+    kinds = list(dict.fromkeys(each.fault for each, places in inside if places))
+    for each, places in inside:
+        if places:
+            yield {
+                "name": each.fault,
+                "text": each.text,
+                "colour": style.fault_colour(each.fault),
+                "lane": kinds.index(each.fault),
+                "row": places[0],
+                "rows": places[-1] - places[0] + 1,
+            }
 
 
 def _compact(value: Any) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from flask.testing import FlaskClient
 
+from bench.pages import app
 from bench.pages.run_page import PAGE_BYTES
 from runs.faults import FAULTS
 from tests.pages.page_stores import (
@@ -95,6 +96,8 @@ def test_the_list_shows_what_runs_were_and_cost(client: FlaskClient) -> None:
     assert "invalid" in row
     assert "3.636" in row  # server messages an operation
     assert "1 685" in row  # p99 of send, ms
+    assert re.search(r"\b46\s+3\.636\b", row)  # operations a second, before it
+    assert page.index('id="compare"') < page.index("<table")
 
 
 @pytest.mark.parametrize(
@@ -140,13 +143,19 @@ def test_an_empty_store_says_how_to_make_a_run(tmp_path: Path) -> None:
 def test_the_page_of_an_invalid_run_tells_its_anomalies(client: FlaskClient) -> None:
     page = text_of(client, f"/run/{THIRD}")
     assert 'message 15 of key "9" is at offsets 14, 16' in page
-    assert "Invalid: the run shows what it must not." in page
+    header = page[page.index("<header>") : page.index("</header>")]
+    assert re.search(
+        r'Invalid, <a href="#duplicate">duplicate</a>:</b> .*message 15 of key "9"', header
+    )
+    assert '<h3 id="duplicate"' in page
+    assert "What <code>duplicate</code> means.</b> One message is at several offsets" in page
+    assert page.index('id="anomalies"') < page.index("<dt>workload")  # why, before what was run
     assert (
         "into the run, while the network was cut: minority-third." in page
     )  # as the verdict has it
     assert 'key "9": message 15 at offset 14' in page
     assert "These counts equal the bench's own." in page
-    assert page.count("<svg") == 4
+    assert page.count('class="wide"') == 4
     assert ">partition</text>" in page  # shaded, and named
     assert f'src="/lamport/{THIRD}"' in page
     for name in ("minority-third", "node-logs/n0.log", "history.jsonl"):
@@ -156,7 +165,7 @@ def test_the_page_of_an_invalid_run_tells_its_anomalies(client: FlaskClient) -> 
 def test_a_store_of_the_real_tool_has_the_same_page(client: FlaskClient) -> None:
     page = text_of(client, f"/run/{REAL}")
     assert 'message 15 of key "9" is at offsets 14, 16' in page
-    assert page.count("<svg") == 4
+    assert page.count('class="wide"') == 4
 
 
 def test_a_valid_run_has_no_anomalies(client: FlaskClient) -> None:
@@ -176,10 +185,32 @@ def test_the_diagram_of_the_first_anomaly_shows_its_messages(client: FlaskClient
     assert text_of(client, f"/lamport/{FIRST}", 404)
 
 
-def test_timelines_are_drawn_where_a_run_has_none(client: FlaskClient, store: Path) -> None:
-    assert f'src="/timeline-page/{FIRST}"' in text_of(client, f"/timeline/{FIRST}")
+def test_timelines_show_the_anomalies_and_any_part(
+    client: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert "process 0" in text_of(client, f"/timeline-page/{FIRST}")
+    index = re.search(rf'href="/timeline/{THIRD}\?at=(\d+)"', text_of(client, f"/run/{THIRD}"))
+    assert index
+    outer = text_of(client, f"/timeline/{THIRD}?at={index[1]}")
+    assert f'src="/timeline-page/{THIRD}?from=0#op-{index[1]}"' in outer
+    assert f'id="op-{index[1]}"' in text_of(client, f"/timeline-page/{THIRD}?from=0")
+    assert "later</a>" not in outer  # it is all on one page
+    monkeypatch.setattr(app, "PART", 100)
+    later = text_of(client, f"/timeline/{THIRD}?from=200")
+    assert 'href="?from=100" rel="prev">earlier</a>' in later
+    assert 'href="?from=300" rel="next">later</a>' in later
+    answer = client.get(f"/timeline-page/{THIRD}?from=200")
+    assert f'id="op-{index[1]}"' in answer.text
+    assert "sandbox" in answer.headers["Content-Security-Policy"]
+
+
+def test_the_timeline_of_the_bench_is_shown_where_the_history_is_too_large(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
     (store / SECOND / "timeline.html").write_text("<p>the bench's own</p>")
+    with (store / SECOND / "history.jsonl").open("wb") as file:
+        file.truncate(500 * 2**20)
+    client = client_of(store)
+    assert f'src="/timeline-page/{SECOND}' in text_of(client, f"/timeline/{SECOND}")
     answer = client.get(f"/timeline-page/{SECOND}")
     assert answer.text == "<p>the bench's own</p>"
     assert "sandbox" in answer.headers["Content-Security-Policy"]
@@ -195,7 +226,8 @@ def test_two_runs_compared(client: FlaskClient) -> None:
     (messages,) = (row for row in rows if row[:4] == ["server", "messages", "per", "operation"])
     assert messages[4:] == ["1.796", "5.896", "3.28"]
     assert ["anomalies:", "poll-skip", "0", "3", "–"] in rows
-    assert page.count("<svg") == 2
+    assert any(row[:3] == ["operations", "per", "second"] and float(row[3]) > 0 for row in rows)
+    assert page.count('class="wide"') == 2
     assert "latency_ms" not in page  # it does not differ
 
 
@@ -210,7 +242,8 @@ def test_the_page_of_a_sweep(client: FlaskClient) -> None:
     assert "1 crashed" in page
     assert f'href="/run/{THIRD}"' in page
     assert "not as expected" in page
-    assert page.count("<svg") == 3
+    assert "One message is at several offsets" in page  # what its anomaly means
+    assert page.count('class="wide"') == 3
     assert text_of(client, "/sweep/kafka", 404)
 
 

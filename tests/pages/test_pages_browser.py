@@ -3,6 +3,7 @@
 Needs Chromium and its driver; without them these tests fail and say what to install.
 """
 
+import json
 import re
 import threading
 from collections.abc import Iterator
@@ -19,14 +20,20 @@ from bench.commands.serve import make_server
 from bench.pages.report import write_report
 from tests.browser import chromium
 from tests.pages.page_stores import FIRST, REAL, SECOND, THIRD, make_store
+from tests.pages.test_pages_live import keep, window
 
 pytestmark = pytest.mark.browser
+IS_SEEN = """const bar = [...document.querySelectorAll(".marked")].at(arguments[0]);
+    const {top, left} = bar?.getBoundingClientRect() ?? {};
+    return top >= 0 && top < innerHeight && left >= 0 && left < innerWidth"""
 WAIT_S = 60  # for a machine under load; nothing waits for it when all is well
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_store(tmp_path_factory.mktemp("browser"))
+    made = make_store(tmp_path_factory.mktemp("browser"))
+    keep(made, window(0, 10, 250), window(1, 1234, 7), window(3, 1234, None))
+    return made
 
 
 @pytest.fixture(scope="module")
@@ -61,9 +68,9 @@ def shown(browser: Chrome) -> list[str]:
 
 
 def marks(browser: Chrome, selector: str) -> list[int]:
-    """How many shapes each picture has that are really drawn: with an extent on the screen."""
+    """How many shapes each picture that is shown has really drawn: with an extent on the screen."""
     drawn: list[int] = browser.execute_script(
-        """return [...document.querySelectorAll(arguments[0])].map(svg =>
+        """return [...document.querySelectorAll(arguments[0])].filter(svg => svg.checkVisibility()).map(svg =>
              [...svg.querySelectorAll("path, use, rect")].filter(each => {
                const box = each.getBoundingClientRect();
                return (box.width > 0 || box.height > 0) && !each.closest("defs");
@@ -153,6 +160,17 @@ def test_the_timeline(browser: Chrome, address: str, name: str) -> None:
     browser.switch_to.default_content()
 
 
+def test_the_timeline_goes_to_the_operations_of_an_anomaly(browser: Chrome, address: str) -> None:
+    browser.get(f"{address}/run/{THIRD}")
+    follow(browser, By.CSS_SELECTOR, "#anomalies td a")
+    browser.switch_to.frame(browser.find_element(By.TAG_NAME, "iframe"))
+    WebDriverWait(browser, WAIT_S).until(lambda page: page.execute_script(IS_SEEN, 0))
+    for _ in browser.find_elements(By.CSS_SELECTOR, ".marked"):
+        browser.find_element(By.CSS_SELECTOR, "[data-step='1']").click()
+    WebDriverWait(browser, WAIT_S).until(lambda page: page.execute_script(IS_SEEN, -1))
+    browser.switch_to.default_content()
+
+
 @pytest.mark.parametrize(
     "page", [f"/log/{FIRST}/node-logs/n0.log", "/sweep/sweeps/small", f"/file/{FIRST}/test.json"]
 )
@@ -162,7 +180,14 @@ def test_other_pages(browser: Chrome, address: str, page: str) -> None:
     assert all(count > 3 for count in marks(browser, "svg"))
 
 
-PAGES = ("/", f"/run/{THIRD}", f"/compare?run={FIRST}&run={THIRD}", "/sweep/sweeps/small")
+PAGES = (
+    "/",
+    f"/run/{THIRD}",
+    f"/compare?run={FIRST}&run={THIRD}",
+    "/sweep/sweeps/small",
+    f"/timeline/{THIRD}",
+    "/live/orders",
+)
 
 
 @contextmanager
@@ -184,12 +209,39 @@ def dark(browser: Chrome) -> AbstractContextManager[None]:
     return emulated(browser, "setEmulatedMedia", features=[feature])
 
 
-def test_no_page_is_wider_than_a_telephone(browser: Chrome, address: str) -> None:
-    wider = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+def test_nothing_scrolls_sideways_on_a_telephone(
+    browser: Chrome, address: str, store: Path, tmp_path: Path
+) -> None:
+    """Neither a page nor a card, and no figure is cut off; only a diagram moves in its frame, like a map."""
+    wider = """const right = document.documentElement.clientWidth + 1;
+        const all = [...document.querySelectorAll("html, main *")];
+        return all.filter(each => !each.closest("figure, .log") && !each.ownerSVGElement &&
+            (each.scrollWidth > each.clientWidth + 1 && getComputedStyle(each).overflowX !== "visible"
+             || each.checkVisibility() && each.getBoundingClientRect().right > right))
+          .map(each => each.tagName + "." + each.className)"""
+    lowest_text = """const texts = [...document.querySelectorAll("svg text")];
+        return Math.min(99, ...texts.filter(each => each.checkVisibility()).map(each => {
+            const {a, b} = each.getScreenCTM();
+            return each.getBBox().height * Math.hypot(a, b); }))"""
     with screen(browser, 400):
-        for page in PAGES:
-            browser.get(address + page)
-            assert browser.execute_script(wider) <= 0, page
+        reports = [
+            write_report(store / name, tmp_path / f"{Path(name).name}.html").as_uri()
+            for name in (THIRD, "sweeps/small")
+        ]
+        for page in [*(address + page for page in PAGES), *reports]:
+            browser.get(page)
+            assert browser.execute_script(wider) == [], page
+            assert all(count > 3 for count in marks(browser, "svg")), page
+            assert browser.execute_script(lowest_text) > 8, page  # pixels: it can be read
+
+
+def test_a_traceback_keeps_its_indentation(browser: Chrome, tmp_path: Path) -> None:
+    run = tmp_path / "echo" / "20260101T000000.000"
+    run.mkdir(parents=True)
+    error = 'Traceback:\n  File "node.py", line 1\n    raise KeyError(1)'
+    (run / "results.json").write_text(json.dumps({"valid?": "unknown", "error": error}))
+    browser.get(write_report(run, tmp_path / "report.html").as_uri())
+    assert browser.find_element(By.CSS_SELECTOR, ".note").text == error  # as it is rendered
 
 
 @pytest.mark.parametrize("width", [400, 1100, 1900])

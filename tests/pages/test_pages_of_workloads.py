@@ -69,7 +69,7 @@ def test_a_wrong_run_is_shown_drawn_and_judged_again(tmp_path: Path, workload: s
     page = client.get(f"/run/{workload}/{folder.name}")
     assert page.status_code == 200
     text = html.unescape(page.text)
-    assert re.search(rf'<h3 class="invalid">{anomaly}\b', text)
+    assert re.search(rf'<h3 id="{anomaly}" class="invalid">', text)
     assert f"{operation}: p50" in text
     assert "did not pass" not in text, "what the sentences say is not said again in numbers"
     drawn = draw_all(folder, run.history, run.options.as_dict())

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -85,6 +86,31 @@ def test_inside_a_page_a_picture_has_the_colour_of_its_text_and_no_ground() -> N
     assert ">latency, ms<" in svg  # text stays text
     assert style.INK in document
     assert "currentColor" not in document
+
+
+def test_a_pause_is_a_narrow_band_that_says_how_long_it_was() -> None:
+    rows = [window(second, **quantiles(1)) for second in (0, 4, 14)]
+    span = run.Span(15 * SECOND, SECOND, (5 * SECOND, 13 * SECOND))
+    picture = run.latency_over_time([run.Panel("send", rows, [KILL, PARTITION])], span)
+    assert "no operation for 8 s" in words(picture)
+    for axes in picture.axes:  # faults and latencies
+        drawn = [axes.transData.transform((s, 1))[0] for s in (0, 5, 13, 15)]
+        before, band, behind = np.diff(drawn)
+        assert band < 0.06 * (before + band + behind)
+        assert before / behind == pytest.approx(5 / 2)  # one scale
+    ticks = picture.axes[-1].get_xticks()
+    assert {0.0, 2.0, 4.0} <= {*ticks}
+    assert not [tick for tick in ticks if 5 < tick < 13]
+
+
+def test_a_page_has_each_picture_for_a_telephone_too() -> None:
+    svg = over_time(PARTITION).svg()
+    looks = re.findall(r'class="(wide|narrow)"[^>]* viewBox="0 0 ([0-9.]+)', svg)
+    assert [look for look, _ in looks] == ["wide", "narrow"]
+    wide, narrow = (float(width) for _, width in looks)
+    assert narrow < 0.5 * wide  # so letters keep their size on a narrow screen
+    identifiers = re.findall(r'<(?:clipPath|path|symbol) id="(\w+)"', svg)
+    assert len({*identifiers}) == len(identifiers)  # none is taken from a picture that is not shown
 
 
 def test_several_kinds_of_faults_get_a_panel_of_their_own() -> None:

@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+from collections.abc import Mapping, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -120,7 +121,7 @@ def test_the_timeline_has_a_bar_for_each_operation_and_escapes() -> None:
     assert "<b>" not in page
     assert "&lt;script&gt;kafka" in page
     assert "partition in force" in page
-    assert "This page shows the first" not in page
+    assert "This page shows" not in page
 
 
 def test_in_the_timeline_each_kind_of_fault_has_its_lane() -> None:
@@ -140,7 +141,45 @@ def test_in_the_timeline_each_kind_of_fault_has_its_lane() -> None:
 def test_the_timeline_says_what_it_leaves_out() -> None:
     page = timeline_html(RUN, "kafka", limit=1)
     assert page.count("<li ") == 1
-    assert re.search(r"the first 1 of 4 operations.\s+The other 3 are in history.jsonl", page)
+    assert re.search(r"shows 1 of 4 operations:\s+1 to 1.\s+The others are in the history", page)
+
+
+def long_run(anomalies: Mapping[str, Sequence[int]], **part: int) -> tuple[str, list[int]]:
+    """The timeline of 3 000 operations one after another, and the messages that it shows."""
+    lines: list[Any] = []
+    for number in range(3000):
+        value = [["send", "1", number]]
+        lines += [(number, "invoke", 0, "send", value), (number + 0.5, "ok", 0, "send", value)]
+    page = timeline_html(timed(*lines), "long", 1, anomalies, **part)
+    return page, [int(each) for each in re.findall(r"✓ send &#34;1&#34; (\d+)", page)]
+
+
+def test_the_operations_of_an_anomaly_are_in_the_timeline_wherever_they_are() -> None:
+    invocation, completion = 2 * 2500, 2 * 2800 + 1
+    page, shown = long_run({"lost-write": [completion, invocation]}, limit=100)
+    assert shown == [*range(100), *range(2460, 2541), *range(2760, 2841)]
+    for index, words in ((invocation, "invoke send at 2500"), (completion, "ok send at 2800")):
+        assert f'href="#op-{index}">{words}' in page
+        assert page.count(f'id="op-{index}"') == 1
+    assert page.count('class="ok marked"') == 2
+    assert "2,360 operations are left out here" in page
+    assert "219 operations are left out here" in page
+
+
+def test_a_timeline_may_begin_later_and_end_with_the_run() -> None:
+    page, shown = long_run({}, first=2950, limit=100)
+    assert shown == [*range(2950, 3000)]
+    assert "2,951 to 3,000" in page
+    assert "2,950 operations are left out here" in page
+
+
+def test_a_fault_is_in_force_in_a_part_that_it_did_not_begin_in() -> None:
+    history = timed(
+        (0, "info", NEMESIS, "kill", ["n0"]),
+        *((at, kind, 0, "poll", None) for at in range(1, 9) for kind in ("invoke", "ok")),
+    )
+    page = timeline_html(history, "", first=6)
+    assert 'title="n0 was killed" style="--lane:0;--r:5;--h:4;' in page
 
 
 def test_a_process_shares_the_column_of_the_one_it_replaces() -> None:

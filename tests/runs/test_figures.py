@@ -12,7 +12,7 @@ import pytest
 from runs import key_figures as figures
 from runs.figures import Figures, measure
 from runs.history import Op, write_jsonl
-from runs.operations import quantile
+from runs.operations import long_pause, quantile
 from runs.reading import PAGE_LIMITS
 from runs.store import Folder
 from tests.stores import STORES, as_bench_run, write_lines
@@ -184,6 +184,49 @@ def test_all_figures_of_a_run(run_dir: Callable[..., Any]) -> None:
         "longest_key_messages": 2.0,
         "mute_nodes": 0.0,
     }
+
+
+S = 1_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("spans_s", "pause_s"),
+    [
+        ([(0, 1), (1, 15), (25, 26)], (15, 25)),  # the recovery
+        ([(25, 26), (1, 15), (0, 1)], (15, 25)),  # in any order
+        ([(0, 20), (1, 2), (25, 26)], (20, 25)),  # one operation took long
+        ([(5, 6), (7, 8)], (6, 7)),  # the time before the first is none
+        ([(0, 50), (52, 100)], None),  # a pause, but not long
+        ([(0, 0.1), (0.6, 1)], None),  # the same in a short run
+        ([(0, 26)], None),
+        ([], None),
+    ],
+)
+def test_a_long_pause_is_a_time_without_operations(
+    spans_s: list[tuple[float, float]], pause_s: tuple[int, int] | None
+) -> None:
+    found = long_pause((int(a * S), int(b * S)) for a, b in spans_s)
+    assert found == (pause_s and (pause_s[0] * S, pause_s[1] * S))
+
+
+def test_the_rate_is_of_the_time_before_the_recovery(tmp_path: Path) -> None:
+    """100 operations in 10 s, 5 of them failed, then a pause of 10 s and 40 final ones in a second."""
+    asked = [(at / 10, "fail" if at % 20 == 0 else "ok") for at in range(100)]
+    final = [(20 + at / 40, "ok") for at in range(40)]
+    lines = [
+        line(int(at * S) + later, kind, 0, "poll")
+        for at, outcome in [*asked, *final]
+        for later, kind in ((0, "invoke"), (1000, outcome))
+    ]
+    write_lines(tmp_path / "history.jsonl", lines)
+    found = measure(run_at(tmp_path))
+    assert found.pause() is not None
+    start_ns, stop_ns = found.pause() or (0, 0)
+    assert 10 * S <= start_ns <= 10.3 * S  # to a window
+    assert stop_ns == 20 * S
+    assert found.rate_hz(10) == 9.5
+    assert found.rate_hz() == pytest.approx(9.5, rel=0.03)  # where no file says the time limit
+    assert Figures().rate_hz() is None
 
 
 @pytest.mark.parametrize(
