@@ -48,11 +48,12 @@ def _availability(text: str) -> str | float:
     if text == "total":
         return text
     try:
-        fraction = float(text)
-    except ValueError:
+        part, _, whole = text.partition("/")  # the real tool takes fractions, too
+        fraction = float(part) / float(whole or 1)
+    except (ValueError, ZeroDivisionError):
         fraction = -1.0
     if not 0 <= fraction <= 1:
-        raise ValueError("must be 'total' or a number between 0 and 1.")
+        raise ValueError(f"{text}: must be total, or a number from 0 to 1, such as 0.5 or 1/2.")
     return fraction
 
 
@@ -146,7 +147,7 @@ class TestOptions:
     availability: Annotated[
         str | float | None,
         Flag(
-            "Fraction of operations that must succeed: total, or 0 to 1.",
+            "Fraction of operations that must succeed: total, or 0 to 1 (0.5 or 1/2).",
             Parsed("fraction", _availability),
         ),
     ] = None
