@@ -72,7 +72,7 @@ def _reads(op: Op) -> Iterator[tuple[list[Any], Key, list[Element]]]:
     for mop in op.value:
         if mop[0] == READ:
             elements = mop[2] or []
-            is_plain = {list, dict}.isdisjoint(map(type, elements))
+            is_plain = set(map(type, elements)) <= {int}
             yield mop, mop[1], elements if is_plain else list(map(hashable, elements))
 
 

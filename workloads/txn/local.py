@@ -12,8 +12,8 @@ Writers = dict[tuple[Any, Any], Op]  # (key, value) -> the operation that wrote 
 
 
 def hashable(value: Any) -> Any:
-    """The value of a read; arrays and objects, which no client writes, as their text."""
-    return repr(value) if isinstance(value, list | dict) else value
+    """The value of a read; what no client writes as its text (in Python 1, 1.0 and true are equal)."""
+    return value if value is None or type(value) in (int, str) else repr(value)
 
 
 def failed_writes(history: Sequence[Op], write: str) -> Writers:
