@@ -38,21 +38,26 @@ class Cluster:
         self._waiting: dict[str, str] = {}  # node -> the client that waits for its init_ok
         self._patience_ns: dict[str, int] = {}  # until when a node may take to answer init
 
-    def connect(self, hosts: Sequence[Host]) -> None:
-        """Attach nodes that were just started to the network, and initialise them."""
+    def start(self, hosts: Sequence[Host], after_ns: Callable[[], int]) -> None:
+        """Attach nodes to the network, and start and initialise each when its `after_ns()` has passed."""
         for host in hosts:
             self._hosts[host.name] = host
+            self._waiting[host.name] = ""
             self.network.add(host.name, _giver(host))
         for host in hosts:
-            self._initialise(host)
+            self.loop.call_at(self.loop.now_ns() + after_ns(), self._begin, host)
+
+    def _begin(self, host: Host) -> None:
+        host.start()
+        self._initialise(host)
 
     @property
     def ready(self) -> bool:
-        """Whether every node that was initialised has answered."""
+        """Whether every node was initialised and has answered."""
         return not self._waiting
 
     def is_starting(self, name: str) -> bool:
-        """Whether a node was asked to initialise itself and has not answered."""
+        """Whether a node has still to answer its `init`."""
         return name in self._waiting
 
     @property
@@ -129,8 +134,21 @@ class Cluster:
 
 
 def _giver(host: Host) -> Deliver:
-    deliver = host.deliver
-    return lambda _src, _body, wire: deliver(wire)
+    """Gives a node its messages, `init` first: what others send it before that waits."""
+    early: list[bytes] | None = []
+
+    def deliver(_src: str, body: dict[str, Any], wire: bytes) -> None:
+        nonlocal early
+        if early is None:
+            host.deliver(wire)
+        elif body.get("type") != "init":
+            early.append(wire)
+        else:
+            for message in (wire, *early):
+                host.deliver(message)
+            early = None
+
+    return deliver
 
 
 def _no_init(node: str, why: str) -> RunFailure:
