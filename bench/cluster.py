@@ -44,12 +44,26 @@ class Cluster:
             self._hosts[host.name] = host
             self._waiting[host.name] = ""
             self.network.add(host.name, _giver(host))
+        now_ns = self.loop.now_ns()
+        due: dict[int, list[Host]] = {}
         for host in hosts:
-            self.loop.call_at(self.loop.now_ns() + after_ns(), self._begin, host)
+            due.setdefault(now_ns + after_ns(), []).append(host)
+        self._plan(sorted(due.items()))
 
-    def _begin(self, host: Host) -> None:
-        host.start()
-        self._initialise(host)
+    def _plan(self, due: list[tuple[int, list[Host]]]) -> None:
+        if due:
+            self.loop.call_at(max(due[0][0], self.loop.now_ns()), self._begin, due)
+
+    def _begin(self, due: list[tuple[int, list[Host]]]) -> None:
+        """Start the nodes that are due first, and plan the others for a later turn.
+
+        Making a process takes milliseconds, and messages leave at the end of a turn. If all were started in one
+        turn, all would get their `init` together.
+        """
+        for host in due[0][1]:
+            host.start()
+            self._initialise(host)
+        self._plan(due[1:])
 
     @property
     def ready(self) -> bool:

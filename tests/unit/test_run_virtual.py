@@ -208,7 +208,7 @@ def first_answer_s(**options: Any) -> float:
         make=RAFT, workload="lin-kv", nodes=("n0", "n1", "n2"), time_limit_s=5, **options
     )
     assert run.check()["valid?"] is True
-    return min(op.time for op in ops(run, type="ok")) / 1e9
+    return float(min(op.time for op in ops(run, type="ok")) / 1e9)
 
 
 def test_a_first_vote_is_split_where_all_nodes_start_at_one_instant() -> None:
