@@ -120,7 +120,8 @@ class Cluster:
         self._waiting[host.name] = client
 
         def deliver(_src: str, body: dict[str, Any], _wire: bytes) -> None:
-            if body.get("type") != "init_ok" or body.get("in_reply_to") != 1:
+            answered = body.get("in_reply_to")
+            if body.get("type") != "init_ok" or type(answered) is not int or answered != 1:
                 self.fail(_bad_init(host.name, body))
             if self._waiting.get(host.name) == client:
                 del self._waiting[host.name]
