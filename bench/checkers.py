@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from bench.checks import (
+    Answers,
     Availability,
     Broken,
     Checks,
@@ -49,6 +50,7 @@ def judge(
         found,
         faults=injections(outcome.history),
         dropped_lines=dict(outcome.network.hearing.dropped),
+        answers=Answers(dict(outcome.network.hearing.repeated), refused=options.strict),
     )
     if outcome.failure is None:
         return found

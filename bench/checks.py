@@ -105,6 +105,25 @@ class Exceptions:
 
 
 @dataclass(frozen=True, slots=True)
+class Answers:
+    """How many answers of each node were to requests that had been answered before; `--strict` refuses them."""
+
+    repeated: Mapping[str, int] = field(default_factory=dict)
+    refused: bool = False
+
+    @property
+    def valid(self) -> Valid:
+        return not (self.repeated and self.refused)
+
+    def edn(self) -> Result:
+        return keywords(valid=self.valid, repeated=dict(self.repeated))
+
+    def sentences(self) -> Iterator[str]:
+        for node, count in sorted(self.repeated.items()):
+            yield f"{node} sent {count} answers to requests that had been answered before."
+
+
+@dataclass(frozen=True, slots=True)
 class NetStatistics:
     """Messages with a client at either end, and others; `operations`: the invocations by clients."""
 
@@ -150,7 +169,7 @@ class Broken:
         return keywords(valid=self.valid, error=self.error)
 
 
-Check = Exceptions | Stats | Availability | NetStatistics | Broken
+Check = Exceptions | Stats | Availability | Answers | NetStatistics | Broken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +189,7 @@ class Checks:
     dropped_lines: Mapping[str, int] = field(default_factory=dict)
     error: str | None = None
     store: Result | None = None
+    answers: Answers = Answers()
 
     @property
     def valid(self) -> Valid:
@@ -181,13 +201,14 @@ class Checks:
 
     @property
     def own(self) -> dict[str, Check]:
-        """The checks of every run by name: all but the workload's."""
-        return {
+        """The checks by name, all but the workload's; `answers`, which the real tool lacks, if it found any."""
+        checks: dict[str, Check] = {
             "exceptions": self.exceptions,
             "stats": self.stats,
             "availability": self.availability,
             "net": self.net,
         }
+        return checks | {"answers": self.answers} if self.answers.repeated else checks
 
     @property
     def never(self) -> list[str]:

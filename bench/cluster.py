@@ -38,21 +38,40 @@ class Cluster:
         self._waiting: dict[str, str] = {}  # node -> the client that waits for its init_ok
         self._patience_ns: dict[str, int] = {}  # until when a node may take to answer init
 
-    def connect(self, hosts: Sequence[Host]) -> None:
-        """Attach nodes that were just started to the network, and initialise them."""
+    def start(self, hosts: Sequence[Host], after_ns: Callable[[], int]) -> None:
+        """Attach nodes to the network, and start and initialise each when its `after_ns()` has passed."""
         for host in hosts:
             self._hosts[host.name] = host
+            self._waiting[host.name] = ""
             self.network.add(host.name, _giver(host))
+        now_ns = self.loop.now_ns()
+        due: dict[int, list[Host]] = {}
         for host in hosts:
+            due.setdefault(now_ns + after_ns(), []).append(host)
+        self._plan(sorted(due.items()))
+
+    def _plan(self, due: list[tuple[int, list[Host]]]) -> None:
+        if due:
+            self.loop.call_at(max(due[0][0], self.loop.now_ns()), self._begin, due)
+
+    def _begin(self, due: list[tuple[int, list[Host]]]) -> None:
+        """Start the nodes that are due first, and plan the others for a later turn.
+
+        Making a process takes milliseconds, and messages leave at the end of a turn. If all were started in one
+        turn, all would get their `init` together.
+        """
+        for host in due[0][1]:
+            host.start()
             self._initialise(host)
+        self._plan(due[1:])
 
     @property
     def ready(self) -> bool:
-        """Whether every node that was initialised has answered."""
+        """Whether every node was initialised and has answered."""
         return not self._waiting
 
     def is_starting(self, name: str) -> bool:
-        """Whether a node was asked to initialise itself and has not answered."""
+        """Whether a node has still to answer its `init`."""
         return name in self._waiting
 
     @property
@@ -101,7 +120,8 @@ class Cluster:
         self._waiting[host.name] = client
 
         def deliver(_src: str, body: dict[str, Any], _wire: bytes) -> None:
-            if body.get("type") != "init_ok" or body.get("in_reply_to") != 1:
+            answered = body.get("in_reply_to")
+            if body.get("type") != "init_ok" or type(answered) is not int or answered != 1:
                 self.fail(_bad_init(host.name, body))
             if self._waiting.get(host.name) == client:
                 del self._waiting[host.name]
@@ -130,8 +150,21 @@ class Cluster:
 
 
 def _giver(host: Host) -> Deliver:
-    deliver = host.deliver
-    return lambda _src, _body, wire: deliver(wire)
+    """Gives a node its messages, `init` first: what others send it before that waits."""
+    early: list[bytes] | None = []
+
+    def deliver(_src: str, body: dict[str, Any], wire: bytes) -> None:
+        nonlocal early
+        if early is None:
+            host.deliver(wire)
+        elif body.get("type") != "init":
+            early.append(wire)
+        else:
+            for message in (wire, *early):
+                host.deliver(message)
+            early = None
+
+    return deliver
 
 
 def _no_init(node: str, why: str) -> RunFailure:

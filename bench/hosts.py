@@ -39,8 +39,8 @@ class Host(Protocol):
 class Hosts(Protocol):
     """All nodes of a run."""
 
-    def start(self) -> Sequence[Host]:
-        """Start them all (`RunFailure` when one cannot be)."""
+    def prepare(self) -> Sequence[Host]:
+        """All of them, none of which is started."""
 
     def stop(self) -> None:
         """Stop them all and whatever they started. Never fails, and may be called at any time."""

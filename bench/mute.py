@@ -70,7 +70,7 @@ class Fate(Enum):
 
 
 class Hearing:
-    """The nodes that are mute, the clients that have left, and the lines that were dropped, by node.
+    """The nodes that are mute, the clients that have left, and the lines that nobody took, by node.
 
     `on_mute` is called with each node that becomes mute, `on_heard` with one that is heard again.
     """
@@ -86,6 +86,7 @@ class Hearing:
         self._on_mute, self._on_heard = on_mute, on_heard
         self.mute: dict[str, Mute] = {}
         self.dropped: Counter[str] = Counter()
+        self.repeated: Counter[str] = Counter()  # answers to what had been answered before
         self._departures: dict[str, Departure] = {}
 
     def left(self, client: str, departure: Departure) -> None:

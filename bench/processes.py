@@ -311,9 +311,8 @@ class ProcessHosts:
             on_failure=self.on_failure,
         )
 
-    def start(self) -> list[ProcessHost]:
-        for host in self._hosts:
-            host.start()
+    def prepare(self) -> list[ProcessHost]:
+        """All of them, none of which is started. From now on their memory and their logs are looked at."""
         if self.echo_stderr:
             self._tail()
         if self.memory != UNLIMITED:
@@ -355,7 +354,7 @@ class ProcessHosts:
         self.loop.call_at(self.loop.now_ns() + _TAIL_NS, self._tail)
 
     def _copy_logs(self) -> None:
-        for host in self._hosts:
+        for host in (each for each in self._hosts if each.log.exists()):
             with host.log.open("rb") as file:
                 file.seek(self._echoed.get(host.name, 0))
                 fresh = file.read()

@@ -43,6 +43,7 @@ from runs.writing import Lines
 from workloads.interface import Setting, Workload
 
 _FLUSH_NS = 250_000_000
+_MS = 1_000_000
 
 
 class RealStore(Protocol):
@@ -200,7 +201,10 @@ class BenchRun:
         connect(self.network, self._services(), {STORE: self._serve_store()})
         if self._real_store:
             self._real_store.connect(self.network, self.cluster.is_starting)
-        self.cluster.connect(self._hosts.start())
+        random, each_ns = self._random("start"), self.options.start_spread_ms * _MS
+        self.cluster.start(
+            self._hosts.prepare(), lambda: int(random.random() * each_ns * len(self.options.nodes))
+        )
         self._wait(lambda: self.cluster.ready)
 
     def _set_up(self) -> None:

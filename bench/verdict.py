@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bench import mute
-from bench.checks import Availability, Check, Checks, Counts, NetStatistics, Stats
+from bench.checks import Answers, Availability, Check, Checks, Counts, NetStatistics, Stats
 from bench.circumstances import listed, with_circumstances
 from bench.failure import RunFailure, clip
 from bench.glossary import FILE as GLOSSARY
@@ -25,8 +25,10 @@ EXIT_VALID, EXIT_INVALID, EXIT_UNKNOWN, EXIT_CRASHED = 0, 1, 2, 255
 _VALUE_WIDTH = 160
 _NS = 1e9
 _RATE_TOLERANCE = 0.05  # of what was asked for
+_REPEATED = "Clients take the first, as those of the real Maelstrom do without a word. --strict refuses this."
 _MARKS = {True: ("✘", "bold red"), False: ("?", "bold yellow")}  # certainly wrong, or not
-_SAID = ("valid?", "by-f", "reasons")  # what a failed check says in sentences, or not at all
+# What a failed check says in sentences, or not at all.
+_SAID = ("valid?", "by-f", "reasons", "repeated")
 
 
 def print_verdict(
@@ -47,6 +49,7 @@ def print_verdict(
     findings = findings_of(found, outcome, workload, place) if findings is None else findings
     render(findings, console, place=place)
     print_failed(found, console)
+    print_repeated(found, console)
     print_lines_not_heard(console, outcome.history, outcome.network.hearing.dropped)
     if outcome.failure:
         if not findings:
@@ -72,6 +75,15 @@ def findings_of(
     is_whole = outcome.failure is None
     told = workload.judge.findings(found.workload, outcome.history, place, finished=is_whole)
     return with_circumstances(told, outcome.history)
+
+
+def print_repeated(found: Checks, console: Console) -> None:
+    """Print how often nodes answered again, where that is allowed."""
+    if found.answers.repeated and found.answers.valid:
+        console.print(Text("• answers", style="bold yellow"))
+        told = " ".join(found.answers.sentences())
+        console.print(_indented(f"{told} {_REPEATED}"))
+        console.print()
 
 
 def print_lines_not_heard(
@@ -164,10 +176,10 @@ def _why_invalid(found: Checks, findings: Sequence[Finding]) -> str:
     parts = [_never(found.stats)] if never and isinstance(found.stats, Stats) else []
     if isinstance(availability, Availability) and availability.valid is False:
         share = f"{availability.ok_fraction:.1%} of the operations succeeded"
-        parts.append(
-            f"{'' if never else 'no anomaly was found, but '}{share}, which is less than asked for"
-        )
-    return "; and ".join(parts)
+        parts.append(f"{share}, which is less than asked for")
+    if not found.answers.valid:
+        parts.append("requests were answered more than once")
+    return f"{'' if never else 'no anomaly was found, but '}{'; and '.join(parts)}"
 
 
 def _never(stats: Stats) -> str:
@@ -258,6 +270,8 @@ def _facts(check: Check) -> Iterator[str]:
     if isinstance(check, Stats):
         for f in check.never:
             yield f"{f} never succeeded{': ' if f in check.reasons else '.'}{check.reasons.get(f, '')}"
+    if isinstance(check, Answers):
+        yield from check.sentences()
     numbers = {name: value for name, value in check.edn().items() if name not in _SAID}
     if numbers:
         yield "; ".join(

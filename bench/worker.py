@@ -70,6 +70,9 @@ class Recorder(LineBuffer):
         return op
 
 
+_NUMBERED = '{"type": ..., "in_reply_to": <msg_id>, "msg_id": <an integer; or leave it out>}'
+
+
 def client_names() -> Callable[[], str]:
     """A function that makes names of clients: c0, c1, ...; each only once."""
     return map("c{}".format, count()).__next__
@@ -102,6 +105,9 @@ class Worker:
         self._steps: Steps | None = None
         self._rpc: Rpc | None = None  # the request that waits for its reply
         self._msg_id = 0
+        self._waiting = set[
+            int
+        ]()  # requests of this client that were not answered, given up or not
         self._deadline_ns = 0
         self._alarm_ns: int | None = None  # when the earliest timer of this worker goes off
 
@@ -119,6 +125,7 @@ class Worker:
             self._departure = None
         self._client_id = self.new_client()
         self._msg_id = 0
+        self._waiting = set()
         self.network.add(self._client_id, self._deliver)
         self._client = self.workload.open_client(self.node)
         return self._client
@@ -137,8 +144,8 @@ class Worker:
             outcome = "fail" if error.definite else self._unknown_outcome()
             self._complete(outcome, error=[Keyword(error.name), error.text])
         except MalformedReply as malformed:
+            self.on_failure(_report(self.node, malformed))  # first, because the first report counts
             self._complete("info", error=f"indeterminate: {malformed}")
-            self.on_failure(_report(self.node, malformed))
         except Exception as bug:
             # A workload's client is broken. The operation's outcome is unknown; the `exceptions`
             # checker reports it, and the run goes on.
@@ -153,6 +160,7 @@ class Worker:
 
     def _send(self, rpc: Rpc) -> None:
         self._msg_id += 1
+        self._waiting.add(self._msg_id)
         self._rpc = rpc
         self._deadline_ns = self.loop.now_ns() + rpc.timeout_ms * 1_000_000
         # One timer serves many requests: it moves on to the deadline of whatever waits when it rings.
@@ -174,13 +182,22 @@ class Worker:
         self._rpc = None
         self._advance(self._steps.throw, RpcTimeout())
 
-    def _deliver(self, _src: str, body: dict[str, Any], _wire: bytes) -> None:
-        if self._rpc is None or body.get("in_reply_to") != self._msg_id:
+    def _deliver(self, src: str, body: dict[str, Any], _wire: bytes) -> None:
+        answered = body.get("in_reply_to")
+        if type(answered) is not int or answered not in self._waiting:
+            if type(answered) is int and 0 < answered <= self._msg_id:
+                self.network.hearing.repeated[src] += 1
+            return
+        self._waiting.discard(answered)
+        if self._rpc is None or answered != self._msg_id:
             return  # an answer to a request that was given up
         assert self._steps
-        self._rpc = None
+        rpc, self._rpc = self._rpc, None
         if body.get("type") == "error":
             self._advance(self._steps.throw, error_of(body))
+        elif type(body.get("msg_id", 0)) is not int:
+            why = f"the field msg_id is {body['msg_id']!r:.60}, not an integer"
+            self._advance(self._steps.throw, MalformedReply(rpc.body, body, _NUMBERED, why))
         else:
             self._advance(self._steps.send, body)
 

@@ -10,6 +10,7 @@ A file holds one operation a line, as EDN (the real tool's `history.edn`) or as 
 
 import gzip
 import re
+import shlex
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -60,6 +61,7 @@ _TYPES = get_args(OpType)
 _JSON_HEAD = re.compile(r'\s*\{\s*"')
 _ERROR_WIDTH = 200
 _MICRO_OPS = ("send", "poll", "r", "w", "append")
+_UNPACKED_BYTES = 2**29  # of a packed history at most: some five million operations
 _NAME = re.compile(r"[a-z][a-z0-9-]*")
 # The five fields every line of a real history begins with; what follows is read as any other EDN.
 _EDN_HEAD = re.compile(
@@ -182,8 +184,9 @@ def error_text(op: Op) -> str:
 
 def _text(path: Path) -> str:
     try:
-        data = path.read_bytes()
-        return (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode()
+        with path.open("rb") as file:
+            is_packed = file.read(2) == b"\x1f\x8b"
+        return (_unpacked(path) if is_packed else path.read_bytes()).decode()
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise HistoryError(path, None, f"broken gzip data ({error}); compress it again") from None
     except UnicodeDecodeError:
@@ -191,6 +194,19 @@ def _text(path: Path) -> str:
         raise HistoryError(path, None, problem) from None
     except OSError as error:
         raise HistoryError(path, None, f"cannot be read: {error.strerror}") from None
+
+
+def _unpacked(path: Path) -> bytes:
+    """What a gzip file holds. A few megabytes can hold gigabytes of nothing, for which no memory is spent."""
+    with gzip.open(path) as file:
+        data = file.read(_UNPACKED_BYTES + 1)
+    if len(data) > _UNPACKED_BYTES:
+        problem = (
+            f"it unpacks to more than {_UNPACKED_BYTES // 2**20} MiB. If it is a history and there is memory"
+            f" for ten times as much, unpack it first: gunzip {shlex.quote(str(path))}"
+        )
+        raise HistoryError(path, None, problem)
+    return data
 
 
 def _json_line_ops(path: Path, number: int, line: str) -> Iterator[Op]:

@@ -137,9 +137,7 @@ class SimulatedHosts:
     def __init__(self, hosts: Sequence[SimulatedHost]) -> None:
         self._hosts = hosts
 
-    def start(self) -> list[Host]:
-        for host in self._hosts:
-            host.start()
+    def prepare(self) -> list[Host]:
         return list(self._hosts)
 
     def stop(self) -> None:

@@ -1,5 +1,6 @@
 """One module or package per workload: prose spec, client, generator, judge."""
 
+import inspect
 from importlib import import_module
 from typing import cast
 
@@ -17,6 +18,11 @@ def build(name: str, setting: Setting) -> Workload:
 def judge(name: str) -> Judge:
     """What judges the histories of the workload of this name (`KeyError` when there is none)."""
     return _module(name).judge()
+
+
+def prose(name: str) -> str:
+    """What the workload of this name asks of a node, as its module says it (`KeyError` when there is none)."""
+    return inspect.getdoc(_module(name)) or ""
 
 
 def _module(name: str) -> Module:

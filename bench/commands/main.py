@@ -14,6 +14,8 @@ EXIT_BAD_ARGUMENTS, EXIT_CRASHED = 254, 255
 
 COMMANDS = {
     "check": "judge histories, ours or the real tool's",
+    "demo": "run the example nodes, and tell their verdicts",
+    "doc": "say what workloads ask of a node",
     "explore": "search every schedule of a small cluster",
     "glomers": "grade a node by a challenge of Gossip Glomers",
     "serve": "show the runs of a store in a browser",

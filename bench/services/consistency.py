@@ -35,8 +35,11 @@ class Linearizable:
 class Sequential:
     """A request that changes nothing may run on one of the last 32 states; others run on the newest.
 
-    Each client moves forward only, so there is one order of all operations that every client
-    agrees with. The window is stored as its oldest state and the changes since.
+    A request draws the number of a state, from the last number of its client (0 at first) up to the newest.
+    States stand in a ring: state i at place i % 32. A client within 32 changes of the newest state gets the
+    state that it drew, so it moves forward only. For one that is further behind the ring may hold a later
+    state at that place. The client's number stays the one that was drawn, so its next request may go back.
+    The ring is stored as its oldest state and the changes since.
     """
 
     def __init__(self, service: Service, random: Random) -> None:
@@ -45,11 +48,11 @@ class Sequential:
         self._oldest: dict[Key, Any] = {}
         self._oldest_index = 0
         self._changes: deque[Changes] = deque()
-        self._seen: dict[str, int] = {}  # client -> index of the newest state it has seen
+        self._drawn: dict[str, int] = {}  # client -> the number that it drew last
 
     def handle(self, client: str, request: Body) -> Body:
         newest = self._oldest_index + len(self._changes)
-        index = self._random.randint(max(self._seen.get(client, 0), self._oldest_index), newest)
+        index = self._random.randint(self._drawn.get(client, 0), newest)
         reply, changes = self._service(self._state(index), request)
         if changes:
             reply, changes = self._service(self._state(newest), request)
@@ -57,7 +60,7 @@ class Sequential:
         if changes:
             index = newest + 1
             self._append(changes)
-        self._seen[client] = index
+        self._drawn[client] = index
         return reply
 
     def _append(self, changes: Changes) -> None:
@@ -67,8 +70,8 @@ class Sequential:
             self._oldest_index += 1
 
     def _state(self, index: int) -> Read:
-        """The state after `index` changes, as a function from key to cell."""
-        since = list(self._changes)[: index - self._oldest_index]
+        """What the ring holds at the place of this state, as a function from key to cell."""
+        since = list(self._changes)[: (index - self._oldest_index) % SEQUENTIAL_WINDOW]
 
         def read(key: Key) -> Any:
             for changes in reversed(since):

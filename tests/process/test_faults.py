@@ -51,7 +51,8 @@ class Rig:
             on_line=lambda _name, line: self.printed.append(line),
             on_failure=lambda failure: self.failures.append(str(failure)),
         )
-        (self.host,) = self.hosts.start()
+        (self.host,) = self.hosts.prepare()
+        self.host.start()
         self.born: list[psutil.Process] = []  # all processes there ever were
         self.wait(1)
         self.family()

@@ -42,7 +42,8 @@ def test_a_node_that_eats_memory_is_killed_with_a_sentence(
         memory=limit_of(100),
     )
     try:
-        hosts.start()
+        for host in hosts.prepare():
+            host.start()
         loop.run_until(lambda: bool(failures) or loop.now_ns() > LIMIT_NS)
     finally:
         hosts.stop()

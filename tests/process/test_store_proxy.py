@@ -300,7 +300,8 @@ def test_an_append_whose_answers_get_lost_is_in_the_log_exactly_once(
             on_failure=lambda failure: pytest.fail(str(failure)),
             own=store.own,
         )
-        [node] = hosts.start()
+        [node] = hosts.prepare()
+        node.start()
 
         def ask(**body: Any) -> dict[str, Any]:
             heard = len(said)

@@ -1,5 +1,6 @@
 """`./maelstrom check`: what it prints, and its exit status."""
 
+import gzip
 import json
 import shutil
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+import runs.history
 from bench.commands.check import check
 from runs import edn
 from runs.history import plain, read_history, write_jsonl
@@ -210,3 +212,16 @@ def test_the_runs_own_options_say_the_workload_and_the_models(tmp_path: Path) ->
     assert result.exit_code == 1
     assert "INVALID: G1a" in result.stdout
     assert run("--consistency-models", "read-comitted", tmp_path).exit_code == 2, "a bad argument"
+
+
+def test_a_gzip_file_that_would_fill_the_memory_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "history.edn.gz"
+    path.write_bytes(gzip.compress((VALID / "history.edn").read_bytes()))
+    assert run(path).exit_code == 0
+    monkeypatch.setattr(runs.history, "_UNPACKED_BYTES", 2**16)
+    result = run(path)
+    assert result.exit_code == 254
+    assert "it unpacks to more than 0 MiB" in result.stderr
+    assert f"gunzip {path}" in result.stderr

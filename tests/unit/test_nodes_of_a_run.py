@@ -40,6 +40,9 @@ class FakeHost:
         line = '{"src":"%s","dest":"%s","body":{"type":"init_ok","in_reply_to":1}}'
         self.rig.network.send_line(self.name, (line % (self.name, client)).encode())
 
+    def start(self) -> None:
+        self.did.append("start")
+
     def kill(self) -> None:
         self.did.append("kill")
         self.life += 1
@@ -78,7 +81,8 @@ class Rig:
     def connect(self) -> None:
         """One node only, so that it is clear whose init is whose."""
         self.inits += 1
-        self.cluster.connect([self.n0])
+        self.cluster.start([self.n0], lambda: 0)
+        self.run(0)
 
     def restart(self) -> None:
         self.inits += 1
@@ -125,7 +129,7 @@ def test_a_restarted_node_is_initialised_again_by_another_client(rig: Rig) -> No
     assert rig.n0.inbox[-1].startswith(b'{"id":2,"src":"c1","dest":"n0","body":{"type":"init"')
     rig.run(1)
     assert rig.cluster.ready
-    assert rig.n0.did == ["kill", "restart"]
+    assert rig.n0.did == ["start", "kill", "restart"]
 
 
 def test_a_node_that_is_killed_before_it_answers_init_is_not_waited_for(rig: Rig) -> None:

@@ -120,7 +120,7 @@ def test_concurrency(maelstrom: Callable[..., Any], text: str, expected: int) ->
     assert maelstrom("test", "--concurrency", text)[1].concurrency == expected
 
 
-@pytest.mark.parametrize(("text", "expected"), [("total", "total"), ("1", 1.0), ("0", 0.0)])
+@pytest.mark.parametrize(("text", "expected"), [("total", "total"), ("1", 1.0), ("1/2", 0.5)])
 def test_availability(maelstrom: Callable[..., Any], text: str, expected: float | str) -> None:
     assert maelstrom("test", "--availability", text)[1].availability == expected
 
@@ -141,7 +141,8 @@ def test_availability(maelstrom: Callable[..., Any], text: str, expected: float 
         ("--partition-shapes star", "star: must be one of one, minority-third"),
         ("--partition-shapes ,", "name at least one"),
         ("--nemesis-interval 0", "range x>0"),
-        ("--availability 2", "'total' or a number between 0 and 1"),
+        ("--availability 1/0", "1/0: must be total"),
+        ("--availability 2", "must be total, or a number from 0 to 1, such as 0.5 or 1/2"),
         ("-w nothing", "must be one of broadcast, echo, g-counter, g-set, kafka, lin-kv"),
         ("--nodes a,a", "give each name once"),
         ("--nodes c1", "'c1' cannot name a node"),

@@ -5,6 +5,8 @@ from typing import Any
 import orjson
 import pytest
 
+from bench.options import START_SPREAD_MS
+from tests.scripted import ROOT, node_of
 from tests.toy_log import MemoryLog, VirtualRun
 
 
@@ -197,3 +199,53 @@ def test_a_wrong_node_is_invalid() -> None:
     result = VirtualRun(Forgetful).check()
     assert result["valid?"] is False
     assert "lost-write" in result["bad-error-types"]
+
+
+RAFT = node_of(ROOT / "tests/nodes/lin_kv_raft.py")
+
+
+def first_answer_s(**options: Any) -> float:
+    run = VirtualRun(
+        make=RAFT, workload="lin-kv", nodes=("n0", "n1", "n2"), time_limit_s=5, **options
+    )
+    assert run.check()["valid?"] is True
+    return float(min(op.time for op in ops(run, type="ok")) / 1e9)
+
+
+def test_a_first_vote_is_split_where_all_nodes_start_at_one_instant() -> None:
+    assert first_answer_s(start_spread_ms=0) > 2
+
+
+def test_a_first_vote_is_won_where_nodes_start_as_unevenly_as_on_the_real_tool() -> None:
+    won = [
+        first_answer_s(start_spread_ms=START_SPREAD_MS, seed=str(seed)) < 1 for seed in range(10)
+    ]
+    assert sum(won) >= 7
+
+
+class Greeter(MemoryLog):
+    """Greets the others as soon as it knows their names; a greeting must not come before `init`."""
+
+    is_known = False
+
+    def receive(self, line: bytes, now: float, arrived_at: float | None = None) -> None:
+        body = orjson.loads(line)["body"]
+        if body["type"] == "hello":
+            assert self.is_known
+            greeted.add(self.name)
+            return
+        if body["type"] == "init":
+            self.is_known = True
+            for other in body["node_ids"]:
+                hello = {"src": self.name, "dest": other, "body": {"type": "hello"}}
+                self._answers.append((now, orjson.dumps(hello) + b"\n"))
+        super().receive(line, now, arrived_at)
+
+
+greeted: set[str] = set()
+
+
+def test_no_node_hears_another_before_its_init() -> None:
+    run = VirtualRun(Greeter, nodes=("n0", "n1", "n2"), start_spread_ms=1000, time_limit_s=1)
+    assert run.outcome.failure is None
+    assert greeted == {"n0", "n1", "n2"}

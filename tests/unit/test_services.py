@@ -1,6 +1,7 @@
 """One conformance suite for the key-value services, and what sets each apart."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -157,6 +158,28 @@ def test_seq_kv_forgets_states_behind_its_window() -> None:
     first_reads = [read(service, f"reader {each}") for each in range(300)]
     assert min(first_reads) == newest - SEQUENTIAL_WINDOW + 1
     assert max(first_reads) == newest
+
+
+def test_seq_kv_may_go_back_for_a_client_that_is_more_than_32_changes_behind() -> None:
+    service = sequential()
+    seen = []
+    for number in range(2000):
+        write(service, "writer", number)
+        if number % 100 == 99:
+            seen += [read(service, "reader") for _ in range(3)]
+    went_back = sum(after < before for before, after in pairwise(seen))
+    assert 0 < went_back < len(seen) / 2
+
+
+def test_seq_kv_never_goes_back_for_a_client_within_its_window() -> None:
+    service = sequential()
+    seen = []
+    for number in range(1000):
+        write(service, "writer", number)
+        seen.append(read(service, "reader"))
+    behind = [number - value for number, value in enumerate(seen)]
+    assert max(behind) < SEQUENTIAL_WINDOW, "this client never fell out of the ring"
+    assert seen == sorted(seen)
 
 
 def test_seq_kv_runs_what_would_change_something_on_the_newest_state() -> None:

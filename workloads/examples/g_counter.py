@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """g-counter in the service seq-kv: each node writes its own sum under its own name; a read adds all of them.
 
-seq-kv may show an old state, but none older than what this node saw last, and a write acts on the newest. So a
+seq-kv may show an old state, but none older than this node's last change, and a write acts on the newest. So a
 read writes something new first, and all that it reads afterwards is up to date. One write of the sum is under
 way at a time: two could overtake each other, and the older sum would stay.
 """

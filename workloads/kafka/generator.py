@@ -162,7 +162,8 @@ class FinalPolls:
     def _targets(self) -> list[dict[str, int]]:
         """Every worker has to read up to the offsets that are known when the phase begins."""
         if self._missing is None:
-            self._keys = sorted(self._offsets.known, key=int)
+            # Shorter first, then by text: the order of whole numbers, and of whatever else a node made up.
+            self._keys = sorted(self._offsets.known, key=lambda key: (len(key), key))
             self._missing = [dict(self._offsets.known) for _ in range(self._concurrency)]
         return self._missing
 
