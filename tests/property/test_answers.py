@@ -23,7 +23,7 @@ from runs.keyword import Keyword
 from simulation.nodes import MakeNode, NodeSession
 from tests.scripted import ROOT, node_of
 from tests.toy_log import MemoryLog, VirtualRun
-from workloads.interface import MalformedReply, Placement, Setting
+from workloads.interface import MalformedReply, Setting
 
 EXAMPLES = ROOT / "workloads/examples"
 NODES: dict[str, Path | None] = {
@@ -124,9 +124,8 @@ def test_no_answer_breaks_the_bench(
     folder = tmp_path_factory.mktemp("run")
     (folder / JOURNAL).write_bytes(run.journal_file.content)
     run_files.write_results(folder, run.outcome, found)
-    place = Placement(run.options.nodes, run.options.concurrency)
     console = Console(file=io.StringIO())
-    verdict.print_verdict(console, folder, found, run.outcome, run.workload, place=place)
+    verdict.print_verdict(console, folder, found, run.outcome, run.workload, options=run.options)
 
 
 class Asked(NamedTuple):
