@@ -42,5 +42,8 @@ class Hosts(Protocol):
     def start(self) -> Sequence[Host]:
         """Start them all (`RunFailure` when one cannot be)."""
 
+    def add(self, name: str) -> Host:
+        """Start one more (`RunFailure` when it cannot be)."""
+
     def stop(self) -> None:
         """Stop them all and whatever they started. Never fails, and may be called at any time."""

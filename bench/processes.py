@@ -320,6 +320,13 @@ class ProcessHosts:
             self._look_at_memory()
         return list(self._hosts)
 
+    def add(self, name: str) -> ProcessHost:
+        """Start one more node."""
+        host = self._host(name)
+        host.start()
+        self._hosts.append(host)
+        return host
+
     def _look_at_memory(self) -> None:
         """End the node that uses too much memory, if one does, and look again soon."""
         whole_groups = self._looks % WHOLE_GROUPS_EVERY == 0

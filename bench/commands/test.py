@@ -57,7 +57,7 @@ def test(**flags: Any) -> None:
     console = Console()
     real = engine.choose(flags["engine"], dict(os.environ))
     if real:
-        engine.refuse_our_faults(flags)
+        engine.refuse_our_faults(real, flags)
         console.print(f"engine: the real Maelstrom, {real}", highlight=False)
         sys.stdout.flush()
         engine.run_real(real, sys.argv[1:])
@@ -174,7 +174,8 @@ class _Test:
             self.progress.phase("drawing")
             run_files.draw(console, run_dir, outcome.history, self.test_json)
         self.progress.close()
-        place = Placement(chosen.nodes, chosen.concurrency)
+        place = Placement.of(self.test_json, outcome.history)
+        assert place
         verdict.print_verdict(console, run_dir, found, outcome, workload, place=place)
         if unkept:
             verdict.print_failure(console, unkept)
