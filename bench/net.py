@@ -100,6 +100,7 @@ class Network:
     def remove(self, name: str) -> None:
         """Disconnect a node until it is added again. Messages to it are lost meanwhile."""
         self._endpoints[name] = None
+        self._arrival.forget(name)
 
     def leave(self, client: str, departure: Departure) -> None:
         """Take a client out of the network for good. A message to it is a mistake from now on."""
