@@ -167,19 +167,33 @@ def test_the_log_in_a_leaders_memory_does_not_bear_it() -> None:
     assert done.check()["valid?"] is False
 
 
-class OfItself(MemoryLog):
-    """Keeps a log of its own, and asks nobody."""
+class NeverCatchesUp(MemoryLog):
+    """Every node takes every message and commit at once; a new one never learns what came before it."""
 
-    def __init__(self, name: str, _shared: dict[str, Any]) -> None:
+    def __init__(self, name: str, shared: dict[str, Any]) -> None:
         super().__init__(name, {})
+        self.everyone: list[MemoryLog] = shared.setdefault("everyone", [])
+        self.everyone.append(self)
+
+    def answer(self, body: dict[str, Any]) -> dict[str, Any] | None:
+        answers = {id(each): MemoryLog.answer(each, body) for each in self.everyone}
+        return answers[id(self)]
 
 
-def test_a_strangers_node_that_keeps_data_in_one_node_does_not_bear_it() -> None:
-    chosen = {"nodes": ("n0", "n1"), "nemesis": ("membership",), "nemesis_interval_s": 1}
-    done = VirtualRun(OfItself, **chosen)
+@pytest.mark.parametrize(("faults", "valid"), [((), True), (("membership",), False)])
+def test_a_strangers_node_whose_newcomers_do_not_catch_up_does_not_bear_it(
+    faults: tuple[str, ...], valid: bool
+) -> None:
+    chosen = {"nodes": NODES, "concurrency": 6, "nemesis": faults, "nemesis_interval_s": 1}
+    done = VirtualRun(NeverCatchesUp, **chosen, strict=True)
     assert done.outcome.failure is None
-    assert done.check()["valid?"] is False
-    assert VirtualRun(MemoryLog, **chosen).check()["valid?"] is True  # its nodes share a log
+    assert done.check()["valid?"] is valid
+
+
+def test_a_strangers_nodes_that_share_a_store_bear_it() -> None:
+    done = VirtualRun(nemesis=("membership",), nemesis_interval_s=1, strict=True)
+    assert members((), done.history)
+    assert done.check()["valid?"] is True
 
 
 def test_one_node_alone_is_never_replaced() -> None:
