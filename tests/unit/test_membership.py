@@ -184,8 +184,8 @@ class NeverCatchesUp(MemoryLog):
 def test_a_strangers_node_whose_newcomers_do_not_catch_up_does_not_bear_it(
     faults: tuple[str, ...], valid: bool
 ) -> None:
-    chosen = {"nodes": NODES, "concurrency": 6, "nemesis": faults, "nemesis_interval_s": 1}
-    done = VirtualRun(NeverCatchesUp, **chosen, strict=True)
+    chosen = CHOSEN | {"nemesis": faults}
+    done = VirtualRun(NeverCatchesUp, **chosen)
     assert done.outcome.failure is None
     assert done.check()["valid?"] is valid
 
@@ -229,8 +229,7 @@ def test_a_new_node_is_told_what_the_workload_says_to_every_node(workload: str) 
                 told.append((self.name, body["topology"]))
             return {} if body["type"] in ("init", "topology") else None
 
-    options = {"workload": workload, "nodes": NODES, "nemesis": ("membership",), "rate": 1.0}
-    done = VirtualRun(Talks, **options, nemesis_interval_s=1, time_limit_s=5)
+    done = VirtualRun(Talks, **CHOSEN | {"workload": workload, "rate": 1.0})
     assert done.outcome.failure is None
     joined = members((), done.history)
     assert joined

@@ -210,7 +210,8 @@ def test_what_is_sent_to_a_node_that_left_is_lost_and_mutes_nobody(rig: Rig) -> 
 @pytest.mark.parametrize("nodes", [("n1", "n2"), ("a", "n2")])
 def test_no_two_nodes_ever_have_the_same_name(rig: Rig, nodes: tuple[str, ...]) -> None:
     cluster = Cluster(nodes, rig.loop, rig.network, lambda: "c99", rig.failures.append, rig.start)
-    cluster.connect([FakeHost(name, rig, 99) for name in nodes])  # type: ignore[list-item]
+    hosts: list[Any] = [FakeHost(name, rig, 99) for name in nodes]
+    cluster.connect(hosts)
     assert cluster.leave(nodes[0]) == "n3"
     cluster.join()
     assert cluster.leave("n3") == "n4"
