@@ -44,7 +44,7 @@ class WhenDue:
         self._loop, self._arrive, self._is_cut = loop, arrive, is_cut
 
     def forget(self, _dest: str) -> None:
-        """A receiver is down: nothing waits for it in a queue here."""
+        """A receiver starts anew: nothing waits for it in a queue here."""
 
     def put(self, message: Message, latency_ns: int) -> None:
         """Let a message arrive that is due after so long."""
@@ -68,7 +68,7 @@ class InTurn:
         self._waiting: dict[str, list[tuple[int, int, Message]]] = {}
 
     def forget(self, dest: str) -> None:
-        """A receiver is down: what waits in its queue is lost, and its next life has a fresh one."""
+        """A receiver starts anew, with a fresh queue: what waits in the old one is lost."""
         if waiting := self._waiting.get(dest):
             waiting.clear()
 

@@ -95,12 +95,12 @@ class Network:
     def add(self, name: str, deliver: Deliver) -> None:
         """Connect an endpoint. Names that begin with `c` are clients, as in Maelstrom."""
         self._endpoints[name] = deliver
+        self._arrival.forget(name)
         self.hearing.started(name)
 
     def remove(self, name: str) -> None:
         """Disconnect a node until it is added again. Messages to it are lost meanwhile."""
         self._endpoints[name] = None
-        self._arrival.forget(name)
 
     def leave(self, client: str, departure: Departure) -> None:
         """Take a client out of the network for good. A message to it is a mistake from now on."""

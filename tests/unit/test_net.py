@@ -265,7 +265,7 @@ def test_what_waits_is_taken_in_the_order_in_which_it_is_due() -> None:
     assert rig.run() == [(99, "n1"), (169, "n3"), (209, "n2")]
 
 
-def test_what_waits_for_a_receiver_that_goes_down_is_lost() -> None:
+def test_a_receiver_that_starts_anew_has_a_fresh_queue() -> None:
     """An `init` waited, its node was killed, and the next life got it beside its own."""
     arrivals = Arrivals()
     arrivals.send(0, "n1", 100)
