@@ -33,6 +33,7 @@ def paired(history: DataFrame) -> DataFrame:
         "type",
         F.to_json("value").alias("value"),
         F.to_json("error").alias("error"),
+        "node",
     )
     clients = history.filter(F.col("process") != NEMESIS)
     process = F.col("process").cast("long").alias("process")
