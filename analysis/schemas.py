@@ -159,6 +159,7 @@ HISTORY_LINE = struct(
     f=TEXT,
     value=VARIANT,
     error=VARIANT,
+    node=TEXT,  # of an operation whose worker's first node has left
     **{CORRUPT: TEXT},
 )
 HISTORY_REQUIRED = ("index", "time", "type", "process", "f")

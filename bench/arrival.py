@@ -43,6 +43,9 @@ class WhenDue:
     def __init__(self, loop: Loop, arrive: Arrive, is_cut: IsCut) -> None:
         self._loop, self._arrive, self._is_cut = loop, arrive, is_cut
 
+    def forget(self, _dest: str) -> None:
+        """A receiver starts anew: nothing waits for it in a queue here."""
+
     def put(self, message: Message, latency_ns: int) -> None:
         """Let a message arrive that is due after so long."""
         if latency_ns:
@@ -63,6 +66,11 @@ class InTurn:
         self._count = 0  # of two messages that are due at once, the earlier comes first
         # By receiver, while its taker sleeps: what waits, as a heap by the time at which it is due.
         self._waiting: dict[str, list[tuple[int, int, Message]]] = {}
+
+    def forget(self, dest: str) -> None:
+        """A receiver starts anew, with a fresh queue: what waits in the old one is lost."""
+        if waiting := self._waiting.get(dest):
+            waiting.clear()
 
     def put(self, message: Message, latency_ns: int) -> None:
         """As that of `WhenDue`."""

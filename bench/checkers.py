@@ -43,7 +43,8 @@ def judge(
     """Check the history; return what was found. `events` reads the journal, where a reason must be found."""
     found = check_all(outcome.history, options.as_dict(), outcome.network, workload.judge.check)
     if found.never and isinstance(found.stats, Stats):
-        place = Placement(options.nodes, options.concurrency)
+        place = Placement.of(options.as_dict(), outcome.history)
+        assert place
         told = reasons(outcome.history, found.never, place, events)
         found = replace(found, stats=replace(found.stats, reasons=told))
     found = replace(

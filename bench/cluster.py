@@ -1,11 +1,15 @@
-"""The nodes of a run: started and initialised, and, when a fault asks for it, killed and paused.
+"""The nodes of a run: started and initialised, and, when a fault asks for it, killed, paused and replaced.
 
 A node that is killed is gone from the network: messages to it are lost. One that is restarted is
 initialised again, by a fresh client, as at the start.
+
+The cluster has as many places as it had nodes at the start. When a node leaves, its place is empty until a
+new node joins there, under a name that no node had before. An `init` names the nodes that are members then.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from bench.failure import FLUSH, RunFailure, clip, indent
@@ -22,16 +26,22 @@ _INIT_LIMIT_NS = INIT_LIMIT_S * 1_000_000_000
 class Cluster:
     """Hosts by name and their states.
 
-    `new_client` names a client; `fail` ends the run when a node does not answer `init`.
+    `nodes` are those at the start. `new_client` names a client; `fail` ends the run when a node does not
+    answer `init`; `make` makes the host of a node that joins.
     """
 
-    names: Sequence[str]
+    nodes: Sequence[str]
     loop: Loop
     network: Network
     new_client: Callable[[], str]
     fail: Callable[[RunFailure], None]
+    make: Callable[[str], Host]
 
     def __post_init__(self) -> None:
+        self.names = [*self.nodes]  # by place; an empty one has the name of the node that left it
+        self._replacing: dict[str, str] = {}  # a node that left -> the one that is to join there
+        numbered = map("n{}".format, count(len(self.names)))
+        self._fresh = (name for name in numbered if name not in self.nodes)
         self._hosts: dict[str, Host] = {}
         self._killed: set[str] = set()
         self._paused: set[str] = set()
@@ -41,14 +51,17 @@ class Cluster:
     def start(self, hosts: Sequence[Host], after_ns: Callable[[], int]) -> None:
         """Attach nodes to the network, and start and initialise each when its `after_ns()` has passed."""
         for host in hosts:
-            self._hosts[host.name] = host
-            self._waiting[host.name] = ""
-            self.network.add(host.name, _giver(host))
+            self._attach(host)
         now_ns = self.loop.now_ns()
         due: dict[int, list[Host]] = {}
         for host in hosts:
             due.setdefault(now_ns + after_ns(), []).append(host)
         self._plan(sorted(due.items()))
+
+    def _attach(self, host: Host) -> None:
+        self._hosts[host.name] = host
+        self._waiting[host.name] = ""
+        self.network.add(host.name, _giver(host))
 
     def _plan(self, due: list[tuple[int, list[Host]]]) -> None:
         if due:
@@ -78,7 +91,36 @@ class Cluster:
     def serving(self) -> list[str]:
         """The nodes that live, are not paused, and have answered `init`."""
         out = self._killed | self._paused | self._waiting.keys()
-        return [name for name in self.names if name not in out]
+        return [name for name in self.members if name not in out]
+
+    @property
+    def members(self) -> list[str]:
+        """The nodes that are there, killed and paused ones among them, by place."""
+        return [name for name in self.names if name not in self._replacing]
+
+    def at(self, place: int) -> str:
+        """The node that serves the clients of a place: of an empty place, the next that is there."""
+        names = [*self.names[place:], *self.names[:place]]
+        return next(name for name in names if name not in self._replacing)
+
+    def leave(self, name: str) -> str:
+        """End a member for good. Returns the name of the node that `join` will start in its place."""
+        if name not in self._killed:
+            self.kill(name)
+        self._killed.discard(name)
+        self._replacing[name] = next(self._fresh)
+        return self._replacing[name]
+
+    def join(self) -> list[str]:
+        """Start a new node in each empty place (`RunFailure` when that fails). Returns their names."""
+        replacing, self._replacing = self._replacing, {}
+        self.names[:] = [replacing.get(name, name) for name in self.names]
+        for name in replacing.values():
+            host = self.make(name)
+            self._attach(host)
+            host.start()
+            self._initialise(host)
+        return [*replacing.values()]
 
     def kill(self, name: str) -> None:
         """Kill a living node at once; its memory is lost."""
@@ -130,7 +172,7 @@ class Cluster:
         self.network.add(client, deliver)
         self._patience_ns[host.name] = self.loop.now_ns() + _INIT_LIMIT_NS
         self.loop.call_at(self._patience_ns[host.name], self._expire, host, client)
-        body = {"type": "init", "node_id": host.name, "node_ids": list(self.names), "msg_id": 1}
+        body = {"type": "init", "node_id": host.name, "node_ids": self.members, "msg_id": 1}
         self.network.send(client, host.name, body)
 
     def _expire(self, host: Host, client: str) -> None:

@@ -42,5 +42,8 @@ class Hosts(Protocol):
     def prepare(self) -> Sequence[Host]:
         """All of them, none of which is started."""
 
+    def add(self, name: str) -> Host:
+        """One more, which is not started."""
+
     def stop(self) -> None:
         """Stop them all and whatever they started. Never fails, and may be called at any time."""

@@ -95,6 +95,7 @@ class Network:
     def add(self, name: str, deliver: Deliver) -> None:
         """Connect an endpoint. Names that begin with `c` are clients, as in Maelstrom."""
         self._endpoints[name] = deliver
+        self._arrival.forget(name)
         self.hearing.started(name)
 
     def remove(self, name: str) -> None:

@@ -319,6 +319,12 @@ class ProcessHosts:
             self._look_at_memory()
         return list(self._hosts)
 
+    def add(self, name: str) -> ProcessHost:
+        """One more node, which is not started."""
+        host = self._host(name)
+        self._hosts.append(host)
+        return host
+
     def _look_at_memory(self) -> None:
         """End the node that uses too much memory, if one does, and look again soon."""
         whole_groups = self._looks % WHOLE_GROUPS_EVERY == 0

@@ -24,6 +24,7 @@ from bench.nemesis.fault import Fault
 from bench.nemesis.fence import Fence
 from bench.nemesis.kill_and_pause import Kill, Pause
 from bench.nemesis.link_faults import LEVELS, LinkFaults, Links
+from bench.nemesis.membership import Membership
 from bench.nemesis.nemesis import Nemesis
 from bench.nemesis.partition import Partition
 from bench.nemesis.store_faults import STORE, Store, StoreFaults
@@ -44,6 +45,7 @@ from workloads.interface import Setting, Workload
 
 _FLUSH_NS = 250_000_000
 _MS = 1_000_000
+_LOOK_NS = 10_000_000
 
 
 class RealStore(Protocol):
@@ -52,8 +54,8 @@ class RealStore(Protocol):
     def connect(self, network: Network, is_starting: Callable[[str], bool]) -> None:
         """Learn of the network's faults, and of nodes that have not answered `init`."""
 
-    def fault(self, targets: str) -> Fault:
-        """The fault `store` for it."""
+    def fault(self, nodes: Sequence[str], targets: str) -> Fault:
+        """The fault `store` for it; `nodes` may change."""
 
     def begin(self) -> None:
         """The main phase begins."""
@@ -120,7 +122,9 @@ class BenchRun:
         self._hosts = make_hosts(self._receive, self.fail)
         self._new_client = client_names()
         self._store_faults = StoreFaults(loop, self._random("store"))
-        self.cluster = Cluster(options.nodes, loop, self.network, self._new_client, self.fail)
+        self.cluster = Cluster(
+            options.nodes, loop, self.network, self._new_client, self.fail, self._hosts.add
+        )
         self.workload = build_workload(
             Setting(options.nodes, options.concurrency, options.as_dict(), self._random)
         )
@@ -213,16 +217,29 @@ class BenchRun:
             return
         waiting = set(self.options.nodes)
         for node in self.options.nodes:
-            prepare(
-                node,
-                self.workload,
-                self._loop,
-                self.network,
-                self._new_client,
-                on_done=waiting.discard,
-                on_failure=self.fail,
-            )
+            self._prepare(node, waiting.discard, self.fail)
         self._wait(lambda: not waiting)
+
+    def _prepare(self, node: str, on_done: Callable[[str], object], on_failure: OnFailure) -> None:
+        prepare(
+            node,
+            self.workload,
+            self._loop,
+            self.network,
+            self._new_client,
+            nodes=self.cluster.members,
+            on_done=on_done,
+            on_failure=on_failure,
+        )
+
+    def _prepare_joined(self, node: str) -> None:
+        """Let the workload say to a node that joins what it says to every node, once it has started."""
+        if self.workload.set_up is None:
+            return
+        if self.cluster.is_starting(node):
+            self._loop.call_at(self._loop.now_ns() + _LOOK_NS, self._prepare_joined, node)
+        elif node in self.cluster.serving:  # one that was killed meanwhile is told nothing
+            self._prepare(node, lambda _: None, lambda _: None)
 
     def _main_phase(self) -> Phase:
         self.nemesis.start(self.options.time_limit_s)
@@ -303,10 +320,10 @@ class BenchRun:
         return trace if any(events.values()) else None
 
     def _make_worker(self, number: int) -> Worker:
-        nodes: Sequence[str] = self.options.nodes
+        place = number % len(self.options.nodes)
         return Worker(
             number=number,
-            node=nodes[number % len(nodes)],
+            whose=lambda: self.cluster.at(place),
             concurrency=self.options.concurrency,
             workload=self.workload,
             loop=self._loop,
@@ -322,7 +339,7 @@ class BenchRun:
 
         A subclass may leave some of their acts out.
         """
-        nodes, targets = self.options.nodes, self.options.nemesis_targets
+        nodes, targets = self.cluster.names, self.options.nemesis_targets
         link_faults = LinkFaults(nodes, self.options.latency_ms > 0, self._random("weather"))
         faults: list[Fault] = [
             Partition(self.network, nodes, self.options.partition_shapes),
@@ -331,6 +348,7 @@ class BenchRun:
             *(Links(name, self.network, link_faults, nodes, targets) for name in LEVELS),
             self._store_fault(),
             Fence(self.cluster, self.network, self._loop),
+            Membership(self.cluster, targets, self._prepare_joined),
         ]
         assert tuple(fault.name for fault in faults) == FAULTS
         return [fault for fault in faults if fault.name in self.options.nemesis]
@@ -338,5 +356,5 @@ class BenchRun:
     def _store_fault(self) -> Fault:
         targets = self.options.nemesis_targets
         if self._real_store and Store.name in self.options.nemesis:
-            return self._real_store.fault(targets)
-        return Store(self._store_faults, self.options.nodes, targets)
+            return self._real_store.fault(self.cluster.names, targets)
+        return Store(self._store_faults, self.cluster.names, targets)

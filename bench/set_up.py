@@ -1,7 +1,8 @@
 """What a workload says to a node before the operations, such as its neighbours (`Workload.set_up`)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from io import BytesIO
 
 from bench.failure import RunFailure, indent
@@ -21,10 +22,11 @@ def prepare(
     network: Network,
     new_client: Callable[[], str],
     *,
-    on_done: Callable[[str], None],
+    nodes: Sequence[str],
+    on_done: Callable[[str], object],
     on_failure: Callable[[RunFailure], None],
 ) -> None:
-    """Begin the set-up of one node. `on_done(node)` is called when it succeeds, else `on_failure`."""
+    """Begin the set-up of one of the `nodes`. `on_done(node)` is called when it succeeds, else `on_failure`."""
     assert workload.set_up
 
     def completed(_worker: Worker, op: Op) -> None:
@@ -35,9 +37,9 @@ def prepare(
 
     worker = Worker(
         number=0,
-        node=node,
+        whose=lambda: node,
         concurrency=1,
-        workload=replace(workload, open_client=workload.set_up),
+        workload=replace(workload, open_client=partial(workload.set_up, nodes)),
         loop=loop,
         network=network,
         recorder=Recorder(loop, BytesIO()),  # a set-up is in no history

@@ -45,8 +45,8 @@ def print_verdict(
 
     `findings` are those of `findings_of`, if they are known already.
     """
-    judged, place = found.workload, Placement(options.nodes, options.concurrency)
-    findings = findings_of(found, outcome, workload, place) if findings is None else findings
+    judged, place = found.workload, _place(options, outcome)
+    findings = findings_of(found, outcome, workload, options) if findings is None else findings
     render(findings, console, place=place)
     print_failed(found, console)
     print_repeated(found, console)
@@ -66,13 +66,19 @@ def print_verdict(
     console.print(f"Results: {run_dir}", highlight=False, soft_wrap=True)
 
 
+def _place(options: TestOptions, outcome: RunResult) -> Placement:
+    place = Placement.of(options.as_dict(), outcome.history)
+    assert place  # the options of a run have nodes and clients
+    return place
+
+
 def findings_of(
-    found: Checks, outcome: RunResult, workload: Workload, place: Placement
+    found: Checks, outcome: RunResult, workload: Workload, options: TestOptions
 ) -> list[Finding]:
     """What the judgement shows, with the faults at the time."""
     if "error" in found.workload:  # the checker failed
         return []
-    is_whole = outcome.failure is None
+    is_whole, place = outcome.failure is None, _place(options, outcome)
     told = workload.judge.findings(found.workload, outcome.history, place, finished=is_whole)
     return with_circumstances(told, outcome.history)
 

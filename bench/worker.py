@@ -19,6 +19,7 @@ from runs.history import Op, OpType, Process, json_line
 from runs.keyword import Keyword
 from runs.writing import LineBuffer, Lines
 from workloads.interface import (
+    NODE,
     Client,
     CrashClient,
     Draft,
@@ -82,11 +83,12 @@ def client_names() -> Callable[[], str]:
 class Worker:
     """Performs operations on one node, one at a time.
 
+    `whose` says which node that is at present; a worker that is to go on with another does so as a new process.
     `on_complete(worker, op)` is called after each completion, `on_failure` when a reply breaks the protocol.
     """
 
     number: int
-    node: str
+    whose: Callable[[], str]
     concurrency: int
     workload: Workload
     loop: Loop
@@ -98,6 +100,7 @@ class Worker:
 
     def __post_init__(self) -> None:
         self.process = self.number
+        self.node = self._first_node = self.whose()
         self._client: Client | None = None
         self._client_id = ""
         self._departure: Departure | None = None  # of a client that the next operation will replace
@@ -113,10 +116,20 @@ class Worker:
 
     def invoke(self, draft: Draft) -> None:
         """Begin an operation."""
-        op = self.recorder.record("invoke", self.process, draft.f, draft.value, draft.extra)
+        if (node := self.whose()) != self.node:
+            self._move(node)
+        extra = draft.extra if node == self._first_node else draft.extra | {NODE: node}
+        op = self.recorder.record("invoke", self.process, draft.f, draft.value, extra)
         self._op = op
         self._steps = (self._client or self._open()).invoke(op)
         self._advance(self._steps.send, None)
+
+    def _move(self, node: str) -> None:
+        if self._client:
+            self.process += self.concurrency
+            self._departure = Departure(self.loop.now_ns(), "had gone on with another node")
+            self._client = None
+        self.node = node
 
     def _open(self) -> Client:
         """Open a fresh client. The one before leaves the network only now, as the real tool's does."""

@@ -66,7 +66,7 @@ def why_prefetch_fails() -> None:
 
 
 def faults() -> None:
-    """Latencies of a real run under all eight faults."""
+    """Latencies of a real run under all nine faults."""
     with tempfile.TemporaryDirectory() as store:
         _run_test(FAULTS, Path(store))
         (drawn,) = Path(store).glob("kafka/2*/latency-raw.png")

@@ -19,7 +19,7 @@ import orjson
 from runs import edn
 from runs.history import NEMESIS, Op
 
-FAULTS = ("partition", "kill", "pause", "loss", "duplicate", "slow", "store", "fence")
+FAULTS = ("partition", "kill", "pause", "loss", "duplicate", "slow", "store", "fence", "membership")
 MUTE, HEARD = "mute", "heard"  # operations; the first is also the kind of the fault
 KINDS = (*FAULTS, MUTE)
 
@@ -37,6 +37,7 @@ NAMED = {
     "kill": ("kill", "start"),
     "pause": ("pause", "resume"),
     "clock": ("bump-clock", "reset-clock"),
+    "membership": ("leave", "join"),
 }
 # fault -> the operation that begins it, and the one that ends it.
 OPERATIONS = {fault: NAMED.get(fault, (f"start-{fault}", f"stop-{fault}")) for fault in FAULTS}
@@ -117,6 +118,15 @@ def injections(history: Iterable[Op]) -> list[Injection]:
     return found
 
 
+def members(nodes: Sequence[str], history: Iterable[Op]) -> list[str]:
+    """The nodes of a cluster at the end of a history that began with `nodes`."""
+    changes = [op for op in history if op.process == NEMESIS and isinstance(op.value, Mapping)]
+    leave, join = OPERATIONS["membership"]
+    left = {node for op in changes if op.f == leave for node in op.value}
+    joined = [node for op in changes if op.f == join for node in op.value]
+    return [node for node in (*nodes, *joined) if node not in left]
+
+
 def _of_mute(op: Op, mute: dict[Any, Injection]) -> list[Injection]:
     """The injection that begins with this operation, if one does; `mute` has those in force, by node."""
     node = _node(op.value)
@@ -190,6 +200,12 @@ def _hit(verb: str) -> Callable[[Any, Any], str]:
     return text
 
 
+def _membership(_intent: Any, effect: Mapping[str, str]) -> str:
+    verb = "was" if len(effect) < 2 else "were"
+    by = f" by {_names([*effect.values()])}" if effect else ""
+    return f"{_names([*effect])} {verb} replaced{by}"
+
+
 def _links(verb: str) -> Callable[[Any, Any], str]:
     def text(_intent: Any, effect: Any) -> str:
         return f"{effect['share']:.0%} of the messages of {_names(effect['nodes'])} {verb}"
@@ -230,6 +246,7 @@ _TEXTS: dict[str, Callable[[Any, Any], str]] = {
     "slow": _slow,
     "store": _store,
     "fence": _fence,
+    "membership": _membership,
     "mute": _mute,
 }
 

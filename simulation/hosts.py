@@ -132,14 +132,20 @@ class SimulatedHost:
 
 
 class SimulatedHosts:
-    """All nodes of a run."""
+    """All nodes of a run, by name; `new` makes the host of one."""
 
-    def __init__(self, hosts: Sequence[SimulatedHost]) -> None:
-        self._hosts = hosts
+    def __init__(self, names: Sequence[str], new: Callable[[str], SimulatedHost]) -> None:
+        self._names = names
+        self._new = new
+        self.by_name: dict[str, SimulatedHost] = {}
 
     def prepare(self) -> list[Host]:
-        return list(self._hosts)
+        return [self.add(name) for name in self._names]
+
+    def add(self, name: str) -> Host:
+        self.by_name[name] = host = self._new(name)
+        return host
 
     def stop(self) -> None:
-        for host in self._hosts:
+        for host in self.by_name.values():
             host.kill()

@@ -97,8 +97,9 @@ class SimulatedRun(BenchRun):
         return workloads.build(self.options.workload, setting)
 
     def _make_hosts(self, on_line: OnLine, _on_failure: OnFailure) -> SimulatedHosts:
-        self.hosts = {name: self._new_host(name, on_line) for name in self.options.nodes}
-        return SimulatedHosts(list(self.hosts.values()))
+        hosts = SimulatedHosts(self.options.nodes, lambda name: self._new_host(name, on_line))
+        self.hosts = hosts.by_name
+        return hosts
 
     def _new_host(self, name: str, on_line: OnLine) -> SimulatedHost:
         """A host; a subclass may take notice of what happens to it."""

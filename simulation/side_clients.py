@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from random import Random
 
-from bench.loop import Loop
+from bench.cluster import Cluster
 from bench.mute import Departure
 from bench.net import Network
 from simulation.backlog import old_key
@@ -32,13 +32,14 @@ class SideClients:
     def __init__(
         self,
         scenario: Scenario,
-        loop: Loop,
+        cluster: Cluster,
         network: Network,
         new_client: Callable[[], str],
         random: Random,
     ) -> None:
         self._scenario = scenario
-        self._loop = loop
+        self._loop = cluster.loop
+        self._cluster = cluster
         self._network = network
         self._new_client = new_client
         self._random = random
@@ -90,7 +91,7 @@ class SideClients:
         return {"type": "send", "key": key, "msg": f"{self._number} {'x' * size}"}
 
     def _ask(self, body: Body) -> None:
-        client, node = self._new_client(), self._random.choice(self._scenario.node_names)
+        client, node = self._new_client(), self._random.choice(self._cluster.members)
         self._network.add(client, lambda _src, _body, _wire: None)
         self._loop.call_at(self._loop.now_ns() + int(CLIENT_PATIENCE_S * NS), self._leave, client)
         self._network.send(client, node, {**body, "msg_id": 1})

@@ -14,6 +14,7 @@ import orjson
 from runs.history import NEMESIS, Op, completions
 from simulation.judge import Report
 from simulation.world import World
+from workloads.interface import Placement
 from workloads.kafka.shrink import anomalies, smallest
 
 Event = dict[str, Any]  # a line of the journal
@@ -130,9 +131,8 @@ def _reply_to(events: Sequence[Event], history: Sequence[Op], at: int, world: Wo
 
 
 def _node_of(op: Op, world: World) -> str:
-    nodes = world.scenario.node_names
-    concurrency = world.options.concurrency
-    return "" if op.process == NEMESIS else nodes[int(op.process) % concurrency % len(nodes)]
+    place = Placement.of(world.options.as_dict(), [op])
+    return place.node(int(op.process)) if place and op.process != NEMESIS else ""
 
 
 # ---------------------------------------------------------------- which others

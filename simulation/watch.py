@@ -85,6 +85,8 @@ class Watch:
         if self._count > MESSAGES_MAX:
             raise Violation(f"Progress: {MESSAGES_MAX} messages, and no end")
         if src in self.nodes:
+            if body["type"] == "error":
+                require(body["code"] != ErrorCode.CRASH, "NeverCrashes", str(body.get("text")))
             if dest[0] == "c" and dest not in self.nodes:
                 self._answered(dest, body)
             elif body["type"] == "hand_over_ok" and self.oracle:
@@ -118,8 +120,6 @@ class Watch:
         waited_s = self.now_ns() / NS - asked.at_s
         text = f"{asked.node} answers {client} after {waited_s:.3f} s: {body}"
         require(waited_s < CLIENT_PATIENCE_S or not self.in_time, "AnsweredInTime", text)
-        if body["type"] == "error":
-            require(body["code"] != ErrorCode.CRASH, "NeverCrashes", str(body.get("text")))
         if self.oracle:
             self.oracle.answered(asked, body, self.now_ns() / NS)
 

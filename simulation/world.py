@@ -72,8 +72,9 @@ class World(SimulatedRun):
         evicts = scenario.memory_kib < EVICTS_BELOW_KIB
         judged = oracle_for(scenario.strategy, scenario.least_options, evicts=evicts)
         oracle = None if node else judged
+        self._names = [*scenario.node_names]  # of all nodes that there ever were
         self.watch = Watch(
-            scenario.node_names,
+            self._names,
             self._now_ns,
             lambda node: self.hosts[node].alive,
             oracle,
@@ -113,6 +114,8 @@ class World(SimulatedRun):
         return new_session(followed, incarnation, options)
 
     def _new_host(self, name: str, on_line: OnLine) -> SimulatedHost:
+        if name not in self._names:
+            self._names.append(name)
         return SimulatedHost(
             name,
             self.loop,
@@ -181,7 +184,7 @@ class World(SimulatedRun):
             {"type": "poll", "offsets": dict.fromkeys(oracle.messages, 0)},
             {"type": "list_committed_offsets", "keys": list(oracle.commits_in_log)},
         ]
-        absent = self.scenario.node_names  # what they committed is in their registers
+        absent = self._names  # what they committed is in their registers
         store = self.store.copy()
         alone = SteppedCluster(["fresh"], self._strategy, FRESH, store=store, absent=absent)
         for question in questions:
@@ -205,7 +208,7 @@ class World(SimulatedRun):
         self._trouble.begin()
         random = self._random("side clients")
         self._side_clients = SideClients(
-            self.scenario, self.loop, self.network, self._new_client, random
+            self.scenario, self.cluster, self.network, self._new_client, random
         )
         self._side_clients.begin()
         return super()._main_phase()
@@ -246,7 +249,7 @@ class World(SimulatedRun):
         return Epilogue(
             self.network,
             self._new_client(),
-            self.scenario.node_names,
+            tuple(self.cluster.members),
             self.watch.oracle,
             wait=self._wait_for,
             rest=self._sleep,

@@ -5,7 +5,8 @@
     {"type": "read"}                                                ->  {"type": "read_ok", "messages": [7]}
 
 Once, before all operations, every node gets the same `topology`: each node's neighbours (`--topology`, by
-default a grid). It is a suggestion. A node that is killed and started again does not get it a second time.
+default a grid). It is a suggestion. A node that is killed and started again does not get it a second time. One
+that joins gets that of the nodes which are there then; the others hear nothing of it.
 
 Half of the operations broadcast 0, 1, 2, ...; the others read. The order of a read's messages does not matter.
 A node may need time to show a message. After the faults are healed and the recovery time is over, every worker
@@ -18,7 +19,6 @@ A read without an answer failed, and a broadcast without one may have happened.
 The rules are those of Maelstrom's workload of this name and Jepsen's `set-full` checker.
 """
 
-from functools import partial
 from itertools import count
 
 from runs.history import Op
@@ -51,7 +51,7 @@ class BroadcastClient:
 class TopologyClient:
     """Tells one node everybody's neighbours."""
 
-    def __init__(self, node: str, neighbours: Neighbours) -> None:
+    def __init__(self, neighbours: Neighbours, node: str) -> None:
         self.node = node
         self._neighbours = neighbours
 
@@ -63,13 +63,13 @@ class TopologyClient:
 def build(setting: Setting) -> Workload:
     """The workload for this run; of the options only `topology` counts."""
     messages = count()
-    arranged = topology(setting.options.get("topology", DEFAULT_TOPOLOGY), setting.nodes)
+    shape = setting.options.get("topology", DEFAULT_TOPOLOGY)
     return Workload(
         generator=mix(
             setting.random("broadcast"), lambda: Draft("broadcast", next(messages)), read
         ),
         final_generator=OnceEach(setting.concurrency, final_read),
-        set_up=partial(TopologyClient, neighbours=arranged),
+        set_up=lambda nodes, node: TopologyClient(topology(shape, nodes), node),
         open_client=BroadcastClient,
         judge=judge(),
         idempotent=frozenset({"read"}),

@@ -186,24 +186,33 @@ class Finding:
         return self.at_end and not self.invalidating
 
 
+NODE = "node"  # of an operation: the node that it talks to, where its worker's first one has left
+
+
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Which node a process talks to: worker i talks to node i mod n, process p is worker p mod concurrency."""
+    """Which node a process talks to: worker i talks to node i mod n, process p is worker p mod concurrency.
+
+    `nodes` are those at the start. `moved` has the processes whose worker has gone on with another node.
+    """
 
     nodes: Sequence[str]
     concurrency: int
+    moved: Mapping[Any, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, options: Mapping[str, Any]) -> "Placement | None":
-        """The placement that `options` (as in test.json) describe; None when they do not."""
+    def of(cls, options: Mapping[str, Any], history: Sequence[Op]) -> "Placement | None":
+        """The placement that `options` (as in test.json) and a history describe; None when they do not."""
         nodes, concurrency = options.get("nodes"), options.get("concurrency")
         if not nodes or not isinstance(nodes, list | tuple) or not isinstance(concurrency, int):
             return None
-        return cls(nodes, concurrency) if concurrency > 0 else None
+        moved = {op.process: op.extra[NODE] for op in history if NODE in op.extra}
+        return cls(nodes, concurrency, moved) if concurrency > 0 else None
 
     def node(self, process: int) -> str:
         """The node that `process` talks to."""
-        return self.nodes[process % self.concurrency % len(self.nodes)]
+        first = self.nodes[process % self.concurrency % len(self.nodes)]
+        return self.moved.get(process, first)
 
     def name_nodes(self, sentence: str) -> str:
         """The sentence with the node of each process in it: `process 3` becomes `process 3 (n1)`."""
@@ -320,14 +329,15 @@ class Workload:
 
     `reusable`: the client survives an operation that ended `info`. `final_generator` runs after
     the faults are healed and the recovery time is over, for at most `final_limit_s` seconds.
-    `set_up` makes a client for each node that says something before the main phase; the bench gives
-    it one operation, `set-up`, which is in no history. The run fails if that does not succeed.
+    `set_up(nodes, node)` makes a client that says something to the node before the main phase, or when it
+    joins; the bench gives it one operation, `set-up`, which is in no history. The run fails if that does not
+    succeed before the main phase.
     """
 
     generator: OpGenerator
     open_client: Callable[[str], Client]
     judge: Judge
-    set_up: Callable[[str], Client] | None = None
+    set_up: Callable[[Sequence[str], str], Client] | None = None
     final_generator: OpGenerator | None = None
     final_limit_s: float = 10.0
     idempotent: frozenset[str] = frozenset()

@@ -33,6 +33,7 @@ def paired(history: DataFrame) -> DataFrame:
         "type",
         F.to_json("value").alias("value"),
         F.to_json("error").alias("error"),
+        "node",
     )
     clients = history.filter(F.col("process") != NEMESIS)
     process = F.col("process").cast("long").alias("process")
@@ -53,6 +54,7 @@ def operations(pairs: DataFrame, placement: DataFrame) -> DataFrame:
         pairs: the lines.
         placement: run_id, nodes (names, in their order) and concurrency, null when unknown. The bench
             gives worker i the node i mod n, and a process number stays the same modulo the concurrency.
+            An operation names its node itself when that one has left.
     """
     end = F.when(F.col("next.type") != "invoke", F.col("next"))
     invocations = pairs.filter("op.type = 'invoke'").withColumn("end", end)
@@ -64,7 +66,7 @@ def operations(pairs: DataFrame, placement: DataFrame) -> DataFrame:
         F.coalesce("end.type", F.lit("open")).alias("outcome"),
         F.col("op.index").alias("invoked_index"),
         F.col("op.time").alias("invoked_ns"),
-        F.col("nodes")[number.cast("int")].alias("node"),
+        F.coalesce("op.node", F.col("nodes")[number.cast("int")]).alias("node"),
         F.col("end.index").alias("completed_index"),
         F.col("end.time").alias("completed_ns"),
         (F.col("end.time") - F.col("op.time")).alias("latency_ns"),

@@ -117,7 +117,7 @@ def _judge(file: str, options: Mapping[str, Any], form: str | None) -> Judgement
     why = known or (early if form is None else None)
     if why:
         result = judge.so_far(result, history)
-    place = Placement.of(checked)
+    place = Placement.of(checked, history)
     findings = judge.findings(result, history, place, finished=not why)
     return Judgement(file, history, result, findings, why, place)
 

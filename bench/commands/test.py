@@ -38,7 +38,7 @@ from runs.reading import Bad, TooLarge, journal
 from runs.store import Folder, create_run_dir, utc_now
 from runs.sweeps import Row, verdict_of
 from runs.writing import LineFile
-from workloads.interface import Placement, Result, Workload
+from workloads.interface import Result, Workload
 
 if TYPE_CHECKING:  # real stores take a client of HTTP, and most runs have none
     from bench.stores.run_store import RunStore
@@ -63,7 +63,7 @@ def test(**flags: Any) -> None:
     if real and report:
         raise click.UsageError("--junit of a run on the real Maelstrom: give it to a sweep.")
     if real:
-        engine.refuse_our_faults(flags)
+        engine.refuse_our_faults(real, flags)
         console.print(f"engine: the real Maelstrom, {real}", highlight=False)
         sys.stdout.flush()
         engine.run_real(real, sys.argv[1:])
@@ -199,8 +199,7 @@ class _Test:
                 f"  ./maelstrom check {shlex.quote(str(run_dir))}",
                 interrupted=True,
             ) from None
-        place = Placement(chosen.nodes, chosen.concurrency)
-        findings = verdict.findings_of(found, outcome, workload, place)
+        findings = verdict.findings_of(found, outcome, workload, chosen)
         if outcome.history and not unkept:
             self.progress.phase("drawing")
             run_files.draw(console, run_dir, outcome.history, self.test_json, findings)

@@ -22,7 +22,8 @@ class _OfProcesses(ABC):
 
     def plan(self, random: Random) -> Plan:
         word, nodes = choose_targets(self._targets, self._cluster.names, random)
-        return Plan(Keyword(word), partial(self._begin, nodes))
+        there = [node for node in nodes if node in self._cluster.members]
+        return Plan(Keyword(word), partial(self._begin, there))
 
     @abstractmethod
     def _begin(self, nodes: Sequence[str], done: Done) -> None: ...

@@ -42,11 +42,12 @@ class LinkFault(NamedTuple):
 class LinkFaults:
     """The link faults in force, by name.
 
-    `nodes` are all nodes; every other name is a service. `has_latency`: whether the network has any.
+    `nodes` are all nodes, and may change; every other name is a service. `has_latency`: whether the network
+    has any.
     """
 
     def __init__(self, nodes: Collection[str], has_latency: bool, random: Random) -> None:
-        self._nodes = frozenset(nodes)
+        self._nodes = nodes
         self._slow_base_ns = 0 if has_latency else SLOW_BASE_MS * NS_PER_MS
         self._random = random
         self.in_force: dict[str, LinkFault] = {}

@@ -66,7 +66,7 @@ def find(run: Folder, facts: Facts) -> Findings:
     known = options.get("strict") and options.get("nodes") and options.get("concurrency")
     judge = workloads.judge(workload)
     result = judge.check(history, options if known else {**options, "strict": False})
-    place, finished = Placement.of(options), not unfinished(run.path)
+    place, finished = Placement.of(options, history), not unfinished(run.path)
     told = judge.findings(result, history, place, finished=finished)
     found = [
         Finding(

@@ -69,8 +69,10 @@ class Proxy:
         self._observer = observer
         self._turns: deque[Callable[[], object]] = deque()
         self.bodies = Bodies()
-        self._connections: dict[str, set[Connection]] = {node: set() for node in nodes}
-        self._gates = {node: Gate(loop, partial(self._accept, node)) for node in nodes}
+        self._connections: dict[str, set[Connection]] = {}
+        self._gates: dict[str, Gate] = {}
+        for node in nodes:
+            self.port(node)
 
     def connect(self, fates: Fates, is_starting: Callable[[str], bool]) -> None:
         """Take the fates of requests from `fates`."""
@@ -78,7 +80,10 @@ class Proxy:
         self._is_starting = is_starting
 
     def port(self, node: str) -> int:
-        """The port for a node."""
+        """The port for a node: a new one for a node that joins."""
+        if node not in self._gates:
+            self._connections[node] = set()
+            self._gates[node] = Gate(self.loop, partial(self._accept, node))
         return self._gates[node].port
 
     def fate(self, node: str) -> Fate:

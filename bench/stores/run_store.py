@@ -25,7 +25,6 @@ class RunStore:
         self, server: StoreServer, loop: RealLoop, nodes: Sequence[str], random: Random
     ) -> None:
         self._server = server
-        self._nodes = nodes
         self._random = random
         self._proxy: Proxy | None = None
         self._lock: FileLock | None = None
@@ -47,13 +46,16 @@ class RunStore:
         if self._proxy:
             self._proxy.connect(Fates(network, self._random), is_starting)
 
-    def fault(self, targets: str) -> Fault:
-        """The fault `store`. Raises `RunFailure` where nothing can stand between nodes and store."""
+    def fault(self, nodes: Sequence[str], targets: str) -> Fault:
+        """The fault `store` for some of `nodes`, which may change.
+
+        Raises `RunFailure` where nothing can stand between nodes and store.
+        """
         name = self._server.name
         if self._proxy:
-            return Store(self._proxy, self._nodes, targets, MODES_OF_PROXY, name)
+            return Store(self._proxy, nodes, targets, MODES_OF_PROXY, name)
         if self._lock:  # a lock is for all
-            return Store(self._lock, self._nodes, "all", MODES_OF_FILE, name)
+            return Store(self._lock, nodes, "all", MODES_OF_FILE, name)
         raise RunFailure(
             f"--nemesis store: the bench's proxy speaks HTTP without TLS, and cannot stand before {name}."
             " Leave the fault out, or use a server with an http endpoint, such as --store-server moto."

@@ -51,6 +51,7 @@ FAULTS = {
     "slow": _CYAN,
     "store": "#3f9a64",
     "fence": _BROWN,
+    "membership": _PURPLE,
     "mute": "#7d8a2e",
 }
 LINKS = {"node-store": _GREEN, "node-node": _ORANGE, "client": _BLUE}

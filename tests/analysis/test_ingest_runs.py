@@ -58,12 +58,14 @@ def read(spark: SparkSession, root: Path, *tables: str) -> list[list[dict[str, A
 
 def test_operations_name_their_node(spark: SparkSession, tmp_path: Path) -> None:
     lines = [line(n, "invoke", process, "poll") for n, process in enumerate([0, 3, 4, 7, 102])]
+    lines.append(line(5, "invoke", 107, "poll") | {"node": "d"})  # its worker's first node has left
     make_run(tmp_path / "results" / "known", lines, nodes=["a", "b", "c"], concurrency=5)
     make_run(tmp_path / "results" / "unknown", lines, nodes=["a"])
     (operations,) = read(spark, tmp_path, "operations")
     nodes = {(row["run_id"], row["process"]): row["node"] for row in operations}
     # Worker 2 works as process 2, 7, ..., 102 and speaks to the third node; workers 3 and 4 begin again.
     assert [nodes["known", process] for process in (0, 3, 4, 7, 102)] == ["a", "a", "b", "c", "c"]
+    assert nodes["known", 107] == "d"
     assert {nodes["unknown", process] for process in (0, 3, 4, 7, 102)} == {None}
 
 

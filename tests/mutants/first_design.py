@@ -52,7 +52,7 @@ FIRST_DESIGN = [
         "forged-batch-taken",
         "a batch is handed over by the peer that made it",
         f"{SESSION}._require_own",
-        (("if not self._is_peer(src) or", "if False and"),),
+        (("if not event", "if False and not event"),),
         test=f"{EDGES}::test_a_forged_batch_is_refused",
     ),
     Mutant(

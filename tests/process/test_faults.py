@@ -197,6 +197,39 @@ def test_killing_every_node_at_once_loses_nothing_acknowledged(tmp_path: Path) -
     assert everyone in [deed["value"] for deed in deeds if deed["f"] == "kill"]
 
 
+def test_a_node_that_joins_is_a_process_of_its_own(rig: Rig, tmp_path: Path) -> None:
+    rig.host.kill()
+    added = rig.hosts.add("n1")
+    rig.wait(2)
+    assert rig.hosts.pids() == {"n1": added.process.pid}
+    assert (tmp_path / "n1.log").read_text() == "hello\n"
+    rig.host = added
+    rig.family()
+
+
+MEMBERSHIP = ["--nemesis", "membership", "--nemesis-targets", "all", "--nemesis-interval", 1]
+
+
+def test_nodes_that_leave_are_replaced_and_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
+    more = ["--time-limit", 5, "--recovery-time", 1, "--seed", 3]
+    command = bench_command(tmp_path, *MEMBERSHIP, *more)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANGS_S)
+    assert done.returncode == 0, done.stdout + done.stderr
+    run_dir = tmp_path / "latest"
+    ops = [*map(orjson.loads, (run_dir / "history.jsonl").read_text().splitlines())]
+    joined = [node for op in ops if op["f"] == "join" for node in op["value"] or ()]
+    assert joined
+    assert {op["node"] for op in ops if "node" in op} >= {joined[-1]}
+    assert (run_dir / f"node-logs/{joined[-1]}.log").exists()
+
+
+def test_a_log_in_the_memory_of_one_node_is_gone_with_it(tmp_path: Path) -> None:
+    more = ["--time-limit", 5, "--recovery-time", 1, "--seed", 3, "--", "--strategy", "leader"]
+    command = bench_command(tmp_path, *MEMBERSHIP, *more)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANGS_S)
+    assert done.returncode == 1, done.stdout + done.stderr
+
+
 def test_ctrl_c_while_nodes_are_paused_leaves_no_process(tmp_path: Path) -> None:
     flags = ["--nemesis", "pause", "--nemesis-targets", "all", "--nemesis-interval", 1000]
     # The seed lets the only pause begin within the first second or so.

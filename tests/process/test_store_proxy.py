@@ -321,7 +321,7 @@ def test_an_append_whose_answers_get_lost_is_in_the_log_exactly_once(
         try:
             assert ask(type="init", msg_id=1, node_id="n0", node_ids=["n0"])["type"] == "init_ok"
             assert ask(type="send", msg_id=2, key="k", msg="before")["type"] == "send_ok"
-            fault: Any = store.fault("all")
+            fault: Any = store.fault(["n0"], "all")
             fault.begin(["n0"], StoreFault(frozenset(["n0"]), "lost", 1.0), lambda _: None)
             end_when_one_is_lost()
             sent = ask(type="send", msg_id=3, key="k", msg="once")

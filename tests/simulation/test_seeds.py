@@ -13,7 +13,7 @@ from tests.simulation.counting import counted
 
 STRATEGIES = sorted(set(SURVIVORS))
 STORMS = [(), *((fault,) for fault in FAULTS), FAULTS]
-SEEDS_EACH = 6  # times 3 strategies, times 10 storms
+SEEDS_EACH = 6  # times 3 strategies, times 11 storms
 DRAWN = 20
 MANY = range(10_000, 12_000, 100)  # the first seed of each hundred
 SOME = MANY[:6]  # in every run of CI; the others by `make seeds`

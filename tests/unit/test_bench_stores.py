@@ -282,7 +282,7 @@ def test_nodes_reach_a_server_with_tls_without_a_proxy(
     assert store.own("n0").arguments == ["--store", "s3://bucket/20260101T000000.000"]
     assert set(store.result(1)) == {"valid?", "server", "url"}
     with pytest.raises(RunFailure, match="cannot stand before s3"):
-        store.fault("all")
+        store.fault(["n0"], "all")
     store.close()
     loop.close()
 

@@ -265,6 +265,17 @@ def test_what_waits_is_taken_in_the_order_in_which_it_is_due() -> None:
     assert rig.run() == [(99, "n1"), (169, "n3"), (209, "n2")]
 
 
+def test_a_receiver_that_starts_anew_has_a_fresh_queue() -> None:
+    """An `init` waited, its node was killed, and the next life got it beside its own."""
+    arrivals = Arrivals()
+    arrivals.send(0, "n1", 100)
+    arrivals.send(20, "c1", 0)
+    arrivals.send(20, "c2", 0, "n5")
+    arrivals.loop.call_at(30_000_000, arrivals.arrival.forget, "n0")
+    arrivals.send(40, "c3", 0)
+    assert [src for _, src in arrivals.run()] == ["c2", "n1", "c3"]
+
+
 def test_each_receiver_has_a_taker_of_its_own() -> None:
     rig = Arrivals()
     rig.send(0, "n1", 100)

@@ -70,10 +70,17 @@ class Rig:
         self.failures: list[Any] = []
         self.network.add("lin-kv", lambda *_: None)
         fail = self.failures.append
-        self.cluster = Cluster(("n0", "n1"), self.loop, self.network, client_names(), fail)
+        self.cluster = Cluster(
+            ("n0", "n1"), self.loop, self.network, client_names(), fail, self.make
+        )
         self.hosts: list[Any] = [FakeHost(name, self, think_s) for name in ("n0", "n1")]
         self.n0, self.n1 = self.hosts
         self.inits = 0
+
+    def make(self, name: str) -> Any:
+        self.hosts.append(FakeHost(name, self, 0.5))
+        self.inits += 1
+        return self.hosts[-1]
 
     def later(self, wait_s: float, function: Callable[..., Any], *arguments: int) -> None:
         self.loop.call_at(self.loop.now_ns() + int(wait_s * SECOND), function, *arguments)
@@ -176,3 +183,39 @@ def test_a_killed_node_is_not_paused_any_more(rig: Rig) -> None:
     assert rig.cluster.paused == ["n0"]
     rig.cluster.kill("n0")
     assert rig.cluster.paused == []
+
+
+def test_a_new_node_joins_in_the_place_of_one_that_left(rig: Rig) -> None:
+    rig.run(1)
+    cluster = rig.cluster
+    assert cluster.leave("n0") == "n2"
+    assert (cluster.members, cluster.at(0), cluster.at(1)) == (["n1"], "n1", "n1")
+    assert rig.n0.did == ["start", "kill"]
+    assert cluster.killed == []  # or `kill` would start it again
+    assert cluster.join() == ["n2"]
+    assert (cluster.members, cluster.at(0), cluster.at(1)) == (["n2", "n1"], "n2", "n1")
+    assert b'"node_id":"n2","node_ids":["n2","n1"]' in rig.hosts[-1].inbox[0]
+    assert not cluster.ready
+    rig.run(1)
+    assert cluster.ready
+    assert cluster.join() == []
+    assert not rig.failures
+
+
+def test_what_is_sent_to_a_node_that_left_is_lost_and_mutes_nobody(rig: Rig) -> None:
+    rig.run(1)
+    rig.cluster.leave("n0")
+    rig.cluster.join()
+    rig.run(1)
+    rig.network.send_line("n2", b'{"src":"n2","dest":"n0","body":{"type":"gossip"}}')
+    assert not rig.network.hearing.mute
+
+
+@pytest.mark.parametrize("nodes", [("n1", "n2"), ("a", "n2")])
+def test_no_two_nodes_ever_have_the_same_name(rig: Rig, nodes: tuple[str, ...]) -> None:
+    cluster = Cluster(nodes, rig.loop, rig.network, lambda: "c99", rig.failures.append, rig.make)
+    hosts: list[Any] = [FakeHost(name, rig, 99) for name in nodes]
+    cluster.start(hosts, lambda: 0)
+    assert cluster.leave(nodes[0]) == "n3"
+    cluster.join()
+    assert cluster.leave("n3") == "n4"

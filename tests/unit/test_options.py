@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -288,7 +289,7 @@ def test_the_real_tool_runs_when_it_is_named(
 
 
 @pytest.mark.parametrize(
-    "arguments", ["--nemesis partition,kill", "--nemesis-targets one", "--partition-shapes bridge"]
+    "arguments", ["--nemesis partition,loss", "--nemesis-targets one", "--partition-shapes bridge"]
 )
 def test_faults_of_ours_are_refused_before_the_real_tool_starts(
     maelstrom: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: str
@@ -301,6 +302,44 @@ def test_faults_of_ours_are_refused_before_the_real_tool_starts(
     assert status == 254
     assert f"{arguments.replace('partition,', '')}: the real Maelstrom has only" in output
     assert maelstrom("test", "--engine", "embedded", *arguments.split())[0] == 0
+
+
+RELEASE = "maelstrom/db$db$reify__123.class"  # what the jar of a release has of the file that starts nodes
+
+
+@pytest.mark.parametrize(
+    ("compiled", "status"),
+    [(b"jepsen/db/DB", 254), (b"jepsen/db/DB jepsen/db/Kill jepsen/db/Pause", 0), (None, 0)],
+)
+def test_kill_and_pause_are_for_a_real_tool_that_has_them(
+    maelstrom: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    compiled: bytes | None,
+    status: int,
+) -> None:
+    (tmp_path / "maelstrom").touch(mode=0o755)
+    if compiled:
+        (tmp_path / "lib").mkdir()
+        with zipfile.ZipFile(tmp_path / "lib/maelstrom.jar", "w") as jar:
+            jar.writestr(RELEASE, compiled)
+    monkeypatch.setenv("MAELSTROM", str(tmp_path))
+    monkeypatch.setattr(shutil, "which", lambda _name: "/usr/bin/java")
+    passed: list[str] = []
+
+    def execv(_path: Path, words: list[str]) -> None:
+        passed.extend(words)
+        sys.exit(0)
+
+    monkeypatch.setattr(os, "execv", execv)
+    arguments = ["--nemesis", "kill,pause", "--nemesis-interval", "5"]
+    done, _, output = maelstrom("test", *arguments)
+    assert done == status
+    if status:
+        assert "--nemesis kill,pause: " in output
+        assert "of before July 2026" in output
+    else:
+        assert passed[-4:] == arguments
 
 
 def test_the_real_tool_must_be_there(

@@ -91,6 +91,12 @@ def test_a_batch_waits_longer_than_most_answers_take() -> None:
     assert 0.5 < policy.hedge_s < 1.0
 
 
+def test_a_batch_goes_another_way_while_its_client_still_waits() -> None:
+    """A node that stood still measured 5 s, and then waited as long for a peer that had left for good."""
+    policy, _ = new_policy(5.0, times=1)
+    assert policy.hedge_s < PACE.error_patience_s / 2
+
+
 def test_near_peers_are_not_late_before_a_busy_processor_answers() -> None:
     policy, _ = new_policy(0.000_1)
     policy.peer_answered("n1", 0.000_3)

@@ -8,6 +8,7 @@ import pytest
 
 from leaderless.core.coordination import failure_of
 from leaderless.core.headlog.records import InvariantBroken
+from leaderless.core.limits import Limits
 from leaderless.core.messages import Failure, Reason
 from leaderless.core.pace import Pace
 from leaderless.runtime.session import Session
@@ -46,6 +47,14 @@ def test_before_init(kind: str) -> None:
     [message] = tell(new_session("cas"), {"type": kind, "msg_id": 1, "offsets": {}})
     assert error_of([message]) == (11, "not initialised: send init first")
     assert (message["src"], message["dest"]) == ("n0", "c1")
+
+
+def test_what_is_too_large_before_init_is_refused_in_the_nodes_own_name() -> None:
+    """The name was still empty, which is no name in the network, and the node became mute."""
+    large = "x" * 2 * Limits().message_bytes
+    [message] = tell(new_session("cas"), {"type": "send", "msg_id": 1, "key": "k", "msg": large})
+    assert error_of([message])[0] == ErrorCode.MALFORMED_REQUEST
+    assert message["src"] == "n0"
 
 
 def test_a_broken_init_is_refused_and_a_good_one_still_works() -> None:

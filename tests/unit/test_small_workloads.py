@@ -181,8 +181,9 @@ def test_the_shapes_of_topologies() -> None:
 def test_every_node_is_told_the_topology() -> None:
     set_up = workload("broadcast", topology="line").set_up
     assert set_up
-    request, _ = answered(set_up("n2"), asked("set-up"), {"type": "topology_ok"})
-    assert request.body == {"type": "topology", "topology": topology("line", NODES)}
+    for nodes in (NODES, ("n0", "n3", "n9")):  # at the start, and when n9 has joined
+        request, _ = answered(set_up(nodes, "n0"), asked("set-up"), {"type": "topology_ok"})
+        assert request.body == {"type": "topology", "topology": topology("line", nodes)}
 
 
 def ids(*values: Any, kind: str = "ok") -> list[Op]:

@@ -258,11 +258,13 @@ class Policy:
     def hedge_s(self) -> float:
         """How long a batch waits for a peer until it goes another way, too: longer than 19 of 20 take.
 
-        While no hand-over was measured, twice as long as a call of the store: it is one, and the way.
+        While no hand-over was measured, twice as long as a call of the store: it is one, and the way. Never so
+        long that a client would not wait for the other ways: the peer may have left for good.
         """
         calls, taken = (1, self._hand_over) if self._hand_over.known else (2, self._store)
         spread_s = max(taken.mean_s, self._pace.lost_deviations * taken.deviation_s)
-        return max(self._pace.hedge_s_min, calls * (taken.mean_s + spread_s))
+        most_s = self._pace.error_patience_s / self._pace.store_attempts
+        return max(self._pace.hedge_s_min, min(calls * (taken.mean_s + spread_s), most_s))
 
     # ---------------------------------------------------------------- estimates
 

@@ -5,6 +5,7 @@ from itertools import chain
 from typing import Any
 
 from runs.collection import collection_paused
+from runs.faults import members
 from runs.history import NEMESIS, Op, completions
 from runs.keyword import Keyword, keywords
 from workloads.interface import Result
@@ -62,23 +63,23 @@ def check(history: Sequence[Op], options: Mapping[str, Any]) -> Result:
     """
     facts = Facts(client_operations(history))
     result = verdict(
-        _errors(facts, options),
+        _errors(facts, options, history),
         worst_realtime_lag(facts),
         tuple(_info_causes(facts.history)),
         ALLOWED | ALLOWED_WITH_WW if options.get("ww_deps") else ALLOWED,
     )
     valid = Keyword("valid?")
-    if options.get("strict") and result[valid] and not _asked_everywhere(facts, options):
+    if options.get("strict") and result[valid] and not _asked_everywhere(facts, options, history):
         result[valid] = UNKNOWN
     return result
 
 
-def _asked_everywhere(facts: Facts, options: Mapping[str, Any]) -> bool:
-    """Whether every node has a worker that was to poll everything at the end."""
+def _asked_everywhere(facts: Facts, options: Mapping[str, Any], history: Sequence[Op]) -> bool:
+    """Whether every node that is there at the end has a worker that was to poll everything."""
     if not has_final_polls(facts):
         return False
-    place = placement(options)
-    return asked_nodes(facts, place).issuperset(place.nodes)
+    place = placement(options, history)
+    return asked_nodes(facts, place).issuperset(members(place.nodes, history))
 
 
 def stops_early(history: Sequence[Op]) -> str | None:
@@ -122,12 +123,16 @@ def error_count(anomaly: str, error: Mapping[str, Any]) -> int:
     return sum(error["unseen"].values()) if anomaly == "unseen" else int(error["count"])
 
 
-def _errors(facts: Facts, options: Mapping[str, Any]) -> dict[str, dict[Keyword, Any]]:
+def _errors(
+    facts: Facts, options: Mapping[str, Any], history: Sequence[Op]
+) -> dict[str, dict[Keyword, Any]]:
     """What results.edn says of each anomaly type that was found."""
     known = logs(facts)
     found = local_cases(facts, known)
     if options.get("strict") and has_final_polls(facts):
-        found["unreplicated"] = list(unreplicated_cases(facts, placement(options)))
+        place = placement(options, history)
+        nodes = members(place.nodes, history)
+        found["unreplicated"] = list(unreplicated_cases(facts, place, nodes))
     if options.get("strict"):
         found["untold-offset"] = _all(map(contents.untold_offset_cases, facts.transactions))
     errors = {anomaly: condensed(anomaly, cases) for anomaly, cases in found.items() if cases}

@@ -6,9 +6,10 @@ workers of each node must read every acknowledged message of every key. The real
 worker, nobody can tell.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from runs.history import Op
 from runs.keyword import keywords
 from workloads.interface import Placement
 from workloads.kafka.checker.cases import Case
@@ -17,9 +18,9 @@ from workloads.kafka.checker.observed import Facts, Key, Message
 REWIND = "seek-to-beginning?"
 
 
-def placement(options: Mapping[str, Any]) -> Placement:
-    """The placement that `options` (as in test.json) describe. Raises `ValueError` when they do not."""
-    found = Placement.of(options)
+def placement(options: Mapping[str, Any], history: Sequence[Op]) -> Placement:
+    """The placement of a run with `options` (as in test.json). Raises `ValueError` when they do not tell."""
+    found = Placement.of(options, history)
     if found is None:
         raise ValueError("strict checking needs to know the nodes and the concurrency of the run")
     return found
@@ -35,11 +36,11 @@ def asked_nodes(facts: Facts, place: Placement) -> set[str]:
     return {place.node(int(process)) for _, process in _rewinds(facts)}
 
 
-def unreplicated_cases(facts: Facts, place: Placement) -> Iterator[Case]:
-    """One case for each acknowledged message and node through which it was not read at the end."""
+def unreplicated_cases(facts: Facts, place: Placement, nodes: Sequence[str]) -> Iterator[Case]:
+    """One case for each acknowledged message and one of `nodes` through which it was not read at the end."""
     read = _read_at_the_end(facts, place)
     asked = asked_nodes(facts, place)
-    nodes = [node for node in place.nodes if node in asked]
+    nodes = [node for node in nodes if node in asked]
     for key, run in _acknowledged(facts).items():
         for node in nodes:
             unread = run.keys() - read.get((node, key), set())
