@@ -136,8 +136,6 @@ def start(master: str, *, brief: bool = False) -> SparkSession:
     """A session like that of `session`, which the caller stops."""
     require_java()
     require_master(master)
-    # PySpark imports pandas wherever it uses Arrow. This program uses no more of pandas than that.
-    warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
     logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)  # what fails there is raised, too
     local = master.startswith("local")
     settings = COMMON | (LOCAL if local else {}) | (BRIEF if local and brief else {})
