@@ -200,6 +200,7 @@ def test_killing_every_node_at_once_loses_nothing_acknowledged(tmp_path: Path) -
 def test_a_node_that_joins_is_a_process_of_its_own(rig: Rig, tmp_path: Path) -> None:
     rig.host.kill()
     added = rig.hosts.add("n1")
+    added.start()
     rig.wait(2)
     assert rig.hosts.pids() == {"n1": added.process.pid}
     assert (tmp_path / "n1.log").read_text() == "hello\n"
