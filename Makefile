@@ -49,7 +49,7 @@ IN_TWO_LINES = @$(MAKE) --no-print-directory --keep-going --jobs 2 rest
 test: setup java lint contracts ## what to run after a change (8 min): lint, contracts, types, quick tests
 	$(IN_TWO_LINES) quick REST=types
 
-check: setup java ## all that CI runs (30 min): what `make test` and `make thorough` run, at once
+check: setup java ## all that CI runs (21 min): what `make test` and `make thorough` run, at once
 	$(IN_TWO_LINES) tests REST="lint types contracts specs notebooks $(ALSO)"
 
 rest:
