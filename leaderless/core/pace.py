@@ -25,9 +25,10 @@ class Pace:
     Other nodes:
 
     `hedge_s_min`: a batch waits for a peer for so long at least until it goes another way, too, under the same
-        name. The measured hand-overs say how long beyond that: see `lost_deviations`. Shorter: a processor that
-        is busy for so long looks like a loss, and batches go two ways. Longer: more waiting for a peer that is
-        cut off.
+        name. The measured hand-overs say how long beyond that: see `lost_deviations`. The most is
+        `error_patience_s / store_attempts`, so that a client still waits when the other ways are tried.
+        Shorter: a processor that is busy for so long looks like a loss, and batches go two ways. Longer: more
+        waiting for a peer that is cut off.
     `rest_every`: so many commits in a row, at most, are followed by a round trip of rest; fewer while others
         make use of the rests. In the rest a node that reaches no peer can commit for itself; without one it
         would lose for ever. Each rest costs the batches a round trip.
