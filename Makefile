@@ -70,7 +70,7 @@ types: setup ## static types
 contracts: setup ## imports go one way
 	@$(BIN)/lint-imports
 
-unit: setup ## the tests of single modules (1 min)
+unit: setup ## the tests of single modules (95 s)
 	@$(PYTEST) -m "not (browser or process or simulation or slow or spark or stores or tlc)"
 
 quick: setup java ## unit tests, and those with processes, simulated clusters, Spark and TLC
