@@ -74,9 +74,12 @@ class Cluster:
         turn, all would get their `init` together.
         """
         for host in due[0][1]:
-            host.start()
-            self._initialise(host)
+            self._launch(host)
         self._plan(due[1:])
+
+    def _launch(self, host: Host) -> None:
+        host.start()
+        self._initialise(host)
 
     @property
     def ready(self) -> bool:
@@ -100,8 +103,9 @@ class Cluster:
 
     def at(self, place: int) -> str:
         """The node that serves the clients of a place: of an empty place, the next that is there."""
-        names = [*self.names[place:], *self.names[:place]]
-        return next(name for name in names if name not in self._replacing)
+        while self.names[place] in self._replacing:
+            place = (place + 1) % len(self.names)
+        return self.names[place]
 
     def leave(self, name: str) -> str:
         """End a member for good. Returns the name of the node that `join` will start in its place."""
@@ -118,8 +122,7 @@ class Cluster:
         for name in replacing.values():
             host = self.make(name)
             self._attach(host)
-            host.start()
-            self._initialise(host)
+            self._launch(host)
         return [*replacing.values()]
 
     def kill(self, name: str) -> None:

@@ -54,20 +54,21 @@ class LinkFaults:
 
     def delays_ns(self, src: str, dest: str, draw_latency_ns: Callable[[], int]) -> list[int]:
         """After how long each copy of a message arrives: none, one or two."""
-        if self._strikes("loss", src, dest):
+        loss = self._fault("loss", src, dest)
+        if loss and self._strikes(loss):
             return []
         delay_ns = draw_latency_ns()
         if slow := self._fault("slow", src, dest):
             delay_ns = int(slow.level * (delay_ns + self._slow_base_ns))
         delays = [delay_ns]
-        if dest in self._nodes and self._strikes("duplicate", src, dest):
+        copies = self._fault("duplicate", src, dest)  # mostly None, and then nobody is looked up
+        if copies and dest in self._nodes and self._strikes(copies):
             # Most copies follow soon. Some come when all nodes have forgotten the first.
             delays.append(delay_ns + int(self._random.random() ** 3 * STRAY_MAX_NS))
         return delays
 
-    def _strikes(self, name: str, src: str, dest: str) -> bool:
-        fault = self._fault(name, src, dest)
-        return fault is not None and self._random.random() < fault.level
+    def _strikes(self, fault: LinkFault) -> bool:
+        return self._random.random() < fault.level
 
     def _fault(self, name: str, src: str, dest: str) -> LinkFault | None:
         fault = self.in_force.get(name)
