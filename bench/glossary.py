@@ -6,9 +6,8 @@ from pathlib import Path
 
 FILE = Path(__file__).resolve().parents[1] / "docs" / "anomalies.md"
 _SECTION = re.compile(r"^### (\S+)\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
-_ORDERS = re.compile(
-    r"-(process|realtime)$"
-)  # a cycle that also takes these orders has no section of its own
+# A cycle that also takes these orders has no section of its own.
+_ORDERS = re.compile(r"-(process|realtime)$")
 
 
 def meaning(name: str) -> str:

@@ -108,9 +108,8 @@ class Worker:
         self._steps: Steps | None = None
         self._rpc: Rpc | None = None  # the request that waits for its reply
         self._msg_id = 0
-        self._waiting = set[
-            int
-        ]()  # requests of this client that were not answered, given up or not
+        # Requests of this client that were not answered, given up or not.
+        self._waiting = set[int]()
         self._deadline_ns = 0
         self._alarm_ns: int | None = None  # when the earliest timer of this worker goes off
 

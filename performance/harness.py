@@ -51,9 +51,8 @@ def program(main: Callable[..., None]) -> click.Command:
     made = [
         _parameter(each, hints[each.name]) for each in inspect.signature(main).parameters.values()
     ]
-    about = re.sub(
-        r"\n\n(?= {4})", "\n\n\b\n", main.__globals__["__doc__"]
-    )  # commands keep their lines
+    # Commands keep their lines.
+    about = re.sub(r"\n\n(?= {4})", "\n\n\b\n", main.__globals__["__doc__"])
     return click.Command(main.__module__.rpartition(".")[2], callback=main, params=made, help=about)
 
 

@@ -24,10 +24,11 @@ import click
 from performance.child import INIT, KEYS, NODE, SENDS_PER_KEY, Child, Registers, line
 from performance.harness import MB, peak_mb, program, show_table
 
+# For a node that takes a log: nobody waits here to save a message.
 EAGER = (
     "--message-worth-ms",
     "0",
-)  # for a node that takes a log: nobody waits here to save a message
+)
 INTEGERS_PER_KEY = 100_000
 MIB = 1 << 20
 

@@ -21,11 +21,12 @@ from runs.store import Folder
 TAIL_BYTES, TAIL_LINES = 8192, 15
 PAGE_BYTES = 128 * 1024
 _LONGEST_LINE = 64 * 1024
+# Operations that are no requests of interest.
 NO_TILE = (
     "crash",
     "assign",
     "debug-topic-partitions",
-)  # operations that are no requests of interest
+)
 
 
 def run_values(library: Library, run: Folder, figures: Figures | None = None) -> dict[str, Any]:

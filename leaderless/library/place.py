@@ -26,6 +26,7 @@ MADE_BY = f"leaderless {__version__}"
 INSTALL = f"it needs the package pyarrow: {install('table')}"
 _HAS_PYARROW = find_spec("pyarrow") is not None
 SMALL_VALUES = 1 << 24  # a store of smaller objects gets smaller registers
+# Objects of any strategy.
 OF_NODES = {
     "head",
     "segment",
@@ -34,7 +35,7 @@ OF_NODES = {
     "log",
     "range",
     "reserved",
-}  # objects of any strategy
+}
 FILE_RUN_BYTES = 4 << 20  # of the segments of a run that is a file: no reader needs it whole
 
 

@@ -44,9 +44,8 @@ log: logging.Logger = logging.getLogger("leaderless")
 WriteStep = Callable[[Step], None]
 
 ENVELOPE_BYTES = 96  # what a line has around its payload, at least
-PLAIN = frozenset(
-    {int, str, type(None)}
-)  # types of a message that needs no look whether it can be kept
+# Types of a message that needs no look whether it can be kept.
+PLAIN = frozenset({int, str, type(None)})
 
 
 def log_note(note: Note) -> None:

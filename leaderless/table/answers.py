@@ -15,12 +15,13 @@ from leaderless.store.port import OutcomeUnknown
 
 T = TypeVar("T")
 Kinds = tuple[type[Exception], ...]
+# OSError is pyarrow's for a damaged footer.
 SENSELESS: Kinds = (
     ValueError,
     KeyError,
     TypeError,
     OSError,
-)  # OSError is pyarrow's for a damaged footer
+)
 
 
 def sensible(path: str, read: Callable[[], T]) -> T:

@@ -19,9 +19,8 @@ from leaderless.table.retention import read_starts
 from leaderless.table.schema import Row, rows_in
 from leaderless.table.snapshot import FileRef, file_refs, reader_of
 
-Block = tuple[
-    str, int, Sequence[Json]
-]  # a key, the first offset, and the messages, or a range of as many
+# A key, the first offset, and the messages, or a range of as many.
+Block = tuple[str, int, Sequence[Json]]
 
 
 class Origin(NamedTuple):

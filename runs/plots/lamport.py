@@ -23,11 +23,12 @@ _NARROWEST = 760  # the legend must fit
 _LABEL_CHARACTERS, _FACT_CHARACTERS = 46, 18
 _FACTS = ("key", "msg", "offset", "offsets", "value", "from", "to", "code", "text", "msgs", "keys")
 _OMITTED = {"type", "msg_id", "in_reply_to"}
+# What a box is tinted as.
 _LINK_OF = {
     "client": "client",
     "node": "node-node",
     "service": "node-store",
-}  # what a box is tinted as
+}
 
 
 @dataclass(slots=True)

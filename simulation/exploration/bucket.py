@@ -59,9 +59,8 @@ class ExploredBucket:
     def __init__(self, setting: BucketSetting) -> None:
         self._setting = setting
         self._loop = VirtualEventLoop()
-        self._loop.set_exception_handler(
-            lambda _loop, _context: None
-        )  # tasks tell what they raised
+        # Tasks tell what they raised.
+        self._loop.set_exception_handler(lambda _loop, _context: None)
         self._world = HeldWorld(setting.scenario, self._loop)
         self._left = {name: int(getattr(setting, name)) for name in FAULTS}
         self._late: dict[str, Held] = {}  # on their way, and nobody waits for them

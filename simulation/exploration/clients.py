@@ -35,9 +35,8 @@ class Client:
     asked: int = 0
     waiting: bool = False
     position: int = 0  # the first offset that was not polled
-    seen: list[object] = field(
-        default_factory=list
-    )  # by the digest: what it was told, and when it asked
+    # By the digest: what it was told, and when it asked.
+    seen: list[object] = field(default_factory=list)
 
     @property
     def idle(self) -> bool:

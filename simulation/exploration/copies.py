@@ -138,9 +138,8 @@ class Nodes:
     ) -> Memory:
         session = traced.session
         deadline = None if session.deadline is None else float(session.deadline)
-        digest = digest_of(
-            session
-        )  # after the deadline: to ask for it forgets timers of answered calls
+        # After the deadline: to ask for it forgets timers of answered calls.
+        digest = digest_of(session)
         self._sessions[digest] = traced, count
         if len(self._sessions) > SESSIONS_KEPT:
             self._sessions.popitem(last=False)

@@ -131,9 +131,8 @@ def test_a_sweep_tells_its_cells(spark: SparkSession, tmp_path: Path) -> None:
     names = ("sweep", "cell_json", "repetition", "faults")
     assert [found["one"][name] for name in names] == ["demo", '{"rate": 5}', 2, ["kill"]]
     assert found["two"]["sweep"] is None
-    assert (
-        find_run(sweep / "cell" / "kafka" / "one").sweep is not None
-    )  # found above the path given
+    # Found above the path given.
+    assert find_run(sweep / "cell" / "kafka" / "one").sweep is not None
 
 
 def test_anomalies_are_listed_by_instance() -> None:

@@ -42,9 +42,8 @@ def test_an_interrupt_is_one_sentence_and_the_users_settings_hold(tmp_path: Path
         assert command.stdout
         assert command.stderr
         assert command.stdout.readline() == "true\n"
-        os.killpg(
-            command.pid, signal.SIGINT
-        )  # as a terminal does: Java and its workers get it, too
+        # As a terminal does: Java and its workers get it, too.
+        os.killpg(command.pid, signal.SIGINT)
         assert command.stderr.read() == "Error: Stopped by Ctrl-C.\n"
         assert command.stdout.read() == ""
     assert command.returncode == 130

@@ -270,9 +270,8 @@ RIGHT = [
 
 def test_a_right_reader_has_no_problems() -> None:
     assert problems(HISTORY, RIGHT) == []
-    assert (
-        problems(HISTORY, [*RIGHT, Record("a", 2, 12)]) == []
-    )  # whether it happened, no client knows
+    # Whether it happened, no client knows.
+    assert problems(HISTORY, [*RIGHT, Record("a", 2, 12)]) == []
 
 
 @pytest.mark.parametrize(

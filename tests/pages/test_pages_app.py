@@ -150,9 +150,8 @@ def test_the_page_of_an_invalid_run_tells_its_anomalies(client: FlaskClient) -> 
     assert '<h3 id="duplicate"' in page
     assert "What <code>duplicate</code> means.</b> One message is at several offsets" in page
     assert page.index('id="anomalies"') < page.index("<dt>workload")  # why, before what was run
-    assert (
-        "into the run, while the network was cut: minority-third." in page
-    )  # as the verdict has it
+    # As the verdict has it.
+    assert "into the run, while the network was cut: minority-third." in page
     assert 'key "9": message 15 at offset 14' in page
     assert "These counts equal the bench's own." in page
     assert page.count('class="wide"') == 4

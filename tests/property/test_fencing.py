@@ -17,9 +17,8 @@ from simulation.stepped import SteppedCluster
 
 NODES = ["n0", "n1", "n2"]
 KEYS = ["k0", "k1"]
-FENCED_LATE_S = (
-    2 * Limits().client_patience_s
-)  # a fence goes on for its client's patience, and a call
+# A fence goes on for its client's patience, and a call.
+FENCED_LATE_S = 2 * Limits().client_patience_s
 ACTS = st.tuples(
     st.sampled_from(
         ["send"] * 4 + ["fence", "unfence", "wait", "drop", "copy", "poll"] + ["deliver"] * 12

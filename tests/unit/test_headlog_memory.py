@@ -41,9 +41,8 @@ def test_a_start_with_a_log_larger_than_memory(store: JudgedStore, size: int) ->
     driver.call(replica.refresh())
     assert replica.view.bytes == resident_bytes(replica, ENTRIES - 8)  # what is in no run
     read_everything(driver, Memory(replica))
-    assert replica.library.bytes <= max(
-        size - replica.view.bytes, 2_000
-    )  # one run, if there is no room
+    # One run, if there is no room.
+    assert replica.library.bytes <= max(size - replica.view.bytes, 2_000)
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -27,13 +27,14 @@ from leaderless.store.sqlite import SqliteStore
 pytestmark = pytest.mark.process  # it builds and installs the wheel
 
 ROOT = Path(__file__).parents[2]
+# The wheel from the source archive.
 BUILD = [
     sys.executable,
     "-m",
     "build",
     "--no-isolation",
     "--outdir",
-]  # the wheel from the source archive
+]
 INSTALL = ["install", "--quiet", "--no-index", "--no-deps"]
 
 

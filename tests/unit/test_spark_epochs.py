@@ -47,9 +47,8 @@ async def test_a_driver_killed_at_any_call_appends_each_row_once(
             dead = True
         rows = random.Random(last).sample(ROWS[4:], 12)  # in another order, so over other tasks
         await run(store, Epoch("q", 1), rows, batch_bytes)
-        await run(
-            store, Epoch("q", 1), rows, batch_bytes
-        )  # also if Spark lost its note of the commit
+        # Also if Spark lost its note of the commit.
+        await run(store, Epoch("q", 1), rows, batch_bytes)
         assert sorted(await contents(store)) == list(range(16)), last
         assert await left_over(store) == []
         if not dead:

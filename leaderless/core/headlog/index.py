@@ -31,10 +31,11 @@ from leaderless.core.messages import Offsets
 COMPACTED = "compacted"
 FORMAT = 3  # 1 listed runs alone, 2 had pages whose parts do not say of how many they are one
 OLD_FORMAT = 2
+# About what a key takes in a page beside its name, and a child of it.
 RECORD_BYTES, PAIR_BYTES = (
     16,
     12,
-)  # about what a key takes in a page beside its name, and a child of it
+)
 
 
 class Listed(NamedTuple):

@@ -45,9 +45,8 @@ class Library:
         self._sliced = sliced
         self.at_once = SLICED_READS_AT_ONCE if sliced else READS_AT_ONCE
         self._room = room
-        self._kept: OrderedDict[str, tuple[Part, int]] = (
-            OrderedDict()
-        )  # the last used one at the end
+        # The last used one at the end.
+        self._kept: OrderedDict[str, tuple[Part, int]] = OrderedDict()
         self._reading: dict[str, Signal] = {}
         self.bytes: int = 0
 

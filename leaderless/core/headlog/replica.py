@@ -71,9 +71,8 @@ class Replica:
         self._outline: Outline | None = None  # what was read, and is not in the view yet,
         self._segments: dict[int, Segment] = {}  # because another read was silent
         self.confirmed_at: float = float("-inf")
-        self.news: Signal = (
-            Signal()
-        )  # fires when the view next moves by what was read or told, not by own commits
+        # Fires when the view next moves by what was read or told, not by own commits.
+        self.news: Signal = Signal()
 
     @property
     def now(self) -> float:

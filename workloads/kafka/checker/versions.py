@@ -20,9 +20,8 @@ class Log:
     """What is known of one key: the messages seen at each offset. Two at one offset is an anomaly."""
 
     first: dict[int, Message] = field(default_factory=dict)  # by offset
-    others: dict[int, set[Message]] = field(
-        default_factory=dict
-    )  # those that disagree with `first`
+    # Those that disagree with `first`.
+    others: dict[int, set[Message]] = field(default_factory=dict)
 
     def add(self, run: Run) -> None:
         """Note each message of `run` whose offset is known."""
