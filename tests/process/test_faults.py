@@ -24,8 +24,8 @@ LIMIT_NS = 20_000_000_000
 NODE = """#!{python}
 import subprocess, sys
 child = subprocess.Popen(["sleep", "1000"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-print("born", child.pid, flush=True)
 print("hello", file=sys.stderr, flush=True)
+print("born", child.pid, flush=True)
 for number, line in enumerate(sys.stdin):
     if line == "die\\n":
         sys.exit(3)
