@@ -11,6 +11,7 @@
 | `held` | requests to a bucket that wait for their fate |
 | `bucket` | the events of processes with the real code of a log on one bucket |
 | `systems` | which of the two a setting means |
+| `plain` | records as JSON and back, by their types |
 | `campaign` | a search in parts, over the cores, kept in a file |
 | `telling` | the first failure: made small, told, kept as a schedule |
 | `graph` | all states of a small system, with every event that may happen in each |

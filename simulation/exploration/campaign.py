@@ -5,7 +5,6 @@ its own states alone. So the number of events then depends on `jobs`; that of di
 not. Each part is searched in slices, and after each slice its progress is in the file.
 """
 
-import pickle
 import signal
 import time
 from collections.abc import Callable, Iterator, Sized
@@ -15,8 +14,11 @@ from math import inf
 from pathlib import Path
 from types import FrameType
 
+import orjson
+
 from bench.system import handled
 from runs.collection import collected_quietly
+from simulation.exploration.plain import plain, typed
 from simulation.exploration.search import Counts, Failed, Search, System, parts_of
 from simulation.exploration.setting import AnySetting
 from simulation.exploration.systems import systems_of
@@ -28,12 +30,12 @@ PARTS_A_JOB = 16
 
 
 class OtherSearch(Exception):
-    """The file keeps the progress of another search."""
+    """The file keeps the progress of another search, or of none."""
 
 
 @dataclass
 class Campaign:
-    """What is searched, and how far it is; picklable. `cpu_s` is CPU time of all processes."""
+    """What is searched, and how far it is. `cpu_s` is CPU time of all processes."""
 
     setting: AnySetting
     search: Search
@@ -84,16 +86,24 @@ class Campaign:
         if file:
             file.parent.mkdir(parents=True, exist_ok=True)
             draft = file.with_name(file.name + ".part")
-            draft.write_bytes(pickle.dumps(self, protocol=5))
+            draft.write_bytes(orjson.dumps(plain([self.plan, self.parts, self.cpu_s])))
             draft.replace(file)
 
     def resumed(self, file: Path | None) -> "Campaign":
         """The campaign as the file has it, if there is one. Raises `OtherSearch`."""
         if not file or not file.exists():
             return self
-        kept = pickle.loads(file.read_bytes())
-        if not isinstance(kept, Campaign) or kept.plan != self.plan:
-            raise OtherSearch(f"{file} keeps another search; name another file, or delete it")
+        try:
+            plan, parts, cpu_s = orjson.loads(file.read_bytes())
+            if plan != plain(self.plan):
+                raise ValueError("it is of other options")
+            kept = replace(self, parts=typed(list[Search], parts), cpu_s=typed(float, cpu_s))
+            for part in kept.parts:
+                part.require_possible(systems_of(self.setting))
+        except (TypeError, ValueError) as error:
+            raise OtherSearch(
+                f"{file} keeps no progress of this search: {error}. Name another file, or delete it"
+            ) from None
         return kept
 
 

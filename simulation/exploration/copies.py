@@ -170,7 +170,7 @@ class CopiedCluster(Scheduled):
         refinement = self.refinement and self.refinement.copy()
 
         def copy() -> CopiedCluster:
-            made: CopiedCluster = pickle.loads(content)
+            made: CopiedCluster = pickle.loads(content)  # noqa: S301  # its own bytes, from memory
             made._nodes = self._nodes
             made.refinement = refinement and refinement.copy()
             return made

@@ -25,8 +25,10 @@ are searched first differ only near their end.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import zip_longest
 from typing import Any, Protocol, runtime_checkable
 
 from simulation.exploration.events import Event, Footprint, independent
@@ -112,7 +114,7 @@ class Failed:
 
 @dataclass
 class Search:
-    """A search, or the part of one that begins with the events of `prefix`. It can be pickled between runs.
+    """A search, or the part of one that begins with the events of `prefix`; `plain` keeps it between runs.
 
     `sleep` is what sleeps after the prefix; `states` maps the digest of each state visited to what slept there
     at every visit; `ends` has the digests of those without a future. `within`: with a bound, of each state and
@@ -133,10 +135,11 @@ class Search:
     seed: int | None = None
     _frames: list[Frame] = field(default_factory=list)
     _path: list[Event] = field(default_factory=list)
-    _copiers: list[Callable[[], System] | None] = field(default_factory=list)  # of the frames
+    # By the number of frames: of the states of which there are copies.
+    _copiers: dict[int, Callable[[], System]] = field(default_factory=dict, init=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_copiers": [None] * len(self._frames)}
+        return {**vars(self), "_copiers": {}}
 
     @property
     def done(self) -> bool:
@@ -153,9 +156,24 @@ class Search:
             self._frames, [*self._frames[1:], None], strict=bool(self._frames)
         ):
             begun = 0 if under_way is None else 1
-            share += weight * (frame.parts - len(frame.todo) - begun) / frame.parts
-            weight /= frame.parts
+            parts = max(1, frame.parts)
+            share += weight * (parts - len(frame.todo) - begun) / parts
+            weight /= parts
         return share
+
+    def require_possible(self, make: Callable[[], System]) -> None:
+        """Raise `ValueError` if this is no progress of a search of such a system."""
+        schedule = self.failed.schedule if self.failed else (*self.prefix, *self._path)
+        steps = [[event] for event in schedule]
+        todos: list[list[Event]] = [*[[]] * len(self.prefix), *(each.todo for each in self._frames)]
+        with ExitStack() as stack, suppress(Failing):
+            system = make()
+            stack.callback(closed, system)
+            for step, todo in zip_longest(steps, todos):
+                if impossible := {*(step or ()), *(todo or ())} - {*system.enabled()}:
+                    raise ValueError(f"{min(impossible)} cannot happen there")
+                for event in step or ():
+                    system.step(event)
 
     def run(self, make: Callable[[], System], stop: Callable[[], bool]) -> None:
         """Go on until everything was searched, a schedule fails, or `stop()` after some event."""
@@ -163,8 +181,8 @@ class Search:
         while self._frames and not self.failed and not stop():
             frame = self._frames[-1]
             if not frame.todo:
+                self._copiers.pop(len(self._frames), None)
                 self._frames.pop()
-                self._copiers.pop()
                 if self._path:
                     self._path.pop()
                 closed(system)
@@ -195,7 +213,7 @@ class Search:
 
     def _back(self, make: Callable[[], System]) -> System:
         """The system in the state of the last frame."""
-        if copier := self._copiers[-1]:
+        if copier := self._copiers.get(len(self._frames)):
             return copier()
         self.counts.replayed += len(self.prefix) + len(self._path)
         return after(make, (*self.prefix, *self._path))
@@ -246,8 +264,8 @@ class Search:
             todo = todo[: delays + 1]
         if todo:
             self._frames.append(Frame(todo, sleep, len(todo), delays))
-            copies = len(todo) > 1 and isinstance(system, Copied)
-            self._copiers.append(system.copier() if copies else None)  # type: ignore[attr-defined]
+            if len(todo) > 1 and isinstance(system, Copied):
+                self._copiers[len(self._frames)] = system.copier()
         return bool(todo)
 
     def _known(

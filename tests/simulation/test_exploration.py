@@ -3,7 +3,7 @@
 import json
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -22,6 +22,7 @@ from simulation.exploration.events import Event, independent
 from simulation.exploration.schedule import WAIT_LEASE
 from simulation.exploration.search import Failing, Search
 from simulation.exploration.setting import Setting
+from simulation.exploration.systems import systems_of
 from simulation.exploration.telling import Failure
 from simulation.watch import NS
 
@@ -237,6 +238,39 @@ def test_a_search_is_kept_in_a_file_and_goes_on_from_it(tmp_path: Path) -> None:
     assert (campaign.states, campaign.ends) == (whole.states, whole.ends)
     with pytest.raises(OtherSearch):
         Campaign(Setting("leader"), Search()).resumed(file)
+
+
+# Opcodes of a pickle that writes a file when it is loaded.
+PICKLE = b"cos\nsystem\n(S'touch pickled'\ntR."
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "a pickle": lambda _: PICKLE,
+    "nothing": lambda _: b"",
+    "torn": lambda kept: kept[: len(kept) // 2],
+    "of other fields": lambda kept: kept.replace(b'"prefix"', b'"before"'),
+    "of other types": lambda kept: kept.replace(b'"merging":true', b'"merging":1'),
+    "an event that cannot happen": lambda kept: kept.replace(b'"what":"c1"', b'"what":"c7"'),
+    "no digest": lambda kept: re.sub(rb'"states":\[\["..', b'"states":[["zz', kept),
+    "no state": lambda kept: re.sub(rb'"parts":\d+', b'"parts":"two"', kept),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_file_of_a_search_is_refused(
+    damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    setting, part, events = Setting("cas"), Search(), iter(range(20))
+    part.run(systems_of(setting), lambda: next(events, None) is None)
+    Campaign(setting, Search(), [part]).save(Path("search"))
+    kept = Path("search").read_bytes()
+    damaged = DAMAGES[damage](kept)
+    assert damaged != kept
+    Path("search").write_bytes(damaged)
+    refused = CliRunner().invoke(explore, ["--strategy", "cas", "--resume", "search"])
+    assert "search keeps no progress of this search: " in refused.output
+    assert isinstance(refused.exception, SystemExit)
+    assert not Path("pickled").exists()
+    assert Path("search").read_bytes() == damaged
 
 
 def test_processes_share_a_search() -> None:

@@ -1,12 +1,13 @@
 """The search misses nothing: counts by formula, and the same ends with and without each reduction."""
 
-import pickle
 from itertools import product
 from math import factorial
 
+import orjson
 import pytest
 
 from simulation.exploration.events import Event, independent
+from simulation.exploration.plain import plain, typed
 from simulation.exploration.search import Search, parts_of
 from tests.simulation.exploring import Acts, Judge, Steppers
 
@@ -82,7 +83,8 @@ def test_a_search_goes_on_where_it_was_stopped() -> None:
     while not search.done:
         once = iter([False])
         search.run(lambda: Steppers(RACE), lambda once=once: next(once, True))  # type: ignore[misc]
-        search = pickle.loads(pickle.dumps(search))
+        search = typed(Search, orjson.loads(orjson.dumps(plain(search))))
+        search.require_possible(lambda: Steppers(RACE))
         fractions.append(round(search.fraction, 9))
     assert (search.ends, search.counts.events) == (whole.ends, whole.counts.events)
     assert fractions == sorted(fractions)
