@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
 from analysis.errors import Interrupted
+from bench.terminal import Console, say
 from runs.files import RunsError
 from runs.keyword import Keyword
 from workloads.interface import worst
@@ -295,7 +295,7 @@ def check(
         if anomalies:
             checked.write_anomalies(spark, results, anomalies)
     for line in forms[form](results):
-        click.echo(line)
+        say(line)
     verdicts = [result[Keyword("valid?")] for result in results.values()]
     sys.exit({True: 0, False: 1}.get(worst(verdicts), 2))
 

@@ -24,7 +24,9 @@ from typing import Any
 
 from runs.keyword import Keyword
 
-_NATURAL = r"(?:0|[1-9]\d*)"
+DIGITS_MAX = 300  # of a number: a longer one is no float, and Python reads up to 4300
+DEPTH_MAX = 200  # of collections in collections; `dumps` and others call themselves for each
+_NATURAL = rf"(?:0|[1-9]\d{{0,{DIGITS_MAX - 1}}})"
 _TOKEN = re.compile(
     rf"""
     [\s,]*(?:
@@ -140,6 +142,9 @@ def _read(
         elif kind == "open":
             stack.append((word, token.start(kind), items))
             items = []
+            if len(stack) > DEPTH_MAX:
+                problem = f"collections must stand at most {DEPTH_MAX} deep"
+                raise EdnError(problem, _line(text, token.start(kind)))
         elif kind == "close":
             _check_closed(text, stack, items, token)
             opener, _, outside = stack.pop()
@@ -222,6 +227,8 @@ def _line(text: str, position: int) -> int:
 def _atom(word: str) -> Any:
     if word[0] == ":" and len(word) > 1:
         return Keyword(word[1:])
+    if len(word) > DIGITS_MAX and word.lstrip("+-")[:1].isdigit():
+        raise ValueError(f"a number has at most {DIGITS_MAX} characters, not {len(word)}")
     if _INTEGER.fullmatch(word):
         return int(word.rstrip("N"))
     if _FLOAT.fullmatch(word):

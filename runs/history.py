@@ -65,8 +65,8 @@ _UNPACKED_BYTES = 2**29  # of a packed history at most: some five million operat
 _NAME = re.compile(r"[a-z][a-z0-9-]*")
 # The five fields every line of a real history begins with; what follows is read as any other EDN.
 _EDN_HEAD = re.compile(
-    r"\{:index (\d+), :time (\d+), :type :(invoke|ok|fail|info), "
-    r":process (\d+|:nemesis), :f :([a-z-]+), (?=:value )"
+    r"\{:index (\d{1,18}), :time (\d{1,18}), :type :(invoke|ok|fail|info), "
+    r":process (\d{1,18}|:nemesis), :f :([a-z-]+), (?=:value )"
 )
 
 
@@ -252,6 +252,8 @@ def _op(path: Path, number: int, fields: Any) -> Op:
     if not isinstance(process, int) or isinstance(process, bool):
         process = Keyword(process)
     index, time = (_whole(fields.get(name), number - 1) for name in ("index", "time"))
+    if any(isinstance(each, int) and abs(each) >= 2**63 for each in (index, time, process)):
+        raise HistoryError(path, number, "index, time and process must be integers of 64 bits")
     extra = {name: value for name, value in fields.items() if name not in _FIELDS}
     kind = cast(OpType, str(fields["type"]))
     return Op(index, time, kind, process, Keyword(fields["f"]), fields.get("value"), extra)

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.text import Text
 
 import workloads
 from bench import verdict
 from bench.circumstances import with_circumstances
 from bench.options import FLAGS
+from bench.terminal import Console, say
 from bench.verdict import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID
 from runs import edn
 from runs.facts import options_of, unfinished
@@ -88,14 +88,24 @@ def check(files: tuple[str, ...], form: str | None, **options: Any) -> None:
     for file in files:
         try:
             judgement = _judge(file, options, form)
-        except (HistoryError, click.UsageError) as error:
-            click.echo(f"{file}: not judged. {error}", err=True)
-            statuses.add(EXIT_BAD_ARGUMENTS)
-        else:
             _PRINT[form](judgement)
             statuses.add(_STATUS.get(judgement.result["valid?"], EXIT_UNKNOWN))
+        except (HistoryError, click.UsageError) as error:
+            statuses.add(_refused(file, str(error)))
+        except (
+            Exception
+        ) as error:  # a checker takes what clients of a bench write, and a file holds anything
+            why = f"its operations are none that a bench writes ({type(error).__name__}: {error})"
+            statuses.add(
+                _refused(file, f"{why}. Correct the file, or name another workload with -w")
+            )
     order = (EXIT_BAD_ARGUMENTS, EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID)
     sys.exit(next(status for status in order if status in statuses))
+
+
+def _refused(file: str, why: str) -> int:
+    say(f"{file}: not judged. {why}", err=True)
+    return EXIT_BAD_ARGUMENTS
 
 
 def _judge(file: str, options: Mapping[str, Any], form: str | None) -> Judgement:
@@ -160,7 +170,7 @@ def _print_json(judgement: Judgement) -> None:
     if judgement.unfinished:
         line["unfinished"] = judgement.unfinished
     line["workload"] = printable(judgement.result)
-    click.echo(json.dumps(line, default=plain))
+    say(json.dumps(line, default=plain))
 
 
 def _by_type(finding: Finding) -> str:
@@ -169,7 +179,7 @@ def _by_type(finding: Finding) -> str:
 
 def _print_edn(judgement: Judgement) -> None:
     content = keywords(file=judgement.file, workload=judgement.result)
-    click.echo(edn.dumps(printable(content), pretty=True))
+    say(edn.dumps(printable(content), pretty=True))
 
 
 def _print_text(judgement: Judgement) -> None:

@@ -5,10 +5,10 @@ import sys
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from bench import options
 from bench.commands.test import run_test, test
+from bench.terminal import Console
 from bench.verdict import EXIT_CRASHED, EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "workloads" / "examples"

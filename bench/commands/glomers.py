@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import click
-from rich.console import Console
 from rich.text import Text
 
 from bench import glomers as challenges
@@ -18,6 +17,7 @@ from bench.sweep import progress, work
 from bench.sweep.folder import Index
 from bench.sweep.runner import OUTPUT, last_words, repeat
 from bench.sweep.work import Job
+from bench.terminal import Console
 from bench.verdict import print_failure
 from runs.facts import EMBEDDED
 from runs.sweeps import VALID, Key, Row

@@ -1,7 +1,9 @@
 """The command line: sub-commands are imported only when they run, so that each starts fast."""
 
 import sys
+from contextlib import redirect_stderr
 from importlib import import_module
+from io import StringIO
 from typing import cast
 
 import click
@@ -75,17 +77,25 @@ def _option_of_the_node(error: click.NoSuchOption) -> str:
     )
 
 
+def _show(error: click.ClickException) -> None:
+    from bench.terminal import say
+
+    with redirect_stderr(StringIO()) as told:
+        error.show()
+    say(told.getvalue().rstrip("\n"), err=True)
+
+
 def main() -> None:
     """Run the command line, with the exit statuses of the real tool."""
     try:
         with lenient_stdout():
             cli.main(prog_name="maelstrom", standalone_mode=False)
     except click.NoSuchOption as error:
-        error.show()
+        _show(error)
         click.echo(_option_of_the_node(error), err=True, nl=False)
         sys.exit(EXIT_BAD_ARGUMENTS)
     except click.ClickException as error:
-        error.show()
+        _show(error)
         sys.exit(EXIT_BAD_ARGUMENTS)
     except (KeyboardInterrupt, click.Abort):
         click.echo("Interrupted; what was written so far is kept.", err=True)
@@ -93,6 +103,8 @@ def main() -> None:
     except Exception:
         import traceback
 
-        traceback.print_exc()
+        from bench.terminal import say
+
+        say(traceback.format_exc(), err=True)
         click.echo("The bench itself broke: please report the lines above.", err=True)
         sys.exit(EXIT_CRASHED)

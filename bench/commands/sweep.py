@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 import workloads
 from bench import engine, junit
@@ -19,6 +18,7 @@ from bench.sweep.folder import Index, write_machine
 from bench.sweep.runner import last_words, repeat
 from bench.sweep.work import Job
 from bench.system import sigterm_as_interrupt
+from bench.terminal import Console
 from bench.verdict import print_failure
 from runs.facts import EMBEDDED, JEPSEN
 from runs.sweeps import CRASHED, Key, Row

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
 from rich.text import Text
 
 import workloads
@@ -29,6 +28,7 @@ from bench.options import TestOptions, test_flags
 from bench.processes import Own, ProcessHosts
 from bench.run import BenchRun, RunResult, random_streams
 from bench.system import allow_open_files, handled, sigterm_as_interrupt
+from bench.terminal import Console
 from bench.watchers import CpuMeter, Progress
 from runs.facts import FINISHED, OWN_NODES
 from runs.files import HISTORY, JOURNAL, NODE_LOGS, OPTIONS

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import click
-from rich.console import Console
 
 from bench.flags import COUNT, POSITIVE, Command, Flag, click_options, flags_of
 from bench.pages.explorer import write_explorer
+from bench.terminal import Console
 from simulation.exploration.book import book_of_search
 from simulation.exploration.campaign import Campaign, OtherSearch, run
 from simulation.exploration.search import Search

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
 from bench.flags import flags_of
+from bench.terminal import Console
 from simulation import reporting
 from simulation.commands.of_both import given, options_of_both
 from simulation.judge import Report

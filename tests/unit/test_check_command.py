@@ -225,3 +225,53 @@ def test_a_gzip_file_that_would_fill_the_memory_is_refused(
     assert result.exit_code == 254
     assert "it unpacks to more than 0 MiB" in result.stderr
     assert f"gunzip {path}" in result.stderr
+
+
+HOSTILE = {  # a history -> why it is not judged
+    "{:index "
+    + "1" * 10_000
+    + ", :time 0, :type :ok, :process 0, :f :txn, :value []}": "a number has",
+    "{:index " + "1" * 200 + ", :time 0, :type :ok, :process 0, :f :txn, :value []}": "64 bits",
+    "{:type :ok, :process 0, :f :txn, :value [[:w 1 "
+    + "9" * 301
+    + "]]}": "a number has at most 300",
+    "{:type :ok, :process 0, :f :txn, :value [[1 " + "9" * 301 + "]]}": "a number has at most 300",
+    "{:type :ok, :process 0, :f :txn, :value " + "[" * 300 + "]" * 300 + "}": "at most 200 deep",
+    operations(
+        "ok txn [[:w [1 2] 3]]"
+    ): "operations are none that a bench writes (TypeError: unhash",
+    operations(
+        "ok txn [[:w 1]]"
+    ): "operations are none that a bench writes (ValueError: not enough",
+    operations("ok txn 7"): "operations are none that a bench writes (TypeError:",
+}
+
+
+@pytest.mark.parametrize("told", HOSTILE, ids=HOSTILE.values())
+@pytest.mark.parametrize("form", [[], ["--json"], ["--edn"]])
+def test_a_history_that_no_bench_writes_is_refused_in_a_sentence(
+    told: str, form: list[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "history.edn"
+    file.write_text(f"{told}\n")
+    result = run("-w", "txn-rw-register", *form, file)
+    assert (result.exit_code, result.stdout) == (254, "")
+    assert result.stderr.startswith(f"{file}: not judged. ")
+    assert HOSTILE[told] in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+STEERING = "\x1b[31m\x9b31m\u202e\x07"
+
+
+@pytest.mark.parametrize("form", [[], ["--json"], ["--edn"], ["-w", "echo"]])
+def test_no_text_of_a_history_steers_the_terminal(form: list[str], tmp_path: Path) -> None:
+    file = tmp_path / f"{STEERING}.edn"
+    read = f'"{STEERING}" [1]'
+    file.write_text(
+        operations(f"ok txn [[:append {read[:-4]} 1] [:r {read}]], ok txn [[:r {read}]]")
+    )
+    for result in (run(*form, file), run(f"{file}{STEERING}"), run("-w", STEERING, file)):
+        printed = result.stdout + result.stderr
+        assert printed
+        assert printed.replace("\n", "").isprintable()
