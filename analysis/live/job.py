@@ -22,7 +22,7 @@ from leaderless.errors import NotInitialised
 from leaderless.spark import LeaderlessDataSource
 from leaderless.spark.reading import snapshot_of
 from leaderless.spark.settings import place_in
-from leaderless.store.urls import without_secrets
+from leaderless.store.options import without_secrets
 from runs.live import CHECKPOINT, FOLDER, Live, keep_live, read_live
 
 LOOK_S = 1

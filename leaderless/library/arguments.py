@@ -14,7 +14,7 @@ from leaderless.store.options import install
 
 def key(parser: argparse.ArgumentParser) -> None:
     """The key."""
-    parser.add_argument("key", help="the key; any text")
+    parser.add_argument("key", help="the key; any text of 1024 bytes at most")
 
 
 def produce(parser: argparse.ArgumentParser) -> None:
@@ -50,7 +50,9 @@ def read(parser: argparse.ArgumentParser) -> None:
 
 def tail(parser: argparse.ArgumentParser) -> None:
     """Keys, where to begin, and when to end."""
-    parser.add_argument("keys", nargs="+", metavar="key", help="a key; any text")
+    parser.add_argument(
+        "keys", nargs="+", metavar="key", help="a key; any text of 1024 bytes at most"
+    )
     parser.add_argument(
         "--offset",
         type=offset,

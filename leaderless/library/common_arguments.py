@@ -19,7 +19,7 @@ def add_common(parser: argparse.ArgumentParser) -> None:
     add = group.add_argument
     add("--store", metavar="URL", default=store, help="where the log is; default: LEADERLESS_STORE, or else "
         f"{DEFAULT_STORE}")  # fmt: skip
-    add("--topic", metavar="NAME", help="one of several logs in the store; any text")
+    add("--topic", metavar="NAME", help="one of several logs in the store; a short text")
     add(
         "--endpoint",
         metavar="URL",

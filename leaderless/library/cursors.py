@@ -92,8 +92,8 @@ class Cursors:
     async def commit(self, group: str, offsets: Mapping[str, int]) -> None:
         """Raise cursors; see `leaderless.library.log.Log.commit`."""
         for offset in offsets.values():
-            if type(offset) is not int or offset < 0:
-                raise Unfit(f"an offset is a number from 0 up, not {offset!r}")
+            if type(offset) is not int or not 0 <= offset < 1 << 63:
+                raise Unfit(f"an offset must be an int from 0 to 2^63 - 1, got {offset!r}")
         await side_by_side(
             [partial(self._raise, group, key, offset) for key, offset in offsets.items()]
         )

@@ -445,8 +445,8 @@ class Log:
 
 
 def _require_key(key: str) -> None:
-    if not isinstance(key, str):
-        raise Unfit(f"a key is a string, not {type(key).__name__}")
+    if type(key) is not str:  # of a subclass, such as an enum, no JSON can be made
+        raise Unfit(f"a key must be a str, not {type(key).__name__}")
     try:
         size = len(key.encode())
     except UnicodeEncodeError:

@@ -114,7 +114,7 @@ def _writer(writer: str) -> str:
 
 
 def _require_name(writer: str, seq: int) -> None:
-    if not writer or not 0 <= seq <= SEQ_MAX:
+    if not writer or type(seq) is not int or not 0 <= seq <= SEQ_MAX:
         raise Unfit(
             f"a batch needs a writer and a number from 0 to {SEQ_MAX}, not {writer!r}, {seq}"
         )

@@ -34,7 +34,8 @@ async def open_log(
 
     Args:
         url: of the store, see `leaderless.store.urls.URLS`.
-        topic: the name of one of several logs in the store, any text.
+        topic: the name of one of several logs in the store, of 400 bytes at most, where a byte of UTF-8 that is
+            no ASCII letter, digit, `_`, `-` or `.` counts 3.
         create: make the log when there is none.
         endpoint, access_key, secret_key, region: see `leaderless.store.options.StoreOptions`.
         patience_s: how long an append or a read may take, in seconds, before it raises `Indefinite` or

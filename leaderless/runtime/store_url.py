@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from leaderless.runtime.settings import LIN_KV
-from leaderless.store.options import StoreOptions
-from leaderless.store.urls import URLS, without_secrets
+from leaderless.store.options import StoreOptions, without_secrets
+from leaderless.store.urls import URLS
 
 OPTIONS = ("endpoint", "region")
 _FOR_NODES = "\n".join(line for line in URLS.splitlines() if not line.startswith("memory:"))

@@ -9,6 +9,7 @@ import re
 
 from obstore import exceptions
 
+from leaderless.store.options import without_secrets
 from leaderless.store.port import Conflict, OutcomeUnknown, Refused, StoreError
 
 _STATUS = re.compile(r"status code: (\d{3})")
@@ -26,7 +27,13 @@ _KEYS = {
 _NO_PATH = "Could not parse path"  # obstore takes no such key, and asks nothing
 
 
-def classified(url: str, error: Exception) -> StoreError:
+def is_of_obstore(error: BaseException) -> bool:
+    """Whether an error came from obstore, or is a panic in it, which is no `Exception`."""
+    known = isinstance(error, exceptions.BaseError | ValueError)
+    return known or type(error).__name__ == "PanicException"
+
+
+def classified(url: str, error: BaseException) -> StoreError:
     """What an error of obstore means: `Conflict`, `Refused` or `OutcomeUnknown`.
 
     A `ValueError` is a refusal only where obstore says that it has asked nothing.
@@ -51,7 +58,7 @@ def classified(url: str, error: Exception) -> StoreError:
     return OutcomeUnknown(text)
 
 
-def missing_keys(url: str, error: Exception) -> str:
+def missing_keys(url: str, error: BaseException) -> str:
     """Which variables to set, if an error of obstore says that it found no credentials; else an empty text."""
     if not _NO_KEYS.search(str(error)):
         return ""
@@ -65,6 +72,7 @@ def require_bucket(error: Exception) -> None:
         raise Refused(NO_BUCKET) from error
 
 
-def first_line(error: Exception) -> str:
-    """What an error says, without obstore's dump of its own structures."""
-    return " ".join(str(error).partition("Debug source")[0].split())[:400]
+def first_line(error: BaseException) -> str:
+    """What an error says, without secrets and without obstore's dump of its own structures."""
+    text = without_secrets(str(error)).partition("Debug source")[0]
+    return " ".join(text.split())[:400]

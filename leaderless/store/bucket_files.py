@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TypeVar
 
 import obstore
-from obstore import exceptions
 
-from leaderless.store.bucket_errors import classified, first_line, require_bucket
+from leaderless.store.bucket_errors import classified, first_line, is_of_obstore, require_bucket
 from leaderless.store.files import WHOLE_BYTES_MAX, Gone, Source, require_length
 from leaderless.store.port import PAGE, Conflict, Listed
 
@@ -66,7 +65,9 @@ class BucketFiles:
         except FileNotFoundError as error:
             require_bucket(error)
             raise Gone(f"{self._url}: {first_line(error)}") from error
-        except (exceptions.BaseError, ValueError) as error:
+        except BaseException as error:
+            if not is_of_obstore(error):
+                raise
             raise classified(self._url, error) from error
 
 

@@ -19,7 +19,13 @@ import obstore
 from obstore import exceptions
 from obstore.store import AzureStore, GCSStore, S3Store
 
-from leaderless.store.bucket_errors import classified, first_line, missing_keys, require_bucket
+from leaderless.store.bucket_errors import (
+    classified,
+    first_line,
+    is_of_obstore,
+    missing_keys,
+    require_bucket,
+)
 from leaderless.store.bucket_files import (
     CALLS,
     BucketFiles,
@@ -198,7 +204,9 @@ class ObjectStore:
             answer = await anyio.to_thread.run_sync(
                 call, abandon_on_cancel=True, limiter=self._threads
             )
-        except (exceptions.BaseError, ValueError) as error:
+        except BaseException as error:
+            if not is_of_obstore(error):
+                raise
             if text := missing_keys(self.url, error):
                 # The store was not asked. A role that had them once may have them soon again.
                 raise (OutcomeUnknown if self._let_in else Refused)(text) from error

@@ -1,6 +1,9 @@
 """How to reach a store: what does not stand in its URL."""
 
+import re
 from dataclasses import dataclass, field
+
+_LOGIN = re.compile(r"(?<=://)(?:\S*:\S*|[^/\s]*)@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +21,11 @@ class StoreOptions:
     secret_key: str | None = field(default=None, repr=False)
     region: str | None = None
     timeout_s: float = 10.0
+
+
+def without_secrets(text: str) -> str:
+    """Return a text, such as a URL or an error, in which no URL has a user and a password."""
+    return _LOGIN.sub("", text)
 
 
 def install(extra: str) -> str:

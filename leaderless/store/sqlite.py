@@ -10,6 +10,7 @@ share (`FILE-shm`) needs room, too: where there is none, a reader takes the file
 and keeps no connection.
 """
 
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -52,8 +53,8 @@ class SqliteStore:
     def __init__(self, path: Path, busy_s: float = 10.0) -> None:
         self.url: str = f"sqlite:///{path}"
         self.value_bytes_max = 512 << 20
-        self.files: FolderFiles = FolderFiles(path.with_name(f"{path.name}{FILES}"))
-        self._path = path
+        self._path = Path(os.path.realpath(path))  # a link and its target are one store
+        self.files: FolderFiles = FolderFiles(self._path.with_name(f"{self._path.name}{FILES}"))
         self._busy_s = busy_s
         self._writer: sqlite3.Connection | None = None  # until the first write
         self._reader: sqlite3.Connection | None = None  # until there is something to read
@@ -104,7 +105,7 @@ class SqliteStore:
         nothing with others, and keeps them out.
         """
         self._require_usable()
-        uri = f"{self._path.absolute().as_uri()}?mode={mode}"
+        uri = f"{self._path.as_uri()}?mode={mode}"
         try:
             connection = sqlite3.connect(
                 uri, self._busy_s, uri=True, isolation_level=None, check_same_thread=False
@@ -127,8 +128,13 @@ class SqliteStore:
     def _require_usable(self) -> None:
         if self._closed:
             raise sqlite3.ProgrammingError("the store was closed")
-        if not self._path.absolute().parent.is_dir():
-            raise Refused(f"{self._path}: make the folder {self._path.absolute().parent} first")
+        if not self._path.parent.is_dir():
+            raise Refused(f"{self._path}: make the folder {self._path.parent} first")
+        if self._path.is_file() and (names := self._path.stat().st_nlink) > 1:
+            raise Refused(
+                f"{self._path} has {names} names: processes that open it by two of them would damage it. "
+                "Remove the others, or make them symbolic links"
+            )
 
     def _make(self, connection: sqlite3.Connection) -> None:
         self._to_write_ahead_log(connection)

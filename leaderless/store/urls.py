@@ -1,15 +1,16 @@
 """Which store a URL names."""
 
 import os
+import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
-from leaderless.store.options import StoreOptions, install
+from leaderless.store.options import StoreOptions, install, without_secrets
 from leaderless.store.port import Refused, Store
 from leaderless.store.wrapped import Within
 
@@ -26,9 +27,21 @@ etcd://HOST:PORT/PREFIX     etcd"""
 
 # Variables that name an endpoint, as the tools of each store look for one.
 ENDPOINTS: dict[str, tuple[str, ...]] = {
-    "s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
-    "az": ("AZURE_STORAGE_ENDPOINT",),
+    "s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
+    "az": ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
 }
+# Variables that obstore sends in headers, where a line break ends in a panic of its own.
+SENT: dict[str, tuple[str, ...]] = {
+    "s3": (
+        "AWS_ACCESS_KEY_ID",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_SESSION_TOKEN",
+        "AWS_REGION",
+        "AWS_DEFAULT_REGION",
+    ),
+    "az": ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT_KEY"),
+}
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 ALIKE = 0.5  # `difflib` gives this to schemes that differ in one of two letters
 
 
@@ -43,13 +56,21 @@ def open_store(url: str, options: StoreOptions | None = None) -> Store:
     scheme, colon, _ = url.partition(":")
     if not colon or scheme not in _OPENERS:
         raise Refused(_no_store(without_secrets(url)))
+    if _CONTROL.search(url) or set(url) & set("?#"):
+        raise Refused(
+            f"{without_secrets(url)!r}: the URL of a store has no '?', no '#' and no control character; "
+            "in a prefix write %3F and %23"
+        )
     known = options or StoreOptions()
     if not known.endpoint:
         named = (os.environ.get(name) for name in ENDPOINTS.get(scheme, ()))
         known = replace(known, endpoint=next(filter(None, named), None))
-    if known.endpoint and not known.endpoint.startswith(("http://", "https://")):
-        shown = without_secrets(known.endpoint)
-        raise Refused(f"the endpoint must begin with http:// or https://, not {shown!r}")
+    sent = asdict(known) | {name: os.environ.get(name) for name in SENT.get(scheme, ())}
+    for name, value in sent.items():
+        if isinstance(value, str) and _CONTROL.search(value):
+            raise Refused(f"{name} has a control character, such as a line break at its end")
+    if known.endpoint:
+        _require_endpoint(known.endpoint)
     return _OPENERS[scheme](url, known)
 
 
@@ -65,12 +86,29 @@ def _no_store(url: str) -> str:
     return f"{url!r} names no store. {hint}These do: {known}"
 
 
-def without_secrets(url: str) -> str:
-    """A URL without the user and the password in it."""
-    parts = urlsplit(url)
-    if "@" not in parts.netloc:
-        return url
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+def _require_endpoint(url: str) -> None:
+    shown = without_secrets(url)
+    if not url.startswith(("http://", "https://")):
+        raise Refused(f"the endpoint must begin with http:// or https://, not {shown!r}")
+    if shown != url:
+        raise Refused(
+            f"the endpoint {shown!r} must have no user and no password: keys stand in the environment, or "
+            "in arguments of their own"
+        )
+    if not _split(url).hostname or " " in url:
+        raise Refused(f"the endpoint {shown!r} names no host")
+
+
+def _split(url: str) -> SplitResult:
+    """The parts of a URL. Raises `Refused` if it has none, or no number for a port."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        raise Refused(
+            f"{without_secrets(url)!r} is no URL: its host or port makes no sense"
+        ) from None
+    return parts
 
 
 def _memory(url: str, _options: StoreOptions) -> Store:
@@ -91,8 +129,8 @@ def _sqlite(url: str, _options: StoreOptions) -> Store:
 
 
 def _bucket(url: str, options: StoreOptions) -> Store:
-    parts = urlsplit(url)
-    if not parts.netloc or "@" in parts.netloc:
+    parts = _split(url)
+    if not parts.netloc or set(parts.netloc) & set("@ "):
         raise Refused(
             f"{without_secrets(url)!r}: write {parts.scheme}://BUCKET/PREFIX, without keys"
         )
@@ -102,7 +140,7 @@ def _bucket(url: str, options: StoreOptions) -> Store:
 
 
 def _etcd(url: str, options: StoreOptions) -> Store:
-    parts = urlsplit(url)
+    parts = _split(url)
     if not parts.hostname:
         raise Refused(f"{without_secrets(url)!r}: write etcd://HOST:PORT/PREFIX")
     module = _imported("leaderless.store.etcd", "httpx", "etcd")

@@ -75,7 +75,8 @@ def values_in(records: Sequence[Encoded]) -> list[Value]:
 def text_of(value: Value) -> tuple[bytes, str]:
     """The bytes that stand for a value, and their kind: "json" or "bytes".
 
-    Raises `Unfit` for what would not come back as it is: no JSON, an integer beyond 64 bits, NaN, a tuple.
+    Raises `Unfit` for what would not come back as it is: no JSON, an integer beyond 64 bits, NaN, a tuple, an
+    enum.
     """
     if isinstance(value, bytes):
         return value, "bytes"
@@ -153,5 +154,5 @@ def _require_kept(value: object) -> None:
         if isinstance(part, float):
             if not math.isfinite(part):
                 raise TypeError(f"{part} is no number in JSON")
-        elif not (part is None or isinstance(part, bool | int | str)):
+        elif not (part is None or type(part) in (bool, int, str)):  # an IntEnum would be an int
             raise TypeError(f"{type(part).__name__} is no type of JSON")

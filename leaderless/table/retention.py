@@ -65,10 +65,13 @@ async def retain(
     """Let the oldest files leave the log.
 
     `processed` gives, for keys that groups read, the offset below which all of them have processed the key.
-    Raises `Unfit` for a policy that says nothing.
+    Raises `Unfit` for a policy that says nothing, or has a number below 0.
     """
     if policy == Policy():
         raise Unfit("say what may be deleted: by bytes, by age, or what all groups have processed")
+    for name in ("bytes", "age_s"):
+        if (bound := getattr(policy, name)) is not None and not bound >= 0:
+            raise Unfit(f"{name} of a policy must be 0 or more, got {bound}")
     done = await processed() if policy.processed else {}
     while True:
         manifest, version = await read_manifest(store)

@@ -1,6 +1,7 @@
 """The library: a log on a store in memory (`leaderless.library.log`), and its iterator `Log.tail`."""
 
 from collections.abc import Mapping
+from enum import IntEnum, StrEnum
 from typing import Any
 
 import anyio
@@ -24,6 +25,8 @@ from tests.records import values
 pytestmark = pytest.mark.anyio
 
 LARGE = "x" * 50_000
+Number = IntEnum("Number", "ONE")
+Name = StrEnum("Name", "one")
 
 
 # ---------------------------------------------------------------- values and offsets
@@ -48,7 +51,7 @@ async def test_a_value_comes_back_as_it_was(log: Log, value: Any) -> None:
     "value",
     [
         2**64, float("nan"), float("inf"), (1, 2), {1, 2}, {1: 2}, object(), "\ud800", bytearray(b"x"),
-        {"a": (1,)}, 1j,
+        {"a": (1,)}, 1j, Number.ONE, [Name.one], {Name.one: 1},
     ],
     ids=lambda value: type(value).__name__,
 )  # fmt: skip
@@ -97,10 +100,11 @@ async def test_any_text_is_a_key(log: Log, key: str) -> None:
     assert await log.committed(key[:100], [key[:100], "other"]) == {key[:100]: 0}
 
 
-@pytest.mark.parametrize("key", ["x" * 1025, "\ud800", 1, None])
+@pytest.mark.parametrize("key", ["x" * 1025, "\ud800", 1, None, Name.one])
 async def test_what_is_no_key_is_refused(log: Log, key: Any) -> None:
     with pytest.raises(Unfit, match="a key"):
         await log.append(key, 1)
+    assert await log.append("k", 1) == 0  # the log goes on
 
 
 async def test_many_tasks_share_commits(url: str, log: Log) -> None:
@@ -185,6 +189,13 @@ async def test_a_committed_offset_never_goes_back(log: Log) -> None:
     await log.commit("group", {"k": 4, "l": 2})
     assert await log.committed("group", ["k", "l", "none"]) == {"k": 5, "l": 2}
     assert await log.committed("other", ["k"]) == {}
+
+
+@pytest.mark.parametrize("offset", [-1, 2**63, 2**70, 1.5, True, Number.ONE])
+async def test_a_commit_beyond_its_bounds_is_refused(log: Log, offset: Any) -> None:
+    with pytest.raises(Unfit, match=r"from 0 to 2\^63 - 1, got"):
+        await log.commit("group", {"k": offset})
+    await log.commit("group", {"k": 2**63 - 1})
 
 
 async def test_racing_commits_end_at_the_highest(url: str, log: Log) -> None:

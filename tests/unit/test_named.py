@@ -143,7 +143,12 @@ async def test_a_fence_refuses_it_until_it_is_lifted(url: str) -> None:
 
 @pytest.mark.parametrize(
     ("writer", "seq", "records"),
-    [("", 1, [("a", 1)]), ("w", -1, [("a", 1)]), ("w", 1, [("x" * 2000, 1)])],
+    [
+        ("", 1, [("a", 1)]),
+        ("w", -1, [("a", 1)]),
+        ("w", True, [("a", 1)]),
+        ("w", 1, [("x" * 2000, 1)]),
+    ],
 )
 async def test_what_is_no_name_or_no_key_is_refused(
     url: str, writer: str, seq: int, records: list[tuple[str, int]]

@@ -92,6 +92,19 @@ async def test_by_age_files_leave_whose_newest_record_is_old() -> None:
     await require_from(store, model, await starts_of(store))
 
 
+@pytest.mark.parametrize(
+    "policy", [Policy(age_s=-5), Policy(bytes=-1), Policy(age_s=float("nan")), Policy(-1, 5.0)]
+)
+async def test_a_number_below_0_is_refused_and_drops_nothing(policy: Policy) -> None:
+    store = MemoryStore()
+    await filled(store)
+    before = await read_manifest(store)
+    async with small_log(store) as log:
+        with pytest.raises(Unfit, match="of a policy must be 0 or more, got"):
+            await log.retain(policy)
+    assert await read_manifest(store) == before
+
+
 @pytest.mark.parametrize("times", [(1_000.0, 9_000.0), (9_000.0, 1_000.0)])
 async def test_by_age_the_newest_record_of_all_row_groups_counts(times: tuple[float, ...]) -> None:
     store, target = MemoryStore(), pa.BufferOutputStream()

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from obstore import exceptions
 
 from leaderless.store import urls
+from leaderless.store.files import files_of
 from leaderless.store.memory import MemoryStore
 from leaderless.store.names import SEGMENT_BYTES_MAX, name_of, segment_of
-from leaderless.store.options import StoreOptions
+from leaderless.store.options import StoreOptions, without_secrets
 from leaderless.store.port import OutcomeUnknown, Refused, Store, StoreError
-from leaderless.store.urls import open_store, without_secrets
+from leaderless.store.urls import open_store
 
 pytestmark = pytest.mark.anyio
 
@@ -33,6 +34,16 @@ pytestmark = pytest.mark.anyio
         ("s3://bucket/a/../b", "is no prefix"),
         ("s3://bucket/a//b", "is no prefix"),
         ("etcd://", "write etcd://HOST:PORT"),
+        ("etcd://host:x", "is no URL"),
+        ("etcd://user:se#cret@host/x", "no '#'"),
+        ("etcd://user:secret/@host/x", "is no URL"),
+        ("s3://[bucket", "is no URL"),
+        ("s3://bu cket/x", "write s3://BUCKET/PREFIX"),
+        ("s3://bucket/x#1", "no '#'"),
+        ("s3://bucket/x?a=1", "no '\\?'"),
+        ("s3://bucket/x\n", "no control character"),
+        ("sqlite:///orders.db?mode=ro", "no '\\?'"),
+        ("sqlite:///orders.db#1", "no '#'"),
     ],
 )
 def test_what_names_no_store_is_refused(url: str, text: str) -> None:
@@ -84,9 +95,74 @@ def test_an_endpoint_is_given_or_else_in_the_environment(
     assert reached == [StoreOptions(endpoint=endpoint, region="r")]
 
 
+@pytest.mark.parametrize("url", ["s3://b/x", "az://b/x", "etcd://h/x"])
+@pytest.mark.parametrize(
+    ("endpoint", "text"),
+    [
+        ("http://user:secret@host:1", "'http://host:1' must have no user and no password"),
+        ("http://user:sec/r@secret@host:1", "'http://host:1' must have no user and no password"),
+        ("ftp://user:secret@host", "not 'ftp://host'"),
+        ("http://host:secret", "host or port"),
+        ("http://host:99999", "host or port"),
+        ("http://[::1", "host or port"),
+        ("http://", "names no host"),
+        ("http://a b", "names no host"),
+    ],
+)
+def test_an_endpoint_that_cannot_be_is_refused_without_its_secrets(
+    url: str, endpoint: str, text: str
+) -> None:
+    with pytest.raises(Refused, match=text) as refused:
+        open_store(url, StoreOptions(endpoint=endpoint))
+    if "@" in endpoint:
+        assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["endpoint", "region", "access_key", "secret_key"])
+def test_an_option_with_a_line_break_is_refused(name: str) -> None:
+    """obstore panics when it puts one into a header, and a panic is no `Exception`."""
+    with pytest.raises(Refused, match=f"{name} has a control character") as refused:
+        open_store("s3://b", StoreOptions(**{name: "secret\n"}))  # type: ignore[arg-type]
+    assert "secret\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "name"), [(f"{s}://b", n) for s in urls.SENT for n in urls.SENT[s]]
+)
+def test_a_variable_with_a_line_break_is_refused(
+    monkeypatch: pytest.MonkeyPatch, url: str, name: str
+) -> None:
+    monkeypatch.setenv(name, "secret\n")
+    with pytest.raises(Refused, match=f"{name} has a control character"):
+        open_store(url)
+
+
+class PanicException(BaseException):
+    """As obstore's."""
+
+
+@pytest.mark.parametrize("call", ["get", "head"])
+async def test_a_panic_of_obstore_is_an_unknown_outcome_without_secrets(
+    monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    def panic(*_arguments: object) -> None:
+        raise PanicException("no URI: http://user:secret@host/b/k")
+
+    monkeypatch.setattr(obstore, call, panic)
+    store = open_store("s3://b", StoreOptions(access_key="a", secret_key="b"))
+    with pytest.raises(OutcomeUnknown, match="no URI: http://host/b/k"):  # noqa: PT012
+        if call == "get":
+            await store.read("k")
+        files = files_of(store)
+        assert files
+        files.size("k")
+
+
 @pytest.mark.parametrize(
     ("url", "shown"),
     [
+        ("http://u:a/b:c@d@host/x", "http://host/x"),
+        ("GET http://u:secret@host/x and http://u@h", "GET http://host/x and http://h"),
         ("etcd://user:secret@host:2379/p", "etcd://host:2379/p"),
         ("s3://bucket/p", "s3://bucket/p"),
         ("sqlite:///a@b", "sqlite:///a@b"),

@@ -20,7 +20,7 @@ from leaderless.library.log import Log
 from leaderless.library.place import bounds_of, initialise
 from leaderless.store.files import files_of
 from leaderless.store.memory import MemoryStore
-from leaderless.store.port import Found, Store
+from leaderless.store.port import Found, Refused, Store
 from leaderless.store.registers import canonical
 from leaderless.store.sqlite import SqliteStore
 from leaderless.store.values import Value
@@ -166,6 +166,30 @@ async def test_open_log_makes_a_log_of_files(tmp_path: Path) -> None:
         await log.append("k", 1)
     async with open_log(url) as log:
         assert [each.value for each in await log.read("k")] == [1]
+
+
+async def test_a_file_and_a_link_to_it_are_one_store(tmp_path: Path) -> None:
+    path, link = tmp_path / "log.db", tmp_path / "elsewhere" / "link.db"
+    model: Model = {}
+    link.parent.mkdir()
+    link.symlink_to(path)
+    stores = SqliteStore(path), SqliteStore(link)
+    for number in range(8):  # the first through the link, which leads nowhere yet
+        async with small_log(stores[number % 2 - 1], timeout_s=5.0) as log:
+            await append(log, model, "k", number)
+            await compact(log)
+    for store in stores:
+        assert await content_of(store) == messages(model)
+        await store.aclose()
+    assert [each.name for each in link.parent.iterdir()] == ["link.db"]
+
+
+def test_a_file_with_two_names_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    path.touch()
+    (tmp_path / "other.db").hardlink_to(path)
+    with pytest.raises(Refused, match=r"log\.db has 2 names: .* Remove the others"):
+        SqliteStore(path)
 
 
 def test_a_slice_reads_the_row_groups_that_it_needs_and_no_other() -> None:
