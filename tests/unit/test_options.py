@@ -11,13 +11,13 @@ from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner
-from rich.console import Console
 
 from bench import engine
 from bench.commands import test as test_command
 from bench.commands.main import cli, main
 from bench.commands.test import OWN_PROGRAMS, warn_of_own_node
 from bench.options import DEFAULT_NODES, TestOptions
+from bench.terminal import Console
 from runs.faults import FAULTS
 
 
