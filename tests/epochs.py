@@ -72,7 +72,7 @@ async def contents(store: Store) -> list[int]:
             offset = 0
             while offset < end:
                 records = await log.read(key, offset)
-                found += [record.value for record in records]  # type: ignore[misc]
+                found += [record.value for record in records]
                 offset = records[-1].offset + 1
         return found
 

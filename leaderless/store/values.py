@@ -10,8 +10,8 @@ So no value is taken for another, and plain ones can be read by any other reader
 
 import math
 from base64 import b64decode, b64encode
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import orjson
 
@@ -20,7 +20,9 @@ from leaderless.errors import Broken, Unfit
 from leaderless.wire.codec import keeps, leaves
 
 Json: TypeAlias = coordination.Json
-Value: TypeAlias = Json | bytes
+# What a program may append: a list, a dictionary or a TypedDict of any item type. What is inside, and that no
+# tuple stands there, only a run can tell (`text_of`).
+Value: TypeAlias = bool | int | float | str | bytes | Sequence[object] | Mapping[str, object] | None
 
 LEVELS = 16  # of a register above a message, and some to spare
 _STRICT = (
@@ -104,7 +106,7 @@ def json_of(text: bytes | str) -> Json:
     return value
 
 
-def json_text(value: Json) -> bytes:
+def json_text(value: object) -> bytes:
     """The text of JSON. Raises `TypeError` for what orjson does not write, or not so deep.
 
     The value is written as deep as it will stand in a register, for orjson has a limit of 254 levels.
@@ -118,7 +120,8 @@ def message_of(value: Value) -> Json:
     """The message for a value that `text_of` has accepted."""
     if isinstance(value, bytes):
         return {"$bytes": b64encode(value).decode()}
-    return {"$json": value} if _special(value) else value
+    json: Any = value
+    return {"$json": json} if _special(json) else json
 
 
 def value_of(message: Json) -> Value | Reference:

@@ -150,7 +150,7 @@ def test_the_sync_log_is_the_same(url: str) -> None:
         assert log.vacuum().deleted == 0
         assert "memory" in repr(log)
         with pytest.raises(Unfit):
-            log.append("k", (1,))  # type: ignore[arg-type]
+            log.append("k", (1,))
     with pytest.raises(NotInitialised), open_log_sync(url, "none", create=False):
         pass
 

@@ -8,7 +8,7 @@ import sys
 import tarfile
 import venv
 from collections.abc import Callable, Iterable
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
 from zipfile import ZipFile
@@ -98,20 +98,65 @@ def test_the_source_archive_holds_what_the_wheel_is_made_of(wheel: Path) -> None
     }
 
 
-@pytest.mark.slow
-def test_type_checkers_know_the_type_of_every_public_name(wheel: Path, tmp_path: Path) -> None:
-    """Of the package as it is installed, beside all packages that it may import."""
+@pytest.fixture
+def checked(wheel: Path, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs a type checker beside the package as it is installed, and all packages that it may import."""
     assert shutil.which("node"), "pyright runs on Node: on Debian, apt-get install nodejs"
     with ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "site")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = run(
-        *(sys.executable, "-m", "pyright", "--verifytypes", "leaderless", "--ignoreexternal"),
-        cwd=tmp_path,
-        env=os.environ | {"PATH": path, "PYTHONPATH": str(tmp_path / "site")},
-    )
+    environment = {"PATH": path, "PYTHONPATH": str(tmp_path / "site")}
+    return partial(run, sys.executable, "-m", cwd=tmp_path, env=os.environ | environment)
+
+
+@pytest.mark.slow
+def test_type_checkers_know_the_type_of_every_public_name(
+    checked: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    done = checked("pyright", "--verifytypes", "leaderless", "--ignoreexternal")
     assert "Type completeness score: 100%" in done.stdout, done.stdout
     assert done.returncode == 0
+
+
+ORDINARY = """
+from collections.abc import Mapping, Sequence
+from typing import TypedDict
+from leaderless import Log, LogSync, Record
+
+class Order(TypedDict):
+    item: int
+    names: list[str]
+
+async def orders(log: Log, order: Order, many: list[Order]) -> None:
+    await log.append("k", order)
+    await log.append_many("k", many)
+    await log.append_named("writer", 1, [("k", order), ("k", b"bytes")])
+
+async def counts(log: Log, count: dict[str, int], rows: Sequence[Mapping[str, str]]) -> None:
+    await log.append("k", count)
+    await log.append("k", rows)
+    pairs: list[tuple[str, dict[str, int]]] = [("k", count)]
+    await log.append_named("writer", 2, pairs)
+
+def items(log: LogSync, settings: Mapping[str, list[int]]) -> list[int]:
+    log.append("k", settings)
+    return [record.value["item"] + price(record) for record in log.read("k")]
+
+def price(record: Record) -> int:
+    found: int = record.value["prices"][0]
+    return found
+"""
+STRICT = '{"typeCheckingMode": "strict", "include": ["program.py"]}'
+
+
+@pytest.mark.parametrize("checker", [["mypy", "--strict", "--cache-dir=cache"], ["pyright"]])
+def test_ordinary_programs_pass_strict_type_checkers(
+    checked: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path, checker: list[str]
+) -> None:
+    (tmp_path / "program.py").write_text(ORDINARY)
+    (tmp_path / "pyrightconfig.json").write_text(STRICT)
+    done = checked(*checker, "program.py")
+    assert done.returncode == 0, done.stdout
 
 
 def test_the_command_needs_no_other_package_to_tell_its_version(bin_folder: Path) -> None:

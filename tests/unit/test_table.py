@@ -351,7 +351,7 @@ def test_the_programs_of_the_page_count_each_record_once(
     }
     amounts = {key: amount for key, _, amount in names["orders"].fetchall()}
     wanted = {
-        key: sum(each["amount"] for each in values[: in_files[key]] if isinstance(each, dict))  # type: ignore[misc]
+        key: sum(each["amount"] for each in values[: in_files[key]] if isinstance(each, dict))
         for key, values in model.items()
     }
     assert amounts == wanted
