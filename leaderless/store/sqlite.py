@@ -63,7 +63,7 @@ class SqliteStore:
         try:
             with self._reading():
                 pass
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise Refused(f"{path} cannot be used as a store: {error}") from error
 
     @contextmanager
