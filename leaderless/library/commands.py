@@ -21,7 +21,7 @@ from leaderless.library import arguments, bench, fsck, groups
 from leaderless.library.common_arguments import EXIT_STATUSES, add_common
 from leaderless.library.log import Log
 from leaderless.library.opening import open_log
-from leaderless.library.output import note, show, show_record, show_text
+from leaderless.library.output import Plain, note, show, show_record, show_text
 from leaderless.library.place import ensure_log, place_of, require_log, require_pyarrow
 from leaderless.library.record import Record
 from leaderless.library.tail import Start
@@ -68,9 +68,9 @@ def main(name: str, summary: str, given: Sequence[str]) -> int:
     operation.add(parser)
     add_common(parser)
     options = parser.parse_args(given)
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(message)s"
-    )
+    handler = logging.StreamHandler()
+    handler.setFormatter(Plain("%(levelname)s %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
     return _run(operation, options)
 
 

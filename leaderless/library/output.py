@@ -5,6 +5,7 @@ characters (such as U+009B, or U+202E, which turns the direction of writing), an
 paragraphs, stand as the escapes of JSON.
 """
 
+import logging
 import re
 import sys
 import unicodedata
@@ -39,6 +40,15 @@ def show_text(text: str) -> None:
 def note(text: str) -> None:
     """Print to stderr what is no part of the result."""
     _write(text, sys.stderr)
+
+
+class Plain(logging.Formatter):
+    """Formats records of logging: what a store has answered stands in them, too."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the lines of a record, each without what could steer a terminal."""
+        lines = super().format(record).split("\n")
+        return "\n".join(_NOT_PLAIN.sub(_escaped, line) for line in lines)
 
 
 def _write(text: str, file: TextIO) -> None:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import logging
 import os
 import shlex
 import subprocess
@@ -21,6 +22,7 @@ from leaderless.library import commands
 from leaderless.library.bench import Load, bench
 from leaderless.library.commands import OPERATIONS
 from leaderless.library.common_arguments import EXIT_STATUSES
+from leaderless.library.output import Plain
 from leaderless.store.counted import READ_USD, WRITE_USD, Counted, dollars
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import OutcomeUnknown, Store, all_of
@@ -368,6 +370,13 @@ def test_nothing_that_was_written_steers_a_terminal(
         assert command[0] != "read" or "ü 漢 🙂" in shown
     [first, second] = log("read", key)[1]["records"]
     assert (first["value"], second["value"]) == (value, STEERING)
+
+
+def test_no_line_of_the_log_steers_a_terminal() -> None:
+    record = logging.makeLogRecord({"msg": "%s", "args": (f"a{STEERING}\nü",)})
+    first, second = Plain("%(message)s").format(record).split("\n")
+    assert first == "a\\u009b31m \\u202e \\u200f \\u2028 \\u007f \\udb40\\udc01 \\u001b[2J"
+    assert second == "ü"
 
 
 @pytest.mark.parametrize(

@@ -209,11 +209,11 @@ def test_who_only_reads_makes_no_file_and_sees_it_when_another_has_made_it(tmp_p
 
 def test_a_file_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "log.db").symlink_to(tmp_path / "nowhere" / "log.db")
-    with pytest.raises(Refused, match="make the folder .*nowhere first"):
+    with pytest.raises(Refused, match=r"make the folder .*nowhere first"):
         make(tmp_path / "log.db")
     with pytest.raises(Refused, match="cannot be used as a store: unable to open"):
         make(tmp_path)
-    with pytest.raises(Refused, match="cannot be used as a store: .*too long"):
+    with pytest.raises(Refused, match=r"cannot be used as a store: .*too long"):
         make(tmp_path / ("x" * 300))
 
 
