@@ -8,21 +8,33 @@ bytes                           hexadecimal digits
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from functools import cache, lru_cache
 from types import UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+_hints = cache(get_type_hints)
 
 
 def plain(value: Any) -> Any:
     """Return what stands for a value in JSON."""
     if isinstance(value, bytes):
         return value.hex()
+    if isinstance(value, frozenset):
+        return _listed(value)
     if isinstance(value, Mapping):
         return [[plain(key), plain(each)] for key, each in value.items()]
-    if names := _names(type(value)):
+    kind: Any = type(value)
+    if names := _names(kind):
         return {name: plain(getattr(value, name)) for name in names}
-    if isinstance(value, list | tuple | set | frozenset):
+    if isinstance(value, list | tuple | set):
         return [plain(each) for each in value]
     return value
+
+
+@lru_cache
+def _listed(value: frozenset[Any]) -> list[Any]:
+    """Thousands of states have the same."""
+    return [plain(each) for each in value]
 
 
 def typed(kind: Any, value: Any) -> Any:
@@ -34,7 +46,7 @@ def typed(kind: Any, value: Any) -> Any:
     if names := _names(kind):
         if not isinstance(value, dict) or [*value] != names:
             raise TypeError(f"{kind.__name__} must have the fields {', '.join(names)}")
-        hints = get_type_hints(kind)
+        hints = _hints(kind)
         return kind(**{name: typed(hints[name], value[name]) for name in names})
     if shape is UnionType:
         return None if value is None else typed(of[0], value)
@@ -49,6 +61,7 @@ def typed(kind: Any, value: Any) -> Any:
     return value
 
 
+@cache
 def _names(kind: Any) -> list[str]:
     """The fields of a record; none: it is no record."""
     if is_dataclass(kind):
