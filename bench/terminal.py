@@ -5,6 +5,7 @@ lines and paragraphs, and lone surrogates stand as the escapes that JSON and EDN
 has the same rule.
 """
 
+import re
 import unicodedata
 from collections.abc import Iterable
 
@@ -15,11 +16,12 @@ from rich.segment import Segment
 from rich.text import Text
 
 STEERING = {"Cc", "Cf", "Zl", "Zp", "Cs"}  # categories of Unicode
+_NOT_PLAIN = re.compile(r"[^ -~\n\t]")
 
 
 def shown(text: str) -> str:
-    """Return the text with escapes for all that could steer a terminal but line breaks."""
-    return text if text.isprintable() else "".join(map(_shown, text))
+    """Return the text with escapes for all that could steer a terminal but tabs and line breaks."""
+    return _NOT_PLAIN.sub(_shown, text)
 
 
 def say(text: str, *, err: bool = False) -> None:
@@ -41,8 +43,9 @@ class Console(console.Console):
             yield Segment(text if control else shown(text), style, control)
 
 
-def _shown(character: str) -> str:
-    if character == "\n" or unicodedata.category(character) not in STEERING:
+def _shown(found: re.Match[str]) -> str:
+    character = found[0]
+    if unicodedata.category(character) not in STEERING:
         return character
     units = character.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))

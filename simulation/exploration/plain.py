@@ -31,7 +31,7 @@ def plain(value: Any) -> Any:
     return value
 
 
-@lru_cache
+@lru_cache(4096)
 def _listed(value: frozenset[Any]) -> list[Any]:
     """Thousands of states have the same."""
     return [plain(each) for each in value]
