@@ -135,8 +135,3 @@ async def all_of(store: Store, folder: str = "") -> AsyncIterator[Listed]:
         for listed in page:
             yield listed
         after = page[-1].key
-
-
-async def keys_of(store: Store, folder: str = "") -> list[str]:
-    """The keys of all objects of a folder, in order."""
-    return [listed.key async for listed in all_of(store, folder)]

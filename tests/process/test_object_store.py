@@ -6,9 +6,10 @@ from contextlib import contextmanager
 import anyio
 import pytest
 
+from leaderless.store.calls import own_keys
 from leaderless.store.objects import ObjectStore, open_bucket
 from leaderless.store.options import StoreOptions
-from leaderless.store.port import Conflict, OutcomeUnknown, Refused, keys_of
+from leaderless.store.port import Conflict, OutcomeUnknown, Refused
 from leaderless.store.probe import PROBES
 from leaderless.store.urls import open_store
 from tests import servers
@@ -116,8 +117,8 @@ async def test_who_may_not_delete_learns_how_etags_are_sent_too(mock: str) -> No
         store = open_store(url, servers.s3_options(server.url))
         version = await store.create("committed/0", b"1")
         await store.compare_and_set("committed/0", b"2", version)
-        assert await keys_of(store, "committed") == ["committed/0"]
-        assert len(await keys_of(store, PROBES)) == 1
+        assert await own_keys(store, "committed") == ["committed/0"]
+        assert len(await own_keys(store, PROBES)) == 1
 
 
 async def test_a_conflict_is_looked_at_only_until_the_way_is_sure(mock: str) -> None:
