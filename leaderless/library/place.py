@@ -229,6 +229,7 @@ def bounds_of(
 
     Batches are larger than those of a node, for the reason that `new_shape` has. A process takes fewer rests:
     no other node waits for it. `patience_s`: see `Limits.client_patience_s`. `message_worth_s`: see `Pace`.
+    Raises `OtherFormat` for a shape that no limits fit.
     """
     shape = shape or new_shape(store)
     small = shape.register_bytes < SMALL_VALUES
@@ -237,6 +238,10 @@ def bounds_of(
         batch_bytes=1 << 15 if small else 1 << 20,
         client_patience_s=patience_s,
     )
+    try:
+        limits.fitted(shape)
+    except ValueError as error:
+        raise OtherFormat(f"the log at {store.url} has a shape of no use here: {error}") from None
     pace = Pace(
         message_worth_s=message_worth_s,
         rest_every=32,

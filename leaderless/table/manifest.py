@@ -123,7 +123,8 @@ def manifest_of(value: Json) -> Manifest:
             "replaced": [*replaced],
             "start": [segment, slot, str() | None as path],
         }:
-            start = Start(count_of(segment), count_of(slot), path and _path(path, "starts"))
+            named = None if path is None else _path(path, "starts")
+            start = Start(count_of(segment), count_of(slot), named)
             listed = tuple(map(_merged, files)), tuple(map(_replaced, replaced))
             manifest = Manifest(count_of(epoch), count_of(version), *listed, start)
             _require_whole(manifest)
