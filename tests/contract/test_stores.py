@@ -192,7 +192,7 @@ NAMES = [
 
 async def test_names_of_users_are_apart_and_leave_no_folder(store: Store) -> None:
     """A topic and a key of each name, through all that escapes on the way to the server and back."""
-    await store.write("outside", b"")
+    await store.write("outside", b"x")
     for name in NAMES:
         await Within(store, f"topic/{segment_of(name)}").write("format", name.encode())
         await store.write(f"group/g/cursor/{segment_of(name)}", name.encode())

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from random import Random
 from typing import Any
@@ -172,6 +173,19 @@ async def test_orphans_are_counted(store: MemoryStore) -> None:
 
 
 # ---------------------------------------------------------------- index, claims, groups
+
+
+def set_parts(parts: int, index: Any) -> None:
+    index["listed"][0][5] = parts
+
+
+async def test_an_index_that_names_more_parts_than_a_page_can_have(store: MemoryStore) -> None:
+    for parts in (0, 3, 1 << 40):
+        await change(store, "compacted", partial(set_parts, parts))
+        found = (await check(store)).findings
+        assert ("RegistersReadable", "compacted") in {
+            (each.invariant, each.object) for each in found
+        }
 
 
 async def test_an_index_that_leaves_a_run_out(store: MemoryStore) -> None:
