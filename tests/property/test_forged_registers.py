@@ -30,7 +30,7 @@ from tests.tables import compact, small_log
 from tests.vacuuming import LARGE
 
 SENTINEL = "outside.parquet"
-FORGED = st.sampled_from(
+FORGED: st.SearchStrategy[Any] = st.sampled_from(
     [
         None, True, -1, 0, 1, 7, 2**31, 2**63, -1.5, "", "x", "run/0-1", "é", [], {}, [[]], [1, 2],
         {"deleted": True},

@@ -59,7 +59,7 @@ async def test_a_vacuum_leaves_another_log_and_files_of_others(tmp_path: Path) -
     inner = Within(store, "data")  # as an older release let it be made
     theirs = ["data/2026/report.csv", "merged/theirs.csv", "starts/x.json", "sink/a/b"]
     await initialise(inner, "json")
-    async with small_log(inner, "json", 1.0) as log:
+    async with small_log(inner, "json", timeout_s=1.0) as log:
         await log.append("k", "x" * 20_000)
     async with small_log(store, timeout_s=1.0) as log:
         await log.append("k", 1)
