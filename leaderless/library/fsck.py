@@ -36,7 +36,7 @@ from leaderless.library.fsck_staged import check_staged
 from leaderless.library.laws.rules import Order, require_claimed
 from leaderless.library.place import require_log
 from leaderless.library.vacuum import READ_AT_ONCE, references_in
-from leaderless.store.calls import in_thread, listed, own_objects, side_by_side
+from leaderless.store.calls import in_thread, objects_in, own_objects, side_by_side
 from leaderless.store.files import files_of
 from leaderless.store.names import FILE_FOLDERS, FORMAT, TOPICS, is_own
 from leaderless.store.port import Store
@@ -247,7 +247,7 @@ class _Check:
 
     async def _foreign(self) -> set[str]:
         """What stands at the place of the log and is not its own; topics are logs of their own."""
-        there = {each.key async for each in listed(self._store)}
+        there = {each.key async for each in objects_in(self._store)}
         if files := files_of(self._store):
             folders = map(files.list_files, FILE_FOLDERS)
             there |= await in_thread(lambda: {each.key for each in chain.from_iterable(folders)})

@@ -12,7 +12,7 @@ from leaderless.core.pace import Pace
 from leaderless.core.shape import Runs, Shape
 from leaderless.errors import Definite, Indefinite, NotInitialised, OtherFormat, Unreachable
 from leaderless.errors import Unfit as _Unfit
-from leaderless.store.calls import listed, patiently
+from leaderless.store.calls import objects_in, patiently
 from leaderless.store.files import files_of
 from leaderless.store.format import format_of, shape_in
 from leaderless.store.names import FORMAT, TOPICS, segment_of
@@ -87,7 +87,7 @@ async def _require_free(store: Store) -> None:
     async for outer in _logs_around(store):
         raise _Unfit(f"{store.url} is inside the log at {outer}; {APART}")
     of_nodes, seen = "", 0
-    async for each in listed(store):
+    async for each in objects_in(store):
         folder, _, name = each.key.rpartition("/")
         top = each.key.partition("/")[0]
         inner = Within(store, folder)

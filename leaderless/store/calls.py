@@ -75,7 +75,7 @@ async def read_value(
     return await patiently(lambda: read_once(store, key, decode), patience_s, reads=True)
 
 
-async def listed(
+async def objects_in(
     store: Store, folder: str = "", patience_s: float = PATIENCE_S
 ) -> AsyncIterator[Listed]:
     """Every object of a folder, in order; each page of them is asked for with patience.
@@ -94,14 +94,14 @@ async def listed(
 async def own_objects(
     store: Store, folder: str, patience_s: float = PATIENCE_S
 ) -> AsyncIterator[Listed]:
-    """Those that the log in `store` can have written. Raises as `listed`."""
-    async for each in listed(store, folder, patience_s):
+    """Those that the log in `store` can have written. Raises as `objects_in`."""
+    async for each in objects_in(store, folder, patience_s):
         if is_own(each.key):
             yield each
 
 
 async def own_keys(store: Store, folder: str, patience_s: float = PATIENCE_S) -> list[str]:
-    """The keys of these. Raises as `listed`."""
+    """The keys of these. Raises as `objects_in`."""
     return [each.key async for each in own_objects(store, folder, patience_s)]
 
 
