@@ -16,6 +16,7 @@ from tests.around import Around, Call, Kind
 
 LARGE = "x" * 20_000
 OLD_S = 7200.0
+ORPHAN = f"data/0-1-{0:024x}"  # an object that no record refers to
 
 
 class Aged(MemoryStore):

@@ -63,6 +63,7 @@ class Shape:
         numbers = [value for name, value in self.value.items() if name != "runs"]
         _require({*map(type, numbers)} == {int}, "a size is a whole number")
         _require(min(map(int, numbers)) >= 1, "nothing fits into no room")
+        _require(self.offset_registers <= 1 << 16, "a reader reads all registers of offsets")
         _require(self.segments_per_run >= 2, "a run of one segment saves nothing")
         _require(self.page_children >= 2, "a page of one child saves nothing")
         _require(

@@ -18,9 +18,9 @@ from leaderless.errors import LogError
 from leaderless.library.host import beside, running
 from leaderless.library.log import Log
 from leaderless.library.place import bounds_of, initialise
-from leaderless.store.calls import patiently, reached
+from leaderless.store.calls import delete_all, own_keys, reached
 from leaderless.store.counted import Counted, dollars
-from leaderless.store.port import PAGE, Store, keys_of
+from leaderless.store.port import Store
 from leaderless.store.wrapped import Within
 
 KEY = "bench"
@@ -150,6 +150,4 @@ async def _read(log: Log, counted: Counted) -> WasRead:
 
 
 async def _delete(store: Store, patience_s: float) -> None:
-    keys = await patiently(partial(keys_of, store), patience_s, reads=True)
-    for start in range(0, len(keys), PAGE):
-        await patiently(partial(store.delete, keys[start : start + PAGE]), patience_s)
+    await delete_all(store, await own_keys(store, "", patience_s), patience_s)

@@ -24,9 +24,16 @@ import orjson
 from leaderless.core.coordination import Json, Misfit, count_of
 from leaderless.errors import Broken, Indefinite, NotOwner, Unfit, Unreachable
 from leaderless.library.surroundings import REAL
-from leaderless.store.calls import PATIENCE_S, patiently, read_once, read_value, side_by_side
+from leaderless.store.calls import (
+    PATIENCE_S,
+    own_keys,
+    patiently,
+    read_once,
+    read_value,
+    side_by_side,
+)
 from leaderless.store.names import name_of, segment_of
-from leaderless.store.port import OutcomeUnknown, Store, keys_of, replaced
+from leaderless.store.port import OutcomeUnknown, Store, replaced
 
 Change = Callable[["Cursor"], "Cursor"]
 
@@ -160,8 +167,7 @@ class Cursors:
     async def groups(self) -> dict[str, dict[str, Cursor]]:
         """All groups, and their cursors by key."""
         groups: dict[str, dict[str, Cursor]] = {}
-        names_in = partial(keys_of, self._store, "group")
-        for name in await patiently(names_in, self._patience_s, reads=True):
+        for name in await own_keys(self._store, "group", self._patience_s):
             _, group, kind, key = name.split("/")
             if kind == "cursor":
                 names = name_of(group), name_of(key)

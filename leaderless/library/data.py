@@ -7,7 +7,6 @@ never. `leaderless.library.maintenance` says what the law is for.
 
 from collections.abc import Sequence
 from functools import partial
-from math import inf
 from typing import NamedTuple
 
 import orjson
@@ -112,14 +111,11 @@ def are_large(drafts: Sequence[Draft]) -> bool:
 
 
 def written_at(listed: Listed) -> float:
-    """About when an object of a value was written, in seconds since 1970; for ever young if nothing says it.
+    """About when an object of a value was written, in seconds since 1970.
 
     A store without times leaves only the name, which has the clock of the process that wrote the object. A
     clock that is wrong costs room in the store, or an append that writes its value again: never a value.
     """
     if listed.modified is not None:
         return listed.modified
-    try:
-        return float(listed.key.removeprefix(f"{FOLDER}/").partition("-")[0])
-    except ValueError:
-        return inf
+    return float(listed.key.removeprefix(f"{FOLDER}/").partition("-")[0])

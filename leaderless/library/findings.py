@@ -8,8 +8,8 @@ from leaderless.core.coordination import Json, Misfit
 from leaderless.errors import Broken, LogError
 from leaderless.library.laws import rules
 from leaderless.library.vacuum import READ_AT_ONCE
-from leaderless.store.calls import read_value, side_by_side
-from leaderless.store.port import Store, keys_of
+from leaderless.store.calls import own_keys, read_value, side_by_side
+from leaderless.store.port import Store
 
 T = TypeVar("T")
 
@@ -57,7 +57,7 @@ class Findings:
         self, folder: str, decode: Callable[[str, Json], T | None]
     ) -> AsyncIterator[tuple[str, T]]:
         """The objects of a folder that make sense, by name."""
-        names = await keys_of(self.store, folder)
+        names = await own_keys(self.store, folder)
         for start in range(0, len(names), READ_AT_ONCE):
             some = names[start : start + READ_AT_ONCE]
             reads = [partial(self.read, name, partial(decode, name)) for name in some]

@@ -20,6 +20,7 @@ in any state.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from typing import NamedTuple, Protocol
 
 from leaderless.core.claims import claim_of
@@ -35,16 +36,18 @@ from leaderless.library.fsck_staged import check_staged
 from leaderless.library.laws.rules import Order, require_claimed
 from leaderless.library.place import require_log
 from leaderless.library.vacuum import READ_AT_ONCE, references_in
-from leaderless.store.calls import side_by_side
-from leaderless.store.names import FORMAT
-from leaderless.store.port import Store, all_of
+from leaderless.store.calls import in_thread, objects_in, own_objects, side_by_side
+from leaderless.store.files import files_of
+from leaderless.store.names import FILE_FOLDERS, FORMAT, TOPICS, is_own
+from leaderless.store.port import Store
 from leaderless.store.values import Reference
 
 
 class Report(NamedTuple):
     """What was checked and found; `orphans`: objects of large values without a record (see `vacuum`).
 
-    `staged`: objects of sinks that wait for a commit, or for a vacuum.
+    `staged`: objects of sinks that wait for a commit, or for a vacuum. `foreign`: objects and files at this
+    place that the log did not write, which are not judged; `foreign_example`: one of them.
     """
 
     findings: list[Finding]
@@ -53,6 +56,8 @@ class Report(NamedTuple):
     objects: int
     orphans: int
     staged: int = 0
+    foreign: int = 0
+    foreign_example: str | None = None
 
 
 class _Span(NamedTuple):
@@ -106,7 +111,17 @@ class _Check:
         await check_groups(self._findings)
         orphans, staged = await self._check_data(), await check_staged(self._findings)
         end, found = head.end if head else 0, self._findings
-        return Report(found.found, end, messages, found.objects, orphans, staged)
+        foreign = await self._foreign()
+        return Report(
+            found.found,
+            end,
+            messages,
+            found.objects,
+            orphans,
+            staged,
+            len(foreign),
+            min(foreign, default=None),
+        )
 
     # ------------------------------------------------------------ reading
 
@@ -220,7 +235,7 @@ class _Check:
 
     async def _check_data(self) -> int:
         """Compare references with objects; returns how many objects have none."""
-        there = {listed.key: listed.size async for listed in all_of(self._store, "data")}
+        there = {each.key: each.size async for each in own_objects(self._store, "data")}
         self._findings.objects += len(there)
         for key, reference in sorted(self._referred.items()):
             if key not in there:
@@ -229,6 +244,14 @@ class _Check:
                 text = f"it has {there[key]} bytes, and its record says {reference.size}"
                 self._find("DataReadable", key, text)
         return len(there.keys() - self._referred.keys())
+
+    async def _foreign(self) -> set[str]:
+        """What stands at the place of the log and is not its own; topics are logs of their own."""
+        there = {each.key async for each in objects_in(self._store)}
+        if files := files_of(self._store):
+            folders = map(files.list_files, FILE_FOLDERS)
+            there |= await in_thread(lambda: {each.key for each in chain.from_iterable(folders)})
+        return {key for key in there if not (is_own(key) or key.startswith(f"{TOPICS}/"))}
 
 
 class _Slots(Protocol):

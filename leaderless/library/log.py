@@ -68,8 +68,8 @@ from leaderless.library.room import Room
 from leaderless.library.staged import vacuum_staged
 from leaderless.library.surroundings import REAL, Surroundings
 from leaderless.library.tail import Start, Tail
-from leaderless.store.calls import patiently, reached, read_value, side_by_side
-from leaderless.store.port import Store, keys_of
+from leaderless.store.calls import own_keys, reached, read_value, side_by_side
+from leaderless.store.port import Store
 from leaderless.store.registers import Registers
 from leaderless.store.values import Encoded, Value
 
@@ -317,8 +317,7 @@ class Log:
 
         Those that a node with `--commits deferred` has only in memory are missing.
         """
-        names_in = partial(keys_of, self._store, "committed")
-        names = await patiently(names_in, self._limits.client_patience_s, reads=True)
+        names = await own_keys(self._store, "committed", self._limits.client_patience_s)
         reads = [partial(read_value, self._store, name, committed_of) for name in names]
         held = [each.value.offsets for each in await side_by_side(reads) if each]
         # What a register has not is in the log, as far as it was when that was read.

@@ -1,5 +1,6 @@
 """Where a log is: how it is made and found in a store, and which bounds follow from the store."""
 
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
@@ -9,14 +10,14 @@ from leaderless import __version__
 from leaderless.core.limits import Limits
 from leaderless.core.pace import Pace
 from leaderless.core.shape import Runs, Shape
-from leaderless.errors import Definite, Indefinite, NotInitialised, OtherFormat
+from leaderless.errors import Definite, Indefinite, NotInitialised, OtherFormat, Unreachable
 from leaderless.errors import Unfit as _Unfit
-from leaderless.store.calls import patiently
+from leaderless.store.calls import objects_in, patiently
 from leaderless.store.files import files_of
 from leaderless.store.format import format_of, shape_in
-from leaderless.store.names import FORMAT, segment_of
+from leaderless.store.names import FORMAT, TOPICS, segment_of
 from leaderless.store.options import StoreOptions, install
-from leaderless.store.port import PAGE, Conflict, OutcomeUnknown, Refused, Store
+from leaderless.store.port import Conflict, OutcomeUnknown, Refused, Store
 from leaderless.store.registers import Registers
 from leaderless.store.urls import open_store
 from leaderless.store.wrapped import Within
@@ -36,6 +37,8 @@ OF_NODES = {
     "range",
     "reserved",
 }
+LOOK_OBJECTS = 100_000
+APART = "name a prefix that is beside it, or a topic"
 FILE_RUN_BYTES = 4 << 20  # of the segments of a run that is a file: no reader needs it whole
 
 
@@ -46,7 +49,7 @@ def place_of(url: str, topic: str | None, options: StoreOptions) -> Store:
     """
     try:
         store = open_store(url, options)
-        return Within(store, f"topic/{segment_of(topic)}") if topic is not None else store
+        return Within(store, f"{TOPICS}/{segment_of(topic)}") if topic is not None else store
     except Refused as refused:
         raise Definite(str(refused)) from refused
     except ValueError as error:
@@ -77,14 +80,52 @@ async def ensure_log(store: Store, runs: Runs | None = None) -> Made:
 
 
 async def _require_free(store: Store) -> None:
-    listed = await patiently(lambda: store.list_objects(limit=PAGE))
-    there = [each.key for each in listed if each.key.partition("/")[0] in OF_NODES]
+    """Raise `OtherFormat` for a log of nodes here, `Unfit` for a place inside another log, or around one.
+
+    Topics may stand beside a log. Of a place with many objects the first `LOOK_OBJECTS` are looked at.
+    """
+    async for outer in _logs_around(store):
+        raise _Unfit(f"{store.url} is inside the log at {outer}; {APART}")
+    of_nodes, seen = "", 0
+    async for each in objects_in(store):
+        folder, _, name = each.key.rpartition("/")
+        top = each.key.partition("/")[0]
+        inner = Within(store, folder)
+        if folder and name == FORMAT and top != TOPICS and await _is_log(inner):
+            raise _Unfit(f"{store.url} has the log at {inner.url} inside it; {APART}")
+        of_nodes = of_nodes or (each.key if top in OF_NODES else "")
+        if (seen := seen + 1) == LOOK_OBJECTS:
+            break
     # `format` is made before all else, so another process that has made a log meanwhile shows it now.
-    if there and await patiently(lambda: store.read(FORMAT)) is None:
+    if of_nodes and await patiently(lambda: store.read(FORMAT)) is None:
         raise OtherFormat(
-            f"{store.url} has {there[0]!r} and no {FORMAT!r}: it holds a log of nodes that are older, or "
+            f"{store.url} has {of_nodes!r} and no {FORMAT!r}: it holds a log of nodes that are older, or "
             "of another strategy, which programs cannot read. Take a prefix or a topic of its own for this log"
         )
+
+
+async def _logs_around(store: Store) -> AsyncIterator[str]:
+    """The URLs of logs whose place has this one inside it."""
+    prefix: list[str] = []
+    inmost = store
+    while isinstance(inmost, Within):
+        prefix = [*inmost.prefix.split("/"), *prefix]
+        inmost = inmost.outer
+    for depth, below in enumerate(prefix):
+        outer = Within(inmost, "/".join(prefix[:depth])) if depth else inmost
+        if below != TOPICS and await _is_log(outer):
+            yield outer.url
+
+
+async def _is_log(store: Store) -> bool:
+    """Whether a log is there, as far as this user may read it."""
+    try:
+        await shape_in(store)
+    except Unreachable:
+        raise
+    except Definite:
+        return False
+    return True
 
 
 async def initialise(store: Store, runs: Runs | None = None, shape: Shape | None = None) -> Made:
@@ -188,6 +229,7 @@ def bounds_of(
 
     Batches are larger than those of a node, for the reason that `new_shape` has. A process takes fewer rests:
     no other node waits for it. `patience_s`: see `Limits.client_patience_s`. `message_worth_s`: see `Pace`.
+    Raises `OtherFormat` for a shape that no limits fit.
     """
     shape = shape or new_shape(store)
     small = shape.register_bytes < SMALL_VALUES
@@ -196,6 +238,10 @@ def bounds_of(
         batch_bytes=1 << 15 if small else 1 << 20,
         client_patience_s=patience_s,
     )
+    try:
+        limits.fitted(shape)
+    except ValueError as error:
+        raise OtherFormat(f"the log at {store.url} has a shape of no use here: {error}") from None
     pace = Pace(
         message_worth_s=message_worth_s,
         rest_every=32,

@@ -21,6 +21,7 @@ about 100 bytes for each part, until a later epoch of the writer ends.
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
+from reprlib import repr as brief
 from typing import NamedTuple
 
 import orjson
@@ -28,9 +29,9 @@ import orjson
 from leaderless.core.coordination import Json, Misfit
 from leaderless.errors import Definite
 from leaderless.library.surroundings import REAL
-from leaderless.store.calls import patiently, read_value
-from leaderless.store.names import name_of, segment_of
-from leaderless.store.port import PAGE, Listed, Store, Version, all_of, replaced
+from leaderless.store.calls import delete_all, own_objects, patiently, read_value
+from leaderless.store.names import is_own, name_of, segment_of
+from leaderless.store.port import Listed, Store, Version, replaced
 
 FOLDER = "sink"
 PLAN = "plan"
@@ -85,9 +86,8 @@ async def vacuum_staged(
     `now`: the time of the store's clock. `is_done` says whether the log has a batch of a writer.
     """
     epochs: dict[tuple[str, int], list[Listed]] = {}
-    async for listed in all_of(store, FOLDER):
-        if epoch := epoch_of(listed.key):
-            epochs.setdefault(epoch, []).append(listed)
+    async for listed in own_objects(store, FOLDER):
+        epochs.setdefault(epoch_of(listed.key), []).append(listed)
     deleted: list[Listed] = []
     moment = await now() if epochs else 0.0
     for epoch, objects in epochs.items():
@@ -107,9 +107,7 @@ async def _vacuum_epoch(
         doomed = [each for each in objects if each.key != plan]
         if not doomed or not await _condemn(store, plan, [each.key for each in doomed]):
             return []
-    for start in range(0, len(doomed), PAGE):
-        keys = [each.key for each in doomed[start : start + PAGE]]
-        await patiently(partial(store.delete, keys))
+    await delete_all(store, [each.key for each in doomed])
     return doomed
 
 
@@ -131,7 +129,7 @@ def decision_of(record: Json) -> Plan | frozenset[str]:
     """What the register of a plan holds: a plan, or condemned parts. Raises `Misfit`, `Definite`."""
     match record:
         case {"format": 1, "parts": [*parts], "batch_bytes": int(batch_bytes)}:
-            return Plan(tuple(map(str, parts)), batch_bytes)
+            return Plan(_staged(parts), batch_bytes)
         case {"format": 1, "condemned": _}:
             return condemned_in(record) or frozenset()
         case {"format": int(version)} if version != FORMAT:
@@ -146,10 +144,18 @@ def condemned_in(record: Json) -> frozenset[str] | None:
     """
     match record:
         case {"format": 1, "condemned": [*parts]}:
-            return frozenset(map(str, parts))
+            return frozenset(_staged(parts))
         case {"format": int()}:
             return None
     raise Misfit("no plan of a sink")
+
+
+def _staged(parts: Sequence[Json]) -> tuple[str, ...]:
+    """The names of parts. Raises `Misfit` for one that no sink writes."""
+    names = tuple(map(str, parts))
+    if all(name.startswith(f"{FOLDER}/") and is_own(name) for name in names):
+        return names
+    raise Misfit(f"no parts of a sink: {brief(parts)}")
 
 
 def written_at(listed: Listed, now: float) -> float:
@@ -165,10 +171,7 @@ def written_at(listed: Listed, now: float) -> float:
     return float(attempt[2]) if len(attempt) == 4 and attempt[2].isdigit() else now
 
 
-def epoch_of(key: str) -> tuple[str, int] | None:
-    """The writer and the number of the epoch of an object; None for an object that is of none."""
-    try:
-        _, writer, number, _, *_ = key.split("/")
-        return name_of(writer), int(number)
-    except ValueError:
-        return None
+def epoch_of(key: str) -> tuple[str, int]:
+    """The writer and the number of the epoch of an object that a log can have written."""
+    _, writer, number, *_ = key.split("/")
+    return name_of(writer), int(number)

@@ -10,8 +10,9 @@ from leaderless.core.strategy import Identity, Trace
 
 
 class Surroundings(NamedTuple):
-    """`now`: seconds since 1970. `name`: a new name each time, unique among all processes; ASCII letters and
-    digits, and `-`. `trace`: makes what takes the steps of the protocol of a log with this identity.
+    """`now`: seconds since 1970. `name`: a new name each time, unique among all processes, of the form that
+    `leaderless.store.names` knows. `trace`: makes what takes the steps of the protocol of a log with this
+    identity.
     """
 
     now: Callable[[], float]

@@ -3,7 +3,7 @@
 Why it never deletes what a record refers to. Appends keep the law `DataBeforeReference`: a reference gets
 into the log in an epoch that was known before its object was written, or never.
 
-1. The vacuum lists the objects that are older than the retention.
+1. The vacuum lists the objects that the log can have written and that are older than the retention.
 2. It raises the epoch of the log.
 3. It reads every reference in the log.
 4. It deletes the listed objects without one.
@@ -26,8 +26,8 @@ from leaderless.core.headlog.records import HEAD, Head, Run, Segment, head_of, r
 from leaderless.core.messages import Block
 from leaderless.errors import Definite
 from leaderless.library.data import FOLDER, written_at
-from leaderless.store.calls import patiently, read_value, side_by_side
-from leaderless.store.port import PAGE, Store, all_of, keys_of
+from leaderless.store.calls import delete_all, own_keys, own_objects, read_value, side_by_side
+from leaderless.store.port import Store
 from leaderless.store.values import Reference, reference_in
 
 READ_AT_ONCE = 16
@@ -52,7 +52,7 @@ async def vacuum_values(
     `new_epoch` raises the epoch of the log; it gives None where nothing was appended yet. `found` gives every
     reference in the log. Raises `Definite` for orphans in a log of the older format; then nothing was deleted.
     """
-    objects = [listed async for listed in all_of(store, FOLDER)]
+    objects = [listed async for listed in own_objects(store, FOLDER)]
     old = [each for each in objects if now - written_at(each) > retention_s]
     # Without a head there is no epoch yet, and an append of the first one may be under way.
     head = await new_epoch() if old else None
@@ -65,9 +65,7 @@ async def vacuum_values(
             f"{len(orphans)} large values without a record must stay: a process of the older release may "
             "append to the log. Run `leaderless upgrade` first"
         )
-    for start in range(0, len(orphans), PAGE):
-        keys = [each.key for each in orphans[start : start + PAGE]]
-        await patiently(partial(store.delete, keys))
+    await delete_all(store, [each.key for each in orphans])
     size = sum(each.size or 0 for each in orphans)
     return Swept(len(orphans), size, len(objects) - len(orphans))
 
@@ -84,7 +82,7 @@ async def references(store: Store) -> AsyncIterator[Reference]:
     folders: list[tuple[str, Callable[[Json], Segment | Run | None]]]
     folders = [("segment", segment_of), ("run", run_of)]
     for folder, decode in folders:
-        names = await keys_of(store, folder)
+        names = await own_keys(store, folder)
         for start in range(0, len(names), READ_AT_ONCE):
             some = names[start : start + READ_AT_ONCE]
             reads = [partial(read_value, store, name, decode) for name in some]

@@ -33,13 +33,13 @@ from leaderless.library.log import Log
 from leaderless.library.staged import LAST, Plan, seq_of
 from leaderless.spark.staging import (
     Epoch,
-    clear,
     decide,
     groups,
     planned,
     staged,
     staged_until,
 )
+from leaderless.store.calls import delete_all
 from leaderless.store.port import Store
 from leaderless.store.values import Encoded
 
@@ -59,9 +59,9 @@ async def commit(log: Log, store: Store, epoch: Epoch, parts: Sequence[str]) -> 
     left = await staged_until(store, epoch)
     for earlier in sorted(left.keys() - {epoch}, key=lambda each: each.number):
         await _finish(log, store, earlier, ())
-        await clear(store, left[earlier])
+        await delete_all(store, left[earlier])
     if await _finish(log, store, epoch, parts):
-        await clear(store, [*left.get(epoch, ()), epoch.plan])
+        await delete_all(store, [*left.get(epoch, ()), epoch.plan])
 
 
 async def _finish(log: Log, store: Store, epoch: Epoch, parts: Sequence[str]) -> bool:
@@ -99,7 +99,7 @@ async def abort(store: Store, epoch: Epoch, parts: Sequence[str]) -> None:
     rows that are gone, and every later commit of the epoch is `Broken`; nothing is lost or twice in silence.
     """
     if await planned(store, epoch) is None:
-        await clear(store, parts)
+        await delete_all(store, parts)
 
 
 async def _done(log: Log, epoch: Epoch) -> bool:

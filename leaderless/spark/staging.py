@@ -25,8 +25,8 @@ from leaderless.library.staged import (
     epoch_of,
     folder_of,
 )
-from leaderless.store.calls import Damaged, patiently, read_value
-from leaderless.store.port import PAGE, Store, all_of, replaced
+from leaderless.store.calls import Damaged, own_objects, patiently, read_value
+from leaderless.store.port import Store, replaced
 from leaderless.store.values import Encoded
 
 PART_BYTES = 4 << 20  # of the rows in one object, about
@@ -150,17 +150,11 @@ async def _rows_of(store: Store, part: str) -> list[Encoded]:
         raise Damaged(f"{part!r} makes no sense: {error}") from error
 
 
-async def clear(store: Store, keys: Sequence[str]) -> None:
-    """Delete objects."""
-    for start in range(0, len(keys), PAGE):
-        await patiently(partial(store.delete, keys[start : start + PAGE]))
-
-
 async def staged_until(store: Store, epoch: Epoch) -> dict[Epoch, list[str]]:
     """All that tasks and drivers have left for this epoch and for those before it."""
     left: dict[Epoch, list[str]] = {}
-    async for each in all_of(store, epoch.folder.rpartition("/")[0]):
-        found = epoch_of(each.key)
-        if found and found[1] <= epoch.number:
-            left.setdefault(Epoch(*found), []).append(each.key)
+    async for each in own_objects(store, epoch.folder.rpartition("/")[0]):
+        found = Epoch(*epoch_of(each.key))
+        if found.number <= epoch.number:
+            left.setdefault(found, []).append(each.key)
     return left

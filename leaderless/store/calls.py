@@ -1,11 +1,12 @@
-"""Calls of a store as a log makes them: with patience, side by side, in threads.
+"""Calls of a store as a log makes them: with patience, side by side, in threads, and its listings.
 
 What a store says (`leaderless.store.port`) becomes an error of the log (`leaderless.errors`). This is the one
 place where the text of an object is parsed. What does not parse, or does not fit, may be a damaged answer. It
 is no answer (`Damaged`), so the object is read again.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
 import anyio
@@ -14,7 +15,17 @@ import orjson
 
 from leaderless.core.coordination import Json, Misfit
 from leaderless.errors import Broken, Closed, Definite, Indefinite, Unreachable
-from leaderless.store.port import Found, OutcomeUnknown, Refused, Store, StoreError, Version
+from leaderless.store.names import is_own
+from leaderless.store.port import (
+    PAGE,
+    Found,
+    Listed,
+    OutcomeUnknown,
+    Refused,
+    Store,
+    StoreError,
+    Version,
+)
 
 T = TypeVar("T")
 PATIENCE_S = 30.0  # with a store, where the caller says nothing else
@@ -64,6 +75,42 @@ async def read_value(
     return await patiently(lambda: read_once(store, key, decode), patience_s, reads=True)
 
 
+async def objects_in(
+    store: Store, folder: str = "", patience_s: float = PATIENCE_S
+) -> AsyncIterator[Listed]:
+    """Every object of a folder, in order; each page of them is asked for with patience.
+
+    Raises `Definite`, and of these `Unreachable`.
+    """
+    after = ""
+    while page := await patiently(
+        partial(store.list_objects, folder, after), patience_s, reads=True
+    ):
+        for each in page:
+            yield each
+        after = page[-1].key
+
+
+async def own_objects(
+    store: Store, folder: str, patience_s: float = PATIENCE_S
+) -> AsyncIterator[Listed]:
+    """Those that the log in `store` can have written. Raises as `objects_in`."""
+    async for each in objects_in(store, folder, patience_s):
+        if is_own(each.key):
+            yield each
+
+
+async def own_keys(store: Store, folder: str, patience_s: float = PATIENCE_S) -> list[str]:
+    """The keys of these. Raises as `objects_in`."""
+    return [each.key async for each in own_objects(store, folder, patience_s)]
+
+
+async def delete_all(store: Store, keys: Sequence[str], patience_s: float = PATIENCE_S) -> None:
+    """Delete any number of objects. Raises as `patiently`."""
+    for start in range(0, len(keys), PAGE):
+        await patiently(partial(store.delete, keys[start : start + PAGE]), patience_s)
+
+
 async def patiently(
     operation: Callable[[], Awaitable[T]], patience_s: float = PATIENCE_S, *, reads: bool = False
 ) -> T:
@@ -79,15 +126,16 @@ async def patiently(
             try:
                 return await operation()
             except Refused as refused:
-                raise Definite(str(refused)) from refused
+                # A program that does not catch it shows this text, not those of the layers below.
+                raise Definite(str(refused)) from None
             except OutcomeUnknown as unknown:
                 last, damaged = unknown, damaged + 1 if isinstance(unknown, Damaged) else 0
             if damaged == DAMAGED_MAX:
-                raise Broken(str(last)) from last
+                raise Broken(str(last)) from None
             await anyio.sleep(pause_s)
             pause_s = min(2 * pause_s, PAUSE_S_MAX)
     kind = Unreachable if reads else Indefinite
-    raise kind(f"no clear answer within {patience_s:g} s: {last}") from last
+    raise kind(f"no clear answer within {patience_s:g} s: {last}") from None
 
 
 async def reached(call: Callable[[], Awaitable[T]], patience_s: float, *, reads: bool) -> T:

@@ -7,6 +7,7 @@ event loop makes them in threads.
 
 import io
 import os
+import re
 import secrets
 import shutil
 import time
@@ -15,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Protocol, runtime_checkable
 
-from leaderless.store.port import Listed, OutcomeUnknown, Store, StoreError
+from leaderless.store.port import Listed, OutcomeUnknown, Refused, Store, StoreError
 from leaderless.store.wrapped import Within
 
 Source = bytes | Path | BinaryIO  # of a file's content; an open file is read from where it stands
@@ -25,6 +26,8 @@ UNFINISHED = (
 WHOLE_BYTES_MAX = 16 << 20  # of a file that is written in one request
 
 CHUNK_BYTES = 1 << 20  # in memory of a file that is copied
+_NAME = r"(?!\.)[\w.=-]+"
+_INSIDE = re.compile(f"{_NAME}(?:/{_NAME})*", re.ASCII)
 
 
 class Gone(StoreError):
@@ -127,7 +130,7 @@ class FolderFiles:
 
     def put(self, path: str, source: Source) -> None:
         """See `Files`."""
-        file = self._folder / path
+        file = self._file(path)
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             unfinished = file.parent / f"{UNFINISHED}{secrets.token_hex(8)}"
@@ -143,31 +146,33 @@ class FolderFiles:
 
     def size(self, path: str) -> int:
         """See `Files`."""
+        file = self._file(path)
         try:
-            return (self._folder / path).stat().st_size
+            return file.lstat().st_size
         except OSError as error:
-            raise _failure(self._folder / path, error) from error
+            raise _failure(file, error) from error
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
         """See `Files`."""
+        file = self._file(path)
         try:
-            with (self._folder / path).open("rb", buffering=0) as file:
-                content = os.pread(file.fileno(), length, start)
+            with os.fdopen(os.open(file, os.O_RDONLY | os.O_NOFOLLOW), "rb", 0) as source:
+                content = os.pread(source.fileno(), length, start)
         except OSError as error:
-            raise _failure(self._folder / path, error) from error
-        return require_length(content, length, str(self._folder / path))
+            raise _failure(file, error) from error
+        return require_length(content, length, str(file))
 
     def delete(self, paths: Sequence[str]) -> None:
         """See `Files`."""
-        for path in paths:
+        for file in map(self._file, paths):
             try:
-                (self._folder / path).unlink(missing_ok=True)
+                file.unlink(missing_ok=True)
             except OSError as error:
-                raise OutcomeUnknown(f"{self._folder / path}: {error}") from error
+                raise OutcomeUnknown(f"{file}: {error}") from error
 
     def list_files(self, folder: str) -> Iterator[Listed]:
         """See `Files`."""
-        for file in sorted((self._folder / folder).rglob("[!.]*")):
+        for file in sorted(self._file(f"{folder}/any").parent.rglob("[!.]*")):
             with suppress(FileNotFoundError):  # it was deleted meanwhile
                 status = file.stat()
                 key = file.relative_to(self._folder).as_posix()
@@ -175,7 +180,15 @@ class FolderFiles:
 
     def location(self, path: str) -> str:
         """See `Files`."""
-        return str((self._folder / path).absolute())
+        return str(self._file(path).absolute())
+
+    def _file(self, path: str) -> Path:
+        """Where a file is. Raises `Refused` for a path that leaves the folder, by itself or by a link in it."""
+        file = self._folder / path
+        inside = _INSIDE.fullmatch(path) and file.parent.resolve()
+        if not (inside and inside.is_relative_to(self._folder.resolve())):
+            raise Refused(f"{path!r} is no file in {self._folder}: nothing outside is touched")
+        return file
 
 
 def _write_durably(file: Path, source: Source) -> None:

@@ -3,7 +3,8 @@
 An object has a key and a value of bytes. Every write gives it a new *version*, an opaque text of the store.
 Laws, which `tests/contract/test_stores.py` holds for every implementation: operations on one key are
 linearizable, also across processes; of racing conditional writes at most one succeeds; a listing shows every
-write that ended before it began, in the order of the keys' UTF-8 bytes.
+write that ended before it began, in the order of the keys' UTF-8 bytes. It may leave out objects without
+bytes: consoles make such marks of folders.
 
 A version need not be new when the content is not: many object stores derive the ETag from the content. So an
 object that is compared and set must never hold one value twice (`leaderless.store.registers`).
@@ -135,8 +136,3 @@ async def all_of(store: Store, folder: str = "") -> AsyncIterator[Listed]:
         for listed in page:
             yield listed
         after = page[-1].key
-
-
-async def keys_of(store: Store, folder: str = "") -> list[str]:
-    """The keys of all objects of a folder, in order."""
-    return [listed.key async for listed in all_of(store, folder)]

@@ -17,6 +17,7 @@ import orjson
 
 from leaderless.core import coordination
 from leaderless.errors import Broken, Unfit
+from leaderless.store.names import is_data
 from leaderless.wire.codec import keeps, leaves
 
 Json: TypeAlias = coordination.Json
@@ -130,13 +131,23 @@ def value_of(message: Json) -> Value | Reference:
         return message
     assert isinstance(message, dict)
     match message:
-        case {"$bytes": str(text)}:
-            return b64decode(text)
+        case {"$bytes": str(text)} if (content := bytes_in(text)) is not None:
+            return content
         case {"$json": value}:
             return value
         case {"$data": [str(name), int(size), "json" | "bytes" as kind]}:
-            return Reference(name, size, kind)
+            if is_data((found := Reference(name, size, kind)).key):
+                return found
     raise Broken(f"a message is none of this program: {str(message)[:200]}")
+
+
+def bytes_in(text: str) -> bytes | None:
+    """The bytes that a text in base64 stands for; None for a text that no program writes."""
+    try:
+        content = b64decode(text, validate=True)
+    except ValueError:
+        return None
+    return content if b64encode(content).decode() == text else None
 
 
 def reference_in(message: Json) -> Reference | None:

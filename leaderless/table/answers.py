@@ -8,6 +8,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
+from leaderless.core.coordination import Misfit
 from leaderless.errors import Broken
 from leaderless.store.calls import DAMAGED_MAX
 from leaderless.store.files import RangeReader
@@ -21,6 +22,7 @@ SENSELESS: Kinds = (
     KeyError,
     TypeError,
     OSError,
+    Misfit,
 )
 
 

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from leaderless.core.coordination import Json, Misfit, count_of
 from leaderless.errors import Indefinite, OtherFormat
 from leaderless.store.calls import read_value
+from leaderless.store.names import is_file, last_of_run
 from leaderless.store.port import Store, StoreError, Version, replaced
 from leaderless.store.registers import canonical
 
@@ -122,28 +123,50 @@ def manifest_of(value: Json) -> Manifest:
             "replaced": [*replaced],
             "start": [segment, slot, str() | None as path],
         }:
-            start = Start(count_of(segment), count_of(slot), path)
+            named = None if path is None else _path(path, "starts")
+            start = Start(count_of(segment), count_of(slot), named)
             listed = tuple(map(_merged, files)), tuple(map(_replaced, replaced))
-            return Manifest(count_of(epoch), count_of(version), *listed, start)
+            manifest = Manifest(count_of(epoch), count_of(version), *listed, start)
+            _require_whole(manifest)
+            return manifest
     raise Misfit(f"no list of files: {brief(value)}")
 
 
 def _merged(value: Json) -> Merged:
     match value:
         case [str(path), *some, [str(low), str(high)]] if len(some) == 7:
-            level, first, last, base, end, rows, size = map(count_of, some)
-            return Merged(path, level, first, last, base, end, rows, size, (low, high))
+            return Merged._make((_path(path, "merged"), *map(count_of, some), (low, high)))
         case [str(path), *some, None] if len(some) == 7:
-            level, first, last, base, end, rows, size = map(count_of, some)
-            return Merged(path, level, first, last, base, end, rows, size, None)
+            return Merged._make((_path(path, "merged"), *map(count_of, some), None))
     raise Misfit(f"no file of several runs: {brief(value)}")
 
 
 def _replaced(value: Json) -> Replaced:
     match value:
         case [str(path), int() | float() as at]:
-            return Replaced(path, at)
+            return Replaced(_path(path, "run", "merged", "starts"), at)
     raise Misfit(f"no file that was replaced: {brief(value)}")
+
+
+def _path(path: str, *folders: str) -> str:
+    """A path that a log can have given to a file of one of these folders. Raises `Misfit`."""
+    if is_file(path) and path.partition("/")[0] in folders:
+        return path
+    raise Misfit(f"no path of a file in {' or '.join(folders)}: {brief(path)}")
+
+
+def _require_whole(manifest: Manifest) -> None:
+    """Raises `Misfit` when files leave a gap or overlap, or what is needed counts as replaced."""
+    at = manifest.start.segment, manifest.start.slot
+    for file in manifest.files:
+        if (file.first, file.base) != at or not (file.first <= file.last and file.base < file.end):
+            raise Misfit(f"a file of several runs does not follow segment and slot {at}: {file}")
+        at = file.last + 1, file.end
+    needed = {file.path for file in manifest.files} | {manifest.start.path}
+    for path, _ in manifest.replaced:
+        last = last_of_run(path)
+        if path in needed or (last is not None and last >= manifest.sealed):
+            raise Misfit(f"a file that is needed counts as replaced: {path}")
 
 
 async def read_manifest(store: Store) -> tuple[Manifest, Version | None]:

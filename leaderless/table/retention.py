@@ -19,6 +19,7 @@ from typing import NamedTuple
 import orjson
 import pyarrow as pa
 
+from leaderless.core.headlog.records import offsets_of
 from leaderless.errors import Unfit
 from leaderless.store.calls import in_thread
 from leaderless.store.files import Files
@@ -147,4 +148,4 @@ def read_starts(files: Files, manifest: Manifest) -> dict[str, int]:
         return {}
     size = files.size(path)
     content = partial(again, partial(files.read_range, path, 0, size))
-    return sensible(path, lambda: dict(orjson.loads(content())))
+    return sensible(path, lambda: dict(offsets_of(orjson.loads(content()))))

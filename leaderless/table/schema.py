@@ -17,7 +17,6 @@ Rows are in the order of key (its UTF-8 bytes) and offset. A file's metadata hav
 `leaderless.run` what else its run holds (`leaderless.table.runs`): JSON, compressed by zlib, in base64.
 """
 
-from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -28,7 +27,7 @@ import pyarrow.compute as pc
 from leaderless.core.coordination import Json
 from leaderless.core.messages import Entry
 from leaderless.store.registers import canonical
-from leaderless.store.values import Reference, message_of, reference_in
+from leaderless.store.values import Reference, bytes_in, message_of, reference_in
 
 FORMAT = 2  # 1 had what its run holds as plain JSON
 FORMAT_NAME, RUN_NAME = b"leaderless.format", b"leaderless.run"
@@ -126,21 +125,13 @@ def content_of(message: Json) -> tuple[str | None, bytes | None, str | None]:
     if not isinstance(message, dict) or len(message) != 1:
         return canonical(message).decode(), None, None
     match message:
-        case {"$bytes": str(text)} if (content := _decoded(text)) is not None:
+        case {"$bytes": str(text)} if (content := bytes_in(text)) is not None:
             return None, content, None
         case {"$json": value} if message_of(value) == message:
             return canonical(value).decode(), None, None
     if message_of(message) == message:  # its only name is no special one
         return canonical(message).decode(), None, None
     return None, None, canonical(message).decode()
-
-
-def _decoded(text: str) -> bytes | None:
-    try:
-        content = b64decode(text, validate=True)
-    except ValueError:
-        return None
-    return content if b64encode(content).decode() == text else None
 
 
 def messages_of(table: pa.Table) -> list[Json]:

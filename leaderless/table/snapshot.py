@@ -233,7 +233,8 @@ async def locations(store: Store) -> list[str]:
     if files is None:
         raise Unfit(f"{store.url} has no files")
     refs = (await snapshot(store)).files
-    return [files.location(ref.path) for ref in refs if ref.kind == "parquet"]
+    paths = [ref.path for ref in refs if ref.kind == "parquet"]
+    return await in_thread(lambda: [*map(files.location, paths)])
 
 
 # ---------------------------------------------------------------- reading files

@@ -19,6 +19,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from tempfile import TemporaryFile, gettempdir
 from typing import BinaryIO, NamedTuple, Protocol, TypeVar
 
@@ -33,12 +34,12 @@ from leaderless.core.process import Process
 from leaderless.errors import Definite, Indefinite
 from leaderless.store.calls import in_thread, read_value
 from leaderless.store.files import UNFINISHED, Files, Gone
+from leaderless.store.names import FILE_FOLDERS, is_own, last_of_run
 from leaderless.store.port import Listed, Store, Version
 from leaderless.table.levels import Levels, next_merge
 from leaderless.table.manifest import Manifest, Merged, read_manifest, replace_manifest
 from leaderless.table.merge import merge
 from leaderless.table.parquet import Content, Reader, Writer
-from leaderless.table.retention import FOLDER as STARTS
 from leaderless.table.runs import FOLDER as RUNS
 from leaderless.table.runs import SUFFIX, run_path
 from leaderless.table.snapshot import leaves
@@ -239,9 +240,12 @@ class Upkeep:
         return Deleted(len(replaced + lost), sum(sizes[path] for path in replaced + lost))
 
     def _listed(self, sealed: int) -> list[Listed]:
-        """The files that only the list of files names, and those of runs that nobody needs after a merge."""
-        runs = (each for each in self._files.list_files(RUNS) if _is_left(each.key, sealed))
-        return [*self._files.list_files(FOLDER), *self._files.list_files(STARTS), *runs]
+        """The files that only the list of files names, and those of runs that nobody needs after a merge.
+
+        Files that no log writes are of somebody else.
+        """
+        found = chain.from_iterable(map(self._files.list_files, FILE_FOLDERS))
+        return [each for each in found if is_own(each.key) and _is_left(each.key, sealed)]
 
     async def _size(self, path: str) -> int:
         def size() -> int:
@@ -254,13 +258,15 @@ class Upkeep:
 
 
 def _is_left(path: str, sealed: int) -> bool:
-    """Whether a run's file is not whole, or of segments below `sealed`, which merged files hold.
+    """Whether a file is no run's, or not whole, or of segments below `sealed`, which merged files hold.
 
     A worker that was cut off before it listed its run leaves such a file, when the next one makes a longer run.
     """
-    name = path.removeprefix(f"{RUNS}/")
-    last = name.removesuffix(SUFFIX).rpartition("-")[2]
-    return name.startswith(UNFINISHED) or (last.isdecimal() and int(last) < sealed)
+    folder, _, name = path.partition("/")
+    if folder != RUNS or name.startswith(UNFINISHED):
+        return True
+    last = last_of_run(path)
+    return last is not None and last < sealed
 
 
 @contextmanager

@@ -379,4 +379,4 @@ class World:
 
     def name(self) -> str:
         self._names += 1
-        return f"n{self._names}"
+        return f"{self._names}-{self._names:024x}"

@@ -1,4 +1,4 @@
-"""Rules that keep the values of records from a vacuum (`DataBeforeReference`), and one of named batches."""
+"""Rules of what a vacuum may delete: names that the log gives, and values without a record."""
 
 from tests.mutants.mutant import Mutant
 
@@ -6,7 +6,75 @@ LAW = "tests/unit/test_data_before_reference.py"
 SUSPENDED = f"{LAW}::test_a_machine_is_suspended_and_its_clock_too"
 LATE = f"{LAW}::test_an_epoch_that_is_learnt_after_the_object_does_not_count"
 
+NAMES = "tests/unit/test_names.py"
+THEIRS = f"{NAMES}::test_a_vacuum_leaves_another_log_and_files_of_others"
+
 VACUUM = [
+    # ---------------------------------------------------------------- names
+    Mutant(
+        "name-that-begins-right",
+        "a name is parsed whole: one that only begins as ours do is of somebody else",
+        "store.names:is_own",
+        (("_OWN.fullmatch(key)", "_OWN.match(key)"),),
+        test=f"{NAMES}::test_a_name_that_is_nearly_one",
+    ),
+    Mutant(
+        "segment-that-nobody-escapes",
+        "what users chose is a segment that we escape, or is of somebody else",
+        "store.names:is_own",
+        (("all(map(_is_segment, filter(None, found.groups())))", "True"),),
+        test=f"{NAMES}::test_a_name_that_is_nearly_one",
+    ),
+    Mutant(
+        "listing-of-all",
+        "a log reads and deletes only objects that it can have written",
+        "store.calls:own_objects",
+        (("if is_own(each.key):", "if True:"),),
+        test=THEIRS,
+    ),
+    Mutant(
+        "files-of-others-deleted",
+        "a vacuum deletes only files that a log can have written",
+        "table.upkeep:Upkeep._listed",
+        (("if is_own(each.key) and _is_left", "if _is_left"),),
+        test=THEIRS,
+    ),
+    Mutant(
+        "path-taken-as-it-comes",
+        "a path in the list of files is one that a log gives",
+        "table.manifest:_path",
+        (("if is_file(path) and", "if True or"),),
+        test="tests/unit/test_table.py::test_what_no_program_writes_is_a_misfit",
+    ),
+    Mutant(
+        "file-that-is-needed-replaced",
+        "a file that the log needs does not count as replaced",
+        "table.manifest:_require_whole",
+        (("if path in needed or", "if"),),
+        test="tests/unit/test_table.py::test_what_no_program_writes_is_a_misfit",
+    ),
+    Mutant(
+        "path-out-of-the-folder",
+        "no path leaves the folder of a log's files",
+        "store.files:FolderFiles._file",
+        (("_INSIDE.fullmatch(path) and", ""),),
+        test=f"{NAMES}::test_no_file_outside_the_folder_is_touched",
+    ),
+    Mutant(
+        "link-out-of-the-folder",
+        "no link leads out of the folder of a log's files",
+        "store.files:FolderFiles._file",
+        (("inside.is_relative_to(self._folder.resolve())", "True"),),
+        test=f"{NAMES}::test_no_file_outside_the_folder_is_touched",
+    ),
+    Mutant(
+        "any-number-of-parts",
+        "a page has as many parts as a page can have",
+        "core.headlog.index:_listed",
+        (("listed.parts in PARTS", "listed.parts"),),
+        test="tests/unit/test_fsck.py::test_an_index_that_names_more_parts_than_a_page_can_have",
+    ),
+    # ---------------------------------------------------------------- values
     Mutant(
         "vacuum-without-an-epoch",
         "a vacuum raises the epoch before it reads the references",
@@ -20,9 +88,9 @@ VACUUM = [
         "library.vacuum:vacuum_values",
         (
             (
-                "objects = [listed async for listed in all_of(store, FOLDER)]",
+                "objects = [listed async for listed in own_objects(store, FOLDER)]",
                 "raised = await new_epoch()\n"
-                "    objects = [listed async for listed in all_of(store, FOLDER)]",
+                "    objects = [listed async for listed in own_objects(store, FOLDER)]",
             ),
             ("await new_epoch() if old", "raised if old"),
         ),

@@ -1,18 +1,24 @@
 """What object stores answer that is not simply yes or no (`leaderless.store.objects`)."""
 
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import anyio
 import pytest
 
+from leaderless.errors import Definite
+from leaderless.library.fsck import check
+from leaderless.library.place import ensure_log
+from leaderless.store.calls import own_keys
 from leaderless.store.objects import ObjectStore, open_bucket
 from leaderless.store.options import StoreOptions
-from leaderless.store.port import Conflict, OutcomeUnknown, Refused, keys_of
+from leaderless.store.port import Conflict, OutcomeUnknown, Refused
 from leaderless.store.probe import PROBES
 from leaderless.store.urls import open_store
 from tests import servers
 from tests.proxy import Fate, Proxy, proxy
+from tests.vacuuming import log_on
 
 pytestmark = pytest.mark.anyio
 
@@ -116,8 +122,8 @@ async def test_who_may_not_delete_learns_how_etags_are_sent_too(mock: str) -> No
         store = open_store(url, servers.s3_options(server.url))
         version = await store.create("committed/0", b"1")
         await store.compare_and_set("committed/0", b"2", version)
-        assert await keys_of(store, "committed") == ["committed/0"]
-        assert len(await keys_of(store, PROBES)) == 1
+        assert await own_keys(store, "committed") == ["committed/0"]
+        assert len(await own_keys(store, PROBES)) == 1
 
 
 async def test_a_conflict_is_looked_at_only_until_the_way_is_sure(mock: str) -> None:
@@ -159,3 +165,24 @@ def test_secrets_are_not_shown(endpoint: str) -> None:
     store = open_store("s3://logs/x", options)
     for shown in (repr(options), repr(store), store.url):
         assert "secret" not in shown
+
+
+async def test_marks_of_folders_that_a_console_made_disturb_no_log(endpoint: str) -> None:
+    client = servers._client(endpoint)
+    for mark in ("", "data/", "sink/", "group/", "group/a/", "segment/"):
+        client.put_object(Bucket=servers.BUCKET, Key=f"marked/{mark}", Body=b"")
+    store = open_store(f"s3://{servers.BUCKET}/marked", servers.s3_options(endpoint))
+    assert (await ensure_log(store)).new
+    async with log_on(store) as log:
+        await log.commit("a-b", {"k": 0})
+        await log.commit("a", {"k": 0})
+        assert {*await log.cursors.groups()} == {"a", "a-b"}
+        await log.vacuum()
+    assert (await check(store)).findings == []
+
+
+async def test_a_program_that_does_not_catch_it_shows_one_traceback(endpoint: str) -> None:
+    store = store_at(endpoint, "no-such-bucket")
+    with pytest.raises(Definite, match="the bucket does not exist; make it first") as raised:
+        await ensure_log(store)
+    assert "".join(traceback.format_exception(raised.value)).count("Traceback") == 1

@@ -18,7 +18,17 @@ from leaderless.errors import Definite, Fenced, Indefinite
 from leaderless.library.log import Log
 from leaderless.store.calls import side_by_side
 from tests.around import Around, Call, Kind
-from tests.vacuuming import LARGE, Aged, Reached, aged, log_on, objects_of, vacuum, values_of
+from tests.vacuuming import (
+    LARGE,
+    ORPHAN,
+    Aged,
+    Reached,
+    aged,
+    log_on,
+    objects_of,
+    vacuum,
+    values_of,
+)
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 HOUR_S = 3600.0
@@ -116,7 +126,7 @@ async def test_what_a_vacuum_lists_was_written_before_its_epoch(shared: Aged) ->
             written.set()
             await deleted.wait()
 
-        await shared.write("data/0-orphan", b"12345")
+        await shared.write(ORPHAN, b"12345")
         listing.first = begin
         assert await vacuum(listing) == 2
         deleted.set()
@@ -274,5 +284,5 @@ async def test_a_send_is_refused_when_its_batch_was_rejected_by_a_new_epoch(shar
 
 async def vacuum_of_an_orphan(shared: Aged) -> None:
     """A vacuum that finds something, so it raises the epoch."""
-    await shared.write("data/0-orphan", b"12345")
+    await shared.write(ORPHAN, b"12345")
     assert await vacuum(shared) == 1

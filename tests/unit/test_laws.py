@@ -69,7 +69,17 @@ def table(version: int, *files: list[Any], epoch: int = 0, start: Any = (0, 0, N
 
 
 def merged_file(first: int, last: int) -> list[Any]:
-    return [f"merged/{first}", 1, first, last, 2 * first, 2 * last + 2, 4, 100, ["a", "b"]]
+    return [
+        f"merged/{first}-{last}-{0:016x}.parquet",
+        1,
+        first,
+        last,
+        2 * first,
+        2 * last + 2,
+        4,
+        100,
+        ["a", "b"],
+    ]
 
 
 A, B, C, D = (entry("w", number, "a", number, number, a=number) for number in range(4))
@@ -116,13 +126,15 @@ LAWFUL: dict[str, list[Change]] = {
     "files": [claim(1, name="table"), table(1, merged_file(0, 1), epoch=1)],
     "files leave": [
         table(1, merged_file(0, 1), merged_file(2, 3)),
-        table(2, merged_file(2, 3), start=(2, 4, "x")),
+        table(2, merged_file(2, 3), start=(2, 4, f"starts/{0:016x}.json")),
     ],
 }
 
+PART = "sink/load/00000000000000000007/0-0/000000"
 PLAN = "sink/load/00000000000000000007/plan"
 DONE = entry("named/load", seq_of(7, LAST), "a", 0, 1)
-DATA = {"$data": ["x", 20_000, "json"]}
+NAME = f"0-1-{0:024x}"
+DATA = {"$data": [NAME, 20_000, "json"]}
 FORMAT = ("format", {"format": 1})
 NEW_FORMAT = {"format": 3, "shape": {"runs": "json"}}
 
@@ -268,7 +280,7 @@ BROKEN: dict[str, tuple[str, list[Change]]] = {
     "a table that came before": ("ValueNeverReturns", [table(1), table(3)]),
     "a table of no epoch": ("OneLiveClaim", [table(1, epoch=1)]),
     "a table with a gap": (
-        "CommittedReadable",
+        "RegistersReadable",
         [table(1, merged_file(0, 1), merged_file(3, 4))],
     ),
     "a table that ends earlier": (
@@ -277,20 +289,30 @@ BROKEN: dict[str, tuple[str, list[Change]]] = {
     ),
     "a plan that changes": (
         "PlanKept",
-        [(PLAN, {"format": 1, "parts": ["a"]}), (PLAN, {"format": 1, "parts": ["b"]})],
+        [(PLAN, {"format": 1, "parts": [PART]}), (PLAN, {"format": 1, "parts": ["b"]})],
     ),
-    "a plan that is deleted": ("PlanKept", [(PLAN, {"format": 1, "parts": ["a"]}), (PLAN, None)]),
+    "a plan that is deleted": ("PlanKept", [(PLAN, {"format": 1, "parts": [PART]}), (PLAN, None)]),
     "a plan of condemned parts": (
         "PlanKept",
-        [(PLAN, {"format": 1, "condemned": ["a"]}), (PLAN, {"format": 1, "parts": ["a"]})],
+        [(PLAN, {"format": 1, "condemned": [PART]}), (PLAN, {"format": 1, "parts": [PART]})],
     ),
     "a value of a record that is deleted": (
         "DataReadable",
-        [FORMAT, ("data/x", True), head(1, entry("w", 0, "a", 0, DATA)), ("data/x", None)],
+        [
+            FORMAT,
+            (f"data/{NAME}", True),
+            head(1, entry("w", 0, "a", 0, DATA)),
+            (f"data/{NAME}", None),
+        ],
     ),
     "a value that is gone before its record comes": (
         "DataReadable",
-        [FORMAT, ("data/x", True), ("data/x", None), head(1, entry("w", 0, "a", 0, DATA))],
+        [
+            FORMAT,
+            (f"data/{NAME}", True),
+            (f"data/{NAME}", None),
+            head(1, entry("w", 0, "a", 0, DATA)),
+        ],
     ),
     "what nobody can have written": ("RegistersReadable", [("head", {"version": 1})]),
     "a claim of no epoch": ("RegistersReadable", [claim(0, None)]),
@@ -334,7 +356,7 @@ def test_it_is_raised_too_by_laws_that_begin_in_the_middle(history: str) -> None
 
 
 def test_the_plan_of_an_epoch_that_is_over_may_go() -> None:
-    judged([(PLAN, {"format": 1, "parts": ["a"]}), head(1, DONE), (PLAN, None)])
+    judged([(PLAN, {"format": 1, "parts": [PART]}), head(1, DONE), (PLAN, None)])
 
 
 # ---------------------------------------------------------------- a store that tells them

@@ -234,9 +234,10 @@ async def test_what_a_retention_left_when_it_was_cut_off_is_deleted(tmp_path: Pa
             await append(log, model, "abc"[number % 3], number)
         await compact(log)
         await log.retain(Policy(bytes=0))
-        store.files.put("starts/lost.json", b"{}")
+        lost = f"starts/{0:016x}.json"
+        store.files.put(lost, b"{}")
         old = time.time() - LATER_S
-        os.utime(store.files.location("starts/lost.json"), (old, old))
+        os.utime(store.files.location(lost), (old, old))
         await log.vacuum()
     [kept] = store.files.list_files("starts")
     assert kept.key == (await read_manifest(store))[0].start.path
@@ -251,7 +252,7 @@ async def test_a_run_that_nobody_listed_is_deleted_once_its_segments_are_in_a_me
     await filled(store, 30, model)
     await merged(store)
     old, sealed = time.time() - LATER_S, (await read_manifest(store))[0].sealed
-    left = [f"run/{sealed - 1}-{sealed - 1}.parquet", "run/unfinished-0"]
+    left = [f"run/{sealed - 1}-{sealed - 1}.parquet", f"run/unfinished-{0:016x}"]
     needed = f"run/{sealed}-{sealed}.parquet"  # as far as a vacuum can know
     for path in (*left, needed):
         store.files.put(path, b"x")

@@ -17,6 +17,7 @@ from leaderless.table.snapshot import locations, snapshot, table_in
 from tests.tables import Model, append, compact, rows_of_snapshot, small_log
 
 pytestmark = pytest.mark.anyio
+MERGED = f"merged/0-0-{0:016x}.parquet"
 LARGE = "x" * 20_000
 
 
@@ -113,8 +114,8 @@ async def test_by_age_the_newest_record_of_all_row_groups_counts(times: tuple[fl
             writer.write(table_of([Row("k", offset, offset, "w", offset, offset, at)]))
             writer.flush()
     content = bytes(target.getvalue())
-    store.files.put("merged/a.parquet", content)
-    file = Merged("merged/a.parquet", 1, 0, 0, 0, 2, 2, len(content), ("k", "k"))
+    store.files.put(MERGED, content)
+    file = Merged(MERGED, 1, 0, 0, 0, 2, 2, len(content), ("k", "k"))
     assert await replace_manifest(store, Manifest(files=(file,)), None)
 
     async def leaves(age_s: float) -> bool:

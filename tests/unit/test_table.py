@@ -37,12 +37,13 @@ VALUES: list[Value] = [
     None, True, 0, -1.5, "", "é\u0000\U0001f600", [], [1, [2]], {}, {"a": 1, "b": None}, {"$": 1},
     {"$bytes": "AAA="}, {"$json": 1}, {"$data": ["x", 1, "json"]}, {"$json": {"$json": 1}}, b"", b"\x00\xff",
 ]  # fmt: skip
+NAME = f"0-1-{0:024x}"
 STRANGE: list[Json] = [
     {"$bytes": 5},
     {"$bytes": "A"},
     {"$json": 5},
     {"$what": 1},
-    {"$data": ["n", 3, "bytes"]},
+    {"$data": [NAME, 3, "bytes"]},
 ]
 
 
@@ -79,8 +80,8 @@ def test_strings_are_the_json_that_one_by_one_is(special: str) -> None:
 
 
 def test_a_reference_is_known_by_its_text() -> None:
-    [text] = table_of([row("k", 0, {"$data": ["n", 3, "bytes"]})])["message"].to_pylist()
-    assert reference_of(text) == ("n", 3, "bytes")
+    [text] = table_of([row("k", 0, {"$data": [NAME, 3, "bytes"]})])["message"].to_pylist()
+    assert reference_of(text) == (NAME, 3, "bytes")
     assert reference_of('{"$what":1}') is None
 
 
@@ -280,12 +281,17 @@ async def test_a_log_of_nodes_has_no_format_and_a_place_without_a_log_is_none(st
 # ---------------------------------------------------------------- the register
 
 
-FILE = Merged("merged/a", 1, 0, 3, 0, 40, 80, 9_000, ("a", "b"))
-MANIFEST = Manifest(
-    2, 7, (FILE, FILE._replace(keys=None)), (Replaced("x", 1.5),), Start(0, 0, "start/1")
-)
+FILE = Merged(f"merged/0-3-{0:016x}.parquet", 1, 0, 3, 0, 40, 80, 9_000, ("a", "b"))
+NEXT = Merged(f"merged/4-4-{0:016x}.parquet", 0, 4, 4, 40, 50, 10, 900, None)
+STARTS = f"starts/{0:016x}.json"
+MANIFEST = Manifest(2, 7, (FILE, NEXT), (Replaced("run/3-4.parquet", 1.5),), Start(0, 0, STARTS))
 VALUE: dict[str, Any] = MANIFEST.value
-[LISTED, _] = VALUE["files"]
+[LISTED, LAST] = VALUE["files"]
+NO_PATHS = [
+    "/home/me/.ssh/id_rsa", "../x", "", "merged", "merged/", f"merged/{FILE.path}", f"{FILE.path}/x",
+    f"/{FILE.path}", f"{FILE.path}\n", FILE.path.replace("0-3", "00-3"), FILE.path.replace("0-3", "0-³"),
+    FILE.path.replace(".", "x"), FILE.path[:-1], f"merged/0-3-{0:015x}.parquet", "run/3-4", "run/4.parquet",
+]  # fmt: skip
 
 
 def test_it_comes_back_as_it_was() -> None:
@@ -300,6 +306,11 @@ def test_it_comes_back_as_it_was() -> None:
         {"start": [0, "0", None]}, {"replaced": [["x"]]}, {"replaced": [["x", "1.5"]]}, {"files": {}},
         {"files": [LISTED[:-1]]}, {"files": [[7, *LISTED[1:]]]}, {"files": [["a", "1", *LISTED[2:]]]},
         {"files": [[*LISTED[:-1], ["a"]]]}, {"format": "1"}, {"format": None},
+        *({"replaced": [[path, 0]]} for path in [*NO_PATHS, FILE.path, STARTS, "run/4-5.parquet"]),
+        *({"files": [[path, *LISTED[1:]]]} for path in [*NO_PATHS, STARTS, "run/3-4.parquet"]),
+        *({"start": [0, 0, path]} for path in [*NO_PATHS, NEXT.path]),
+        {"files": [LAST]}, {"files": [LAST, LISTED]}, {"start": [1, 0, None]}, {"start": [0, 1, None]},
+        {"files": [[*LISTED[:4], 0, 0, *LISTED[6:]]]}, {"files": [[*LISTED[:2], 0, -1, *LISTED[4:]]]},
     ],
     ids=str,
 )  # fmt: skip

@@ -20,7 +20,7 @@ from leaderless.store.memory import MemoryStore
 from leaderless.store.port import PAGE, Listed, OutcomeUnknown, Version
 from tests.around import CutOff
 from tests.tables import small_log
-from tests.vacuuming import LARGE, Aged, aged, log_on, objects_of, values_of
+from tests.vacuuming import LARGE, ORPHAN, Aged, aged, log_on, objects_of, values_of
 
 pytestmark = pytest.mark.anyio
 
@@ -37,7 +37,7 @@ async def log(store: Aged) -> AsyncIterator[Log]:
 
 
 async def test_orphans_older_than_the_retention_go(store: Aged, log: Log) -> None:
-    await store.write("data/0-orphan", b"12345")
+    await store.write(ORPHAN, b"12345")
     await log.append("k", LARGE)
     vacuumed = await log.vacuum(3600)
     assert vacuumed == Vacuumed(1, 5, 1)
@@ -46,14 +46,14 @@ async def test_orphans_older_than_the_retention_go(store: Aged, log: Log) -> Non
 
 
 async def test_younger_ones_stay(store: Aged, log: Log) -> None:
-    await store.write("data/0-orphan", b"12345")
+    await store.write(ORPHAN, b"12345")
     assert await log.vacuum(7300) == Vacuumed(0, 0, 1)
 
 
 async def test_what_runs_and_segments_refer_to_stays(store: Aged, log: Log) -> None:
     for _ in range(3):
         await log.append_many("k", ["y" * 10_000, LARGE, "y" * 10_000] * 10)
-    await store.write("data/0-orphan", b"12345")
+    await store.write(ORPHAN, b"12345")
     assert (await log.status()).segments > 0
     assert (await log.vacuum()).deleted == 1
     assert len([record for record in await log.read("k") if record.value == LARGE]) == 30
@@ -68,7 +68,7 @@ async def test_a_short_retention_is_refused(log: Log) -> None:
 
 async def test_appends_go_on_after_a_vacuum(store: Aged, log: Log) -> None:
     await log.append("k", 1)
-    await store.write("data/0-orphan", b"12345")
+    await store.write(ORPHAN, b"12345")
     async with log_on(store, 5.0, 1.0) as other:
         await other.append("k", 2)
         await log.vacuum()
@@ -84,7 +84,7 @@ async def test_without_anything_to_delete_the_log_stays_in_its_epoch(log: Log) -
 
 async def test_a_log_that_nobody_appended_to_keeps_its_values(store: Aged, log: Log) -> None:
     """It has no epoch yet, so the append of such a value may be under way."""
-    await store.write("data/0-first", b"12345")
+    await store.write(ORPHAN, b"12345")
     assert await log.vacuum() == Vacuumed(0, 0, 1)
     await log.append("k", 1)
     assert (await log.vacuum()).deleted == 1
@@ -92,7 +92,7 @@ async def test_a_log_that_nobody_appended_to_keeps_its_values(store: Aged, log: 
 
 @pytest.mark.lawless
 async def test_values_stay_while_an_older_release_may_append(store: Aged) -> None:
-    await store.write("data/0-orphan", b"12345")
+    await store.write(ORPHAN, b"12345")
     await store.write("format", b'{"format":1}')
     log = Log(store, bounds_of(store, 5.0, 1.0, OLD))
     async with running(log.host):
@@ -107,7 +107,7 @@ async def test_values_stay_while_an_older_release_may_append(store: Aged) -> Non
 
 @pytest.mark.parametrize(
     ("name", "modified", "at"),
-    [("7-a-b", None, 7.0), ("7-a-b", 9.0, 9.0), ("x", None, float("inf"))],
+    [("7-1-b", None, 7.0), ("7-1-b", 9.0, 9.0)],
 )
 def test_without_a_time_of_the_store_the_name_says_the_age(
     name: str, modified: float | None, at: float
@@ -138,7 +138,7 @@ async def test_a_compaction_while_references_are_read_hides_none() -> None:
     async with small_log(store, "json", timeout_s=1.0) as log:
         for number in range(4):
             await log.append("k", [LARGE, number])
-        await store.write("data/0-orphan", b"12345")
+        await store.write(ORPHAN, b"12345")
         store.ahead_s = 7200
         assert (await log.status())[4:6] == (1, 0)  # segments, none of them in a run
 
@@ -158,7 +158,7 @@ async def test_a_compaction_while_references_are_read_hides_none() -> None:
 async def test_a_damaged_answer_is_no_log_without_references(times: int) -> None:
     store = CutOff(Aged(), times=0)
     async with small_log(store, "json", timeout_s=1.0) as log:
-        await store.write("data/0-orphan", b"12345")
+        await store.write(ORPHAN, b"12345")
         for number in range(3):
             await log.append("k", [LARGE, number])
         store.places, store.times = ((await store.list_objects("segment"))[0].key,), times
@@ -256,9 +256,9 @@ async def test_without_a_head_there_is_no_epoch(store: Aged) -> None:
 
 
 async def test_a_silent_store_ends_the_vacuum_before_it_deletes(troubled: Troubled) -> None:
-    await troubled.write("data/0-orphan", b"12345")
+    await troubled.write(ORPHAN, b"12345")
     troubled.fates = ["lost"] * 100
     async with small_log(troubled, "json") as log:
         with pytest.raises(Indefinite, match="no value was deleted"):
             await log.vacuum()
-    assert await objects_of(troubled) == ["data/0-orphan"]
+    assert await objects_of(troubled) == [ORPHAN]

@@ -31,6 +31,7 @@ from leaderless.core.messages import Offsets
 COMPACTED = "compacted"
 FORMAT = 3  # 1 listed runs alone, 2 had pages whose parts do not say of how many they are one
 OLD_FORMAT = 2
+PARTS = frozenset(1 << bits for bits in range(21))  # that a page may have
 # About what a key takes in a page beside its name, and a child of it.
 RECORD_BYTES, PAIR_BYTES = (
     16,
@@ -272,7 +273,8 @@ def decode_part(value: object) -> Part:
 def _listed(value: object) -> Listed:
     if isinstance(value, list) and len(value) in (len(Listed._fields) - 1, len(Listed._fields)):
         listed = Listed(*map(count_of, value))
-        if listed.parts and listed.value == value:
+        spans = listed.first <= listed.last and listed.base < listed.end
+        if spans and listed.parts in PARTS and listed.value == value:
             return listed
     raise Misfit(f"nothing that an index lists: {brief(value)}")
 

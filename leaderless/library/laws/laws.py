@@ -184,10 +184,8 @@ class Laws:
 
     def _is_done(self, key: str) -> bool:
         """Whether the log has the last batch of the epoch of a plan."""
-        if (epoch := epoch_of(key)) is None:
-            return False
-        newest = self.head.order.newest.get(f"{NAMED}/{epoch[0]}", -1)
-        return newest >= seq_of(epoch[1], LAST)
+        writer, number = epoch_of(key)
+        return self.head.order.newest.get(f"{NAMED}/{writer}", -1) >= seq_of(number, LAST)
 
     def _fold_runs(self) -> None:
         """What the runs of the index say of the log that was before."""

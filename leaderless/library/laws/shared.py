@@ -93,8 +93,3 @@ def manifest_changed(old: Json, new: Json, register: str, claim: Lease | None) -
     began = (before.sealed, before.start.slot, before.start.segment)
     forward = all(one >= other for one, other in zip(ends, began, strict=True))
     require(forward, "CommittedReadable", f"files and start {ends} after {began}")
-    segment, slot = after.start.segment, after.start.slot
-    for file in after.files:
-        follows = (file.first, file.base) == (segment, slot)
-        require(follows, "CommittedReadable", f"{file.path} does not follow slot {slot - 1}")
-        segment, slot = file.last + 1, file.end

@@ -10,6 +10,11 @@ SECTION = Section()
 RETENTION_S = 3600.0
 
 
+def orphan(at: int) -> str:
+    """The name of a large value that was written at a time and that no record refers to."""
+    return f"data/{at}-1-{0:024x}"
+
+
 async def deleted_after(log: Log, age_s: float) -> int:
     """How many objects a vacuum deletes when the newest has this age."""
     await anyio.sleep(age_s)
@@ -20,9 +25,9 @@ async def deleted_after(log: Log, age_s: float) -> int:
 async def orphans_go(stage: Stage) -> None:
     async with stage.log() as log:
         await stage.fill(log, 1)  # before the first append there is no epoch to raise, and all stay
-        await stage.store.write("data/1-orphan", b"12345")
+        await stage.store.write(orphan(1), b"12345")
         assert await deleted_after(log, RETENTION_S + 400) == 1
-    assert await stage.store.read("data/1-orphan") is None
+    assert await stage.store.read(orphan(1)) is None
 
 
 @SECTION.case("7 never what is referred to", aged=True)
@@ -36,7 +41,7 @@ async def referred_stays(stage: Stage) -> None:
 @SECTION.case("7 never a younger one", aged=True)
 async def younger_stays(stage: Stage) -> None:
     async with stage.log() as log:
-        await stage.store.write("data/9999999999-orphan", b"12345")
+        await stage.store.write(orphan(9_999_999_999), b"12345")
         assert await deleted_after(log, RETENTION_S - 600) == 0
 
 
