@@ -21,7 +21,7 @@ from typing import Any
 
 import anyio
 
-from leaderless.core.headlog.records import InvariantBroken
+from leaderless.core.coordination import InvariantBroken
 from leaderless.library.laws.lawful import Observer
 from leaderless.store.names import FORMAT
 from runs.history import Op, json_line

@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from bench.loop import VirtualLoop
-from leaderless.core.headlog.records import InvariantBroken
+from leaderless.core.coordination import InvariantBroken
 from runs.collection import collected_quietly
 from runs.faults import MUTE
 from runs.keyword import Keyword

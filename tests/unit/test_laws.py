@@ -5,8 +5,7 @@ from typing import Any
 import orjson
 import pytest
 
-from leaderless.core.coordination import TOMBSTONE
-from leaderless.core.headlog.records import InvariantBroken
+from leaderless.core.coordination import TOMBSTONE, InvariantBroken
 from leaderless.core.shape import Shape
 from leaderless.library.laws import Laws
 from leaderless.library.laws.lawful import Lawful

@@ -5,17 +5,10 @@ from typing import Any
 
 import pytest
 
+from leaderless.core.coordination import InvariantBroken
 from leaderless.core.headlog.commits import Committed, committed_of
 from leaderless.core.headlog.index import COMPACTED, Listed, Page, decode_part, index_of
-from leaderless.core.headlog.records import (
-    CLOSED_BYTES,
-    HEAD,
-    Head,
-    InvariantBroken,
-    Segment,
-    head_of,
-    segment_name,
-)
+from leaderless.core.headlog.records import CLOSED_BYTES, HEAD, Head, Segment, head_of, segment_name
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.headlog.sealer import Sealer
 from leaderless.core.limits import Limits

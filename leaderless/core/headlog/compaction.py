@@ -29,7 +29,14 @@ from contextlib import suppress
 import orjson
 
 from leaderless.core.claims import Claims
-from leaderless.core.coordination import StoreSilent, create, delete, read_as, replace
+from leaderless.core.coordination import (
+    InvariantBroken,
+    StoreSilent,
+    create,
+    delete,
+    read_as,
+    replace,
+)
 from leaderless.core.headlog import trace as steps
 from leaderless.core.headlog.index import (
     COMPACTED,
@@ -47,14 +54,7 @@ from leaderless.core.headlog.index import (
     size_of_run,
 )
 from leaderless.core.headlog.library import READS_AT_ONCE, windows
-from leaderless.core.headlog.records import (
-    InvariantBroken,
-    Run,
-    Segment,
-    merge,
-    segment_name,
-    segment_of,
-)
+from leaderless.core.headlog.records import Run, Segment, merge, segment_name, segment_of
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.lease import LeaseLost
 from leaderless.core.messages import Note

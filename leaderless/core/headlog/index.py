@@ -17,15 +17,8 @@ from operator import lt
 from reprlib import repr as brief
 from typing import NamedTuple
 
-from leaderless.core.coordination import Json, Misfit, count_of
-from leaderless.core.headlog.records import (
-    InvariantBroken,
-    Run,
-    Writers,
-    offsets_of,
-    run_of,
-    writers_of,
-)
+from leaderless.core.coordination import InvariantBroken, Json, Misfit, count_of
+from leaderless.core.headlog.records import Run, Writers, offsets_of, run_of, writers_of
 from leaderless.core.messages import Offsets
 
 COMPACTED = "compacted"

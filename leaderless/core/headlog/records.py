@@ -20,7 +20,7 @@ from itertools import pairwise
 from reprlib import repr as brief
 from typing import Any, NamedTuple
 
-from leaderless.core.coordination import TOMBSTONE, Json, Misfit, count_of
+from leaderless.core.coordination import TOMBSTONE, InvariantBroken, Json, Misfit, count_of
 from leaderless.core.messages import Block, Entry, Heading, Offsets
 from leaderless.core.shape import NAMES, OLD, Shape
 
@@ -31,10 +31,6 @@ FENCED = "fenced"
 CLOSED_BYTES = 1 << 40
 
 Writers = dict[str, tuple[int, Offsets]]  # of each its newest batch: the seq, and its first offsets
-
-
-class InvariantBroken(AssertionError):
-    """The log is not what it must be; the text begins with the invariant's name."""
 
 
 class Head:

@@ -4,9 +4,9 @@ Contents decide, not numbers. Another node may have made the segment before, fro
 back when it is there, and the head lets go of exactly the entries that it holds.
 """
 
-from leaderless.core.coordination import StoreSilent, create, read_as
+from leaderless.core.coordination import InvariantBroken, StoreSilent, create, read_as
 from leaderless.core.headlog import trace as steps
-from leaderless.core.headlog.records import Head, InvariantBroken, Segment, segment_name, segment_of
+from leaderless.core.headlog.records import Head, Segment, segment_name, segment_of
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.process import Notify, Process, Signal, Wait
 

@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from math import inf
 from operator import attrgetter
 
-from leaderless.core.coordination import StoreSilent
+from leaderless.core.coordination import InvariantBroken, StoreSilent
 from leaderless.core.headlog import attempt
 from leaderless.core.headlog import trace as steps
 from leaderless.core.headlog.attempt import Attempt, Fate
@@ -41,7 +41,7 @@ from leaderless.core.headlog.compaction import Compactor
 from leaderless.core.headlog.hand_overs import HandOvers
 from leaderless.core.headlog.pending import Pending, Waiting, answers_of, refusal_of
 from leaderless.core.headlog.policy import Policy
-from leaderless.core.headlog.records import HEAD, Head, InvariantBroken
+from leaderless.core.headlog.records import HEAD, Head
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.headlog.sealer import Sealer
 from leaderless.core.messages import (
