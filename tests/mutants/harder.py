@@ -216,12 +216,7 @@ HARDER = [
         "index-epoch-kept",
         "a worker raises the index's epoch to its claim's before it changes anything",
         f"{COMPACTOR}._take_over",
-        (
-            (
-                "epoch=self._claims.epoch, format",
-                "format",
-            ),
-        ),
+        (("index._replace(epoch=self._claims.epoch)", "index"),),
         CALM,
     ),
     Mutant(
