@@ -125,7 +125,7 @@ class Group(NamedTuple):
 
 
 class Reader:
-    """An open file. Raises `Gone` when it was deleted, `OtherFormat` when it is none of ours, or a newer one.
+    """An open file. Raises `Gone` when it was deleted, `OtherFormat` when it is none of ours.
 
     Raises `Broken` when its footer makes no sense however often it is read, and `OutcomeUnknown`.
     `metadata`: of an earlier reader of the same file, which saves the requests for its footer.

@@ -214,7 +214,7 @@ def _start_in(manifest: Json) -> int:
 
 
 def _shape_in(value: Json) -> Shape | None:
-    """The shape in a value of `format`; one of another release is not judged."""
+    """The shape in a value of `format`; an unknown one is not judged."""
     shape = None if value is None else format_in(value)
     return shape if isinstance(shape, Shape) else None
 
