@@ -50,7 +50,6 @@ SUMMARIES = {
     "fence": "close the log for appends",
     "unfence": "open a fenced log again",
     "compact": "put sealed segments into runs now",
-    "upgrade": "give a log of the older format a shape, so that all who write it agree on sizes",
     "vacuum": "delete objects of values that no record refers to",
     "retain": "delete the oldest files of the log",
     "files": "show the Parquet files that hold the log now",

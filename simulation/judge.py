@@ -13,7 +13,7 @@ from typing import Any
 
 from bench.loop import Deadlock
 from bench.system import handled
-from leaderless.core.headlog.records import InvariantBroken
+from leaderless.core.coordination import InvariantBroken
 from runs.collection import collected_quietly
 from runs.history import Op
 from simulation.nodes import MakeNode, StrategyMaker

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from leaderless.core.headlog.records import InvariantBroken
+from leaderless.core.coordination import InvariantBroken
 from leaderless.core.machine import Machine
 from leaderless.core.messages import Note
 from leaderless.core.scheduler import Scheduler

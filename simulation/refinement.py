@@ -8,7 +8,7 @@ whether the model may take it here, and with the same numbers. If not it raises 
 The model's cas takes effect and is answered in one step. Here these are two, as in reality:
 
     Try       the node's cas goes into `inflight`, if the model's node might make it
-    the head  one of `inflight` takes effect (`late_commit_of`), or the log is fenced, opened, marked, upgraded
+    the head  one of `inflight` takes effect (`late_commit_of`), or the log is fenced or opened
     Commit    the node learns of the head that its cas made; Refresh and Answered: of another head
 
 So an answer may be late, doubled or lost, and a cas of a node that is dead may still take effect. A node learns
@@ -218,10 +218,10 @@ class Refinement:
         self._note(new)
 
     def _without_entries(self, new: records.Head) -> State:
-        """The log is made, or marked as full; or a new epoch begins: by a fence, a vacuum, an upgrade."""
+        """The log is made; or a new epoch begins: by a fence, a vacuum."""
         s, model, state = self.state, self._model, new.heading.state
         there = (s.head.state, s.head.epoch)
-        if (state, new.epoch) == there and (new.version == 1 or new.shape.is_old):
+        if (state, new.epoch) == there and new.version == 1:
             return s
         after = chain(model.fence(s), model.unfence(s), model.raise_epoch(s))
         fitting = (t for t in after if (t.head.state, t.head.epoch) == (state, new.epoch))
@@ -268,7 +268,7 @@ class Refinement:
         self._tails[h.base] = h.tail
         if len(self._made) > KEPT_HEADS:
             self._forget()
-        if new.closed if new.shape.is_old else new.full:
+        if new.full:
             self._full.add((h.base, h.end, h.epoch))
 
     def _forget(self) -> None:

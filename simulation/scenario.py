@@ -281,7 +281,7 @@ class Scenario(AnyScenario):
     def options_of(self, node: str, life: int) -> Options:
         """Those of one life of a node: where the cluster is mixed, limits, pace and defaults of its own.
 
-        So a node may come back as an upgrade would start it, and makes other logs than its peers would.
+        So a node may come back with other options, and makes other logs than its peers would.
         """
         if not self.mixed:
             return self.node_options

@@ -7,7 +7,7 @@ from unittest.mock import patch
 from urllib.parse import unquote, urlsplit
 from weakref import WeakKeyDictionary
 
-from leaderless.core.headlog.records import InvariantBroken
+from leaderless.core.coordination import InvariantBroken
 from leaderless.library.laws.lawful import Observer
 from leaderless.library.laws.laws import is_judged
 from leaderless.store.memory import MemoryStore

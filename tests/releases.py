@@ -1,12 +1,10 @@
-"""Processes of this release and of the older one, on one log: each does what lines on its stdin ask.
+"""Processes on one log, programs and nodes: each does what lines on its stdin ask.
 
 As a program (`python -m tests.releases URL`) it opens the log and answers each line, a JSON list, with one:
-["append", key, value], ["read", key], ["commit", group, key, offset], ["committed", group, key], ["compact"],
-["keys"]. It imports `leaderless` from wherever `PYTHONPATH` says, so it uses what both releases have.
+["append", key, value], ["read", key], ["keys"].
 """
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-OLDER = ROOT / "tests/fixtures/older-release/leaderless-ee7df00.zip"
 
 
 class Refused(Exception):
@@ -25,15 +22,9 @@ class Refused(Exception):
 class _Spoken:
     """A process that answers lines."""
 
-    def __init__(self, command: list[str], *, older: bool) -> None:
-        path = [str(OLDER)] if older else []
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join([*path, str(ROOT)])}
+    def __init__(self, command: list[str]) -> None:
         self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=environment,
-            cwd=ROOT / "tests",  # not where this release's package is
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT
         )
 
     def say(self, message: Any) -> Any:
@@ -61,8 +52,8 @@ class _Spoken:
 class Program(_Spoken):
     """A program that uses the library."""
 
-    def __init__(self, url: str, *, older: bool = False) -> None:
-        super().__init__([sys.executable, "-m", "tests.releases", url], older=older)
+    def __init__(self, url: str) -> None:
+        super().__init__([sys.executable, "-m", "tests.releases", url])
         self.ask("keys")  # the log is open
 
     def ask(self, *request: Any) -> Any:
@@ -84,9 +75,9 @@ class Program(_Spoken):
 class Node(_Spoken):
     """A node whose log is in a store, one of `nodes`."""
 
-    def __init__(self, url: str, *, older: bool = False, nodes: int = 1, name: str = "n0") -> None:
+    def __init__(self, url: str, *, nodes: int = 1, name: str = "n0") -> None:
         command = [sys.executable, "-m", "leaderless.cli", "node", "--store", url]
-        super().__init__([*command, "--log-level", "error", "--freshness", "0"], older=older)
+        super().__init__([*command, "--log-level", "error", "--freshness", "0"])
         self._asked = 0
         self._name = name
         names = [f"n{number}" for number in range(nodes)]
@@ -151,12 +142,6 @@ def _result(log: Any, name: str, arguments: list[Any]) -> Any:
             return log.append(*arguments)
         case "read":
             return [record.value for record in _records(log, *arguments)]
-        case "commit":
-            group, key, offset = arguments
-            return log.commit(group, {key: offset})
-        case "committed":
-            group, key = arguments
-            return log.committed(group, [key])
         case _:
             return getattr(log, name)(*arguments)
 

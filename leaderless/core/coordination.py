@@ -59,6 +59,10 @@ class Misfit(Exception):
     """A value that no node can have written; the text says which."""
 
 
+class InvariantBroken(AssertionError):
+    """The log is not what it must be; the text begins with the invariant's name."""
+
+
 def count_of(value: object) -> int:
     """A number from 0 up."""
     if type(value) is int and value >= 0:  # a bool is an int to isinstance
@@ -149,27 +153,6 @@ def replace(register: str, old: Json, new: Json) -> Process[bool]:
         unsure = True
         patience.had(outcome)
     raise StoreSilent(f"{register!r} may be replaced or not: the store gave no clear answer")
-
-
-def increment(register: str, by: str) -> Process[int]:
-    """Count one up, atomically; returns the new count, from 1, which no other caller gets.
-
-    `by` names this very increment, or it would take another one's count for its own. One that got no
-    answer and was overtaken cannot tell whether it counted, and counts again: gaps, but never the same
-    number twice.
-    """
-    while True:
-        count, old = (yield from read_as(register, _counter_of)) or (0, None)
-        if (yield from replace(register, old, {"count": count + 1, "by": by})):
-            return count + 1
-
-
-def _counter_of(value: Json) -> tuple[int, Json]:
-    """The count in a register, and all that it holds. Raises `Misfit`."""
-    match value:
-        case {"count": int(count), "by": str()} if count_of(count):
-            return count, value
-    raise Misfit(f"no counter: {brief(value)}")
 
 
 def delete(register: str) -> Process[None]:

@@ -16,8 +16,7 @@ from reprlib import repr as brief
 from typing import Generic, TypeVar
 
 from leaderless.core import coordination
-from leaderless.core.coordination import Json, Misfit, count_of, read_as
-from leaderless.core.headlog.records import InvariantBroken
+from leaderless.core.coordination import InvariantBroken, Json, Misfit, count_of, read_as
 from leaderless.core.process import Process, Sleep
 from leaderless.core.strategy import Clock
 

@@ -8,7 +8,7 @@ per key; `Request` says whom to answer. Times are seconds of a clock that never 
 from enum import Enum
 from typing import Any, NamedTuple, TypeAlias
 
-from leaderless.core.shape import OLD, Shape
+from leaderless.core.shape import Shape
 from leaderless.core.value import value
 
 # What a register holds. A record is none: its `value` is.
@@ -53,7 +53,7 @@ class Heading(NamedTuple):
     sealed: int = 0
     base: int = 0
     size: int = 0
-    shape: Shape = OLD
+    shape: Shape = Shape()
 
 
 class Request(NamedTuple):

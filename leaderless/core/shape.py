@@ -1,15 +1,11 @@
 """The shape of a log: what all who write it must agree on. It stands in the log and holds for all its life.
 
     head      {..., shape: [register_bytes, seal_bytes, ...]}         on every store, in the order of the fields
-    format    {format: 3, made_by, shape: {register_bytes: ..., ...}}   in a real store, before there is a head
+    format    {format: 1, made_by, shape: {register_bytes: ..., ...}}   in a real store, before there is a head
 
 Whoever makes the log chooses its shape, once. Everyone who opens it takes the shape from there, whatever its
 own defaults are. `leaderless.core.limits` has what each process may choose for itself. The idea is
 TigerBeetle's, which splits the options of a cluster from those of a process.
-
-A head of the older format says no shape. Its processes decided by limits of their own, and nodes had others
-than programs. Such a log has the shape `OLD`, which is safe beside either kind: see `Head.closed`. `leaderless
-upgrade` gives it a shape.
 """
 
 from dataclasses import dataclass, fields, replace
@@ -43,8 +39,6 @@ class Shape:
         who write one make each other fail.
     `runs`: "json", or "parquet" where the store has files. Then a reader asks for a slice of a run,
         `run/A-B/OFFSET/KEY`, where it would read the run whole.
-    `is_old`: whether the log has the older format, so that processes of the older release may write it. It
-        stands nowhere: a log that says a shape is none of these.
     """
 
     register_bytes: int = 1 << 26
@@ -56,7 +50,6 @@ class Shape:
     page_bytes: int = 1 << 18
     offset_registers: int = 1
     runs: Runs = "json"
-    is_old: bool = False
 
     def __post_init__(self) -> None:
         _require(self.runs in get_args(Runs), f"runs are {' or '.join(get_args(Runs))}")
@@ -106,9 +99,4 @@ class Shape:
         )
 
 
-NAMES = tuple(each.name for each in fields(Shape) if each.name != "is_old")
-
-# The lowest limits that the older release had: its nodes sealed at 8 KiB, its programs at 64 KiB. Its nodes had
-# as many registers of offsets as the root of their number; 16 are those of 256 nodes.
-OLD = Shape(offset_registers=16, is_old=True)
-OLD_IN_FILES = replace(OLD, runs="parquet")
+NAMES = tuple(each.name for each in fields(Shape))

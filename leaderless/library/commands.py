@@ -246,11 +246,6 @@ async def _compact(options: Arguments) -> Result:
         return {"segments_compacted": await log.compact()}
 
 
-async def _upgrade(options: Arguments) -> Result:
-    async with _log(options) as log:
-        return {"upgraded": await log.upgrade()}
-
-
 async def _vacuum(options: Arguments) -> Result:
     async with _log(options) as log:
         return (await log.vacuum(options.retention))._asdict()
@@ -344,7 +339,6 @@ OPERATIONS = {
     "fence": Operation(arguments.nothing, _fence),
     "unfence": Operation(arguments.nothing, _unfence),
     "compact": Operation(arguments.nothing, _compact),
-    "upgrade": Operation(arguments.nothing, _upgrade),
     "vacuum": Operation(arguments.vacuum, _vacuum, "--retention 7200"),
     "retain": Operation(arguments.retain, _retain, "--age 604800"),
     "files": Operation(arguments.nothing, _files),

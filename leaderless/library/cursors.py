@@ -9,9 +9,6 @@
 Law: each change counts once, however often it is tried. `by` is the name of the last change, which no other one
 has. An attempt whose answer was lost came about if the cursor is what it wrote, name included. If another
 change came on top of it, that cannot be seen any more: so a change must give the same when it is applied twice.
-
-Processes that know no `by` read the logs of an older format, too: there cursors are written without it. Then
-a cursor that equals what was tried counts as its effect, and two by hand at once may both be told "advanced".
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -68,9 +65,7 @@ class Cursor(NamedTuple):
 def cursor_of(value: Json) -> Cursor:
     """The cursor in an object's value; fields of later releases are passed over. Raises `Misfit`."""
     match value:
-        case {"committed": committed, "epoch": epoch, "failures": failures, **rest}:
-            if not isinstance(by := rest.get("by", ""), str):
-                raise Misfit(f"no name of a change: {by!r}")
+        case {"committed": committed, "epoch": epoch, "failures": failures, "by": str(by)}:
             done = None if committed is None else count_of(committed)
             return Cursor(done, count_of(epoch), count_of(failures), by)
     raise Misfit("no cursor")
@@ -79,19 +74,11 @@ def cursor_of(value: Json) -> Cursor:
 class Cursors:
     """The cursors of all groups of one log.
 
-    `named`: whether cursors are written with `by`. `writer`: a name that no other process has.
-    `patience_s`: how long a call may take.
+    `writer`: a name that no other process has. `patience_s`: how long a call may take.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        named: bool = True,
-        writer: str = "",
-        patience_s: float = PATIENCE_S,
-    ) -> None:
+    def __init__(self, store: Store, writer: str = "", patience_s: float = PATIENCE_S) -> None:
         self._store = store
-        self._named = named
         self._writer = writer or REAL.name()
         self._changes = count(1)
         self._patience_s = patience_s
@@ -126,7 +113,7 @@ class Cursors:
         `change` may be called more than once, and gives its own result back unchanged.
         """
         name = _name(group, key)
-        by = f"{self._writer}/{next(self._changes)}" if self._named else ""
+        by = f"{self._writer}/{next(self._changes)}"
         tried: Cursor | None = None
         unsure = False  # whether the store may hold what was tried
 
@@ -140,10 +127,9 @@ class Cursors:
             if new == old:
                 return old
             tried = new._replace(by=by)
+            text = orjson.dumps(tried._asdict())
             try:
-                was_first = await replaced(
-                    self._store, name, self._text(tried), held and held.version
-                )
+                was_first = await replaced(self._store, name, text, held and held.version)
             except OutcomeUnknown:
                 unsure = True
                 raise
@@ -157,12 +143,6 @@ class Cursors:
                 raise
             raise Unreachable(str(error)) from error
         return cursor
-
-    def _text(self, cursor: Cursor) -> bytes:
-        fields = cursor._asdict()
-        if not self._named:
-            del fields["by"]
-        return orjson.dumps(fields)
 
     async def groups(self) -> dict[str, dict[str, Cursor]]:
         """All groups, and their cursors by key."""

@@ -67,7 +67,7 @@ class Findings:
 
 
 def _decoded(decode: Callable[[Json], T], value: Json) -> T:
-    """What `decode` makes of a value. Raises `Misfit` also for a format of another release."""
+    """What `decode` makes of a value. Raises `Misfit` also for an unknown format."""
     try:
         return decode(value)
     except LogError as error:

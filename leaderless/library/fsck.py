@@ -182,9 +182,9 @@ class _Check:
     # ------------------------------------------------------------ checking
 
     def _check_shape(self, shape: Shape) -> None:
-        """A head that says a shape says that of `format`, which was written before it."""
+        """The head says the shape of `format`, which was written before it."""
         head = self._head_shape
-        if head is not None and not head.is_old and head != shape:
+        if head not in (None, shape):
             text = f"it says {head}, and {FORMAT!r} says {shape}"
             self._find("ShapeNeverChanges", HEAD, text)
 

@@ -121,12 +121,7 @@ class Log:
         self.host: Host = Host(machine, self._registers)
         self.data: Data = Data(store, bounds.inline_bytes, bounds.value_bytes, around)
         self._named = Named(self.host, self._strategy, self.data, self._epoch_for, limits)
-        self.cursors: Cursors = Cursors(
-            store,
-            named=not bounds.shape.is_old,  # the older release knows no names of changes
-            writer=writer,
-            patience_s=limits.client_patience_s,
-        )
+        self.cursors: Cursors = Cursors(store, writer, limits.client_patience_s)
         self.maintenance: Maintenance = Maintenance(store, self.host, bounds, around)
         compacts = partial(self.maintenance.compact_now_and_then, self._strategy)
         self.chores: list[Task] = [compacts]
@@ -388,21 +383,13 @@ class Log:
         """
         return await self.maintenance.compact(self._strategy)
 
-    async def upgrade(self) -> bool:
-        """Give a log of the older format a shape; returns whether this call did it.
-
-        It is safe while processes use the log. Those of the older release append nothing from then on, and must
-        be updated; see `leaderless.library.upgrade`.
-        """
-        return await self.maintenance.upgrade()
-
     async def vacuum(self, retention_s: float = 3600.0) -> Vacuumed:
         """Delete what no record refers to and is older than `retention_s` seconds.
 
         That is: objects of large values, files that larger ones replaced, rows that no sink will append.
 
         An append that takes longer than the retention may write its large values again. Raises `Unfit` for a
-        retention below ten minutes; `Definite` when processes of an older release may append to the log.
+        retention below ten minutes.
         """
         found = await self.maintenance.vacuum(retention_s)
         now = self.maintenance.now

@@ -20,7 +20,6 @@ from leaderless.library.cursors import Cursors
 from leaderless.library.host import Host
 from leaderless.library.place import Bounds
 from leaderless.library.surroundings import REAL, Surroundings
-from leaderless.library.upgrade import upgrade
 from leaderless.library.vacuum import references, references_in_files, vacuum_values
 from leaderless.store.calls import patiently, read_value
 from leaderless.store.files import files_of
@@ -132,11 +131,6 @@ class Maintenance:
             except LogError as error:
                 log.info("segments are compacted later: %s", error)
 
-    async def upgrade(self) -> bool:
-        """Give a log of the older format a shape; see `leaderless.library.upgrade`."""
-        worker = f"upgrade-{self._around.name()}"
-        return await upgrade(self._store, self._host, self._bounds, worker)
-
     async def merge(self) -> "Done | None":
         """Merge files of runs into larger ones, as far as there are enough; None on a log without files."""
         return await self._upkeep.merge() if self._upkeep else None
@@ -178,8 +172,7 @@ class Maintenance:
     async def vacuum(self, retention_s: float) -> Vacuumed:
         """Delete orphans, and files that others replaced; see the module.
 
-        Values first: so a value outlives the files that refer to it, until the next vacuum. Raises `Unfit`, and
-        `Definite` when there are orphans in a log of the old format. Then nothing was deleted.
+        Values first: so a value outlives the files that refer to it, until the next vacuum. Raises `Unfit`.
         """
         if not retention_s >= RETENTION_S_MIN:
             raise Unfit(

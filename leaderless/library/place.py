@@ -66,9 +66,7 @@ class Made(NamedTuple):
 async def ensure_log(store: Store, runs: Runs | None = None) -> Made:
     """As `initialise`, but raise `OtherFormat` rather than make a log over one that has no `format`.
 
-    Nodes of an older version made such logs, and those of other strategies do. Their messages are not
-    escaped as those of the library are, so a program could take one for another; and the nodes that
-    run do not know of large values.
+    Nodes of other strategies make such logs, which programs cannot read.
     """
     try:
         found = await require_log(store)
@@ -99,8 +97,8 @@ async def _require_free(store: Store) -> None:
     # `format` is made before all else, so another process that has made a log meanwhile shows it now.
     if of_nodes and await patiently(lambda: store.read(FORMAT)) is None:
         raise OtherFormat(
-            f"{store.url} has {of_nodes!r} and no {FORMAT!r}: it holds a log of nodes that are older, or "
-            "of another strategy, which programs cannot read. Take a prefix or a topic of its own for this log"
+            f"{store.url} has {of_nodes!r} and no {FORMAT!r}: it holds a log of another strategy, which "
+            "programs cannot read. Take a prefix or a topic of its own for this log"
         )
 
 

@@ -127,10 +127,6 @@ class LogSync:
         """See `Log.compact`."""
         return self._portal.call(self._log.compact)
 
-    def upgrade(self) -> bool:
-        """See `Log.upgrade`."""
-        return self._portal.call(self._log.upgrade)
-
     def vacuum(self, retention_s: float = 3600.0) -> Vacuumed:
         """See `Log.vacuum`."""
         return self._portal.call(self._log.vacuum, retention_s)

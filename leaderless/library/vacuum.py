@@ -12,8 +12,7 @@ A reference that got into the log before (2) is found in (3). One that comes lat
 knew before (2). So its object was written after (2), and is not listed.
 
 No clock is in this proof. A wrong one makes objects candidates too early or too late: then an append writes its
-value again, or an orphan stays. Processes of older releases do not keep the law. While they may append to a
-log, no value of it is deleted.
+value again, or an orphan stays.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
@@ -24,7 +23,6 @@ from typing import NamedTuple
 from leaderless.core.coordination import Json
 from leaderless.core.headlog.records import HEAD, Head, Run, Segment, head_of, run_of, segment_of
 from leaderless.core.messages import Block
-from leaderless.errors import Definite
 from leaderless.library.data import FOLDER, written_at
 from leaderless.store.calls import delete_all, own_keys, own_objects, read_value, side_by_side
 from leaderless.store.port import Store
@@ -50,7 +48,7 @@ async def vacuum_values(
     """Delete the objects without a record that are older than the retention; see the module.
 
     `new_epoch` raises the epoch of the log; it gives None where nothing was appended yet. `found` gives every
-    reference in the log. Raises `Definite` for orphans in a log of the older format; then nothing was deleted.
+    reference in the log.
     """
     objects = [listed async for listed in own_objects(store, FOLDER)]
     old = [each for each in objects if now - written_at(each) > retention_s]
@@ -60,11 +58,6 @@ async def vacuum_values(
         return Swept(0, 0, len(objects))
     referred = {reference.key async for reference in found(store)}
     orphans = [each for each in old if each.key not in referred]
-    if orphans and head.shape.is_old:
-        raise Definite(
-            f"{len(orphans)} large values without a record must stay: a process of the older release may "
-            "append to the log. Run `leaderless upgrade` first"
-        )
     await delete_all(store, [each.key for each in orphans])
     size = sum(each.size or 0 for each in orphans)
     return Swept(len(orphans), size, len(objects) - len(orphans))

@@ -4,8 +4,7 @@ A log of the strategy `leaderless` has the object `format`, as a log of the libr
 node follows it. If the store is empty, the node makes it: the first one decides, and the others follow. So
 nodes and programs of the library may share a log, and no node writes runs of another kind than the log has.
 
-Two kinds of log have no `format`: those of other strategies, which the library cannot read, and those of nodes
-that were older. A node leaves them as they are.
+The logs of other strategies have no `format`, and the library cannot read them.
 """
 
 import logging
@@ -54,7 +53,7 @@ class Look(NamedTuple):
     """What a look at a store found.
 
     `trouble`: why it cannot hold the log, so that `init` is refused; "" when it can. `shape`: that of the log,
-    None for a log without `format`.
+    None for a log of another strategy.
     """
 
     trouble: str = ""
@@ -106,10 +105,8 @@ async def _examine(store: Store, wanted: Wanted) -> Shape | None:
     if wanted.strategy != DEFAULT:
         _require(not has_format, f"{store.url} holds a log of the strategy {DEFAULT}")
         return None
-    if has_format or not is_log:
-        return (await initialise(store, wanted.runs, wanted.shape)).shape
-    _require(wanted.runs != "parquet", f"{store.url} holds a log with runs of JSON")
-    return None
+    _require(has_format or not is_log, f"{store.url} has objects and no {FORMAT!r}")
+    return (await initialise(store, wanted.runs, wanted.shape)).shape
 
 
 def _require(holds: bool, wrong: str) -> None:

@@ -14,7 +14,7 @@ import anyio
 from leaderless.core.machine import Machine
 from leaderless.core.messages import Step
 from leaderless.core.scheduler import Scheduler
-from leaderless.core.shape import OLD, Shape
+from leaderless.core.shape import Shape
 from leaderless.core.strategies import STRATEGIES
 from leaderless.core.strategy import Clock, Context, Identity, Trace
 from leaderless.core.timeouts import StoreTimeouts
@@ -88,7 +88,8 @@ def session_on(settings: Settings, look: "Look", hosted: "Callable[[Machine], Ho
     """A session on a store, as `leaderless.runtime.on_store` wants it."""
 
     def start(identity: Identity) -> "Host":
-        return hosted(_machine(settings.on_log(look.shape or OLD), identity))
+        chosen = settings.on_log(look.shape) if look.shape else settings
+        return hosted(_machine(chosen, identity))
 
     return _session(settings, start, look)
 

@@ -1,9 +1,6 @@
 """The object `format` of a log in a store: made before all else, it says the shape that the log has.
 
-    format    {format: 3, made_by, shape: {...}}     see `leaderless.core.shape`
-
-Logs of the older release have `{format: 1, made_by}` where runs are JSON, and 2 where they are Parquet files
-(`leaderless.table`). The head of such a log has no shape either. `leaderless upgrade` gives it one.
+It holds `{format: 1, made_by, shape: {...}}`; see `leaderless.core.shape`.
 """
 
 from math import inf
@@ -12,14 +9,13 @@ from reprlib import repr as brief
 import orjson
 
 from leaderless.core.coordination import Json, Misfit
-from leaderless.core.shape import OLD, OLD_IN_FILES, Shape
+from leaderless.core.shape import Shape
 from leaderless.errors import Broken, NotInitialised, OtherFormat, Unreachable
 from leaderless.store.calls import Damaged, Held, patiently, read_once
 from leaderless.store.names import FORMAT
 from leaderless.store.port import OutcomeUnknown, Refused, Store
 
-NUMBER = 3
-OLD_NUMBERS = {1: OLD, 2: OLD_IN_FILES}
+NUMBER = 1
 
 
 def format_of(shape: Shape, made_by: str) -> bytes:
@@ -27,7 +23,7 @@ def format_of(shape: Shape, made_by: str) -> bytes:
     return orjson.dumps({"format": NUMBER, "made_by": made_by, "shape": shape.value})
 
 
-async def read_format(store: Store) -> Held[Shape]:
+async def shape_in(store: Store) -> Shape:
     """The shape of the log in a store, which is asked once, and again only for an answer that makes no sense.
 
     Raises `NotInitialised` without `format`, `OtherFormat` for one that this program does not know, `Definite`
@@ -37,14 +33,8 @@ async def read_format(store: Store) -> Held[Shape]:
     if found is None:
         raise NotInitialised(f"there is no log at {store.url}; make it with `leaderless init`")
     if isinstance(found.value, Shape):
-        shape = found.value
-        if shape.is_old:  # no bound of its registers; they fit into the objects of the store
-            shape = shape.for_registers(store.value_bytes_max)
-        return Held(shape, found.version, found.modified)
-    raise OtherFormat(
-        f"{store.url} has format {found.value}, and this version of leaderless knows {NUMBER} and older: "
-        "use a newer one"
-    )
+        return found.value
+    raise OtherFormat(f"{store.url} has format {found.value}, and this version knows {NUMBER}")
 
 
 async def _read(store: Store) -> Held[Shape | str] | None:
@@ -63,24 +53,17 @@ async def _read(store: Store) -> Held[Shape | str] | None:
         raise OtherFormat(text) from broken
 
 
-async def shape_in(store: Store) -> Shape:
-    """The shape alone; raises as `read_format`."""
-    return (await read_format(store)).value
-
-
 def format_in(value: Json) -> Shape | str:
     """The shape in the object; or the number, as text, of a format that this program does not know.
 
     Raises `Misfit`.
     """
     match value:
-        case {"format": int(number)} if number in OLD_NUMBERS:
-            return OLD_NUMBERS[number]
-        case {"format": 3, "shape": dict(shape)}:
+        case {"format": 1, "shape": dict(shape)}:
             try:
                 return Shape(**shape)
             except (TypeError, ValueError) as error:
-                return f"{NUMBER} of another release ({error})"
-        case {"format": number} if number != NUMBER:
+                return f"{NUMBER} with an unknown shape ({error})"
+        case {"format": int(number)} if number != NUMBER:
             return str(number)
     raise Misfit(f"no format: {brief(value)}")

@@ -125,7 +125,7 @@ class Group(NamedTuple):
 
 
 class Reader:
-    """An open file. Raises `Gone` when it was deleted, `OtherFormat` when it is none of ours, or a newer one.
+    """An open file. Raises `Gone` when it was deleted, `OtherFormat` when it is none of ours.
 
     Raises `Broken` when its footer makes no sense however often it is read, and `OutcomeUnknown`.
     `metadata`: of an earlier reader of the same file, which saves the requests for its footer.
@@ -218,15 +218,14 @@ def _packed(run: Mapping[str, object]) -> bytes:
 
 
 def _unpacked(text: bytes) -> dict[str, Any]:
-    content = text if text.startswith(b"{") else zlib.decompress(b64decode(text))
-    found: dict[str, Any] = orjson.loads(content)  # in format 1 it is plain
+    found: dict[str, Any] = orjson.loads(zlib.decompress(b64decode(text)))
     return found
 
 
 def _require_format(path: str, names: dict[bytes, bytes]) -> None:
     if FORMAT_NAME not in names or RUN_NAME not in names:
         raise OtherFormat(f"{path} is a Parquet file of another program")
-    if names[FORMAT_NAME] not in (b"1", str(FORMAT).encode()):
+    if names[FORMAT_NAME] != str(FORMAT).encode():
         version = names[FORMAT_NAME].decode(errors="replace")
         raise OtherFormat(f"{path} has format {version}, this program knows {FORMAT}: update it")
 

@@ -29,7 +29,7 @@ from leaderless.core.messages import Entry
 from leaderless.store.registers import canonical
 from leaderless.store.values import Reference, bytes_in, message_of, reference_in
 
-FORMAT = 2  # 1 had what its run holds as plain JSON
+FORMAT = 1
 FORMAT_NAME, RUN_NAME = b"leaderless.format", b"leaderless.run"
 
 COLUMNS = pa.schema(

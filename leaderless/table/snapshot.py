@@ -28,7 +28,7 @@ from leaderless.core.headlog.records import (
     segment_name,
     segment_of,
 )
-from leaderless.errors import Broken, Indefinite, NotInitialised, Unfit
+from leaderless.errors import Broken, Indefinite, Unfit
 from leaderless.store.calls import in_thread, read_value, side_by_side
 from leaderless.store.files import Gone, files_of
 from leaderless.store.format import shape_in
@@ -123,8 +123,6 @@ async def _attempt(store: Store, with_tail: bool) -> tuple[Snapshot, list[Stretc
     manifest, _ = await read_manifest(store)
     index = await _index(store)
     held = await read_value(store, HEAD, head_of)
-    if held is None:
-        await shape_in(store)  # it raises `NotInitialised` where nothing is
     head = held.value if held else EMPTY
     files = await _files(store, manifest, index)
     numbers = range(index.sealed, head.sealed if with_tail else index.sealed)
@@ -158,19 +156,11 @@ def _ref_of_merged(manifest: Manifest, place: int) -> FileRef:
 
 async def _runs(store: Store, index: Index, first: int) -> AsyncIterator[FileRef]:
     """The runs of segments from `first` on, in their order."""
-    parquet = await _has_files(store)
+    parquet = (await shape_in(store)).sliced
     async for listed in leaves(store, index.listed, first):
         path = run_path(listed.first, listed.last) if parquet else listed.register()
         kind: Literal["parquet", "json"] = "parquet" if parquet else "json"
         yield FileRef(path, kind, listed.first, listed.last, listed.base, listed.end)
-
-
-async def _has_files(store: Store) -> bool:
-    """Whether runs are files; in a log of a node, which has no `format`, they are JSON."""
-    try:
-        return (await shape_in(store)).sliced
-    except NotInitialised:
-        return False
 
 
 async def leaves(store: Store, listed: Iterable[Listed], first: int) -> AsyncIterator[Listed]:

@@ -30,8 +30,8 @@ from typing import Any
 import orjson
 
 from bench.nemesis.store_faults import STORE
+from leaderless.core.coordination import InvariantBroken
 from leaderless.core.headlog.compaction import CLAIM
-from leaderless.core.headlog.records import InvariantBroken
 from leaderless.core.pace import Pace
 from simulation.exploration.clients import KEY, History, clients_of
 from simulation.exploration.events import Event, Footprint, Way

@@ -1,7 +1,7 @@
 """What each life of a process on a virtual bucket is, in a mixed scenario: drawn from the seed and its name.
 
-A process is a program or a node, and may come back as the other one, as a start after an upgrade would: with
-limits, pace, peers, and a shape for new logs of its own.
+A process is a program or a node, and may come back as the other one: with limits, pace, peers, and a shape for
+new logs of its own.
 """
 
 from dataclasses import replace

@@ -89,10 +89,6 @@ class OpenLog(Protocol):
         """The committed offsets that there are."""
         raise AssertionError(f"{NOT_MIXED}: {keys}")
 
-    async def upgrade(self) -> None:
-        """Give a log of the older format a shape, if this process can."""
-        return
-
 
 class Around(NamedTuple):
     """What a process has beside its store.
@@ -165,9 +161,6 @@ class _Ours(OpenLog):
 
     async def committed(self, keys: list[str]) -> dict[str, int]:
         return await self._log.committed(GROUP, keys)
-
-    async def upgrade(self) -> None:
-        await self._log.upgrade()
 
 
 class _OfNode(OpenLog):

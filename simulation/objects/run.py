@@ -21,9 +21,8 @@ from typing import Any
 
 import anyio
 
-from leaderless.core.headlog.records import InvariantBroken
+from leaderless.core.coordination import InvariantBroken
 from leaderless.library.laws.lawful import Observer
-from leaderless.store.names import FORMAT
 from runs.history import Op, json_line
 from runs.keyword import Keyword
 from simulation.objects.bucket import Bucket
@@ -41,7 +40,6 @@ SETTLE_S = 10.0  # until every late request is carried out
 VACUUM_AFTER_S = 1.2 * RETENTION_S  # of a pause that is longer
 FINAL_POLLS_MAX = 1000
 FINAL_TRIES = 5
-OLD_FORMAT = b'{"format":1,"made_by":"leaderless 0.1"}'
 SEND, POLL = Keyword("send"), Keyword("poll")
 
 
@@ -180,8 +178,6 @@ class Worker:
                 await self._commit({act.key: act.number})
             case "list":
                 await self.list_committed()
-            case "upgrade":
-                await self._log.upgrade()
 
     async def _send(self, act: Act) -> None:
         value = act.number
@@ -258,8 +254,6 @@ class World:
     async def execute(self) -> None:
         """Run it to its end."""
         processes = [Process(self, number) for number in range(self.scenario.processes)]
-        if self.scenario.old_format:
-            self.bucket.create(FORMAT, OLD_FORMAT)
         acts = self.scenario.acts()
         for act in acts:
             if act.kind not in DISTURBANCES:

@@ -85,11 +85,6 @@ class Scenario(AnyScenario):
         Flag("Processes are nodes and programs, and each life of one has limits of its own."),
         chance(0.8),
     ] = False
-    old_format: Annotated[
-        bool,
-        Flag("The log was made by the older release, and may be upgraded."),
-        chance(0.2),
-    ] = False
     ahead_s: Annotated[
         float,
         Flag(
@@ -106,7 +101,7 @@ class Scenario(AnyScenario):
         given = given or {}
         chosen = cls.drawn(f"{seed}/objects", given)
         if chosen["log"] != LEADERLESS:
-            chosen |= {"mixed": False, "old_format": False}
+            chosen["mixed"] = False
         if "seal_entries" in given:
             chosen["mixed"] = given.get("mixed", False)
         if not chosen["mixed"]:
@@ -151,7 +146,6 @@ class Scenario(AnyScenario):
 
     def _kinds(self) -> tuple[list[str], list[float]]:
         kinds = KINDS | (MIXED_KINDS if self.mixed else {})
-        kinds |= {"upgrade": 0.3} if self.old_format else {}
         kinds |= {name: 0.6 for name in ("kill", "pause") if name in self.faults}
         return [*kinds], [*kinds.values()]
 
@@ -177,7 +171,7 @@ PAUSES_S = (0.5, 3.0, 3.0, 1.5 * RETENTION_S)
 class Act(NamedTuple):
     """Something that happens in the main phase.
 
-    `kind`: send, poll, compact, commit, list or upgrade, of a worker; kill (it starts again) or pause, of its
+    `kind`: send, poll, compact, commit or list, of a worker; kill (it starts again) or pause, of its
     process; vacuum, by an operator. `pause_s`: how long.
     """
 

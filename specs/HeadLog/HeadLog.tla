@@ -33,8 +33,7 @@ CONSTANTS
 
 VARIABLES
     \* the store
-    head,         \* [state, epoch, limit, base, tail, marked]: `limit` is the log's shape, None before
-                  \* the first append; `marked` see HeadLogReleases
+    head,         \* [state, epoch, limit, base, tail]: `limit` is the log's shape, None before the first append
     segments,     \* base -> sequence of entries | None | Tombstone
     runs,         \* base -> run | None
     task,         \* the compaction task: [owner, epoch, cursor]
@@ -72,7 +71,7 @@ RECURSIVE Sum(_, _)
 Sum(f, S) == IF S = {} THEN 0 ELSE LET x == CHOOSE x \in S : TRUE IN f[x] + Sum(f, S \ {x})
 
 Init ==
-    /\ head = [state |-> "open", epoch |-> 0, limit |-> None, base |-> 0, tail |-> <<>>, marked |-> FALSE]
+    /\ head = [state |-> "open", epoch |-> 0, limit |-> None, base |-> 0, tail |-> <<>>]
     /\ segments = [b \in Bases |-> None]
     /\ runs = [b \in Bases |-> None]
     /\ task = [owner |-> None, epoch |-> 0, cursor |-> 0]
@@ -95,8 +94,6 @@ NextEpoch(epoch) == epoch + 1
 LimitOf(n) == TailLimit                     \* what node n would choose: in its place, SmallAndLarge
 ShapeOf(n, h) == IF h.limit = None THEN LimitOf(n) ELSE h.limit  \* whoever appends first writes it there
 IsFull(n, h) == Len(h.tail) >= ShapeOf(n, h)  \* from then on a function of the head: all nodes agree
-MaySeal(n, h) == IsFull(n, h)
-Marks(n, h) == FALSE                        \* only in a log of the older format (HeadLogReleases)
 IsSealed(h) == segments[h.base] # None      \* its own idempotent write was acknowledged, or found it there
 Freed(n, h) == Len(segments[h.base])        \* contents decide: it wrote this segment, or it read it
 SegmentWrite(old, tail) == IF old = None THEN tail ELSE old  \* create, never overwrite
@@ -158,9 +155,8 @@ Entries(v, epoch, group) ==
 \* segment holds; should that be less, the rest stays.
 HeadAfter(n, h, entries) ==
     LET freed == IF IsFull(n, h) THEN Freed(n, h) ELSE 0
-        new == [h EXCEPT !.limit = ShapeOf(n, h), !.base = @ + freed, !.marked = FALSE,
-                         !.tail = SubSeq(@, freed + 1, Len(@)) \o entries]
-    IN [new EXCEPT !.marked = Marks(n, new)]
+    IN [h EXCEPT !.limit = ShapeOf(n, h), !.base = @ + freed,
+                 !.tail = SubSeq(@, freed + 1, Len(@)) \o entries]
 
 HasRoom(n, h) == IsFull(n, h) => IsSealed(h)
 
@@ -227,7 +223,7 @@ LateCommitOf(request) ==
 \* Write the full tail as a segment. Any node that needs room does it; a segment that is there stays.
 Seal(n) ==
     /\ known[n] # None
-    /\ MaySeal(n, known[n])
+    /\ IsFull(n, known[n])
     /\ LET b == known[n].base IN
        segments' = [segments EXCEPT ![b] = SegmentWrite(@, known[n].tail)]
     /\ UNCHANGED <<head, runs, task, log, memory, network, told>>

@@ -3,7 +3,7 @@
 (* Wrong decisions: each stands in for the one of the same place in        *)
 (* HeadLog or Views (the manifest says which), and each breaks a promise.  *)
 (***************************************************************************)
-EXTENDS HeadLogReleases
+EXTENDS HeadLogProperties
 
 \* for FirstOffset: offsets counted in the tail only, as if nothing had been sealed.
 FirstOffsetInTail(v, k) == IF v.length > TailLimit THEN 0 ELSE EndOffset(v.blocks[k])
@@ -38,12 +38,6 @@ SealSkipped(h) == TRUE
 
 \* for Freed: a segment with the tail's number is taken for the tail, whatever it holds.
 FreedByNumber(n, h) == Len(h.tail)
-
-\* for MaySeal, in a log that two releases share: a full tail is sealed without a mark ...
-SealsUnmarked(n, h) == FullForItsRelease(n, h)
-
-\* ... and for FullForANewerOne: a new process goes by its own limit, not by the lowest.
-ItsOwnLimit == TailLimit
 
 \* for SegmentWrite: the segment is written blindly, over a tombstone too.
 BlindWrite(old, tail) == tail

@@ -59,13 +59,11 @@ CursorNeverMovesBack == [][task'.cursor >= task.cursor]_vars
 OneLiveClaim ==
     Cardinality({n \in Nodes : worker[n].phase # "idle" /\ worker[n].epoch = task.epoch}) <= 1
 
-\* Law 2: the head never takes a value it had before (checked as: it only grows, or gets a mark or a shape).
+\* Law 2: the head never takes a value it had before (checked as: it only grows).
 HeadNeverReturns ==
     [][head' # head => \/ head'.epoch > head.epoch
                        \/ /\ head'.epoch = head.epoch
-                          /\ head'.base + Len(head'.tail) > head.base + Len(head.tail)
-                       \/ head' = [head EXCEPT !.marked = TRUE]
-                       \/ head.limit = None /\ head' = [head EXCEPT !.limit = head'.limit]]_vars
+                          /\ head'.base + Len(head'.tail) > head.base + Len(head.tail)]_vars
 
 \* HeadLog is a plain log.
 RefinesLog == AsLog!LogSpec
@@ -87,7 +85,7 @@ Mixed == {[count |-> c, commits |-> c] : c \in [Keys -> {0, 2}] \ {[k \in Keys |
 OneNode == CHOOSE n \in Nodes : TRUE
 SmallAndLarge(n) == IF n = OneNode THEN 1 ELSE TailLimit
 
-\* A log without a shape (the older format), where no append writes one: for ShapeOf, and then for IsFull.
+\* A log without a shape, where no append writes one: for ShapeOf, and then for IsFull.
 NoShape(n, h) == h.limit
 FullForItself(n, h) == Len(h.tail) >= LimitOf(n)
 

@@ -99,13 +99,6 @@ class HeadLog:
         limit = self.shape_of(n, h)
         return limit is not None and len(h.tail) >= limit
 
-    def may_seal(self, n: Node, h: Head) -> bool:
-        return self.is_full(n, h)
-
-    def marks(self, n: Node, h: Head) -> bool:
-        """Only in a log of the older format."""
-        return False
-
     def is_sealed(self, s: State, h: Head) -> bool:
         """Its own idempotent write was acknowledged, or found it there."""
         return h.base in s.segments
@@ -207,8 +200,7 @@ class HeadLog:
         """Entries join the tail. Of a full one the head lets go of what the segment holds."""
         freed = self.freed(s, n, h) if self.is_full(n, h) else 0
         tail = h.tail[freed:] + entries
-        new = h._replace(limit=self.shape_of(n, h), base=h.base + freed, tail=tail, marked=False)
-        return new._replace(marked=self.marks(n, new))
+        return h._replace(limit=self.shape_of(n, h), base=h.base + freed, tail=tail)
 
     def has_room(self, s: State, n: Node, h: Head) -> bool:
         return not self.is_full(n, h) or self.is_sealed(s, h)
@@ -272,7 +264,7 @@ class HeadLog:
     def seal(self, s: State, n: Node) -> Iterator[State]:
         """Write the full tail as a segment. Any node that needs room does it; one that is there stays."""
         h = s.known.get(n)
-        if h is not None and self.may_seal(n, h):
+        if h is not None and self.is_full(n, h):
             segment = self.segment_write(s.segments.get(h.base), h.tail)
             yield s._replace(segments=s.segments.put(h.base, segment))
 

@@ -1,6 +1,6 @@
-"""What the second checker visits: all steps of HeadLog, also of two releases, and its wrong decisions.
+"""What the second checker visits: all steps of HeadLog, and its wrong decisions.
 
-It is HeadLog.tla's `Next`, HeadLogReleases.tla and HeadLogBroken.tla, written again.
+It is HeadLog.tla's `Next` and HeadLogBroken.tla, written again.
 `variant` makes a model in which decisions have others in their place, under the names of the manifest.
 """
 
@@ -14,22 +14,19 @@ from specs.second.head_log_state import (
     FENCED,
     Batch,
     Head,
-    Request,
     State,
     Worker,
-    kept,
     renamed,
     view_of,
 )
 from specs.second.head_log_views import Entry, Id, Key, Map, Node, View, flatten, fold, in_log
 
-OLD_NODE = "a"  # OneNode
+ONE_NODE = "a"  # OneNode
 
 
 class Checked(HeadLog):
     """HeadLog with its laws, for the second checker."""
 
-    lowest_limit = 1  # of all that a process of the older release may have
     specification = "Spec"
 
     def laws(self) -> Mapping[str, Any]:
@@ -37,15 +34,9 @@ class Checked(HeadLog):
         return Laws(self).of_states()
 
     def steps(self, s: State) -> Iterator[tuple[str, State]]:
-        """Those of HeadLog; in a log of two releases also marks and upgrades."""
+        """Those of HeadLog."""
         for name, states in self._next(s):
-            yield from ((name, after) for after in states if self._may_know(after))
-        if self.specification not in ("ReleasesSpec", "UpgradeSpec"):
-            return
-        for n in self.names:
-            for name, after in self._changes(s, n):
-                if self._may_know(after):
-                    yield name, after
+            yield from ((name, after) for after in states)
 
     def initial(self) -> list[State]:
         """An empty log."""
@@ -102,35 +93,6 @@ class Checked(HeadLog):
         found: list[State] = [renamed(state, order) for order in orders]
         return min(found, key=hash)
 
-    def is_older(self, n: Node) -> bool:
-        """Whether a node is of the older release."""
-        return n == OLD_NODE
-
-    def _changes(self, s: State, n: Node) -> Iterator[tuple[str, State]]:
-        """A newer process changes the head in an older log, without an entry."""
-        h = s.known.get(n)
-        if self.is_older(n) or h is None or h.limit is not None or not self.same_head(h, s.head):
-            return
-        if self.is_full(n, h) and not h.marked:
-            yield from (("Mark", t) for t in self._change_head(s, n, h._replace(marked=True)))
-        if self.specification == "UpgradeSpec":
-            to = h._replace(limit=self.limit_of(n))
-            yield from (("Upgrade", t) for t in self._change_head(s, n, to))
-
-    def _change_head(self, s: State, n: Node, to: Head) -> Iterator[State]:
-        request = Request(s.known[n], to, ())
-        head = self.accepted(s, request)
-        yield s._replace(head=head, known=s.known.put(n, head))
-        if self.max_in_flight > 0:
-            for others in kept(s.inflight, self.max_in_flight):
-                yield s._replace(inflight=others | {request}, known=s.known.without(n))
-
-    def _may_know(self, after: State) -> bool:
-        """An older process reads no head of the newer format."""
-        upgrades = self.specification == "UpgradeSpec"
-        old = [h for n, h in after.known.items() if self.is_older(n)]
-        return not upgrades or all(h.limit is None for h in old)
-
 
 def variant(replace: Mapping[str, str], specification: str) -> type[Checked]:
     """The model with the decisions that the manifest names.
@@ -142,24 +104,6 @@ def variant(replace: Mapping[str, str], specification: str) -> type[Checked]:
     for old, new in replace.items():
         parts |= _INSTEAD[old, new]
     return type("Variant", (Checked,), parts)
-
-
-def _full_for_its_release(m: Checked, n: Node, h: Head) -> bool:
-    own = m.limit_of(n) if m.is_older(n) else m.lowest_limit
-    return h.marked or len(h.tail) >= (own if h.limit is None else h.limit)
-
-
-def _seals_what_is_final(m: Checked, n: Node, h: Head) -> bool:
-    final = m.is_older(n) or h.marked or h.limit is not None
-    return _full_for_its_release(m, n, h) and final
-
-
-def _marks_what_it_fills(m: Checked, n: Node, h: Head) -> bool:
-    return not m.is_older(n) and h.limit is None and _full_for_its_release(m, n, h)
-
-
-def _freed_by_release(m: Checked, s: State, n: Node, h: Head) -> int:
-    return len(h.tail) if m.is_older(n) else len(s.segments[h.base])
 
 
 def _same_length(_: Checked, a: Head, b: Head) -> bool:
@@ -199,18 +143,11 @@ def _over_when_fenced(_: Checked, b: Batch, h: Head) -> bool:
 
 
 _INSTEAD: Mapping[tuple[str, str], Mapping[str, Any]] = {
-    ("LimitOf", "SmallAndLarge"): {"limit_of": lambda m, n: 1 if n == OLD_NODE else m.tail_limit},
+    ("LimitOf", "SmallAndLarge"): {"limit_of": lambda m, n: 1 if n == ONE_NODE else m.tail_limit},
     ("ShapeOf", "NoShape"): {"shape_of": lambda _, n, h: h.limit},
     ("IsFull", "FullForItself"): {"is_full": lambda m, n, h: len(h.tail) >= m.limit_of(n)},
-    ("IsFull", "FullForItsRelease"): {"is_full": _full_for_its_release},
     ("IsFull", "NeverFull"): {"is_full": lambda *_: False},
-    ("MaySeal", "SealsWhatIsFinal"): {"may_seal": _seals_what_is_final},
-    ("MaySeal", "SealsUnmarked"): {"may_seal": _full_for_its_release},
-    ("Marks", "MarksWhatItFills"): {"marks": _marks_what_it_fills},
-    ("Freed", "FreedByRelease"): {"freed": _freed_by_release},
     ("Freed", "FreedByNumber"): {"freed": lambda _, s, n, h: len(h.tail)},
-    ("Older", "AllButOne"): {"is_older": lambda _, n: n != OLD_NODE},
-    ("LowestLimit", "ItsOwnLimit"): {"lowest_limit": property(lambda m: m.tail_limit)},
     ("FirstOffset", "FirstOffsetInTail"): {"first_offset": _first_offset_in_tail},
     ("IsCommitted", "DedupSkipped"): {"is_committed": lambda *_: False},
     ("IsCommitted", "HandOverTrusted"): {"is_committed": _hand_over_trusted},

@@ -133,15 +133,9 @@ def no_append_while_fenced(s: State, t: State) -> bool:
 
 
 def head_never_returns(s: State, t: State) -> bool:
-    """The head only grows, or gets a mark or a shape."""
+    """The head only grows."""
     a, b = s.head, t.head
-    return (
-        a == b
-        or b.epoch > a.epoch
-        or (b.epoch == a.epoch and b.end > a.end)
-        or b == a._replace(marked=True)
-        or (a.limit is None and b == a._replace(limit=b.limit))
-    )
+    return a == b or b.epoch > a.epoch or (b.epoch == a.epoch and b.end > a.end)
 
 
 def refines_log(s: State, t: State) -> bool:

@@ -13,14 +13,13 @@ OPEN, FENCED = "open", "fenced"
 
 
 class Head(NamedTuple):
-    """`limit` is the log's shape, None before the first append; `marked`: see HeadLogReleases."""
+    """`limit` is the log's shape, None before the first append."""
 
     state: str = OPEN
     epoch: int = 0
     limit: int | None = None
     base: int = 0
     tail: tuple[Entry, ...] = ()
-    marked: bool = False
 
     @property
     def end(self) -> int:

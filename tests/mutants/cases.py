@@ -71,7 +71,7 @@ def _of_script(script: str, wrong: str) -> Case:
 SECTIONS: dict[str, list[Case]] = {
     "Mutants of the leaderless log": [_of(each) for each in MUTANTS],
     "Mutants that need a harder world": [_of(each) for each in HARDER],
-    "Rules of the older release, among processes that differ": [_of(each) for each in MIXED],
+    "Processes that go by what is their own": [_of(each) for each in MIXED],
     "Behaviours of the first design": [_of(each) for each in FIRST_DESIGN],
     "Processes that differ on one log": [_of(each) for each in SHAPE],
     "Laws that the core checks itself": [_of(each) for each in LAWS],

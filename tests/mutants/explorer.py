@@ -99,8 +99,8 @@ def stories() -> Iterator[Book]:
         yield _story(
             MIXED_LIMITS,
             "Mixed limits: each node seals by its own",
-            "In the older release each node went by its own limit. Here n0 takes a tail of one entry for full,"
-            " and n1 one of two. What a segment holds then depends on who wrote it.",
+            "The log must say when a tail is full. Here each node goes by a limit of its own: n0 takes a tail"
+            " of one entry for full, and n1 one of two. What a segment holds then depends on who wrote it.",
             mixed,
         )
 

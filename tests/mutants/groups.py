@@ -48,12 +48,7 @@ GROUPS = [
         "change-without-a-name",
         "a change of a cursor is told from the same change of another process",
         f"{CURSORS}.change",
-        (
-            (
-                'by = f"{self._writer}/{next(self._changes)}" if self._named else ""',
-                'by = ""',
-            ),
-        ),
+        (('by = f"{self._writer}/{next(self._changes)}"', 'by = ""'),),
         test=f"{MISHAPS}::test_the_same_acknowledgement_of_another_process_is_not_the_own_one",
     ),
     Mutant(

@@ -216,12 +216,7 @@ HARDER = [
         "index-epoch-kept",
         "a worker raises the index's epoch to its claim's before it changes anything",
         f"{COMPACTOR}._take_over",
-        (
-            (
-                "epoch=self._claims.epoch, format",
-                "format",
-            ),
-        ),
+        (("index._replace(epoch=self._claims.epoch)", "index"),),
         CALM,
     ),
     Mutant(
@@ -327,8 +322,7 @@ EQUIVALENT = [
         "own-cas-not-recognised",
         "a compare-and-set of unknown outcome is recognised by the value that it wrote. Each caller takes the"
         " other answer for another worker that was faster: a claim of its own stands still until its lease is"
-        " over, and the next worker finishes the job; `increment` counts once more, and leaves a gap. So the"
-        " mutant costs a lease, and breaks no promise",
+        " over, and the next worker finishes the job. So the mutant costs a lease, and breaks no promise",
         "core.coordination:replace",
         (("return unsure and (yield from read(register)) == new", "return False"),),
         COMPACTED | MOVES | {"nemesis": ("store", "loss")},

@@ -1,16 +1,24 @@
-"""The rules of the older release, which lose records where processes differ: each went by what is its own."""
+"""Processes that go by what is their own, where the log must say it: they lose records where they differ."""
 
 from tests.mutants.mutant import Mutant
 
 COMMITS = "core.headlog.commits:DurableCommits"
-COMPACTOR = "core.headlog.compaction:Compactor"
 MIXED_WORLD = {"mixed": True, "nodes": 3, "rate": 300.0, "time_limit_s": 2.0}
 OWN = "Shape(**(self._empty.shape.value | {'offset_registers': 1}))"
-# Each process goes by the shape that it would give to a log. As the older head, this one says none.
+# Each process goes by the shape that it would give to a log; the heads that it writes all say one.
 OWN_SHAPE = (
     (
-        "core.headlog.replica:Replica._with_shape",
-        (("if not head.shape.is_old:", "if False:"), ("self._old", OWN)),
+        "core.headlog.replica:Replica._read_head",
+        (
+            (
+                "return head or self._empty",
+                f"return Head(head.heading._replace(shape={OWN}), head.tail) if head else self._empty",
+            ),
+        ),
+    ),
+    (
+        "core.headlog.replica:Replica._follow_peer",
+        (("Head(heading, tail)", f"Head(heading._replace(shape={OWN}), tail)"),),
     ),
     (
         "core.headlog.records:value_of_heading",
@@ -19,7 +27,7 @@ OWN_SHAPE = (
 )
 NOT_COMPARED = (
     "core.headlog.replica:Replica._require_shape",
-    (("not (is_first or is_upgrade or head.shape == old.shape)", "False"),),
+    (("old.version and head.shape != old.shape", "False"),),
 )
 CREATED = "if not (yield from create(name, segment.value)):"
 
@@ -45,33 +53,7 @@ MIXED = [
             ),
             (
                 f"{COMMITS}._own",
-                (
-                    (
-                        "shape = self._replica.shape",
-                        "shape = self._replica.shape.for_nodes(self._nodes)",
-                    ),
-                ),
-            ),
-        ),
-    ),
-    Mutant(
-        "page-parts-without-their-count",
-        "the name of a part of a page says of how many it is one",
-        f"{COMPACTOR}._write_page",
-        (
-            ("self._replica.shape", "self._replica._empty.shape"),
-            ("counted = 0 if shape.is_old else 1", "counted = 0"),
-        ),
-        MIXED_WORLD | {"backlog": 200, "nemesis": ("kill", "store"), "nemesis_interval_s": 0.3},
-        also=(
-            (
-                f"{COMPACTOR}._holds",
-                (
-                    (
-                        "if (yield from create(register, part.value)):",
-                        "yield from create(register, part.value)\n        if True:",
-                    ),
-                ),
+                (("self._replica.shape", "self._replica.shape.for_nodes(self._nodes)"),),
             ),
         ),
     ),

@@ -258,7 +258,7 @@ MUTANTS = [
         "page-before-it-is-written",
         "a page is written before the index names it",
         f"{COMPACTOR}._write_page",
-        (("if not (yield from self._holds(page.register(part), draft)):", "if False:"),),
+        (("yield from self._holds(page.register(part), draft)", "pass"),),
         COMPACTED,
     ),
     Mutant(
@@ -381,9 +381,9 @@ MUTANTS = [
                 "Put(register, new.value)",
             ),
             (
-                "register, patience = self._register, Patience()",
+                "register, patience = self._own, Patience()",
                 "from leaderless.core.messages import Put\n"
-                "        register, patience = self._register, Patience()",
+                "        register, patience = self._own, Patience()",
             ),
         ),
         DURABLE,

@@ -53,7 +53,7 @@ TABLES = [
         "the batches of a plan are a function of it alone, in every release",
         "spark.staging:groups",
         (("more = row.size + ROW_BYTES", "more = row.size"),),
-        test="tests/unit/test_old_logs.py::test_an_epoch_of_an_older_release_is_finished_by_its_plan",
+        test="tests/unit/test_spark_epochs.py::test_the_groups_of_rows_are_part_of_the_format",
     ),
     Mutant(
         "message-needed",

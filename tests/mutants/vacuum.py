@@ -109,13 +109,6 @@ VACUUM = [
         test="tests/unit/test_vacuum.py::test_a_compaction_while_references_are_read_hides_none",
     ),
     Mutant(
-        "old-format-vacuumed",
-        "values stay while processes may append that do not keep the law",
-        "library.vacuum:vacuum_values",
-        (("if orphans and head.shape.is_old:", "if False:"),),
-        test="tests/unit/test_vacuum.py::test_values_stay_while_an_older_release_may_append",
-    ),
-    Mutant(
         "append-in-any-epoch",
         "an append with large values has the epoch that was known before its objects",
         "library.log:Log._append",

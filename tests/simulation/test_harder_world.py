@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from bench.loop import VirtualLoop
-from leaderless.core.headlog.records import InvariantBroken
+from leaderless.core.coordination import InvariantBroken
 from runs.collection import collected_quietly
 from runs.faults import MUTE
 from runs.keyword import Keyword
@@ -210,12 +210,12 @@ def test_a_late_answer_mutes_a_node_unless_the_bench_is_lenient(lenient: bool) -
 # ---------------------------------------------------------------- judges
 
 LISTED = [[1, 0, 1, 0, 8, 1, 90], [0, 2, 3, 8, 16, 1, 90]]
-INDEX = {"format": 2, "epoch": 1, "cursor": 4, "listed": LISTED}
+INDEX = {"format": 1, "epoch": 1, "cursor": 4, "listed": LISTED}
 RUN = {"base": 0, "end": 8, "keys": {}, "commits": {}, "writers": {}}
 SOUND = {
     "head": {"sealed": 6},
     "compacted": INDEX,
-    "page/1/0-1/0": RUN | {"children": [[0, 0, 1, 0, 8, 1, 90]]},
+    "page/1/0-1/0-of-1": RUN | {"children": [[0, 0, 1, 0, 8, 1, 90]]},
     "run/0-1": RUN,
     "run/2-3": RUN,
     "segment/3": {"deleted": True},
@@ -231,7 +231,7 @@ SOUND = {
         ({"head": {"sealed": 40}}, "CompactionMoves"),
         ({"segment/3": {}}, "GarbageCollected"),
         ({"run/0-3": {}}, "GarbageCollected"),
-        ({"page/1/0-1/1": {}}, "GarbageCollected"),
+        ({"page/1/0-1/1-of-2": {}}, "GarbageCollected"),
         ({"run/0-3": {"deleted": True}}, None),
     ],
 )
@@ -256,7 +256,7 @@ def test_each_life_of_a_node_in_a_mixed_cluster_has_options_of_its_own() -> None
 
 CLAIM = "claim/compaction"
 NOTES = {"task": 0, "failures": 0, "dead": False}
-NO_RUNS = {"format": 2, "cursor": 0, "listed": []}
+NO_RUNS = {"format": 1, "cursor": 0, "listed": []}
 
 
 def test_a_release_by_a_stale_worker_is_found() -> None:

@@ -101,11 +101,8 @@ def test_every_step_of_programs_is_one_of_the_model(told: Counter[str]) -> None:
     assert told.keys() >= STEPS - {"Abandon", "Fence", "Unfence", "TrySwitch"}
 
 
-@pytest.mark.parametrize("old_format", [False, True])
-def test_what_programs_alone_do_has_its_place_in_the_model(
-    told: Counter[str], *, old_format: bool
-) -> None:
-    """Several records at once, large values, batches with names, a fence, and an upgrade."""
+def test_what_programs_alone_do_has_its_place_in_the_model(told: Counter[str]) -> None:
+    """Several records at once, large values, batches with names, and a fence."""
     large = "x" * 100
     pairs: list[tuple[str, Value]] = [("k", 1), ("l", large)]
 
@@ -120,7 +117,6 @@ def test_what_programs_alone_do_has_its_place_in_the_model(
             await one.append("k", 3)
         await one.unfence()
         await one.append_named("w", 7, pairs)  # with objects that are written anew
-        await one.upgrade()
         for number in range(4):
             await other.append("k", number)
         await other.compact()
@@ -128,16 +124,14 @@ def test_what_programs_alone_do_has_its_place_in_the_model(
 
     async def main(loop: VirtualEventLoop) -> objects.World:
         world = objects.World(Programs(1, seal_entries=2), loop)
-        if old_format:
-            world.bucket.create("format", objects.OLD_FORMAT)
         async with world.opened("a") as (one, _), world.opened("b") as (other, _):
             await both(one._log, other._log)  # type: ignore[attr-defined]
         return world
 
     world = run_virtual(main)
     assert lawless(world) == []
-    assert world.model.refinement.state.head.epoch == (3 if old_format else 2)
-    assert bool(world.model.refinement.state.runs) is not old_format
+    assert world.model.refinement.state.head.epoch == 2
+    assert world.model.refinement.state.runs
     assert told.keys() >= {"Named", "Fence", "Unfence", "Reject"}
 
 
@@ -256,7 +250,7 @@ def test_a_cas_that_no_node_tried_is_told() -> None:
     entry = ["n0.1/0", 1, {"k": [0, [1]]}, {}]
     head = {
         **{"state": "open", "epoch": 0, "version": 1, "by": "n0", "sealed": 0, "base": 0},
-        **{"size": 1, "tail": [entry]},
+        **{"size": 1, "shape": [*Shape().value.values()], "entries": [entry]},
     }
     with pytest.raises(Violation, match="RefinesHeadLog: Commit of n0: no node has tried"):
         oracle.changed("head", head)

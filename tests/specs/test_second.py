@@ -13,7 +13,7 @@ from specs.second.prefetch import Prefetch
 
 ALL = {c.title: c for c in load().configurations if c.size == "small" and has_second_model(c)}
 QUICK = ["TwoStepAssign/", "Prefetch/", "/responsive", "/epochs-skip", "/any-entry", "/one-acknowl"]
-QUICK += ["HeadLog/upgrade", "HeadLog/s", "HeadLog/d", "HeadLog/o"]
+QUICK += ["HeadLog/s", "HeadLog/d", "HeadLog/o"]
 
 
 @pytest.mark.parametrize("title", [t for t in ALL if any(text in t for text in QUICK)])

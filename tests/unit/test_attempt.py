@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from leaderless.core.coordination import InvariantBroken
 from leaderless.core.headlog.attempt import Fate, carry_out, prepare
-from leaderless.core.headlog.records import Head, InvariantBroken
+from leaderless.core.headlog.records import Head
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.limits import Limits
 from leaderless.core.messages import Batch, Cas, Get

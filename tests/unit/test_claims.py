@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leaderless.core.claims import FAILURES_MAX, Claim, Claims, claim_of
-from leaderless.core.coordination import Misfit, StoreSilent, increment, raise_to
+from leaderless.core.coordination import Misfit, StoreSilent, raise_to
 from leaderless.core.lease import Holder, Lease, LeaseLost, lease_of
 from leaderless.core.messages import Get, Ok, Outcome, Put, StoreOp
 from leaderless.core.pace import Pace
@@ -266,9 +266,6 @@ def test_a_lease_that_is_damaged_once_is_taken(store: Store) -> None:
 
 
 def test_a_damaged_count_is_read_again(store: Store) -> None:
-    store.apply(Put("n", {"count": 4, "by": "another"}))
-    worker = Damaging(store, 1, [])
-    assert worker.call(increment("n", "me")) == 5
     store.apply(Put("m", 7))
     worker = Damaging(store, 1, {"seven": 7})
     assert worker.call(raise_to("m", 9, known=3)) == 9

@@ -170,7 +170,7 @@ def test_while_the_log_is_fenced_the_register_keeps_all() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [{"k": 4}, {"format": 3}, None, {"format": 2, "slot": -1, "offsets": {}}]
+    "value", [{"k": 4}, {"format": 2}, None, {"format": 1, "slot": -1, "offsets": {}}]
 )
 def test_registers_of_another_format_are_refused(value: object) -> None:
     with pytest.raises(Misfit):

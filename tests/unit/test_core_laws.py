@@ -7,12 +7,13 @@ from collections.abc import Callable
 
 import pytest
 
+from leaderless.core.coordination import InvariantBroken
 from leaderless.core.headlog.compaction import Compactor
 from leaderless.core.headlog.epoch import raise_epoch
 from leaderless.core.headlog.index import COMPACTED, Index, Listed, distribute, index_of, new_page
 from leaderless.core.headlog.library import Library, Truncated
 from leaderless.core.headlog.memory import Memory
-from leaderless.core.headlog.records import HEAD, Head, InvariantBroken, Run
+from leaderless.core.headlog.records import HEAD, Head, Run
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.headlog.view import View, require_contiguous
 from leaderless.core.lease import Holder, Lease, lease_of

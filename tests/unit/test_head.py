@@ -6,9 +6,9 @@ from typing import Any
 import orjson
 import pytest
 
-from leaderless.core.headlog.records import CLOSED_BYTES, ENTRY_BYTES, Head, head_of
+from leaderless.core.headlog.records import ENTRY_BYTES, Head, head_of
 from leaderless.core.messages import Entry, Heading
-from leaderless.core.shape import OLD, Shape
+from leaderless.core.shape import Shape
 
 SHAPE = Shape()
 SEAL_BYTES, SEAL_ENTRIES = SHAPE.seal_bytes, SHAPE.seal_entries
@@ -39,10 +39,9 @@ def test_the_value_is_the_head(size: int) -> None:
     assert head_of(json_of(head.value)) == head
 
 
-@pytest.mark.parametrize("shape", [SHAPE, OLD])
 @pytest.mark.parametrize("size", [1, SEAL_BYTES])
-def test_a_value_made_from_the_one_before_is_the_head(shape: Shape, size: int) -> None:
-    before = Head(Heading("fenced", 3, 7, "n1", 2, 40, 9, shape), [ENTRY])
+def test_a_value_made_from_the_one_before_is_the_head(size: int) -> None:
+    before = Head(Heading("fenced", 3, 7, "n1", 2, 40, 9, SHAPE), [ENTRY])
     assert before.value is not None
     after = before.with_entries([ENTRY._replace(seq=2)], size, "n0")
     assert head_of(json_of(after.value)) == after
@@ -91,41 +90,3 @@ def test_the_head_keeps_what_its_segment_lacks() -> None:
     head = full.with_entries([ENTRY], 5, "n1", kept=2)
     assert (head.sealed, head.base, head.end) == (1, 2, 4)
     assert head.tail == [*full.tail[2:], ENTRY]
-
-
-def test_a_head_of_the_older_format_says_no_shape() -> None:
-    head = Head(Heading(shape=OLD), []).with_entries([ENTRY], 10, "n0")
-    assert head.value is not None
-    assert head.value.keys() == {*Heading._fields, "tail"} - {"shape"}
-    assert head_of(json_of(head.value)) == head
-
-
-def test_a_process_of_the_older_release_finds_no_tail_in_a_head_with_a_shape() -> None:
-    head = EMPTY.with_entries([ENTRY], 10, "n0")
-    assert head.value is not None
-    assert "tail" not in head.value
-
-
-def test_what_fills_a_tail_of_the_older_format_closes_it() -> None:
-    """So that a process with larger limits adds nothing to what this one seals."""
-    head = Head(Heading(shape=OLD), []).with_entries(entries(OLD.seal_entries), 0, "n0")
-    assert head.full
-    assert head.closed
-    assert head.heading.size == CLOSED_BYTES
-
-
-def test_a_full_tail_of_a_process_with_larger_limits_is_not_closed() -> None:
-    head = Head(Heading(version=7, size=OLD.seal_bytes, shape=OLD), [ENTRY])
-    assert head.full
-    assert not head.closed
-    closed = head.as_closed("n1")
-    assert closed.closed
-    assert (closed.tail, closed.version) == (head.tail, 8)
-
-
-def test_an_upgraded_head_has_a_new_epoch_and_what_it_had() -> None:
-    old = Head(Heading(version=7, size=CLOSED_BYTES, shape=OLD), [ENTRY])
-    new = old.with_shape(SHAPE, "n1")
-    assert (new.tail, new.shape, new.epoch, new.version) == (old.tail, SHAPE, 1, 8)
-    assert new.value is not None
-    assert head_of(json_of(new.value)) == new

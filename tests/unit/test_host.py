@@ -7,7 +7,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from leaderless.core.coordination import increment, read
+from leaderless.core.coordination import create, raise_to, read
 from leaderless.core.limits import Limits
 from leaderless.core.machine import Machine
 from leaderless.core.messages import (
@@ -85,9 +85,9 @@ async def test_a_request_that_the_strategy_forgets_is_answered(host: Host) -> No
 
 
 async def test_processes_of_the_core_run_to_their_end(host: Host) -> None:
-    assert await host.call(increment("n", "a")) == 1
-    assert await host.call(increment("n", "b")) == 2
-    assert await host.call(read("n")) == {"count": 2, "by": "b"}
+    assert await host.call(raise_to("n", 1)) == 1
+    assert await host.call(raise_to("n", 2, known=1)) == 2
+    assert await host.call(read("n")) == 2
 
 
 async def test_processes_and_requests_have_one_machine_one_clock_and_one_store() -> None:
@@ -100,11 +100,11 @@ async def test_processes_and_requests_have_one_machine_one_clock_and_one_store()
 
     host = host_of(Reads())
     async with running(host):
-        await host.call(increment("n", "a"))
+        await host.call(create("n", "a"))
         await host.call(looks(host))
         answer = await host.ask(poll)
     assert isinstance(answer, Failure)
-    assert "'count': 1" in answer.text
+    assert "'a'" in answer.text
     assert times[0] + 0.01 <= times[1] <= anyio.current_time()
 
 
@@ -120,12 +120,12 @@ async def test_what_a_process_raises_is_raised(host: Host) -> None:
 async def test_store_calls_that_were_asked_for_before_it_runs_are_made() -> None:
     host, done = host_of(Forgets()), anyio.Event()
 
-    async def increments() -> None:
-        await host.call(increment("n", "a"))
+    async def creates() -> None:
+        await host.call(create("n", "a"))
         done.set()
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(increments)
+        tasks.start_soon(creates)
         await anyio.lowlevel.checkpoint()
         async with running(host):
             with anyio.fail_after(0.9 * Pace().store_timeout_s):  # then the machine asks again
@@ -134,8 +134,8 @@ async def test_store_calls_that_were_asked_for_before_it_runs_are_made() -> None
 
 async def test_cancelling_a_caller_takes_nothing_back(host: Host) -> None:
     with anyio.move_on_after(0):
-        await host.call(increment("n", "a"))
-    assert await host.call(increment("n", "b")) == 2
+        await host.call(create("n", "a"))
+    assert await host.call(create("n", "b")) is False
 
 
 async def test_a_host_that_was_cancelled_makes_no_call_any_more() -> None:
@@ -145,7 +145,7 @@ async def test_a_host_that_was_cancelled_makes_no_call_any_more() -> None:
         await anyio.lowlevel.checkpoint()
         tasks.cancel_scope.cancel()
     with pytest.raises(Closed):
-        await host.call(increment("n", "a"))
+        await host.call(create("n", "a"))
 
 
 @asynccontextmanager
@@ -172,7 +172,7 @@ async def test_a_broken_invariant_of_the_store_ends_it_for_all_callers() -> None
     host = host_of(Forgets(), Breaks(MemoryStore()))
     async with running(host), raises(Broken, lambda: host.ask(Fence)):
         with pytest.raises(Broken, match="AssertionError: held twice"):
-            await host.call(increment("n", "a"))
+            await host.call(create("n", "a"))
     with pytest.raises(Broken, match="held twice"):
         await host.ask(Fence)
 

@@ -70,18 +70,22 @@ async def test_a_log_that_is_not_there(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "format_", [{"format": 4}, {"format": 3, "shape": {"more": 1}}, {"format": "1"}]
+    "format_", [{"format": 2}, {"format": 3, "shape": {}}, {"format": 1, "shape": {"more": 1}}]
 )
-async def test_a_log_of_a_newer_format_is_refused(url: str, format_: Any) -> None:
-    await MemoryStore.named(url.removeprefix("memory:")).write("format", orjson.dumps(format_))
+async def test_a_log_of_another_format_is_refused_and_stays(url: str, format_: Any) -> None:
+    store, text = MemoryStore.named(url.removeprefix("memory:")), orjson.dumps(format_)
+    await store.write("format", text)
     for create in (True, False):
-        with pytest.raises(OtherFormat, match="use a newer one"):
+        number = format_["format"]
+        with pytest.raises(OtherFormat, match=f" has format {number}.*, and this version knows 1$"):
             async with open_log(url, create=create):
                 pass
+    [listed], found = await store.list_objects(), await store.read("format")
+    assert (listed.key, found and found.value) == ("format", text)
 
 
 @pytest.mark.lawless
-@pytest.mark.parametrize("format_", [[], {}, "x", {"format": 3}])
+@pytest.mark.parametrize("format_", [[], {}, "x", {"format": 1}, {"format": "1"}])
 async def test_what_is_no_log_is_refused(url: str, format_: Any) -> None:
     await MemoryStore.named(url.removeprefix("memory:")).write("format", orjson.dumps(format_))
     with pytest.raises(OtherFormat, match="holds no log that this program knows"):
@@ -197,7 +201,7 @@ def test_who_only_reads_makes_no_file_and_sees_it_when_another_has_made_it(tmp_p
 
     assert anyio.run(look) == (None, [])
     assert [*tmp_path.iterdir()] == []
-    path.touch()  # as an older release left it
+    path.touch()
     assert anyio.run(look) == (None, [])
     assert path.stat().st_size == 0
     make(path)

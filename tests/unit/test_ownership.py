@@ -144,7 +144,7 @@ async def test_who_was_overtaken_before_its_epoch_stood_in_the_cursor_owns_nothi
             if key == "group/g/cursor/a" and key not in self._objects:
                 claim = orjson.dumps({"beat": 0, "epoch": 2, "owner": "another"})
                 await self.write("group/g/claim/a", claim)
-                await self.write(key, b'{"committed":null,"epoch":2,"failures":0}')
+                await self.write(key, b'{"committed":null,"epoch":2,"failures":0,"by":""}')
             return await super().read(key)
 
     shared = Overtaken()

@@ -6,8 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from leaderless.core.coordination import failure_of
-from leaderless.core.headlog.records import InvariantBroken
+from leaderless.core.coordination import InvariantBroken, failure_of
 from leaderless.core.limits import Limits
 from leaderless.core.messages import Failure, Reason
 from leaderless.core.pace import Pace

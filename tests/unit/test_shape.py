@@ -1,31 +1,22 @@
 """What processes of one log must agree on, and what saves the log where they do not."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from leaderless.core.headlog.commits import Committed, committed_of
-from leaderless.core.headlog.index import COMPACTED, Listed, Page, decode_part, index_of
-from leaderless.core.headlog.records import (
-    CLOSED_BYTES,
-    HEAD,
-    Head,
-    InvariantBroken,
-    Segment,
-    head_of,
-    segment_name,
-)
+from leaderless.core.coordination import InvariantBroken
+from leaderless.core.headlog.index import COMPACTED, Page, decode_part, index_of
+from leaderless.core.headlog.records import HEAD, Head, Segment, head_of, segment_name
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.headlog.sealer import Sealer
 from leaderless.core.limits import Limits
-from leaderless.core.messages import Cas, Entry, Get, Heading, Ok, Put, StoreOp
-from leaderless.core.shape import OLD, Shape
+from leaderless.core.messages import Entry, Heading, Put
+from leaderless.core.shape import Shape
 from simulation.driver import Driver
 from simulation.nodes import LINEARIZABLE
 from simulation.registers import Store
 from simulation.stepped import SteppedCluster
-from tests.compacting import EMPTY, SHAPE, JudgedStore, Worker, entry_of
+from tests.compacting import JudgedStore, Worker
 
 SMALL, LARGE = Shape(seal_entries=2), Shape(seal_entries=100)
 
@@ -146,6 +137,13 @@ def test_a_segment_that_says_more_shows_that_the_head_is_old(held: Any) -> None:
     assert sealer.kept(replica.head) == 0
 
 
+def test_a_tail_that_may_grow_is_not_sealed() -> None:
+    driver = Driver(Store().apply)
+    replica = Replica(driver.clock, "n0", [], Limits())
+    with pytest.raises(InvariantBroken, match="SegmentsImmutable"):
+        driver.call(Sealer(replica).seal(Head(Heading(version=1, shape=LARGE), [])))
+
+
 def test_a_segment_with_other_entries_is_no_segment_of_this_head() -> None:
     store, _ = full_log(2)
     other = Entry("w/1", 0, {"k": (0, ["another"])}, {})
@@ -179,7 +177,7 @@ def test_parts_of_a_page_say_of_how_many_they_are_one() -> None:
 
 
 def test_a_part_that_holds_something_else_is_never_named() -> None:
-    """Another worker left it: one of another release, or one that was wrong."""
+    """Another worker left it, one that was wrong."""
     sound = paged()
     [page, *_] = [each for each in index_of(sound.registers[COMPACTED]).listed if each.level]
     store = JudgedStore(19)
@@ -188,120 +186,3 @@ def test_a_part_that_holds_something_else_is_never_named() -> None:
     Worker(store, "worker").finish()
     listed = index_of(store.registers[COMPACTED]).listed
     assert not any(each.level for each in listed)
-
-
-# ------------------------------------------------------------ logs of the older format
-
-
-def old_log(entries: int, size: int) -> Store:
-    """A log of the older format: a tail with this size."""
-    store = Store()
-    tail = [Entry("w/0", n, {"k": (n, [n])}, {}) for n in range(entries)]
-    store.apply(Put(HEAD, Head(Heading(version=entries, size=size, shape=OLD), tail).value))
-    return store
-
-
-class OlderProgram:
-    """A process of the older release, with limits above those of its nodes: it moves the head by number."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def append(self, message: int) -> bool:
-        """Append behind the tail, if the head says that there is room; whether it did."""
-        value = self._store.registers[HEAD]
-        if value["size"] >= 1 << 16:
-            return False
-        at = value["base"] + len(value["tail"])
-        entry = ["p/0", message, {"k": [at, [message]]}, {}]
-        new = value | {"tail": [*value["tail"], entry], "version": value["version"] + 1}
-        outcome = self._store.apply(Cas(HEAD, value, new))
-        return isinstance(outcome, Ok)
-
-
-def test_a_full_tail_is_closed_before_its_segment_is_written() -> None:
-    """To a program of the older release a tail of 9 kB is not full. It adds nothing to one that is closed."""
-    store = old_log(3, 9_000)
-    seen: list[StoreOp] = []
-
-    def watched(op: StoreOp) -> Any:
-        seen.append(op)
-        return store.apply(op)
-
-    driver = Driver(watched)
-    replica = Replica(driver.clock, "n0", [], Limits(), founding=OLD)
-    driver.call(replica.refresh())
-    with pytest.raises(InvariantBroken, match="SegmentsImmutable"):
-        driver.call(Sealer(replica).seal(replica.head))
-    node = node_on(store, OLD)
-    send(node, 3)
-    assert polled(node) == [0, 1, 2, 3]
-    assert not any(isinstance(op, Get) and op.key.startswith("segment") for op in seen)
-
-
-def test_no_process_of_the_older_release_adds_to_what_this_one_seals() -> None:
-    store = old_log(1, 100)
-    older, node = OlderProgram(store), node_on(store, OLD)
-    expected = [0]
-    for number in range(1, 600):
-        if number % 3 and older.append(number):
-            expected.append(number)
-            continue
-        send(node, number)
-        expected.append(number)
-    assert store.registers[HEAD]["sealed"] > 1
-    reader = node_on(store, OLD)
-    found: list[Any] = []
-    while more := ask(reader, {"type": "poll", "offsets": {"k": len(found)}})["msgs"].get("k"):
-        found += [message for _, message in more]
-    assert found == expected
-
-
-def test_a_tail_of_the_older_format_that_this_release_fills_is_closed_at_once() -> None:
-    store = old_log(255, 100)
-    send(node_on(store, OLD), 255)
-    assert store.registers[HEAD]["size"] == CLOSED_BYTES
-    assert "shape" not in store.registers[HEAD]
-
-
-def test_parts_that_another_worker_left_in_an_old_log_are_in_no_page() -> None:
-    """They may be parts of another number: so the index goes on without this page."""
-    shape = replace(SHAPE, is_old=True)
-    sound = paged()
-    [page, *_] = [each for each in index_of(sound.registers[COMPACTED]).listed if each.level]
-    left = Listed(*page[:-1], 0).register(0)
-    store = Store()
-    head = Head(EMPTY.heading._replace(shape=shape), [])
-    for slot in range(19):
-        if head.full:
-            segment = Segment(head.base, head.tail)
-            store.apply(Put(segment_name(head.sealed), segment.value))
-        head = head.with_entries([entry_of(slot)], 1, "n9", len(head.tail))
-    store.apply(Put(HEAD, head.value))
-    store.apply(Put(left, sound.registers[page.registers[0]] | {"keys": {}}))
-    Worker(store, "worker", shape).finish()
-    index = index_of(store.registers[COMPACTED])
-    assert index.format == 2
-    assert index.sealed == 8
-    assert index.listed[0].level == 0
-    assert left not in [each.register() for each in index.listed]
-
-
-def test_committed_offsets_of_an_old_log_are_read_from_all_its_registers() -> None:
-    store = old_log(1, 100)
-    for number in range(5):
-        value = Committed(0, {f"key {number}": number}).value
-        store.apply(Put(f"committed/{number}", value))
-    node = node_on(store, OLD)
-    ask(node, {"type": "commit_offsets", "offsets": {"key 9": 9}})
-    committed = {f"key {number}": number for number in (0, 1, 2, 3, 4, 9)}
-    asked = {"type": "list_committed_offsets", "keys": [*committed]}
-    assert ask(node, asked)["offsets"] == committed
-    assert committed_of(store.registers["committed/0"]).offsets == {"key 0": 0, "key 9": 9}
-
-
-def test_in_an_old_log_each_node_writes_the_register_that_all_read() -> None:
-    store = old_log(1, 100)
-    node = node_on(store, OLD, 4, "n3")
-    ask(node, {"type": "commit_offsets", "offsets": {"k": 0}})
-    assert committed_of(store.registers["committed/0"]).offsets == {"k": 0}

@@ -69,6 +69,13 @@ async def test_two_drivers_follow_one_plan(store: MemoryStore) -> None:
     assert sorted(await contents(store)) == list(range(16))
 
 
+def test_the_groups_of_rows_are_part_of_the_format() -> None:
+    """A driver of another version finishes a plan by the same groups: else rows come twice, or never."""
+    rows = [Encoded("k", b"x" * size, True) for size in (1, 30, 60, 20, 200, 1, 1, 1)]
+    found = [[row.size - 1 for row in some] for some in groups(rows, 100)]
+    assert found == [[1, 30], [60], [20], [200], [1, 1, 1]]
+
+
 async def test_a_driver_that_slept_through_its_epoch_appends_nothing() -> None:
     class Sleeping(MemoryStore):
         """While the driver sleeps, before it makes its plan, another one finishes the epoch and the next."""

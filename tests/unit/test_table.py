@@ -7,7 +7,6 @@ from random import Random
 from typing import Any
 
 import anyio
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -217,16 +216,6 @@ def test_a_file_of_another_program_or_format_is_refused() -> None:
         Reader(store.files, "new.parquet")
 
 
-def test_a_file_of_format_1_is_read() -> None:
-    plain = {"leaderless.format": "1", "leaderless.run": '{"base": 3}'}
-    target = pa.BufferOutputStream()
-    pq.write_table(table_of([row("k", 0, 1)]).replace_schema_metadata(plain), target)
-    store = MemoryStore()
-    store.files.put("old.parquet", bytes(target.getvalue()))
-    reader = Reader(store.files, "old.parquet")
-    assert (reader.run, reader.read()["offset"].to_pylist()) == ({"base": 3}, [0])
-
-
 class CountingStore(MemoryStore):
     """It counts how often segments are read."""
 
@@ -265,17 +254,11 @@ async def test_a_reader_of_a_file_counts_its_bytes(store: Store) -> None:
     assert reader.bytes_read > 0
 
 
-@pytest.mark.lawless
-async def test_a_log_of_nodes_has_no_format_and_a_place_without_a_log_is_none(store: Store) -> None:
+async def test_a_place_without_a_log_is_none(store: Store) -> None:
     with pytest.raises(NotInitialised):
         await snapshot(store)
-    model: Model = {}
-    async with small_log(store, "json") as log:
+    async with small_log(store, "json"):
         assert (await snapshot(store)).version == 0
-        for number in range(12):
-            await append(log, model, "k", number)
-    await store.delete(["format"])
-    assert await content_of(store) == messages(model)
 
 
 # ---------------------------------------------------------------- the register

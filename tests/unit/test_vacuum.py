@@ -9,8 +9,7 @@ import pytest
 
 from leaderless.core.headlog.epoch import raise_epoch
 from leaderless.core.pace import Pace
-from leaderless.core.shape import OLD
-from leaderless.errors import Broken, Definite, Indefinite, Unfit
+from leaderless.errors import Broken, Indefinite, Unfit
 from leaderless.library.data import written_at
 from leaderless.library.host import running
 from leaderless.library.log import Log
@@ -88,21 +87,6 @@ async def test_a_log_that_nobody_appended_to_keeps_its_values(store: Aged, log: 
     assert await log.vacuum() == Vacuumed(0, 0, 1)
     await log.append("k", 1)
     assert (await log.vacuum()).deleted == 1
-
-
-@pytest.mark.lawless
-async def test_values_stay_while_an_older_release_may_append(store: Aged) -> None:
-    await store.write(ORPHAN, b"12345")
-    await store.write("format", b'{"format":1}')
-    log = Log(store, bounds_of(store, 5.0, 1.0, OLD))
-    async with running(log.host):
-        await log.append("k", LARGE)
-        with pytest.raises(Definite, match=r"1 large values .* Run `leaderless upgrade` first"):
-            await log.vacuum()
-        assert len(await objects_of(store)) == 2
-        assert await log.upgrade()
-        assert (await log.vacuum()).deleted == 1
-        assert await log.vacuum() == Vacuumed(0, 0, 1)
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,9 @@
 
 import pytest
 
+from leaderless.core.coordination import InvariantBroken
 from leaderless.core.headlog.outline import Outline
-from leaderless.core.headlog.records import InvariantBroken, Run, Segment, merge
+from leaderless.core.headlog.records import Run, Segment, merge
 from leaderless.core.headlog.view import View
 from leaderless.core.limits import Limits
 from leaderless.core.messages import Entry

@@ -250,7 +250,7 @@ def test_a_batch_of_an_older_epoch_is_let_go_at_once(epoch: int) -> None:
     driver.finish()
     assert writer.load == (0, 0, 0)
     assert driver.clock.now < 1.0
-    assert len(store.registers["head"]["tail"]) == (1 if epoch == head.epoch else 0)
+    assert len(store.registers["head"]["entries"]) == (1 if epoch == head.epoch else 0)
 
 
 class GivesBack(Policy):

@@ -23,9 +23,9 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from leaderless.core.coordination import StoreSilent
+from leaderless.core.coordination import InvariantBroken, StoreSilent
 from leaderless.core.headlog import trace as steps
-from leaderless.core.headlog.records import HEAD, Head, InvariantBroken
+from leaderless.core.headlog.records import HEAD, Head
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.headlog.view import View
 from leaderless.core.messages import Batch, Cas, Entry, Mismatch, Missing, Offsets, Ok, Outcome

@@ -34,7 +34,7 @@ from leaderless.core.process import Notify, Process, Signal, Sleep, Spawn, Wait,
 from leaderless.core.shape import Shape
 from leaderless.core.strategy import Context
 
-FORMAT = 2  # 1 had the offsets alone
+FORMAT = 1
 
 
 class Committed(NamedTuple):
@@ -52,10 +52,10 @@ class Committed(NamedTuple):
 def committed_of(value: object) -> Committed:
     """What a register's value says."""
     match value:
-        case {"format": 2, "slot": slot, "offsets": offsets}:
+        case {"format": 1, "slot": slot, "offsets": offsets}:
             return Committed(count_of(slot), offsets_of(offsets))
         case {"format": int(version)}:
-            raise Misfit(f"commits of format {version}, this node reads {FORMAT}: update this node")
+            raise Misfit(f"commits of format {version}, and this version knows {FORMAT}")
     raise Misfit(f"no commits of format {FORMAT}: {brief(value)}")
 
 
@@ -82,7 +82,6 @@ class DurableCommits:
         node, peers, _ = context.identity
         self._place = sorted(peers).index(node)
         self._held: Committed | None = None  # what the own register has; None: it must be read
-        self._register = ""  # the own one
         self._known = Committed()  # what it had when it was last known: that is committed for ever
         self._waiting = _Group()
         self._running = False
@@ -118,9 +117,8 @@ class DurableCommits:
 
     @property
     def _own(self) -> str:
-        shape = self._replica.shape
-        registers = registers_of(shape)
-        return registers[0 if shape.is_old else self._place % len(registers)]
+        registers = registers_of(self._replica.shape)
+        return registers[self._place % len(registers)]
 
     def _run(self) -> Process[None]:
         try:
@@ -154,9 +152,7 @@ class DurableCommits:
         """Raise the register to these offsets. Raises `StoreSilent`."""
         if not self._replica.head.version:
             yield from self._replica.found()  # or another node may make it with fewer registers
-        if self._own != self._register:  # the log got a shape since
-            self._register, self._held = self._own, None
-        register, patience = self._register, Patience()
+        register, patience = self._own, Patience()
         while patience.lasts:
             old = self._held or (yield from read_as(register, committed_of))
             self._held = self._known = held = old or Committed()

@@ -20,24 +20,25 @@ the rest to the next full tail. A program that appends little and is closed agai
 runs longer looks every 15 s (`leaderless.library.maintenance`).
 
 Contents decide, not names. The index names a run or page only if this worker wrote it, or read back that it
-holds what it must (`IndexMatchesRuns`). In a log of the older format the parts of a page do not say of how many
-they are one. So a worker of another release may have left others under the same names: then no page is made.
+holds what it must (`IndexMatchesRuns`).
 """
-
-from contextlib import suppress
 
 import orjson
 
 from leaderless.core.claims import Claims
-from leaderless.core.coordination import StoreSilent, create, delete, read_as, replace
+from leaderless.core.coordination import (
+    InvariantBroken,
+    StoreSilent,
+    create,
+    delete,
+    read_as,
+    replace,
+)
 from leaderless.core.headlog import trace as steps
 from leaderless.core.headlog.index import (
     COMPACTED,
-    FORMAT,
-    OLD_FORMAT,
     Index,
     Listed,
-    Page,
     Part,
     decode_part,
     distribute,
@@ -47,14 +48,7 @@ from leaderless.core.headlog.index import (
     size_of_run,
 )
 from leaderless.core.headlog.library import READS_AT_ONCE, windows
-from leaderless.core.headlog.records import (
-    InvariantBroken,
-    Run,
-    Segment,
-    merge,
-    segment_name,
-    segment_of,
-)
+from leaderless.core.headlog.records import Run, Segment, merge, segment_name, segment_of
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.lease import LeaseLost
 from leaderless.core.messages import Note
@@ -185,28 +179,11 @@ class Compactor:
         self._next = index.cursor
 
     def _take_over(self) -> Process[Index]:
-        """Raise the index's epoch to the claim's: from now on every older worker's update fails.
-
-        The index of a log that has got a shape gets the newer format, which an older release cannot read.
-        """
+        """Raise the index's epoch to the claim's: from now on every older worker's update fails."""
         old, index = yield from self._read_index()
         if index.epoch >= self._claims.epoch:
             raise LeaseLost(CLAIM)
-        number = OLD_FORMAT if self._replica.shape.is_old else FORMAT
-        new = index._replace(epoch=self._claims.epoch, format=max(number, old.format if old else 0))
-        return (yield from self._update(old, new))
-
-    def renew_format(self) -> Process[None]:
-        """Give the index the newer format, under a claim: a process of an older release cannot read it then."""
-        index = (yield from self._read_index())[0]
-        while index is None or index.format < FORMAT:
-            if (yield from self._claims.claim()) is not None:
-                with suppress(LeaseLost):
-                    yield from self._take_over()
-                    yield from self._claims.release(done=True)
-            elif self._claims.dead:
-                yield from self._claims.revive()
-            index = (yield from self._read_index())[0]
+        return (yield from self._update(old, index._replace(epoch=self._claims.epoch)))
 
     def _write(self, index: Index) -> Process[Index]:
         """Step 1."""
@@ -242,21 +219,18 @@ class Compactor:
         count = self._replica.shape.page_children
         while len(levels := {each.level for each in listed[-count:]}) == 1 and len(listed) >= count:
             page = yield from self._write_page(listed[-count:], levels.pop() + 1)
-            if page is None:
-                break
             listed = (*listed[:-count], page)
         return listed
 
-    def _write_page(self, children: tuple[Listed, ...], level: int) -> Process[Listed | None]:
-        """Write all parts of a page; None when other parts have their names, in a log of the older format.
+    def _write_page(self, children: tuple[Listed, ...], level: int) -> Process[Listed]:
+        """Write all parts of a page. Raises `InvariantBroken` when other parts have their names.
 
         A part has what some parts of each child have, and those go into no other: so parts are made a few
         at a time, which bounds the memory that they take.
         """
         first, last, shape = children[0], children[-1], self._replica.shape
         parts = parts_for(sum(child.size for child in children), shape.page_bytes)
-        counted = 0 if shape.is_old else 1
-        page = Listed(level, first.first, last.last, first.base, last.end, parts, 0, counted)
+        page = Listed(level, first.first, last.last, first.base, last.end, parts, 0)
         stripes = min(parts, *(child.parts for child in children))
         for stripe in range(stripes):
             drafts = {part: new_page(children) for part in range(stripe, parts, stripes)}
@@ -271,8 +245,7 @@ class Compactor:
                     distribute(source, place, drafts, parts)
                 yield from self._beat()
             for part, draft in drafts.items():
-                if not (yield from self._holds(page.register(part), draft)):
-                    return None
+                yield from self._holds(page.register(part), draft)
                 yield from self._beat()
                 page = page._replace(size=page.size + draft.size)
         return page
@@ -283,21 +256,15 @@ class Compactor:
             self._beat_at = self._clock.now
             yield from self._claims.beat()
 
-    def _holds(self, register: str, part: Part) -> Process[bool]:
-        """Write a run or a part of a page, and return whether its register holds it now.
-
-        False in a log of the older format alone; otherwise raises `InvariantBroken`.
-        """
+    def _holds(self, register: str, part: Part) -> Process[None]:
+        """Write a run or a part of a page. Raises `InvariantBroken` when its register holds something else."""
         if (yield from create(register, part.value)):
-            return True
+            return
         found = yield from read_as(register, decode_part)
-        if found == part or (isinstance(part, Run) and self._replica.shape.sliced):
-            return True
-        if self._replica.shape.is_old and isinstance(part, Page):
-            text = "is part of another page, so the index keeps its runs; run `leaderless upgrade`"
-            yield Note(f"{register!r} {text}")
-            return False
-        raise InvariantBroken(f"IndexMatchesRuns: {register!r} holds something else than it must")
+        if found != part and not (isinstance(part, Run) and self._replica.shape.sliced):
+            raise InvariantBroken(
+                f"IndexMatchesRuns: {register!r} holds something else than it must"
+            )
 
     def _finish(self, index: Index) -> Process[Index]:
         """Steps 2 and 3 for the run that was listed last."""

@@ -4,8 +4,8 @@ A batch is committed in its own epoch or never (`leaderless.core.headlog.attempt
 appends into two: those that are in the log when it begins, and those that learnt of it before they got there.
 """
 
-from leaderless.core.coordination import read_as, replace
-from leaderless.core.headlog.records import HEAD, Head, InvariantBroken, head_of
+from leaderless.core.coordination import InvariantBroken, read_as, replace
+from leaderless.core.headlog.records import HEAD, Head, head_of
 from leaderless.core.process import Process
 
 

@@ -1,14 +1,13 @@
 """The index of the compacted log: runs, and pages above them, so that no register grows with the log.
 
-    compacted     {format, epoch, cursor, listed: [[level, first, last, base, end, parts, size, 1], ...]}
+    compacted     {format, epoch, cursor, listed: [[level, first, last, base, end, parts, size], ...]}
     page/L/FIRST-LAST/P-of-N
                   {base, end, children: [...], keys: {key: [first, place, end, ...]}, commits, writers}
 
 A `Listed` of level 0 is a run. One of a higher level is a page, whose children are `Listed` of the level
 below. A page never changes. It may have several parts, each in a register of its own: a hash of the key, or of
 the writer, says in which part it stands. The name of a part says of how many it is one, so what it holds
-follows from its name. Pages of the older format lack the last number in `listed`, and their parts are named
-`page/L/FIRST-LAST/P`. The idea is that of a log-structured merge tree (O'Neil et al., 1996), but only the
+follows from its name. The idea is that of a log-structured merge tree (O'Neil et al., 1996), but only the
 directory is merged: messages stay in their runs.
 """
 
@@ -17,20 +16,12 @@ from operator import lt
 from reprlib import repr as brief
 from typing import NamedTuple
 
-from leaderless.core.coordination import Json, Misfit, count_of
-from leaderless.core.headlog.records import (
-    InvariantBroken,
-    Run,
-    Writers,
-    offsets_of,
-    run_of,
-    writers_of,
-)
+from leaderless.core.coordination import InvariantBroken, Json, Misfit, count_of
+from leaderless.core.headlog.records import Run, Writers, offsets_of, run_of, writers_of
 from leaderless.core.messages import Offsets
 
 COMPACTED = "compacted"
-FORMAT = 3  # 1 listed runs alone, 2 had pages whose parts do not say of how many they are one
-OLD_FORMAT = 2
+FORMAT = 1
 PARTS = frozenset(1 << bits for bits in range(21))  # that a page may have
 # About what a key takes in a page beside its name, and a child of it.
 RECORD_BYTES, PAIR_BYTES = (
@@ -43,7 +34,6 @@ class Listed(NamedTuple):
     """A run or page in the index: its segments `first` to `last`, its slots `base` to `end` - 1.
 
     `parts` is a power of two, 1 for a run. `size`: about the bytes of its directory, in all parts together.
-    `counted`: 1 if the names of its parts say how many there are, 0 for runs and for pages of the older format.
     """
 
     level: int
@@ -53,19 +43,17 @@ class Listed(NamedTuple):
     end: int
     parts: int
     size: int
-    counted: int = 0
 
     @property
     def value(self) -> list[int]:
         """As registers hold it."""
-        return [*self] if self.counted else [*self[:-1]]
+        return [*self]
 
     def register(self, part: int = 0) -> str:
         """The register of one of its parts."""
         if not self.level:
             return f"run/{self.first}-{self.last}"
-        of = f"-of-{self.parts}" if self.counted else ""
-        return f"page/{self.level}/{self.first}-{self.last}/{part}{of}"
+        return f"page/{self.level}/{self.first}-{self.last}/{part}-of-{self.parts}"
 
     @property
     def registers(self) -> list[str]:
@@ -85,20 +73,18 @@ class Index(NamedTuple):
     """What `compacted` holds.
 
     `epoch` is that of the newest worker; segments below `cursor` are deleted. The last of `listed` is
-    always the newest run. Levels rise from one to the next only in an old log, where a page could not be made.
-    `format`: the one in which it is written.
+    always the newest run. Levels fall from one to the next, or stay.
     """
 
     epoch: int = 0
     cursor: int = 0
     listed: tuple[Listed, ...] = ()
-    format: int = FORMAT
 
     @property
     def value(self) -> dict[str, Json]:
         """As the register holds it."""
         listed = [each.value for each in self.listed]
-        return self._asdict() | {"listed": listed}
+        return self._asdict() | {"listed": listed, "format": FORMAT}
 
     @property
     def end(self) -> int:
@@ -243,12 +229,10 @@ def distribute(source: Part, place: int, drafts: dict[int, Page], parts: int) ->
 def index_of(value: object) -> Index:
     """The index in a register's value."""
     match value:
-        case {"format": 2 | 3 as number, "epoch": epoch, "cursor": cursor, "listed": [*listed]}:
-            return Index(count_of(epoch), count_of(cursor), tuple(map(_listed, listed)), number)
+        case {"format": 1, "epoch": epoch, "cursor": cursor, "listed": [*listed]}:
+            return Index(count_of(epoch), count_of(cursor), tuple(map(_listed, listed)))
         case {"format": int(version)}:
-            raise Misfit(
-                f"an index of format {version}, this node reads {FORMAT}: update this node"
-            )
+            raise Misfit(f"an index of format {version}, and this version knows {FORMAT}")
     raise Misfit(f"no index of format {FORMAT}: {brief(value)}")
 
 
@@ -271,7 +255,7 @@ def decode_part(value: object) -> Part:
 
 
 def _listed(value: object) -> Listed:
-    if isinstance(value, list) and len(value) in (len(Listed._fields) - 1, len(Listed._fields)):
+    if isinstance(value, list) and len(value) == len(Listed._fields):
         listed = Listed(*map(count_of, value))
         spans = listed.first <= listed.last and listed.base < listed.end
         if spans and listed.parts in PARTS and listed.value == value:

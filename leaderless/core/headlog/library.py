@@ -8,9 +8,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from leaderless.core.coordination import StoreSilent, read_as
+from leaderless.core.coordination import InvariantBroken, StoreSilent, read_as
 from leaderless.core.headlog.index import Index, Listed, Page, Part, decode_part
-from leaderless.core.headlog.records import InvariantBroken, slice_of
+from leaderless.core.headlog.records import slice_of
 from leaderless.core.headlog.view import weight_of
 from leaderless.core.messages import Block
 from leaderless.core.process import Notify, Process, Signal, Wait, gather

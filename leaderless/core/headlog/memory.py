@@ -4,9 +4,8 @@ The view may take half of the memory. Above that it forgets its oldest messages,
 The library takes what the view leaves of three quarters. The last quarter is for what is on its way.
 """
 
-from leaderless.core.coordination import StoreSilent
+from leaderless.core.coordination import InvariantBroken, StoreSilent
 from leaderless.core.headlog.library import Truncated
-from leaderless.core.headlog.records import InvariantBroken
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.messages import Block, Pairs
 from leaderless.core.process import Process

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Collection
 
+from leaderless.core.coordination import InvariantBroken
 from leaderless.core.headlog.index import Part
-from leaderless.core.headlog.records import InvariantBroken, Writers
+from leaderless.core.headlog.records import Writers
 from leaderless.core.messages import Offsets
 
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from leaderless.core.headlog.records import Head, InvariantBroken
+from leaderless.core.coordination import InvariantBroken
+from leaderless.core.headlog.records import Head
 from leaderless.core.limits import Limits
 from leaderless.core.messages import (
     Append,

@@ -6,8 +6,7 @@
     entry         [writer, seq, {key: block}, {key: committed_offset}]
     block         [first_offset, [msg, ...]]
 
-`leaderless.core.headlog.index` has the registers that list runs. A head of the older format has no `shape`, and
-`tail` in place of `entries`: so a process of the older release cannot read a newer head, and appends nothing.
+`leaderless.core.headlog.index` has the registers that list runs.
 
 Each value is decoded and checked once, at the edge where it comes in; behind the edge its type says what it
 is. A decoder raises `Misfit` for a value that no node can have written, and the caller takes that for no
@@ -20,21 +19,15 @@ from itertools import pairwise
 from reprlib import repr as brief
 from typing import Any, NamedTuple
 
-from leaderless.core.coordination import TOMBSTONE, Json, Misfit, count_of
+from leaderless.core.coordination import TOMBSTONE, InvariantBroken, Json, Misfit, count_of
 from leaderless.core.messages import Block, Entry, Heading, Offsets
-from leaderless.core.shape import NAMES, OLD, Shape
+from leaderless.core.shape import NAMES, Shape
 
 HEAD = "head"
 ENTRY_BYTES = 48  # about what an entry's names and brackets take
 FENCED = "fenced"
-# The size of a closed tail of the older format: more than any limit of any process.
-CLOSED_BYTES = 1 << 40
 
 Writers = dict[str, tuple[int, Offsets]]  # of each its newest batch: the seq, and its first offsets
-
-
-class InvariantBroken(AssertionError):
-    """The log is not what it must be; the text begins with the invariant's name."""
 
 
 class Head:
@@ -43,10 +36,6 @@ class Head:
     A tail is *full* when it has what the log's shape says (`seal_bytes`, `seal_entries`). That is a function of
     the head alone, so all processes agree. Nothing is added to a full tail, and any process may write its
     segment. A batch larger than a tail still fits: it fills one alone.
-
-    A log of the older format has no shape, and its processes each had limits of their own. There a full tail is
-    *closed* only once a head has a size that is beyond all of them (`CLOSED_BYTES`). A process of this release
-    writes such a size when its entries fill the tail, and otherwise before it seals (`as_closed`).
 
     `epoch`, `version`, `sealed`, `base` and `shape` are those of the heading, `end` is the slot after the
     newest entry, and `fenced` says whether appends are refused. Nothing of a head changes.
@@ -90,18 +79,11 @@ class Head:
         return f"Head({self.heading}, {self.tail})"
 
     @property
-    def closed(self) -> bool:
-        """Whether no process, of whatever release, adds to the tail: its segment may be written."""
-        return self.full and (not self.shape.is_old or self.heading.size >= CLOSED_BYTES)
-
-    @property
     def value(self) -> dict[str, Json] | None:
         """What the register holds, made when it is first needed; None before the first change."""
         if self._value is None and self.heading.version:
-            name = _name_of_tail(self.shape)
-            self._value = value_of_heading(self.heading) | {
-                name: [entry.value for entry in self.tail]
-            }
+            self._value = value_of_heading(self.heading)
+            self._value["entries"] = [entry.value for entry in self.tail]
         return self._value
 
     def with_entries(self, entries: Sequence[Entry], size: int, by: str, kept: int = 0) -> "Head":
@@ -116,38 +98,22 @@ class Head:
             size += self.heading.size * len(rest) // len(self.tail)
             sealed, base = self.sealed + 1, self.base + kept
             moved = self._next(by)._replace(sealed=sealed, base=base, size=size)
-            return Head(moved, [*rest, *entries])._closed_if_full()
+            return Head(moved, [*rest, *entries])
         head = Head(self._next(by, self.heading.size + size), [*self.tail, *entries])
-        head = head._closed_if_full()
         if self._value is not None:  # most of it is made already
-            name = _name_of_tail(self.shape)
-            tail = self._value[name]
+            tail = self._value["entries"]
             assert isinstance(tail, list), "a register holds its entries as a list"
             head._value = self._value | {
                 "version": head.version,
                 "by": by,
                 "size": head.heading.size,
-                name: [*tail, *[entry.value for entry in entries]],
+                "entries": [*tail, *[entry.value for entry in entries]],
             }
         return head
 
     def with_state(self, state: str, by: str) -> "Head":
         """The head fenced or open, in a new epoch."""
         return Head(self._next(by)._replace(state=state, epoch=self.epoch + 1), self.tail)
-
-    def with_shape(self, shape: Shape, by: str) -> "Head":
-        """The head of the older format with a shape, in a new epoch: no batch of an older one gets in."""
-        size = min(self.heading.size, shape.seal_bytes)
-        return Head(self._next(by, size)._replace(shape=shape, epoch=self.epoch + 1), self.tail)
-
-    def as_closed(self, by: str) -> "Head":
-        """The head of a full tail that no process adds to any more."""
-        return Head(self._next(by, CLOSED_BYTES), self.tail)
-
-    def _closed_if_full(self) -> "Head":
-        if not self.full or not self.shape.is_old:
-            return self
-        return Head(self.heading._replace(size=CLOSED_BYTES), self.tail)
 
     def _next(self, by: str, size: int | None = None) -> Heading:
         """The heading after a change by a node."""
@@ -159,18 +125,9 @@ class Head:
 EMPTY = Head(Heading(), [])
 
 
-def _name_of_tail(shape: Shape) -> str:
-    return "tail" if shape.is_old else "entries"
-
-
 def value_of_heading(heading: Heading) -> dict[str, Json]:
     """A head's fields without its tail, as registers and peers hold it."""
-    fields = heading._asdict()
-    if heading.shape.is_old:
-        del fields["shape"]
-    else:
-        fields["shape"] = [*heading.shape.value.values()]
-    return fields
+    return heading._asdict() | {"shape": [*heading.shape.value.values()]}
 
 
 class Segment(NamedTuple):
@@ -248,9 +205,7 @@ def head_of(value: object) -> Head:
     """The head in a register's value."""
     heading = heading_of(value)
     match value:
-        case {"entries": [*tail]} if not heading.shape.is_old:
-            return Head(heading, [entry_of(entry) for entry in tail])
-        case {"tail": [*tail]} if heading.shape.is_old:
+        case {"entries": [*tail]}:
             return Head(heading, [entry_of(entry) for entry in tail])
     raise Misfit(f"no head: {brief(value)}")
 
@@ -258,11 +213,10 @@ def head_of(value: object) -> Head:
 def heading_of(value: object) -> Heading:
     """A head's fields without its tail."""
     match value:
-        case {"state": "open" | "fenced" as state, "by": str(by), **rest}:
+        case {"state": "open" | "fenced" as state, "by": str(by), "shape": shape, **rest}:
             numbers = (count_of(rest.get(name)) for name in _NUMBERS)
             epoch, version, sealed, base, size = numbers
-            shape = shape_of(rest["shape"]) if "shape" in rest else OLD
-            return Heading(state, epoch, version, by, sealed, base, size, shape)
+            return Heading(state, epoch, version, by, sealed, base, size, shape_of(shape))
     raise Misfit(f"no head: {brief(value)}")
 
 
@@ -276,7 +230,7 @@ def shape_of(value: object) -> Shape:
             return _shape(tuple(value))
         except (TypeError, ValueError) as error:
             raise Misfit(f"a shape that cannot be: {error}") from None
-    raise Misfit(f"a shape of another release: {brief(value)}; update the older program")
+    raise Misfit(f"an unknown shape: {brief(value)}")
 
 
 @lru_cache

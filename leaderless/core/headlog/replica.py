@@ -8,28 +8,20 @@ folds entries also moves the head before it yields.
 
 from collections.abc import Iterable
 
-from leaderless.core.coordination import Patience, StoreSilent, read_as
+from leaderless.core.coordination import InvariantBroken, Patience, StoreSilent, read_as
 from leaderless.core.headlog import trace as steps
 from leaderless.core.headlog.epoch import require_after
 from leaderless.core.headlog.index import COMPACTED, Index, index_of
 from leaderless.core.headlog.library import READS_AT_ONCE, Library, windows
 from leaderless.core.headlog.outline import Outline
 from leaderless.core.headlog.policy import Policy
-from leaderless.core.headlog.records import (
-    HEAD,
-    Head,
-    InvariantBroken,
-    Segment,
-    head_of,
-    segment_name,
-    segment_of,
-)
+from leaderless.core.headlog.records import HEAD, Head, Segment, head_of, segment_name, segment_of
 from leaderless.core.headlog.view import View
 from leaderless.core.limits import Limits
 from leaderless.core.messages import Cas, Entry, HandedOver, Heading, Note, Ok
 from leaderless.core.pace import Pace
 from leaderless.core.process import Notify, Process, Signal, Wait, call, gather
-from leaderless.core.shape import OLD, Shape
+from leaderless.core.shape import Shape
 from leaderless.core.strategy import Clock, Trace
 
 
@@ -60,7 +52,6 @@ class Replica:
         self._node = node
         founding = founding or Shape()
         limits = limits.fitted(founding)
-        self._old = founding if founding.is_old else OLD.for_registers(founding.register_bytes)
         self._empty = Head(Heading(shape=founding), [])
         self.head: Head = self._empty
         self.view: View = View(writers, limits)
@@ -175,7 +166,7 @@ class Replica:
         if known is None:
             return
         tail = [*known[: max(0, slot - base)], *entries[max(0, base - slot) :]]
-        yield from self._follow(self._with_shape(Head(heading, tail)), slot, entries)
+        yield from self._follow(Head(heading, tail), slot, entries)
         self.trace("Answered", steps.known, self.head)
 
     def _follow(self, head: Head, slot: int, entries: list[Entry]) -> Process[None]:
@@ -193,11 +184,9 @@ class Replica:
         yield Notify(news)
 
     def _require_shape(self, head: Head) -> None:
-        """A log keeps its shape; one of the older format may get a shape, in a new epoch."""
+        """A log keeps its shape."""
         old = self.head
-        is_first = old.version == 0
-        is_upgrade = old.shape.is_old and not head.shape.is_old and head.epoch > old.epoch
-        if not (is_first or is_upgrade or head.shape == old.shape):
+        if old.version and head.shape != old.shape:
             raise InvariantBroken(f"ShapeNeverChanges: {old.shape} became {head.shape}")
         try:
             self.limits = self.limits.fitted(head.shape)
@@ -225,13 +214,7 @@ class Replica:
         asked_at = self._clock.now
         head = yield from read_as(HEAD, head_of)
         self._policy.store_took(self._clock.now - asked_at)
-        return self._with_shape(head) if head else self._empty
-
-    def _with_shape(self, head: Head) -> Head:
-        """The head with a shape, which a head of the older format does not say."""
-        if not head.shape.is_old:
-            return head
-        return Head(head.heading._replace(shape=self._old), head.tail)
+        return head or self._empty
 
     def read_index(self) -> Process[Index]:
         """What `compacted` holds. Raises `StoreSilent`."""

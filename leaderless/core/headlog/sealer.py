@@ -1,12 +1,12 @@
-"""Sealing: a closed tail of the head is written to its segment, by any node, more than once if need be.
+"""Sealing: a full tail of the head is written to its segment, by any node, more than once if need be.
 
 Contents decide, not numbers. Another node may have made the segment before, from an older head. So it is read
 back when it is there, and the head lets go of exactly the entries that it holds.
 """
 
-from leaderless.core.coordination import StoreSilent, create, read_as
+from leaderless.core.coordination import InvariantBroken, StoreSilent, create, read_as
 from leaderless.core.headlog import trace as steps
-from leaderless.core.headlog.records import Head, InvariantBroken, Segment, segment_name, segment_of
+from leaderless.core.headlog.records import Head, Segment, segment_name, segment_of
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.process import Notify, Process, Signal, Wait
 
@@ -27,7 +27,7 @@ class Sealer:
         return self._entries if known else 0
 
     def seal(self, head: Head) -> Process[None]:
-        """Write a closed tail to its segment, or learn what it holds; then `kept` says it.
+        """Write a full tail to its segment, or learn what it holds; then `kept` says it.
 
         `kept` says 0 when `head` is too old: others have sealed and compacted more. Raises `StoreSilent`, and
         `InvariantBroken` when the segment holds something else.
@@ -50,7 +50,7 @@ class Sealer:
                 return
 
     def _write(self, head: Head) -> Process[None]:
-        if not head.closed:
+        if not head.full:
             raise InvariantBroken(f"SegmentsImmutable: a tail that may grow was sealed: {head}")
         name, segment = segment_name(head.sealed), Segment(head.base, head.tail)
         if not (yield from create(name, segment.value)):

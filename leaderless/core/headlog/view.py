@@ -7,9 +7,8 @@ from collections import deque
 from collections.abc import Iterable
 from itertools import islice
 
-from leaderless.core.coordination import Json
+from leaderless.core.coordination import InvariantBroken, Json
 from leaderless.core.headlog.outline import Outline
-from leaderless.core.headlog.records import InvariantBroken
 from leaderless.core.limits import Limits
 from leaderless.core.messages import Batch, Entry, Offsets, Pairs
 

@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from math import inf
 from operator import attrgetter
 
-from leaderless.core.coordination import StoreSilent
+from leaderless.core.coordination import InvariantBroken, StoreSilent
 from leaderless.core.headlog import attempt
 from leaderless.core.headlog import trace as steps
 from leaderless.core.headlog.attempt import Attempt, Fate
@@ -41,25 +41,23 @@ from leaderless.core.headlog.compaction import Compactor
 from leaderless.core.headlog.hand_overs import HandOvers
 from leaderless.core.headlog.pending import Pending, Waiting, answers_of, refusal_of
 from leaderless.core.headlog.policy import Policy
-from leaderless.core.headlog.records import HEAD, Head, InvariantBroken
+from leaderless.core.headlog.records import Head
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.headlog.sealer import Sealer
 from leaderless.core.messages import (
     Append,
     AppendOk,
     Batch,
-    Cas,
     Failure,
     HandOver,
     Offsets,
-    Ok,
     Outcome,
     Reason,
     Reply,
     Send,
     Unknown,
 )
-from leaderless.core.process import Notify, Process, Signal, Sleep, Spawn, Wait, call
+from leaderless.core.process import Notify, Process, Signal, Sleep, Spawn, Wait
 from leaderless.core.strategy import Clock
 
 FENCED = "the log is fenced"
@@ -403,23 +401,11 @@ class Writer:
 
     def _seal(self, head: Head) -> Process[int]:
         """Seal a full head and return how many entries its segment holds; 0 if the next commit must see."""
-        if not head.closed:
-            yield from self._close(head)
-            return 0
         yield from self._sealer.seal(head)
         kept = self._sealer.kept(head)
         if not kept and self._replica.head is head:  # others have gone on
             yield from self._look_again()
         return kept
-
-    def _close(self, head: Head) -> Process[None]:
-        """Keep the processes of the older release from adding to a full tail; see `Head.closed`."""
-        new, asked_at = head.as_closed(self._node), self._clock.now
-        outcome = yield from call(Cas(HEAD, head.value, new.value))
-        if isinstance(outcome, Ok) and self._replica.head is head:
-            self._replica.changed(new, asked_at)
-        else:
-            yield from self._look_again()
 
     def _try(self, tried: Attempt) -> Process[None]:
         """Carry an attempt out; on any other end than a commit, look again."""
@@ -490,7 +476,7 @@ class Writer:
 
         The head must be known to have stood in the store: what a segment holds is the log for ever.
         """
-        if head.closed:
+        if head.full:
             with suppress(StoreSilent):
                 yield from self._sealer.seal(head)
         yield from self._compactor.consider()

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from leaderless.core.coordination import TOMBSTONE, Json, Misfit
 from leaderless.core.headlog.records import entry_of, heading_of, segment_name, segment_of
 from leaderless.core.messages import Entry, Heading
-from leaderless.core.shape import OLD, Shape
+from leaderless.core.shape import Shape
 from leaderless.library.laws.rules import Order, raising, require
 
 RECENT, WHOLE_TAIL_EVERY = 8, 16  # entries that are compared in each head, and all of them in some
@@ -24,7 +24,7 @@ class HeadLaw:
         self.sealed: int = 0
         self.base: int = 0
         self.state: str = "open"
-        self.shape: Shape = OLD
+        self.shape: Shape = Shape()
         self.tail: list[Json] = []
         self.order: Order = Order()
         self.commits: dict[str, list[tuple[int, int]]] = {}
@@ -106,10 +106,9 @@ class HeadLaw:
         require(not (added and closed), "NoAppendWhileFenced", text, "with", added, "batches")
 
     def _require_shape(self, new: Heading) -> None:
-        """The shape comes once: with the log, or into an old one in a new epoch."""
-        comes = self.shape.is_old and (not self.version or new.epoch > self.epoch)
-        text = f"{self.shape} became {new.shape} in epoch {new.epoch}"
-        require(new.shape == self.shape or comes, "ShapeNeverChanges", text)
+        """The shape comes with the log."""
+        text = f"{self.shape} became {new.shape}"
+        require(new.shape == self.shape or not self.version, "ShapeNeverChanges", text)
 
     def _take(self, new: Heading) -> None:
         self.version, self.epoch, self.state = new.version, new.epoch, new.state
@@ -139,11 +138,8 @@ class HeadLaw:
 
 
 def entries_in(value: Json) -> list[Json]:
-    """The entries of a head or a segment, as it holds them; heads of the older format call them `tail`.
-
-    Raises `Misfit`.
-    """
+    """The entries of a head or a segment, as it holds them. Raises `Misfit`."""
     match value:
-        case {"entries": [*entries]} | {"tail": [*entries]}:
+        case {"entries": [*entries]}:
             return entries
     raise Misfit("it has no entries")

@@ -6,8 +6,7 @@ from contextlib import asynccontextmanager
 import anyio
 import orjson
 
-from leaderless.core.coordination import Json
-from leaderless.core.headlog.records import InvariantBroken
+from leaderless.core.coordination import InvariantBroken, Json
 from leaderless.library.laws.laws import Laws, has_content, is_judged
 from leaderless.store.port import OutcomeUnknown, Store, Version
 from leaderless.store.wrapped import Wrapped

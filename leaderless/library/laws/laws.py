@@ -157,17 +157,16 @@ class Laws:
             self.index.run_changed(Listed(0, first, last, 0, 0, 1, 0), new)
 
     def _note_format(self, old: Json, new: Json) -> None:
-        """The object `format` says a shape once, and keeps it; an older one says the kind of runs."""
+        """The object `format` says a shape, and keeps it."""
         before, shape = _shape_in(old), _shape_in(new)
         text = f"the shape in {FORMAT!r} was {before}, is {shape}"
-        comes = before is None or before.is_old
-        require(comes or before == shape, "ShapeNeverChanges", text)
+        require(before in (None, shape), "ShapeNeverChanges", text)
         self.index.of_files = shape is not None and shape.runs == "parquet"
 
     # ------------------------------------------------------------ what the log refers to
 
     def _refer(self, slot: int, entries: list[Entry]) -> list[str]:
-        """The data objects of these entries. A log of nodes alone has no `format`, and no such messages."""
+        """The data objects of these entries. A log on `lin-kv` has no `format`, and no such messages."""
         found: list[str] = []
         if FORMAT in self.objects:
             for at, (_, _, appends, _) in enumerate(entries, slot):
@@ -213,7 +212,7 @@ def _start_in(manifest: Json) -> int:
 
 
 def _shape_in(value: Json) -> Shape | None:
-    """The shape in a value of `format`; one of another release is not judged."""
+    """The shape in a value of `format`; an unknown one is not judged."""
     shape = None if value is None else format_in(value)
     return shape if isinstance(shape, Shape) else None
 

@@ -6,8 +6,9 @@ A rule tells `Broken` what is wrong. `raising` makes an exception of it.
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, pairwise
 
+from leaderless.core.coordination import InvariantBroken
 from leaderless.core.headlog.index import Listed, Page, Part, new_page, part_of
-from leaderless.core.headlog.records import InvariantBroken, Run, Segment, Writers
+from leaderless.core.headlog.records import Run, Segment, Writers
 from leaderless.core.lease import Lease
 from leaderless.core.messages import Block
 
