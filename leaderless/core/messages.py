@@ -200,9 +200,10 @@ class TimePassed(NamedTuple):
 
 @value
 class Get:
-    """Read a register."""
+    """Read a register. `known`: a value that it had; what comes may be this very object, if it has it still."""
 
     key: str
+    known: Json = None
 
 
 @value
