@@ -7,9 +7,11 @@ those of the reader, files included; a request that finds nothing new has no byt
 """
 
 import time
+from base64 import b64encode
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
+from random import Random
 from typing import Any
 
 import anyio
@@ -40,6 +42,11 @@ class Far(WithFiles):
         await anyio.sleep(self._latency_s)
         return await super().read(key)
 
+    async def read_again(self, key: str, known: Found) -> Found | None:
+        """See `Store`."""
+        await anyio.sleep(self._latency_s)
+        return await super().read_again(key, known)
+
     def _counted(self, ask: Any, *arguments: object) -> Any:
         time.sleep(self._latency_s)
         return super()._counted(ask, *arguments)
@@ -49,7 +56,10 @@ async def load(store: Store, runs: Runs, size: int, width: int, keys: int) -> No
     """Append the values, and compact them."""
     made = await initialise(store, runs)
     log = Log(store, bounds_of(store, 600.0, 60.0, made.shape))
-    values: list[Any] = ["v" * width] * AT_ONCE
+    random = Random(0)
+    values: list[Any] = [
+        b64encode(random.randbytes(width)).decode()[:width] for _ in range(AT_ONCE)
+    ]
     async with running(log.host), beside(*log.chores):
         for number in range(size // width // AT_ONCE):
             await log.append_many(f"k{number % keys}", values)

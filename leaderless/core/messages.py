@@ -106,10 +106,14 @@ class Refresh(NamedTuple):
 
 @value
 class Poll:
-    """Messages of each key from an offset on: `{key: offset}`."""
+    """Messages of each key from an offset on: `{key: offset}`.
+
+    `messages_max`: of one key; None: as many as an answer may have.
+    """
 
     request: Request
     offsets: dict[str, int]
+    messages_max: int | None = None
 
 
 class CommitOffsets(NamedTuple):

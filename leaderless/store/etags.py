@@ -45,7 +45,7 @@ def condition(version: Version, quotes: Quotes) -> "UpdateVersion":
 def unless(known: Found | None) -> "GetOptions":
     """The options of obstore for a read that needs no answer if the object is still `known`.
 
-    In a read every server understands the ETag as it gave it; one that did not would send the object.
+    The ETag goes as it came. A server that understands another form alone sends the object, as for any read.
     """
     return {"if_none_match": known.version.partition("\n")[0]} if known else {}
 

@@ -52,6 +52,7 @@ log: logging.Logger = logging.getLogger("leaderless")
 
 KEYS_REMEMBERED = 1024
 VALUES_REMEMBERED = 64  # of each key
+FIXED = ("segment/", "run/", "page/")  # from what they hold nothing is ever compared and set
 ROUNDS = 3  # how often a version may be refused, shown again, and refused again
 
 _DONE, _MISSING, _MISMATCH, _UNKNOWN = Ok(), Missing(), Mismatch(), Unknown()
@@ -152,7 +153,7 @@ class Registers:
         is_known = last is not None and found.version == last.version
         value = known if is_known else parsed(key, found, as_it_is).value
         remembered = self._remembered(key)
-        if not is_known:
+        if not is_known and not key.startswith(FIXED):
             remembered.saw(_digest(found.value), found.version, value)
         remembered.shown |= found.version == refused_before
         return found, value
