@@ -74,11 +74,9 @@ async def test_what_was_deleted_can_be_created(store: Store) -> None:
 
 
 async def test_an_unchanged_object_is_not_sent_again(store: Store) -> None:
-    version = await store.create("a", b"1")
-    for known in (Found(b"", version), await store.read("a")):
-        assert known is not None
-        assert await store.read_again("a", known) is known
-    await store.compare_and_set("a", b"2", version)
+    known = Found(b"", await store.create("a", b"1"))
+    assert await store.read_again("a", known) is known
+    await store.compare_and_set("a", b"2", known.version)
     again = await store.read_again("a", known)
     assert again is not None
     assert again.value == b"2"
