@@ -75,6 +75,7 @@ ROW_OF: Mapping[str, tuple[float, str]] = {
 }
 # What no row shows, because it bounds a size or ends what would go on for ever: the test that shows it.
 HELD: Mapping[str, str] = {
+    "limits.ahead_bytes": f"{_UNIT}reading.py::test_a_reader_in_order_fetches_each_byte_once_and_ahead",
     "limits.batch_bytes": f"{_UNIT}bounds.py::test_no_register_outgrows_its_bound",
     "limits.commits_idle_s": f"{_UNIT}leaderless.py"
     "::test_committed_offsets_outlive_what_keeps_them_from_the_log",

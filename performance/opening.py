@@ -61,7 +61,9 @@ class WithFiles(Counted):
 
     def _counted(self, ask: Any, *arguments: object) -> Any:
         self.requests["get"] += 1
-        return ask(*arguments)
+        answer = ask(*arguments)
+        self.bytes_read += len(answer) if isinstance(answer, bytes) else 0
+        return answer
 
 
 async def log_in(store: Store) -> Log:

@@ -29,6 +29,9 @@ class Around(Wrapped):
         found: Found | None = await self.around("read", key, partial(super().read, key))
         return found
 
+    async def read_again(self, key: str, known: Found) -> Found | None:
+        return await self.read(key)  # which a store may do, and those around it override
+
     async def write(self, key: str, value: bytes) -> Version:
         version: Version = await self.around("write", key, partial(super().write, key, value))
         return version

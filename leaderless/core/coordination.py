@@ -87,15 +87,15 @@ def _as_it_is(value: Json) -> Json:
     return value
 
 
-def read_as(register: str, decode: Callable[[Json], T]) -> Process[T | None]:
-    """The decoded value of a register, None when it is missing.
+def read_as(register: str, decode: Callable[[Json], T], known: Json = None) -> Process[T | None]:
+    """The decoded value of a register, None when it is missing. `known`: see `Get`.
 
     A value for which `decode` raises `Misfit` is logged, and counts as no answer; if no better one comes,
     `StoreSilent` tells what it was.
     """
     patience, why = Patience(), "the store gave no clear answer"
     while patience.lasts:
-        outcome: Outcome = yield Get(register)
+        outcome: Outcome = yield Get(register, known)
         if isinstance(outcome, Ok):
             try:
                 return decode(outcome.value)

@@ -106,10 +106,14 @@ class Refresh(NamedTuple):
 
 @value
 class Poll:
-    """Messages of each key from an offset on: `{key: offset}`."""
+    """Messages of each key from an offset on: `{key: offset}`.
+
+    `messages_max`: of one key; None: as many as an answer may have.
+    """
 
     request: Request
     offsets: dict[str, int]
+    messages_max: int | None = None
 
 
 class CommitOffsets(NamedTuple):
@@ -200,9 +204,10 @@ class TimePassed(NamedTuple):
 
 @value
 class Get:
-    """Read a register."""
+    """Read a register. `known`: a value that it had; what comes may be this very object, if it has it still."""
 
     key: str
+    known: Json = None
 
 
 @value

@@ -9,6 +9,7 @@ from typing import get_args
 from leaderless.core.shape import Runs
 from leaderless.library.common_arguments import seconds
 from leaderless.library.maintenance import RETENTION_S_MIN
+from leaderless.library.tail import LATENCY_S
 from leaderless.store.options import install
 
 
@@ -60,6 +61,13 @@ def tail(parser: argparse.ArgumentParser) -> None:
         help="the first offset; default: what comes from now on",
     )
     parser.add_argument("--count", type=offset, metavar="N", help="end after N records")
+    parser.add_argument(
+        "--latency",
+        type=seconds,
+        default=LATENCY_S,
+        metavar="S",
+        help=f"how many seconds late a record may come; default {LATENCY_S:g}",
+    )
 
 
 def group(parser: argparse.ArgumentParser) -> None:

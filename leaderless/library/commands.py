@@ -180,7 +180,7 @@ async def _tail(options: Arguments) -> None:
     async with _log(options) as log:
         if left == 0:
             return
-        async for record in log.tail(options.keys, start):
+        async for record in log.tail(options.keys, start, options.latency):
             if options.json:
                 show({"key": record.key, **_shown(record)}, as_json=True)
             else:

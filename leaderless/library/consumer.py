@@ -36,6 +36,7 @@ from leaderless.library.host import Host, Task
 from leaderless.library.members import Members
 from leaderless.library.ownership import Owned, Ownership
 from leaderless.library.record import Record
+from leaderless.library.tail import Pauses
 from leaderless.store.names import segment_of
 from leaderless.store.values import Value
 
@@ -64,6 +65,8 @@ class Consumer(AsyncIterator[Record]):
         self._ownership = Ownership(cursors, host, members)
         self._owned = self._ownership.keys
         self._read_at = -inf
+        self._pauses = Pauses(self._membership.latency_s)
+        self._pause_s = self._membership.latency_s
         self.run: Task = self._ownership.run
 
     @property
@@ -76,7 +79,7 @@ class Consumer(AsyncIterator[Record]):
         while True:
             self._ownership.changed = changed = anyio.Event()
             # Also while records are here, or a key that has many would keep back the others.
-            is_due = self._read_at <= anyio.current_time() - self._membership.poll_s
+            is_due = self._read_at <= anyio.current_time() - self._membership.latency_s
             has_news = is_due and await self._read()
             for key, owned in [*self._owned.items()]:
                 with suppress(NotOwner):
@@ -85,7 +88,7 @@ class Consumer(AsyncIterator[Record]):
             if not is_due:
                 has_news = await self._read()
             if not has_news:
-                with anyio.move_on_after(self._membership.poll_s):
+                with anyio.move_on_after(self._pause_s):
                     await changed.wait()
 
     async def ack(self, record: Record) -> None:
@@ -114,9 +117,11 @@ class Consumer(AsyncIterator[Record]):
             if not each.read and not each.in_flight and not each.leaving
         }
         if not wanted:
+            self._pause_s = self._membership.latency_s
             return False
         before = dict(self._owned)
         found = await self._log.read_many(wanted, READ_AT_ONCE)
+        self._pause_s = self._pauses.next_s(bool(found))
         for key, records in found.items():
             if (owned := self._owned.get(key)) and owned is before[key] and not owned.in_flight:
                 owned.read = deque(records)

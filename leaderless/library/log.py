@@ -67,7 +67,7 @@ from leaderless.library.record import Record
 from leaderless.library.room import Room
 from leaderless.library.staged import vacuum_staged
 from leaderless.library.surroundings import REAL, Surroundings
-from leaderless.library.tail import Start, Tail
+from leaderless.library.tail import LATENCY_S, Start, Tail
 from leaderless.store.calls import own_keys, reached, read_value, side_by_side
 from leaderless.store.port import Store
 from leaderless.store.registers import Registers
@@ -77,7 +77,6 @@ if TYPE_CHECKING:  # it needs pyarrow
     from leaderless.table.retention import Policy, Retained
 
 KEY_BYTES_MAX = 1024
-POLL_S = 0.2  # between two looks of `tail` at a log without news
 
 
 class Status(NamedTuple):
@@ -227,6 +226,10 @@ class Log:
 
         An empty list: nothing is there yet. It may have fewer records than there are, when they are large
         or many; never none. Raises `OffsetOutOfRange` when a retention has deleted the record at `offset`.
+
+        A read that may end with the newest record looks at the log first. One that ends before what this
+        process knows already does not, for records never change. So it may return records that a retention of
+        another process has deleted since: for 30 s, and those in memory for as long as they stay there.
         """
         records = (await self.read_many({key: offset}, limit)).get(key, [])
         earliest = records[0].offset if records else self._strategy.view.end(key)
@@ -246,13 +249,13 @@ class Log:
             raise Unfit("an offset is a number from 0 up, and a limit one from 1 up")
         for key in offsets:
             _require_key(key)
-        found = await self._poll(offsets)
-        return {key: await self._records(key, pairs[:limit]) for key, pairs in found.items()}
+        found = await self._poll(offsets, limit)
+        return {key: await self._records(key, pairs) for key, pairs in found.items()}
 
-    async def _poll(self, offsets: Mapping[str, int]) -> dict[str, Pairs]:
+    async def _poll(self, offsets: Mapping[str, int], limit: int) -> dict[str, Pairs]:
         """What the log has of each key from its offset on. Raises `Unreachable`: a look changes nothing."""
 
-        answer = await self._looked(lambda request: Poll(request, dict(offsets)))
+        answer = await self._looked(lambda request: Poll(request, dict(offsets), limit))
         assert isinstance(answer, PollOk), answer
         return answer.msgs
 
@@ -278,15 +281,18 @@ class Log:
         return [Record(key, at, value) for (at, _), value in zip(pairs, values, strict=True)]
 
     def tail(
-        self, keys: Iterable[str], offset: Start = "latest", poll_s: float = POLL_S
+        self, keys: Iterable[str], offset: Start = "latest", latency_s: float = LATENCY_S
     ) -> AsyncIterator[Record]:
         """Records of `keys` from `offset` on, and new ones as they come, without end.
 
-        `offset`: "latest" (what comes from now on), "earliest", a number for all keys, or one a key. A log
-        without news is looked at every `poll_s` seconds, which costs one request. The keys take turns, and
-        the iterator goes on after an error: see `leaderless.library.tail`.
+        `offset`: "latest" (what comes from now on), "earliest", a number for all keys, or one a key.
+        `latency_s`: how many seconds late a record may come. A log without news is looked at less and less
+        often, down to once in so long. Such a look is one request, whose answer has no value.
+
+        The keys take turns, and the iterator goes on after an error: see `leaderless.library.tail`. Raises
+        `Unfit`.
         """
-        return Tail(self, keys, offset, poll_s, self._limits.poll_messages)
+        return Tail(self, keys, offset, latency_s, self._limits.poll_messages)
 
     async def keys(self) -> dict[str, int]:
         """The keys of the log, each with the offset that its next record gets."""
@@ -328,7 +334,7 @@ class Log:
         lease_s: float = 10.0,
         failures_max: int = 5,
         keys_max: int | None = None,
-        poll_s: float = POLL_S,
+        latency_s: float = LATENCY_S,
     ) -> AsyncIterator[Consumer]:
         """A member of a group of consumers, for `async with`; see `leaderless.library.consumer`.
 
@@ -339,7 +345,8 @@ class Log:
                 often, once for each key of the group.
             failures_max: a record that has failed so often becomes a dead letter.
             keys_max: the most keys that this member takes; None: any number.
-            poll_s: how long to wait between two looks at keys without news, in seconds.
+            latency_s: how many seconds late a record may come: the longest pause between two looks at keys
+                without news.
 
         Raises:
             Unfit: a name or a number cannot be.
@@ -350,7 +357,7 @@ class Log:
             lease_s=lease_s,
             failures_max=failures_max,
             keys_max=keys_max,
-            poll_s=poll_s,
+            latency_s=latency_s,
         )
         members = Members(self._store, membership, self._around.name())
         consumer = Consumer(self, self.cursors, self.host, members)

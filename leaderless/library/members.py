@@ -22,6 +22,7 @@ import orjson
 
 from leaderless.core.coordination import Json, Misfit, count_of
 from leaderless.errors import Unfit
+from leaderless.library.tail import LATENCY_S
 from leaderless.store.calls import patiently, read_once
 from leaderless.store.names import segment_of
 from leaderless.store.port import Store, replaced
@@ -68,7 +69,7 @@ class Membership:
 
     `lease_s`: how long a dead member keeps its keys. A beat costs a request for each key and two for the
     member, four times as often. `keys_max`: the most keys that this member takes.
-    `poll_s`: between two looks at keys without news.
+    `latency_s`: the longest pause between two looks at keys without news.
     """
 
     group: str
@@ -76,13 +77,13 @@ class Membership:
     lease_s: float = 10.0
     failures_max: int = 5
     keys_max: int | None = None
-    poll_s: float = 0.2
+    latency_s: float = LATENCY_S
 
     def __post_init__(self) -> None:
         if not self.keys:
             raise Unfit("a consumer needs at least one key")
         counts = self.failures_max, 1 if self.keys_max is None else self.keys_max
-        if min(self.lease_s, self.poll_s) <= 0 or min(counts) < 1:
+        if min(self.lease_s, self.latency_s) <= 0 or min(counts) < 1:
             raise Unfit("times, failures_max and keys_max must be positive")
         if self.dead_letters in self.keys:
             raise Unfit(
@@ -173,7 +174,7 @@ def membership_of(
     lease_s: float,
     failures_max: int,
     keys_max: int | None,
-    poll_s: float,
+    latency_s: float,
 ) -> Membership:
     """A `Membership`. Raises `Unfit`, also for names that no object can have."""
     keys = tuple(keys)
@@ -182,4 +183,4 @@ def membership_of(
             segment_of(name)
     except ValueError as error:
         raise Unfit(str(error)) from None
-    return Membership(group, keys, lease_s, failures_max, keys_max, poll_s)
+    return Membership(group, keys, lease_s, failures_max, keys_max, latency_s)

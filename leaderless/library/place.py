@@ -234,6 +234,7 @@ def bounds_of(
     limits = Limits(
         message_bytes=1 << 16,
         batch_bytes=1 << 15 if small else 1 << 20,
+        ahead_bytes=1 << 25,
         client_patience_s=patience_s,
     )
     try:

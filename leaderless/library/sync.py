@@ -16,11 +16,11 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from leaderless.core.pace import Pace
 from leaderless.core.shape import Runs
 from leaderless.library.consumer import Consumer
-from leaderless.library.log import POLL_S, Log, Status
+from leaderless.library.log import Log, Status
 from leaderless.library.maintenance import Vacuumed
 from leaderless.library.opening import open_log
 from leaderless.library.record import Record
-from leaderless.library.tail import Start
+from leaderless.library.tail import LATENCY_S, Start
 from leaderless.store.values import Encoded, Value
 
 if TYPE_CHECKING:  # it needs pyarrow
@@ -71,10 +71,10 @@ class LogSync:
         return self._portal.call(self._log.read_many, offsets, limit)
 
     def tail(
-        self, keys: Iterable[str], offset: Start = "latest", poll_s: float = POLL_S
+        self, keys: Iterable[str], offset: Start = "latest", latency_s: float = LATENCY_S
     ) -> Iterator[Record]:
         """See `Log.tail`."""
-        return _Blocking(self._log.tail(keys, offset, poll_s), self._portal)
+        return _Blocking(self._log.tail(keys, offset, latency_s), self._portal)
 
     def keys(self) -> dict[str, int]:
         """See `Log.keys`."""
@@ -101,7 +101,7 @@ class LogSync:
         lease_s: float = 10.0,
         failures_max: int = 5,
         keys_max: int | None = None,
-        poll_s: float = POLL_S,
+        latency_s: float = LATENCY_S,
     ) -> Iterator["ConsumerSync"]:
         """See `Log.consumer`."""
         member = self._log.consumer(
@@ -110,7 +110,7 @@ class LogSync:
             lease_s=lease_s,
             failures_max=failures_max,
             keys_max=keys_max,
-            poll_s=poll_s,
+            latency_s=latency_s,
         )
         with self._portal.wrap_async_context_manager(member) as consumer:
             yield ConsumerSync(consumer, self._portal)

@@ -6,6 +6,8 @@ last record was.
 The keys take turns. A log answers with the keys in the order in which they are asked for, until the answer is
 full. So a key that got records is asked for last in the next round: a new record of another key comes in that
 round, however far behind the first key is.
+
+The pause between two looks doubles while there is no news, up to `latency_s`.
 """
 
 from collections import deque
@@ -14,9 +16,31 @@ from typing import Literal, Protocol
 
 import anyio
 
+from leaderless.errors import Unfit
 from leaderless.library.record import Record
 
 Start = Literal["latest", "earliest"] | int | Mapping[str, int]
+LATENCY_S = 2.0  # the longest pause between two looks at a log without news
+PAUSE_S = 0.05  # the first one
+
+
+class Pauses:
+    """The pauses between looks at a log: they double while there is no news, up to `latency_s` seconds.
+
+    Raises `Unfit`.
+    """
+
+    def __init__(self, latency_s: float) -> None:
+        if not latency_s > 0:
+            raise Unfit(f"latency_s must be above 0 seconds, got {latency_s:g}")
+        self._latency_s = latency_s
+        self._next_s = PAUSE_S
+
+    def next_s(self, news: bool) -> float:
+        """The pause after a look, in seconds; `news`: what it showed."""
+        pause_s = 0.0 if news else min(self._next_s, self._latency_s)
+        self._next_s = PAUSE_S if news else 2 * pause_s
+        return pause_s
 
 
 class Readable(Protocol):
@@ -33,12 +57,12 @@ class Tail(AsyncIterator[Record]):
     """See the module, and `leaderless.library.log.Log.tail`. `limit`: of the records of a key in one answer."""
 
     def __init__(
-        self, log: Readable, keys: Iterable[str], start: Start, poll_s: float, limit: int
+        self, log: Readable, keys: Iterable[str], start: Start, latency_s: float, limit: int
     ) -> None:
         self._log = log
         self._keys = [*dict.fromkeys(keys)]
         self._start = start
-        self._poll_s = poll_s
+        self._pauses = Pauses(latency_s)
         self._limit = limit
         # The next offset of each key, in the order of their turns.
         self._at: dict[str, int] | None = None
@@ -54,8 +78,7 @@ class Tail(AsyncIterator[Record]):
                 self._read.extend(records)
                 del self._at[key]
                 self._at[key] = records[-1].offset + 1
-            if not found:
-                await anyio.sleep(self._poll_s)
+            await anyio.sleep(self._pauses.next_s(bool(found)))
         return self._read.popleft()
 
     async def _first(self) -> dict[str, int]:

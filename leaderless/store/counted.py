@@ -33,9 +33,14 @@ class Counted(Wrapped):
 
     async def read(self, key: str) -> Found | None:
         """See `Store`."""
-        self.requests["get"] += 1
         found = await super().read(key)
-        self.bytes_read += len(found.value) if found else 0
+        self._got(found)
+        return found
+
+    async def read_again(self, key: str, known: Found) -> Found | None:
+        """See `Store`. What is unchanged has no bytes."""
+        found = await super().read_again(key, known)
+        self._got(None if found is known else found)
         return found
 
     async def write(self, key: str, value: bytes) -> Version:
@@ -64,6 +69,10 @@ class Counted(Wrapped):
         """See `Store`."""
         self.requests["list"] += 1
         return await super().list_objects(folder, after, limit)
+
+    def _got(self, found: Found | None) -> None:
+        self.requests["get"] += 1
+        self.bytes_read += len(found.value) if found else 0
 
     def _puts(self, value: bytes) -> None:
         self.requests["put"] += 1

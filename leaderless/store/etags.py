@@ -12,10 +12,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from leaderless.store.port import Conflict, OutcomeUnknown, Refused, Version
+from leaderless.store.port import Conflict, Found, OutcomeUnknown, Refused, Version
 
 if TYPE_CHECKING:  # these are no more than types
-    from obstore import PutMode, UpdateVersion
+    from obstore import GetOptions, PutMode, UpdateVersion
 
 ATTEMPTS = 4  # to get a clear answer about how ETags are sent
 Put = Callable[[str, bytes, "PutMode"], Awaitable[Version]]  # of a key and value
@@ -40,6 +40,14 @@ def condition(version: Version, quotes: Quotes) -> "UpdateVersion":
     etag, _, generation = version.partition("\n")
     needed: UpdateVersion = {"e_tag": quotes.form(etag)}
     return {**needed, "version": generation} if generation else needed
+
+
+def unless(known: Found | None) -> "GetOptions":
+    """The options of obstore for a read that needs no answer if the object is still `known`.
+
+    The ETag goes as it came. A server that understands another form alone sends the object, as for any read.
+    """
+    return {"if_none_match": known.version.partition("\n")[0]} if known else {}
 
 
 def version_of(meta: Mapping[str, object]) -> Version:

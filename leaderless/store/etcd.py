@@ -66,14 +66,19 @@ class EtcdStore:
     async def read(self, key: str) -> Found | None:
         """See `leaderless.store.port.Store`."""
         answer = await self._call("kv/range", {"key": _text(key)})
+        return self._decoded(answer, lambda: _found(key, answer))
+
+    async def read_again(self, key: str, known: Found) -> Found | None:
+        """See `leaderless.store.port.Store`."""
+        compare = _is_version(key, known.version)
+        otherwise = [{"request_range": {"key": _text(key)}}]
+        answer = await self._call("kv/txn", {"compare": [compare], "failure": otherwise})
 
         def found() -> Found | None:
-            kvs = answer.get("kvs", [])
-            if not kvs:
-                return None
-            [kv] = kvs
-            _require(kv["key"] == _text(key), "it is about another key")
-            return Found(_bytes(kv.get("value", "")), _number(kv["mod_revision"]))
+            if _succeeded(answer):
+                return known
+            [response] = answer["responses"]
+            return _found(key, response["response_range"])
 
         return self._decoded(answer, found)
 
@@ -85,11 +90,12 @@ class EtcdStore:
 
     async def create(self, key: str, value: bytes) -> Version:
         """See `leaderless.store.port.Store`."""
-        return await self._put_if(key, {"target": "CREATE", "create_revision": "0"}, value)
+        missing = {"target": "CREATE", "create_revision": "0", "key": _text(key), "result": "EQUAL"}
+        return await self._put_if(key, missing, value)
 
     async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
         """See `leaderless.store.port.Store`."""
-        return await self._put_if(key, {"target": "MOD", "mod_revision": version}, value)
+        return await self._put_if(key, _is_version(key, version), value)
 
     async def delete(self, keys: Sequence[str]) -> None:
         """See `leaderless.store.port.Store`."""
@@ -122,17 +128,14 @@ class EtcdStore:
         """See `leaderless.store.port.Store`."""
         await self._client.aclose()
 
-    async def _put_if(self, key: str, condition: Json, value: bytes) -> Version:
+    async def _put_if(self, key: str, compare: Json, value: bytes) -> Version:
         self._require_room(value)
         put = {"request_put": {"key": _text(key), "value": _text(value)}}
-        compare = condition | {"key": _text(key), "result": "EQUAL"}
         answer = await self._call("kv/txn", {"compare": [compare], "success": [put]})
 
         def outcome() -> Version | None:
             revision = _number(answer["header"]["revision"])
-            succeeded = answer.get("succeeded", False)
-            _require(isinstance(succeeded, bool), "it says neither yes nor no")
-            return revision if succeeded else None
+            return revision if _succeeded(answer) else None
 
         new = self._decoded(answer, outcome)
         if new is None:
@@ -216,6 +219,28 @@ def _client(place: str, options: StoreOptions) -> httpx.AsyncClient:
         files = ", ".join(filter(None, (authority, certificate, key)))
         raise Refused(f"the certificates in {files} cannot be read: {error}") from error
     return httpx.AsyncClient(base_url=base, timeout=options.timeout_s, verify=verify)
+
+
+def _is_version(key: str, version: Version) -> Json:
+    """The comparison of a transaction: the object has this version."""
+    return {"target": "MOD", "mod_revision": version, "key": _text(key), "result": "EQUAL"}
+
+
+def _succeeded(answer: Json) -> bool:
+    """Whether the comparison of a transaction held."""
+    succeeded = answer.get("succeeded", False)
+    _require(isinstance(succeeded, bool), "it says neither yes nor no")
+    return bool(succeeded)
+
+
+def _found(key: str, answer: Json) -> Found | None:
+    """The object in an answer to a range of one key."""
+    kvs = answer.get("kvs", [])
+    if not kvs:
+        return None
+    [kv] = kvs
+    _require(kv["key"] == _text(key), "it is about another key")
+    return Found(_bytes(kv.get("value", "")), _number(kv["mod_revision"]))
 
 
 def _text(value: str | bytes) -> str:

@@ -34,6 +34,11 @@ class MemoryStore:
         kept = self._objects.get(key)
         return kept[0]._replace(modified=kept[1]) if kept else None
 
+    async def read_again(self, key: str, known: Found) -> Found | None:
+        """See `leaderless.store.port.Store`."""
+        found = await self.read(key)
+        return known if found and found.version == known.version else found
+
     async def write(self, key: str, value: bytes) -> Version:
         """See `leaderless.store.port.Store`."""
         return self._keep(key, value)

@@ -33,7 +33,7 @@ from leaderless.store.bucket_files import (
     listed,
     modified_in,
 )
-from leaderless.store.etags import Quotes, Trial, condition, version_of
+from leaderless.store.etags import Quotes, Trial, condition, unless, version_of
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import (
     PAGE,
@@ -114,9 +114,20 @@ class ObjectStore:
 
     async def read(self, key: str) -> Found | None:
         """See `leaderless.store.port.Store`."""
+        return await self._get(key, None)
 
+    async def read_again(self, key: str, known: Found) -> Found | None:
+        """See `leaderless.store.port.Store`."""
+        return await self._get(key, known)
+
+    async def _get(self, key: str, known: Found | None) -> Found | None:
         def get() -> Found:
-            answer = obstore.get(self._store, key)
+            try:
+                answer = obstore.get(self._store, key, options=unless(known))
+            except exceptions.NotModifiedError:
+                if known is None:  # an answer to another question
+                    raise
+                return known
             version, written_at = version_of(answer.meta), modified_in(answer.meta)
             return Found(bytes(answer.bytes()), version, written_at)
 

@@ -75,6 +75,10 @@ class Store(Protocol):
         """The newest value; None when there is no such object."""
         ...
 
+    async def read_again(self, key: str, known: Found) -> Found | None:
+        """As `read`; `known` itself, without its value being sent, if the object still has that version."""
+        ...
+
     async def write(self, key: str, value: bytes) -> Version:
         """Write, whatever is there; returns the new version."""
         ...

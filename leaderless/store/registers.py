@@ -12,6 +12,10 @@ Segments and runs are created, and then at most overwritten by a tombstone, from
 `ValueTwice` asserts it: a compare-and-set succeeded with a value that the register was seen to hold before the
 compare-and-set was sent. What is seen while its answer is under way may be its own effect, and what came after.
 
+A read of the head says which value the core has (`Get.known`). If that is what was seen last here, the store is
+asked for a newer version only, and the same object is the answer. It must be the core that says it: a value
+that came damaged, and fitted no head, is read again as a whole.
+
 An answer that is not clear is `Unknown`, also a refusal, and an answer without JSON in it: to the core it is
 always safe to look again. `trouble` tells people what the store said. Only a value that was parsed is
 remembered.
@@ -28,6 +32,7 @@ from typing import assert_never
 import orjson
 
 from leaderless.core.coordination import Json
+from leaderless.core.headlog.records import HEAD
 from leaderless.core.messages import (
     Cas,
     Get,
@@ -47,6 +52,7 @@ log: logging.Logger = logging.getLogger("leaderless")
 
 KEYS_REMEMBERED = 1024
 VALUES_REMEMBERED = 64  # of each key
+FIXED = ("segment/", "run/", "page/")  # from what they hold nothing is ever compared and set
 ROUNDS = 3  # how often a version may be refused, shown again, and refused again
 
 _DONE, _MISSING, _MISMATCH, _UNKNOWN = Ok(), Missing(), Mismatch(), Unknown()
@@ -87,8 +93,8 @@ class Registers:
     async def perform(self, op: StoreOp) -> Outcome:
         """The outcome of one operation. Raises `ValueTwice`, and `StoreError` where it is not clear."""
         match op:
-            case Get(key):
-                read = await self._parsed(key)
+            case Get(key, known):
+                read = await self._parsed(key, known)
                 return _MISSING if read is None else Ok(read[1])
             case Put(key, value):
                 self._memory.pop(key, None)
@@ -101,29 +107,29 @@ class Registers:
 
     async def _compare_and_set(self, cas: Cas) -> Outcome:
         key, old, new = cas.key, canonical(cas.old), canonical(cas.new)
-        if cas.old is None and cas.create and await self._created(key, new):
+        if cas.old is None and cas.create and await self._created(cas, new):
             return _DONE
         version = self._version_of(key, old)
         if version is None:
             read = await self._parsed(key)
             if read is None:
-                return _DONE if cas.create and await self._created(key, new) else _MISSING
+                return _DONE if cas.create and await self._created(cas, new) else _MISSING
             found, value = read
             if canonical(value) != old:
                 return _MISMATCH
             version = found.version
         was_held = self._was_held(key, new)
         try:
-            self._took(key, new, await self._store.compare_and_set(key, new, version), was_held)
+            self._took(cas, new, await self._store.compare_and_set(key, new, version), was_held)
         except Conflict:
             self._refused(key, version)
             return _MISMATCH
         return _DONE
 
-    async def _created(self, key: str, value: bytes) -> bool:
-        was_held = self._was_held(key, value)
+    async def _created(self, cas: Cas, value: bytes) -> bool:
+        was_held = self._was_held(cas.key, value)
         try:
-            self._took(key, value, await self._store.create(key, value), was_held)
+            self._took(cas, value, await self._store.create(cas.key, value), was_held)
         except Conflict:
             return False
         return True
@@ -133,15 +139,22 @@ class Registers:
         read = await self._parsed(key)
         return None if read is None else read[0]
 
-    async def _parsed(self, key: str) -> tuple[Found, Json] | None:
-        """The object of a register, and the value in it. Raises `Damaged`."""
-        refused_before = self._remembered(key).refused
-        found = await self._store.read(key)
+    async def _parsed(self, key: str, known: Json = None) -> tuple[Found, Json] | None:
+        """The object of a register, and the value in it; `known` and no bytes if it still holds that.
+
+        Raises `Damaged`.
+        """
+        before = self._remembered(key)
+        refused_before, last = before.refused, before.found_as(known)
+        store = self._store
+        found = await (store.read_again(key, last) if last else store.read(key))
         if found is None:
             return None
-        value = parsed(key, found, as_it_is).value
+        is_known = last is not None and found.version == last.version
+        value = known if is_known else parsed(key, found, as_it_is).value
         remembered = self._remembered(key)
-        remembered.saw(_digest(found.value), found.version)
+        if not is_known and not key.startswith(FIXED):
+            remembered.saw(_digest(found.value), found.version, value)
         remembered.shown |= found.version == refused_before
         return found, value
 
@@ -156,17 +169,17 @@ class Registers:
     def _was_held(self, key: str, value: bytes) -> bool:
         return _digest(value) in self._remembered(key).earlier
 
-    def _took(self, key: str, value: bytes, version: Version, was_held: bool) -> None:
+    def _took(self, cas: Cas, value: bytes, version: Version, was_held: bool) -> None:
         if self._distinct and was_held:
-            raise ValueTwice(f"{key} holds a value for the second time: {value[:200]!r}")
-        self._remembered(key).saw(_digest(value), version)
+            raise ValueTwice(f"{cas.key} holds a value for the second time: {value[:200]!r}")
+        self._remembered(cas.key).saw(_digest(value), version, cas.new)
 
     def _version_of(self, key: str, value: bytes) -> Version | None:
         remembered = self._remembered(key)
         return remembered.version if remembered.digest == _digest(value) else None
 
     def _remembered(self, key: str) -> "_Remembered":
-        remembered = self._memory.setdefault(key, _Remembered())
+        remembered = self._memory.setdefault(key, _Remembered(keeps_value=key == HEAD))
         self._memory.move_to_end(key)
         if len(self._memory) > KEYS_REMEMBERED:
             self._memory.popitem(last=False)
@@ -183,12 +196,24 @@ class Registers:
 class _Remembered:
     """The values of one register that were seen: the last one's digest and version, and earlier digests.
 
+    `keeps_value`: whether to keep the last value, too, for reads of a register that has it still.
     `refused`: the last version that met a conflict; `shown`: whether a read that began later showed it.
     """
 
-    __slots__ = ("digest", "earlier", "refused", "rounds", "shown", "version")
+    __slots__ = (
+        "digest",
+        "earlier",
+        "keeps_value",
+        "refused",
+        "rounds",
+        "shown",
+        "value",
+        "version",
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, *, keeps_value: bool) -> None:
+        self.keeps_value = keeps_value
+        self.value: Json = None
         self.digest = b""
         self.version: Version | None = None
         self.earlier: deque[bytes] = deque(maxlen=VALUES_REMEMBERED)
@@ -196,10 +221,16 @@ class _Remembered:
         self.shown = False
         self.rounds = 0
 
-    def saw(self, digest: bytes, version: Version) -> None:
+    def saw(self, digest: bytes, version: Version, value: Json) -> None:
         if digest != self.digest:
             self.earlier.append(digest)
         self.digest, self.version = digest, version
+        self.value = value if self.keeps_value else None
+
+    def found_as(self, value: Json) -> Found | None:
+        """What a read found, without its bytes, if `value` is the very object that was seen last."""
+        is_last = value is not None and value is self.value
+        return Found(b"", self.version) if self.version and is_last else None
 
     def refuse(self, version: Version) -> int:
         """An update of `version` met a conflict; how often it was then shown and met one again."""

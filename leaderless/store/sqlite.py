@@ -163,6 +163,11 @@ class SqliteStore:
         rows = await self._query(statement, key)
         return Found(rows[0][0], str(rows[0][1]), rows[0][2]) if rows else None
 
+    async def read_again(self, key: str, known: Found) -> Found | None:
+        """See `leaderless.store.port.Store`."""
+        statement = "SELECT 1 FROM objects WHERE key = ? AND version = ?"
+        return known if await self._query(statement, key, known.version) else await self.read(key)
+
     async def write(self, key: str, value: bytes) -> Version:
         """See `leaderless.store.port.Store`."""
         return await self._write(lambda _: True, key, value)

@@ -30,6 +30,10 @@ class Wrapped:
         """See `Store`."""
         return await self._store.read(key)
 
+    async def read_again(self, key: str, known: Found) -> Found | None:
+        """See `Store`."""
+        return await self._store.read_again(key, known)
+
     async def write(self, key: str, value: bytes) -> Version:
         """See `Store`."""
         return await self._store.write(key, value)
@@ -82,6 +86,10 @@ class Within(Wrapped):
     async def read(self, key: str) -> Found | None:
         """See `Store`."""
         return await self._store.read(self._full(key))
+
+    async def read_again(self, key: str, known: Found) -> Found | None:
+        """See `Store`."""
+        return await self._store.read_again(self._full(key), known)
 
     async def write(self, key: str, value: bytes) -> Version:
         """See `Store`."""

@@ -21,7 +21,7 @@ class Request(NamedTuple):
 
     `number`: in the order in which they came; `kind`: put, create, update, get, list or delete; `key`: of the
     object, or the folder, or the first of those that were deleted; `value`: what was written or read;
-    `outcome`: "ok", "conflict", or the fault.
+    `outcome`: "ok", "conflict", "unchanged" (of a get), or the fault.
     """
 
     number: int

@@ -129,14 +129,23 @@ class VirtualStore:
 
     async def read(self, key: str) -> Found | None:
         """See `leaderless.store.port.Store`."""
+        return await self._get(key, None)
 
+    async def read_again(self, key: str, known: Found) -> Found | None:
+        """See `leaderless.store.port.Store`."""
+        return await self._get(key, known)
+
+    async def _get(self, key: str, known: Found | None) -> Found | None:
         def get() -> Found | None:
             found = self._bucket.get(key)
+            if found and known and found.version == known.version:
+                self._note("get", key, b"", "unchanged")
+                return known
             self._note("get", key, found.value if found else b"")
             return found
 
         def size(found: Found | None) -> int:
-            return len(found.value) if found else 0
+            return len(found.value) if found and found is not known else 0
 
         return await self._request(Call(f"get {key}", get, size))
 

@@ -33,6 +33,10 @@ class Repeating(Wrapped):
         """See `Store`."""
         return await repeated(lambda: self._store.read(key))
 
+    async def read_again(self, key: str, known: Found) -> Found | None:
+        """See `Store`."""
+        return await repeated(lambda: self._store.read_again(key, known))
+
     async def write(self, key: str, value: bytes) -> Version:
         """See `Store`."""
         return await repeated(lambda: self._store.write(key, value))

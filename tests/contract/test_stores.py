@@ -16,6 +16,7 @@ from leaderless.store.names import name_of, segment_of
 from leaderless.store.port import (
     PAGE,
     Conflict,
+    Found,
     OutcomeUnknown,
     Refused,
     Store,
@@ -70,6 +71,18 @@ async def test_what_was_deleted_can_be_created(store: Store) -> None:
     await store.delete(["a"])
     assert await store.read("a") is None
     await store.create("a", b"2")
+
+
+async def test_an_unchanged_object_is_not_sent_again(store: Store) -> None:
+    known = Found(b"", await store.create("a", b"1"))
+    assert await store.read_again("a", known) is known
+    await store.compare_and_set("a", b"2", known.version)
+    again = await store.read_again("a", known)
+    assert again is not None
+    assert again.value == b"2"
+    assert await store.read_again("a", again) is again
+    await store.delete(["a"])
+    assert await store.read_again("a", again) is None
 
 
 async def test_compare_and_set_takes_the_version_of_a_read_and_of_a_write(store: Store) -> None:

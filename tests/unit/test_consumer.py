@@ -64,7 +64,7 @@ async def _append_after(log: Log, seconds: float) -> None:
 
 async def test_a_long_backlog_keeps_back_no_other_key(log: Log) -> None:
     await log.append_many("a", [*range(100)])
-    async with log.consumer("g", "ab") as consumer:
+    async with log.consumer("g", "ab", latency_s=1.0) as consumer:
         for _ in range(3):
             record = await anext(consumer)
             await anyio.sleep(1)

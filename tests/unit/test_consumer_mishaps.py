@@ -293,7 +293,7 @@ async def test_a_group_cannot_consume_its_own_dead_letters(log: Log) -> None:
 def test_the_sync_iterator_goes_on_after_an_error(store: Troubled) -> None:
     with open_log_sync("memory:", patience_s=0.3, store_timeout_s=0.1) as log:
         log.append("a", 1)
-        records = iter(log.tail(["a"], "earliest", poll_s=0.01))
+        records = iter(log.tail(["a"], "earliest", latency_s=0.01))
         store.silent = "head"
         for _ in range(2):
             with pytest.raises(LogError):

@@ -212,7 +212,7 @@ async def test_a_tail_goes_on_with_what_comes(url: str, log: Log) -> None:
     await log.append_many("k", [0, 1])
     found: list[Any] = []
     async with open_log(url) as other, anyio.create_task_group() as tasks:
-        async for record in log.tail(["k", "l"], "earliest", poll_s=0.001):
+        async for record in log.tail(["k", "l"], "earliest", latency_s=0.001):
             found.append((record.key, record.value))
             if len(found) == 2:
                 tasks.start_soon(other.append, "l", 2)
@@ -229,7 +229,7 @@ async def test_a_tail_begins_where_it_is_told(log: Log, start: Any, first: int) 
     async with anyio.create_task_group() as tasks:
         if start == "latest":
             tasks.start_soon(_append_later, log)
-        async for record in log.tail(["k"], start, poll_s=0.001):
+        async for record in log.tail(["k"], start, latency_s=0.001):
             assert record.offset == first
             break
 

@@ -16,7 +16,7 @@ from leaderless.core.shape import Runs
 from leaderless.errors import NotInitialised, OtherFormat, Unfit
 from leaderless.library.host import running
 from leaderless.library.log import Log
-from leaderless.library.place import bounds_of, initialise
+from leaderless.library.place import bounds_of, initialise, require_log
 from leaderless.store.files import files_of
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Found, Refused, Store
@@ -240,6 +240,20 @@ async def test_compaction_of_large_segments_reads_few_of_them_twice() -> None:
         status = await log.status()
     assert status.compacted > 30
     assert store.segments_read < 3 * status.compacted
+
+
+async def test_a_reader_in_order_gets_all_of_many_files(store: Store) -> None:
+    """It has room to read ahead, and what it asks for begins within what was read so."""
+    async with small_log(store) as log:
+        for number in range(40):
+            await log.append("k", number)
+        await log.compact()
+    found: list[Value] = []
+    reader = Log(store, bounds_of(store, 5.0, 1.0, await require_log(store)))
+    async with running(reader.host):
+        while records := await reader.read("k", len(found), 3):
+            found += [record.value for record in records]
+    assert found == [*range(40)]
 
 
 async def test_a_reader_of_a_file_counts_its_bytes(store: Store) -> None:

@@ -1,7 +1,8 @@
 """The consumer side: polls and committed offsets, answered from the view.
 
 A view older than the freshness bound is renewed first: one read of the head, however many requests wait
-for it. With a bound of 0 that read begins after the request came, so polls are linearizable.
+for it. With a bound of 0 that read begins after the request came, so polls are linearizable. A poll that ends
+below what the view has is not newer after a read, so it needs none: messages never change.
 """
 
 from dataclasses import dataclass, field
@@ -58,14 +59,17 @@ class Consumer:
 
     def poll(self, event: Poll) -> Process[None]:
         """Answer with a contiguous run of each key, of some keys if the runs of all take too long to read."""
-        came_at = self._clock.now
-        if event.offsets and self._is_stale:  # for no key the answer is empty, however old the view
+        came_at, limits, view = self._clock.now, self._replica.limits, self._replica.view
+        messages_max = min(event.messages_max or limits.poll_messages, limits.poll_messages)
+        if self._is_stale and not all(
+            view.fills(key, offset, messages_max) for key, offset in event.offsets.items()
+        ):
             yield from self._freshen()
-        msgs, archived, left = self._in_memory(event.offsets)
+        msgs, archived, left = self._in_memory(event.offsets, messages_max)
         if archived:
-            answer_at = came_at + self._replica.limits.answer_s
+            answer_at = came_at + limits.answer_s
             until = (self._clock.now + answer_at) / 2  # then what is under way has as long again
-            yield from self._read_back(archived, msgs, left, until)
+            yield from self._read_back(archived, messages_max, msgs, left, until)
         if self._replica.trace.on:
             for key, offset in event.offsets.items():
                 self._replica.trace("Poll", steps.polled, key, offset, msgs.get(key, []))
@@ -76,7 +80,9 @@ class Consumer:
         yield from self._freshen()
         yield Reply(event.request, RefreshOk())
 
-    def _in_memory(self, offsets: Offsets) -> tuple[Messages, list[tuple[str, int]], int]:
+    def _in_memory(
+        self, offsets: Offsets, messages_max: int
+    ) -> tuple[Messages, list[tuple[str, int]], int]:
         """What the view has of each key from its offset on, up to `answer_bytes` together.
 
         Then the keys that begin in runs, and how many bytes are left for them. A key for which no room is left
@@ -88,7 +94,7 @@ class Consumer:
         for key, offset in offsets.items():
             if left <= 0:
                 break
-            run = view.read(key, offset)
+            run = view.read(key, offset, messages_max)
             if run is None:
                 archived.append((key, offset))
             elif run:
@@ -98,7 +104,12 @@ class Consumer:
         return msgs, archived, left
 
     def _read_back(
-        self, archived: list[tuple[str, int]], msgs: Messages, left: int, until: float
+        self,
+        archived: list[tuple[str, int]],
+        messages_max: int,
+        msgs: Messages,
+        left: int,
+        until: float,
     ) -> Process[None]:
         """Add what runs have of each key, up to `left` bytes together; one message if there is any.
 
@@ -107,7 +118,8 @@ class Consumer:
         for some in windows(archived, READS_AT_ONCE):
             if left <= 0 or (msgs and self._clock.now >= until):
                 break
-            found = yield from gather([self._memory.read(key, offset) for key, offset in some])
+            reads = [self._memory.read(key, offset, messages_max) for key, offset in some]
+            found = yield from gather(reads)
             for (key, offset), run in zip(some, found, strict=True):
                 if run and left > 0:
                     require_contiguous(key, max(0, offset, run[0][0]), run)

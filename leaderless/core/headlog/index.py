@@ -119,6 +119,18 @@ class Index(NamedTuple):
             segment, slot = each.last + 1, each.end
 
 
+class Holding(NamedTuple):
+    """What a run or page has of a key: the offsets `first` to `end` - 1."""
+
+    listed: Listed
+    first: int
+    end: int
+
+    def slices_of(self, key: str) -> str:
+        """A name for all slices of a key in a run."""
+        return f"{self.listed.register()}/*/{key}"
+
+
 class Page(NamedTuple):
     """A part of a page: which of `children` holds which offsets of a key.
 
@@ -147,13 +159,15 @@ class Page(NamedTuple):
         record = self.keys.get(key)
         return record is not None and record[0] <= offset < record[-1]
 
-    def child_of(self, key: str, offset: int) -> Listed | None:
-        """The child that holds an offset of a key; None if it is not in this page."""
-        if not self.holds(key, offset):
-            return None
+    def holding_of(self, key: str, offset: int) -> Holding:
+        """The child that holds an offset of a key, which must be in this page."""
         record = self.keys[key]
-        ends = zip(record[1::2], record[2::2], strict=True)
-        return next((self.children[place] for place, end in ends if offset < end), None)
+        holdings = zip(record[1::2], record[::2], record[2::2], strict=False)
+        return next(
+            Holding(self.children[place], first, end)
+            for place, first, end in holdings
+            if offset < end
+        )
 
     @property
     def size(self) -> int:

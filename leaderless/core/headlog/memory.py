@@ -8,7 +8,9 @@ from leaderless.core.coordination import InvariantBroken, StoreSilent
 from leaderless.core.headlog.library import Truncated
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.messages import Block, Pairs
-from leaderless.core.process import Process
+from leaderless.core.process import Process, Spawn
+
+READERS_REMEMBERED = 1024  # to know who reads on
 
 
 class Memory:
@@ -19,6 +21,8 @@ class Memory:
         self._view_bytes_max = replica.limits.memory_bytes // 2
         self._evicting = False
         self._looked_at = -1  # segments sealed when the index was last looked at
+        # Of each key that was read back what was asked for last, and the end of the block that has it.
+        self._last: dict[str, tuple[int, int]] = {}
 
     @property
     def overfull(self) -> bool:
@@ -43,14 +47,14 @@ class Memory:
         finally:
             self._evicting = False
 
-    def read(self, key: str, offset: int) -> Process[Pairs]:
+    def read(self, key: str, offset: int, messages_max: int | None = None) -> Process[Pairs]:
         """`[[offset, msg], ...]`, a contiguous run of a key from `offset` on: from memory or from the store.
 
         One from the store ends with its run at the latest. It begins later than `offset` where a retention
         deleted what was before. Raises `StoreSilent`, `InvariantBroken`.
         """
         view = self._replica.view
-        found = view.read(key, offset)
+        found = view.read(key, offset, messages_max)
         if found is not None:
             return found
         start = max(0, offset)
@@ -59,12 +63,26 @@ class Memory:
         except Truncated as truncated:
             if truncated.earliest <= start:
                 raise InvariantBroken(f"CommittedReadable: {truncated}, not {start}") from None
-            return (yield from self.read(key, truncated.earliest))
+            yield from self._replica.refresh()  # the view may end before that
+            return (yield from self.read(key, truncated.earliest, messages_max))
         if not first <= start < first + len(msgs):
             text = f"{len(msgs)} messages from {first} on, asked for {start}"
             raise InvariantBroken(f"PollContiguous: a run of key {key!r} has {text}")
-        upto = start - first + self._replica.limits.poll_messages
+        if self._goes_on(key, start, first + len(msgs)):
+            yield Spawn(self._replica.library.read_ahead(key, first + len(msgs), view.first[key]))
+        upto = start - first + (messages_max or self._replica.limits.poll_messages)
         return [[at, msg] for at, msg in enumerate(msgs[start - first : upto], start)]
+
+    def _goes_on(self, key: str, start: int, end: int) -> bool:
+        """Whether a reader of a key comes from the block that was read last, or from before it there.
+
+        `start`: what it asks for; `end`: of the block that it gets.
+        """
+        before, last = self._last.pop(key, (start, start))
+        self._last[key] = start, end
+        if len(self._last) > READERS_REMEMBERED:
+            del self._last[next(iter(self._last))]
+        return before < start <= last
 
     def _find(self, key: str, offset: int) -> Process[Block]:
         """The block that holds an offset below what is in memory.

@@ -60,14 +60,16 @@ class Head:
     base: int
     shape: Shape
 
-    def __init__(self, heading: Heading, tail: list[Entry]) -> None:
+    def __init__(
+        self, heading: Heading, tail: list[Entry], value: dict[str, Json] | None = None
+    ) -> None:
         self.heading: Heading = heading
         self.tail: list[Entry] = tail
         state, self.epoch, self.version, _, self.sealed, self.base, size, self.shape = heading
         self.end: int = self.base + len(tail)
         self.fenced: bool = state == FENCED
         self.full: bool = size >= self.shape.seal_bytes or len(tail) >= self.shape.seal_entries
-        self._value: dict[str, Json] | None = None
+        self._value = value
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Head) and (self.heading, self.tail) == (other.heading, other.tail)
@@ -77,6 +79,11 @@ class Head:
 
     def __repr__(self) -> str:
         return f"Head({self.heading}, {self.tail})"
+
+    @property
+    def value_at_hand(self) -> Json:
+        """The value, if it was read or made already."""
+        return self._value
 
     @property
     def value(self) -> dict[str, Json] | None:
@@ -206,7 +213,8 @@ def head_of(value: object) -> Head:
     heading = heading_of(value)
     match value:
         case {"entries": [*tail]}:
-            return Head(heading, [entry_of(entry) for entry in tail])
+            assert isinstance(value, dict), "it has names"
+            return Head(heading, [entry_of(entry) for entry in tail], value)
     raise Misfit(f"no head: {brief(value)}")
 
 

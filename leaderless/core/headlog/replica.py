@@ -8,7 +8,7 @@ folds entries also moves the head before it yields.
 
 from collections.abc import Iterable
 
-from leaderless.core.coordination import InvariantBroken, Patience, StoreSilent, read_as
+from leaderless.core.coordination import InvariantBroken, Json, Patience, StoreSilent, read_as
 from leaderless.core.headlog import trace as steps
 from leaderless.core.headlog.epoch import require_after
 from leaderless.core.headlog.index import COMPACTED, Index, index_of
@@ -56,7 +56,9 @@ class Replica:
         self.head: Head = self._empty
         self.view: View = View(writers, limits)
         self.library: Library = Library(
-            lambda: limits.memory_bytes * 3 // 4 - self.view.bytes, founding.sliced
+            lambda: limits.memory_bytes * 3 // 4 - self.view.bytes,
+            founding.sliced,
+            min(limits.ahead_bytes, limits.memory_bytes // 4) // founding.run_bytes,
         )
         self._loading: Signal | None = None  # fires when the read of what was sealed ends
         self._outline: Outline | None = None  # what was read, and is not in the view yet,
@@ -211,8 +213,13 @@ class Replica:
         self._policy.confirmed(self.confirmed_at)
 
     def _read_head(self) -> Process[Head]:
-        asked_at = self._clock.now
-        head = yield from read_as(HEAD, head_of)
+        asked_at, known = self._clock.now, self.head
+        value = known.value_at_hand
+
+        def decode(found: Json) -> Head:
+            return known if value is not None and found is value else head_of(found)
+
+        head = yield from read_as(HEAD, decode, value)
         self._policy.store_took(self._clock.now - asked_at)
         return head or self._empty
 

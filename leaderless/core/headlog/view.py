@@ -151,16 +151,28 @@ class View:
         """The next offset of a key."""
         return self.first.get(key, 0) + len(self.messages.get(key, ()))
 
-    def read(self, key: str, offset: int) -> Pairs | None:
+    def fills(self, key: str, offset: int, messages_max: int) -> bool:
+        """Whether an answer from `offset` on, of so many messages or `answer_bytes`, ends before the view does.
+
+        Then nothing that the view lacks would be in it. One from runs ends there, for they are below the view.
+        """
+        msgs, start = self.messages.get(key, ()), max(0, offset) - self.first.get(key, 0)
+        if start < 0 or len(msgs) - start >= messages_max:
+            return True
+        return weight_of(islice(msgs, start, None)) > self._limits.answer_bytes
+
+    def read(self, key: str, offset: int, messages_max: int | None = None) -> Pairs | None:
         """`[[offset, msg], ...]` from the first message at or after `offset`: a contiguous run.
 
-        None when it would begin below what is in memory.
+        None when it would begin below what is in memory. `messages_max`: None: `poll_messages`.
         """
         first = self.first.get(key, 0)
         start = max(0, offset) - first
         if start < 0:
             return None
-        msgs = self.messages.get(key, ())[start : start + self._limits.poll_messages]
+        msgs = self.messages.get(key, ())[
+            start : start + (messages_max or self._limits.poll_messages)
+        ]
         return [[at, msg] for at, msg in enumerate(msgs, start + first)]
 
     def evict(self, slot: int, bytes_max: int = 0) -> None:

@@ -1,0 +1,166 @@
+"""What readers of a log ask of its store: requests and bytes, counted on a clock that jumps."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import anyio
+import pytest
+
+from leaderless.core.headlog.records import HEAD
+from leaderless.errors import Unfit
+from leaderless.library.host import running
+from leaderless.library.log import Log
+from leaderless.library.place import bounds_of, initialise, new_shape
+from leaderless.store.counted import Counted
+from leaderless.store.memory import MemoryStore
+from leaderless.store.port import Found, Store
+
+pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
+
+LATENCY_S = 0.02
+RECORDS = 300
+READ = {"get": 1}
+
+
+class Far(Counted):
+    """A store that counts what is read, and takes its time for it."""
+
+    async def read(self, key: str) -> Found | None:
+        await anyio.sleep(LATENCY_S)
+        return await super().read(key)
+
+    async def read_again(self, key: str, known: Found) -> Found | None:
+        await anyio.sleep(LATENCY_S)
+        return await super().read_again(key, known)
+
+
+class Odd(MemoryStore):
+    """The next `odd` reads of the head show JSON that is none."""
+
+    odd = 0
+
+    async def read(self, key: str) -> Found | None:
+        found = await super().read(key)
+        if not found or key != HEAD or not self.odd:
+            return found
+        self.odd -= 1
+        return found._replace(value=b"{}")
+
+
+@asynccontextmanager
+async def log_on(store: Store) -> AsyncIterator[Log]:
+    """A log of two segments in a run, which hold ten records."""
+    shape = replace(
+        new_shape(store),
+        seal_entries=1,
+        segments_per_run=2,
+        page_children=4,
+        run_bytes=1 << 14,
+    )
+    await initialise(store, shape=shape)
+    log = Log(store, bounds_of(store, 5.0, 1.0, shape))
+    async with running(log.host):
+        yield log
+
+
+def values(first: int, end: int) -> list[str]:
+    return [f"{number:01000}" for number in range(first, end)]
+
+
+async def loaded() -> MemoryStore:
+    store = MemoryStore()
+    async with log_on(store) as log:
+        for first in range(0, RECORDS, 5):
+            await log.append_many("k", values(first, first + 5))
+        await log.compact()
+    return store
+
+
+async def test_a_look_at_an_unchanged_head_has_no_bytes() -> None:
+    store = Far(MemoryStore())
+    async with log_on(store) as log, log_on(store) as other:
+        await log.append("k", 0)
+        for reader in (log, other):
+            await reader.read("k")
+            await anyio.sleep(1)
+            store.clear()
+            assert await reader.read("k", 1) == []
+            assert (store.requests, store.bytes_read) == (READ, 0)
+        await other.append("k", 1)
+        [record] = await log.read("k", 1)  # a read that could be newer is
+        assert record.value == 1
+
+
+async def test_a_head_that_came_damaged_is_read_again_as_a_whole() -> None:
+    """It has the version of the one that is there, and is none that the core knows."""
+    store = Odd()
+    async with log_on(store) as log:
+        await log.append("k", 0)
+    store.odd = 1
+    async with log_on(store) as log:
+        assert len(await log.read("k")) == 1
+
+
+async def test_a_read_below_what_the_reader_has_asks_for_nothing() -> None:
+    store = Far(MemoryStore())
+    async with log_on(store) as log, log_on(store) as other:
+        await log.append_many("k", [*range(10)])
+        await other.read("k")
+        store.clear()
+        assert [record.value for record in await other.read("k", 2, 5)] == [2, 3, 4, 5, 6]
+        assert len(await other.read_many({"k": 0}, 10)) == 1
+        assert not store.requests
+        assert len(await other.read("k", 2, 9)) == 8  # there could be a ninth
+        assert (store.requests, store.bytes_read) == (READ, 0)
+
+
+@pytest.mark.parametrize("latency_s", [2.0, 0.5])
+async def test_an_idle_tail_looks_as_rarely_as_it_may(latency_s: float) -> None:
+    store = Far(MemoryStore())
+    async with log_on(store) as log, anyio.create_task_group() as tasks:
+        await log.append_many("k", ["x" * 1000] * 10)
+        tail = log.tail(["k"], "earliest", latency_s)
+        for _ in range(10):
+            await anext(tail)
+        found: list[float] = []
+
+        async def next_one() -> None:
+            await anext(tail)
+            found.append(anyio.current_time())
+
+        tasks.start_soon(next_one)
+        await anyio.sleep(60)
+        store.clear()
+        await anyio.sleep(600)
+        assert store.requests.total() <= 600 / latency_s
+        assert store.bytes_read == 0
+        async with log_on(store) as other:
+            since = anyio.current_time()
+            await other.append("k", 0)
+            await anyio.sleep(2 * latency_s)
+        assert found
+        assert found[0] - since <= latency_s + 0.01
+
+
+async def test_a_latency_of_nothing_is_refused() -> None:
+    async with log_on(MemoryStore()) as log:
+        with pytest.raises(Unfit, match="latency_s must be above 0 seconds, got 0"):
+            log.tail(["k"], latency_s=0)
+
+
+async def test_a_reader_in_order_fetches_each_byte_once_and_ahead() -> None:
+    store = await loaded()
+    far = Far(store)
+    async with log_on(far) as log:
+        await log.keys()
+        far.clear()
+        since = anyio.current_time()
+        at = 0
+        while records := await log.read("k", at, 5):
+            assert [record.value for record in records] == values(at, at + len(records))
+            at += len(records)
+        seconds = anyio.current_time() - since
+    assert at == RECORDS
+    assert far.bytes_read <= 1.1 * RECORDS * 1002
+    assert seconds < LATENCY_S * far.requests.total() / 2
