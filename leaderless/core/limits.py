@@ -31,6 +31,9 @@ class Limits:
     `poll_messages`: of a key in one answer; the rest is one poll further on.
     `memory_bytes`: of messages, runs and pages in memory, about; what is older is read back from the store
         when polled. The ends of keys, the committed offsets and the writers' last numbers come on top.
+    `compaction_bytes`: of segments that are compacted at once, about; 0: one run, and appends never wait for it.
+        More of them keep pace with a faster producer, and take memory. In a process that compacts, appends wait
+        while more than twice as much waits.
     `committed_keys`: of the register of a node's durable commits. With more of them its commits move into the
         log, unless it is fenced. Each commit writes the whole register twice (`from` and `to`).
     `commits_idle_s`: how long committed offsets wait for a batch to ride in, in seconds. A crash of the node
@@ -48,6 +51,7 @@ class Limits:
     waiting_bytes: int = 1 << 26
     poll_messages: int = 4_096
     memory_bytes: int = 256 << 20
+    compaction_bytes: int = 0
     committed_keys: int = 256
     commits_idle_s: float = 3.0
     client_patience_s: float = 5.0

@@ -99,7 +99,7 @@ class Status(NamedTuple):
 class Log:
     """A log that `open_log` opened. Every method may raise `LogError`.
 
-    `host` must run, and `chores` should. `cursors`: those of groups. `data`: the objects of large values.
+    `host` must run, and `chores` should; `ends` comes before the end of both. `cursors`: those of groups. `data`: the objects of large values.
     `maintenance`: what an operator may ask, of which the methods here are a part.
     """
 
@@ -130,6 +130,7 @@ class Log:
         self.maintenance: Maintenance = Maintenance(store, self.host, bounds, around)
         compacts = partial(self.maintenance.compact_now_and_then, self._strategy)
         self.chores: list[Task] = [compacts]
+        self.ends = partial(self.maintenance.end, self._strategy)
         if bounds.shape.sliced:
             self.chores.append(self.maintenance.merge_now_and_then)
         self._room = Room(limits.waiting_bytes // 2)

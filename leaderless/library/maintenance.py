@@ -35,6 +35,7 @@ log: logging.Logger = logging.getLogger("leaderless")
 RETENTION_S_MIN = 600.0  # a query reads files for so long that others replaced; appends take less
 CLOCK = "clock"  # an object whose time of writing is that of the store
 COMPACT_LOOK_S = 15.0  # between two looks whether segments wait that nobody compacts
+END_LOOK_S = 0.02  # between two looks whether upkeep has ended
 MERGE_LOOK_S = 5.0  # between two looks whether this process has written enough runs to merge
 
 
@@ -75,6 +76,7 @@ class Maintenance:
         self._bounds = bounds
         self._host = host
         self._merged_after = 0  # runs that this process had written
+        self._merging = False
         self._upkeep = self._upkeep_of(store)
 
     def _upkeep_of(self, store: Store) -> "Upkeep | None":
@@ -114,15 +116,15 @@ class Maintenance:
         return (await self.outline())[1]
 
     async def compact_now_and_then(self, strategy: LeaderlessLog) -> None:
-        """Compact what no other process does, without end.
+        """Compact what was left over, without end, in a process that appends.
 
-        Those that append compact beside their work. They may have gone, so every process looks, also one
-        that only reads: when it has learnt of segments for another run, two requests tell whether they wait.
+        Such processes compact beside their work, and may be cut off. When this one has learnt of segments for
+        another run, two requests tell whether they wait. A process that only reads writes nothing.
         """
         known, enough = 0, self._bounds.shape.segments_per_run
         while True:
             await anyio.sleep(COMPACT_LOOK_S)
-            if strategy.sealed - known < enough:
+            if not strategy.appends or strategy.sealed - known < enough:
                 continue
             known = strategy.sealed
             try:
@@ -132,6 +134,21 @@ class Maintenance:
             except LogError as error:
                 log.info("segments are compacted later: %s", error)
 
+    async def end(self, strategy: LeaderlessLog, most_s: float) -> None:
+        """Let upkeep that is under way end, for `most_s` seconds at most; say what is left to others."""
+        with anyio.move_on_after(most_s):
+            while strategy.upkeeps or self._merging:
+                await anyio.sleep(END_LOOK_S)
+            return
+        left = (
+            "files to be merged" if self._merging else f"{strategy.uncompacted} segments to compact"
+        )
+        log.warning(
+            "closed after %g s with %s: the next process that appends goes on, or `leaderless compact`",
+            most_s,
+            left,
+        )
+
     async def upgrade(self) -> bool:
         """Give a log of the older format a shape; see `leaderless.library.upgrade`."""
         worker = f"upgrade-{self._around.name()}"
@@ -139,7 +156,13 @@ class Maintenance:
 
     async def merge(self) -> "Done | None":
         """Merge files of runs into larger ones, as far as there are enough; None on a log without files."""
-        return await self._upkeep.merge() if self._upkeep else None
+        if self._upkeep is None:
+            return None
+        self._merging = True
+        try:
+            return await self._upkeep.merge()
+        finally:
+            self._merging = False
 
     async def merge_now_and_then(self) -> None:
         """Merge whenever this process has written enough runs, without end."""

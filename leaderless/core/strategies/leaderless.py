@@ -86,6 +86,21 @@ class LeaderlessLog:
         """How many segments were sealed, as far as this node knows."""
         return self._replica.head.sealed
 
+    @property
+    def appends(self) -> bool:
+        """Whether this process has appended, or tried to."""
+        return self._writer.appended
+
+    @property
+    def upkeeps(self) -> bool:
+        """Whether this process seals or compacts, and waits for no other."""
+        return self._writer.upkeeps
+
+    @property
+    def uncompacted(self) -> int:
+        """How many segments are in no run, as far as this process knows."""
+        return self._compactor.waiting
+
     def compact(self) -> Process[None]:
         """Compact what fills runs; see `Compactor.finish`. Raises `StoreSilent`."""
         return self._compactor.finish()
