@@ -31,7 +31,7 @@ class Limits:
     `poll_messages`: of a key in one answer; the rest is one poll further on.
     `memory_bytes`: of messages, runs and pages in memory, about; what is older is read back from the store
         when polled. The ends of keys, the committed offsets and the writers' last numbers come on top.
-    `compaction_bytes`: of segments that are compacted at once, about; 0: one run, and appends never wait for it.
+    `compaction_bytes`: of segments that are compacted at once, about; 0: one run, and no append waits for it.
         More of them keep pace with a faster producer, and take memory. In a process that compacts, appends wait
         while more than twice as much waits.
     `committed_keys`: of the register of a node's durable commits. With more of them its commits move into the

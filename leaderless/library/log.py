@@ -99,8 +99,9 @@ class Status(NamedTuple):
 class Log:
     """A log that `open_log` opened. Every method may raise `LogError`.
 
-    `host` must run, and `chores` should; `ends` comes before the end of both. `cursors`: those of groups. `data`: the objects of large values.
-    `maintenance`: what an operator may ask, of which the methods here are a part.
+    `host` must run, and `chores` should; `ends` should be called before their end. `cursors`: those of groups.
+    `data`: the objects of large values. `maintenance`: what an operator may ask, of which the methods here are
+    a part.
     """
 
     def __init__(self, store: Store, bounds: Bounds, around: Surroundings = REAL) -> None:

@@ -5,6 +5,7 @@ teach the same timeouts as appends: `leaderless.core.timeouts` says what a slow 
 """
 
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
@@ -35,7 +36,6 @@ log: logging.Logger = logging.getLogger("leaderless")
 RETENTION_S_MIN = 600.0  # a query reads files for so long that others replaced; appends take less
 CLOCK = "clock"  # an object whose time of writing is that of the store
 COMPACT_LOOK_S = 15.0  # between two looks whether segments wait that nobody compacts
-END_LOOK_S = 0.02  # between two looks whether upkeep has ended
 MERGE_LOOK_S = 5.0  # between two looks whether this process has written enough runs to merge
 
 
@@ -76,7 +76,7 @@ class Maintenance:
         self._bounds = bounds
         self._host = host
         self._merged_after = 0  # runs that this process had written
-        self._merging = False
+        self._merging = anyio.Lock()
         self._upkeep = self._upkeep_of(store)
 
     def _upkeep_of(self, store: Store) -> "Upkeep | None":
@@ -136,18 +136,19 @@ class Maintenance:
 
     async def end(self, strategy: LeaderlessLog, most_s: float) -> None:
         """Let upkeep that is under way end, for `most_s` seconds at most; say what is left to others."""
-        with anyio.move_on_after(most_s):
-            while strategy.upkeeps or self._merging:
-                await anyio.sleep(END_LOOK_S)
+        if not (strategy.upkeeps or self._merging.locked()):
             return
-        left = (
-            "files to be merged" if self._merging else f"{strategy.uncompacted} segments to compact"
-        )
-        log.warning(
-            "closed after %g s with %s: the next process that appends goes on, or `leaderless compact`",
-            most_s,
-            left,
-        )
+        with anyio.move_on_after(most_s) as waiting, suppress(LogError):
+            await self._host.call(strategy.upkept())
+            async with self._merging:
+                pass
+        if waiting.cancelled_caught:
+            merges, segments = self._merging.locked(), strategy.uncompacted
+            log.warning(
+                "closed after %g s with %s: the next process that appends goes on, or `leaderless compact`",
+                most_s,
+                "files to be merged" if merges else f"{segments} segments to be compacted",
+            )
 
     async def upgrade(self) -> bool:
         """Give a log of the older format a shape; see `leaderless.library.upgrade`."""
@@ -158,11 +159,8 @@ class Maintenance:
         """Merge files of runs into larger ones, as far as there are enough; None on a log without files."""
         if self._upkeep is None:
             return None
-        self._merging = True
-        try:
+        async with self._merging:
             return await self._upkeep.merge()
-        finally:
-            self._merging = False
 
     async def merge_now_and_then(self) -> None:
         """Merge whenever this process has written enough runs, without end."""

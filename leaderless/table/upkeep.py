@@ -165,7 +165,7 @@ class Upkeep:
     async def _write(self, some: Sequence[Merged]) -> tuple[Merged, int]:
         """Make the file of consecutive ones and put it into the store; the file, and the bytes read.
 
-        A caller that is cancelled does not wait for it: it stops where it is, or leaves a file that no list names.
+        A caller that is cancelled does not wait. Then it stops, or leaves a file that no list names.
         """
         first, last = some[0], some[-1]
         path = f"{FOLDER}/{first.first}-{last.last}-{secrets.token_hex(8)}{SUFFIX}"

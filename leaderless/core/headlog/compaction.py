@@ -69,7 +69,7 @@ from leaderless.core.strategy import Clock
 
 CLAIM = "claim/compaction"
 REVIVED_AFTER_LEASES = 8  # a task that kills its worker kills one so often
-LOOK_S = 0.1  # between two looks whether compaction has come further
+LOOK_S = 0.05  # between two looks whether compaction has come further
 SIZES_KEPT = 4_096  # of segments that this node has sealed
 
 
