@@ -279,11 +279,10 @@ class Compactor:
     def _write(self, index: Index) -> Process[Index]:
         """Step 1."""
         listed = yield from self._paged(index.listed)
-        level = sum(not each.level for each in listed)  # a page takes so many runs, and no more
+        # So many that a page takes all; in an old log it could not always be made.
+        most = self._replica.shape.page_children - sum(not each.level for each in listed)
         first, made = index.cursor, []
-        for segments in (
-            yield from self._read_runs(first, self._replica.shape.page_children - level)
-        ):
+        for segments in (yield from self._read_runs(first, max(1, most))):
             run = merge(segments)
             last = first + len(segments) - 1
             made.append((Listed(0, first, last, run.base, run.end, 1, size_of_run(run)), run))
