@@ -420,7 +420,10 @@ class Log:
         return await self.maintenance.retain(policy)
 
     async def status(self) -> Status:
-        """How the log is."""
+        """How the log is.
+
+        It reads the head, the index, and what is in no page of it yet: a few runs, and segments that wait.
+        """
         keys = await self.keys()
         head, cursor = await self.maintenance.outline()
         return Status(
