@@ -148,7 +148,7 @@ class Compactor:
     @property
     def _fills_a_run(self) -> bool:
         enough = self._waiting_bytes >= self._replica.shape.run_bytes
-        return enough or self.waiting >= self._segments
+        return self.waiting >= (1 if enough else self._segments)
 
     def consider(self, number: int = -1, size: int = 0) -> Process[None]:
         """Begin to compact if there is enough; called by the node that sealed the segment `number`.
