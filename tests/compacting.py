@@ -32,6 +32,7 @@ SOUND: set[bytes] = set()  # states of the store that were read already, in any 
 UNBOUNDED = 1 << 30
 LEASE_S = Pace().lease_s
 SMALL = Limits(memory_bytes=UNBOUNDED)
+AT_PACE = replace(SMALL, compaction_bytes=UNBOUNDED)
 SHAPE = Shape(seal_entries=2, segments_per_run=2, page_children=2, page_bytes=64)
 EMPTY = Head(Heading(shape=SHAPE), [])
 
@@ -131,9 +132,11 @@ class JudgedStore(Store):
 class Worker(Driver):
     """A node that compacts whatever it can."""
 
-    def __init__(self, store: Store, name: str, shape: Shape = SHAPE) -> None:
+    def __init__(
+        self, store: Store, name: str, shape: Shape = SHAPE, limits: Limits = SMALL
+    ) -> None:
         super().__init__(store.apply)
-        replica = Replica(self.clock, name, [], SMALL, founding=shape)
+        replica = Replica(self.clock, name, [], limits, founding=shape)
         self.call(replica.refresh())
         self.start(Compactor(self.clock, replica, name, Pace()).consider())
 

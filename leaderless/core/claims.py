@@ -58,6 +58,11 @@ class Claims:
         """The epoch of the claim that is held."""
         return self._lease.held.epoch
 
+    @property
+    def waits(self) -> bool:
+        """Whether `claim` waits for a sign of life of the one who has the task."""
+        return self._lease.waits
+
     def claim(self) -> Process[int | None]:
         """Claim the current task; returns its number, None when a live worker has it or it is dead."""
         found = (yield from self._lease.seek()) or Claim()

@@ -91,6 +91,7 @@ class Holder(Generic[R]):
         self._decode = decode
         self._held: R | None = None
         self._known = Lease()  # what the register held when it was last seen
+        self.waits: bool = False  # whether `seek` waits for a sign of life of an owner
 
     @property
     def held(self) -> R:
@@ -108,7 +109,9 @@ class Holder(Generic[R]):
         self._known = found or Lease()
         self._known.require_after(known)
         if found is not None and found.owner is not None:
+            self.waits = True
             yield Sleep(self._clock.now + self._lease_s)
+            self.waits = False
         return found
 
     def take(self, found: R, noted: R | None = None) -> Process[bool]:

@@ -33,6 +33,9 @@ class Limits:
         when polled. The ends of keys, the committed offsets and the writers' last numbers come on top.
     `ahead_bytes`: of runs that are read before a reader needs them that goes through the log in order, about.
         They take up to a quarter of `memory_bytes`. With 0 each run is read when it is asked for.
+    `compaction_bytes`: of segments that are compacted at once, about; 0: one run, and no append waits for it.
+        More of them keep pace with a faster producer, and take memory. In a process that compacts, appends wait
+        while more than twice as much waits.
     `committed_keys`: of the register of a node's durable commits. With more of them its commits move into the
         log, unless it is fenced. Each commit writes the whole register twice (`from` and `to`).
     `commits_idle_s`: how long committed offsets wait for a batch to ride in, in seconds. A crash of the node
@@ -51,6 +54,7 @@ class Limits:
     poll_messages: int = 4_096
     memory_bytes: int = 256 << 20
     ahead_bytes: int = 0
+    compaction_bytes: int = 0
     committed_keys: int = 256
     commits_idle_s: float = 3.0
     client_patience_s: float = 5.0

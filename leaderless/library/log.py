@@ -98,8 +98,9 @@ class Status(NamedTuple):
 class Log:
     """A log that `open_log` opened. Every method may raise `LogError`.
 
-    `host` must run, and `chores` should. `cursors`: those of groups. `data`: the objects of large values.
-    `maintenance`: what an operator may ask, of which the methods here are a part.
+    `host` must run, and `chores` should; `ends` should be called before their end. `cursors`: those of groups.
+    `data`: the objects of large values. `maintenance`: what an operator may ask, of which the methods here are
+    a part.
     """
 
     def __init__(self, store: Store, bounds: Bounds, around: Surroundings = REAL) -> None:
@@ -124,6 +125,7 @@ class Log:
         self.maintenance: Maintenance = Maintenance(store, self.host, bounds, around)
         compacts = partial(self.maintenance.compact_now_and_then, self._strategy)
         self.chores: list[Task] = [compacts]
+        self.ends = partial(self.maintenance.end, self._strategy)
         if bounds.shape.sliced:
             self.chores.append(self.maintenance.merge_now_and_then)
         self._room = Room(limits.waiting_bytes // 2)
@@ -411,7 +413,10 @@ class Log:
         return await self.maintenance.retain(policy)
 
     async def status(self) -> Status:
-        """How the log is."""
+        """How the log is.
+
+        It reads the head, the index, and what is in no page of it yet: a few runs, and segments that wait.
+        """
         keys = await self.keys()
         head, cursor = await self.maintenance.outline()
         return Status(

@@ -5,6 +5,7 @@ teach the same timeouts as appends: `leaderless.core.timeouts` says what a slow 
 """
 
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
@@ -74,6 +75,7 @@ class Maintenance:
         self._bounds = bounds
         self._host = host
         self._merged_after = 0  # runs that this process had written
+        self._merging = anyio.Lock()
         self._upkeep = self._upkeep_of(store)
 
     def _upkeep_of(self, store: Store) -> "Upkeep | None":
@@ -113,15 +115,15 @@ class Maintenance:
         return (await self.outline())[1]
 
     async def compact_now_and_then(self, strategy: LeaderlessLog) -> None:
-        """Compact what no other process does, without end.
+        """Compact what was left over, without end, in a process that appends.
 
-        Those that append compact beside their work. They may have gone, so every process looks, also one
-        that only reads: when it has learnt of segments for another run, two requests tell whether they wait.
+        Such processes compact beside their work, and may be cut off. When this one has learnt of segments for
+        another run, two requests tell whether they wait. A process that only reads writes nothing.
         """
         known, enough = 0, self._bounds.shape.segments_per_run
         while True:
             await anyio.sleep(COMPACT_LOOK_S)
-            if strategy.sealed - known < enough:
+            if not strategy.appends or strategy.sealed - known < enough:
                 continue
             known = strategy.sealed
             try:
@@ -131,9 +133,28 @@ class Maintenance:
             except LogError as error:
                 log.info("segments are compacted later: %s", error)
 
+    async def end(self, strategy: LeaderlessLog, most_s: float) -> None:
+        """Let upkeep that is under way end, for `most_s` seconds at most; say what is left to others."""
+        if not (strategy.upkeeps or self._merging.locked()):
+            return
+        with anyio.move_on_after(most_s) as waiting, suppress(LogError):
+            await self._host.call(strategy.upkept())
+            async with self._merging:
+                pass
+        if waiting.cancelled_caught:
+            merges, segments = self._merging.locked(), strategy.uncompacted
+            log.warning(
+                "closed after %g s with %s: the next process that appends goes on, or `leaderless compact`",
+                most_s,
+                "files to be merged" if merges else f"{segments} segments to be compacted",
+            )
+
     async def merge(self) -> "Done | None":
         """Merge files of runs into larger ones, as far as there are enough; None on a log without files."""
-        return await self._upkeep.merge() if self._upkeep else None
+        if self._upkeep is None:
+            return None
+        async with self._merging:
+            return await self._upkeep.merge()
 
     async def merge_now_and_then(self) -> None:
         """Merge whenever this process has written enough runs, without end."""

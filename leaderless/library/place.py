@@ -187,13 +187,15 @@ def new_shape(store: Store, runs: Runs = "json") -> Shape:
     """The shape of a log that a program makes in this store.
 
     A request to a store costs more than a message to Maelstrom's `lin-kv`, in time and money, and bytes
-    cost less: so its segments are larger than those of a log that nodes make.
+    cost less: so its segments are larger than those of a log that nodes make. So is a run, and who
+    opens the log reads those that are in no page yet: so there are few of them.
     """
     small = store.value_bytes_max < SMALL_VALUES
     return Shape(
         register_bytes=min(store.value_bytes_max, 1 << 26),
         seal_bytes=1 << 13 if small else 1 << 16,
         segments_per_run=4 if small else 16,
+        page_children=4,
         run_bytes=1 << 19 if small else FILE_RUN_BYTES if runs == "parquet" else 1 << 21,
         page_bytes=1 << 13 if small else 1 << 18,
         runs=runs,
@@ -234,7 +236,9 @@ def bounds_of(
     limits = Limits(
         message_bytes=1 << 16,
         batch_bytes=1 << 15 if small else 1 << 20,
+        memory_bytes=3 << 25,
         ahead_bytes=1 << 25,
+        compaction_bytes=1 << 20 if small else 1 << 22 if shape.sliced else 1 << 23,
         client_patience_s=patience_s,
     )
     try:

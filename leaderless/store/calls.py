@@ -171,11 +171,14 @@ async def side_by_side(calls: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
     return [results[place] for place in range(len(calls))]
 
 
-async def in_thread(call: Callable[[], T]) -> T:
+async def in_thread(call: Callable[[], T], *, abandons: bool = False) -> T:
     """What a call returns that blocks, made in a thread. Raises `Definite` and `Indefinite` for what a store
-    says."""
+    says.
+
+    `abandons`: whether a caller that is cancelled leaves the call alone, and does not wait for it.
+    """
     try:
-        return await anyio.to_thread.run_sync(call)
+        return await anyio.to_thread.run_sync(call, abandon_on_cancel=abandons)
     except Refused as refused:
         raise Definite(str(refused)) from refused
     except StoreError as error:

@@ -10,9 +10,11 @@ merge of the 16 files of a level has 8 MiB of rows at hand, and as much again wh
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from threading import Event
 
 import pyarrow as pa
 
+from leaderless.errors import Closed
 from leaderless.table.parquet import Reader, Writer
 from leaderless.table.schema import COLUMNS
 
@@ -21,14 +23,16 @@ ORDER = [("key", "ascending"), ("offset", "ascending")]
 PIECE_SHARE = 4  # pieces of a row group: more of them take less memory and more CPU
 
 
-def merge(readers: Sequence[Reader], writer: Writer) -> int:
+def merge(readers: Sequence[Reader], writer: Writer, cancelled: Event | None = None) -> int:
     """Write the rows of all readers in the order of key and offset.
 
-    Returns the most bytes of rows that it had at hand at once.
+    Returns the most bytes of rows that it had at hand at once. Raises `Closed` soon after `cancelled` is set.
     """
     cursors = [_Cursor(reader) for reader in readers]
     most = 0
     while open_ones := [cursor for cursor in cursors if cursor.rows.num_rows]:
+        if cancelled and cancelled.is_set():
+            raise Closed("the log was closed before its files were merged")
         most = max(most, sum(cursor.rows.nbytes for cursor in open_ones))
         limit = min((cursor.last for cursor in open_ones if cursor.goes_on), default=None)
         parts = pa.concat_tables(cursor.take(limit) for cursor in open_ones)

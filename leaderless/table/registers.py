@@ -42,7 +42,7 @@ from leaderless.table.shelf import Shelf
 
 T = TypeVar("T")
 THREADS = 8  # that read or write files at once
-SEGMENT_BYTES = 8 << 20  # of segments that are kept: those of the largest run
+SEGMENT_BYTES = 16 << 20  # of segments that are kept: those that are compacted at once
 SLICE_ROWS = 4_096
 MANIFEST_S = 30.0  # how long a list of files is used; so long a process may still read what retention deleted
 

@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import chain
 from tempfile import TemporaryFile, gettempdir
+from threading import Event
 from typing import BinaryIO, NamedTuple, Protocol, TypeVar
 
 import anyio
@@ -163,14 +164,17 @@ class Upkeep:
         return next_merge(Manifest(), runs, self._levels)
 
     async def _write(self, some: Sequence[Merged]) -> tuple[Merged, int]:
-        """Make the file of consecutive ones and put it into the store; the file, and the bytes read."""
+        """Make the file of consecutive ones and put it into the store; the file, and the bytes read.
+
+        A caller that is cancelled does not wait. Then it stops, or leaves a file that no list names.
+        """
         first, last = some[0], some[-1]
         path = f"{FOLDER}/{first.first}-{last.last}-{secrets.token_hex(8)}{SUFFIX}"
         described = {"first": first.first, "last": last.last, "base": first.base, "end": last.end}
 
         def write() -> tuple[Merged, int]:
             with _on_the_local_disk() as target:
-                content, read = _merge_files(self._files, some, target, described)
+                content, read = _merge_files(self._files, some, target, described, cancelled)
                 size = target.tell()
                 target.seek(0)
                 self._files.put(path, target)
@@ -178,7 +182,11 @@ class Upkeep:
             spans = first.first, last.last, first.base, last.end
             return Merged(path, level, *spans, content.rows, size, content.keys), read
 
-        return await in_thread(write)
+        cancelled = Event()
+        try:
+            return await in_thread(write, abandons=True)
+        finally:
+            cancelled.set()
 
     async def _beating(self, work: Callable[[], Awaitable[T]]) -> T:
         """Do something long, and show meanwhile that the worker is alive. Raises `LeaseLost`, `StoreSilent`."""
@@ -281,10 +289,14 @@ def _on_the_local_disk() -> Iterator[BinaryIO]:
 
 
 def _merge_files(
-    files: Files, some: Sequence[Merged], target: BinaryIO, described: dict[str, int]
+    files: Files,
+    some: Sequence[Merged],
+    target: BinaryIO,
+    described: dict[str, int],
+    cancelled: Event,
 ) -> tuple[Content, int]:
     readers = [Reader(files, each.path, size=each.bytes) for each in some]
     with Writer(target, described) as writer:
-        merge(readers, writer)
+        merge(readers, writer, cancelled)
     pa.default_memory_pool().release_unused()  # the process goes on with less
     return writer.content, sum(reader.bytes_read for reader in readers)

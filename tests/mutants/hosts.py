@@ -2,6 +2,7 @@
 
 from tests.mutants.mutant import Mutant
 
+UPKEEP = "tests/unit/test_idle.py"
 HOST = "library.host:Host"
 MACHINE_TEST = "tests/unit/test_machine.py"
 HOST_TEST = "tests/unit/test_host.py"
@@ -34,5 +35,26 @@ HOSTS = [
         f"{HOST}._call_store",
         (("if not self._goes_on:", "if True:"),),
         test=f"{HOST_TEST}::test_a_node_goes_on_without_an_outcome",
+    ),
+    Mutant(
+        "compaction-by-readers",
+        "a process that never appended writes nothing",
+        "library.maintenance:Maintenance.compact_now_and_then",
+        (("not strategy.appends or", ""),),
+        test=f"{UPKEEP}::test_who_only_reads_writes_nothing",
+    ),
+    Mutant(
+        "producer-runs-ahead",
+        "a producer waits for its compaction while too much waits",
+        "core.headlog.writer:Writer._commit_all",
+        (("if self._compactor.behind:", "if False:"),),
+        test=f"{UPKEEP}::test_a_producer_compacts_as_it_goes",
+    ),
+    Mutant(
+        "closed-amid-compaction",
+        "a log is closed when compaction that is under way has ended",
+        "library.maintenance:Maintenance.end",
+        (("if not (strategy.upkeeps or self._merging.locked()):", "if True:"),),
+        test=f"{UPKEEP}::test_a_program_that_is_opened_appends_little_and_is_closed_again_compacts",
     ),
 ]

@@ -216,8 +216,8 @@ MUTANTS = [
             (
                 "run = merge(segments)",
                 "run = merge(segments)\n"
-                "        numbers = range(index.cursor, index.cursor + len(segments))\n"
-                "        yield from gather([delete(segment_name(number)) for number in numbers])",
+                "            numbers = range(first, first + len(segments))\n"
+                "            yield from gather([delete(segment_name(number)) for number in numbers])",
             ),
         ),
     ),

@@ -9,9 +9,12 @@ from collections.abc import Callable
 import pytest
 
 from leaderless.core.claims import FAILURES_MAX
+from leaderless.core.limits import Limits
 from simulation.driver import Driver
 from tests.compacting import (
+    AT_PACE,
     ENTRIES,
+    SMALL,
     JudgedStore,
     Worker,
     log_of,
@@ -25,10 +28,10 @@ pytestmark = pytest.mark.simulation
 PAGED = 27  # entries: six runs, so that pages are made of runs and of pages
 
 
-def calls_of_a_worker(entries: int = ENTRIES) -> int:
+def calls_of_a_worker(entries: int = ENTRIES, limits: Limits = SMALL) -> int:
     """How many calls one worker makes undisturbed."""
     store, count = JudgedStore(entries), 0
-    worker = Worker(store, "alone")
+    worker = Worker(store, "alone", limits=limits)
     while worker.make_calls(1):
         count += 1
     store.require_compacted()
@@ -62,6 +65,16 @@ def test_a_worker_may_crash_while_it_makes_pages(which: int) -> None:
         Worker(store, "crashes").make_calls(made, which)
         finish(store)
         assert any(name.startswith("page/2/") for name in store.registers)
+
+
+@pytest.mark.parametrize("which", ORDERS.values(), ids=ORDERS)
+def test_a_worker_may_crash_while_it_makes_several_runs_at_once(which: int) -> None:
+    calls = calls_of_a_worker(PAGED, AT_PACE)
+    assert calls < calls_of_a_worker(PAGED)  # under one claim
+    for made in range(0, calls, 2):
+        store = JudgedStore(PAGED)
+        Worker(store, "crashes", limits=AT_PACE).make_calls(made, which)
+        finish(store)
 
 
 def test_crash_after_crash() -> None:

@@ -29,7 +29,7 @@ NUMBER = re.compile(r"^([A-Z_]+) = [0-9]", re.MULTILINE)
 # Sizes of what is in memory, formats, how often a look is made that changes nothing; of slices in Parquet.
 NO_CHOICE = {"ENTRY_BYTES", "INT_BYTES", "SEND_BYTES", "OFFSET_BYTES", "NAMES_BYTES", "CALL"}
 NO_CHOICE |= {"FORMAT", "MESSAGE_BYTES_MIN", "LOOK_S"}
-NO_CHOICE |= {"SLICED_READS_AT_ONCE", "READERS_REMEMBERED"}
+NO_CHOICE |= {"SLICED_READS_AT_ONCE", "READERS_REMEMBERED", "SIZES_KEPT"}
 
 
 def test_every_number_of_the_pace_has_another_value() -> None:

@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from random import Random
+from threading import Event
 from typing import TypeVar
 
 import anyio
+import anyio.to_thread
 import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,6 +27,7 @@ from leaderless.store.files import FolderFiles, Gone, MemoryFiles, Source
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Listed, OutcomeUnknown, Version
 from leaderless.store.sqlite import SqliteStore
+from leaderless.table import upkeep
 from leaderless.table.levels import Levels, next_merge
 from leaderless.table.manifest import Manifest, Merged, read_manifest, replace_manifest
 from leaderless.table.merge import PIECE_SHARE, merge
@@ -224,6 +227,35 @@ async def test_a_process_that_has_written_enough_runs_merges_them() -> None:
         assert done is not None
         assert done.merges
         assert await maintenance.merge_if_due() is None
+    assert await content_of(store) == messages(model)
+
+
+async def test_who_is_cancelled_does_not_wait_for_a_merge_which_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store, model = MemoryStore(), Model()
+    await filled(store, 30, model)
+    begun, goes_on, ended = Event(), Event(), Event()
+
+    def slow(readers: Sequence[Reader], writer: Writer, *cancelled: Event) -> int:
+        begun.set()
+        goes_on.wait(10)
+        try:
+            return merge(readers, writer, *cancelled)
+        finally:
+            ended.set()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(upkeep, "merge", slow)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(merged, store)
+            await anyio.to_thread.run_sync(begun.wait)
+            tasks.cancel_scope.cancel()
+        assert not ended.is_set()
+        goes_on.set()
+        await anyio.to_thread.run_sync(ended.wait)
+    assert not [*store.files.list_files("merged")]
+    await merged(store)
     assert await content_of(store) == messages(model)
 
 

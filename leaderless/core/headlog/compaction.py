@@ -15,13 +15,19 @@ A new claim first raises `compacted.epoch`, so the update of a stale worker fail
 Before step 1, whatever fills a level of the index goes into a page of the next level (`index`). Every worker
 makes the same page, and writes it before step 1 names it. Nothing is deleted for it.
 
-What falls short: who seals a segment compacts, if there is enough. A worker that meets a silent store leaves
-the rest to the next full tail. A program that appends little and is closed again may never compact; one that
-runs longer looks every 15 s (`leaderless.library.maintenance`).
+Who seals a segment compacts, if there is enough: one run under a claim. Where `Limits.compaction_bytes` says
+so, it makes several at once, and goes on under its claim while there is enough. Then it also holds up its own
+commits while more than twice as much waits.
+
+What falls short: a worker that meets a silent store leaves the rest to the next full tail, or to the next look
+of a program that appends (`leaderless.library.maintenance`). A process that appends beside the one that
+compacts does not wait for it.
 
 Contents decide, not names. The index names a run or page only if this worker wrote it, or read back that it
 holds what it must (`IndexMatchesRuns`).
 """
+
+from collections import deque
 
 import orjson
 
@@ -53,12 +59,13 @@ from leaderless.core.headlog.replica import Replica
 from leaderless.core.lease import LeaseLost
 from leaderless.core.messages import Note
 from leaderless.core.pace import Pace
-from leaderless.core.process import Process, Sleep, Spawn, gather
+from leaderless.core.process import Notify, Process, Signal, Sleep, Spawn, Wait, gather
 from leaderless.core.strategy import Clock
 
 CLAIM = "claim/compaction"
 REVIVED_AFTER_LEASES = 8  # a task that kills its worker kills one so often
-LOOK_S = 0.1  # between two looks whether another process has compacted
+LOOK_S = 0.05  # between two looks whether compaction has come further
+SIZES_KEPT = 4_096  # of segments that this node has sealed
 
 
 class Compactor:
@@ -72,6 +79,11 @@ class Compactor:
         self._beat_at = 0.0
         self._claims = Claims(clock, CLAIM, worker, pace)
         self._next = 0  # the first segment that is not known to be in a run
+        # The segments that this node has sealed from there on, with their bytes, and these together.
+        self._sizes: deque[tuple[int, int]] = deque()
+        self._bytes = 0
+        self._passed = Signal()  # fires when runs were made
+        self.behind: bool = False  # whether this node compacts, and too much waits
         self._running = False
         self._left_to_another = False
         self._resumes_at: float | None = None
@@ -82,10 +94,10 @@ class Compactor:
         if self._resumes_at is not None:
             left_s = max(0.0, self._resumes_at - self._clock.now)
             return f"waits {left_s:.1f} s more: workers crashed several times in a row"
-        waiting = self._replica.head.sealed - self._next
+        waiting = self.waiting
         if self._running:
             return f"compacts, or waits for its claim: {waiting} segments"
-        if waiting < self._segments:
+        if not self._fills_a_run:
             return f"idle: {waiting} of {self._segments} segments"
         return f"left to another worker, or to the next full tail: {waiting} segments"
 
@@ -100,20 +112,65 @@ class Compactor:
         return self._running
 
     @property
+    def busy(self) -> bool:
+        """Whether this node compacts, and waits for no other worker."""
+        return self._running and not self._claims.waits and self._resumes_at is None
+
+    @property
+    def waiting(self) -> int:
+        """How many segments wait, as far as this node knows."""
+        return self._replica.head.sealed - self._first
+
+    @property
     def left_to_another(self) -> bool:
         """Whether this node stopped because a live worker of another node has the claim."""
         return self._left_to_another
 
-    def consider(self) -> Process[None]:
-        """Begin to compact if there is enough; called by the node that sealed a segment."""
+    @property
+    def _first(self) -> int:
+        return max(self._next, self._replica.library.index.cursor)
+
+    @property
+    def _waiting_bytes(self) -> int:
+        """Those of segments that this node has sealed, and that are in no run."""
+        sizes = self._sizes
+        while sizes and (sizes[0][0] < self._first or len(sizes) > SIZES_KEPT):
+            self._bytes -= sizes.popleft()[1]
+        if sizes and sizes[-1][0] >= self._replica.head.sealed:  # the head has not let go of it
+            return self._bytes - sizes[-1][1]
+        return self._bytes
+
+    @property
+    def _fills_a_run(self) -> bool:
+        enough = self._waiting_bytes >= self._replica.shape.run_bytes
+        return self.waiting >= (1 if enough else self._segments)
+
+    def consider(self, number: int = -1, size: int = 0) -> Process[None]:
+        """Begin to compact if there is enough; called by the node that sealed the segment `number`.
+
+        `size`: about its bytes.
+        """
+        if number >= 0:
+            self._sizes.append((number, size))
+            self._bytes += size
         self._left_to_another = False
         if self._is_due:
             self._running = True
             yield Spawn(self._run())
+        self._look_behind()
 
     @property
     def _is_due(self) -> bool:
-        return not self._running and self._replica.head.sealed - self._next >= self._segments
+        return not self._running and self._fills_a_run
+
+    def catch_up(self) -> Process[None]:
+        """While this node is behind with its compaction, wait until it has made runs.
+
+        So a producer that is faster commits once for them.
+        """
+        passed = self._passed
+        while self.behind and self.busy and not passed.fired:
+            yield Wait(passed, self._clock.now + LOOK_S)
 
     def finish(self) -> Process[None]:
         """Compact until what is sealed is in runs, or the store does not take it.
@@ -132,7 +189,7 @@ class Compactor:
 
     def _run(self) -> Process[None]:
         try:
-            while self._replica.head.sealed - self._next >= self._segments:
+            while self._fills_a_run:
                 if (yield from self._claims.claim()) is None:
                     if not self._claims.dead:
                         self._left_to_another = True
@@ -144,7 +201,11 @@ class Compactor:
         except (StoreSilent, LeaseLost):
             pass  # the next worker goes on where this one stopped
         finally:
-            self._running = False
+            self._running = self.behind = False
+
+    def _look_behind(self) -> None:
+        most = 2 * self._replica.limits.compaction_bytes
+        self.behind = self._running and self._waiting_bytes > most > 0
 
     def _pause_and_revive(self) -> Process[None]:
         """Workers crashed several times in a row, for a reason that may pass: go on, but not at once."""
@@ -159,24 +220,32 @@ class Compactor:
         yield from self._claims.revive()
 
     def _compact(self) -> Process[None]:
-        """One task, from wherever its last worker stopped."""
+        """One task, from wherever its last worker stopped, and further ones while this node is to keep pace."""
         self._beat_at = self._clock.now  # the claim itself has shown it
         index = yield from self._take_over()
-        unfinished = index.unfinished
-        if unfinished or self._replica.head.sealed - index.cursor >= self._segments:
-            self._replica.trace("Claim", steps.claimed, index)
-            try:
-                if not unfinished:  # or else a worker stopped between steps 1 and 3
-                    index = yield from self._write(index)
-                index = yield from self._finish(index)
-            except LeaseLost:
-                self._replica.trace("Release")
-                raise
-            except StoreSilent:
-                self._replica.trace("GiveUp")
-                raise
+        self._next, goes_on = index.cursor, True
+        while goes_on and (index.unfinished or self._fills_a_run):
+            index = yield from self._pass(index)
+            self._next, goes_on = index.cursor, self._replica.limits.compaction_bytes > 0
+            self._look_behind()
+            passed, self._passed = self._passed, Signal()
+            yield Notify(passed)
+
+    def _pass(self, index: Index) -> Process[Index]:
+        """The three steps, or those that another worker has left."""
+        self._replica.trace("Claim", steps.claimed, index)
+        try:
+            if not index.unfinished:
+                index = yield from self._write(index)
+            index = yield from self._finish(index)
+        except LeaseLost:
             self._replica.trace("Release")
-        self._next = index.cursor
+            raise
+        except StoreSilent:
+            self._replica.trace("GiveUp")
+            raise
+        self._replica.trace("Release")
+        return index
 
     def _take_over(self) -> Process[Index]:
         """Raise the index's epoch to the claim's: from now on every older worker's update fails."""
@@ -188,31 +257,55 @@ class Compactor:
     def _write(self, index: Index) -> Process[Index]:
         """Step 1."""
         listed = yield from self._paged(index.listed)
-        segments = yield from self._read_segments(index.cursor)
-        run = merge(segments)
-        last = index.cursor + len(segments) - 1
-        new = Listed(0, index.cursor, last, run.base, run.end, 1, size_of_run(run))
-        yield from self._holds(new.register(), run)
+        # So many that a page takes all.
+        most = self._replica.shape.page_children - sum(not each.level for each in listed)
+        first, made = index.cursor, []
+        for segments in (yield from self._read_runs(first, most)):
+            run = merge(segments)
+            last = first + len(segments) - 1
+            made.append((Listed(0, first, last, run.base, run.end, 1, size_of_run(run)), run))
+            first = last + 1
+        yield from gather([self._holds(new.register(), run) for new, run in made])
         yield from self._beat()
-        return (yield from self._update(index, index._replace(listed=(*listed, new))))
+        new = (*listed, *(each for each, _ in made))
+        return (yield from self._update(index, index._replace(listed=new)))
 
-    def _read_segments(self, first: int) -> Process[list[Segment]]:
-        """The segments of the next run: `segments_per_run` of them, or fewer with `run_bytes`."""
-        segments: list[Segment] = []
-        size, most = 0, self._replica.shape.run_bytes
+    def _read_runs(self, first: int, most: int) -> Process[list[list[Segment]]]:
+        """The segments of the next runs: one, or at most `most` while they have `compaction_bytes`.
+
+        A run has `segments_per_run` of them, or fewer with `run_bytes`; only the first one may have less.
+        """
+        shape, sealed = self._replica.shape, self._replica.head.sealed
+        runs: list[list[Segment]] = []
+        read: list[Segment] = []  # that are in no run yet
         at_once = 1  # one large segment may be enough, and then no other is read for nothing
-        while len(segments) < self._segments and size < most:
-            begins = first + len(segments)
-            names = [segment_name(each) for each in range(begins, begins + at_once)]
-            for segment in (yield from gather([read_as(name, segment_of) for name in names])):
-                if segment is None:
-                    raise LeaseLost(CLAIM)  # another worker is further on
-                segments.append(segment)
-                size += len(orjson.dumps(segment.value))
-                if size >= most:
+        left = max(1, self._replica.limits.compaction_bytes)
+        while len(runs) < most and left > 0:
+            segments: list[Segment] = []
+            size = 0
+            while len(segments) < self._segments and size < shape.run_bytes:
+                if not read:
+                    count = min(at_once, READS_AT_ONCE, self._segments - len(segments))
+                    numbers = range(first, min(first + count, sealed))
+                    read = yield from gather([self._read_segment(each) for each in numbers])
+                    first += len(read)
+                    at_once *= 2
+                if not read:
                     break
-            at_once = min(2 * at_once, READS_AT_ONCE, self._segments - len(segments))
-        return segments
+                segments.append(read.pop(0))
+                size += len(orjson.dumps(segments[-1].value))
+            if runs and len(segments) < self._segments and size < shape.run_bytes:
+                break
+            runs.append(segments)
+            left -= size
+            at_once = len(segments)  # the next run may be like this one
+        return runs
+
+    def _read_segment(self, number: int) -> Process[Segment]:
+        segment = yield from read_as(segment_name(number), segment_of)
+        if segment is None:
+            raise LeaseLost(CLAIM)  # another worker is further on
+        return segment
 
     def _paged(self, listed: tuple[Listed, ...]) -> Process[tuple[Listed, ...]]:
         """What the index lists, with a page in place of the last ones of a level that is full."""
@@ -258,16 +351,19 @@ class Compactor:
 
     def _holds(self, register: str, part: Part) -> Process[None]:
         """Write a run or a part of a page. Raises `InvariantBroken` when its register holds something else."""
+        in_file = isinstance(part, Run) and self._replica.shape.sliced
         if (yield from create(register, part.value)):
+            if not in_file:
+                self._replica.library.keep(register, part)  # a page will be made of it
             return
         found = yield from read_as(register, decode_part)
-        if found != part and not (isinstance(part, Run) and self._replica.shape.sliced):
+        if found != part and not in_file:
             raise InvariantBroken(
                 f"IndexMatchesRuns: {register!r} holds something else than it must"
             )
 
     def _finish(self, index: Index) -> Process[Index]:
-        """Steps 2 and 3 for the run that was listed last."""
+        """Steps 2 and 3 for the runs that were listed last."""
         trace = self._replica.trace
         trace("CompactWrite", steps.cursor, index)
         numbers = range(index.cursor, index.sealed)

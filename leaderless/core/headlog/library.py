@@ -190,7 +190,7 @@ class Library:
             failure = error
         del self._reading[register]
         if found is not None:
-            self._keep(register, found)
+            self.keep(register, found)
         yield Notify(done)  # not in a `finally`: a generator must not yield while it is closed
         if failure:
             raise failure
@@ -198,7 +198,8 @@ class Library:
             raise InvariantBroken(f"CommittedReadable: {register} is missing")
         return found
 
-    def _keep(self, register: str, part: Part) -> None:
+    def keep(self, register: str, part: Part) -> None:
+        """Take what a register of the index is known to hold, as if it was read."""
         size = _memory_of(part)
         self._kept[register] = part, size
         self.bytes += size

@@ -78,4 +78,5 @@ def claimed(index: Index) -> Fields:
 
 def cursor(index: Index) -> Fields:
     """Of the three steps of compaction: the slot at which the segments at the cursor begin."""
-    return {"base": index.listed[-1].base if index.unfinished else index.end}
+    runs = (each.base for each in index.listed if each.first >= index.cursor)
+    return {"base": next(runs, index.end)}

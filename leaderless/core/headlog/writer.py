@@ -116,6 +116,8 @@ class Writer:
         self._seqs = dict.fromkeys(self._idle, 0)
         self._collecting = self._committing = self._overdue_planned = False
         self._jobs: list[Job] = []  # to be committed here
+        self._sealing = 0  # tails that are sealed beside other work
+        self.appended: bool = False  # whether anything was ever asked to be appended
         self._refuted: Head | None = None  # the head that failed, until it was read anew
         self._hand_overs = HandOvers(clock, replica, policy)
         # Of peers' writers the batch that lost a conflict here.
@@ -126,10 +128,16 @@ class Writer:
         """How much is in no batch yet, lanes that are busy, and batches that wait here for a commit."""
         return len(self.pending.waiting), len(self._seqs) - len(self._idle), len(self._jobs)
 
+    @property
+    def upkeeps(self) -> bool:
+        """Whether this node seals or compacts, and waits for no other."""
+        return bool(self._sealing) or self._compactor.busy
+
     # ------------------------------------------------------------ what is asked for
 
     def append(self, event: Send | Append) -> Process[None]:
         """Take something to append; it is answered when its batch is in the log."""
+        self.appended = True
         if isinstance(event, Append) and event.name:
             yield from self._append_named(event, *event.name)
             return
@@ -363,6 +371,8 @@ class Writer:
         try:
             while True:
                 try:
+                    if self._compactor.behind:
+                        yield from self._compactor.catch_up()
                     yield from self._commit()
                 except StoreSilent as silent:
                     # A batch that was tried may be in the log, or get there still: ask again.
@@ -476,7 +486,11 @@ class Writer:
 
         The head must be known to have stood in the store: what a segment holds is the log for ever.
         """
-        if head.full:
-            with suppress(StoreSilent):
-                yield from self._sealer.seal(head)
-        yield from self._compactor.consider()
+        self._sealing += 1
+        try:
+            if head.full:
+                with suppress(StoreSilent):
+                    yield from self._sealer.seal(head)
+        finally:
+            self._sealing -= 1
+        yield from self._compactor.consider(head.sealed, head.heading.size)

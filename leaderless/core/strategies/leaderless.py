@@ -11,7 +11,7 @@ times the batch; and every node folds every entry, even if no client polls it th
 from dataclasses import asdict
 
 from leaderless.core.headlog import trace as steps
-from leaderless.core.headlog.compaction import Compactor
+from leaderless.core.headlog.compaction import LOOK_S, Compactor
 from leaderless.core.headlog.consumer import Consumer
 from leaderless.core.headlog.memory import Memory
 from leaderless.core.headlog.policy import Policy, PolicyMaker
@@ -39,7 +39,7 @@ from leaderless.core.messages import (
     StatusOk,
     Unfence,
 )
-from leaderless.core.process import Process, Spawn, call
+from leaderless.core.process import Process, Sleep, Spawn, call
 from leaderless.core.shape import Shape
 from leaderless.core.strategy import Context
 
@@ -85,6 +85,26 @@ class LeaderlessLog:
     def sealed(self) -> int:
         """How many segments were sealed, as far as this node knows."""
         return self._replica.head.sealed
+
+    @property
+    def appends(self) -> bool:
+        """Whether this process has appended, or tried to."""
+        return self._writer.appended
+
+    @property
+    def uncompacted(self) -> int:
+        """How many segments are in no run, as far as this process knows."""
+        return self._compactor.waiting
+
+    @property
+    def upkeeps(self) -> bool:
+        """Whether this process seals or compacts, and waits for no other one."""
+        return self._writer.upkeeps
+
+    def upkept(self) -> Process[None]:
+        """Wait while `upkeeps`."""
+        while self.upkeeps:
+            yield Sleep(self._clock.now + LOOK_S)
 
     def compact(self) -> Process[None]:
         """Compact what fills runs; see `Compactor.finish`. Raises `StoreSilent`."""
