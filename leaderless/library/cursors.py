@@ -3,15 +3,15 @@
     group/<group>/cursor/<key>     {"committed": offset or null, "epoch": n, "failures": n, "by": name}
 
 `committed` is the offset of the last record that was processed. `epoch` is that of the member that owns the key
-(`leaderless.library.ownership`): a commit of an older one is refused. No value comes twice: `epoch` and
+(`leaderless.library.members`): a commit of an older one is refused. No value comes twice: `epoch` and
 `committed` never fall, and `failures` rises until `committed` does.
 
 Law: each change counts once, however often it is tried. `by` is the name of the last change, which no other one
 has. An attempt whose answer was lost came about if the cursor is what it wrote, name included. If another
 change came on top of it, that cannot be seen any more: so a change must give the same when it is applied twice.
 
-Processes that know no `by` read the logs of an older format, too: there cursors are written without it. Then
-a cursor that equals what was tried counts as its effect, and two by hand at once may both be told "advanced".
+What a process has written it changes without a read. If another one was there meanwhile, the store refuses
+that; then it reads.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -23,12 +23,18 @@ import orjson
 
 from leaderless.core.coordination import Json, Misfit, count_of
 from leaderless.errors import Broken, Indefinite, NotOwner, Unfit, Unreachable
+from leaderless.library.members import roster_of
 from leaderless.library.surroundings import REAL
-from leaderless.store.calls import PATIENCE_S, patiently, read_once, read_value, side_by_side
+from leaderless.store.calls import PATIENCE_S, Held, patiently, read_once, read_value, side_by_side
 from leaderless.store.names import name_of, segment_of
 from leaderless.store.port import OutcomeUnknown, Store, keys_of, replaced
 
 Change = Callable[["Cursor"], "Cursor"]
+LOST = (
+    "A member loses its keys when its event loop stands still for longer than lease_s, or when the store does "
+    "not answer for so long"
+)
+KNOWN_MAX = 1000  # cursors whose versions a process remembers
 
 
 class Cursor(NamedTuple):
@@ -61,9 +67,7 @@ class Cursor(NamedTuple):
 def cursor_of(value: Json) -> Cursor:
     """The cursor in an object's value; fields of later releases are passed over. Raises `Misfit`."""
     match value:
-        case {"committed": committed, "epoch": epoch, "failures": failures, **rest}:
-            if not isinstance(by := rest.get("by", ""), str):
-                raise Misfit(f"no name of a change: {by!r}")
+        case {"committed": committed, "epoch": epoch, "failures": failures, "by": str(by)}:
             done = None if committed is None else count_of(committed)
             return Cursor(done, count_of(epoch), count_of(failures), by)
     raise Misfit("no cursor")
@@ -72,22 +76,15 @@ def cursor_of(value: Json) -> Cursor:
 class Cursors:
     """The cursors of all groups of one log.
 
-    `named`: whether cursors are written with `by`. `writer`: a name that no other process has.
-    `patience_s`: how long a call may take.
+    `writer`: a name that no other process has. `patience_s`: how long a call may take.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        named: bool = True,
-        writer: str = "",
-        patience_s: float = PATIENCE_S,
-    ) -> None:
+    def __init__(self, store: Store, writer: str = "", patience_s: float = PATIENCE_S) -> None:
         self._store = store
-        self._named = named
         self._writer = writer or REAL.name()
         self._changes = count(1)
         self._patience_s = patience_s
+        self._known: dict[str, Held[Cursor]] = {}  # what this process wrote last, by name
 
     async def commit(self, group: str, offsets: Mapping[str, int]) -> None:
         """Raise cursors; see `leaderless.library.log.Log.commit`."""
@@ -119,28 +116,33 @@ class Cursors:
         `change` may be called more than once, and gives its own result back unchanged.
         """
         name = _name(group, key)
-        by = f"{self._writer}/{next(self._changes)}" if self._named else ""
+        by = f"{self._writer}/{next(self._changes)}"
         tried: Cursor | None = None
         unsure = False  # whether the store may hold what was tried
 
         async def attempt() -> Cursor | None:
             nonlocal tried, unsure
-            held = await read_once(self._store, name, cursor_of)
+            known = self._known.pop(name, None)
+            held = known or await read_once(self._store, name, cursor_of)
             old = held.value if held else Cursor()
             if unsure and old == tried:
                 return old
             new = change(old)
             if new == old:
-                return old
+                return None if known else old  # what is known may be out of date
             tried = new._replace(by=by)
+            text = orjson.dumps(tried._asdict())
             try:
-                was_first = await replaced(
-                    self._store, name, self._text(tried), held and held.version
-                )
+                version = await replaced(self._store, name, text, held and held.version)
             except OutcomeUnknown:
                 unsure = True
                 raise
-            return tried if was_first else None
+            if version is None:
+                return None
+            if len(self._known) == KNOWN_MAX:
+                self._known.clear()
+            self._known[name] = Held(tried, version)
+            return tried
 
         try:
             while (cursor := await patiently(attempt, self._patience_s)) is None:
@@ -151,21 +153,20 @@ class Cursors:
             raise Unreachable(str(error)) from error
         return cursor
 
-    def _text(self, cursor: Cursor) -> bytes:
-        fields = cursor._asdict()
-        if not self._named:
-            del fields["by"]
-        return orjson.dumps(fields)
-
     async def groups(self) -> dict[str, dict[str, Cursor]]:
-        """All groups, and their cursors by key."""
+        """All groups, and their cursors by key; also of keys of which a group has processed nothing yet."""
         groups: dict[str, dict[str, Cursor]] = {}
         names_in = partial(keys_of, self._store, "group")
         for name in await patiently(names_in, self._patience_s, reads=True):
-            _, group, kind, key = name.split("/")
-            if kind == "cursor":
-                names = name_of(group), name_of(key)
-                groups.setdefault(names[0], {})[names[1]] = await self.read(*names)
+            match name.split("/"):
+                case [_, group, "cursor", key]:
+                    names = name_of(group), name_of(key)
+                    groups.setdefault(names[0], {})[names[1]] = await self.read(*names)
+                case [_, group, "members"]:
+                    held = await read_value(self._store, name, roster_of, self._patience_s)
+                    for key, tenure in held.value.keys.items() if held else ():
+                        cursor = Cursor().raised_to(tenure.first - 1)
+                        groups.setdefault(name_of(group), {}).setdefault(key, cursor)
         return groups
 
 
@@ -173,7 +174,7 @@ def require_owner(cursor: Cursor, epoch: int, key: str) -> None:
     """Raise `NotOwner` if a member of a newer epoch owns the key."""
     if cursor.epoch != epoch:
         raise NotOwner(
-            f"another member of the group owns {key!r} now; the record is delivered there"
+            f"another member of the group owns {key!r} now; the record is delivered there. {LOST}"
         )
 
 

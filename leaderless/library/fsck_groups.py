@@ -1,38 +1,30 @@
-"""Checks what groups of consumers keep in a log: cursors, claims, and members."""
+"""Checks what groups of consumers keep in a log: cursors, and members with their keys."""
 
-from leaderless.core.lease import lease_of
 from leaderless.library.cursors import cursor_of
 from leaderless.library.findings import Findings
 from leaderless.library.laws.rules import require_claimed
-from leaderless.library.members import roster_of
+from leaderless.library.members import Roster, roster_of
 from leaderless.store.names import name_of
 from leaderless.store.port import all_of
 
 
 async def check_groups(findings: Findings) -> None:
-    """Check all groups. A cursor is read before the claim of its key, whose epoch rises first."""
+    """Check all groups. Cursors are read before the owners of their keys, whose epochs rise first."""
+    cursors: dict[str, tuple[str, str, int]] = {}  # by name: group, key and epoch
+    rosters: dict[str, Roster] = {}
     async for listed in all_of(findings.store, "group"):
-        match listed.key.split("/"):
-            case [_, group, "cursor" | "claim" as kind, key] if _is_name(group) and _is_name(key):
-                check = _check_cursor if kind == "cursor" else _check_claim
-                await check(findings, listed.key)
-            case [_, group, "members", _digest] if _is_name(group):
-                await findings.read(listed.key, roster_of)
+        name = listed.key
+        match name.split("/"):
+            case [_, group, "cursor", key] if _is_name(group) and _is_name(key):
+                if cursor := await findings.read(name, cursor_of):
+                    cursors[name] = group, name_of(key), cursor.epoch
+            case [_, group, "members"] if _is_name(group):
+                rosters[group] = await findings.read(name, roster_of) or Roster()
             case _:
-                findings.add("RegistersReadable", listed.key, "its name is none of this program")
-
-
-async def _check_claim(findings: Findings, name: str) -> None:
-    await findings.read(name, lease_of)
-
-
-async def _check_cursor(findings: Findings, name: str) -> None:
-    cursor = await findings.read(name, cursor_of)
-    if cursor is None or not cursor.epoch:
-        return
-    register = name.replace("/cursor/", "/claim/")
-    claim = await findings.read(register, lease_of)
-    require_claimed(cursor.epoch, register, claim, findings.of(name))
+                findings.add("RegistersReadable", name, "its name is none of this program")
+    for name, (group, key, epoch) in cursors.items():
+        tenure = rosters.get(group, Roster()).keys.get(key)
+        require_claimed(epoch, f"group/{group}/members", tenure, findings.of(name))
 
 
 def _is_name(segment: str) -> bool:

@@ -6,17 +6,25 @@
 One thread runs the loop of a log; any number of threads may call it, and share commits as tasks do.
 """
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from leaderless.core.pace import Pace
 from leaderless.core.shape import Runs
-from leaderless.library.consumer import Consumer
-from leaderless.library.log import POLL_S, Log, Status
+from leaderless.library.consumer import READ_AT_ONCE, Consumer
+from leaderless.library.log import IDLE_S, LATENCY_S, POLL_S, Log, Status
 from leaderless.library.maintenance import Vacuumed
 from leaderless.library.opening import open_log
 from leaderless.library.record import Record
@@ -25,6 +33,8 @@ from leaderless.store.values import Encoded, Value
 
 if TYPE_CHECKING:  # it needs pyarrow
     from leaderless.table.retention import Policy, Retained
+
+T = TypeVar("T")
 
 
 class LogSync:
@@ -101,7 +111,8 @@ class LogSync:
         lease_s: float = 10.0,
         failures_max: int = 5,
         keys_max: int | None = None,
-        poll_s: float = POLL_S,
+        latency_s: float = LATENCY_S,
+        idle_s: float = IDLE_S,
     ) -> Iterator["ConsumerSync"]:
         """See `Log.consumer`."""
         member = self._log.consumer(
@@ -110,7 +121,8 @@ class LogSync:
             lease_s=lease_s,
             failures_max=failures_max,
             keys_max=keys_max,
-            poll_s=poll_s,
+            latency_s=latency_s,
+            idle_s=idle_s,
         )
         with self._portal.wrap_async_context_manager(member) as consumer:
             yield ConsumerSync(consumer, self._portal)
@@ -152,7 +164,10 @@ class _Blocking(Iterator[Record]):
         self._portal = portal
 
     def __next__(self) -> Record:
-        waiting = self._portal.start_task_soon(self._records.__anext__)
+        return self._waited(self._records.__anext__)
+
+    def _waited(self, call: Callable[[], Awaitable[T]]) -> T:
+        waiting = self._portal.start_task_soon(call)
         try:
             return waiting.result()
         except BaseException:  # such as Ctrl-C, of which the loop's thread learns nothing
@@ -166,6 +181,10 @@ class ConsumerSync(_Blocking):
     def __init__(self, consumer: Consumer, portal: BlockingPortal) -> None:
         super().__init__(consumer, portal)
         self._consumer = consumer
+
+    def batch(self, limit: int = READ_AT_ONCE) -> list[Record]:
+        """See `Consumer.batch`."""
+        return self._waited(partial(self._consumer.batch, limit))
 
     def ack(self, record: Record) -> None:
         """See `Consumer.ack`."""

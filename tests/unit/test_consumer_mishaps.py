@@ -11,8 +11,9 @@ from leaderless import open_log, open_log_sync
 from leaderless.errors import Fenced, Indefinite, LogError, Unfit
 from leaderless.library import groups
 from leaderless.library.consumer import Consumer
-from leaderless.library.cursors import Cursor, Cursors
+from leaderless.library.cursors import Cursors
 from leaderless.library.log import Log
+from leaderless.library.members import Member, Roster, Tenure
 from leaderless.store.port import OutcomeUnknown
 from tests.around import UPDATES, Around, Call, Kind
 
@@ -69,9 +70,9 @@ async def log(store: Troubled) -> AsyncIterator[Log]:
 
 
 async def died_with_a_record(store: Troubled) -> None:
-    """Leave behind the claim of a member that died."""
-    claim = {"epoch": 7, "owner": "dead", "beat": 3}
-    await store.write("group/g/claim/a", orjson.dumps(claim, option=orjson.OPT_SORT_KEYS))
+    """Leave behind the key of a member that died."""
+    roster = Roster(1, {"dead": Member(3)}, {"a": Tenure(7, "dead")})
+    await store.write("group/g/members", orjson.dumps(roster.value))
 
 
 async def cursor(store: Troubled) -> dict[str, Any]:
@@ -240,12 +241,11 @@ async def test_a_burial_that_is_repeated_leaves_one_letter(
 # ---------------------------------------------------------------- by hand
 
 
-@pytest.mark.parametrize("named", [True, False])
 @pytest.mark.parametrize("fate", ["call lost", "answer lost"])
 async def test_an_acknowledgement_by_hand_whose_answer_is_lost_was_the_one(
-    store: Troubled, named: bool, fate: str
+    store: Troubled, fate: str
 ) -> None:
-    cursors = Cursors(store, named)
+    cursors = Cursors(store)
     for offset in range(3):
         store.fates = (fate, "ok")
         assert await groups.ack(cursors, "g", "a", offset) == ("advanced", offset + 1)
@@ -265,19 +265,6 @@ async def test_the_same_acknowledgement_of_another_process_is_not_the_own_one(
 
         tasks.start_soon(other)
         assert (await groups.ack(Cursors(store), "g", "a", 0)).status == "already_processed"
-
-
-async def test_cursors_of_an_older_format_are_written_as_older_processes_read_them(
-    store: Troubled,
-) -> None:
-    await Cursors(store, named=False).commit("g", {"a": 3})
-    assert {*await cursor(store)} == {"committed", "epoch", "failures"}
-    await Cursors(store).commit("g", {"a": 4})
-    assert (await cursor(store))["by"]
-    await store.write(CURSOR, orjson.dumps(await cursor(store) | {"of a later release": [1]}))
-    for named in (True, False):
-        found = await Cursors(store, named).read("g", "a")
-        assert found[:3] == Cursor(4)[:3]
 
 
 async def test_what_only_looked_may_not_have_happened(store: Troubled) -> None:
