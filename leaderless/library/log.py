@@ -310,10 +310,12 @@ class Log:
 
         It is durable when this returns, and never goes back: of two, the higher one holds.
         """
+        self.host.require_process()
         await self.cursors.commit(group, offsets)
 
     async def committed(self, group: str, keys: Iterable[str]) -> dict[str, int]:
         """The committed offset of each of `keys` of a group; a key without one is left out."""
+        self.host.require_process()
         return await self.cursors.committed(group, keys)
 
     async def committed_by_nodes(self) -> dict[str, int]:

@@ -171,7 +171,8 @@ class Ownership:
         """Write the epoch into the cursor; the key is ready then."""
 
         def begun(old: Cursor) -> Cursor:
-            return old._replace(epoch=max(old.epoch, tenure.epoch)).raised_to(tenure.first - 1)
+            new = old._replace(epoch=max(old.epoch, tenure.epoch))
+            return new.raised_to(tenure.first - 1) if old.committed is None else new
 
         while self.keys.get(key) is owned:
             try:

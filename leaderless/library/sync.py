@@ -6,6 +6,7 @@
 One thread runs the loop of a log; any number of threads may call it, and share commits as tasks do.
 """
 
+import os
 from collections.abc import (
     AsyncIterator,
     Awaitable,
@@ -15,7 +16,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -42,10 +43,15 @@ class LogSync:
 
     def __init__(self, log: Log, portal: BlockingPortal) -> None:
         self._log = log
-        self._portal = portal
+        self._running = portal
 
     def __repr__(self) -> str:
         return repr(self._log)
+
+    @property
+    def _portal(self) -> BlockingPortal:
+        self._log.host.require_process()
+        return self._running
 
     def append(self, key: str, value: Value) -> int:
         """See `Log.append`."""
@@ -84,7 +90,7 @@ class LogSync:
         self, keys: Iterable[str], offset: Start = "latest", poll_s: float = POLL_S
     ) -> Iterator[Record]:
         """See `Log.tail`."""
-        return _Blocking(self._log.tail(keys, offset, poll_s), self._portal)
+        return _Blocking(self._log.tail(keys, offset, poll_s), self)
 
     def keys(self) -> dict[str, int]:
         """See `Log.keys`."""
@@ -124,8 +130,8 @@ class LogSync:
             latency_s=latency_s,
             idle_s=idle_s,
         )
-        with self._portal.wrap_async_context_manager(member) as consumer:
-            yield ConsumerSync(consumer, self._portal)
+        with _entered(self._portal, member) as consumer:
+            yield ConsumerSync(consumer, self)
 
     def fence(self) -> int:
         """See `Log.fence`."""
@@ -159,15 +165,15 @@ class LogSync:
 class _Blocking(Iterator[Record]):
     """The records of an iterator that waits, which goes on after an error as that one does."""
 
-    def __init__(self, records: AsyncIterator[Record], portal: BlockingPortal) -> None:
+    def __init__(self, records: AsyncIterator[Record], log: LogSync) -> None:
         self._records = records
-        self._portal = portal
+        self._log = log
 
     def __next__(self) -> Record:
         return self._waited(self._records.__anext__)
 
     def _waited(self, call: Callable[[], Awaitable[T]]) -> T:
-        waiting = self._portal.start_task_soon(call)
+        waiting = self._log._portal.start_task_soon(call)
         try:
             return waiting.result()
         except BaseException:  # such as Ctrl-C, of which the loop's thread learns nothing
@@ -178,8 +184,8 @@ class _Blocking(Iterator[Record]):
 class ConsumerSync(_Blocking):
     """See `Consumer`: each method is the one of that name, and blocks until it is done."""
 
-    def __init__(self, consumer: Consumer, portal: BlockingPortal) -> None:
-        super().__init__(consumer, portal)
+    def __init__(self, consumer: Consumer, log: LogSync) -> None:
+        super().__init__(consumer, log)
         self._consumer = consumer
 
     def batch(self, limit: int = READ_AT_ONCE) -> list[Record]:
@@ -188,11 +194,28 @@ class ConsumerSync(_Blocking):
 
     def ack(self, record: Record) -> None:
         """See `Consumer.ack`."""
-        self._portal.call(self._consumer.ack, record)
+        self._log._portal.call(self._consumer.ack, record)
 
     def fail(self, record: Record) -> None:
         """See `Consumer.fail`."""
-        self._portal.call(self._consumer.fail, record)
+        self._log._portal.call(self._consumer.fail, record)
+
+
+@contextmanager
+def _entered(portal: BlockingPortal, manager: AbstractAsyncContextManager[T]) -> Iterator[T]:
+    """What an asynchronous context gives. A child that was forked inside leaves it to its parent."""
+    opener = os.getpid()
+    with ExitStack() as stack:
+        entered = stack.enter_context(portal.wrap_async_context_manager(manager))
+        try:
+            yield entered
+        finally:
+            if os.getpid() != opener:
+                stack.pop_all()
+                with suppress(
+                    StopIteration
+                ):  # the loop's thread is in the parent: nothing waits for it
+                    portal.stop().send(None)
 
 
 @contextmanager
@@ -227,5 +250,5 @@ def open_log_sync(
     )
     with start_blocking_portal() as portal:
         opened = portal.call(opening)
-        with portal.wrap_async_context_manager(opened) as log:
+        with _entered(portal, opened) as log:
             yield LogSync(log, portal)

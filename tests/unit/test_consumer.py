@@ -6,6 +6,8 @@ from typing import Any
 import anyio
 import orjson
 import pytest
+import trio
+import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -195,13 +197,62 @@ async def test_the_keys_of_a_dead_member_are_taken_after_its_lease(log: Log) -> 
     assert 10 <= anyio.current_time() - began < 15
 
 
+async def test_a_record_under_way_of_a_member_that_leaves_has_not_failed(log: Log) -> None:
+    await log.append("a", 1)
+    for _ in range(3):
+        began = anyio.current_time()
+        async with log.consumer("g", ["a"], failures_max=1) as consumer:
+            assert (await anext(consumer)).offset == 0
+        assert anyio.current_time() - began < 1
+    assert (await log.cursors.read("g", "a")).failures == 0
+
+
+async def test_a_member_that_nobody_asks_keeps_only_what_is_under_way(url: str, log: Log) -> None:
+    for key in "abc":
+        await log.append_many(key, [1, 2])
+    async with open_log(url) as other, log.consumer("g", "abc", idle_s=60) as first:
+        record = await anext(first)
+        await anyio.sleep(100)
+        assert sorted(first.keys) == ["a", "b", "c"]  # it is alone
+        async with other.consumer("g", "abc") as second:
+            await anyio.sleep(20)
+            assert first.keys == [record.key]
+            assert sorted([*first.keys, *second.keys]) == ["a", "b", "c"]
+            assert {each.offset for each in await take(second, 4)} == {0, 1}
+            await first.ack(record)
+            await anyio.sleep(20)
+            assert sorted(second.keys) == ["a", "b", "c"]
+            with anyio.move_on_after(20):
+                await anext(first)  # it is asked again
+            assert len(first.keys) == 1
+            assert (await take(first if record.key in first.keys else second, 1))[0].offset == 1
+
+
+async def test_a_program_that_blocks_its_loop_for_longer_than_a_lease_is_told(
+    log: Log, caplog: pytest.LogCaptureFixture
+) -> None:
+    await log.append_many("a", [1, 2])
+    async with log.consumer("g", ["a"], lease_s=10) as consumer:
+        for seconds in (9, 15):
+            record = await anext(consumer)
+            clock = trio.lowlevel.current_clock()
+            assert isinstance(clock, trio.testing.MockClock)
+            clock.jump(seconds)  # as `time.sleep` does
+            await consumer.ack(record)  # nobody else wants the key
+            await anyio.sleep(5)
+            told = [each.getMessage() for each in caplog.records]
+            assert len(told) == (seconds > 10)
+    assert "stood still for" in told[0]
+    assert "lease_s=10" in told[0]
+
+
 async def test_the_acknowledgement_of_a_stale_member_is_refused(url: str, log: Log) -> None:
     """(1) A member stands still with a record. (2) Its lease is taken. (3) It goes on, and acknowledges."""
     await log.append_many("a", [1, 2])
     async with log.consumer("g", ["a"], lease_s=1e6) as slow:  # it does not notice by a beat
         record = await anext(slow)
         await dead_member(log, "a")  # another member has taken the key since
-        with pytest.raises(NotOwner, match="another member"):
+        with pytest.raises(NotOwner, match=r"another member .* event loop stands still"):
             await slow.ack(record)
         assert slow.keys == []
         with pytest.raises(NotOwner, match="lost"):

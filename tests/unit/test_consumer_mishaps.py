@@ -267,6 +267,18 @@ async def test_the_same_acknowledgement_of_another_process_is_not_the_own_one(
         assert (await groups.ack(Cursors(store), "g", "a", 0)).status == "already_processed"
 
 
+async def test_what_a_process_remembers_of_a_cursor_answers_nothing(store: Troubled) -> None:
+    """Another process has acknowledged what comes after our last acknowledgement."""
+    ours, theirs = Cursors(store), Cursors(store)
+    for offset, cursors in enumerate((ours, theirs, theirs)):
+        assert (await groups.ack(cursors, "g", "a", offset)).status == "advanced"
+    assert await groups.ack(ours, "g", "a", 2) == ("already_processed", 3)
+    assert await groups.ack(ours, "g", "a", 3) == ("advanced", 4)
+    assert await groups.ack(theirs, "g", "a", 9) == ("offset_mismatch", 4)
+    assert await groups.ack(theirs, "g", "a", 9, through=True) == ("advanced", 10)
+    assert await groups.ack(ours, "g", "a", 7, through=True) == ("already_processed", 10)
+
+
 async def test_what_only_looked_may_not_have_happened(store: Troubled) -> None:
     store.silent = ""
     with pytest.raises(LogError) as raised:
