@@ -64,20 +64,21 @@ async def test_no_record_is_buried_for_a_failure_of_its_batch(log: Log, how: str
     """Only the record at offset 2 is bad, and the program knows no more than that its batch failed."""
     await log.append_many("a", [*range(5)])
     processed: list[int] = []
-    while len(processed) < 4:
-        if how == "dies" and len(processed) < 3:
-            await dead_member(log, "a")
-        async with log.consumer("g", ["a"], failures_max=3) as consumer:
-            with anyio.move_on_after(30):
-                while batch := await consumer.batch():
-                    offsets = [each.offset for each in batch]
-                    if 2 not in offsets:
-                        processed += offsets
-                        await consumer.ack(batch[-1])
-                    elif how == "fails":
-                        await consumer.fail(batch[0])
-                    else:
-                        break  # the next member finds it dead
+    with anyio.fail_after(1000):
+        while len(processed) < 4:
+            if how == "dies" and len(processed) < 3:
+                await dead_member(log, "a")
+            async with log.consumer("g", ["a"], failures_max=3) as consumer:
+                with anyio.move_on_after(30):
+                    while batch := await consumer.batch():
+                        offsets = [each.offset for each in batch]
+                        if 2 not in offsets:
+                            processed += offsets
+                            await consumer.ack(batch[-1])
+                        elif how == "fails":
+                            await consumer.fail(batch[0])
+                        else:
+                            break  # the next member finds it dead
     assert processed == [0, 1, 3, 4]
     letters = [letter.value for letter in await log.read("dead/g")]
     assert letters == [{"key": "a", "offset": 2, "failures": 3}]

@@ -1,5 +1,6 @@
 """Consumers that a retention has overtaken, and what a group has still to read."""
 
+import anyio
 import pytest
 
 from leaderless.errors import OffsetOutOfRange
@@ -74,7 +75,8 @@ async def test_a_group_that_is_behind_what_is_left_is_told_until_it_commits() ->
         came: list[str] = []
         for _ in range(6):
             try:
-                record = await anext(consumer)
+                with anyio.fail_after(10):
+                    record = await anext(consumer)
                 came.append(record.key)
                 await consumer.ack(record)
             except OffsetOutOfRange as lost:

@@ -200,10 +200,9 @@ async def test_the_keys_of_a_dead_member_are_taken_after_its_lease(log: Log) -> 
 async def test_a_record_under_way_of_a_member_that_leaves_has_not_failed(log: Log) -> None:
     await log.append("a", 1)
     for _ in range(3):
-        began = anyio.current_time()
         async with log.consumer("g", ["a"], failures_max=1) as consumer:
-            assert (await anext(consumer)).offset == 0
-        assert anyio.current_time() - began < 1
+            with anyio.fail_after(1):
+                assert (await anext(consumer)).offset == 0
     assert (await log.cursors.read("g", "a")).failures == 0
 
 
@@ -366,19 +365,24 @@ def test_a_roster_comes_back_as_it_was() -> None:
     assert roster_of(ROSTER).value == ROSTER
 
 
+MEMBERS: list[Any] = [
+    [], {"a": [1, None]}, {"a": [1, None, "x", 2]}, {"a": ["1", 2, "x"]}, {"a": [1, "2", "x"]},
+    {"a": [1, -2, "x"]}, {"a": [1, None, None]}, {"a": 1},
+]  # fmt: skip
+OWNERS: list[Any] = [
+    [], {"k": [1, None]}, {"k": [0, "a", 0]}, {"k": [1, "a", -1]}, {"k": [1, 2, 0]}, {"k": 1},
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
-        None, [], {}, {"version": 3, "members": {}}, ROSTER | {"version": "3"}, ROSTER | {"version": -1},
-        *(ROSTER | {"members": wrong} for wrong in (
-            [], {"a": [1, None]}, {"a": [1, None, "x", 2]}, {"a": ["1", 2, "x"]}, {"a": [1, "2", "x"]},
-            {"a": [1, -2, "x"]}, {"a": [1, None, None]}, {"a": 1},
-        )),
-        *(ROSTER | {"keys": wrong} for wrong in (
-            [], {"k": [1, None]}, {"k": [0, "a", 0]}, {"k": [1, "a", -1]}, {"k": [1, 2, 0]}, {"k": 1},
-        )),
+        *(None, [], {}, {"version": 3, "members": {}}),
+        *(ROSTER | {"version": version} for version in ("3", -1)),
+        *(ROSTER | {"members": members} for members in MEMBERS),
+        *(ROSTER | {"keys": keys} for keys in OWNERS),
     ],
-)  # fmt: skip
+)
 def test_what_no_member_writes_is_a_misfit(wrong: Any) -> None:
     with pytest.raises(Misfit):
         roster_of(wrong)
