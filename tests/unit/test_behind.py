@@ -6,6 +6,7 @@ import pytest
 from leaderless.errors import OffsetOutOfRange
 from leaderless.library import groups
 from leaderless.library.log import Log
+from leaderless.library.tail import Start
 from leaderless.store.memory import MemoryStore
 from leaderless.table.retention import Policy
 from tests.tables import Model, append, compact, small_log
@@ -126,5 +127,6 @@ async def test_a_tail_that_is_behind_is_told_once_and_goes_on(start: int | dict[
             await anext(tail)
         assert (raised.value.offset, raised.value.earliest) == (0, starts["a"])
         assert (await anext(tail)).offset == starts["a"]
-        for everywhere in ("earliest", {}):
-            assert (await anext(log.tail(["a"], everywhere))).offset == starts["a"]
+        everywhere: list[Start] = ["earliest", {}]
+        for begin in everywhere:
+            assert (await anext(log.tail(["a"], begin))).offset == starts["a"]
