@@ -51,8 +51,9 @@ class OtherFormat(Definite):
 class OffsetOutOfRange(Definite):
     """A retention deleted the record at this offset; `earliest` is the first one that `key` has."""
 
-    def __init__(self, key: str, offset: int, earliest: int) -> None:
-        super().__init__(f"key {key!r} begins at offset {earliest}; {offset} was deleted")
+    def __init__(self, key: str, offset: int, earliest: int, hint: str = "") -> None:
+        text = f"key {key!r} begins at offset {earliest}; {offset} was deleted"
+        super().__init__(f"{text}: {hint}" if hint else text)
         self.key: str = key
         self.offset: int = offset
         self.earliest: int = earliest

@@ -9,7 +9,7 @@ from typing import get_args
 from leaderless.core.shape import Runs
 from leaderless.library.common_arguments import seconds
 from leaderless.library.maintenance import RETENTION_S_MIN
-from leaderless.library.tail import LATENCY_S
+from leaderless.library.tail import LATENCY_S, Start
 from leaderless.store.options import install
 
 
@@ -56,9 +56,10 @@ def tail(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--offset",
-        type=offset,
+        type=start,
+        default="latest",
         metavar="N",
-        help="the first offset; default: what comes from now on",
+        help="the first offset, or earliest (what is left), or latest, the default (what comes from now on)",
     )
     parser.add_argument("--count", type=offset, metavar="N", help="end after N records")
     parser.add_argument(
@@ -85,6 +86,11 @@ def ack(parser: argparse.ArgumentParser) -> None:
     """The same, and the record that was processed."""
     group(parser)
     parser.add_argument("offset", type=offset, help="of the record that was processed")
+    parser.add_argument(
+        "--through",
+        action="store_true",
+        help="all records up to this one were processed, or are left out",
+    )
 
 
 def vacuum(parser: argparse.ArgumentParser) -> None:
@@ -139,6 +145,12 @@ def bench(parser: argparse.ArgumentParser) -> None:
 
 def nothing(_parser: argparse.ArgumentParser) -> None:
     """No argument."""
+
+
+def start(text: str) -> Start:
+    """Where a tail begins."""
+    words: dict[str, Start] = {"earliest": "earliest", "latest": "latest"}
+    return words[text] if text in words else offset(text)
 
 
 def offset(text: str) -> int:

@@ -24,7 +24,6 @@ from leaderless.library.opening import open_log
 from leaderless.library.output import Plain, note, show, show_record, show_text
 from leaderless.library.place import ensure_log, place_of, require_log, require_pyarrow
 from leaderless.library.record import Record
-from leaderless.library.tail import Start
 from leaderless.store.calls import patiently, reached
 from leaderless.store.counted import PRICES_AS_OF
 from leaderless.store.names import FORMAT
@@ -175,12 +174,11 @@ async def _read(options: Arguments) -> Result | None:
 
 
 async def _tail(options: Arguments) -> None:
-    start: Start = options.offset if options.offset is not None else "latest"
     left = options.count
     async with _log(options) as log:
         if left == 0:
             return
-        async for record in log.tail(options.keys, start, options.latency):
+        async for record in log.tail(options.keys, options.offset, options.latency):
             if options.json:
                 show({"key": record.key, **_shown(record)}, as_json=True)
             else:
@@ -205,7 +203,8 @@ async def _consume(options: Arguments) -> Result:
 
 async def _ack(options: Arguments) -> Result:
     async with _log(options) as log:
-        acked = await groups.ack(log.cursors, options.group, options.key, options.offset)
+        group, key, offset = options.group, options.key, options.offset
+        acked = await groups.ack(log.cursors, group, key, offset, through=options.through)
     result: Result = {"status": acked.status, "next": acked.next}
     if acked.status == "offset_mismatch":
         result["error"] = f"the group is at offset {acked.next}, not {options.offset}"
@@ -331,7 +330,7 @@ OPERATIONS = {
     "produce": Operation(arguments.produce, _produce, "eu '{\"item\": 7}'"),
     "produce-batch": Operation(arguments.produce_batch, _produce_batch, "eu lines.json"),
     "read": Operation(arguments.read, _read, "eu --offset 100 --limit 50"),
-    "tail": Operation(arguments.tail, _tail, "eu us --offset 0 | cut -f 3"),
+    "tail": Operation(arguments.tail, _tail, "eu us --offset earliest | cut -f 3"),
     "keys": Operation(arguments.nothing, _keys, "--json"),
     "consume": Operation(arguments.group, _consume, "eu --group billing"),
     "ack": Operation(arguments.ack, _ack, "eu 7 --group billing"),

@@ -8,11 +8,15 @@
 Every key has at most one live owner (`leaderless.library.ownership`). Before a new owner gets a record it
 writes its epoch into the cursor; from then on the acknowledgement of an older owner raises `NotOwner`. So each
 record is delivered at least once, in the order of its key, and the next one of the key only after it was
-acknowledged or buried.
+acknowledged or buried. `batch` delivers several records of a key at once, and one `ack` covers them.
 
 A record that fails `failures_max` times (`fail`, or the death of the member that had it) is *buried*: the log
 gets a dead letter `{"key": ..., "offset": ..., "failures": ...}` in the key `dead/<group>`, and the cursor
 moves on. The letter has a name (`leaderless.library.named`), so it comes once, whoever buries the record again.
+A death counts for the first record under way. So a record that its next failure buries is delivered alone.
+
+A key of which a retention has deleted records that the group has not processed raises `OffsetOutOfRange` with
+the first offset that is left, each time it is the key's turn, until a `commit` moves the group's cursor there.
 
 Law: what ends without its result can be done again, and then counts once. After an exception the iterator goes
 on: a record that was not delivered comes with one of the next calls. After an error other than `NotOwner` of
@@ -25,18 +29,19 @@ record that they have of a surplus key, and release the key.
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from math import inf
 from typing import Protocol
 
 import anyio
 
-from leaderless.errors import NotOwner, Unfit
-from leaderless.library.cursors import Cursor, Cursors, require_owner
-from leaderless.library.host import Host, Task
+from leaderless.errors import NotOwner, OffsetOutOfRange, Unfit
+from leaderless.library.cursors import LOST, Cursor, Cursors, require_owner
+from leaderless.library.host import Task
 from leaderless.library.members import Members
 from leaderless.library.ownership import Owned, Ownership
-from leaderless.library.record import Record
-from leaderless.library.tail import Pauses
+from leaderless.library.record import Looked, Record
+from leaderless.library.tail import PAUSE_S
 from leaderless.store.names import segment_of
 from leaderless.store.values import Value
 
@@ -51,22 +56,21 @@ class Records(Protocol):
     ) -> None:
         """See `Log.append_named`."""
 
-    async def read_many(self, offsets: Mapping[str, int], limit: int) -> dict[str, list[Record]]:
-        """See `Log.read_many`."""
+    async def look(self, offsets: Mapping[str, int], limit: int) -> Looked:
+        """See `Log.look`."""
 
 
 class Consumer(AsyncIterator[Record]):
     """One member of a group, which `Log.consumer` makes and runs; an asynchronous iterator of its records."""
 
-    def __init__(self, log: Records, cursors: Cursors, host: Host, members: Members) -> None:
+    def __init__(self, log: Records, cursors: Cursors, members: Members) -> None:
         self._log = log
         self._cursors = cursors
         self._membership = members.membership
-        self._ownership = Ownership(cursors, host, members)
+        self._ownership = Ownership(cursors, members)
         self._owned = self._ownership.keys
-        self._read_at = -inf
-        self._pauses = Pauses(self._membership.latency_s)
-        self._pause_s = self._membership.latency_s
+        self._looked_at = -inf
+        self._pause_s = self._pause_s_min = min(PAUSE_S, members.membership.latency_s)
         self.run: Task = self._ownership.run
 
     @property
@@ -76,31 +80,58 @@ class Consumer(AsyncIterator[Record]):
 
     async def __anext__(self) -> Record:
         """The next record of a key that is owned here; waits until there is one."""
-        while True:
-            self._ownership.changed = changed = anyio.Event()
-            # Also while records are here, or a key that has many would keep back the others.
-            is_due = self._read_at <= anyio.current_time() - self._membership.latency_s
-            has_news = is_due and await self._read()
-            for key, owned in [*self._owned.items()]:
-                with suppress(NotOwner):
-                    if record := await self._deliver(key, owned):
-                        return record
-            if not is_due:
-                has_news = await self._read()
-            if not has_news:
-                with anyio.move_on_after(self._pause_s):
-                    await changed.wait()
+        [record] = await self.batch(1)
+        return record
+
+    async def batch(self, limit: int = READ_AT_ONCE) -> list[Record]:
+        """The next records of one key that is owned here, in a row; waits until there is one.
+
+        `ack` of the last one acknowledges all. Raises `OffsetOutOfRange`: see the module.
+
+        Args:
+            limit: how many records at most.
+        """
+        if limit < 1:
+            raise Unfit(f"limit must be at least 1, got {limit}")
+        with self._ownership.asking():
+            while True:
+                self._ownership.changed = changed = anyio.Event()
+                # Also while records are here, or a key that has many would keep back the others.
+                is_due = self._looked_at + self._pause_s <= anyio.current_time()
+                has_news = is_due and await self._look()
+                for key, owned in [*self._owned.items()]:
+                    with suppress(NotOwner):
+                        if records := await self._deliver(key, owned, limit):
+                            return records
+                if not is_due:
+                    has_news = await self._look()
+                if not has_news:
+                    with anyio.move_on_after(self._pause_s):
+                        await changed.wait()
 
     async def ack(self, record: Record) -> None:
-        """The `record` was processed. Raises `NotOwner`: another member has the key, and gets it again."""
+        """The `record`, and those that came before it in its batch, were processed.
+
+        Raises `NotOwner`: another member has the key, and gets them again.
+        """
         owned = self._owner_of(record)
         await self._change(record.key, owned, lambda old: old.raised_to(record.offset))
-        self._ownership.settle(owned)
+        if owned.cursor.next not in owned.under_way:
+            self._ownership.settle(owned)
 
     async def fail(self, record: Record) -> None:
-        """The `record` was not processed: it comes again, or is buried. Raises `NotOwner` as `ack`."""
+        """The `record` was not processed: it comes again, or is buried. Those after it come again.
+
+        Those that came before it in its batch were processed. Raises `NotOwner` as `ack`.
+        """
         owned = self._owner_of(record)
-        await self._count_failure(record, owned, owned.failures + 1)
+        is_first = record.offset == owned.under_way.start
+        failures = owned.failures + 1 if is_first else 1
+
+        def failed(old: Cursor) -> Cursor:
+            return old.raised_to(record.offset - 1).failed(record.offset, failures)
+
+        await self._change(record.key, owned, failed)
         if owned.cursor.next == record.offset and self._has_failed_for_good(owned):
             await self._bury(record, owned)
         owned.read.clear()
@@ -108,40 +139,63 @@ class Consumer(AsyncIterator[Record]):
 
     # ------------------------------------------------------------ records
 
-    async def _read(self) -> bool:
-        """Read records of keys that have none here; whether there are any."""
-        self._read_at = anyio.current_time()
+    async def _look(self) -> bool:
+        """Look for records of keys that have none here; whether there are any."""
+        self._looked_at = anyio.current_time()
         wanted = {
             key: each.cursor.next
             for key, each in self._owned.items()
-            if not each.read and not each.in_flight and not each.leaving
+            if not each.read and not each.busy and not each.leaving
         }
+        self._pause_s = min(2 * self._pause_s, self._membership.latency_s)
         if not wanted:
             self._pause_s = self._membership.latency_s
             return False
         before = dict(self._owned)
-        found = await self._log.read_many(wanted, READ_AT_ONCE)
-        self._pause_s = self._pauses.next_s(bool(found))
-        for key, records in found.items():
-            if (owned := self._owned.get(key)) and owned is before[key] and not owned.in_flight:
-                owned.read = deque(records)
-        return bool(found)
+        looked = await self._log.look(wanted, READ_AT_ONCE)
+        for key in {**looked.records, **looked.earliest}:
+            if (owned := self._owned.get(key)) and owned is before[key] and not owned.busy:
+                owned.read = deque(looked.records.get(key, []))
+                owned.earliest = looked.earliest.get(key, 0)
+        if looked.records:
+            self._pause_s = self._pause_s_min
+        return bool(looked.records or looked.earliest)
 
-    async def _deliver(self, key: str, owned: Owned) -> Record | None:
-        """The next record of a key, which is in flight from then on; None when there is none to deliver."""
+    async def _deliver(self, key: str, owned: Owned, limit: int) -> list[Record]:
+        """The next records of a key, which are under way from then on; none when there are none to deliver."""
+        if owned.busy or owned.leaving:
+            return []
+        if owned.earliest > owned.cursor.next:
+            await self._require_left(key, owned)
         while owned.read and owned.read[0].offset < owned.cursor.next:
             owned.read.popleft()  # acknowledged meanwhile
-        if owned.in_flight or owned.leaving or not owned.read:
-            return None
+        if not owned.read:
+            return []
         self._come_last(key, owned)
-        owned.in_flight = True
         record, delivered = owned.read[0], False
+        owned.under_way = range(record.offset, record.offset + 1)
         try:
             delivered = await self._is_to_be_processed(record, owned)
         finally:  # also after an error, and when it is cancelled
             if not delivered:
                 self._ownership.settle(owned)
-        return record if delivered else None
+        if not delivered:
+            return []
+        is_last_try = owned.cursor.failures + 1 >= self._membership.failures_max
+        records = [*islice(owned.read, 1 if is_last_try else limit)]
+        owned.under_way = range(record.offset, record.offset + len(records))
+        return records
+
+    async def _require_left(self, key: str, owned: Owned) -> None:
+        """Raise `OffsetOutOfRange` if a retention has deleted what the group processes next."""
+        earliest, owned.earliest = owned.earliest, 0
+        owned.read.clear()  # it is looked at again
+        self._come_last(key, owned)
+        await self._change(key, owned, lambda old: old)
+        if earliest > owned.cursor.next:
+            group = self._membership.group
+            hint = f"commit offset {earliest - 1} for group {group!r}, and it goes on behind that"
+            raise OffsetOutOfRange(key, owned.cursor.next, earliest, hint)
 
     def _come_last(self, key: str, owned: Owned) -> None:
         """Let the other keys come before this one from now on."""
@@ -149,9 +203,7 @@ class Consumer(AsyncIterator[Record]):
             self._owned[key] = self._owned.pop(key)
 
     async def _is_to_be_processed(self, record: Record, owned: Owned) -> bool:
-        """Bring the cursor to a record, and count the death of the last owner; False when it was buried."""
-        if record.offset > owned.cursor.next:  # a retention deleted what was before
-            await self._change(record.key, owned, lambda old: old.raised_to(record.offset - 1))
+        """Count the death of the last owner, if there was one; False when the record was buried."""
         if owned.suspect:
             await self._count_failure(record, owned, owned.cursor.failures + 1)
             owned.suspect = False
@@ -182,9 +234,9 @@ class Consumer(AsyncIterator[Record]):
         owned = self._owned.get(record.key)
         if owned is None:
             raise NotOwner(
-                f"this member has lost {record.key!r}; the record is delivered elsewhere"
+                f"this member has lost {record.key!r}; the record is delivered elsewhere. {LOST}"
             )
-        if not owned.in_flight or record.offset != owned.cursor.next:
+        if record.offset not in owned.under_way or record.offset < owned.cursor.next:
             raise Unfit(
                 f"offset {record.offset} of {record.key!r} was not delivered, or is settled"
             )

@@ -3,12 +3,15 @@
     group/<group>/cursor/<key>     {"committed": offset or null, "epoch": n, "failures": n, "by": name}
 
 `committed` is the offset of the last record that was processed. `epoch` is that of the member that owns the key
-(`leaderless.library.ownership`): a commit of an older one is refused. No value comes twice: `epoch` and
+(`leaderless.library.members`): a commit of an older one is refused. No value comes twice: `epoch` and
 `committed` never fall, and `failures` rises until `committed` does.
 
 Law: each change counts once, however often it is tried. `by` is the name of the last change, which no other one
 has. An attempt whose answer was lost came about if the cursor is what it wrote, name included. If another
 change came on top of it, that cannot be seen any more: so a change must give the same when it is applied twice.
+
+What a process has written it changes without a read. If another one was there meanwhile, the store refuses
+that; then it reads.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -20,9 +23,11 @@ import orjson
 
 from leaderless.core.coordination import Json, Misfit, count_of
 from leaderless.errors import Broken, Indefinite, NotOwner, Unfit, Unreachable
+from leaderless.library.members import roster_of
 from leaderless.library.surroundings import REAL
 from leaderless.store.calls import (
     PATIENCE_S,
+    Held,
     own_keys,
     patiently,
     read_once,
@@ -33,6 +38,11 @@ from leaderless.store.names import name_of, segment_of
 from leaderless.store.port import OutcomeUnknown, Store, replaced
 
 Change = Callable[["Cursor"], "Cursor"]
+LOST = (
+    "A member loses its keys when its event loop stands still for longer than lease_s, or when the store does "
+    "not answer for so long"
+)
+KNOWN_MAX = 1000  # cursors whose versions a process remembers
 
 
 class Cursor(NamedTuple):
@@ -82,6 +92,7 @@ class Cursors:
         self._writer = writer or REAL.name()
         self._changes = count(1)
         self._patience_s = patience_s
+        self._known: dict[str, Held[Cursor]] = {}  # what this process wrote last, by name
 
     async def commit(self, group: str, offsets: Mapping[str, int]) -> None:
         """Raise cursors; see `leaderless.library.log.Log.commit`."""
@@ -119,21 +130,27 @@ class Cursors:
 
         async def attempt() -> Cursor | None:
             nonlocal tried, unsure
-            held = await read_once(self._store, name, cursor_of)
+            known = self._known.pop(name, None)
+            held = known or await read_once(self._store, name, cursor_of)
             old = held.value if held else Cursor()
             if unsure and old == tried:
                 return old
             new = change(old)
             if new == old:
-                return old
+                return None if known else old  # what is known may be out of date
             tried = new._replace(by=by)
             text = orjson.dumps(tried._asdict())
             try:
-                was_first = await replaced(self._store, name, text, held and held.version)
+                version = await replaced(self._store, name, text, held and held.version)
             except OutcomeUnknown:
                 unsure = True
                 raise
-            return tried if was_first else None
+            if version is None:
+                return None
+            if len(self._known) == KNOWN_MAX:
+                self._known.clear()
+            self._known[name] = Held(tried, version)
+            return tried
 
         try:
             while (cursor := await patiently(attempt, self._patience_s)) is None:
@@ -145,13 +162,18 @@ class Cursors:
         return cursor
 
     async def groups(self) -> dict[str, dict[str, Cursor]]:
-        """All groups, and their cursors by key."""
+        """All groups, and their cursors by key; also of keys of which a group has processed nothing yet."""
         groups: dict[str, dict[str, Cursor]] = {}
         for name in await own_keys(self._store, "group", self._patience_s):
-            _, group, kind, key = name.split("/")
-            if kind == "cursor":
-                names = name_of(group), name_of(key)
-                groups.setdefault(names[0], {})[names[1]] = await self.read(*names)
+            match name.split("/"):
+                case [_, group, "cursor", key]:
+                    names = name_of(group), name_of(key)
+                    groups.setdefault(names[0], {})[names[1]] = await self.read(*names)
+                case [_, group, "members"]:
+                    held = await read_value(self._store, name, roster_of, self._patience_s)
+                    for key, tenure in held.value.keys.items() if held else ():
+                        cursor = Cursor().raised_to(tenure.first - 1)
+                        groups.setdefault(name_of(group), {}).setdefault(key, cursor)
         return groups
 
 
@@ -159,7 +181,7 @@ def require_owner(cursor: Cursor, epoch: int, key: str) -> None:
     """Raise `NotOwner` if a member of a newer epoch owns the key."""
     if cursor.epoch != epoch:
         raise NotOwner(
-            f"another member of the group owns {key!r} now; the record is delivered there"
+            f"another member of the group owns {key!r} now; the record is delivered there. {LOST}"
         )
 
 

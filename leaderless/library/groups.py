@@ -6,6 +6,7 @@ least once.
 
 from typing import Literal, NamedTuple
 
+from leaderless.errors import OffsetOutOfRange
 from leaderless.library.cursors import Cursor, Cursors
 from leaderless.library.log import Log
 from leaderless.library.record import Record
@@ -23,12 +24,18 @@ class Acked(NamedTuple):
 async def consume(log: Log, group: str, key: str) -> Record | None:
     """The record at the group's cursor, which does not move; None when there is none yet."""
     cursor = await log.cursors.read(group, key)
-    records = await log.read(key, cursor.next, 1)
+    try:
+        records = await log.read(key, cursor.next, 1)
+    except OffsetOutOfRange as lost:
+        hint = f"`leaderless ack {key!r} {lost.earliest - 1} --through` goes on behind that"
+        raise OffsetOutOfRange(key, lost.offset, lost.earliest, hint) from None
     return records[0] if records else None
 
 
-async def ack(cursors: Cursors, group: str, key: str, offset: int) -> Acked:
-    """Acknowledge the record at the cursor, which moves on.
+async def ack(
+    cursors: Cursors, group: str, key: str, offset: int, *, through: bool = False
+) -> Acked:
+    """Acknowledge the record at the cursor, which moves on; `through`: all records up to this one.
 
     "already_processed": it was before, and nothing changes. "offset_mismatch": the record is further on than
     the cursor, and nothing changes.
@@ -37,7 +44,7 @@ async def ack(cursors: Cursors, group: str, key: str, offset: int) -> Acked:
 
     def change(old: Cursor) -> Cursor:
         nonlocal answer
-        if offset == old.next:
+        if offset == old.next or (through and offset > old.next):
             answer = "advanced"
             return old.raised_to(offset)
         answer = "already_processed" if offset < old.next else "offset_mismatch"

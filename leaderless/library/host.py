@@ -10,6 +10,7 @@ Cancelling a caller takes nothing back: the machine goes on, and only the result
 """
 
 import logging
+import os
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from math import inf
@@ -34,7 +35,7 @@ from leaderless.core.messages import (
 )
 from leaderless.core.process import Process
 from leaderless.core.strategy import Clock
-from leaderless.errors import Broken, Closed, LogError
+from leaderless.errors import Broken, Closed, Definite, LogError
 from leaderless.store.registers import Registers
 
 log: logging.Logger = logging.getLogger("leaderless")
@@ -79,6 +80,7 @@ class Host:
         self._tasks: anyio.abc.TaskGroup | None = None
         self._early: list[StoreCall] = []  # before `run`
         self._over: LogError | None = None
+        self._process = os.getpid()
 
     @property
     def clock(self) -> Clock:
@@ -99,6 +101,14 @@ class Host:
                 await self._keep_time()
             finally:
                 self.close()  # no store call can be made any more
+
+    def require_process(self) -> None:
+        """Raise `Definite` in a process that was forked: threads and tasks of the log are in its parent."""
+        if os.getpid() != self._process:
+            raise Definite(
+                f"process {self._process} opened this log, and this process was forked from it later: open the "
+                "log in this process, and start processes by `spawn` or before the log is opened"
+            )
 
     def close(self) -> None:
         """Answer all that wait: nothing more will happen here."""
@@ -168,6 +178,7 @@ class Host:
         self.take(StoreAnswer(call.call, outcome))
 
     def _new_caller(self) -> tuple[Request, "_Caller"]:
+        self.require_process()
         if self._over:
             raise type(self._over)(*self._over.args)
         self._asked += 1

@@ -57,13 +57,13 @@ from leaderless.library.cursors import Cursors
 from leaderless.library.data import Data, Draft, are_large
 from leaderless.library.host import Host, MakeEvent, Task, beside
 from leaderless.library.maintenance import Maintenance, Vacuumed
-from leaderless.library.members import Members, membership_of
+from leaderless.library.members import Members, Membership, require_names
 from leaderless.library.named import Named
 from leaderless.library.place import (
     Bounds,
     registers_of,
 )
-from leaderless.library.record import Record
+from leaderless.library.record import Looked, Record
 from leaderless.library.room import Room
 from leaderless.library.staged import vacuum_staged
 from leaderless.library.surroundings import REAL, Surroundings
@@ -77,6 +77,7 @@ if TYPE_CHECKING:  # it needs pyarrow
     from leaderless.table.retention import Policy, Retained
 
 KEY_BYTES_MAX = 1024
+IDLE_S = 300.0  # a consumer that is not asked for records gives its keys to others
 
 
 class Status(NamedTuple):
@@ -233,11 +234,10 @@ class Log:
         process knows already does not, for records never change. So it may return records that a retention of
         another process has deleted since: for 30 s, and those in memory for as long as they stay there.
         """
-        records = (await self.read_many({key: offset}, limit)).get(key, [])
-        earliest = records[0].offset if records else self._strategy.view.end(key)
-        if earliest > offset:
-            raise OffsetOutOfRange(key, offset, earliest)
-        return records
+        records, earliest = await self.look({key: offset}, limit)
+        if key in earliest:
+            raise OffsetOutOfRange(key, offset, earliest[key])
+        return records.get(key, [])
 
     async def read_many(self, offsets: Mapping[str, int], limit: int) -> dict[str, list[Record]]:
         """As `read`, of several keys from one state of the log; a key without records is left out.
@@ -247,12 +247,20 @@ class Log:
         When they are large together, later keys are left out, too. Of a key whose oldest records were
         deleted by a retention, the records begin with the first that is left.
         """
+        return (await self.look(offsets, limit)).records
+
+    async def look(self, offsets: Mapping[str, int], limit: int) -> Looked:
+        """As `read_many`, and which keys have lost records to a retention."""
         if limit < 1 or any(type(offset) is not int or offset < 0 for offset in offsets.values()):
             raise Unfit("an offset is a number from 0 up, and a limit one from 1 up")
         for key in offsets:
             _require_key(key)
         found = await self._poll(offsets, limit)
-        return {key: await self._records(key, pairs) for key, pairs in found.items()}
+        records = {key: await self._records(key, pairs) for key, pairs in found.items()}
+        # An offset below the first one in memory is in a run: no run has it any more.
+        left = {key: some[0].offset for key, some in records.items()} or self._strategy.view.first
+        earliest = {key: left[key] for key in offsets if left.get(key, 0) > offsets[key]}
+        return Looked(records, earliest)
 
     async def _poll(self, offsets: Mapping[str, int], limit: int) -> dict[str, Pairs]:
         """What the log has of each key from its offset on. Raises `Unreachable`: a look changes nothing."""
@@ -309,10 +317,12 @@ class Log:
 
         It is durable when this returns, and never goes back: of two, the higher one holds.
         """
+        self.host.require_process()
         await self.cursors.commit(group, offsets)
 
     async def committed(self, group: str, keys: Iterable[str]) -> dict[str, int]:
         """The committed offset of each of `keys` of a group; a key without one is left out."""
+        self.host.require_process()
         return await self.cursors.committed(group, keys)
 
     async def committed_by_nodes(self) -> dict[str, int]:
@@ -337,32 +347,33 @@ class Log:
         failures_max: int = 5,
         keys_max: int | None = None,
         latency_s: float = LATENCY_S,
+        idle_s: float = IDLE_S,
     ) -> AsyncIterator[Consumer]:
         """A member of a group of consumers, for `async with`; see `leaderless.library.consumer`.
 
         Args:
             group: the name of the group.
             keys: what the group consumes; each has one owner among the members.
-            lease_s: how long a dead member keeps its keys, in seconds. A member asks the store four times as
-                often, once for each key of the group.
+            lease_s: how long a dead member keeps its keys, in seconds. A member writes to the store three times
+                as often, whatever the number of keys. A program whose event loop stands still for longer loses
+                its keys, and the failure of a record is counted: run what blocks in a thread.
             failures_max: a record that has failed so often becomes a dead letter.
             keys_max: the most keys that this member takes; None: any number.
             latency_s: how many seconds late a record may come: the longest pause between two looks at keys
                 without news.
+            idle_s: after so many seconds without a call of the iterator or `batch` the other members get the
+                keys that have no record under way. A record under way keeps its key for as long as this
+                process lives: give its processing a timeout, and call `fail`.
 
         Raises:
             Unfit: a name or a number cannot be.
         """
-        membership = membership_of(
-            group,
-            keys,
-            lease_s=lease_s,
-            failures_max=failures_max,
-            keys_max=keys_max,
-            latency_s=latency_s,
-        )
-        members = Members(self._store, membership, self._around.name())
-        consumer = Consumer(self, self.cursors, self.host, members)
+        names = tuple(keys)
+        require_names(group, names)
+        numbers = lease_s, failures_max, keys_max, latency_s, idle_s
+        membership = Membership(group, names, *numbers)
+        members = Members(self._store, membership, self._around.name(), self.maintenance.starts)
+        consumer = Consumer(self, self.cursors, members)
         async with beside(consumer.run):
             yield consumer
 

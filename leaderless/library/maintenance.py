@@ -6,6 +6,7 @@ teach the same timeouts as appends: `leaderless.core.timeouts` says what a slow 
 
 import logging
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
@@ -22,7 +23,7 @@ from leaderless.library.host import Host
 from leaderless.library.place import Bounds
 from leaderless.library.surroundings import REAL, Surroundings
 from leaderless.library.vacuum import references, references_in_files, vacuum_values
-from leaderless.store.calls import patiently, read_value
+from leaderless.store.calls import in_thread, patiently, read_value
 from leaderless.store.files import files_of
 from leaderless.store.port import Store
 
@@ -182,8 +183,19 @@ class Maintenance:
 
         return await retain(self._store, files, policy, processed=self._processed, now=self.now)
 
+    async def starts(self) -> dict[str, int]:
+        """The first offset of each key that a retention has deleted records of. Raises `LogError`."""
+        files = files_of(self._store)
+        if self._upkeep is None or files is None:
+            return {}
+        from leaderless.table.manifest import read_manifest
+        from leaderless.table.retention import read_starts
+
+        manifest, _ = await read_manifest(self._store)
+        return await in_thread(partial(read_starts, files, manifest))
+
     async def _processed(self) -> dict[str, int]:
-        """Of each key that groups read, the offset below which all of them have processed it."""
+        """Of each key that groups want, the offset below which all of them have processed it."""
         processed: dict[str, int] = {}
         for cursors in (await Cursors(self._store).groups()).values():
             for key, cursor in cursors.items():

@@ -1,4 +1,4 @@
-"""A record of the log, as programs see it."""
+"""A record of the log, as programs see it, and what a look at the log finds."""
 
 from typing import Any, NamedTuple
 
@@ -12,3 +12,15 @@ class Record(NamedTuple):
     key: str
     offset: int
     value: Any
+
+
+class Looked(NamedTuple):
+    """What a look at some keys found.
+
+    `records`: of each key from the first one at or after the offset that was asked for, without a gap.
+    `earliest`: the first offset that is left, of keys of which a retention has deleted what was asked for. When
+    records were found, keys without records are missing there: a look that finds none tells of all.
+    """
+
+    records: dict[str, list[Record]]
+    earliest: dict[str, int]

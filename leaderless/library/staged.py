@@ -122,7 +122,7 @@ async def _condemn(store: Store, key: str, parts: Iterable[str]) -> bool:
         return False
     record = {"format": FORMAT, "condemned": sorted(held.union(parts))}
     change = partial(replaced, store, key, orjson.dumps(record), found and found.version)
-    return held.issuperset(parts) or await patiently(change)
+    return held.issuperset(parts) or await patiently(change) is not None
 
 
 def decision_of(record: Json) -> Plan | frozenset[str]:

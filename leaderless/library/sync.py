@@ -6,17 +6,26 @@
 One thread runs the loop of a log; any number of threads may call it, and share commits as tasks do.
 """
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import os
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from leaderless.core.pace import Pace
 from leaderless.core.shape import Runs
-from leaderless.library.consumer import Consumer
-from leaderless.library.log import Log, Status
+from leaderless.library.consumer import READ_AT_ONCE, Consumer
+from leaderless.library.log import IDLE_S, Log, Status
 from leaderless.library.maintenance import Vacuumed
 from leaderless.library.opening import open_log
 from leaderless.library.record import Record
@@ -26,16 +35,23 @@ from leaderless.store.values import Encoded, Value
 if TYPE_CHECKING:  # it needs pyarrow
     from leaderless.table.retention import Policy, Retained
 
+T = TypeVar("T")
+
 
 class LogSync:
     """See `Log`: each method is the one of that name, and blocks until it is done."""
 
     def __init__(self, log: Log, portal: BlockingPortal) -> None:
         self._log = log
-        self._portal = portal
+        self._running = portal
 
     def __repr__(self) -> str:
         return repr(self._log)
+
+    @property
+    def _portal(self) -> BlockingPortal:
+        self._log.host.require_process()
+        return self._running
 
     def append(self, key: str, value: Value) -> int:
         """See `Log.append`."""
@@ -74,7 +90,7 @@ class LogSync:
         self, keys: Iterable[str], offset: Start = "latest", latency_s: float = LATENCY_S
     ) -> Iterator[Record]:
         """See `Log.tail`."""
-        return _Blocking(self._log.tail(keys, offset, latency_s), self._portal)
+        return _Blocking(self._log.tail(keys, offset, latency_s), self)
 
     def keys(self) -> dict[str, int]:
         """See `Log.keys`."""
@@ -102,6 +118,7 @@ class LogSync:
         failures_max: int = 5,
         keys_max: int | None = None,
         latency_s: float = LATENCY_S,
+        idle_s: float = IDLE_S,
     ) -> Iterator["ConsumerSync"]:
         """See `Log.consumer`."""
         member = self._log.consumer(
@@ -111,9 +128,10 @@ class LogSync:
             failures_max=failures_max,
             keys_max=keys_max,
             latency_s=latency_s,
+            idle_s=idle_s,
         )
-        with self._portal.wrap_async_context_manager(member) as consumer:
-            yield ConsumerSync(consumer, self._portal)
+        with _entered(self._portal, member) as consumer:
+            yield ConsumerSync(consumer, self)
 
     def fence(self) -> int:
         """See `Log.fence`."""
@@ -143,12 +161,15 @@ class LogSync:
 class _Blocking(Iterator[Record]):
     """The records of an iterator that waits, which goes on after an error as that one does."""
 
-    def __init__(self, records: AsyncIterator[Record], portal: BlockingPortal) -> None:
+    def __init__(self, records: AsyncIterator[Record], log: LogSync) -> None:
         self._records = records
-        self._portal = portal
+        self._log = log
 
     def __next__(self) -> Record:
-        waiting = self._portal.start_task_soon(self._records.__anext__)
+        return self._waited(self._records.__anext__)
+
+    def _waited(self, call: Callable[[], Awaitable[T]]) -> T:
+        waiting = self._log._portal.start_task_soon(call)
         try:
             return waiting.result()
         except BaseException:  # such as Ctrl-C, of which the loop's thread learns nothing
@@ -159,17 +180,38 @@ class _Blocking(Iterator[Record]):
 class ConsumerSync(_Blocking):
     """See `Consumer`: each method is the one of that name, and blocks until it is done."""
 
-    def __init__(self, consumer: Consumer, portal: BlockingPortal) -> None:
-        super().__init__(consumer, portal)
+    def __init__(self, consumer: Consumer, log: LogSync) -> None:
+        super().__init__(consumer, log)
         self._consumer = consumer
+
+    def batch(self, limit: int = READ_AT_ONCE) -> list[Record]:
+        """See `Consumer.batch`."""
+        return self._waited(partial(self._consumer.batch, limit))
 
     def ack(self, record: Record) -> None:
         """See `Consumer.ack`."""
-        self._portal.call(self._consumer.ack, record)
+        self._log._portal.call(self._consumer.ack, record)
 
     def fail(self, record: Record) -> None:
         """See `Consumer.fail`."""
-        self._portal.call(self._consumer.fail, record)
+        self._log._portal.call(self._consumer.fail, record)
+
+
+@contextmanager
+def _entered(portal: BlockingPortal, manager: AbstractAsyncContextManager[T]) -> Iterator[T]:
+    """What an asynchronous context gives. A child that was forked inside leaves it to its parent."""
+    opener = os.getpid()
+    with ExitStack() as stack:
+        entered = stack.enter_context(portal.wrap_async_context_manager(manager))
+        try:
+            yield entered
+        finally:
+            if os.getpid() != opener:
+                stack.pop_all()
+                with suppress(
+                    StopIteration
+                ):  # the loop's thread is in the parent: nothing waits for it
+                    portal.stop().send(None)
 
 
 @contextmanager
@@ -204,5 +246,5 @@ def open_log_sync(
     )
     with start_blocking_portal() as portal:
         opened = portal.call(opening)
-        with portal.wrap_async_context_manager(opened) as log:
+        with _entered(portal, opened) as log:
             yield LogSync(log, portal)

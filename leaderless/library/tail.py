@@ -1,7 +1,8 @@
 """Records of some keys from an offset on, and new ones as they come, without end.
 
 An iterator, not a generator: an error or a cancellation leaves it usable, and the next call goes on where the
-last record was.
+last record was. When a retention has deleted the record at the next offset of a key, `OffsetOutOfRange` names
+the first one that is left, and the next call goes on there. A start at "earliest" is where the log begins.
 
 The keys take turns. A log answers with the keys in the order in which they are asked for, until the answer is
 full. So a key that got records is asked for last in the next round: a new record of another key comes in that
@@ -16,8 +17,8 @@ from typing import Literal, Protocol
 
 import anyio
 
-from leaderless.errors import Unfit
-from leaderless.library.record import Record
+from leaderless.errors import OffsetOutOfRange, Unfit
+from leaderless.library.record import Looked, Record
 
 Start = Literal["latest", "earliest"] | int | Mapping[str, int]
 LATENCY_S = 2.0  # the longest pause between two looks at a log without news
@@ -49,8 +50,8 @@ class Readable(Protocol):
     async def keys(self) -> dict[str, int]:
         """See `Log.keys`."""
 
-    async def read_many(self, offsets: Mapping[str, int], limit: int) -> dict[str, list[Record]]:
-        """See `Log.read_many`."""
+    async def look(self, offsets: Mapping[str, int], limit: int) -> Looked:
+        """See `Log.look`."""
 
 
 class Tail(AsyncIterator[Record]):
@@ -66,26 +67,37 @@ class Tail(AsyncIterator[Record]):
         self._limit = limit
         # The next offset of each key, in the order of their turns.
         self._at: dict[str, int] | None = None
+        self._anywhere: set[str] = set()  # keys that begin with the first record that is left
         self._read: deque[Record] = deque()
 
     async def __anext__(self) -> Record:
-        """The next record; waits until there is one. Raises as `Log.read_many`."""
+        """The next record; waits until there is one. Raises as `Log.read`."""
         if self._at is None:
             self._at = await self._first()
         while not self._read:
-            found = await self._log.read_many(self._at, self._limit)
-            for key, records in found.items():
-                self._read.extend(records)
-                del self._at[key]
-                self._at[key] = records[-1].offset + 1
-            await anyio.sleep(self._pauses.next_s(bool(found)))
+            looked = await self._log.look(self._at, self._limit)
+            lost = looked.earliest.keys() - self._anywhere
+            for key, records in looked.records.items():
+                if key not in lost:
+                    self._read.extend(records)
+                    del self._at[key]
+                    self._at[key] = records[-1].offset + 1
+            self._anywhere -= looked.records.keys()
+            for key in sorted(lost)[:1]:  # the others are behind at the next look, too
+                offset, self._at[key] = self._at[key], looked.earliest[key]
+                raise OffsetOutOfRange(key, offset, looked.earliest[key])
+            await anyio.sleep(self._pauses.next_s(bool(looked.records)))
         return self._read.popleft()
 
     async def _first(self) -> dict[str, int]:
         start = self._start
         if isinstance(start, Mapping):
+            self._anywhere = {key for key in self._keys if key not in start}
             return {key: start.get(key, 0) for key in self._keys}
         if start == "latest":
             ends = await self._log.keys()
             return {key: ends.get(key, 0) for key in self._keys}
-        return dict.fromkeys(self._keys, 0 if start == "earliest" else start)
+        if start == "earliest":
+            self._anywhere = {*self._keys}
+            return dict.fromkeys(self._keys, 0)
+        return dict.fromkeys(self._keys, start)

@@ -31,9 +31,9 @@ _OWN = re.compile(
     "|".join(
         (
             f"{FORMAT}|head|compacted|table|clock|claim/compaction|claim/table",
-            f"segment/{_NUMBER}|run/{_SPAN}|page/{_NUMBER}/{_SPAN}/{_NUMBER}(?:-of-{_NUMBER})?",
+            f"segment/{_NUMBER}|run/{_SPAN}|page/{_NUMBER}/{_SPAN}/{_NUMBER}-of-{_NUMBER}",
             f"{_DATA.pattern}|committed/{_NUMBER}|probe/{_TOKEN}",
-            f"group/{_CHOSEN}/(?:cursor|claim)/{_CHOSEN}|group/{_CHOSEN}/members/[0-9a-f]{{32}}",
+            f"group/{_CHOSEN}/cursor/{_CHOSEN}|group/{_CHOSEN}/members",
             f"sink/{_CHOSEN}/[0-9]{{20}}/(?:plan|[0-9]+-[a-z0-9-]+/[0-9]{{6,}})",
             f"{_FILES}|(?:{'|'.join(FILE_FOLDERS)})/unfinished-{_TOKEN}",
         )

@@ -121,16 +121,17 @@ def require_page(page: list[Listed], folder: str, after: str) -> list[Listed]:
     return page
 
 
-async def replaced(store: Store, key: str, value: bytes, version: Version | None) -> bool:
-    """Write an object if it still has `version`; None: if it is missing. False when it was changed before."""
+async def replaced(store: Store, key: str, value: bytes, version: Version | None) -> Version | None:
+    """Write an object if it still has `version`, None: if it is missing; returns the new version.
+
+    None: it was changed before.
+    """
     try:
         if version is None:
-            await store.create(key, value)
-        else:
-            await store.compare_and_set(key, value, version)
+            return await store.create(key, value)
+        return await store.compare_and_set(key, value, version)
     except Conflict:
-        return False
-    return True
+        return None
 
 
 async def all_of(store: Store, folder: str = "") -> AsyncIterator[Listed]:

@@ -182,6 +182,6 @@ async def replace_manifest(store: Store, new: Manifest, version: Version | None)
     """
     value = canonical(new._replace(version=new.version + 1).value)
     try:
-        return await replaced(store, TABLE, value, version)
+        return await replaced(store, TABLE, value, version) is not None
     except StoreError as error:
         raise Indefinite(f"the list of files may have been replaced or not: {error}") from error

@@ -6,6 +6,8 @@ from typing import Any
 import anyio
 import orjson
 import pytest
+import trio
+import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,9 +16,17 @@ from leaderless.core.coordination import Misfit
 from leaderless.errors import NotOwner, Unfit
 from leaderless.library.consumer import Consumer
 from leaderless.library.log import Log
-from leaderless.library.members import Member, Members, Membership, Roster, roster_of, shares
+from leaderless.library.members import (
+    Member,
+    Members,
+    Membership,
+    Roster,
+    Tenure,
+    roster_of,
+    shares,
+)
 from leaderless.store.memory import MemoryStore
-from leaderless.store.port import all_of
+from leaderless.store.port import replaced
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
@@ -163,20 +173,75 @@ def test_shares_are_equal_as_far_as_bounds_allow(keys: int, most: dict[str, int 
     assert not below or max(found.values()) <= min(below) + 1
 
 
-async def dead_member(log: Log, key: str, epoch: int) -> None:
-    """Leave behind what a member that died in `epoch` had in the store."""
-    claim = {"epoch": epoch, "owner": f"dead {epoch}", "beat": 3}
-    await log._store.write(f"group/g/claim/{key}", orjson.dumps(claim, option=orjson.OPT_SORT_KEYS))
-    await log.cursors.change("g", key, lambda old: old._replace(epoch=epoch))
+async def dead_member(log: Log, key: str) -> None:
+    """Leave behind what a member that took the key, and died, had in the store."""
+    register = "group/g/members"
+    while True:
+        found = await log._store.read(register)
+        old = roster_of(orjson.loads(found.value)) if found else Roster()
+        epoch = old.keys.get(key, Tenure()).epoch + 1
+        members = {"dead": Member(3, None, "other")}
+        keys = {**old.keys, key: Tenure(epoch, "dead")}
+        value = orjson.dumps(Roster(old.version + 1, members, keys).value)
+        if await replaced(log._store, register, value, found and found.version):
+            break
+    await log.cursors.change("g", key, lambda cursor: cursor._replace(epoch=epoch))
 
 
 async def test_the_keys_of_a_dead_member_are_taken_after_its_lease(log: Log) -> None:
     await log.append("a", 1)
-    await dead_member(log, "a", 7)
+    await dead_member(log, "a")
     began = anyio.current_time()
     async with log.consumer("g", ["a"], lease_s=10) as consumer:
         await take(consumer, 1)
     assert 10 <= anyio.current_time() - began < 15
+
+
+async def test_a_record_under_way_of_a_member_that_leaves_has_not_failed(log: Log) -> None:
+    await log.append("a", 1)
+    for _ in range(3):
+        async with log.consumer("g", ["a"], failures_max=1) as consumer:
+            with anyio.fail_after(1):
+                assert (await anext(consumer)).offset == 0
+    assert (await log.cursors.read("g", "a")).failures == 0
+
+
+async def test_a_member_that_nobody_asks_keeps_only_what_is_under_way(url: str, log: Log) -> None:
+    for key in "abc":
+        await log.append_many(key, [1, 2])
+    async with open_log(url) as other, log.consumer("g", "abc", idle_s=60) as first:
+        record = await anext(first)
+        await anyio.sleep(100)
+        assert sorted(first.keys) == ["a", "b", "c"]  # it is alone
+        async with other.consumer("g", "abc") as second:
+            await anyio.sleep(20)
+            assert first.keys == [record.key]
+            assert sorted([*first.keys, *second.keys]) == ["a", "b", "c"]
+            assert {each.offset for each in await take(second, 4)} == {0, 1}
+            await first.ack(record)
+            await anyio.sleep(20)
+            assert sorted(second.keys) == ["a", "b", "c"]
+            with anyio.move_on_after(20):
+                await anext(first)  # it is asked again
+            assert len(first.keys) in (1, 2)
+
+
+async def test_a_program_that_blocks_its_loop_for_longer_than_a_lease_is_told(
+    log: Log, caplog: pytest.LogCaptureFixture
+) -> None:
+    await log.append_many("a", [1, 2])
+    async with log.consumer("g", ["a"], lease_s=10) as consumer:
+        for seconds in (9, 15):
+            record = await anext(consumer)
+            clock = trio.lowlevel.current_clock()
+            assert isinstance(clock, trio.testing.MockClock)
+            clock.jump(seconds)  # as `time.sleep` does
+            await consumer.ack(record)  # nobody else wants the key
+            await anyio.sleep(5)
+            told = [each.getMessage() for each in caplog.records]
+            assert len(told) == (seconds > 10)
+    assert "stood still for" in told[0]
+    assert "lease_s=10" in told[0]
 
 
 async def test_the_acknowledgement_of_a_stale_member_is_refused(url: str, log: Log) -> None:
@@ -184,8 +249,8 @@ async def test_the_acknowledgement_of_a_stale_member_is_refused(url: str, log: L
     await log.append_many("a", [1, 2])
     async with log.consumer("g", ["a"], lease_s=1e6) as slow:  # it does not notice by a beat
         record = await anext(slow)
-        await dead_member(log, "a", 99)  # another member has taken the key since
-        with pytest.raises(NotOwner, match="another member"):
+        await dead_member(log, "a")  # another member has taken the key since
+        with pytest.raises(NotOwner, match=r"another member .* event loop stands still"):
             await slow.ack(record)
         assert slow.keys == []
         with pytest.raises(NotOwner, match="lost"):
@@ -197,7 +262,7 @@ async def test_a_member_notices_by_its_beat_that_it_lost_a_key(log: Log) -> None
     await log.append("a", 1)
     async with log.consumer("g", ["a"], lease_s=8) as consumer:
         await anext(consumer)
-        await dead_member(log, "a", 99)
+        await dead_member(log, "a")
         await anyio.sleep(4)
         assert consumer.keys == []
         await anyio.sleep(20)
@@ -227,13 +292,10 @@ async def test_a_success_forgets_failures(log: Log) -> None:
 
 async def test_a_record_that_kills_its_members_is_buried(log: Log) -> None:
     await log.append_many("a", ["deadly", "good"])
-    for epoch in range(1, 6):
-        await dead_member(log, "a", 10 * epoch)
+    for value in ("deadly", "deadly", "good"):
+        await dead_member(log, "a")
         async with log.consumer("g", ["a"], failures_max=3) as consumer:
-            record = await anext(consumer)
-            if record.value == "good":
-                break
-    assert epoch == 3
+            assert (await anext(consumer)).value == value
     assert [letter.value for letter in await log.read("dead/g")] == [
         {"key": "a", "offset": 0, "failures": 3}
     ]
@@ -289,23 +351,37 @@ def test_the_sync_consumer_is_the_same(url: str) -> None:
 # ---------------------------------------------------------------- members
 
 
-ROSTER: dict[str, Any] = {"version": 3, "members": {"a": [7, None], "b": [0, 2]}}
+ROSTER: dict[str, Any] = {
+    "version": 3,
+    "members": {"a": [7, None, "x"], "b": [0, 2, "y"]},
+    "keys": {"k": [2, "a", 0], "l": [0, None, 5]},
+}
 
 
 def test_a_roster_comes_back_as_it_was() -> None:
-    assert roster_of(ROSTER) == Roster(3, {"a": Member(7), "b": Member(0, 2)})
+    members = {"a": Member(7, None, "x"), "b": Member(0, 2, "y")}
+    assert roster_of(ROSTER) == Roster(3, members, {"k": Tenure(2, "a"), "l": Tenure(first=5)})
     assert roster_of(ROSTER).value == ROSTER
+
+
+MEMBERS: list[Any] = [
+    [], {"a": [1, None]}, {"a": [1, None, "x", 2]}, {"a": ["1", 2, "x"]}, {"a": [1, "2", "x"]},
+    {"a": [1, -2, "x"]}, {"a": [1, None, None]}, {"a": 1},
+]  # fmt: skip
+OWNERS: list[Any] = [
+    [], {"k": [1, None]}, {"k": [0, "a", 0]}, {"k": [1, "a", -1]}, {"k": [1, 2, 0]}, {"k": 1},
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
-        None, [], {}, {"version": "3", "members": {}}, {"version": -1, "members": {}},
-        {"version": 3, "members": []}, {"version": 3, "members": {"a": [1]}},
-        {"version": 3, "members": {"a": [1, None, 2]}}, {"version": 3, "members": {"a": ["1", 2]}},
-        {"version": 3, "members": {"a": [1, "2"]}}, {"version": 3, "members": {"a": 1}},
+        *(None, [], {}, {"version": 3, "members": {}}),
+        *(ROSTER | {"version": version} for version in ("3", -1)),
+        *(ROSTER | {"members": members} for members in MEMBERS),
+        *(ROSTER | {"keys": keys} for keys in OWNERS),
     ],
-)  # fmt: skip
+)
 def test_what_no_member_writes_is_a_misfit(wrong: Any) -> None:
     with pytest.raises(Misfit):
         roster_of(wrong)
@@ -313,14 +389,19 @@ def test_what_no_member_writes_is_a_misfit(wrong: Any) -> None:
 
 @pytest.mark.lawless
 async def test_a_beat_keeps_the_others_and_leaves_out_what_it_does_not_know() -> None:
-    """As before it had types: a field of another release beside the members is not written again."""
+    """A field of another release beside the members is not written again."""
     store = MemoryStore()
-    me = Members(store, Membership("g", ("k",)), "me")
-    await me.beat()
-    [register] = [listed.key async for listed in all_of(store)]
-    await store.write(register, orjson.dumps(ROSTER | {"more": 1}))
-    await me.beat()
-    found = await store.read(register)
+    me = Members(store, Membership("g", ("k",)), "me", nothing)
+    await me.beat(None, [])
+    await store.write("group/g/members", orjson.dumps(ROSTER | {"more": 1}))
+    await me.beat(None, [])
+    found = await store.read("group/g/members")
     assert found is not None
-    members = ROSTER["members"] | {"me": [2, None]}
-    assert orjson.loads(found.value) == {"version": 4, "members": members}
+    value = orjson.loads(found.value)
+    assert value.keys() == ROSTER.keys()
+    assert value["keys"] == ROSTER["keys"]
+    assert value["members"].items() >= ROSTER["members"].items()
+
+
+async def nothing() -> dict[str, int]:
+    return {}

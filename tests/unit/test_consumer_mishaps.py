@@ -13,6 +13,7 @@ from leaderless.library import groups
 from leaderless.library.consumer import Consumer
 from leaderless.library.cursors import Cursor, Cursors
 from leaderless.library.log import Log
+from leaderless.library.members import Member, Roster, Tenure
 from leaderless.store.port import OutcomeUnknown
 from tests.around import UPDATES, Around, Call, Kind
 
@@ -69,9 +70,9 @@ async def log(store: Troubled) -> AsyncIterator[Log]:
 
 
 async def died_with_a_record(store: Troubled) -> None:
-    """Leave behind the claim of a member that died."""
-    claim = {"epoch": 7, "owner": "dead", "beat": 3}
-    await store.write("group/g/claim/a", orjson.dumps(claim, option=orjson.OPT_SORT_KEYS))
+    """Leave behind the key of a member that died."""
+    roster = Roster(1, {"dead": Member(3)}, {"a": Tenure(7, "dead")})
+    await store.write("group/g/members", orjson.dumps(roster.value))
 
 
 async def cursor(store: Troubled) -> dict[str, Any]:
@@ -270,6 +271,18 @@ async def test_fields_of_a_cursor_that_are_unknown_are_passed_over(store: Troubl
     await Cursors(store).commit("g", {"a": 4})
     await store.write(CURSOR, orjson.dumps(await cursor(store) | {"more": [1]}))
     assert (await Cursors(store).read("g", "a"))[:3] == Cursor(4)[:3]
+
+
+async def test_what_a_process_remembers_of_a_cursor_answers_nothing(store: Troubled) -> None:
+    """Another process has acknowledged what comes after our last acknowledgement."""
+    ours, theirs = Cursors(store), Cursors(store)
+    for offset, cursors in enumerate((ours, theirs, theirs)):
+        assert (await groups.ack(cursors, "g", "a", offset)).status == "advanced"
+    assert await groups.ack(ours, "g", "a", 2) == ("already_processed", 3)
+    assert await groups.ack(ours, "g", "a", 3) == ("advanced", 4)
+    assert await groups.ack(theirs, "g", "a", 9) == ("offset_mismatch", 4)
+    assert await groups.ack(theirs, "g", "a", 9, through=True) == ("advanced", 10)
+    assert await groups.ack(ours, "g", "a", 7, through=True) == ("already_processed", 10)
 
 
 async def test_what_only_looked_may_not_have_happened(store: Troubled) -> None:

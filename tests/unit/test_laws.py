@@ -49,12 +49,13 @@ def run(base: int, end: int, keys: Any, writers: Any, commits: Any = None) -> di
     return {"base": base, "end": end, "keys": keys, "commits": commits, "writers": writers}
 
 
-def members(version: int) -> Change:
-    return "group/g/members/x", {"version": version, "members": {}}
+def members(version: int, *names: str, **keys: Any) -> Change:
+    alive = {name: [0, None, "x"] for name in names}
+    return "group/g/members", {"version": version, "members": alive, "keys": keys}
 
 
 def cursor(committed: int | None, epoch: int = 0, failures: int = 0) -> Change:
-    value = {"committed": committed, "epoch": epoch, "failures": failures, "by": ""}
+    value = {"committed": committed, "epoch": epoch, "failures": failures, "by": "x"}
     return "group/g/cursor/k", value
 
 
@@ -114,10 +115,17 @@ LAWFUL: dict[str, list[Change]] = {
     "paged": [*BOTH, index(1, 0, LISTED, NEXT), (ABOVE_NAME, PAGE), index(1, 0, ABOVE)],
     "a lease changes hands": [claim(1), claim(1, beat=1), claim(2, "v"), claim(2, None), claim(3)],
     "a cursor": [
-        ("group/g/claim/k", LEASE),
+        members(1, "w", k=[1, "w", 0]),
         cursor(None, 1),
         cursor(None, 1, 1),
         cursor(4, 1),
+    ],
+    "a key changes hands": [
+        members(1, "w", k=[1, "w", 0]),
+        members(2, "w", k=[1, None, 0]),
+        members(3, "w", "v", k=[2, "v", 0], l=[0, None, 7]),
+        members(4, "w", k=[2, "v", 0], l=[0, None, 7]),
+        members(5, "w", k=[3, "w", 0], l=[1, "w", 7]),
     ],
     "offsets leave for the log": [committed(0, a=1), *SEALED, committed(3, b=4)],
     "files": [claim(1, name="table"), table(1, merged_file(0, 1), epoch=1)],
@@ -249,14 +257,30 @@ BROKEN: dict[str, tuple[str, list[Change]]] = {
     "a claim that a stale worker releases": ("OneLiveClaim", [claim(2), claim(1, None)]),
     "a claim that is released in another epoch": ("OneLiveClaim", [claim(1), claim(2, None)]),
     "a beat that comes back": ("OneLiveClaim", [claim(1, beat=1), claim(1)]),
-    "a group's claim that is stolen": (
+    "a key that is stolen": (
         "OneLiveClaim",
-        [("group/g/claim/k", LEASE), ("group/g/claim/k", claim(1, "v")[1])],
+        [members(1, "w", "v", k=[1, "w", 0]), members(2, "v", k=[1, "v", 0])],
+    ),
+    "a key of the living": (
+        "OneLiveClaim",
+        [members(1, "w", "v", k=[1, "w", 0]), members(2, "w", "v", k=[2, "v", 0])],
+    ),
+    "a key whose epoch comes back": (
+        "OneLiveClaim",
+        [members(1, "w", k=[2, "w", 0]), members(2, "w", k=[1, "w", 0])],
+    ),
+    "a key that nobody wants any more": (
+        "InterestKept",
+        [members(1, "w", k=[2, "w", 0]), members(2, "w")],
+    ),
+    "a key that begins elsewhere": (
+        "InterestKept",
+        [members(1, "w", k=[2, "w", 0]), members(2, "w", k=[2, "w", 5])],
     ),
     "a cursor of no epoch": ("OneLiveClaim", [cursor(None, 1)]),
     "a cursor of an older member": (
         "OneLiveClaim",
-        [("group/g/claim/k", claim(2)[1]), cursor(None, 2), cursor(3, 1)],
+        [members(1, "w", k=[2, "w", 0]), cursor(None, 2), cursor(3, 1)],
     ),
     "a cursor that falls": ("CommitsKept", [cursor(3), cursor(2)]),
     "a cursor that is lost": ("CommitsKept", [cursor(0), cursor(None)]),
@@ -316,10 +340,7 @@ BROKEN: dict[str, tuple[str, list[Change]]] = {
     "what nobody can have written": ("RegistersReadable", [("head", {"version": 1})]),
     "a claim of no epoch": ("RegistersReadable", [claim(0, None)]),
     "a claim without its notes": ("RegistersReadable", [("claim/compaction", LEASE)]),
-    "a group's claim of no epoch": (
-        "RegistersReadable",
-        [("group/g/claim/k", LEASE | {"epoch": 0})],
-    ),
+    "a group's key of no epoch": ("RegistersReadable", [members(1, "w", k=[0, "w", 0])]),
 }
 
 

@@ -17,6 +17,7 @@ from leaderless.errors import (
     Unfit,
 )
 from leaderless.library.log import Log
+from leaderless.library.record import Looked
 from leaderless.library.tail import Tail
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import OutcomeUnknown, Refused, Version
@@ -322,12 +323,12 @@ class Slow:
     async def keys(self) -> dict[str, int]:
         return dict(self.ends)
 
-    async def read_many(self, offsets: Mapping[str, int], limit: int) -> dict[str, list[Record]]:
+    async def look(self, offsets: Mapping[str, int], limit: int) -> Looked:
         await anyio.sleep(1.0)
         if self.errors:
             raise self.errors.pop()
         ready = [(key, at) for key, at in offsets.items() if at < self.ends[key]]
-        return {key: [Record(key, at, None)] for key, at in ready[: self.room]}
+        return Looked({key: [Record(key, at, None)] for key, at in ready[: self.room]}, {})
 
 
 @pytest.mark.virtual_time

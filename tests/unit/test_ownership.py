@@ -11,6 +11,7 @@ import pytest
 from leaderless.library.consumer import Consumer
 from leaderless.library.host import running
 from leaderless.library.log import Log
+from leaderless.library.members import Member, Roster, Tenure, roster_of
 from leaderless.library.place import bounds_of, initialise
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Found
@@ -25,7 +26,7 @@ KEYS = "abcdefgh"
 class Mortal(Wrapped):
     """A store as one process sees it; nothing comes of a call when it is `dead`. A call takes `request_s`.
 
-    `damage`: what reads of the claim of "a" bring in place of what is there.
+    `damage`: what reads of the members bring in place of what is there.
     """
 
     dead = False
@@ -41,7 +42,7 @@ class Mortal(Wrapped):
             await anyio.sleep(self.request_s)
             if self.dead:
                 await anyio.sleep_forever()
-            if name == "read" and self.damage and arguments[0].endswith("/claim/a"):
+            if name == "read" and self.damage and arguments[0].endswith("/members"):
                 return Found(self.damage, "1")
             return await found(*arguments)
 
@@ -142,9 +143,13 @@ async def test_who_was_overtaken_before_its_epoch_stood_in_the_cursor_owns_nothi
     class Overtaken(MemoryStore):
         async def read(self, key: str) -> Found | None:
             if key == "group/g/cursor/a" and key not in self._objects:
-                claim = orjson.dumps({"beat": 0, "epoch": 2, "owner": "another"})
-                await self.write("group/g/claim/a", claim)
-                await self.write(key, b'{"committed":null,"epoch":2,"failures":0,"by":""}')
+                found = await super().read("group/g/members")
+                assert found is not None
+                old = roster_of(orjson.loads(found.value))
+                keys = {"a": Tenure(2, "another")}
+                overtaken = Roster(old.version + 1, {"another": Member(0)}, keys)
+                await self.write("group/g/members", orjson.dumps(overtaken.value))
+                await self.write(key, b'{"committed":null,"epoch":2,"failures":0,"by":"x"}')
             return await super().read(key)
 
     shared = Overtaken()
@@ -161,13 +166,13 @@ async def test_who_was_overtaken_before_its_epoch_stood_in_the_cursor_owns_nothi
 
 
 @pytest.mark.parametrize("damaged", [b"[1]", b'{"epoch": "x"}', b"7", b"{"])
-async def test_a_claim_that_makes_no_sense_is_none_and_ends_no_member(damaged: bytes) -> None:
-    """(1) The answers to a look at a claim are damaged. (2) They are right again."""
+async def test_members_that_make_no_sense_end_no_member(damaged: bytes) -> None:
+    """(1) The answers to a look at the members are damaged. (2) They are right again."""
     shared = MemoryStore()
     await initialise(shared)
     async with member(shared, "ab") as (store, consumer):
         store.damage = damaged
         await anyio.sleep(2 * LEASE_S)
-        assert consumer.keys == ["b"]
+        assert consumer.keys == []
         store.damage = None
         assert await until_owned([consumer], "ab") <= LEASE_S

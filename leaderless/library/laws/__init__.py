@@ -16,8 +16,8 @@ request. `lawful.Lawful` is a store that tells it; so do the simulator, the test
 | `ViewIsPrefix`, `PollContiguous` | not there: they are about memory and answers | view, consumer, oracle |
 
 Names beside the nine: `HeadNeverReturns` (law 2 of `attempt`), `ShapeNeverChanges`, `IndexMatchesRuns`,
-`CursorNeverMovesBack`, `CommitsKept`, `FailuresCounted`, `ValueNeverReturns`, `PlanKept`, `DataReadable`,
-`RegistersReadable`.
+`CursorNeverMovesBack`, `CommitsKept`, `FailuresCounted`, `InterestKept`, `ValueNeverReturns`, `PlanKept`,
+`DataReadable`, `RegistersReadable`.
 
 `leaderless.library.fsck` looks at a state and not at changes, reports all that it finds, and reads a log piece
 by piece. What a state can show has its text in `rules`, for both. What runs and pages hold is said there once

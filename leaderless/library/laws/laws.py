@@ -14,7 +14,6 @@ from leaderless.core.headlog.records import (
     segment_name,
     segment_of,
 )
-from leaderless.core.lease import lease_of
 from leaderless.core.messages import Entry
 from leaderless.core.shape import Shape
 from leaderless.errors import LogError
@@ -29,11 +28,12 @@ from leaderless.library.laws.shared import (
     members_changed,
     plan_changed,
 )
+from leaderless.library.members import Roster, roster_of
 from leaderless.library.named import FOLDER as NAMED
 from leaderless.library.staged import FOLDER as STAGED
 from leaderless.library.staged import LAST, PLAN, epoch_of, seq_of
 from leaderless.store.format import format_in
-from leaderless.store.names import FORMAT
+from leaderless.store.names import FORMAT, name_of
 from leaderless.store.values import reference_in
 
 T = TypeVar("T")
@@ -111,12 +111,11 @@ class Laws:
                 self.index.changed(new, self._held(CLAIM, claim_of))
             case ["claim", _]:
                 lease_changed(None if old is None else claim_of(old), claim_of(new))
-            case ["group", _, "claim", _]:
-                lease_changed(None if old is None else lease_of(old), lease_of(new))
             case ["group", group, "cursor", name]:
-                register = f"group/{group}/claim/{name}"
-                cursor_changed(old, new, register, self._held(register, lease_of))
-            case ["group", _, "members", _]:
+                register = f"group/{group}/members"
+                roster = self._held(register, roster_of) or Roster()
+                cursor_changed(old, new, register, roster.keys.get(name_of(name)))
+            case ["group", _, "members"]:
                 members_changed(old, new)
             case ["committed", _]:
                 committed_changed(old, new, self.head.committed_below)

@@ -11,6 +11,7 @@ from leaderless.core.headlog.index import Listed, Page, Part, new_page, part_of
 from leaderless.core.headlog.records import Run, Segment, Writers
 from leaderless.core.lease import Lease
 from leaderless.core.messages import Block
+from leaderless.library.members import Tenure
 
 Broken = Callable[[str, str], object]  # is told an invariant, and what is wrong
 INDEXED = "IndexMatchesRuns"
@@ -112,7 +113,9 @@ def pages_of(children: Sequence[tuple[Listed, Sequence[Part]]], parts: int) -> l
 # ---------------------------------------------------------------- claims
 
 
-def require_claimed(epoch: int, register: str, claim: Lease | None, broken: Broken) -> None:
+def require_claimed(
+    epoch: int, register: str, claim: Lease | Tenure | None, broken: Broken
+) -> None:
     """Something was changed in an epoch that somebody has claimed. A new claim has the next epoch."""
     claimed = claim.epoch if claim else 0
     if epoch > claimed:

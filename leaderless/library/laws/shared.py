@@ -10,7 +10,7 @@ from leaderless.core.headlog.commits import committed_of
 from leaderless.core.lease import Lease
 from leaderless.library.cursors import cursor_of
 from leaderless.library.laws.rules import raising, require, require_claimed
-from leaderless.library.members import roster_of
+from leaderless.library.members import Roster, Tenure, roster_of
 from leaderless.library.staged import condemned_in
 
 
@@ -28,10 +28,10 @@ def lease_changed(old: Lease | None, after: Lease) -> None:
         require(after.beat > before.beat, "OneLiveClaim", f"a beat came back: {text}")
 
 
-def cursor_changed(old: Json, new: Json, register: str, lease: Lease | None) -> None:
-    """A group's cursor in a key; `lease`: what `register` holds, which has the lease of the key."""
+def cursor_changed(old: Json, new: Json, register: str, tenure: Tenure | None) -> None:
+    """A group's cursor in a key; `tenure`: what `register` says of the key."""
     before, after = cursor_of(old) if old else None, cursor_of(new)
-    require_claimed(after.epoch, register, lease, raising)
+    require_claimed(after.epoch, register, tenure, raising)
     if before is None:
         return
     text = f"{old} became {new}"
@@ -42,10 +42,18 @@ def cursor_changed(old: Json, new: Json, register: str, lease: Lease | None) -> 
 
 
 def members_changed(old: Json, new: Json) -> None:
-    """The members of a group."""
-    before, after = roster_of(old).version if old else 0, roster_of(new).version
-    text = f"version {after} after {before}"
-    require(after == before + 1, "ValueNeverReturns", text)
+    """The members of a group, and its keys: whoever takes one has an epoch of its own."""
+    before, after = roster_of(old) if old else Roster(), roster_of(new)
+    text = f"version {after.version} after {before.version}"
+    require(after.version == before.version + 1, "ValueNeverReturns", text)
+    for key, was in before.keys.items():
+        text = f"key {key!r} was {was}, is {after.keys.get(key)}"
+        require(key in after.keys and after.keys[key].first == was.first, "InterestKept", text)
+        tenure = after.keys[key]
+        goes_on = tenure.epoch == was.epoch and tenure.owner in (was.owner, None)
+        is_free = was.owner not in after.members
+        taken = tenure.epoch == was.epoch + 1 and tenure.owner in after.members and is_free
+        require(goes_on or taken, "OneLiveClaim", text)
 
 
 def committed_changed(old: Json, new: Json, in_log: Callable[[str, int], int]) -> None:
