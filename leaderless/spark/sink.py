@@ -3,7 +3,6 @@
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import cast
 
 import anyio
@@ -25,7 +24,6 @@ from leaderless.spark.settings import Place
 from leaderless.spark.staging import Epoch, stage
 from leaderless.store.files import files_of
 from leaderless.store.port import Store
-from leaderless.store.values import Encoded
 
 QUERY_ID, BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"  # properties of Spark's tasks
 Messages = Sequence[WriterCommitMessage | None]
@@ -48,13 +46,13 @@ class Target:
 
     def stage(self, epoch: Epoch, batches: Iterator[pa.RecordBatch]) -> Staged:
         """Stage the rows of one attempt of a task."""
-        rows = chain.from_iterable(rows_of(batch, plain_text=self.plain_text) for batch in batches)
+        rows = (rows_of(batch, plain_text=self.plain_text) for batch in batches)
         task = _task()
         folder = f"{epoch.folder}/{attempt_name(task.partitionId(), task.taskAttemptId())}"
         with rare_collections():
             return Staged(epoch.writer, anyio.run(self._stage, folder, rows))
 
-    async def _stage(self, folder: str, rows: Iterator[Encoded]) -> list[str]:
+    async def _stage(self, folder: str, rows: Iterator[pa.Table]) -> list[str]:
         store = self.place.store()
         try:
             return await stage(store, folder, rows)

@@ -104,18 +104,15 @@ def content_arrays(messages: Sequence[Json]) -> list[pa.Array]:
             pa.array([each[place] for each in content], field.type)
             for place, field in enumerate(fields)
         ]
-    texts = (
-        _quoted([each for each in messages if isinstance(each, str)]) if types == {str} else None
-    )
+    texts = quoted(pa.array(messages, pa.string())) if types == {str} else None
     if texts is None:  # Arrow checks the bytes of all; Python decodes none
         texts = pa.array([canonical(each) for each in messages], pa.binary()).cast(pa.string())
     nothing = (pa.nulls(len(messages), COLUMNS.field(name).type) for name in CONTENT[1:])
     return [texts, *nothing]
 
 
-def _quoted(messages: Sequence[str]) -> pa.Array | None:
+def quoted(plain: pa.Array) -> pa.Array | None:
     """Strings as JSON; None when a character of them needs an escape."""
-    plain = pa.array(messages, pa.string())
     if pc.any(pc.match_substring_regex(plain, _ESCAPED)).as_py():
         return None
     return pc.binary_join_element_wise('"', plain, '"', "")

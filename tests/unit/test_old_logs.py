@@ -17,7 +17,7 @@ from leaderless.library.fsck import check
 from leaderless.library.log import Log
 from leaderless.library.upgrade import write_shape
 from leaderless.spark.epochs import commit
-from leaderless.spark.staging import Epoch, stage
+from leaderless.spark.staging import Epoch
 from leaderless.store.calls import read_value
 from leaderless.store.format import shape_in
 from leaderless.store.options import StoreOptions
@@ -25,7 +25,7 @@ from leaderless.store.port import Store
 from leaderless.store.sqlite import SqliteStore
 from leaderless.store.urls import open_store
 from leaderless.store.values import Encoded
-from tests.epochs import left_over
+from tests.epochs import left_over, stage
 
 pytestmark = pytest.mark.anyio
 FOLDER = Path(__file__).parents[1] / "fixtures/old-logs"
