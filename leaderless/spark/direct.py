@@ -1,14 +1,15 @@
 """The plan of a read in which Spark itself reads the files of the log.
 
 Spark's reader of Parquet is several times faster than any data source in Python. A plan divides one version of
-the log into three parts, which have each record once:
+the log into parts, which have each record once:
 
-1. the records in files, with their values: for Spark's own reader;
+1. the records in files on a local disk, with their values: for Spark's own reader;
 2. the records in files whose values stand in objects of their own: for the data source, if there are any;
-3. the records that were in no file when the plan was made, slots from `end` on: for the data source, which
-   finds them wherever compaction has moved them meanwhile.
+3. the records that were in no file when the plan was made: the plan has them itself, if they are few;
+4. what is left, slots `end` to `upto` - 1: for the data source, which finds them wherever compaction has moved
+   them meanwhile.
 
-The files never change. Compaction keeps those that it replaces, for the retention of readers. Parts 2 and 3 are
+The files never change. Compaction keeps those that it replaces, for the retention of readers. Parts 2 and 4 are
 named by their slots, so compaction does not change what they have.
 """
 
@@ -17,15 +18,18 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
+import pyarrow as pa
+
 from leaderless.errors import Definite
 from leaderless.spark.predicate import Predicate
 from leaderless.spark.reading import require_readable
 from leaderless.store.calls import in_thread, side_by_side
 from leaderless.store.files import Gone, files_of
 from leaderless.store.port import Store
-from leaderless.table.snapshot import FileRef, outline, reader_of
+from leaderless.table.snapshot import FileRef, reader_of, snapshot
 
 READ_AT_ONCE = 16
+SEGMENTS_MAX = 32  # of a tail that the driver reads; one that is compacted has half of them
 _GLOB = re.compile(r"([][*?{}\\])")
 
 
@@ -33,14 +37,16 @@ class Plan(NamedTuple):
     """What is read: slots `start` to `version` - 1.
 
     `files`: paths as Spark takes them, without the scheme; they hold the slots below `end` of the wanted keys.
-    `divided`: whether they may hold slots from `end` on, too. `has_large`: whether they have records whose
-    values stand in objects of their own.
+    `tail`: the wanted records from slot `upto` on. `divided`: whether `files` may hold slots from `end` on,
+    too. `has_large`: whether they have records whose values stand in objects of their own.
     """
 
     files: tuple[str, ...]
     start: int
     end: int
+    upto: int
     version: int
+    tail: pa.Table
     divided: bool = False
     has_large: bool = False
 
@@ -48,20 +54,22 @@ class Plan(NamedTuple):
 async def plan_of(store: Store, as_of: int | None, predicate: Predicate) -> Plan:
     """The plan for the log in a store as it is now, or as it was when it had `as_of` batches.
 
-    Without files on a local disk all of it is part 3. Raises `LogError`, such as `OtherFormat` for a file of a
-    newer program.
+    Raises `LogError`, such as `OtherFormat` for a file of a newer program.
     """
     await require_readable(store)
-    found = await outline(store, as_of)
-    start, version = found.start, found.version
+    found = await snapshot(store, as_of, keys=predicate.keys, segments_max=SEGMENTS_MAX)
+    start, version, tail = found.start, found.version, predicate.select(found.tail)
+    sealed = found.files[-1].end if found.files else start
+    upto = min(version, sealed)
+    if not found.has_tail or tail["message"].null_count < tail.num_rows:
+        upto, tail = version, tail.slice(0, 0)
     paths = _paths(store, found.files)
     if not paths:
-        return Plan((), start, start, version)
+        return Plan((), start, start, upto, version, tail)
     wanted = [ref for ref in found.files if predicate.may_hold(ref.keys)]
     large = await _any_large(store, wanted)
-    sealed = found.files[-1].end
-    names = tuple(paths[ref] for ref in wanted)
-    return Plan(names, start, min(version, sealed), version, sealed > version, large)
+    names, end = tuple(paths[ref] for ref in wanted), min(version, sealed)
+    return Plan(names, start, end, upto, version, tail, sealed > version, large)
 
 
 def _paths(store: Store, refs: Iterable[FileRef]) -> dict[FileRef, str]:

@@ -1,5 +1,6 @@
 """The readers of Spark's data source API: batches and streams of a log."""
 
+import logging
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from typing import NamedTuple, TypeVar
@@ -19,9 +20,11 @@ from leaderless.spark.positions import advance, bounds_of, end_of, require_start
 from leaderless.spark.predicate import Predicate, Range
 from leaderless.spark.reading import read, require_readable, snapshot_of, with_store
 from leaderless.spark.settings import Place
-from leaderless.spark.slices import Slice, slices
+from leaderless.spark.slices import SLICE_BYTES, Slice, slices
 from leaderless.store.port import Store
 from leaderless.table.snapshot import cut
+
+log: logging.Logger = logging.getLogger("leaderless")
 
 T = TypeVar("T")
 
@@ -34,15 +37,23 @@ class Part(InputPartition):
 
 
 class Scan(NamedTuple):
-    """What is read: columns `names` of the records that `predicate` wants."""
+    """What is read: columns of the records that `predicate` wants."""
 
     place: Place
-    names: tuple[str, ...]
+    columns: pa.Schema
     predicate: Predicate
 
     def parts(self, as_of: int | None) -> list[InputPartition]:
-        """The partitions of the log, or of its first `as_of` batches."""
-        return [Part(each) for each in slices(snapshot_of(self.place, as_of), self.predicate)]
+        """The partitions of the log, or of its first `as_of` batches; a log message if they are many."""
+        found = snapshot_of(self.place, as_of)
+        size = sum(ref.size or 0 for ref in found.files)
+        if self.columns.names and self.predicate == Predicate() and size > SLICE_BYTES:
+            text = "this read takes the whole log at %s, %d MB in files: a filter on key or offset is applied"
+            advice = (
+                "after that. Set the option keys=..., startOffset or endOffset, or use read_log"
+            )
+            log.warning(f"{text} {advice}", self.place.url, size // 1_000_000)
+        return [Part(each) for each in slices(found, self.predicate)]
 
     def since(self, version: int, as_of: int | None) -> list[InputPartition]:
         """The same without the first `version` batches. Raises `Unfit` when the log has lost later ones."""
@@ -70,7 +81,7 @@ class Scan(NamedTuple):
         """The rows of a partition; none for the empty one that Spark makes when there is nothing to read."""
         if not isinstance(partition, Part):
             return iter(())
-        return read(self.place, partition.part, self.predicate, self.names)
+        return read(self.place, partition.part, self.predicate, self.columns)
 
 
 class TableReader(DataSourceReader):

@@ -17,13 +17,13 @@ from pyspark.sql.datasource import (
 from leaderless.errors import LogError, NotInitialised, Unfit
 from leaderless.library.place import ensure_log, require_log
 from leaderless.library.staged import attempt_name
-from leaderless.spark.collecting import rare_collections
 from leaderless.spark.encoding import rows_of
 from leaderless.spark.epochs import abort, commit
 from leaderless.spark.settings import Place
 from leaderless.spark.staging import Epoch, stage
 from leaderless.store.files import files_of
 from leaderless.store.port import Store
+from leaderless.table.collecting import rare_collections
 
 QUERY_ID, BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"  # properties of Spark's tasks
 Messages = Sequence[WriterCommitMessage | None]

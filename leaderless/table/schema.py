@@ -26,7 +26,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from leaderless.core.coordination import Json
-from leaderless.core.messages import Entry
 from leaderless.store.registers import canonical
 from leaderless.store.values import Reference, message_of, reference_in
 
@@ -64,14 +63,6 @@ class Row(NamedTuple):
     seq: int | None
     slot: int | None
     appended_at: float | None
-
-
-def rows_of(base: int, entries: Iterable[Entry], appended_at: float | None) -> Iterator[Row]:
-    """The rows of the entries of slots `base` and on, in the order of the log."""
-    for slot, (writer, seq, appends, _) in enumerate(entries, base):
-        for key, (first, messages) in appends.items():
-            for offset, message in enumerate(messages, first):
-                yield Row(key, offset, message, writer, seq, slot, appended_at)
 
 
 def table_of(rows: Iterable[Row], *, ordered: bool = False) -> pa.Table:

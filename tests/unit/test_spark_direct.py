@@ -5,12 +5,14 @@ from pathlib import Path
 from random import Random
 
 import anyio.to_thread
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
 from leaderless.errors import Definite, OtherFormat, Unfit
 from leaderless.library.log import Log
+from leaderless.spark.columns import SCHEMA
 from leaderless.spark.direct import Plan, plan_of
 from leaderless.spark.predicate import Predicate, Range
 from leaderless.spark.reader import Scan
@@ -56,14 +58,19 @@ def in_files(plan: Plan, keys: frozenset[str] | None = None) -> Places:
             table = table.filter(pc.is_null(table["message"]))
         if plan.divided:
             table = table.filter(pc.less(table["slot"], plan.end))
-        found += zip(table["key"].to_pylist(), table["offset"].to_pylist(), strict=True)
+        found += places_in(table)
     return [place for place in found if keys is None or place[0] in keys]
+
+
+def places_in(table: pa.Table) -> Places:
+    return [*zip(table["key"].to_pylist(), table["offset"].to_pylist(), strict=True)]
 
 
 def by_source(path: Path, predicate: Predicate, first: int, end: int) -> Places:
     """A part that the data source reads."""
     place = Place(f"sqlite:///{path}", None, StoreOptions())
-    scan = Scan(place, ("key", "offset"), predicate.within("slot", Range(first=first)))
+    columns = pa.schema([SCHEMA.field("key"), SCHEMA.field("offset")])
+    scan = Scan(place, columns, predicate.within("slot", Range(first=first)))
     return [
         (row["key"], row["offset"])
         for part in scan.since(first, end)
@@ -77,7 +84,8 @@ async def records(path: Path, plan: Plan, asked: dict[str, str] | None = None) -
 
     def parts() -> Places:
         wanted, large = predicate_in(asked or {}), predicate_in({**(asked or {}), "large": "true"})
-        found = in_files(plan, wanted.keys) + by_source(path, wanted, plan.end, plan.version)
+        found = in_files(plan, wanted.keys) + places_in(plan.tail)
+        found += by_source(path, wanted, plan.end, plan.upto)
         if plan.has_large:
             found += by_source(path, large, plan.start, plan.end)
         return found
@@ -151,7 +159,9 @@ async def test_a_log_whose_files_are_elsewhere_is_left_to_the_data_source() -> N
         async with small_log(store, runs) as log:  # type: ignore[arg-type]
             await fill(log, 0, 20)
             await log.compact()
-        assert await plan_of(store, None, EVERY) == Plan((), 0, 0, 20)
+        plan = await plan_of(store, None, EVERY)
+        assert (plan.files, plan.end, plan.version) == ((), 0, 20)
+        assert {*plan.tail["slot"].to_pylist()} == {*range(plan.upto, 20)}
 
 
 async def test_files_that_cannot_be_read_are_told_by_the_plan(store: SqliteStore) -> None:

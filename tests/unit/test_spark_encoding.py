@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 from leaderless.errors import Unfit
-from leaderless.spark.collecting import RARELY, rare_collections
 from leaderless.spark.encoding import records_of, require_columns, rows_of
 from leaderless.spark.settings import count_in, place_in
 from leaderless.store.values import Encoded, text_of, values_in
+from leaderless.table.collecting import RARELY, rare_collections
 
 
 def encoded(values: Any, kind: pa.DataType, *, plain_text: bool = False) -> list[Any]:
