@@ -22,7 +22,6 @@ import pyarrow as pa
 
 from leaderless.errors import Definite
 from leaderless.spark.predicate import Predicate
-from leaderless.spark.reading import require_readable
 from leaderless.store.calls import in_thread, side_by_side
 from leaderless.store.files import Gone, files_of
 from leaderless.store.port import Store
@@ -56,7 +55,6 @@ async def plan_of(store: Store, as_of: int | None, predicate: Predicate) -> Plan
 
     Raises `LogError`, such as `OtherFormat` for a file of a newer program.
     """
-    await require_readable(store)
     found = await snapshot(store, as_of, keys=predicate.keys, segments_max=SEGMENTS_MAX)
     start, version, tail = found.start, found.version, predicate.select(found.tail)
     sealed = found.files[-1].end if found.files else start

@@ -2,7 +2,6 @@
 
 from functools import partial, reduce
 
-import anyio
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.functions import col
@@ -10,7 +9,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from leaderless.spark.direct import Plan, plan_of
 from leaderless.spark.predicate import ALL, Predicate
-from leaderless.spark.reading import with_store
+from leaderless.spark.reading import look
 from leaderless.spark.settings import READ, count_in, place_in, predicate_in, require_known
 from leaderless.spark.source import COLUMNS, TYPES, LeaderlessDataSource
 
@@ -39,7 +38,7 @@ def read_log(spark: SparkSession, url: str, **options: str | int) -> DataFrame:
     asked = CaseInsensitiveDict({name: str(value) for name, value in options.items()}, url=url)
     predicate = predicate_in(asked)
     make = partial(plan_of, as_of=count_in(asked, "asOfVersion"), predicate=predicate)
-    plan = anyio.run(with_store, place_in(asked), make)
+    plan = look(place_in(asked), make)
     spark.dataSource.register(LeaderlessDataSource)
     source = spark.read.format("leaderless").options(**asked)
     parts = [spark.createDataFrame(plan.tail.select([*TYPES]), COLUMNS)]

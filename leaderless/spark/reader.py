@@ -1,11 +1,10 @@
 """The readers of Spark's data source API: batches and streams of a log."""
 
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
-import anyio
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -18,15 +17,17 @@ from pyspark.sql.streaming.datasource import (
 from leaderless.errors import Unfit
 from leaderless.spark.positions import advance, bounds_of, end_of, require_start
 from leaderless.spark.predicate import Predicate, Range
-from leaderless.spark.reading import read, require_readable, snapshot_of, with_store
+from leaderless.spark.reading import look, read, snapshot_of
 from leaderless.spark.settings import Place
 from leaderless.spark.slices import SLICE_BYTES, Slice, slices
-from leaderless.store.port import Store
 from leaderless.table.snapshot import cut
 
 log: logging.Logger = logging.getLogger("leaderless")
 
-T = TypeVar("T")
+EVERYTHING = (
+    "this read takes the whole log at %s, %d MB in files: a filter on key or offset is applied after that. "
+    "Set the option keys=..., startOffset or endOffset, or use read_log"
+)
 
 
 class Part(InputPartition):
@@ -43,25 +44,20 @@ class Scan(NamedTuple):
     columns: pa.Schema
     predicate: Predicate
 
-    def parts(self, as_of: int | None) -> list[InputPartition]:
-        """The partitions of the log, or of its first `as_of` batches; a log message if they are many."""
-        found = snapshot_of(self.place, as_of)
-        size = sum(ref.size or 0 for ref in found.files)
-        if self.columns.names and self.predicate == Predicate() and size > SLICE_BYTES:
-            text = "this read takes the whole log at %s, %d MB in files: a filter on key or offset is applied"
-            advice = (
-                "after that. Set the option keys=..., startOffset or endOffset, or use read_log"
-            )
-            log.warning(f"{text} {advice}", self.place.url, size // 1_000_000)
-        return [Part(each) for each in slices(found, self.predicate)]
+    def parts(self, as_of: int | None, since: int | None = None) -> list[InputPartition]:
+        """The partitions of the log, or of its first `as_of` batches, without the first `since` of them.
 
-    def since(self, version: int, as_of: int | None) -> list[InputPartition]:
-        """The same without the first `version` batches. Raises `Unfit` when the log has lost later ones."""
+        A log message says so if they are all of a large log. Raises `Unfit` when the log has lost batches from
+        `since` on.
+        """
         found = snapshot_of(self.place, as_of)
-        if version < found.start:
+        if since is not None and since < found.start:
             text = f"batches below {found.start} have left the log by retention"
-            raise Unfit(f"{text}, so there is no table since version {version}")
-        wanted = self.predicate.within("slot", Range(first=version))
+            raise Unfit(f"{text}, so there is no table since version {since}")
+        wanted = self.predicate.within("slot", Range(first=since or 0))
+        size = sum(ref.size or 0 for ref in found.files)
+        if self.columns.names and wanted == Predicate() and size > SLICE_BYTES:
+            log.warning(EVERYTHING, self.place.url, size // 1_000_000)
         return [Part(each) for each in slices(found, wanted)]
 
     def step(self, first: int, end: int, *, strict: bool) -> list[InputPartition]:
@@ -94,9 +90,7 @@ class TableReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """What the tasks read."""
-        if self._since is None:
-            return self._scan.parts(self._as_of)
-        return self._scan.since(self._since, self._as_of)
+        return self._scan.parts(self._as_of, self._since)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """What one task reads."""
@@ -119,7 +113,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
         """Where a new query begins."""
-        first, end = self._look(bounds_of)
+        first, end = look(self._scan.place, bounds_of)
         named = {"earliest": first, "latest": end}
         position = named[self._start] if self._start in named else int(self._start)
         if position > end:
@@ -136,8 +130,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Where the next micro-batch ends."""
         end = self._end()
         if isinstance(limit, ReadMaxRows) and end > start["slot"]:
-            forward = partial(_advance, start=start["slot"], rows_max=limit.max_rows)
-            end = min(end, anyio.run(with_store, self._scan.place, forward))
+            forward = partial(advance, start=start["slot"], rows_max=limit.max_rows)
+            end = min(end, look(self._scan.place, forward))
         if self._until is not None:
             end = min(end, self._until)
         return {"slot": max(start["slot"], end)}
@@ -159,18 +153,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._scan.read(partition)
 
     def _end(self) -> int:
-        return self._look(end_of)
-
-    def _look(self, take: Callable[[Store], Awaitable[T]]) -> T:
-        async def look(store: Store) -> T:
-            await require_readable(store)
-            return await take(store)
-
-        return anyio.run(with_store, self._scan.place, look)
-
-
-async def _advance(store: Store, start: int, rows_max: int) -> int:
-    return await advance(store, start, rows_max)
+        return look(self._scan.place, end_of)
 
 
 def start_of(text: str | None) -> str:

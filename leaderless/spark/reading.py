@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 import anyio
@@ -38,15 +39,20 @@ def snapshot_of(place: Place, as_of: int | None = None) -> Snapshot:
 
     Raises `LogError`.
     """
-
-    async def take(store: Store) -> Snapshot:
-        await require_readable(store)
-        return await outline(store, as_of)
-
-    return anyio.run(with_store, place, take)
+    return look(place, partial(outline, as_of=as_of))
 
 
-async def require_readable(store: Store) -> None:
+def look(place: Place, take: Callable[[Store], Awaitable[T]]) -> T:
+    """What `take` makes of the store of a place with a log. Raises `LogError`."""
+
+    async def found(store: Store) -> T:
+        await _require_readable(store)
+        return await take(store)
+
+    return anyio.run(with_store, place, found)
+
+
+async def _require_readable(store: Store) -> None:
     """Return if there is a log, of the library or of nodes. Raises `NotInitialised` and others."""
     try:
         await require_log(store)

@@ -436,7 +436,8 @@ def test_the_programs_of_the_page_run_as_printed(session: SparkSession, tmp_path
     programs = programs_of("table-in-spark.md")
     for program in programs:
         exec(program.replace("s3://my-bucket/orders", f"sqlite:///{tmp_path / 'log.db'}"), names)
-    assert len(programs) == 4
+    assert len(programs) == 5
+    assert (names["latest"], names["end"]) == (1, 1)
     assert [tuple(row) for row in names["late"].collect()] == [(0, "7")]
     assert names["table"].count() == 2  # it was filtered before
     assert names["before"].count() == len(names["newest"]) == 2

@@ -73,7 +73,7 @@ def by_source(path: Path, predicate: Predicate, first: int, end: int) -> Places:
     scan = Scan(place, columns, predicate.within("slot", Range(first=first)))
     return [
         (row["key"], row["offset"])
-        for part in scan.since(first, end)
+        for part in scan.parts(end, first)
         for batch in scan.read(part)
         for row in batch.to_pylist()
     ]

@@ -13,7 +13,7 @@ from leaderless.library.log import Log
 from leaderless.spark.columns import SCHEMA
 from leaderless.spark.positions import advance, end_of
 from leaderless.spark.predicate import Predicate, Range
-from leaderless.spark.reader import Scan, StreamReader
+from leaderless.spark.reader import Scan, StreamReader, TableReader
 from leaderless.spark.reading import read
 from leaderless.spark.settings import Place, predicate_in
 from leaderless.spark.slices import Slice, share_of, slices
@@ -209,6 +209,25 @@ async def test_runs_of_json_are_read_too_but_not_divided(reads: Reads) -> None:
 def test_shares_of_a_file_have_each_group_once(count: int, shares: int) -> None:
     places = [at for share in range(shares) for at in share_of(count, share, shares)]
     assert places == [*range(count)]
+
+
+@pytest.mark.parametrize(
+    ("asked", "warned"), [(Predicate(), 1), (Predicate().with_keys(["k1"]), 0)]
+)
+async def test_a_read_of_a_whole_large_log_says_how_to_read_less(
+    reads: Reads,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    asked: Predicate,
+    warned: int,
+) -> None:
+    async with small_log(reads.store) as log:
+        await fill(log, 16)
+        await compact(log)
+    monkeypatch.setattr("leaderless.spark.reader.SLICE_BYTES", 0)
+    reader = TableReader(Scan(reads.place, COLUMNS, asked), None, None)
+    assert await anyio.to_thread.run_sync(reader.partitions)
+    assert caplog.text.count("keys=") == warned
 
 
 @pytest.mark.parametrize("keys", [None, ["k1"]])
