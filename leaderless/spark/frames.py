@@ -11,7 +11,7 @@ from leaderless.spark.direct import Plan, plan_of
 from leaderless.spark.predicate import ALL, Predicate
 from leaderless.spark.reading import look
 from leaderless.spark.settings import READ, count_in, place_in, predicate_in, require_known
-from leaderless.spark.source import COLUMNS, TYPES, LeaderlessDataSource
+from leaderless.spark.source import COLUMNS, TYPES
 
 OPTIONS = (*READ, "asOfVersion")
 # A file that is missing must end the query, whatever the session says: half a table would be no answer.
@@ -22,8 +22,10 @@ def read_log(spark: SparkSession, url: str, **options: str | int) -> DataFrame:
     """One version of a log as a frame, with the columns of the data source.
 
     The version is fixed by this call: each action on the frame sees the same records. Spark's own reader reads
-    the log's Parquet files if they are on a local disk, as those of a `sqlite:` store are. The data source
-    reads those that are elsewhere, and large values. This call reads the end of the log, which is in no file.
+    the log's Parquet files if they are on a local disk, as those of a `sqlite:` store are. This call writes the
+    end of the log, which is in no file, into a temporary one. The data source reads what is left: files that
+    are elsewhere, large values, an end that compaction has not reached. Then it must be registered
+    (`spark.dataSource.register(LeaderlessDataSource)`).
 
     Args:
         spark: the session.
@@ -39,15 +41,12 @@ def read_log(spark: SparkSession, url: str, **options: str | int) -> DataFrame:
     predicate = predicate_in(asked)
     make = partial(plan_of, as_of=count_in(asked, "asOfVersion"), predicate=predicate)
     plan = look(place_in(asked), make)
-    spark.dataSource.register(LeaderlessDataSource)
     source = spark.read.format("leaderless").options(**asked)
-    parts = [spark.createDataFrame(plan.tail.select([*TYPES]), COLUMNS)]
-    if plan.files:
-        parts.append(_in_files(spark, plan, predicate))
-    if plan.end < plan.upto:
-        parts.append(_slots(source, plan.end, plan.upto))
+    parts = [_in_files(spark, plan, predicate)] if plan.files else []
+    if plan.end < plan.version or not parts:
+        parts.append(_slots(source, plan.end, plan.version))
     if plan.has_large:
-        parts.append(_slots(source.option("large", "true"), plan.start, plan.end))
+        parts.append(_slots(source.option("large", "true"), plan.start, plan.sealed))
     return reduce(DataFrame.unionAll, parts)
 
 

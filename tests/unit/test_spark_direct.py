@@ -58,12 +58,8 @@ def in_files(plan: Plan, keys: frozenset[str] | None = None) -> Places:
             table = table.filter(pc.is_null(table["message"]))
         if plan.divided:
             table = table.filter(pc.less(table["slot"], plan.end))
-        found += places_in(table)
+        found += zip(table["key"].to_pylist(), table["offset"].to_pylist(), strict=True)
     return [place for place in found if keys is None or place[0] in keys]
-
-
-def places_in(table: pa.Table) -> Places:
-    return [*zip(table["key"].to_pylist(), table["offset"].to_pylist(), strict=True)]
 
 
 def by_source(path: Path, predicate: Predicate, first: int, end: int) -> Places:
@@ -84,10 +80,9 @@ async def records(path: Path, plan: Plan, asked: dict[str, str] | None = None) -
 
     def parts() -> Places:
         wanted, large = predicate_in(asked or {}), predicate_in({**(asked or {}), "large": "true"})
-        found = in_files(plan, wanted.keys) + places_in(plan.tail)
-        found += by_source(path, wanted, plan.end, plan.upto)
+        found = in_files(plan, wanted.keys) + by_source(path, wanted, plan.end, plan.version)
         if plan.has_large:
-            found += by_source(path, large, plan.start, plan.end)
+            found += by_source(path, large, plan.start, plan.sealed)
         return found
 
     return sorted(await anyio.to_thread.run_sync(parts))
@@ -134,8 +129,23 @@ async def test_a_plan_of_some_keys_has_no_file_without_them(
     ]
     asked = {"keys": "z"}
     plan = await plan_of(store, None, predicate_in(asked))
-    assert all("/run/" in path for path in plan.files)  # which do not say their keys
+    assert not any("/merged/" in path for path in plan.files)  # others do not say their keys
     assert await records(tmp_path / "log.db", plan, asked) == [("z", 0)]
+
+
+async def test_the_end_of_a_log_is_written_as_a_file_and_deleted_after_an_hour(
+    store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with small_log(store) as log:
+        slots = await fill(log, 1, 3)
+    paths: list[str] = []
+    for kept_s in (3600.0, 3600.0, -1.0):
+        monkeypatch.setattr("leaderless.spark.direct.KEPT_S", kept_s)
+        plan = await plan_of(store, None, EVERY)
+        assert plan.end == plan.version == 2
+        assert len(await records(tmp_path / "log.db", plan)) == sum(map(len, slots.values()))
+        paths += plan.files
+    assert [await anyio.Path(path).exists() for path in paths] == [False, False, True]
 
 
 async def test_what_retention_takes_from_a_plan_is_told(store: SqliteStore, tmp_path: Path) -> None:
@@ -159,9 +169,7 @@ async def test_a_log_whose_files_are_elsewhere_is_left_to_the_data_source() -> N
         async with small_log(store, runs) as log:  # type: ignore[arg-type]
             await fill(log, 0, 20)
             await log.compact()
-        plan = await plan_of(store, None, EVERY)
-        assert (plan.files, plan.end, plan.version) == ((), 0, 20)
-        assert {*plan.tail["slot"].to_pylist()} == {*range(plan.upto, 20)}
+        assert await plan_of(store, None, EVERY) == Plan((), 0, 0, 20)
 
 
 async def test_files_that_cannot_be_read_are_told_by_the_plan(store: SqliteStore) -> None:
@@ -169,7 +177,7 @@ async def test_files_that_cannot_be_read_are_told_by_the_plan(store: SqliteStore
         await fill(log, 0, 20)
         await log.compact()
     plan = await plan_of(store, None, EVERY)
-    file = anyio.Path(plan.files[-1])
+    file = anyio.Path(plan.files[0])
     content = await file.read_bytes()
     await file.write_bytes(content.replace(b"leaderless.format", b"another.p.format_"))
     with pytest.raises(OtherFormat, match="of another program"):
