@@ -26,7 +26,6 @@ import click
 import duckdb
 import psutil
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
 
 from analysis.spark import session
 from leaderless.spark import LeaderlessDataSource, read_log
@@ -70,7 +69,7 @@ class Question(NamedTuple):
     """What is asked, the columns that it needs, and the options by which the data source reads no more."""
 
     name: str
-    columns: str | StructType
+    columns: str
     ask: Callable[[DataFrame], object]
     options: Mapping[str, str | int] = MappingProxyType({})
 
@@ -131,7 +130,7 @@ def questions(log: TableLog) -> list[Question]:
     return [
         Question(EVERY, ALL_COLUMNS, drain),
         Question(LENGTH, "value string", lambda frame: frame.selectExpr(LENGTHS).collect()),
-        Question(COUNT, StructType(), lambda frame: frame.count()),
+        Question(COUNT, "offset bigint", lambda frame: frame.count()),
         Question(RANGE, ALL_COLUMNS, lambda frame: frame.where(where).collect(), narrow),
     ]
 
