@@ -8,12 +8,15 @@ from itertools import count
 from typing import Any
 
 import orjson
+import pyarrow as pa
 
 from leaderless.library.host import running
 from leaderless.library.log import Log
 from leaderless.library.place import bounds_of
+from leaderless.spark import staging
+from leaderless.spark.encoding import SCHEMA
 from leaderless.spark.epochs import commit
-from leaderless.spark.staging import Epoch, stage
+from leaderless.spark.staging import Epoch
 from leaderless.store.port import Store, all_of
 from leaderless.store.values import Encoded
 from tests.around import Around, Call, Kind
@@ -63,6 +66,16 @@ async def run(store: Store, epoch: Epoch, rows: list[Encoded], batch_bytes: int 
 
 
 ATTEMPTS = count()
+
+
+def table(rows: list[Encoded]) -> pa.Table:
+    """Rows as `leaderless.spark.encoding.rows_of` makes them of a batch of Spark."""
+    return pa.Table.from_pylist([row._asdict() for row in rows], schema=SCHEMA)
+
+
+async def stage(store: Store, folder: str, rows: list[Encoded]) -> list[str]:
+    """What a task does with rows, some of them at a time."""
+    return await staging.stage(store, folder, [table(rows[:3]), table(rows[3:])])
 
 
 async def contents(store: Store) -> list[int]:

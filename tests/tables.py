@@ -55,7 +55,7 @@ async def append(log: Log, model: Model, key: str, *values: Value) -> None:
 
 async def rows_of_snapshot(store: Store, found: Snapshot) -> list[Row]:
     """Every record of a snapshot, by key and offset; none of them twice."""
-    rows = list(found.tail)
+    rows = [*rows_in(found.tail)]
     for ref in found.files:
         rows += rows_in(await table_in(store, ref, found.version))
     rows.sort(key=lambda row: (row.key, row.offset))

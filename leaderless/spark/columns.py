@@ -20,20 +20,21 @@ SCHEMA = pa.schema([pa.field(each.name, each.type) for each in COLUMNS if each.n
 CONTENT = ("value", "bytes")
 
 
-def needed(names: Sequence[str], predicate: Predicate) -> list[str]:
-    """The columns of a file that these columns and a predicate need, and `slot`: a slice has a range of it."""
-    wanted = {*names, *predicate.columns, "slot"}
+def needed(columns: pa.Schema, predicate: Predicate) -> list[str]:
+    """The columns of a file that these columns and a predicate need."""
+    wanted = {*map(str.lower, columns.names), *predicate.columns}
     if wanted & {*CONTENT}:
         wanted |= {"message"}
     return [each.name for each in COLUMNS if each.name in wanted]
 
 
-async def shown(store: Store, table: pa.Table, names: Sequence[str]) -> pa.Table:
-    """The columns `names` of a table of files. Reads the objects of large values."""
+async def shown(store: Store, table: pa.Table, columns: pa.Schema) -> pa.Table:
+    """The columns `columns` of a table of files. Reads the objects of large values."""
+    names = [name.lower() for name in columns.names]
     if {*names} & {*CONTENT} and table["message"].null_count < table.num_rows:
         table = await _with_values(store, table, names)
-    schema = pa.schema([SCHEMA.field(name) for name in names])
-    return table.select([*names]).cast(schema)
+    table = table.select(names)
+    return table.rename_columns(columns.names).cast(columns) if names else table
 
 
 async def _with_values(store: Store, table: pa.Table, names: Sequence[str]) -> pa.Table:

@@ -3,29 +3,43 @@
 Spark's reader of Parquet is several times faster than any data source in Python. A plan divides one version of
 the log into three parts, which have each record once:
 
-1. the records in files, with their values: for Spark's own reader;
+1. the records in files, with their values: for Spark's own reader. The end of the log, which was in no file, is
+   in one that the plan has written, unless it is long or has large values;
 2. the records in files whose values stand in objects of their own: for the data source, if there are any;
-3. the records that were in no file when the plan was made, slots from `end` on: for the data source, which
-   finds them wherever compaction has moved them meanwhile.
+3. what is left, slots from `end` on: for the data source, which finds them wherever compaction has moved them
+   meanwhile.
 
 The files never change. Compaction keeps those that it replaces, for the retention of readers. Parts 2 and 3 are
 named by their slots, so compaction does not change what they have.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Sequence
 from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from secrets import token_hex
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from leaderless.errors import Definite
 from leaderless.spark.predicate import Predicate
-from leaderless.spark.reading import require_readable
 from leaderless.store.calls import in_thread, side_by_side
 from leaderless.store.files import Gone, files_of
 from leaderless.store.port import Store
-from leaderless.table.snapshot import FileRef, outline, reader_of
+from leaderless.table.runs import FOLDER
+from leaderless.table.snapshot import FileRef, reader_of, snapshot
 
 READ_AT_ONCE = 16
+SEGMENTS_MAX = (
+    32  # of a tail that is written as a file; where compaction keeps up it has half of them
+)
+KEPT_S = 3600.0  # such files; compaction keeps those that it replaces as long
+TAILS = TemporaryDirectory(prefix="leaderless-", ignore_cleanup_errors=True)  # of this process
 _GLOB = re.compile(r"([][*?{}\\])")
 
 
@@ -33,8 +47,8 @@ class Plan(NamedTuple):
     """What is read: slots `start` to `version` - 1.
 
     `files`: paths as Spark takes them, without the scheme; they hold the slots below `end` of the wanted keys.
-    `divided`: whether they may hold slots from `end` on, too. `has_large`: whether they have records whose
-    values stand in objects of their own.
+    `divided`: whether they may hold slots from `end` on, too. `has_large`: whether those below slot `sealed`
+    have records whose values stand in objects of their own.
     """
 
     files: tuple[str, ...]
@@ -43,6 +57,7 @@ class Plan(NamedTuple):
     version: int
     divided: bool = False
     has_large: bool = False
+    sealed: int = 0
 
 
 async def plan_of(store: Store, as_of: int | None, predicate: Predicate) -> Plan:
@@ -51,28 +66,34 @@ async def plan_of(store: Store, as_of: int | None, predicate: Predicate) -> Plan
     Without files on a local disk all of it is part 3. Raises `LogError`, such as `OtherFormat` for a file of a
     newer program.
     """
-    await require_readable(store)
-    found = await outline(store, as_of)
+    files = files_of(store)
+    is_local = files is not None and files.location(FOLDER).startswith("/")
+    most = SEGMENTS_MAX if is_local else -1
+    found = await snapshot(store, as_of, keys=predicate.keys, segments_max=most)
     start, version = found.start, found.version
-    paths = _paths(store, found.files)
-    if not paths:
+    if files is None or not is_local or any(ref.kind != "parquet" for ref in found.files):
         return Plan((), start, start, version)
     wanted = [ref for ref in found.files if predicate.may_hold(ref.keys)]
     large = await _any_large(store, wanted)
-    sealed = found.files[-1].end
-    names = tuple(paths[ref] for ref in wanted)
-    return Plan(names, start, min(version, sealed), version, sealed > version, large)
+    paths = [files.location(ref.path) for ref in wanted]
+    sealed = end = min(version, found.files[-1].end if found.files else start)
+    if found.has_tail and found.tail["message"].null_count == found.tail.num_rows:
+        end = version
+        paths += _written(store, found.tail) if found.tail.num_rows else []
+    names = tuple(_GLOB.sub(r"\\\1", path) for path in paths)
+    divided = any(ref.end > version for ref in wanted)
+    return Plan(names, start, end, version, divided, large, sealed)
 
 
-def _paths(store: Store, refs: Iterable[FileRef]) -> dict[FileRef, str]:
-    """The paths of files on a local disk; nothing when some file is elsewhere, or is no Parquet."""
-    files = files_of(store)
-    if files is None or any(ref.kind != "parquet" for ref in refs):
-        return {}
-    paths = {ref: files.location(ref.path) for ref in refs}
-    if not all(path.startswith("/") for path in paths.values()):
-        return {}
-    return {ref: _GLOB.sub(r"\\\1", path) for ref, path in paths.items()}
+def _written(store: Store, tail: pa.Table) -> list[str]:
+    """Write the end of a log as a file; deletes those of this log that no reader needs any more."""
+    folder, log = Path(TAILS.name), sha256(store.url.encode()).hexdigest()[:16]
+    for old in folder.glob(f"{log}-*"):
+        if old.stat().st_mtime < time.time() - KEPT_S:
+            old.unlink(missing_ok=True)
+    path = folder / f"{log}-{token_hex(8)}.parquet"
+    pq.write_table(tail, path)
+    return [str(path)]
 
 
 async def _any_large(store: Store, refs: Sequence[FileRef]) -> bool:

@@ -10,20 +10,21 @@ base64. A null is JSON's null.
 """
 
 from base64 import b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from leaderless.errors import Unfit
 from leaderless.store.values import Encoded, Json, json_of, json_text, text_of
+from leaderless.table.schema import quoted
 
 COLUMNS = ("key", "value")
-Encodes = tuple[bytes, bool]  # a text, and whether it is JSON
-Encode = Callable[[Any], Encodes]
+SCHEMA = pa.schema([("key", pa.string()), ("text", pa.large_binary()), ("is_json", pa.bool_())])
 _NULL = b"null"
 
 
@@ -34,46 +35,56 @@ def require_columns(names: list[str], types: dict[str, str]) -> None:
         raise Unfit(f"a log takes the columns key (string) and value, not: {found}")
 
 
-def rows_of(batch: pa.RecordBatch, *, plain_text: bool) -> Iterator[Encoded]:
-    """The rows of a batch. Raises `Unfit` for a row that the log cannot keep."""
-    column = batch.column("value")
-    encode = _encoder(column.type, plain_text=plain_text)
-    values = column.to_pylist(maps_as_pydicts="strict")
-    for key, value in zip(batch.column("key").to_pylist(), values, strict=True):
-        if key is None:
-            raise Unfit("a row has no key; give each row one, or leave such rows out")
+def rows_of(batch: pa.RecordBatch, *, plain_text: bool) -> pa.Table:
+    """The rows of a batch, each as in `Encoded`. Raises `Unfit` for a row that the log cannot keep."""
+    keys, values = batch.column("key"), batch.column("value")
+    if keys.null_count:
+        raise Unfit("a row has no key; give each row one, or leave such rows out")
+    texts = _texts(keys, values, plain_text=plain_text)
+    is_json = values.is_null() if _is_binary(values.type) else pa.repeat(True, len(values))
+    return pa.table([keys.cast(pa.string()), pc.fill_null(texts, _NULL), is_json], schema=SCHEMA)
+
+
+def records_of(rows: pa.Table) -> list[Encoded]:
+    """Rows as the log takes them."""
+    columns = [column.to_pylist() for column in rows.columns]
+    return [*map(Encoded._make, zip(*columns, strict=True))]
+
+
+def _texts(keys: pa.Array, values: pa.Array, *, plain_text: bool) -> pa.Array:
+    """The texts of values; of a null, null."""
+    kind = values.type
+    encode: Callable[[Any], bytes] = _as_plain
+    if _is_binary(kind):
+        return values.cast(pa.large_binary())
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        if plain_text and (texts := quoted(values.cast(pa.string()))) is not None:
+            return texts.cast(pa.large_binary())
+        encode = orjson.dumps if plain_text else _as_json
+    found: list[bytes | None] = []
+    for key, value in zip(
+        keys.to_pylist(), values.to_pylist(maps_as_pydicts="strict"), strict=True
+    ):
         try:
-            text, is_json = (_NULL, True) if value is None else encode(value)
+            found.append(None if value is None else encode(value))
         except (Unfit, TypeError) as error:
             raise Unfit(f"the value of a row with the key {key!r}: {error}") from None
-        yield Encoded(key, text, is_json)
+    return pa.array(found, pa.large_binary())
 
 
-def _encoder(kind: pa.DataType, *, plain_text: bool) -> Encode:
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return _as_text if plain_text else _as_json
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        return _as_bytes
-    return _as_plain
+def _is_binary(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
-def _as_text(text: str) -> Encodes:
-    return orjson.dumps(text), True
-
-
-def _as_bytes(content: bytes) -> Encodes:
-    return content, False
-
-
-def _as_json(text: str) -> Encodes:
+def _as_json(text: str) -> bytes:
     try:
-        return json_text(json_of(text)), True
+        return json_text(json_of(text))
     except Unfit as unfit:
         raise Unfit(f"{unfit}; for text that is no JSON set the option values=text") from None
 
 
-def _as_plain(value: object) -> Encodes:
-    return text_of(_plain(value))[0], True
+def _as_plain(value: object) -> bytes:
+    return text_of(_plain(value))[0]
 
 
 def _plain(value: object) -> Json:

@@ -25,12 +25,14 @@ A reader may see a part of an epoch before the rest of it, when the epoch has mo
 """
 
 from collections.abc import AsyncIterator, Sequence
-from itertools import chain
 from typing import NamedTuple
+
+import pyarrow as pa
 
 from leaderless.errors import Broken, Definite, Unfit
 from leaderless.library.log import Log
 from leaderless.library.staged import LAST, Plan, seq_of
+from leaderless.spark.encoding import SCHEMA, records_of
 from leaderless.spark.staging import (
     Epoch,
     decide,
@@ -41,14 +43,13 @@ from leaderless.spark.staging import (
 )
 from leaderless.store.calls import delete_all
 from leaderless.store.port import Store
-from leaderless.store.values import Encoded
 
 
 class Batch(NamedTuple):
     """A batch of an epoch and its number."""
 
     seq: int
-    rows: list[Encoded]
+    rows: pa.Table
 
 
 async def commit(log: Log, store: Store, epoch: Epoch, parts: Sequence[str]) -> None:
@@ -85,7 +86,7 @@ async def _finish(log: Log, store: Store, epoch: Epoch, parts: Sequence[str]) ->
         return False
     try:
         async for batch in batches(store, epoch, plan):
-            await log.append_encoded(epoch.writer, batch.seq, batch.rows)
+            await log.append_encoded(epoch.writer, batch.seq, records_of(batch.rows))
     except Broken:
         if not await _done(log, epoch):  # or else another driver has finished it, and deleted
             raise
@@ -108,10 +109,9 @@ async def _done(log: Log, epoch: Epoch) -> bool:
 
 async def batches(store: Store, epoch: Epoch, plan: Plan) -> AsyncIterator[Batch]:
     """The batches of an epoch: a function of its plan alone."""
-    place = 0
-    open_group: list[Encoded] = []
+    place, open_group = 0, SCHEMA.empty_table()
     async for rows in staged(store, plan.parts):
-        *full, open_group = groups(chain(open_group, rows), plan.batch_bytes)
+        *full, open_group = groups(pa.concat_tables([open_group, rows]), plan.batch_bytes)
         for group in full:
             yield Batch(seq_of(epoch.number, place), group)
             place += 1

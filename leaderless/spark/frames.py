@@ -2,22 +2,18 @@
 
 from functools import partial, reduce
 
-import anyio
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.functions import col
 from pyspark.sql.types import StringType, StructField, StructType
 
-from leaderless.errors import Unfit
 from leaderless.spark.direct import Plan, plan_of
 from leaderless.spark.predicate import ALL, Predicate
-from leaderless.spark.reading import with_store
-from leaderless.spark.settings import count_in, place_in, predicate_in
-from leaderless.spark.source import TYPES
+from leaderless.spark.reading import look
+from leaderless.spark.settings import READ, count_in, place_in, predicate_in, require_known
+from leaderless.spark.source import COLUMNS, TYPES
 
-OPTIONS = (
-    "topic", "endpoint", "region", "accessKey", "secretKey",
-    "keys", "startOffset", "endOffset", "asOfVersion",
-)  # fmt: skip
+OPTIONS = (*READ, "asOfVersion")
 # A file that is missing must end the query, whatever the session says: half a table would be no answer.
 STRICT = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
 
@@ -26,8 +22,9 @@ def read_log(spark: SparkSession, url: str, **options: str | int) -> DataFrame:
     """One version of a log as a frame, with the columns of the data source.
 
     The version is fixed by this call: each action on the frame sees the same records. Spark's own reader reads
-    the log's Parquet files if they are on a local disk, as those of a `sqlite:` store are. The data source
-    reads the rest, and all of a log whose files are elsewhere. It must be registered
+    the log's Parquet files if they are on a local disk, as those of a `sqlite:` store are. This call writes the
+    end of the log, which is in no file, into a temporary one. The data source reads what is left: files that
+    are elsewhere, large values, an end that compaction has not reached. Then it must be registered
     (`spark.dataSource.register(LeaderlessDataSource)`).
 
     Args:
@@ -39,18 +36,17 @@ def read_log(spark: SparkSession, url: str, **options: str | int) -> DataFrame:
         Unfit: an option is wrong, or there is no such version.
         LogError: there is no log, or the store says no.
     """
-    if unknown := sorted(options.keys() - {*OPTIONS}):
-        raise Unfit(f"no option of read_log: {', '.join(unknown)}; it has {', '.join(OPTIONS)}")
-    asked = {"url": url, **{name: str(value) for name, value in options.items()}}
+    require_known(options, OPTIONS)
+    asked = CaseInsensitiveDict({name: str(value) for name, value in options.items()}, url=url)
     predicate = predicate_in(asked)
     make = partial(plan_of, as_of=count_in(asked, "asOfVersion"), predicate=predicate)
-    plan = anyio.run(with_store, place_in(asked), make)
+    plan = look(place_in(asked), make)
     source = spark.read.format("leaderless").options(**asked)
     parts = [_in_files(spark, plan, predicate)] if plan.files else []
     if plan.end < plan.version or not parts:
         parts.append(_slots(source, plan.end, plan.version))
     if plan.has_large:
-        parts.append(_slots(source.option("large", "true"), plan.start, plan.end))
+        parts.append(_slots(source.option("large", "true"), plan.start, plan.sealed))
     return reduce(DataFrame.unionAll, parts)
 
 
@@ -61,10 +57,9 @@ def _slots(source: DataFrameReader, first: int, end: int) -> DataFrame:
 
 def _in_files(spark: SparkSession, plan: Plan, predicate: Predicate) -> DataFrame:
     """The records of files that have their values."""
-    message = StructField("message", StringType())
-    fields = [*(StructField(name, kind) for name, kind in TYPES.items()), message]
+    schema = StructType([*COLUMNS, StructField("message", StringType())])
     paths = [f"file://{path}" for path in plan.files]
-    frame = spark.read.schema(StructType(fields)).options(**STRICT).parquet(*paths)
+    frame = spark.read.schema(schema).options(**STRICT).parquet(*paths)
     if plan.has_large:
         frame = frame.where(col("message").isNull())
     if plan.divided:

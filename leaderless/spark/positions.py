@@ -5,10 +5,11 @@ a step takes at least one batch.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import anyio.to_thread
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from leaderless.core.headlog.records import EMPTY, HEAD, head_of
@@ -51,8 +52,7 @@ async def advance(store: Store, start: int, rows_max: int) -> int:
         return step.position
     found = await snapshot(store)  # what was at the end before may be in a file now
     if await _through(store, step, found.files):
-        tail = Counter(row.slot for row in found.tail if row.slot is not None)
-        step.take_batches(tail, found.version)
+        step.take_batches(_slots_in(found.tail), found.version)
     return step.position
 
 
@@ -101,8 +101,10 @@ async def _counted(store: Store, ref: FileRef) -> Counter[int]:
     if ref.kind == "json":
         raise Definite("a limit of records a batch needs a log with runs of Parquet")
     column = await anyio.to_thread.run_sync(lambda: reader_of(store, ref).read(columns=["slot"]))
-    return Counter(dict(_pairs(pc.value_counts(column["slot"]).to_pylist())))
+    return _slots_in(column)
 
 
-def _pairs(counts: list[dict[str, int]]) -> Iterator[tuple[int, int]]:
-    return ((each["values"], each["counts"]) for each in counts)
+def _slots_in(table: pa.Table) -> Counter[int]:
+    """How many records of a table each slot has."""
+    counts = pc.value_counts(table["slot"])
+    return Counter(dict(zip(counts.field(0).to_pylist(), counts.field(1).to_pylist(), strict=True)))

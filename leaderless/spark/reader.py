@@ -1,10 +1,10 @@
 """The readers of Spark's data source API: batches and streams of a log."""
 
-from collections.abc import Awaitable, Callable, Iterator
+import logging
+from collections.abc import Iterator
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
-import anyio
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -17,13 +17,17 @@ from pyspark.sql.streaming.datasource import (
 from leaderless.errors import Unfit
 from leaderless.spark.positions import advance, bounds_of, end_of, require_start
 from leaderless.spark.predicate import Predicate, Range
-from leaderless.spark.reading import read, require_readable, snapshot_of, with_store
+from leaderless.spark.reading import look, read, snapshot_of
 from leaderless.spark.settings import Place
-from leaderless.spark.slices import Slice, slices
-from leaderless.store.port import Store
+from leaderless.spark.slices import SLICE_BYTES, Slice, slices
 from leaderless.table.snapshot import cut
 
-T = TypeVar("T")
+log: logging.Logger = logging.getLogger("leaderless")
+
+EVERYTHING = (
+    "this read takes the whole log at %s, %d MB in files: a filter on key or offset is applied after that. "
+    "Set the option keys=..., startOffset or endOffset, or use read_log"
+)
 
 
 class Part(InputPartition):
@@ -34,23 +38,26 @@ class Part(InputPartition):
 
 
 class Scan(NamedTuple):
-    """What is read: columns `names` of the records that `predicate` wants."""
+    """What is read: columns of the records that `predicate` wants."""
 
     place: Place
-    names: tuple[str, ...]
+    columns: pa.Schema
     predicate: Predicate
 
-    def parts(self, as_of: int | None) -> list[InputPartition]:
-        """The partitions of the log, or of its first `as_of` batches."""
-        return [Part(each) for each in slices(snapshot_of(self.place, as_of), self.predicate)]
+    def parts(self, as_of: int | None, since: int | None = None) -> list[InputPartition]:
+        """The partitions of the log, or of its first `as_of` batches, without the first `since` of them.
 
-    def since(self, version: int, as_of: int | None) -> list[InputPartition]:
-        """The same without the first `version` batches. Raises `Unfit` when the log has lost later ones."""
+        A log message says so if they are all of a large log. Raises `Unfit` when the log has lost batches from
+        `since` on.
+        """
         found = snapshot_of(self.place, as_of)
-        if version < found.start:
+        if since is not None and since < found.start:
             text = f"batches below {found.start} have left the log by retention"
-            raise Unfit(f"{text}, so there is no table since version {version}")
-        wanted = self.predicate.within("slot", Range(first=version))
+            raise Unfit(f"{text}, so there is no table since version {since}")
+        wanted = self.predicate.within("slot", Range(first=since or 0))
+        size = sum(ref.size or 0 for ref in found.files)
+        if self.columns.names and wanted == Predicate() and size > SLICE_BYTES:
+            log.warning(EVERYTHING, self.place.url, size // 1_000_000)
         return [Part(each) for each in slices(found, wanted)]
 
     def step(self, first: int, end: int, *, strict: bool) -> list[InputPartition]:
@@ -70,7 +77,7 @@ class Scan(NamedTuple):
         """The rows of a partition; none for the empty one that Spark makes when there is nothing to read."""
         if not isinstance(partition, Part):
             return iter(())
-        return read(self.place, partition.part, self.predicate, self.names)
+        return read(self.place, partition.part, self.predicate, self.columns)
 
 
 class TableReader(DataSourceReader):
@@ -83,9 +90,7 @@ class TableReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """What the tasks read."""
-        if self._since is None:
-            return self._scan.parts(self._as_of)
-        return self._scan.since(self._since, self._as_of)
+        return self._scan.parts(self._as_of, self._since)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """What one task reads."""
@@ -108,7 +113,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
         """Where a new query begins."""
-        first, end = self._look(bounds_of)
+        first, end = look(self._scan.place, bounds_of)
         named = {"earliest": first, "latest": end}
         position = named[self._start] if self._start in named else int(self._start)
         if position > end:
@@ -125,8 +130,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Where the next micro-batch ends."""
         end = self._end()
         if isinstance(limit, ReadMaxRows) and end > start["slot"]:
-            forward = partial(_advance, start=start["slot"], rows_max=limit.max_rows)
-            end = min(end, anyio.run(with_store, self._scan.place, forward))
+            forward = partial(advance, start=start["slot"], rows_max=limit.max_rows)
+            end = min(end, look(self._scan.place, forward))
         if self._until is not None:
             end = min(end, self._until)
         return {"slot": max(start["slot"], end)}
@@ -148,18 +153,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._scan.read(partition)
 
     def _end(self) -> int:
-        return self._look(end_of)
-
-    def _look(self, take: Callable[[Store], Awaitable[T]]) -> T:
-        async def look(store: Store) -> T:
-            await require_readable(store)
-            return await take(store)
-
-        return anyio.run(with_store, self._scan.place, look)
-
-
-async def _advance(store: Store, start: int, rows_max: int) -> int:
-    return await advance(store, start, rows_max)
+        return look(self._scan.place, end_of)
 
 
 def start_of(text: str | None) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 import anyio
@@ -11,7 +12,6 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from leaderless.core.headlog.records import HEAD
 from leaderless.errors import Definite, NotInitialised
 from leaderless.library.place import require_log
-from leaderless.spark.collecting import rare_collections
 from leaderless.spark.columns import needed, shown
 from leaderless.spark.predicate import ALL, Predicate, Range
 from leaderless.spark.settings import Place
@@ -19,6 +19,7 @@ from leaderless.spark.slices import Slice, share_of, slots_of
 from leaderless.store.calls import patiently
 from leaderless.store.files import Gone
 from leaderless.store.port import Store
+from leaderless.table.collecting import rare_collections
 from leaderless.table.merge import ORDER
 from leaderless.table.parquet import groups_for
 from leaderless.table.snapshot import (
@@ -26,8 +27,8 @@ from leaderless.table.snapshot import (
     Snapshot,
     outline,
     reader_of,
+    snapshot,
     table_in,
-    with_table,
 )
 
 T = TypeVar("T")
@@ -38,15 +39,20 @@ def snapshot_of(place: Place, as_of: int | None = None) -> Snapshot:
 
     Raises `LogError`.
     """
-
-    async def take(store: Store) -> Snapshot:
-        await require_readable(store)
-        return await outline(store, as_of)
-
-    return anyio.run(with_store, place, take)
+    return look(place, partial(outline, as_of=as_of))
 
 
-async def require_readable(store: Store) -> None:
+def look(place: Place, take: Callable[[Store], Awaitable[T]]) -> T:
+    """What `take` makes of the store of a place with a log. Raises `LogError`."""
+
+    async def found(store: Store) -> T:
+        await _require_readable(store)
+        return await take(store)
+
+    return anyio.run(with_store, place, found)
+
+
+async def _require_readable(store: Store) -> None:
     """Return if there is a log, of the library or of nodes. Raises `NotInitialised` and others."""
     try:
         await require_log(store)
@@ -56,21 +62,21 @@ async def require_readable(store: Store) -> None:
 
 
 def read(
-    place: Place, part: Slice, predicate: Predicate, names: Sequence[str]
+    place: Place, part: Slice, predicate: Predicate, columns: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    """The wanted rows of a slice, columns `names`, ordered by key and offset in each file.
+    """The wanted rows of a slice, columns `columns`, ordered by key and offset in each file.
 
     Raises `Definite` when a file was replaced, and deleted, since the read was planned.
     """
     wanted = replace(predicate, slot=ALL)  # the slice says which slots
     with rare_collections(), start_blocking_portal() as portal:
         store = portal.call(_opened, place)
-        source = _Source(portal, store, wanted, needed(names, wanted))
+        source = _Source(portal, store, wanted, needed(columns, wanted))
         try:
             for table in source.tables(part):
                 found = wanted.select(table)
                 if found.num_rows:
-                    yield from portal.call(shown, store, found, names).to_batches()
+                    yield from portal.call(shown, store, found, columns).to_batches()
         except Gone as gone:
             text = "it took longer than compaction keeps files for readers; read again"
             raise Definite(f"{gone}: {text}") from gone
@@ -104,12 +110,14 @@ class _Source(NamedTuple):
         if ref.kind == "json":
             yield self.portal.call(table_in, self.store, ref).select([*self.columns])
             return
+        is_whole = part.slots.covers(slots_of(ref))
+        columns = self.columns if is_whole else [*{*self.columns, "slot"}]
         reader = reader_of(self.store, ref)
         groups = reader.groups()
         mine = [groups[at] for at in share_of(len(groups), part.share, part.shares)]
         for place in groups_for(mine, self.predicate.keys, self.predicate.offset, part.slots):
             if not self.predicate.large or reader.has(place, "message"):
-                yield reader.read([place], self.columns)
+                yield reader.read([place], columns)
 
 
 async def _of_slots(store: Store, slots: Range, keys: frozenset[str] | None) -> list[pa.Table]:
@@ -117,7 +125,7 @@ async def _of_slots(store: Store, slots: Range, keys: frozenset[str] | None) -> 
 
     Raises `Definite` when a retention has deleted some of it.
     """
-    found, tail = await with_table(store, slots.last + 1, keys)
+    found = await snapshot(store, slots.last + 1, keys=keys)
     if slots.first < found.start:
         text = f"a retention has deleted batches {slots.first} to {found.start - 1}"
         raise Definite(f"{text} since this read was planned: read again")
@@ -126,7 +134,7 @@ async def _of_slots(store: Store, slots: Range, keys: frozenset[str] | None) -> 
         for ref in found.files
         if ref.end > slots.first
     ]
-    return [*tables, Predicate(slot=slots).select(tail).sort_by(ORDER)]
+    return [*tables, Predicate(slot=slots).select(found.tail).sort_by(ORDER)]
 
 
 def in_slots(table: pa.Table, ref: FileRef, slots: Range) -> pa.Table:

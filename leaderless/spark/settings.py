@@ -1,8 +1,9 @@
 """The options of the data source: which log, and how to reach it."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from difflib import get_close_matches
 from typing import NamedTuple
 
 from leaderless.errors import Unfit
@@ -14,6 +15,20 @@ from leaderless.store.options import StoreOptions
 from leaderless.store.port import Store
 
 STORE = "LEADERLESS_STORE"  # of the environment, as for the command line
+PLACE = ("url", "path", "topic", "endpoint", "region", "accessKey", "secretKey")
+READ = (*PLACE, "keys", "startOffset", "endOffset")
+TABLE = (*READ, "asOfVersion", "sinceVersion", "large")
+STREAM = (*READ, "start", "maxRecordsPerBatch", "failOnDataLoss")
+SINK = (*PLACE, "values", "name")
+STREAM_SINK = (*PLACE, "values", "checkpointLocation", "queryName")  # the last two are Spark's
+MEANT = {  # by options of other sources
+    "startingoffsets": "start",
+    "maxoffsetspertrigger": "maxRecordsPerBatch",
+    "maxfilespertrigger": "maxRecordsPerBatch",
+    "maxbytespertrigger": "maxRecordsPerBatch",
+    "versionasof": "asOfVersion",
+    "startingversion": "sinceVersion",
+}
 PATIENCE_S = (
     60.0  # of one request to the log; a task or an epoch is tried again by Spark, at a higher price
 )
@@ -48,11 +63,24 @@ class Place(NamedTuple):
         return place_of(self.url, self.topic, self.access)
 
 
+def require_known(options: Iterable[str], known: Sequence[str]) -> None:
+    """Raises `Unfit` for an option that is none of `known`, in whatever case it is written."""
+    names = {name.lower(): name for name in known}
+    for unknown in sorted(name for name in options if name.lower() not in names):
+        wanted = MEANT.get(unknown.lower(), unknown).lower()
+        meant = [names[name] for name in get_close_matches(wanted, names, 1)]
+        text = f"{meant[0]!r} is meant, or" if meant else "it is"
+        raise Unfit(f"{unknown!r} is no option here: {text} one of {', '.join(names.values())}")
+
+
 def place_in(options: Mapping[str, str]) -> Place:
     """The log that the options of a source or sink name. Raises `Unfit`."""
     url = options.get("url") or options.get("path") or os.environ.get(STORE)
     if not url:
-        raise Unfit(f"which log? Set the option url, such as s3://bucket/orders, or {STORE}")
+        text = "A table of CREATE TABLE has no options: use CREATE TEMPORARY VIEW"
+        raise Unfit(
+            f"which log? Set the option url, such as s3://bucket/orders, or {STORE}. {text}"
+        )
     access = StoreOptions(
         options.get("endpoint"),
         options.get("accessKey"),

@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from functools import partial
 from typing import cast
 
 import anyio
@@ -18,14 +18,14 @@ from pyspark.sql.datasource import (
 from leaderless.errors import LogError, NotInitialised, Unfit
 from leaderless.library.place import ensure_log, require_log
 from leaderless.library.staged import attempt_name
-from leaderless.spark.collecting import rare_collections
 from leaderless.spark.encoding import rows_of
 from leaderless.spark.epochs import abort, commit
+from leaderless.spark.reading import with_store
 from leaderless.spark.settings import Place
 from leaderless.spark.staging import Epoch, stage
 from leaderless.store.files import files_of
 from leaderless.store.port import Store
-from leaderless.store.values import Encoded
+from leaderless.table.collecting import rare_collections
 
 QUERY_ID, BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"  # properties of Spark's tasks
 Messages = Sequence[WriterCommitMessage | None]
@@ -48,35 +48,25 @@ class Target:
 
     def stage(self, epoch: Epoch, batches: Iterator[pa.RecordBatch]) -> Staged:
         """Stage the rows of one attempt of a task."""
-        rows = chain.from_iterable(rows_of(batch, plain_text=self.plain_text) for batch in batches)
+        rows = (rows_of(batch, plain_text=self.plain_text) for batch in batches)
         task = _task()
         folder = f"{epoch.folder}/{attempt_name(task.partitionId(), task.taskAttemptId())}"
         with rare_collections():
-            return Staged(epoch.writer, anyio.run(self._stage, folder, rows))
-
-    async def _stage(self, folder: str, rows: Iterator[Encoded]) -> list[str]:
-        store = self.place.store()
-        try:
-            return await stage(store, folder, rows)
-        finally:
-            await store.aclose()
+            parts = anyio.run(with_store, self.place, partial(stage, folder=folder, tables=rows))
+        return Staged(epoch.writer, parts)
 
     def commit(self, epoch: Epoch, parts: list[str]) -> None:
         """Append what was staged for an epoch, or what an earlier commit of it has planned."""
         with rare_collections():
-            anyio.run(self._commit, epoch, parts)
+            anyio.run(with_store, self.place, partial(self._commit, epoch=epoch, parts=parts))
 
-    async def _commit(self, epoch: Epoch, parts: list[str]) -> None:
-        store = self.place.store()
-        try:
-            if not await self._exists(store):  # its runs are Parquet where that can be
-                if not parts:
-                    return
-                await ensure_log(store, "parquet" if files_of(store) else None)
-            async with self.place.log() as log:
-                await commit(log, store, epoch, parts)
-        finally:
-            await store.aclose()
+    async def _commit(self, store: Store, epoch: Epoch, parts: list[str]) -> None:
+        if not await self._exists(store):  # its runs are Parquet where that can be
+            if not parts:
+                return
+            await ensure_log(store, "parquet" if files_of(store) else None)
+        async with self.place.log() as log:
+            await commit(log, store, epoch, parts)
 
     async def _exists(self, store: Store) -> bool:
         try:
@@ -87,14 +77,7 @@ class Target:
 
     def abort(self, epoch: Epoch, parts: list[str]) -> None:
         """Delete what was staged for an epoch that failed; tasks that were killed leave theirs."""
-        anyio.run(self._abort, epoch, parts)
-
-    async def _abort(self, epoch: Epoch, parts: list[str]) -> None:
-        store: Store = self.place.store()
-        try:
-            await abort(store, epoch, parts)
-        finally:
-            await store.aclose()
+        anyio.run(with_store, self.place, partial(abort, epoch=epoch, parts=parts))
 
 
 class StreamSink(DataSourceStreamArrowWriter):

@@ -1,5 +1,8 @@
 """The data source `leaderless`, as Spark finds it: `spark.dataSource.register(LeaderlessDataSource)`."""
 
+from collections.abc import Sequence
+
+import pyarrow as pa
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -18,9 +21,20 @@ from pyspark.sql.types import (
 )
 
 from leaderless.errors import Unfit
+from leaderless.spark.columns import SCHEMA
 from leaderless.spark.encoding import require_columns
 from leaderless.spark.reader import Scan, StreamReader, TableReader, start_of
-from leaderless.spark.settings import count_in, flag_in, place_in, predicate_in
+from leaderless.spark.settings import (
+    SINK,
+    STREAM,
+    STREAM_SINK,
+    TABLE,
+    count_in,
+    flag_in,
+    place_in,
+    predicate_in,
+    require_known,
+)
 from leaderless.spark.sink import BatchSink, StreamSink, Target, target_of
 from leaderless.spark.workers import use_this_python
 
@@ -36,6 +50,8 @@ TYPES: dict[str, DataType] = {  # in Spark, of `leaderless.spark.columns.SCHEMA`
     "slot": LongType(),
     "appended_at": TimestampType(),
 }
+COLUMNS = StructType([StructField(name, kind) for name, kind in TYPES.items()])
+CATALOGUE = ("provider", "owner")  # which CREATE TABLE adds to the options
 
 
 class LeaderlessDataSource(DataSource):
@@ -47,20 +63,29 @@ class LeaderlessDataSource(DataSource):
         return "leaderless"
 
     def schema(self) -> StructType:
-        """The columns of the table; a read may ask for some of them with `.schema(...)`."""
-        return StructType([StructField(name, kind) for name, kind in TYPES.items()])
+        """The columns of the table; a read may ask for some of them with `.schema(...)`.
+
+        Raises `Unfit` for an option that no read has, and for a table of the catalogue with options.
+        """
+        if any(name.startswith("option.") or name == "location" for name in self.options):
+            text = "CREATE TEMPORARY VIEW name USING leaderless OPTIONS (url '...') makes a view that is"
+            raise Unfit(
+                f"Spark reads a table of CREATE TABLE without its options. {text} read with them"
+            )
+        require_known(self.options, (*STREAM, *TABLE, *CATALOGUE))
+        return COLUMNS
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader of a batch, with the columns of `schema`."""
+        require_known(self.options, TABLE)
         versions = [count_in(self.options, name) for name in ("sinceVersion", "asOfVersion")]
         return TableReader(self._scan(schema), *versions)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """A reader of a stream, with the columns of `schema`."""
-        start, rows_max = (
-            start_of(self.options.get("start")),
-            count_in(self.options, "maxRecordsPerBatch"),
-        )
+        require_known(self.options, STREAM)
+        start = start_of(self.options.get("start"))
+        rows_max = count_in(self.options, "maxRecordsPerBatch")
         if rows_max == 0:
             raise Unfit("the option maxRecordsPerBatch is a number from 1 up")
         strict = flag_in(self.options, "failOnDataLoss", default=True)
@@ -68,21 +93,28 @@ class LeaderlessDataSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """A sink for a frame with the columns of `schema`. Raises `Unfit` for others, and for `overwrite`."""
-        return BatchSink(self._target(schema, overwrite), self.options.get("name"))
+        return BatchSink(self._target(schema, SINK, overwrite), self.options.get("name"))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
         """A sink for a stream. Raises as `writer`, by `schema` and `overwrite`."""
-        return StreamSink(self._target(schema, overwrite))
+        return StreamSink(self._target(schema, STREAM_SINK, overwrite))
 
     def _scan(self, schema: StructType) -> Scan:
-        for field in schema.fields:
-            if TYPES.get(field.name) != field.dataType:
-                asked = f"{field.name} {field.dataType.simpleString()}"
-                known = ", ".join(f"{name} {kind.simpleString()}" for name, kind in TYPES.items())
-                raise Unfit(f"the table has no column {asked}; it has {known}")
-        return Scan(place_in(self.options), tuple(schema.names), predicate_in(self.options))
+        columns = pa.schema([_column(field) for field in schema.fields])
+        return Scan(place_in(self.options), columns, predicate_in(self.options))
 
-    def _target(self, schema: StructType, overwrite: bool) -> Target:
+    def _target(self, schema: StructType, known: Sequence[str], overwrite: bool) -> Target:
+        require_known(self.options, known)
         types = {field.name: field.dataType.simpleString() for field in schema.fields}
         require_columns(schema.names, types)
         return target_of(place_in(self.options), self.options.get("values"), overwrite=overwrite)
+
+
+def _column(asked: StructField) -> pa.Field:
+    """A column that a read asks for; in Spark the case of its name means nothing. Raises `Unfit`."""
+    name = asked.name.lower()
+    if TYPES.get(name) != asked.dataType:
+        known = ", ".join(f"{name} {kind.simpleString()}" for name, kind in TYPES.items())
+        text = f"{asked.name} {asked.dataType.simpleString()}"
+        raise Unfit(f"the table has no column {text}; it has {known}")
+    return SCHEMA.field(name).with_name(asked.name).with_nullable(asked.nullable)

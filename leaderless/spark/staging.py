@@ -8,12 +8,13 @@ condemnation of other parts; a condemnation of its own parts is a definite error
 """
 
 import io
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
 
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from leaderless.errors import Broken, Definite
 from leaderless.library.staged import (
@@ -25,13 +26,13 @@ from leaderless.library.staged import (
     epoch_of,
     folder_of,
 )
+from leaderless.spark.encoding import SCHEMA
 from leaderless.store.calls import Damaged, own_objects, patiently, read_value
 from leaderless.store.port import Store, replaced
-from leaderless.store.values import Encoded
 
+ORDERED_BYTES = 32 << 20  # of rows in the memory of a task
 PART_BYTES = 4 << 20  # of the rows in one object, about
 ROW_BYTES = 16  # about what a row takes beside its key and value
-SCHEMA = pa.schema([("key", pa.string()), ("text", pa.large_binary()), ("is_json", pa.bool_())])
 
 
 class Epoch(NamedTuple):
@@ -51,52 +52,62 @@ class Epoch(NamedTuple):
         return f"{self.folder}/{PLAN}"
 
 
-async def stage(store: Store, folder: str, rows: Iterable[Encoded]) -> list[str]:
-    """Write rows into objects of `folder`; returns their keys in order."""
+async def stage(store: Store, folder: str, tables: Iterable[pa.Table]) -> list[str]:
+    """Write rows into objects of `folder`; returns their keys in order.
+
+    Rows are put in the order of their keys, `ORDERED_BYTES` at a time, and stay in order within a key: so a
+    batch of the log has few keys, and each a block of messages.
+    """
     limit = min(PART_BYTES, store.value_bytes_max // 2)
     parts: list[str] = []
-    for some in groups(rows, limit):
-        key = f"{folder}/{len(parts):06}"
-        await patiently(partial(store.write, key, _packed(some)))
-        parts.append(key)
+    for some in _gathered(tables):
+        for part in groups(some.sort_by("key"), limit):
+            key = f"{folder}/{len(parts):06}"
+            await patiently(partial(store.write, key, _packed(part)))
+            parts.append(key)
     return parts
 
 
-def groups(rows: Iterable[Encoded], bytes_max: int) -> Iterator[list[Encoded]]:
+def _gathered(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The rows of tables, about `ORDERED_BYTES` of them in each."""
+    waiting: list[pa.Table] = []
+    for table in tables:
+        waiting.append(table)
+        if sum(each.nbytes for each in waiting) >= ORDERED_BYTES:
+            yield pa.concat_tables(waiting)
+            waiting = []
+    if waiting:
+        yield pa.concat_tables(waiting)
+
+
+def groups(rows: pa.Table, bytes_max: int) -> Iterator[pa.Table]:
     """The rows in order, in groups of at most `bytes_max`, unless one row alone is larger."""
-    group: list[Encoded] = []
-    size = 0
-    for row in rows:
-        more = row.size + ROW_BYTES
-        if group and size + more > bytes_max:
-            yield group
-            group, size = [], 0
-        group.append(row)
+    sizes = pc.add(pc.binary_length(rows["key"]), pc.binary_length(rows["text"]))
+    first = size = 0
+    for place, more in enumerate(pc.add(sizes, ROW_BYTES).to_pylist()):
+        if place > first and size + more > bytes_max:
+            yield rows.slice(first, place - first)
+            first, size = place, 0
         size += more
-    if group:
-        yield group
+    if first < rows.num_rows:
+        yield rows.slice(first)
 
 
-def _packed(rows: Sequence[Encoded]) -> bytes:
-    columns = [
-        pa.array(column, field.type)
-        for column, field in zip(zip(*rows, strict=True), SCHEMA, strict=True)
-    ]
+def _packed(rows: pa.Table) -> bytes:
     target = io.BytesIO()
     options = pa.ipc.IpcWriteOptions(compression="zstd")
     with pa.ipc.new_stream(target, SCHEMA, options=options) as stream:
-        stream.write_batch(pa.record_batch(columns, schema=SCHEMA))
+        stream.write_table(rows.combine_chunks())
     return target.getvalue()
 
 
-def _unpacked(content: bytes) -> Iterator[Encoded]:
+def _unpacked(content: bytes) -> pa.Table:
     with pa.ipc.open_stream(content) as stream:
         table = stream.read_all()
-    if not table.num_rows:  # no part is empty: so this one was cut off
-        raise ValueError("it has no rows")
-    yield from map(
-        Encoded._make, zip(*(column.to_pylist() for column in table.columns), strict=True)
-    )
+    # No part is empty: so one without rows was cut off.
+    if not table.num_rows or table.schema != SCHEMA:
+        raise ValueError(f"it has {table.num_rows} rows of {table.schema.names}")
+    return table
 
 
 async def decide(store: Store, epoch: Epoch, plan: Plan) -> Plan:
@@ -134,18 +145,18 @@ async def _found(store: Store, epoch: Epoch) -> Plan | Condemned | None:
     return found.value
 
 
-async def staged(store: Store, parts: Iterable[str]) -> AsyncIterator[list[Encoded]]:
+async def staged(store: Store, parts: Iterable[str]) -> AsyncIterator[pa.Table]:
     """The rows of parts, one after the other. Raises `Broken` when one is not there, or makes no sense."""
     for part in parts:
         yield await patiently(partial(_rows_of, store, part))
 
 
-async def _rows_of(store: Store, part: str) -> list[Encoded]:
+async def _rows_of(store: Store, part: str) -> pa.Table:
     found = await store.read(part)
     if found is None:
         raise Broken(f"rows that a task has staged are not there: {part}")
     try:
-        return [*_unpacked(found.value)]
+        return _unpacked(found.value)
     except (pa.ArrowException, ValueError, OSError) as error:
         raise Damaged(f"{part!r} makes no sense: {error}") from error
 

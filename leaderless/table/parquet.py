@@ -186,7 +186,8 @@ class Reader:
         wanted = range(self.row_groups) if places is None else places
         names = columns and [*columns]
         table = sensible(self.path, lambda: self._file.read_row_groups([*wanted], columns=names))
-        return table.replace_schema_metadata(None)
+        # Without columns pyarrow would lose how many rows there are.
+        return table.replace_schema_metadata(None) if table.num_columns else table
 
     def batches(
         self,

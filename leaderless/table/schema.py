@@ -25,7 +25,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from leaderless.core.coordination import Json
-from leaderless.core.messages import Entry
 from leaderless.store.registers import canonical
 from leaderless.store.values import Reference, bytes_in, message_of, reference_in
 
@@ -65,14 +64,6 @@ class Row(NamedTuple):
     appended_at: float | None
 
 
-def rows_of(base: int, entries: Iterable[Entry], appended_at: float | None) -> Iterator[Row]:
-    """The rows of the entries of slots `base` and on, in the order of the log."""
-    for slot, (writer, seq, appends, _) in enumerate(entries, base):
-        for key, (first, messages) in appends.items():
-            for offset, message in enumerate(messages, first):
-                yield Row(key, offset, message, writer, seq, slot, appended_at)
-
-
 def table_of(rows: Iterable[Row], *, ordered: bool = False) -> pa.Table:
     """The rows as a table, in the order of key and offset; `ordered`: they come so."""
     found = [*rows] if ordered else sorted(rows, key=lambda row: (row.key, row.offset))
@@ -103,18 +94,15 @@ def content_arrays(messages: Sequence[Json]) -> list[pa.Array]:
             pa.array([each[place] for each in content], field.type)
             for place, field in enumerate(fields)
         ]
-    texts = (
-        _quoted([each for each in messages if isinstance(each, str)]) if types == {str} else None
-    )
+    texts = quoted(pa.array(messages, pa.string())) if types == {str} else None
     if texts is None:  # Arrow checks the bytes of all; Python decodes none
         texts = pa.array([canonical(each) for each in messages], pa.binary()).cast(pa.string())
     nothing = (pa.nulls(len(messages), COLUMNS.field(name).type) for name in CONTENT[1:])
     return [texts, *nothing]
 
 
-def _quoted(messages: Sequence[str]) -> pa.Array | None:
+def quoted(plain: pa.Array) -> pa.Array | None:
     """Strings as JSON; None when a character of them needs an escape."""
-    plain = pa.array(messages, pa.string())
     if pc.any(pc.match_substring_regex(plain, _ESCAPED)).as_py():
         return None
     return pc.binary_join_element_wise('"', plain, '"', "")

@@ -9,6 +9,7 @@ Files stay for the retention of readers after they were replaced (`leaderless.ta
 needs longer gets `Gone`.
 """
 
+import sys
 from collections.abc import AsyncIterator, Collection, Iterable
 from functools import partial
 from typing import Literal, NamedTuple
@@ -33,12 +34,13 @@ from leaderless.store.calls import in_thread, read_value, side_by_side
 from leaderless.store.files import Gone, files_of
 from leaderless.store.format import shape_in
 from leaderless.store.port import Store
-from leaderless.store.values import Reference, reference_in
+from leaderless.store.values import Reference
+from leaderless.table.collecting import rare_collections
 from leaderless.table.manifest import Manifest, read_manifest
 from leaderless.table.parquet import Reader
 from leaderless.table.pieces import Stretch, table_of_stretches
 from leaderless.table.runs import SUFFIX, run_path
-from leaderless.table.schema import Row, reference_of, rows_of, table_of
+from leaderless.table.schema import Row, reference_of, table_of
 
 __all__ = ["FileRef", "Snapshot", "locations", "snapshot"]
 
@@ -70,67 +72,63 @@ class Snapshot(NamedTuple):
 
     `version`: how many batches it has; slots from there on are not in it. Of `files` the last ones may hold
     such slots, if `version` was asked for: rows of `slot >= version` are to be passed over. `tail`: the
-    records that are in no file. `head_version`: of the head that was read.
+    records that are in no file, in the order of the log; without rows if it was not read (`has_tail`).
+    `head_version`: of the head that was read.
     """
 
     version: int
     head_version: int
     files: list[FileRef]
-    tail: list[Row]
+    tail: pa.Table
     start: int = 0
+    has_tail: bool = True
 
 
-async def snapshot(store: Store, as_of: int | None = None) -> Snapshot:
+async def snapshot(
+    store: Store,
+    as_of: int | None = None,
+    *,
+    keys: Collection[str] | None = None,
+    segments_max: int = sys.maxsize,
+) -> Snapshot:
     """The log in `store` as it is now, or as it was when it had `as_of` batches.
+
+    `keys`: the tail has these alone. `segments_max`: a tail of more segments is not read.
 
     Raises `Unfit`: the log has not so many batches, or `as_of` divides a run of JSON, which does not say the
     slots of its records. Raises `NotInitialised`, `Broken`, and `Definite` or `Indefinite` for what the store
     says.
     """
-    found, stretches = await _read(store)
-    for base, entries, at in stretches:
-        found.tail.extend(rows_of(base, entries, at))
-    return found if as_of is None else cut(found, as_of)
+    for _ in range(ATTEMPTS):
+        with rare_collections():
+            found = await _attempt(store, keys, segments_max)
+        if found is not None:
+            return found if as_of is None else cut(found, as_of)
+    raise Indefinite("the log was compacted faster than it could be read; try again")
 
 
 async def outline(store: Store, as_of: int | None = None) -> Snapshot:
     """The same without its tail, which is not read: for the plan of a read."""
-    found, _ = await _read(store, with_tail=False)
-    return found if as_of is None else cut(found, as_of)
+    return await snapshot(store, as_of, segments_max=-1)
 
 
-async def with_table(
-    store: Store, as_of: int, keys: Collection[str] | None = None
-) -> tuple[Snapshot, pa.Table]:
-    """The same without its tail, which is a table: of some keys, or of all; in the order of the log.
-
-    It may have slots from `as_of` on.
-    """
-    found, stretches = await _read(store)
-    return cut(found, as_of), table_of_stretches(stretches, keys)
-
-
-async def _read(store: Store, *, with_tail: bool = True) -> tuple[Snapshot, list[Stretch]]:
-    for _ in range(ATTEMPTS):
-        found = await _attempt(store, with_tail)
-        if found is not None:
-            return found
-    raise Indefinite("the log was compacted faster than it could be read; try again")
-
-
-async def _attempt(store: Store, with_tail: bool) -> tuple[Snapshot, list[Stretch]] | None:
-    """A snapshot, and what is in no file; None when a segment was compacted meanwhile."""
+async def _attempt(
+    store: Store, keys: Collection[str] | None, segments_max: int
+) -> Snapshot | None:
+    """A snapshot; None when a segment was compacted meanwhile."""
     manifest, _ = await read_manifest(store)
     index = await _index(store)
     held = await read_value(store, HEAD, head_of)
     head = held.value if held else EMPTY
     files = await _files(store, manifest, index)
-    numbers = range(index.sealed, head.sealed if with_tail else index.sealed)
-    stretches = await _segments(store, numbers)
+    numbers = range(index.sealed, head.sealed)
+    has_tail = len(numbers) <= segments_max
+    stretches = await _segments(store, numbers if has_tail else range(0))
     if stretches is None:
         return None
-    stretches.append(Stretch(head.base, head.tail, None))
-    return Snapshot(head.end, head.version, files, [], manifest.start.slot), stretches
+    newest = [Stretch(head.base, head.tail, None)] if has_tail else []
+    tail = table_of_stretches([*stretches, *newest], keys)
+    return Snapshot(head.end, head.version, files, tail, manifest.start.slot, has_tail)
 
 
 async def file_refs(store: Store) -> list[FileRef]:
@@ -210,8 +208,8 @@ def cut(found: Snapshot, as_of: int) -> Snapshot:
         if ref.kind == "json" and ref.end > as_of:
             text = f"version {as_of} divides the run of slots {ref.base} to {ref.end - 1}"
             raise Unfit(f"{text}, which is JSON: ask for {ref.base} or {ref.end}")
-    tail = [row for row in found.tail if row.slot is not None and row.slot < as_of]
-    return Snapshot(as_of, found.head_version, files, tail, found.start)
+    tail = found.tail.filter(pc.less(found.tail["slot"], as_of))
+    return found._replace(version=as_of, files=files, tail=tail)
 
 
 async def locations(store: Store) -> list[str]:
@@ -222,7 +220,7 @@ async def locations(store: Store) -> list[str]:
     files = files_of(store)
     if files is None:
         raise Unfit(f"{store.url} has no files")
-    refs = (await snapshot(store)).files
+    refs = (await outline(store)).files
     paths = [ref.path for ref in refs if ref.kind == "parquet"]
     return await in_thread(lambda: [*map(files.location, paths)])
 
@@ -269,8 +267,8 @@ async def references(store: Store) -> AsyncIterator[Reference]:
     """
     found = await snapshot(store)
     manifest, _ = await read_manifest(store)  # later: a file that left meanwhile is in this one
-    for row in found.tail:
-        if (reference := reference_in(row.message)) is not None:
+    for text in found.tail["message"].drop_null().to_pylist():
+        if (reference := reference_of(text)) is not None:
             yield reference
     left = [each.path for each in manifest.replaced if each.path.endswith(SUFFIX)]
     reads = [partial(_texts_in, store, ref.path, ref.size) for ref in found.files]

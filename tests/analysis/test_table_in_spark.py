@@ -12,6 +12,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from leaderless import LogSync, open_log_sync
 from leaderless.core.messages import Json
@@ -255,6 +256,13 @@ def test_a_frame_is_written_once_under_its_name(session: SparkSession, tmp_path:
     assert sorted(found, key=lambda each: each["id"]) == sorted(wanted, key=lambda each: each["id"])
 
 
+def lag_of(progress: Any) -> int:
+    """How many batches of the log a stream has not read, by its progress."""
+    [source] = progress["sources"]
+    latest, end = (json.loads(source[name])["slot"] for name in ("latestOffset", "endOffset"))
+    return int(latest - end)
+
+
 @pytest.mark.slow
 def test_a_stream_copies_each_record_once_over_restarts(
     session: SparkSession, tmp_path: Path
@@ -275,6 +283,9 @@ def test_a_stream_copies_each_record_once_over_restarts(
         query.awaitTermination()
         plans += [query._jsq.explainInternal(True), str(query.recentProgress)]
         assert all(0 < progress["numInputRows"] <= 19 for progress in query.recentProgress)
+        lags = [lag_of(progress) for progress in query.recentProgress]
+        assert lags == sorted(lags, reverse=True)
+        assert lags[0] > lags[-1] == 0
     with open_log_sync(url, create=False) as log, open_log_sync(url, "copy", create=False) as copy:
         for key, end in copy.keys().items():
             values = values_of(copy, key, end)
@@ -333,9 +344,22 @@ def test_credentials_are_in_no_plan(table: Callable[..., DataFrame]) -> None:
     assert frame.count() > 0
 
 
+@pytest.mark.parametrize(
+    ("option", "meant"),
+    [("startingOffsets", "start"), ("maxFilesPerTrigger", "maxRecordsPerBatch")],
+)
+def test_an_option_of_another_stream_is_told_with_the_name_that_is_meant(
+    session: SparkSession, path: Path, option: str, meant: str
+) -> None:
+    stream = session.readStream.format("leaderless").option(option, "1")
+    with pytest.raises(PySparkException, match=f"'{option.lower()}' is no option.*'{meant}' is"):
+        stream.load(f"sqlite:///{path}")
+
+
 def test_an_option_that_is_none_is_told(session: SparkSession, path: Path) -> None:
-    with pytest.raises(Unfit, match="no option of read_log: maxRecordsPerBatch"):
+    with pytest.raises(Unfit, match="'maxRecordsPerBatch' is no option here"):
         read_log(session, f"sqlite:///{path}", maxRecordsPerBatch=3)
+    assert read_log(session, f"sqlite:///{path}", asofversion=7).count() == 28
 
 
 @pytest.mark.parametrize(
@@ -344,13 +368,48 @@ def test_an_option_that_is_none_is_told(session: SparkSession, path: Path) -> No
         ({"asOfVersion": "99"}, "no version 99"),
         ({"asOfVersion": "x"}, "a number from 0 up"),
         ({"topic": "none"}, "there is no log"),
+        ({"startingOffsets": "earliest"}, "'startingoffsets' is no option here"),
+        ({"maxRecordsPerBatch": 9}, "'maxrecordsperbatch' is no option here"),
+        ({"kyes": "k1"}, "'kyes' is no option here: 'keys' is meant"),
     ],
 )
 def test_a_wrong_option_is_told(
-    table: Callable[..., DataFrame], options: dict[str, str], text: str
+    session: SparkSession, path: Path, options: dict[str, Any], text: str
 ) -> None:
-    with pytest.raises(PySparkException, match=text):
-        table(**options).count()
+    reader = session.read.format("leaderless").options(**options)
+    for asked in (reader, reader.schema("key string")):
+        with pytest.raises(PySparkException, match=text):
+            asked.load(f"sqlite:///{path}").count()
+
+
+def test_names_of_columns_have_any_case_and_none_counts(session: SparkSession, path: Path) -> None:
+    def load(schema: Any) -> DataFrame:
+        reader = session.read.format("leaderless").schema(schema)
+        return reader.load(f"sqlite:///{path}")
+
+    found = load("KEY string not null, Slot long").where("key = 'other'").collect()
+    assert [row.KEY for row in found] == ["other", "other"]
+    assert load(StructType()).count() == 4 * BATCHES + 2
+    with pytest.raises(PySparkException, match="no column Slot int; it has key string"):
+        load("Slot int").count()
+
+
+def test_a_table_of_the_catalogue_is_refused_and_a_view_is_read(
+    session: SparkSession, path: Path
+) -> None:
+    """Spark reads a table without the options that it was created with."""
+    source = f"USING leaderless OPTIONS (url 'sqlite:///{path}')"
+    with pytest.raises(PySparkException, match="CREATE TEMPORARY VIEW"):
+        session.sql(f"CREATE TABLE log_table {source}")
+    session.sql(f"CREATE TEMPORARY VIEW log_view {source}")
+    session.sql(f"CREATE TABLE log_columns (key string) {source}")  # it asks the source nothing
+    try:
+        assert session.table("log_view").where("key = 'other'").count() == 2
+        with pytest.raises(PySparkException, match="CREATE TEMPORARY VIEW"):
+            session.table("log_columns").count()
+    finally:
+        session.sql("DROP TABLE log_columns")
+        session.catalog.dropTempView("log_view")
 
 
 def test_what_a_log_cannot_take_is_told(session: SparkSession, tmp_path: Path) -> None:
@@ -377,7 +436,8 @@ def test_the_programs_of_the_page_run_as_printed(session: SparkSession, tmp_path
     programs = programs_of("table-in-spark.md")
     for program in programs:
         exec(program.replace("s3://my-bucket/orders", f"sqlite:///{tmp_path / 'log.db'}"), names)
-    assert len(programs) == 4
+    assert len(programs) == 5
+    assert (names["latest"], names["end"]) == (1, 1)
     assert [tuple(row) for row in names["late"].collect()] == [(0, "7")]
     assert names["table"].count() == 2  # it was filtered before
     assert names["before"].count() == len(names["newest"]) == 2

@@ -5,12 +5,14 @@ from pathlib import Path
 from random import Random
 
 import anyio.to_thread
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
 from leaderless.errors import Definite, OtherFormat, Unfit
 from leaderless.library.log import Log
+from leaderless.spark.columns import SCHEMA
 from leaderless.spark.direct import Plan, plan_of
 from leaderless.spark.predicate import Predicate, Range
 from leaderless.spark.reader import Scan
@@ -63,10 +65,11 @@ def in_files(plan: Plan, keys: frozenset[str] | None = None) -> Places:
 def by_source(path: Path, predicate: Predicate, first: int, end: int) -> Places:
     """A part that the data source reads."""
     place = Place(f"sqlite:///{path}", None, StoreOptions())
-    scan = Scan(place, ("key", "offset"), predicate.within("slot", Range(first=first)))
+    columns = pa.schema([SCHEMA.field("key"), SCHEMA.field("offset")])
+    scan = Scan(place, columns, predicate.within("slot", Range(first=first)))
     return [
         (row["key"], row["offset"])
-        for part in scan.since(first, end)
+        for part in scan.parts(end, first)
         for batch in scan.read(part)
         for row in batch.to_pylist()
     ]
@@ -79,7 +82,7 @@ async def records(path: Path, plan: Plan, asked: dict[str, str] | None = None) -
         wanted, large = predicate_in(asked or {}), predicate_in({**(asked or {}), "large": "true"})
         found = in_files(plan, wanted.keys) + by_source(path, wanted, plan.end, plan.version)
         if plan.has_large:
-            found += by_source(path, large, plan.start, plan.end)
+            found += by_source(path, large, plan.start, plan.sealed)
         return found
 
     return sorted(await anyio.to_thread.run_sync(parts))
@@ -126,8 +129,23 @@ async def test_a_plan_of_some_keys_has_no_file_without_them(
     ]
     asked = {"keys": "z"}
     plan = await plan_of(store, None, predicate_in(asked))
-    assert all("/run/" in path for path in plan.files)  # which do not say their keys
+    assert not any("/merged/" in path for path in plan.files)  # others do not say their keys
     assert await records(tmp_path / "log.db", plan, asked) == [("z", 0)]
+
+
+async def test_the_end_of_a_log_is_written_as_a_file_and_deleted_after_an_hour(
+    store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with small_log(store) as log:
+        slots = await fill(log, 1, 3)
+    paths: list[str] = []
+    for kept_s in (3600.0, 3600.0, -1.0):
+        monkeypatch.setattr("leaderless.spark.direct.KEPT_S", kept_s)
+        plan = await plan_of(store, None, EVERY)
+        assert plan.end == plan.version == 2
+        assert len(await records(tmp_path / "log.db", plan)) == sum(map(len, slots.values()))
+        paths += plan.files
+    assert [await anyio.Path(path).exists() for path in paths] == [False, False, True]
 
 
 async def test_what_retention_takes_from_a_plan_is_told(store: SqliteStore, tmp_path: Path) -> None:
@@ -159,7 +177,7 @@ async def test_files_that_cannot_be_read_are_told_by_the_plan(store: SqliteStore
         await fill(log, 0, 20)
         await log.compact()
     plan = await plan_of(store, None, EVERY)
-    file = anyio.Path(plan.files[-1])
+    file = anyio.Path(plan.files[0])
     content = await file.read_bytes()
     await file.write_bytes(content.replace(b"leaderless.format", b"another.p.format_"))
     with pytest.raises(OtherFormat, match="of another program"):

@@ -11,20 +11,22 @@ import pyarrow as pa
 import pytest
 
 from leaderless.errors import Unfit
-from leaderless.spark.collecting import RARELY, rare_collections
-from leaderless.spark.encoding import require_columns, rows_of
+from leaderless.spark.encoding import records_of, require_columns, rows_of
 from leaderless.spark.settings import count_in, place_in
 from leaderless.store.values import Encoded, text_of, values_in
+from leaderless.table.collecting import RARELY, rare_collections
 
 
 def encoded(values: Any, kind: pa.DataType, *, plain_text: bool = False) -> list[Any]:
     keys = pa.array(["k"] * len(values))
     batch = pa.record_batch([keys, pa.array(values, kind)], names=["key", "value"])
-    return values_in([*rows_of(batch, plain_text=plain_text)])
+    return values_in(records_of(rows_of(batch, plain_text=plain_text)))
 
 
 def test_strings_are_json_or_with_the_option_text() -> None:
     texts = ['{"a": [1.5, null]}', "1", '"x"', None]
+    plain = ["x", "é", None]  # of which Arrow makes JSON
+    assert encoded(plain, pa.string(), plain_text=True) == plain
     assert encoded(texts, pa.string()) == [{"a": [1.5, None]}, 1, "x", None]
     assert encoded(texts, pa.string(), plain_text=True) == texts
     assert encoded(texts, pa.large_string()) == [{"a": [1.5, None]}, 1, "x", None]
@@ -92,7 +94,7 @@ def test_a_row_without_a_key_is_refused() -> None:
         [pa.array([None], pa.string()), pa.array(["1"])], names=["key", "value"]
     )
     with pytest.raises(Unfit, match="no key"):
-        list(rows_of(batch, plain_text=False))
+        rows_of(batch, plain_text=False)
 
 
 @pytest.mark.parametrize(

@@ -9,16 +9,17 @@ import pytest
 from leaderless.errors import Broken, Definite, Unfit
 from leaderless.library.place import initialise
 from leaderless.library.staged import Plan
+from leaderless.spark.encoding import records_of
 from leaderless.spark.epochs import abort, batches, commit
 from leaderless.spark.settings import Place
 from leaderless.spark.sink import BatchSink, Target
-from leaderless.spark.staging import Epoch, decide, groups, stage
+from leaderless.spark.staging import Epoch, decide, groups
 from leaderless.store.memory import MemoryStore
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Store, Version
 from leaderless.store.values import Encoded
 from tests.around import ANY_NUMBER, CutOff
-from tests.epochs import ROWS, Dying, Killed, contents, left_over, opened, run
+from tests.epochs import ROWS, Dying, Killed, contents, left_over, opened, run, stage, table
 
 pytestmark = pytest.mark.anyio
 
@@ -63,7 +64,8 @@ async def test_two_drivers_follow_one_plan(store: MemoryStore) -> None:
     other = await stage(store, f"{epoch.folder}/0-other", ROWS[::-1])
     async with opened(store, 100) as log, opened(store, 100) as second:
         await decide(store, epoch, Plan(tuple(mine), 100))
-        await second.append_encoded("q", 0, next(groups(ROWS, 100)))
+        first = next(groups(table(ROWS).sort_by("key"), 100))
+        await second.append_encoded("q", 0, records_of(first))
         await commit(log, store, epoch, other)
         await commit(second, store, epoch, mine)
     assert sorted(await contents(store)) == list(range(16))
@@ -72,8 +74,23 @@ async def test_two_drivers_follow_one_plan(store: MemoryStore) -> None:
 def test_the_groups_of_rows_are_part_of_the_format() -> None:
     """A driver of another version finishes a plan by the same groups: else rows come twice, or never."""
     rows = [Encoded("k", b"x" * size, True) for size in (1, 30, 60, 20, 200, 1, 1, 1)]
-    found = [[row.size - 1 for row in some] for some in groups(rows, 100)]
+    found = [[len(text) for text in some["text"].to_pylist()] for some in groups(table(rows), 100)]
     assert found == [[1, 30], [60], [20], [200], [1, 1, 1]]
+
+
+async def test_a_batch_has_few_keys_and_each_of_them_in_order(store: MemoryStore) -> None:
+    """Rows come with the keys mixed; a batch with one block for each row costs the log far more."""
+    rows = [Encoded(f"k{number % 7}", b"%d" % number, True) for number in range(70)]
+    epoch = Epoch("q", 0)
+    plan = Plan(tuple(await stage(store, f"{epoch.folder}/0-a", rows)), 100)
+    async with opened(store, 100) as log:
+        found = [records_of(each.rows) async for each in batches(store, epoch, plan)]
+        await commit(log, store, epoch, [*plan.parts])
+        for key in range(7):
+            values = [each.value for each in await log.read(f"k{key}")]
+            assert values == [*range(key, 70, 7)]
+    assert len(found) == 14
+    assert max(len({row.key for row in batch}) for batch in found) <= 2
 
 
 async def test_a_driver_that_slept_through_its_epoch_appends_nothing() -> None:
@@ -172,7 +189,7 @@ async def begun(store: Store, epoch: Epoch) -> list[str]:
     plan = await decide(store, epoch, Plan(tuple(parts), 100))
     async with opened(store, 100) as log:
         async for batch in batches(store, epoch, plan):
-            await log.append_encoded(epoch.writer, batch.seq, batch.rows)
+            await log.append_encoded(epoch.writer, batch.seq, records_of(batch.rows))
             return parts
     raise AssertionError
 

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import anyio.to_thread
 import orjson
+import pyarrow as pa
 import pytest
 
 from leaderless.errors import Definite, Unfit
@@ -12,20 +13,21 @@ from leaderless.library.log import Log
 from leaderless.spark.columns import SCHEMA
 from leaderless.spark.positions import advance, end_of
 from leaderless.spark.predicate import Predicate, Range
-from leaderless.spark.reader import Scan, StreamReader
+from leaderless.spark.reader import Scan, StreamReader, TableReader
 from leaderless.spark.reading import read
 from leaderless.spark.settings import Place, predicate_in
 from leaderless.spark.slices import Slice, share_of, slices
 from leaderless.store.files import files_of
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Store
+from leaderless.table.parquet import Reader
 from leaderless.table.retention import Policy
 from leaderless.table.snapshot import snapshot
 from tests.tables import compact, small_log
 
 pytestmark = pytest.mark.anyio
 LARGE = "x" * 20_000
-NAMES = ("key", "offset", "value", "bytes", "slot")
+COLUMNS = pa.schema([SCHEMA.field(name) for name in ("key", "offset", "value", "bytes", "slot")])
 
 
 class Reads(NamedTuple):
@@ -39,7 +41,7 @@ class Reads(NamedTuple):
 
         def tasks() -> list[Any]:
             wanted = predicate or Predicate()
-            batches = [each for part in parts for each in read(self.place, part, wanted, NAMES)]
+            batches = [each for part in parts for each in read(self.place, part, wanted, COLUMNS)]
             return [
                 row for batch in batches for row in zip(*batch.to_pydict().values(), strict=True)
             ]
@@ -160,7 +162,11 @@ async def test_a_predicate_is_met_exactly(reads: Reads, predicate: Predicate) ->
 
 
 def column_of(place: Place, parts: list[Slice], predicate: Predicate, name: str) -> list[Any]:
-    batches = [each for part in parts for each in read(place, part, predicate, [name])]
+    batches = [
+        each
+        for part in parts
+        for each in read(place, part, predicate, pa.schema([SCHEMA.field(name)]))
+    ]
     return [value for batch in batches for value in batch.column(name).to_pylist()]
 
 
@@ -203,6 +209,52 @@ async def test_runs_of_json_are_read_too_but_not_divided(reads: Reads) -> None:
 def test_shares_of_a_file_have_each_group_once(count: int, shares: int) -> None:
     places = [at for share in range(shares) for at in share_of(count, share, shares)]
     assert places == [*range(count)]
+
+
+@pytest.mark.parametrize(
+    ("asked", "warned"), [(Predicate(), 1), (Predicate().with_keys(["k1"]), 0)]
+)
+async def test_a_read_of_a_whole_large_log_says_how_to_read_less(
+    reads: Reads,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    asked: Predicate,
+    warned: int,
+) -> None:
+    async with small_log(reads.store) as log:
+        await fill(log, 16)
+        await compact(log)
+    monkeypatch.setattr("leaderless.spark.reader.SLICE_BYTES", 0)
+    reader = TableReader(Scan(reads.place, COLUMNS, asked), None, None)
+    assert await anyio.to_thread.run_sync(reader.partitions)
+    assert caplog.text.count("keys=") == warned
+
+
+@pytest.mark.parametrize("keys", [None, ["k1"]])
+async def test_a_read_without_columns_counts_records_and_reads_no_column(
+    reads: Reads, monkeypatch: pytest.MonkeyPatch, keys: list[str] | None
+) -> None:
+    async with small_log(reads.store) as log:
+        rows = await fill(log, 16)
+        await log.compact()
+        rows += await fill(log, 5, 16)
+    asked = Predicate() if keys is None else Predicate().with_keys(keys)
+    parts = await reads.planned(asked, 17)
+    columns: list[str] = []
+    read_columns = Reader.read
+
+    def noting(self: Reader, places: Any = None, names: Any = None) -> pa.Table:
+        columns.extend(names)
+        return read_columns(self, places, names)
+
+    def count() -> int:
+        found = [read(reads.place, part, asked, pa.schema([])) for part in parts]
+        return sum(batch.num_rows for batches in found for batch in batches)
+
+    monkeypatch.setattr(Reader, "read", noting)
+    wanted = [row for row in rows if row[3] < 17 and (keys is None or row[0] in keys)]
+    assert await anyio.to_thread.run_sync(count) == len(wanted)
+    assert {*columns} == ({"key"} if keys else {*()})
 
 
 # ---------------------------------------------------------------- streams
@@ -253,7 +305,7 @@ async def test_a_limit_takes_at_least_one_batch_and_at_most_the_log(reads: Reads
 
 
 def stream(place: Place, start: str = "earliest", *, strict: bool = True) -> StreamReader:
-    return StreamReader(Scan(place, NAMES, Predicate()), start, None, strict=strict)
+    return StreamReader(Scan(place, COLUMNS, Predicate()), start, None, strict=strict)
 
 
 async def offsets_of(place: Place, first: int, end: int, *, strict: bool = True) -> list[int]:

@@ -14,12 +14,12 @@ from leaderless.library.maintenance import Vacuumed
 from leaderless.library.place import initialise
 from leaderless.library.staged import Plan, _condemn, attempt_name, condemned_in, written_at
 from leaderless.spark.epochs import commit
-from leaderless.spark.staging import Epoch, decide, stage
+from leaderless.spark.staging import Epoch, decide
 from leaderless.store.calls import Held, read_value
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Listed, Store
 from tests.around import Around, Call, CutOff, Kind
-from tests.epochs import ROWS, Dying, Killed, contents, left_over, opened, run
+from tests.epochs import ROWS, Dying, Killed, contents, left_over, opened, run, stage
 
 pytestmark = pytest.mark.anyio
 EPOCH = Epoch("spark/q", 0)
