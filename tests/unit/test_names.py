@@ -23,10 +23,10 @@ pytestmark = pytest.mark.anyio
 TOKEN, HEX = f"{0:016x}", f"{0:024x}"
 FILES = [f"merged/0-1-{TOKEN}.parquet", f"starts/{TOKEN}.json", "run/0-1.parquet"]
 OWN = [
-    "head", "format", "compacted", "table", "clock", "claim/table", "segment/0", "run/10-12", "page/1/0-3/0-of-1",
-    "page/1/0-3/1-of-2", "committed/0", f"data/17-4-{HEX}", f"probe/{TOKEN}", "group/g/cursor/=",
-    "group/=2E/cursor/k",
-    "group/g/members", f"sink/q/{7:020}/plan", f"sink/q/{7:020}/000003-0-17-{HEX}/000000",
+    "head", "format", "compacted", "table", "clock", "claim/table", "segment/0", "run/10-12",
+    "page/1/0-3/0-of-1", "page/1/0-3/1-of-2", "committed/0", f"data/17-4-{HEX}", f"probe/{TOKEN}",
+    "group/g/cursor/=", "group/=2E/cursor/k", "group/g/members",
+    f"sink/q/{7:020}/plan", f"sink/q/{7:020}/000003-0-17-{HEX}/000000",
     f"merged/unfinished-{TOKEN}", *FILES,
 ]  # fmt: skip
 NEARLY = [
