@@ -250,7 +250,7 @@ class Log:
         return (await self.look(offsets, limit)).records
 
     async def look(self, offsets: Mapping[str, int], limit: int) -> Looked:
-        """As `read_many`, and which keys have lost records to a retention."""
+        """As `read_many` (`offsets`, `limit`), and keys that lost records to a retention."""
         if limit < 1 or any(type(offset) is not int or offset < 0 for offset in offsets.values()):
             raise Unfit("an offset is a number from 0 up, and a limit one from 1 up")
         for key in offsets:
@@ -315,7 +315,7 @@ class Log:
     async def commit(self, group: str, offsets: Mapping[str, int]) -> None:
         """Remember for a group of consumers the last records that it processed: `offsets` by key.
 
-        It is durable when this returns, and never goes back: of two, the higher one holds.
+        It is durable when this returns, and never goes back: the highest one holds.
         """
         self.host.require_process()
         await self.cursors.commit(group, offsets)

@@ -42,7 +42,7 @@ async def open_log(
             `Unreachable`; to open the log may take as long.
         store_timeout_s: how long one request to the store may take, in seconds, before it is given up and
             looked at again; measured round trips raise it.
-            The end of the block waits for upkeep that is under way, for so long at most.
+            The end of the block waits for upkeep under way, for so long at most.
         message_worth_s: how long an append may wait, in seconds, to save one request or answer of the store by
             sharing a compare-and-set with others that come; an append that is alone never waits. With 0 none
             does.

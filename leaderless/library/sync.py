@@ -28,7 +28,7 @@ from leaderless.library.consumer import READ_AT_ONCE, Consumer
 from leaderless.library.log import IDLE_S, Log, Status
 from leaderless.library.maintenance import Vacuumed
 from leaderless.library.opening import open_log
-from leaderless.library.record import Record
+from leaderless.library.record import Looked, Record
 from leaderless.library.tail import LATENCY_S, Start
 from leaderless.store.values import Encoded, Value
 
@@ -85,6 +85,10 @@ class LogSync:
     def read_many(self, offsets: Mapping[str, int], limit: int) -> dict[str, list[Record]]:
         """See `Log.read_many`."""
         return self._portal.call(self._log.read_many, offsets, limit)
+
+    def look(self, offsets: Mapping[str, int], limit: int) -> Looked:
+        """See `Log.look`."""
+        return self._portal.call(self._log.look, offsets, limit)
 
     def tail(
         self, keys: Iterable[str], offset: Start = "latest", latency_s: float = LATENCY_S

@@ -22,10 +22,11 @@ from hypothesis import strategies as st
 from leaderless.cli import main
 from leaderless.core.shape import Runs
 from leaderless.library.staged import Plan
-from leaderless.spark.staging import Epoch, decide, stage
+from leaderless.spark.staging import Epoch, decide
 from leaderless.store.sqlite import SqliteStore
 from leaderless.store.values import Encoded
 from leaderless.table.retention import Policy
+from tests.epochs import stage
 from tests.tables import compact, small_log
 from tests.vacuuming import LARGE
 
@@ -45,7 +46,7 @@ FOREIGN = (
 COMMANDS = (
     "fsck", "vacuum --retention 600", "status", "keys", "read a", "read large", "groups", "files", "compact",
     "retain --bytes 0", "retain --processed", "consume a --group g", "ack a 1 --group g",
-    "produce a 1", "unfence", "fence", "init", "upgrade",
+    "produce a 1", "unfence", "fence", "init",
 )  # fmt: skip
 
 

@@ -233,6 +233,7 @@ def test_every_anomaly_is_explained() -> None:
 RUN_BY = {  # the pages with programs, and the tests that run them as printed
     "README.md": "tests/unit/test_docs.py",
     "docs/committed-offsets.md": "tests/unit/test_commits.py",
+    "docs/groups.md": "tests/unit/test_docs.py",
     "docs/query-the-lake.md": "tests/analysis/test_query_the_lake.py",
     "docs/storage.md": "tests/unit/test_docs.py",
     "docs/table-in-spark.md": "tests/analysis/test_table_in_spark.py",
@@ -264,7 +265,7 @@ def test_the_programs_of_the_log_run_as_printed(
             raise EOFError
 
     names: dict[str, Any] = {"charge": charge}
-    for page in ("README.md", "docs/storage.md"):
+    for page in ("README.md", "docs/storage.md", "docs/groups.md"):
         for program in programs_of(ROOT / page):
             exec(program.replace("s3://my-bucket/orders", url), names)
     first, second = capsys.readouterr().out.splitlines()

@@ -194,7 +194,7 @@ def test_what_it_shares_is_what_a_peer_can_learn(world: World) -> None:
     other.refresh()
     other.driver.call(other.replica.learn(world.replica.share(1, 0.0), asked_at=9.0))
     other.require_in_step(4)
-    assert other.replica.head.value == world.replica.head.value
+    assert other.replica.head == world.replica.head
 
 
 def test_a_peer_cannot_confirm_the_future(world: World) -> None:

@@ -19,6 +19,7 @@ from tests.tables import Model, append, compact, rows_of_snapshot, small_log
 pytestmark = pytest.mark.anyio
 MERGED = f"merged/0-0-{0:016x}.parquet"
 LARGE = "x" * 20_000
+SHOWN = pa.schema([("key", pa.string()), ("value", pa.string())])
 
 
 async def filled(store: MemoryStore, batches: int = 40) -> Model:
@@ -196,7 +197,7 @@ async def test_large_values_stay_as_long_as_a_file_refers_to_them() -> None:
         await log.retain(Policy(bytes=0))
         assert (await log.vacuum()).deleted == 0
         for ref in planned:  # a query that was planned before reads its values
-            found = await shown(store, await table_in(store, ref), ["key", "value"])
+            found = await shown(store, await table_in(store, ref), SHOWN)
             assert ("old" not in found["key"].to_pylist()) or LARGE in found["value"][-1].as_py()
         store.ahead_s = 14_400
         assert (await log.vacuum()).files > 0  # values go first, so this one outlives its file

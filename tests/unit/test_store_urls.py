@@ -145,7 +145,7 @@ class PanicException(BaseException):
 async def test_a_panic_of_obstore_is_an_unknown_outcome_without_secrets(
     monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
-    def panic(*_arguments: object) -> None:
+    def panic(*_arguments: object, **_options: object) -> None:
         raise PanicException("no URI: http://user:secret@host/b/k")
 
     monkeypatch.setattr(obstore, call, panic)
