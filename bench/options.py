@@ -84,6 +84,15 @@ class TestOptions:
     ] = "lin-kv"
     bin: Annotated[str, Flag("The program that runs one node.", required=True)]
     args: tuple[str, ...] = ()
+    name: Annotated[
+        str | None,
+        Flag(
+            "What lists and reports call the program: by default its file, or our node's strategy, with"
+            " its other arguments.",
+            ours=True,
+            axis="program",
+        ),
+    ] = None
     nodes: Annotated[
         tuple[str, ...],
         Flag("Names of the nodes, separated by commas.", click.STRING, unswept=_A_NUMBER),

@@ -4,9 +4,9 @@ What is missing or of another kind than it should be is None: a run may have bee
 and files may come from another tool or from an older bench.
 """
 
+import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from itertools import pairwise
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,11 @@ import orjson
 
 from runs import edn
 from runs.files import OPTIONS, RESULTS
+from runs.store import time_named
 
 OWN_NODES = ("run.sh", "node.py")
 DEFAULT_STRATEGY = "leaderless"  # of our node, when nothing names one
+OF_OUR_NODE = ("strategy", "freshness")  # axes of a sweep that are options of our node
 EMBEDDED, JEPSEN = "embedded", "jepsen"  # engines
 # Operations that never succeed by design: one disturbs, the other only looks.
 NEVER_OK = frozenset(("crash", "debug-topic-partitions"))
@@ -35,7 +37,9 @@ class Settings:
     workload: str | None = None
     started: str | None = None
     strategy: str | None = None
-    program: str | None = None  # the file name of `--bin`
+    program: str | None = (
+        None  # what ran, in words; the same for two runs only if they were started alike
+    )
     faults: tuple[str, ...] | None = None  # the kinds that were asked for
     nodes: tuple[str, ...] | None = None
     concurrency: int | None = None
@@ -53,7 +57,7 @@ class Settings:
             workload=text(options.get("workload")),
             started=text(options.get("started")),
             strategy=strategy(options),
-            program=_file_name(options.get("bin")),
+            program=program(options),
             faults=words(options.get("nemesis")),
             nodes=words(options.get("nodes")),
             concurrency=integer(options.get("concurrency")),
@@ -64,21 +68,60 @@ class Settings:
             history_origin_ns=integer(options.get("history_origin_ns")),
         )
 
+    def placed(self, folder: Path, cell: Mapping[str, Any] | None = None) -> "Settings":
+        """With what the run's folder, or its cell in a sweep, says of workload and program where no file does.
+
+        Both tools keep runs as STORE/WORKLOAD/TIME. A folder whose name is no time stands for itself.
+        """
+        store, workload, named = folder.name, None, self.program
+        if time_named(folder.name):
+            workload = folder.parent.name
+            above = folder.absolute().parents[1:]
+            store = next(each.name for each in above if each.name != "store")
+        if self.engine == JEPSEN and not named:
+            named = store if cell is None else program(_of_cell(cell))
+        return replace(self, workload=self.workload or workload, program=named)
+
 
 def strategy(options: Mapping[str, Any]) -> str | None:
     """The strategy of our node in a run: None for other nodes, and where nothing says it.
 
     The node's arguments name it, or (in a simulation) the scenario; else our node has its default.
     """
-    arguments = words(options.get("args")) or ()
-    for word, following in pairwise([*arguments, ""]):
-        if word == "--strategy":
-            return following or None
-        if word.startswith("--strategy="):
-            return word.partition("=")[2]
-    is_ours = _file_name(options.get("bin")) in OWN_NODES
+    return _started(options)[0]
+
+
+def program(options: Mapping[str, Any]) -> str | None:
+    """What ran: `--name`; else the strategy of our node, or another program's file, and the other arguments.
+
+    None where nothing says it.
+    """
+    own, others = _started(options)
+    ran = own or _file_name(options.get("bin"))
+    return text(options.get("name")) or (shlex.join([ran, *others]) if ran else None)
+
+
+def _started(options: Mapping[str, Any]) -> tuple[str | None, list[str]]:
+    """The strategy of our node, and its other arguments or all those of another program."""
+    arguments, file = list(words(options.get("args")) or ()), _file_name(options.get("bin"))
+    if file not in (*OWN_NODES, None):
+        return None, arguments
     simulated = text(mapping(options.get("scenario")).get("strategy"))
-    return simulated or (DEFAULT_STRATEGY if is_ours else None)
+    named, others = simulated or (DEFAULT_STRATEGY if file else None), []
+    while arguments:
+        word, _, value = arguments.pop(0).partition("=")
+        if word == "--strategy":
+            named = value or (arguments.pop(0) if arguments else None)
+        else:
+            others.append(f"{word}={value}" if value else word)
+    return named, others
+
+
+def _of_cell(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """A cell of a sweep as the options of its run, as far as they say what ran."""
+    own = [word for name in OF_OUR_NODE if name in cell for word in (f"--{name}", str(cell[name]))]
+    arguments = [*own, *shlex.split(str(cell.get("args", "")))]
+    return {"name": cell.get("program"), "bin": cell.get("bin", OWN_NODES[0]), "args": arguments}
 
 
 def _file_name(path: object) -> str | None:

@@ -1,7 +1,7 @@
 """What a sweep leaves: `index.jsonl`, one JSON object a finished run, and what its cells come to.
 
     {"sweep", "cell": {axis: value}, "repetition", "engine", "run", "verdict", "exit_status",
-     "seconds", "started", "expect", "figures", "anomalies"}
+     "seconds", "started", "expect", "figures", "anomalies", "workload", "program"}
 
 `run` is the run's folder seen from the sweep's, or null when none was left. Of several rows of the same
 run the last counts. A line is written at once or, at worst, torn at the end of the file. Lines that are
@@ -33,7 +33,10 @@ def verdict_of(exit_status: int) -> str:
 
 @dataclass(frozen=True)
 class Row:
-    """One finished run. `seconds` is how long it took, `started` an ISO time, `exit_status` the bench's."""
+    """One finished run. `seconds` is how long it took, `started` an ISO time, `exit_status` the bench's.
+
+    `program` is that of `runs.facts`.
+    """
 
     sweep: str
     cell: dict[str, Any]
@@ -47,6 +50,8 @@ class Row:
     expect: str = VALID
     figures: dict[str, float | None] = field(default_factory=dict)
     anomalies: list[str] = field(default_factory=list)
+    workload: str | None = None
+    program: str | None = None
 
     @property
     def cell_key(self) -> tuple[str, str]:

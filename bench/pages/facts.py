@@ -68,11 +68,6 @@ class Facts:
         last = self.name.rpartition("/")[2]
         return str(self.settings.started) if time_named(last) or not last else last
 
-    @property
-    def node(self) -> str | None:
-        """What ran: the strategy of our node, or the file name of another program."""
-        return self.settings.strategy or self.settings.program
-
     def faults(self, seen: Iterable[str] = ()) -> str:
         """The kinds of faults in words: those that were asked for, or else all that were `seen`.
 
@@ -94,7 +89,7 @@ class Facts:
         }
         pairs = [
             ("workload", asked.workload),
-            ("strategy", asked.strategy) if asked.strategy else ("program", asked.program),
+            ("program", asked.program),
             *((name, None if v is None else f"{v:g}{unit}") for name, (v, unit) in numbers.items()),
             ("faults", self.faults() if asked.faults else None),
             ("store", self.options.get("store_server")),
@@ -123,16 +118,13 @@ def read_facts(run: Folder, now_s: float) -> Facts:
     """
     options = _options(run)
     results, problem = _results(run)
-    settings, net = Settings.of(options), results.net
+    settings, net = Settings.of(options).placed(run.path), results.net
     logs = len(list((run.path / NODE_LOGS).glob("*.log")))
-    # Both tools keep runs in a folder that is named for the workload.
-    of_folder = run.path.parent.name if time_named(run.path.name) else None
-    workload = settings.workload or of_folder
     return Facts(
         name=run.name,
         sweep=run.sweep,
         verdict=_verdict(results, run, now_s),
-        settings=replace(settings, workload=workload, started=_started(settings, run)),
+        settings=replace(settings, started=_started(settings, run)),
         node_count=logs or None if settings.nodes is None else len(settings.nodes),
         servers_per_operation=number(mapping(net.get("servers")).get("msgs-per-op")),
         store_requests_per_operation=number(results.store.get("requests-per-op")),

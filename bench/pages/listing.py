@@ -9,7 +9,7 @@ from bench.pages.library import Headline, Library
 
 ROWS = 500
 BUDGET_S = 1.0  # for computing what the list lacks; the rest comes with the next request
-CRITERIA = ("q", "verdict", "strategy", "workload", "fault", "sweep")
+CRITERIA = ("q", "verdict", "program", "workload", "fault", "sweep")
 
 Row = tuple[Facts, Headline | None]
 
@@ -60,7 +60,7 @@ def _may_match(facts: Facts, chosen: Mapping[str, str]) -> bool:
     asked = facts.settings
     values = {
         "verdict": facts.verdict,
-        "strategy": facts.node,
+        "program": asked.program,
         "workload": asked.workload,
         "sweep": facts.sweep,
     }
@@ -95,7 +95,7 @@ def _choices(every: Iterable[Facts], rows: Iterable[Row]) -> dict[str, list[str]
     verdicts = {each.verdict for each in facts}
     return {
         "verdict": [verdict for verdict in VERDICTS if verdict in verdicts],
-        "strategy": _words(each.node for each in facts),
+        "program": _words(each.settings.program for each in facts),
         "workload": _words(each.settings.workload for each in facts),
         "fault": [*sorted(faults), "none"] if faults else [],
         "sweep": _words(each.sweep for each in facts),

@@ -19,7 +19,7 @@ from bench.sweep import axes
 from bench.sweep.work import Job
 from bench.system import die_with_parent
 from runs import key_figures
-from runs.facts import EMBEDDED
+from runs.facts import EMBEDDED, program
 from runs.store import utc_now
 from runs.sweeps import Row, verdict_of
 
@@ -75,6 +75,8 @@ def perform(job: Job, parent: Path, tick: Tick) -> Row:
     return Row(
         sweep=job.sweep,
         cell=dict(job.cell.axes),
+        workload=job.cell.options.workload,
+        program=program(job.cell.options.as_dict()),
         repetition=job.repetition,
         engine=job.engine,
         run=None if run_dir in (None, before) else os.path.relpath(run_dir, parent.resolve()),
