@@ -33,7 +33,7 @@ from bench.nemesis.partition import REAL_SHAPES, SHAPES
 from bench.stores.names import complaint
 from runs.facts import EMBEDDED, JEPSEN
 from runs.faults import FAULTS
-from runs.messages import SERVICES
+from runs.traffic import SERVICES
 from workloads.keys import DEFAULT_KEY_DIST
 from workloads.keys import DISTRIBUTIONS as KEY_DISTRIBUTIONS
 from workloads.topology import TOPOLOGIES

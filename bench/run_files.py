@@ -1,6 +1,7 @@
 """The files that a run leaves beside its history: test.json, results, history.edn, plots and diagrams."""
 
 import json
+import os
 import platform
 import sys
 from collections.abc import Mapping, Sequence
@@ -25,12 +26,13 @@ _VERSIONED = ("leaderless", "orjson", "click", "rich", "matplotlib")
 
 
 def describe_test(options: TestOptions, started: datetime) -> dict[str, Any]:
-    """The content of test.json: every option, the seed among them, versions, and the command line."""
+    """The content of test.json: every option, the seed among them, versions, command line, the machine's load."""
     versions = {name: _version(name) for name in _VERSIONED}
     return options.as_dict() | {
         "engine": "embedded",
         "started": started.isoformat(timespec="milliseconds"),
         "argv": sys.argv[1:],
+        "load": os.getloadavg()[0],
         "versions": {"python": platform.python_version(), **versions},
     }
 

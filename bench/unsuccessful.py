@@ -12,7 +12,7 @@ from typing import Any
 from bench.failure import FLUSH
 from runs import edn
 from runs.history import NEMESIS, TIMEOUT, Op, error_text
-from runs.messages import Event, is_client
+from runs.traffic import Event, is_client
 from workloads.interface import Placement
 
 _NODES_TOLD = 4

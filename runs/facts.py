@@ -4,8 +4,10 @@ What is missing or of another kind than it should be is None: a run may have bee
 and files may come from another tool or from an older bench.
 """
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from typing import Any
 import orjson
 
 from runs import edn
-from runs.files import OPTIONS, RESULTS
+from runs.files import OPTIONS, RESULTS, files_of
 from runs.store import time_named
 
 OWN_NODES = ("run.sh", "node.py")
@@ -23,6 +25,8 @@ EMBEDDED, JEPSEN = "embedded", "jepsen"  # engines
 # Operations that never succeed by design: one disturbs, the other only looks.
 NEVER_OK = frozenset(("crash", "debug-topic-partitions"))
 TRUE, FALSE, UNKNOWN = "true", "false", "unknown"
+_LARGEST = {".json": 32 * 2**20, ".edn": 4 * 2**20}
+_TAIL_BYTES = 4096
 FINISHED = "finished"  # in test.json: whether the run came to its end
 
 
@@ -135,6 +139,68 @@ def read_options(data: bytes) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
+class Told:
+    """What the small files of a run say. `problem`: why the results cannot be read."""
+
+    settings: Settings
+    results: "Results"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    problem: str | None = None
+
+    @classmethod
+    def of(cls, folder: Path, cell: Mapping[str, Any] | None = None) -> "Told":
+        """From a run's folder and its cell in a sweep; a file that cannot be read says nothing."""
+        files = files_of(folder)
+        options: Mapping[str, Any] = {}
+        with suppress(OSError, ValueError):
+            options = read_options(_content(folder / OPTIONS)) if files.options else {}
+        settings = Settings.of(options).placed(folder, cell)
+        limit_s = number(mapping(cell).get("time-limit"))
+        settings = replace(settings, time_limit_s=settings.time_limit_s or limit_s)
+        if not files.results:
+            return cls(settings, Results(), options)
+        file = folder / files.results.name
+        try:
+            return cls(settings, Results.read(file.name, _content(file)), options)
+        except (OSError, ValueError) as error:
+            # The verdict is the last thing in results that are too large, or cut off before.
+            problem = f"{file.name} cannot be read ({error})"
+            return cls(settings, Results(_verdict_at_end(file)), options, problem)
+
+    @property
+    def node_cpu_s(self) -> Mapping[str, float]:
+        """CPU of each node, in seconds."""
+        return mapping(self.options.get("node_cpu_s"))
+
+    @property
+    def strict(self) -> bool:
+        """Whether it was judged by `--strict`."""
+        return bool(self.options.get("strict"))
+
+    @property
+    def finished(self) -> bool:
+        """Whether it came to its end."""
+        return bool(self.results.content) and "error" not in self.results.content
+
+
+def _content(file: Path) -> bytes:
+    if file.stat().st_size > _LARGEST[file.suffix]:
+        raise ValueError("it is too large to be read for a page")
+    return file.read_bytes()
+
+
+def _verdict_at_end(file: Path) -> Mapping[str, Any]:
+    try:
+        with file.open("rb") as stream:
+            stream.seek(max(0, file.stat().st_size - _TAIL_BYTES))
+            tail = stream.read().decode(errors="replace")
+    except OSError:
+        return {}
+    last = re.search(r'valid\?"?:? +:?"?(true|false|unknown)"?\s*\}\s*$', tail)
+    return {"valid?": {"true": True, "false": False}.get(last[1], last[1])} if last else {}
+
+
+@dataclass(frozen=True)
 class Anomaly:
     """A type of anomaly that the checker found.
 
@@ -203,6 +269,11 @@ class Results:
     def bad_error_types(self) -> tuple[str, ...] | None:
         """The types of anomaly that make the run invalid."""
         return words(self.workload.get("bad-error-types"))
+
+    @property
+    def invalidating(self) -> list[str]:
+        """The same, those of transactions too."""
+        return [*(self.bad_error_types or words(self.workload.get("anomaly-types")) or ())]
 
     def anomalies(self) -> Iterator[Anomaly]:
         """The anomalies in the order of the results.

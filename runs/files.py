@@ -4,7 +4,7 @@
     net-journal.jsonl  every message; the real tool has a folder of Fressian stripes, net-journal/
     test.json          the options (ours alone)
     results.json       the verdict and what it rests on; also results.edn
-    figures.json       what Spark computed of the run, for its page
+    figures.json       its figures (`runs.figures`)
     node-logs/         what nodes wrote to stderr
 
 Where a run has a file in two forms, the JSON one is read: every reader, Spark above all, reads it faster,

@@ -12,7 +12,7 @@ import errno
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from statistics import median
@@ -22,6 +22,7 @@ from runs.files import SWEEP_INDEX
 
 VALID, INVALID, UNKNOWN, CRASHED = "valid", "invalid", "unknown", "crashed"
 VERDICTS = (VALID, INVALID, UNKNOWN, CRASHED)
+_DEPTH = 4  # a run's folder is at most so deep in its sweep's: cell/store/kafka/time
 ANY = "any"  # expected: a verdict, whichever
 Key = tuple[str, int, str]
 
@@ -108,6 +109,16 @@ def append(folder: Path, row: Row) -> None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
+def cell_of(run: Path) -> dict[str, Any] | None:
+    """The cell of a run, which the index of a folder above names; None where none does."""
+    for folder in run.absolute().parents[:_DEPTH]:
+        rows = read(folder).values() if (folder / SWEEP_INDEX).exists() else ()
+        for row in rows:
+            if row.run and folder / row.run == run.absolute():
+                return row.cell
+    return None
+
+
 def _ends_whole(file: BinaryIO) -> bool:
     file.seek(-1, os.SEEK_END)
     return file.read(1) == b"\n"
@@ -130,31 +141,6 @@ class Summary(NamedTuple):
         """The three numbers with so many decimals."""
         middle, low, high = (f"{value:.{decimals}f}" for value in self)
         return middle, low, high
-
-
-class Column(NamedTuple):
-    """A figure of `runs.key_figures` as tables show it."""
-
-    title: str
-    decimals: int
-
-
-FIGURES: Mapping[str, Column] = {
-    "server_messages_per_op": Column("server messages/op", 2),
-    "all_messages_per_op": Column("all messages/op", 2),
-    "store_requests_per_op": Column("store requests/op", 2),
-    "throughput_ops_per_s": Column("ops/s", 0),
-    "send_p50_ms": Column("send p50, ms", 1),
-    "send_p99_ms": Column("send p99, ms", 1),
-    "poll_p50_ms": Column("poll p50, ms", 1),
-    "poll_p99_ms": Column("poll p99, ms", 1),
-    "worst_lag_s": Column("worst lag, s", 3),
-    "stable_median_ms": Column("median stable latency, ms", 0),
-    "stable_most_ms": Column("longest stable latency, ms", 0),
-    "ok_fraction": Column("ok, of sends and polls", 6),
-    "ok_fraction_of_all": Column("ok, of all", 4),
-    "node_cpu_us_per_op": Column("node CPU, µs/op", 0),
-}
 
 
 @dataclass(frozen=True)

@@ -31,12 +31,13 @@ from bench.run import BenchRun, RunResult, random_streams
 from bench.system import allow_open_files, handled, sigterm_as_interrupt
 from bench.watchers import CpuMeter, Progress
 from runs.facts import FINISHED, OWN_NODES
+from runs.figures import of_run
 from runs.files import HISTORY, JOURNAL, NODE_LOGS, OPTIONS
-from runs.messages import Event
 from runs.operations import operation_count
-from runs.reading import Bad, TooLarge, journal
+from runs.reading import PICTURE_BYTES, Bad, Budget, TooLarge, journal
 from runs.store import Folder, create_run_dir, utc_now
 from runs.sweeps import Row, verdict_of
+from runs.traffic import Event
 from runs.writing import LineFile
 from workloads.interface import Result, Workload
 
@@ -203,6 +204,7 @@ class _Test:
         if outcome.history and not unkept:
             self.progress.phase("drawing")
             run_files.draw(console, run_dir, outcome.history, self.test_json, findings)
+            self._measure()
         self.progress.close()
         verdict.print_verdict(
             console, run_dir, found, outcome, workload, options=chosen, findings=findings
@@ -215,7 +217,17 @@ class _Test:
     def _messages(self) -> Iterator[Event]:
         """The journal of the run, up to a size that can be read while a person waits."""
         with suppress(TooLarge, OSError):
-            yield from journal(Folder(self.run_dir, self.run_dir.name).journal, Bad())
+            yield from journal(self._folder.journal, Bad(), Budget(PICTURE_BYTES))
+
+    @property
+    def _folder(self) -> Folder:
+        return Folder(self.run_dir, self.run_dir.name)
+
+    def _measure(self) -> None:
+        """Keep the run's figures. Ctrl-C skips it: then whoever looks at the run first measures it."""
+        self.progress.phase("measuring")
+        with suppress(KeyboardInterrupt):
+            of_run(self._folder)
 
     def _perform(self) -> tuple[Workload, RunResult]:
         """Run the test, on a store of its own if one is asked for."""

@@ -99,7 +99,7 @@ def create_app(library: Library, list_budget_s: float = listing.BUDGET_S) -> Fla
             problem="The history is missing, damaged, or too large to draw its operations one by one.",
             first=first,
             part=PART,
-            total=library.figures(found).operation_count,
+            total=library.figures(found).operations,
         )
 
     @app.get("/timeline-page/<path:name>")

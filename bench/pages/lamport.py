@@ -11,11 +11,11 @@ from typing import Any
 import orjson
 
 from bench.pages.findings import Finding
-from runs.messages import Event as Record
-from runs.messages import is_client
 from runs.plots.lamport import Bold, lamport_svg
-from runs.reading import Bad, TooLarge, journal
+from runs.reading import PICTURE_BYTES, Bad, Budget, TooLarge, journal
 from runs.store import Folder
+from runs.traffic import Event as Record
+from runs.traffic import is_client
 
 REQUESTS = 6  # shown at most
 MESSAGES = 70
@@ -30,7 +30,7 @@ def draw(run: Folder, finding: Finding) -> str:
     if not wanted or not run.journal:
         return ""
     try:
-        events = list(journal(run.journal, Bad()))
+        events = list(journal(run.journal, Bad(), Budget(PICTURE_BYTES)))
     except TooLarge:
         return ""
     chosen, labels = select(events, wanted)

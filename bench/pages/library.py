@@ -3,26 +3,17 @@
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from bench.pages import facts as small_files
 from bench.pages import findings
 from bench.pages.cache import Cache
 from bench.pages.facts import Facts
-from runs.figures import Figures, kept_figures, measure
+from runs.figures import Figures, of_run
+from runs.reading import MIB
 from runs.store import Folder, Store
 
-
-@dataclass(frozen=True)
-class Headline:
-    """What the list of runs shows of a run's figures."""
-
-    p99_ns: int | None
-    of: str | None  # the kind of operation
-    faults: tuple[str, ...]
-    servers_per_operation: float | None
-    rate_hz: float | None  # of operations that succeeded
+LIMIT_BYTES = 256 * MIB  # five seconds of reading
 
 
 class Library:
@@ -47,33 +38,9 @@ class Library:
         return read
 
     def figures(self, run: Folder) -> Figures:
-        """Those that Spark left, or those that can be computed for a page."""
-        left = kept_figures(run)
-        if left is not None:
-            return left
-        return Figures(**self._get(run, "figures", lambda: measure(run).as_json()))
-
-    def headline(self, run: Folder, compute: bool = True) -> Headline | None:
-        """None if it is not known yet and must not be computed."""
-
-        def condense() -> dict[str, Any]:
-            figures = self.figures(run)
-            of = next(iter(figures.kinds()), None)
-            of = "send" if figures.quantiles("send") else of
-            row = figures.quantiles(of) if of else None
-            return {
-                "p99_ns": row["latency_ns_p99"] if row else None,
-                "of": of,
-                "faults": sorted({fault["kind"] for fault in figures.faults}),
-                "servers_per_operation": figures.servers_per_operation(),
-                "rate_hz": figures.rate_hz(self.facts(run).settings.time_limit_s),
-            }
-
-        known = self._cache.get(run, "headline")
-        if known is None and not compute:
-            return None
-        value = known or self._get(run, "headline", condense)
-        return Headline(**{**value, "faults": tuple(value["faults"])})
+        """Those that the run keeps, or else measured here."""
+        with self._working:
+            return of_run(run, LIMIT_BYTES)
 
     def findings(self, run: Folder) -> findings.Findings:
         value = self._get(run, "findings", lambda: findings.find(run, self.facts(run)).as_json())
@@ -113,7 +80,7 @@ class Library:
         known = self._cache.get(run, what)
         if known is not None:
             return known
-        if what in ("headline", "lamport"):  # made of others, which take the lock
+        if what == "lamport":  # made of others, which take the lock
             return self._cache.get_or(run, what, compute)
         with self._working:
             return self._cache.get_or(run, what, compute)

@@ -5,13 +5,14 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from bench.pages.facts import VERDICTS, Facts
-from bench.pages.library import Headline, Library
+from bench.pages.library import Library
+from runs.figures import Figures, kept
 
 ROWS = 500
 BUDGET_S = 1.0  # for computing what the list lacks; the rest comes with the next request
 CRITERIA = ("q", "verdict", "program", "workload", "fault", "sweep")
 
-Row = tuple[Facts, Headline | None]
+Row = tuple[Facts, Figures | None]
 
 
 def list_values(
@@ -40,12 +41,12 @@ def list_values(
         if len(found) == ROWS:
             left_out += 1
             continue
-        headline = library.headline(run, compute=clock() < end_s)
-        pending += headline is None
-        if _has_fault(facts, headline, chosen["fault"]):
-            found.append((facts, headline))
+        figures = library.figures(run) if clock() < end_s else kept(run)
+        pending += figures is None
+        if _has_fault(facts, figures, chosen["fault"]):
+            found.append((facts, figures))
     return {
-        "rows": found,
+        "rows": [(*row, figures_of(*row)) for row in found],
         "total": len(runs),
         "left_out": left_out,
         "pending": pending,
@@ -81,17 +82,36 @@ def _text(facts: Facts) -> str:
     return " ".join(parts).lower()
 
 
-def _has_fault(facts: Facts, headline: Headline | None, fault: str) -> bool:
+def figures_of(facts: Facts, figures: Figures | None) -> dict[str, Any]:
+    """What the list shows of a run's figures; None stands for unknown."""
+    numbers = figures.numbers if figures else {}
+    asked = figures.asked() if figures else {}
+    of = "send" if "send" in asked else next(iter(asked), "")
+    return {
+        "faults": facts.faults(seen(figures)),
+        "rate": numbers.get("throughput_ops_per_s"),
+        "servers": numbers.get("server_messages_per_op", facts.servers_per_operation),
+        "p99_ns": asked[of]["latency_ns_p99"] if of else None,
+        "of": of,
+    }
+
+
+def seen(figures: Figures | None) -> list[str]:
+    """The kinds of faults that a run had."""
+    return sorted({row["kind"] for row in figures.table("faults")}) if figures else []
+
+
+def _has_fault(facts: Facts, figures: Figures | None, fault: str) -> bool:
     if not fault:
         return True
-    kinds = facts.settings.faults or (headline.faults if headline else ())
+    kinds = facts.settings.faults or seen(figures)
     return fault in kinds if fault != "none" else not kinds
 
 
 def _choices(every: Iterable[Facts], rows: Iterable[Row]) -> dict[str, list[str]]:
     facts = list(every)
     faults = {kind for each in facts for kind in each.settings.faults or ()}
-    faults |= {kind for _, headline in rows if headline for kind in headline.faults}
+    faults |= {kind for _, figures in rows for kind in seen(figures)}
     verdicts = {each.verdict for each in facts}
     return {
         "verdict": [verdict for verdict in VERDICTS if verdict in verdicts],

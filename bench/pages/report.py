@@ -7,26 +7,24 @@ from typing import Any
 from bench.pages import pictures, render
 from bench.pages.cache import Cache
 from bench.pages.library import Library
-from bench.pages.run_page import run_values, tiles
+from bench.pages.run_page import run_values
 from bench.pages.sweep import sweep_values
-from runs.figures import Figures
 from runs.files import SWEEP_INDEX, RunsError
 from runs.store import Folder, Store, is_run
 
 DETAILS = 24  # runs of a sweep that are shown one by one, those that are not valid first
 
 
-def write_report(path: Path, file: Path | None = None, figures: Figures | None = None) -> Path:
+def write_report(path: Path, file: Path | None = None) -> Path:
     """Write the page of the run or sweep in `path`, which may be a link, and return the page's file.
 
     Args:
         path: a run's folder, or that of a sweep.
         file: where to; by default `report.html` in the folder.
-        figures: of the run, if they are known already.
     Raises:
         RunsError: there is neither run nor sweep, or the file cannot be written.
     """
-    page = make_report(path, figures)
+    page = make_report(path)
     target = file or path / "report.html"
     try:
         target.write_text(page, encoding="utf-8")
@@ -37,12 +35,12 @@ def write_report(path: Path, file: Path | None = None, figures: Figures | None =
     return target
 
 
-def make_report(path: Path, figures: Figures | None = None) -> str:
+def make_report(path: Path) -> str:
     folder = path.resolve()
     if is_run(folder):
         library = Library(Store(folder.parent.parent), Cache(None))
         run = folder_of(folder)
-        values = run_values(library, run, figures)
+        values = run_values(library, run)
         picture = _data_uri(values["lamport"])
         return render.page("run.html.j2", served=False, lamport_uri=picture, **values)
     if (folder / SWEEP_INDEX).is_file():
@@ -81,7 +79,7 @@ def _brief(library: Library, run: Folder) -> dict[str, Any]:
         "facts": library.facts(run),
         "figures": figures,
         "findings": library.findings(run),
-        "tiles": tiles(figures),
+        "tiles": figures.asked(),
         "latency": pictures.latency_over_time(figures),
     }
 

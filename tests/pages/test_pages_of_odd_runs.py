@@ -10,8 +10,6 @@ import pytest
 from flask.testing import FlaskClient
 
 from bench.pages.cache import Cache
-from bench.pages.library import Library
-from runs.figures import keep_figures
 from runs.store import Store
 from tests.pages.page_stores import (
     FIRST,
@@ -92,7 +90,7 @@ def test_a_huge_run_is_shown_from_what_is_small(tmp_path: Path) -> None:
             file.truncate(500 * 2**20)
     client = client_of(store)
     page = text_of(client, f"/run/{THIRD}")
-    assert "history.jsonl is larger than" in page
+    assert "History and journal are larger than the 256 MiB" in page
     assert "the anomalies are counted here, but not told" in page
     assert "24 found" in page  # duplicates, from the results
     assert "3.636" in page
@@ -108,20 +106,6 @@ def test_results_that_are_too_large_still_tell_the_verdict(tmp_path: Path) -> No
     page = text_of(client_of(tmp_path), f"/run/{FIRST}")
     assert "Invalid: " in page
     assert "too large to be read" in page
-
-
-def test_figures_of_spark_are_shown_where_the_files_are_too_large(tmp_path: Path) -> None:
-    store = make_store(tmp_path)
-    library = Library(Store(store))
-    figures = library.figures(Store(store).run(FIRST))  # type: ignore[arg-type]
-    with (store / FIRST / "history.jsonl").open("wb") as file:
-        file.truncate(500 * 2**20)
-    run = Store(store).run(FIRST)
-    assert run
-    keep_figures(run, figures)
-    assert library.figures(run) == figures
-    (store / FIRST / "history.jsonl").write_text("")
-    assert library.figures(run) != figures  # the files changed
 
 
 def test_values_are_computed_once_and_again_when_files_change(tmp_path: Path) -> None:

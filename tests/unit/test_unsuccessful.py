@@ -19,8 +19,8 @@ from bench.verdict import print_failed, print_verdict
 from runs.files import RESULTS_JSON
 from runs.history import Op, OpType
 from runs.keyword import Keyword, keywords
-from runs.messages import Event
 from runs.store import Folder
+from runs.traffic import Event
 from tests.toy_log import MemoryLog, VirtualRun
 from workloads.interface import Body, Placement
 
