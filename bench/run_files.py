@@ -26,7 +26,7 @@ _VERSIONED = ("leaderless", "orjson", "click", "rich", "matplotlib")
 
 
 def describe_test(options: TestOptions, started: datetime) -> dict[str, Any]:
-    """The content of test.json: every option, the seed among them, versions, command line, the machine's load."""
+    """The content of test.json: options with the seed, versions, command line, the load of the machine."""
     versions = {name: _version(name) for name in _VERSIONED}
     return options.as_dict() | {
         "engine": "embedded",

@@ -413,7 +413,7 @@ def _read(
     run: Folder, budget: reading.Budget, cell: Mapping[str, Any] | None
 ) -> tuple[Figures, bool]:
     """Measure the run; whether all of it was read."""
-    told = Told.of(run.path, sweeps.cell_of(run.path) if cell is None else cell)
+    told = Told.of(run.path, sweeps.cell_of(run.path) if not (cell or run.options) else cell)
     bad = reading.Bad()
     history, journal = run.history, run.journal
     lines = reading.history(history, bad, budget) if history else ()

@@ -18,11 +18,12 @@ from rich.console import Console
 from rich.text import Text
 
 import workloads
-from bench import engine, junit, options, run_files, verdict
+from bench import engine, judgement, junit, options, run_files, verdict
 from bench.checkers import judge
 from bench.failure import RunFailure, unwritable
 from bench.flags import did_you_mean
 from bench.hosts import OnFailure, OnLine
+from bench.judgement import Findings
 from bench.loop import RealLoop
 from bench.memory import limit_of
 from bench.options import TestOptions, test_flags
@@ -39,7 +40,7 @@ from runs.store import Folder, create_run_dir, utc_now
 from runs.sweeps import Row, verdict_of
 from runs.traffic import Event
 from runs.writing import LineFile
-from workloads.interface import Result, Workload
+from workloads.interface import Placement, Result, Workload
 
 if TYPE_CHECKING:  # real stores take a client of HTTP, and most runs have none
     from bench.stores.run_store import RunStore
@@ -200,11 +201,16 @@ class _Test:
                 f"  ./maelstrom check {shlex.quote(str(run_dir))}",
                 interrupted=True,
             ) from None
-        findings = verdict.findings_of(found, outcome, workload, chosen)
+        place = Placement.of(chosen.as_dict(), outcome.history)
+        whole = outcome.failure is None
+        findings = judgement.told(
+            workload.judge, found.workload, outcome.history, place, finished=whole
+        )
         if outcome.history and not unkept:
             self.progress.phase("drawing")
             run_files.draw(console, run_dir, outcome.history, self.test_json, findings)
             self._measure()
+            judgement.keep(self._folder, Findings(judgement.shown(findings, place)))
         self.progress.close()
         verdict.print_verdict(
             console, run_dir, found, outcome, workload, options=chosen, findings=findings

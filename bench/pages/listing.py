@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from bench.pages.facts import VERDICTS, Facts
-from bench.pages.library import Library
+from bench.pages.shelf import Shelf
+from runs.facts import mapping
 from runs.figures import Figures, kept
 
 ROWS = 500
@@ -16,7 +17,7 @@ Row = tuple[Facts, Figures | None]
 
 
 def list_values(
-    library: Library,
+    shelf: Shelf,
     asked: Mapping[str, str],
     budget_s: float = BUDGET_S,
     clock: Callable[[], float] = time.monotonic,
@@ -24,15 +25,15 @@ def list_values(
     """The values of `runs.html.j2`.
 
     Args:
-        library: the store.
+        shelf: the store.
         asked: the criteria by name; an empty one asks for nothing.
         budget_s: how long it may compute what the list lacks.
         clock: seconds, to keep to the budget.
     """
     chosen = {name: asked.get(name, "").strip() for name in CRITERIA}
-    runs = library.store.runs()
+    runs = shelf.store.runs()
     end_s = clock() + budget_s
-    known = [(run, library.facts(run)) for run in runs]
+    known = [(run, shelf.facts(run)) for run in runs]
     found: list[Row] = []
     left_out = pending = 0
     for run, facts in known:
@@ -41,7 +42,7 @@ def list_values(
         if len(found) == ROWS:
             left_out += 1
             continue
-        figures = library.figures(run) if clock() < end_s else kept(run)
+        figures = shelf.figures(run) if clock() < end_s else kept(run)
         pending += figures is None
         if _has_fault(facts, figures, chosen["fault"]):
             found.append((facts, figures))
@@ -84,13 +85,14 @@ def _text(facts: Facts) -> str:
 
 def figures_of(facts: Facts, figures: Figures | None) -> dict[str, Any]:
     """What the list shows of a run's figures; None stands for unknown."""
-    numbers = figures.numbers if figures else {}
+    numbers = (figures or Figures()).numbers
+    reported = mapping(facts.net.get("servers")).get("msgs-per-op")  # until it is measured
     asked = figures.asked() if figures else {}
     of = "send" if "send" in asked else next(iter(asked), "")
     return {
         "faults": facts.faults(seen(figures)),
         "rate": numbers.get("throughput_ops_per_s"),
-        "servers": numbers.get("server_messages_per_op", facts.servers_per_operation),
+        "servers": numbers.get("server_messages_per_op", reported),
         "p99_ns": asked[of]["latency_ns_p99"] if of else None,
         "of": of,
     }

@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.pages import pictures, render
-from bench.pages.cache import Cache
-from bench.pages.library import Library
 from bench.pages.run_page import run_values
+from bench.pages.shelf import Shelf
 from bench.pages.sweep import sweep_values
 from runs.files import SWEEP_INDEX, RunsError
 from runs.store import Folder, Store, is_run
@@ -38,9 +37,9 @@ def write_report(path: Path, file: Path | None = None) -> Path:
 def make_report(path: Path) -> str:
     folder = path.resolve()
     if is_run(folder):
-        library = Library(Store(folder.parent.parent), Cache(None))
+        shelf = Shelf(Store(folder.parent.parent))
         run = folder_of(folder)
-        values = run_values(library, run)
+        values = run_values(shelf, run)
         picture = _data_uri(values["lamport"])
         return render.page("run.html.j2", served=False, lamport_uri=picture, **values)
     if (folder / SWEEP_INDEX).is_file():
@@ -60,10 +59,10 @@ def folder_of(path: Path) -> Folder:
 
 
 def _of_sweep(folder: Path) -> str:
-    library = Library(Store(folder), Cache(None))
-    runs = [(run, library.facts(run)) for run in library.store.runs()]
+    shelf = Shelf(Store(folder))
+    runs = [(run, shelf.facts(run)) for run in shelf.store.runs()]
     runs.sort(key=lambda pair: pair[1].verdict == "valid")
-    details = [_brief(library, run) for run, _ in runs[:DETAILS]]
+    details = [_brief(shelf, run) for run, _ in runs[:DETAILS]]
     return render.page(
         "sweep.html.j2",
         served=False,
@@ -73,13 +72,12 @@ def _of_sweep(folder: Path) -> str:
     )
 
 
-def _brief(library: Library, run: Folder) -> dict[str, Any]:
-    figures = library.figures(run)
+def _brief(shelf: Shelf, run: Folder) -> dict[str, Any]:
+    figures = shelf.figures(run)
     return {
-        "facts": library.facts(run),
+        "facts": shelf.facts(run),
         "figures": figures,
-        "findings": library.findings(run),
-        "tiles": figures.asked(),
+        "findings": shelf.findings(run),
         "latency": pictures.latency_over_time(figures),
     }
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import orjson
 
+from bench.judgement import Findings
 from bench.pages import pictures, render
 from bench.pages.facts import VERDICTS, Facts
-from bench.pages.findings import Findings
-from bench.pages.library import Library
+from bench.pages.shelf import Shelf
 from runs.faults import describe
 from runs.plots.style import LINKS
 from runs.plots.time_axis import kinds_of
@@ -22,9 +22,9 @@ PAGE_BYTES = 128 * 1024
 _LONGEST_LINE = 64 * 1024
 
 
-def run_values(library: Library, run: Folder) -> dict[str, Any]:
+def run_values(shelf: Shelf, run: Folder) -> dict[str, Any]:
     """The values of `run.html.j2`."""
-    facts, findings, figures = library.facts(run), library.findings(run), library.figures(run)
+    facts, findings, figures = shelf.facts(run), shelf.findings(run), shelf.figures(run)
     faults = figures.table("faults")
     return {
         "facts": facts,
@@ -33,9 +33,8 @@ def run_values(library: Library, run: Folder) -> dict[str, Any]:
         "reason": reason(facts, findings),
         "findings": findings,
         "told": {each.type for each in findings.found},
-        "lamport": library.lamport(run),
+        "lamport": shelf.lamport(run),
         "disagreements": disagreements(facts.net, figures.table("network")),
-        "tiles": figures.asked(),
         "links": LINKS,
         "plots": {
             "latency": pictures.latency_over_time(figures),

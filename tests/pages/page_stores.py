@@ -12,8 +12,7 @@ from typing import Any
 from flask.testing import FlaskClient
 
 from bench.pages.app import create_app
-from bench.pages.cache import Cache
-from bench.pages.library import Library
+from bench.pages.shelf import Shelf
 from runs.store import Store
 from tests.stores import STORES, as_bench_run, write_lines
 
@@ -80,7 +79,7 @@ NOW_S = 2e9
 
 def client_of(store: Path, now_s: float = NOW_S, list_budget_s: float = math.inf) -> FlaskClient:
     """Its list is complete at once, however slow the machine, unless it has a budget."""
-    library = Library(Store(store), Cache(store / ".cache"), clock=lambda: now_s)
+    library = Shelf(Store(store), clock=lambda: now_s)
     return create_app(library, list_budget_s).test_client()
 
 

@@ -230,6 +230,16 @@ def test_two_runs_compared(client: FlaskClient) -> None:
     assert "latency_ms" not in page  # it does not differ
 
 
+def test_two_workloads_are_not_compared(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    options = store / FIRST / "test.json"
+    options.write_text(json.dumps(json.loads(options.read_text()) | {"workload": "echo"}))
+    page = text_of(client_of(store), f"/compare?run={FIRST}&run={SECOND}")
+    assert "These runs have different workloads, so their figures are not compared." in page
+    assert "<svg" not in page
+    assert 'id="figures"' not in page
+
+
 @pytest.mark.parametrize("query", ["", f"run={FIRST}", "run=a&run=b&run=c"])
 def test_comparing_needs_two(client: FlaskClient, query: str) -> None:
     assert "Choose two runs" in text_of(client, f"/compare?{query}", 400)

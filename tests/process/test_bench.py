@@ -118,6 +118,7 @@ def test_what_a_run_leaves_behind(bench: Bench) -> None:
         "results.edn",
         "results.json",
         "figures.json",
+        "findings.json",
         "net-journal.jsonl",
         "node-logs",
         "test.json",
