@@ -24,7 +24,7 @@ from bench.checks import (
 from bench.net import Network
 from bench.options import TestOptions
 from bench.run import RunResult
-from bench.unsuccessful import reasons
+from bench.why import reasons
 from runs.faults import injections
 from runs.history import NEMESIS, Op
 from runs.operations import operation_count

@@ -18,8 +18,8 @@ import click
 import orjson
 
 import workloads
-from bench.circumstances import with_circumstances
 from bench.values import readable
+from bench.why import with_circumstances
 from runs.facts import Told, options_of, unfinished
 from runs.files import FINDINGS, OPTIONS, RESULTS
 from runs.history import HistoryError, Op, find_history, read_cut_history

@@ -15,7 +15,6 @@ from typing import Annotated, Any
 import click
 
 import workloads
-from bench import junit
 from bench.arrival import ARRIVALS, IN_TURN
 from bench.flags import (
     COUNT,
@@ -31,6 +30,7 @@ from bench.flags import (
 from bench.nemesis.fault import MIXED, TARGET_WORDS
 from bench.nemesis.partition import REAL_SHAPES, SHAPES
 from bench.stores.names import complaint
+from bench.sweep import junit
 from runs.facts import EMBEDDED, JEPSEN
 from runs.faults import FAULTS
 from runs.traffic import SERVICES

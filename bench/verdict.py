@@ -11,11 +11,11 @@ from rich.text import Text
 
 from bench import judgement, mute
 from bench.checks import Answers, Availability, Check, Checks, Counts, NetStatistics, Stats
-from bench.circumstances import listed
 from bench.failure import RunFailure, clip
 from bench.glossary import FILE as GLOSSARY
 from bench.options import TestOptions
 from bench.run import RunResult
+from bench.why import listed
 from runs import edn
 from runs.history import Op
 from runs.operations import operation_count

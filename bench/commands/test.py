@@ -18,21 +18,20 @@ from rich.console import Console
 from rich.text import Text
 
 import workloads
-from bench import engine, judgement, junit, options, run_files, verdict
+from bench import engine, judgement, options, run_files, verdict
 from bench.checkers import judge
 from bench.failure import RunFailure, unwritable
 from bench.flags import did_you_mean
 from bench.hosts import OnFailure, OnLine
-from bench.judgement import Findings
 from bench.loop import RealLoop
 from bench.memory import limit_of
 from bench.options import TestOptions, test_flags
 from bench.processes import Own, ProcessHosts
 from bench.run import BenchRun, RunResult, random_streams
+from bench.sweep import junit
 from bench.system import allow_open_files, handled, sigterm_as_interrupt
 from bench.watchers import CpuMeter, Progress
 from runs.facts import FINISHED, OWN_NODES
-from runs.figures import of_run
 from runs.files import HISTORY, JOURNAL, NODE_LOGS, OPTIONS
 from runs.operations import operation_count
 from runs.reading import PICTURE_BYTES, Bad, Budget, TooLarge, journal
@@ -209,8 +208,8 @@ class _Test:
         if outcome.history and not unkept:
             self.progress.phase("drawing")
             run_files.draw(console, run_dir, outcome.history, self.test_json, findings)
-            self._measure()
-            judgement.keep(self._folder, Findings(judgement.shown(findings, place)))
+            self.progress.phase("measuring")
+            run_files.keep(self._folder, findings, place)
         self.progress.close()
         verdict.print_verdict(
             console, run_dir, found, outcome, workload, options=chosen, findings=findings
@@ -228,12 +227,6 @@ class _Test:
     @property
     def _folder(self) -> Folder:
         return Folder(self.run_dir, self.run_dir.name)
-
-    def _measure(self) -> None:
-        """Keep the run's figures. Ctrl-C skips it: then whoever looks at the run first measures it."""
-        self.progress.phase("measuring")
-        with suppress(KeyboardInterrupt):
-            of_run(self._folder)
 
     def _perform(self) -> tuple[Workload, RunResult]:
         """Run the test, on a store of its own if one is asked for."""
