@@ -87,7 +87,8 @@ def _in_order(counts: Counter[str]) -> list[tuple[str, int]]:
 def _dots(
     found: Sequence[Cell], names: Sequence[str], figure: str
 ) -> list[tuple[str, str, list[float]]]:
-    groups = [str(cell.axes.get("strategy")) for cell in found]
+    # Rows of an older bench have no program.
+    groups = [str(cell.rows[0].program or cell.axes.get("strategy")) for cell in found]
     return [
         (name, group, cell.values(figure))
         for name, group, cell in zip(names, groups, found, strict=True)

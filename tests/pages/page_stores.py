@@ -34,7 +34,8 @@ def make_store(root: Path) -> Path:
     args = ["--strategy", "prefetch"]
     _run(store, SECOND, SKIPS, started="2026-01-02T00:00:00.000+00:00", args=args, rate=200)
     _run(store, THIRD, DUPLICATES, nemesis=["partition"], args=["--strategy=cas"])
-    shutil.copytree(STORES / DUPLICATES, store / REAL)
+    kept = shutil.ignore_patterns("figures.json", "findings.json")  # by other tests
+    shutil.copytree(STORES / DUPLICATES, store / REAL, ignore=kept)
     (store / REAL / "node-logs" / "n1.log").write_text("hello from n1\n")
     (store / "latest").symlink_to(FIRST)
     (store / "kafka" / "latest").symlink_to(Path(SECOND).name)
