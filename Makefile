@@ -37,7 +37,7 @@ $(VENV)/.%-ready: requirements/%.lock | $(BIN)/python
 java: ## check that Java 17 or newer is there (Spark and TLC need it)
 	@sh .ci/require-java
 
-run: $(READY) ## one Kafka test on the embedded bench, its verdict and figures, then their Spark summary
+run: $(READY) ## one Kafka test on the embedded bench, its verdict, then its figures by Spark
 	@.ci/first-run
 
 PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder

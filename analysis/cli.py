@@ -3,7 +3,6 @@
 import sys
 import time
 import traceback
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +113,6 @@ def summary(run_dir: Path, output: Path | None, lake: str, master: str) -> None:
     from analysis.summary import summarise
     from bench.pages.facts import read_facts
     from bench.pages.report import folder_of, write_report
-    from runs.figures import keep_figures
 
     console = Console()
     run = find_run(run_dir)
@@ -125,9 +123,7 @@ def summary(run_dir: Path, output: Path | None, lake: str, master: str) -> None:
         figures = summarise(spark, Lake(lake), run.run_id)
     folder = folder_of(run_dir)
     show(read_facts(folder, time.time()), figures, console)
-    with suppress(OSError):  # a folder that is not ours to write in; they are for `serve` to show
-        keep_figures(folder, figures)
-    page = write_report(run_dir, output, figures)
+    page = write_report(run_dir, output)
     console.print(f"Report: {page}", soft_wrap=True)
 
 
@@ -145,15 +141,14 @@ def report(path: Path, output: Path | None) -> None:
     from analysis.printed import show
     from bench.pages.facts import read_facts
     from bench.pages.report import folder_of, write_report
-    from runs.figures import kept_figures, measure
+    from runs.figures import of_run
     from runs.store import is_run
 
-    console, figures = Console(), None
+    console = Console()
     if is_run(path.resolve()):
         folder = folder_of(path)
-        figures = kept_figures(folder) or measure(folder)
-        show(read_facts(folder, time.time()), figures, console)
-    console.print(f"Report: {write_report(path, output, figures)}", soft_wrap=True)
+        show(read_facts(folder, time.time()), of_run(folder), console)
+    console.print(f"Report: {write_report(path, output)}", soft_wrap=True)
 
 
 @main.command()

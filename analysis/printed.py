@@ -8,8 +8,8 @@ from rich.table import Column, Table
 from bench.pages.facts import Facts
 from bench.pages.render import count, milliseconds, ratio
 from runs.figures import Figures
-from runs.messages import disagreements
 from runs.operations import Row
+from runs.traffic import disagreements
 
 
 def show(facts: Facts, figures: Figures, console: Console) -> None:
@@ -17,18 +17,18 @@ def show(facts: Facts, figures: Figures, console: Console) -> None:
     named = [
         *facts.named(),
         ("lasted", f"{figures.duration_ns / 1e9:.1f} s"),
-        ("operations", count(figures.operation_count)),
+        ("operations", count(figures.operations)),
         ("verdict", facts.verdict),
     ]
     console.print(", ".join(f"{name} [bold]{value}[/]" for name, value in named))
-    console.print(_latency(figures.latency))
-    console.print(_network(figures.network))
-    console.print(_by_type(figures.by_type))
-    for sentence in disagreements(facts.net, figures.network):
+    console.print(_latency(figures.latency()))
+    console.print(_network(figures.table("network")))
+    console.print(_by_type(figures.table("by_type")))
+    for sentence in disagreements(facts.net, figures.table("network")):
         console.print(f"[red]counts disagree[/]: {sentence}")
     for note in figures.notes:
         console.print(f"[yellow]{note}[/]")
-    for row in figures.quarantine:
+    for row in figures.table("quarantine"):
         console.print(f"[yellow]{row['lines']} bad lines[/] in {row['file']}: {row['reason']}")
 
 

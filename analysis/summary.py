@@ -1,16 +1,17 @@
 """The figures of one run of any size, computed by Spark.
 
-`runs.figures.measure` computes the same for runs that fit into memory.
+`runs.figures` has them without Spark.
 """
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from analysis.lake import Lake
-from analysis.metrics.latency import latency_over_time, latency_quantiles, throughput
+from analysis.metrics.latency import latency_quantiles
 from analysis.metrics.network import messages_by_type, network_statistics
-from runs.figures import Figures
-from runs.operations import Row, window_width
+from analysis.metrics.windows import main_phase
+from runs.figures import ALL, MAIN, Figures
+from runs.operations import Row
 
 
 def summarise(spark: SparkSession, lake: Lake, run_id: str) -> Figures:
@@ -21,20 +22,22 @@ def summarise(spark: SparkSession, lake: Lake, run_id: str) -> Figures:
 
     operations, messages = table("operations"), table("messages")
     operation_count, duration_ns = _extent(operations)
-    window_ns = window_width(duration_ns)
+    phases = {MAIN: main_phase(operations, table("runs")), ALL: operations}
     bad = table("quarantine").groupBy("file", "reason")
-    return Figures(
-        operation_count=operation_count,
-        duration_ns=duration_ns,
-        window_ns=window_ns,
-        latency=_rows(latency_quantiles(operations)),
-        latency_over_time=_rows(latency_over_time(operations, window_ns)),
-        throughput=_rows(throughput(operations, window_ns)),
-        network=_rows(network_statistics(messages, operations)),
-        by_type=_rows(messages_by_type(messages, operations)),
-        faults=_rows(table("faults").orderBy("started_ns")),
-        quarantine=_rows(bad.agg(F.count("*").alias("lines"), F.min("line").alias("first_line"))),
-    )
+    latency = [
+        {"phase": phase, **row}
+        for phase, its in phases.items()
+        for row in _rows(latency_quantiles(its))
+    ]
+    rows = {
+        "latency": latency,
+        "network": _rows(network_statistics(messages, operations)),
+        "by_type": _rows(messages_by_type(messages, operations)),
+        "quarantine": _rows(
+            bad.agg(F.count("*").alias("lines"), F.min("line").alias("first_line"))
+        ),
+    }
+    return Figures({}, {"operations": operation_count, "duration_s": duration_ns / 1e9}, rows)
 
 
 def _extent(operations: DataFrame) -> tuple[int, int]:

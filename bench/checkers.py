@@ -24,11 +24,11 @@ from bench.checks import (
 from bench.net import Network
 from bench.options import TestOptions
 from bench.run import RunResult
-from bench.unsuccessful import reasons
+from bench.why import reasons
 from runs.faults import injections
 from runs.history import NEMESIS, Op
-from runs.messages import Event
 from runs.operations import operation_count
+from runs.traffic import Event
 from workloads.interface import Checker, Placement, Workload
 
 Found = TypeVar("Found")

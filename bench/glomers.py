@@ -13,7 +13,8 @@ from pathlib import Path
 from bench.sweep import definition
 from bench.sweep.axes import CellAxes
 from bench.sweep.definition import Cell, Sweep
-from runs.sweeps import CRASHED, FIGURES, INVALID, UNKNOWN, VALID, Row
+from runs.figures import number_of
+from runs.sweeps import CRASHED, INVALID, UNKNOWN, VALID, Row
 
 FILE = Path(__file__).with_suffix(".toml")
 AS_ASKED = "as asked"  # the name of the challenge's own command, which says nothing of when
@@ -229,6 +230,5 @@ def _passes(asked: Sequence[Graded]) -> str:
 
 
 def _told(figure: str, value: float) -> str:
-    column = FIGURES[figure]
-    name, comma, unit = column.title.partition(", ")
-    return f"{name} {value:.{column.decimals}f}{' ' * bool(comma)}{unit}"
+    number = number_of(figure)
+    return f"{number.title} {value:.{number.decimals}f} {number.unit}".rstrip()

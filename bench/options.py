@@ -15,7 +15,6 @@ from typing import Annotated, Any
 import click
 
 import workloads
-from bench import junit
 from bench.arrival import ARRIVALS, IN_TURN
 from bench.flags import (
     COUNT,
@@ -31,9 +30,10 @@ from bench.flags import (
 from bench.nemesis.fault import MIXED, TARGET_WORDS
 from bench.nemesis.partition import REAL_SHAPES, SHAPES
 from bench.stores.names import complaint
+from bench.sweep import junit
 from runs.facts import EMBEDDED, JEPSEN
 from runs.faults import FAULTS
-from runs.messages import SERVICES
+from runs.traffic import SERVICES
 from workloads.keys import DEFAULT_KEY_DIST
 from workloads.keys import DISTRIBUTIONS as KEY_DISTRIBUTIONS
 from workloads.topology import TOPOLOGIES
@@ -84,6 +84,15 @@ class TestOptions:
     ] = "lin-kv"
     bin: Annotated[str, Flag("The program that runs one node.", required=True)]
     args: tuple[str, ...] = ()
+    name: Annotated[
+        str | None,
+        Flag(
+            "What lists and reports call the program: by default its file, or our node's strategy, with"
+            " its other arguments.",
+            ours=True,
+            axis="program",
+        ),
+    ] = None
     nodes: Annotated[
         tuple[str, ...],
         Flag("Names of the nodes, separated by commas.", click.STRING, unswept=_A_NUMBER),

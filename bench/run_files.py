@@ -1,9 +1,11 @@
-"""The files that a run leaves beside its history: test.json, results, history.edn, plots and diagrams."""
+"""The files that a run leaves beside its history: options, results, EDN, pictures, figures, findings."""
 
 import json
+import os
 import platform
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from importlib import metadata
 from pathlib import Path
@@ -11,26 +13,31 @@ from typing import Any
 
 from rich.console import Console
 
+from bench import judgement
 from bench.checks import Checks
+from bench.judgement import Findings
 from bench.options import TestOptions
 from bench.run import RunResult
 from runs import edn
+from runs.figures import of_run
 from runs.files import HISTORY_EDN, JOURNAL, RESULTS_EDN, RESULTS_JSON
 from runs.history import Op, edn_line, plain, printable
 from runs.journal import compress_if_large
+from runs.store import Folder
 from runs.writing import write_whole
-from workloads.interface import Finding
+from workloads.interface import Finding, Placement
 
 _VERSIONED = ("leaderless", "orjson", "click", "rich", "matplotlib")
 
 
 def describe_test(options: TestOptions, started: datetime) -> dict[str, Any]:
-    """The content of test.json: every option, the seed among them, versions, and the command line."""
+    """The content of test.json: options with the seed, versions, command line, the load of the machine."""
     versions = {name: _version(name) for name in _VERSIONED}
     return options.as_dict() | {
         "engine": "embedded",
         "started": started.isoformat(timespec="milliseconds"),
         "argv": sys.argv[1:],
+        "load": os.getloadavg()[0],
         "versions": {"python": platform.python_version(), **versions},
     }
 
@@ -78,3 +85,13 @@ def draw(
     for name, artefact in drawn.items():
         if isinstance(artefact, Exception):
             console.print(f"{name} could not be drawn: {artefact}", style="yellow")
+
+
+def keep(run: Folder, findings: Sequence[Finding], place: Placement | None) -> None:
+    """Write figures.json and findings.json, when all other files are final.
+
+    Ctrl-C skips them: then whoever looks at the run first measures and judges it.
+    """
+    with suppress(KeyboardInterrupt):
+        of_run(run)
+        judgement.keep(run, Findings(judgement.shown(findings, place)))

@@ -9,13 +9,13 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from bench import mute
+from bench import judgement, mute
 from bench.checks import Answers, Availability, Check, Checks, Counts, NetStatistics, Stats
-from bench.circumstances import listed, with_circumstances
 from bench.failure import RunFailure, clip
 from bench.glossary import FILE as GLOSSARY
 from bench.options import TestOptions
 from bench.run import RunResult
+from bench.why import listed
 from runs import edn
 from runs.history import Op
 from runs.operations import operation_count
@@ -43,10 +43,12 @@ def print_verdict(
 ) -> None:
     """Print the verdict for a person, ending with one line that says it all and where the rest is.
 
-    `findings` are those of `findings_of`, if they are known already.
+    `findings` are those of `judgement.told`, if they are known already.
     """
-    judged, place = found.workload, _place(options, outcome)
-    findings = findings_of(found, outcome, workload, options) if findings is None else findings
+    judged, place = found.workload, Placement.of(options.as_dict(), outcome.history)
+    if findings is None:
+        whole = outcome.failure is None
+        findings = judgement.told(workload.judge, judged, outcome.history, place, finished=whole)
     render(findings, console, place=place)
     print_failed(found, console)
     print_repeated(found, console)
@@ -64,23 +66,6 @@ def print_verdict(
     if findings:
         console.print(glossary(), highlight=False, soft_wrap=True)
     console.print(f"Results: {run_dir}", highlight=False, soft_wrap=True)
-
-
-def _place(options: TestOptions, outcome: RunResult) -> Placement:
-    place = Placement.of(options.as_dict(), outcome.history)
-    assert place  # the options of a run have nodes and clients
-    return place
-
-
-def findings_of(
-    found: Checks, outcome: RunResult, workload: Workload, options: TestOptions
-) -> list[Finding]:
-    """What the judgement shows, with the faults at the time."""
-    if "error" in found.workload:  # the checker failed
-        return []
-    is_whole, place = outcome.failure is None, _place(options, outcome)
-    told = workload.judge.findings(found.workload, outcome.history, place, finished=is_whole)
-    return with_circumstances(told, outcome.history)
 
 
 def print_repeated(found: Checks, console: Console) -> None:

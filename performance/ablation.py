@@ -38,10 +38,9 @@ from leaderless.core.pace import Pace
 from leaderless.core.strategy import Options
 from performance.harness import ROOT, APage, command_lines, program, show_table, write_page
 from performance.varied import Changes, constants, default_of, section_of, varied
-from performance.virtual import PARTS, Part, figures_of, measure
+from performance.virtual import PARTS, Numbers, Part, figures_of, measure
+from runs.figures import number_of
 from runs.files import HISTORY, JOURNAL
-from runs.key_figures import Figures
-from runs.sweeps import FIGURES
 from simulation.oracle import Violation
 from simulation.scenario import Scenario
 
@@ -178,10 +177,10 @@ ERRORS = 3  # so many standard errors are still chance
 LEAST = 0.5  # a latency below 0.5 ms, and no failure at all, are no base of a ratio
 # The figures by which a row is judged: 1 where less is better, -1 where more is.
 JUDGED = {
-    "server_messages_per_op": 1, "send_p50_ms": 1, "send_p99_ms": 1, "send_longest_ms": 1,
+    "server_messages_per_op": 1, "send_p50_ms": 1, "send_p99_ms": 1, "send_max_ms": 1,
     "poll_p99_ms": 1, "throughput_ops_per_s": -1, "failed": 1,
 }  # fmt: skip
-OTHERS = {"send_longest_ms": "longest send, ms", "failed": "failed in 1000"}
+OTHERS = {"send_max_ms": "longest send, ms", "failed": "failed in 1000"}
 
 
 class Effect(NamedTuple):
@@ -207,7 +206,7 @@ def result_of(row: str, changes: Changes, seed: int, real_s: float = 0.0) -> Res
     return found | {"failed": 1000 * (1 - (found["ok_fraction"] or 0.0))}
 
 
-def _real(scenario: Scenario, changes: Changes) -> Figures:
+def _real(scenario: Scenario, changes: Changes) -> Numbers:
     """Figures of a run with real processes. Raises `RunFailure` when it ends early."""
     options, loop = scenario.bench_options, RealLoop()
     node = [str(ROOT / "performance" / "varied.py"), orjson.dumps(changes).decode()]
@@ -255,7 +254,7 @@ def effects(before: Sequence[Result], after: Sequence[Result]) -> list[Effect]:
         pairs = [log(max(LEAST, b) / max(LEAST, a)) for a, b in zip(old, new, strict=True)]
         moved = fmean(pairs)
         if abs(moved) > NOTICED + ERRORS * stdev(pairs) / sqrt(len(pairs)):
-            title = OTHERS[figure] if figure in OTHERS else FIGURES[figure].title
+            title = OTHERS[figure] if figure in OTHERS else number_of(figure).heading
             told = f"{title} {median(old):.3g} → {median(new):.3g} ({exp(moved) - 1:+.0%})"
             found.append(Effect(sign * moved, told))
     return sorted(found, key=lambda each: -abs(each.worse))
@@ -282,7 +281,7 @@ BESIDE = "Another process keeps the first core busy. "
 ABOUT_HELD = "These bound a size, or end what would go on for ever; a test shows it:"
 
 
-def number_of(value: float) -> str:
+def value_text(value: float) -> str:
     """As the page shows it."""
     return "∞" if value >= NEVER else f"{value:g}"
 
@@ -308,7 +307,7 @@ def table(
             sides = (
                 [each.told for each in found if sign * each.worse > 0][:SHOWN] for sign in (1, -1)
             )
-            values = (number_of(default_of(name)), number_of(ROW_OF[name][0]))
+            values = (value_text(default_of(name)), value_text(ROW_OF[name][0]))
             yield [f"`{name}`", *values, row, *("; ".join(side) or "–" for side in sides)]
 
 

@@ -13,7 +13,7 @@ from performance.ablation import varying
 from performance.harness import APage, program, replace_tables, show, table_lines
 from performance.sweep_records import text
 from performance.virtual import PARTS, SHOWN, measured
-from runs.sweeps import FIGURES
+from runs.figures import number_of
 from simulation.scenario import Scenario
 
 PRICES_MS = (0.0, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0)
@@ -35,7 +35,9 @@ def tables(seeds: int) -> Iterator[str]:
                 for price, cell in found.items()
             )
             yield from ("", f"## {PARTS[name].title}", "")
-            yield from table_lines(("price, ms", *(FIGURES[each].title for each in SHOWN)), rows)
+            yield from table_lines(
+                ("price, ms", *(number_of(each).heading for each in SHOWN)), rows
+            )
 
 
 @program

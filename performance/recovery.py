@@ -2,8 +2,8 @@
 
     python -m performance.recovery RUN...
 
-Reads the histories of runs, ours or the real tool's, best with one fault at a time and a calm beginning.
-`runs.recovery` defines the time.
+The runs are ours or the real tool's, best with one fault at a time and a calm beginning. `runs.recovery`
+defines the time.
 """
 
 from collections.abc import Sequence
@@ -14,21 +14,17 @@ from typing import Annotated
 import click
 
 from performance.harness import program, show_table
-from runs.history import find_history, read_history
-from runs.recovery import MS, recoveries
-from workloads.interface import CLIENT_TIMEOUT_MS
+from runs.figures import of_run
+from runs.store import Folder
 
 
 @program
 def main(runs: Annotated[tuple[Path, ...], click.Path(exists=True, path_type=Path)]) -> None:
     times: dict[str, list[float | None]] = {}
     for run in runs:
-        try:
-            history = read_history(find_history(run))
-            for fault, took_ms in recoveries(history, CLIENT_TIMEOUT_MS * MS):
-                times.setdefault(fault, []).append(took_ms)
-        except ValueError as error:
-            raise click.ClickException(f"{run}: {error}") from None
+        for fault in of_run(Folder(run, run.name)).table("faults"):
+            if fault["watched_ms"] is not None:
+                times.setdefault(fault["kind"], []).append(fault["recovery_ms"])
     titles = ("fault", "measured", "median ms", "least", "greatest", "not recovered")
     show_table(titles, (row(fault, all_ms) for fault, all_ms in times.items()))
 

@@ -16,8 +16,9 @@ from performance import sweep_records as sweep
 from performance.configurations import SLOPES, Slope
 from performance.harness import APage, program, table_lines, write_page
 from performance.sweep_records import Found, summary, text, verdict_words
+from runs.figures import number_of
 from runs.plots.groups import Line, growth
-from runs.sweeps import FIGURES, Cell
+from runs.sweeps import Cell
 
 _SERVERS = "server_messages_per_op"
 _PANELS = (
@@ -78,7 +79,7 @@ def rows(slope: Slope, strategies: Sequence[str], found: Found) -> Iterator[list
 
 def section(slope: Slope, strategies: Sequence[str], found: Found) -> str:
     """A slope on the page."""
-    titles = [slope.label, *(FIGURES[name].title for name in _SHOWN), "verdict"]
+    titles = [slope.label, *(number_of(name).heading for name in _SHOWN), "verdict"]
     lines = "\n".join(table_lines(titles, rows(slope, strategies, found)))
     picture = f"![{slope.title}](../images/performance-{slope.name}.svg)"
     return f"## {slope.name.capitalize()}\n\n{picture}\n\n{lines}\n"

@@ -18,7 +18,8 @@ import click
 from performance.harness import APage, program, table_lines, write_page
 from performance.sweep_records import provenance, rows_of, text
 from runs import sweeps
-from runs.sweeps import FIGURES, Cell
+from runs.figures import number_of
+from runs.sweeps import Cell
 
 _SHOWN = (
     *("throughput_ops_per_s", "ok_fraction", "store_requests_per_op"),
@@ -51,7 +52,7 @@ def sections(cells: Sequence[Cell]) -> list[str]:
     for cell in cells:
         name = str(cell.axes.get("name", cell.axes["store-server"]))
         by_store.setdefault(name, []).append(cell)
-    titles = ["fault", "valid", "strict", *(FIGURES[name].title for name in _SHOWN)]
+    titles = ["fault", "valid", "strict", *(number_of(name).heading for name in _SHOWN)]
     return [
         f"## {store}\n\n" + "\n".join(table_lines(titles, map(row, alike)))
         for store, alike in by_store.items()

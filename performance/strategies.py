@@ -17,7 +17,8 @@ from performance import sweep_records as sweep
 from performance.configurations import CONFIGURATIONS, SUBJECT, Bound, Configuration
 from performance.harness import APage, program, table_lines, write_page
 from performance.sweep_records import Found, summary, text, verdict_words
-from runs.sweeps import CRASHED, FIGURES, Row
+from runs.figures import number_of
+from runs.sweeps import CRASHED, Row
 
 SHOWN = (
     *("server_messages_per_op", "throughput_ops_per_s", "send_p50_ms", "send_p99_ms"),
@@ -63,7 +64,7 @@ def _judge(bound: Bound, case: str, found: Found) -> Verdict:
 def _sentence(bound: Bound, limit: float | None) -> str:
     if bound.figure in _VERDICTS:
         return _VERDICTS[bound.figure]
-    title = FIGURES[bound.figure].title + (f" of `{bound.of}`" if bound.of != SUBJECT else "")
+    title = number_of(bound.figure).heading + (f" of `{bound.of}`" if bound.of != SUBJECT else "")
     if bound.than is None:
         return f"{title} {bound.relation} {bound.limit:g}"
     times = "" if bound.limit == 1 else f"{bound.limit:.2g} x "
@@ -74,7 +75,7 @@ def _sentence(bound: Bound, limit: float | None) -> str:
 def _number(value: float, figure: str) -> str:
     if figure in _VERDICTS:
         return "yes" if value else "no"
-    return f"{value:.{FIGURES[figure].decimals}f}"
+    return f"{value:.{number_of(figure).decimals}f}"
 
 
 def rows(
@@ -90,7 +91,7 @@ def rows(
         figures = [summary(cell, figure) for cell in cells]
         if figure in real or any(figures):
             last = [real.get(figure, "")] if real else []
-            yield [FIGURES[figure].title, *(text(each, figure) for each in figures), *last]
+            yield [number_of(figure).heading, *(text(each, figure) for each in figures), *last]
     for verdict, title in _ROWS_OF_VERDICTS.items():
         if any(summary(cell, verdict) for cell in cells):
             yield [title, *(verdict_words(cell, verdict) for cell in cells), *[""] * bool(real)]

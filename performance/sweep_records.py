@@ -11,7 +11,8 @@ import click
 from bench.sweep.folder import MACHINE_FILE
 from performance.harness import command_lines
 from runs import sweeps
-from runs.sweeps import FIGURES, Cell, Row, Summary
+from runs.figures import number_of
+from runs.sweeps import Cell, Row, Summary
 
 Found = Mapping[tuple[str, str], Cell]  # the runs of each case and strategy
 WORST = ("valid", "strict_valid", "ok_fraction")  # the worst run counts, not the median
@@ -55,7 +56,7 @@ def text(summary: Summary | None, figure: str) -> str:
     """The median of a figure, with lowest and highest where they differ."""
     if summary is None:
         return "–"
-    middle, low, high = summary.text(FIGURES[figure].decimals)
+    middle, low, high = summary.text(number_of(figure).decimals)
     return middle if low == high else f"{middle} ({low}–{high})"
 
 

@@ -20,11 +20,14 @@ from bench.sweep.definition import read
 from performance.configurations import CONFIGURATIONS, SUBJECT, Bound, Configuration
 from performance.harness import ROOT, APage, command_lines, program, write_page
 from performance.strategies import markdown
+from runs import figures
 from runs.collection import collected_quietly
-from runs.history import NEMESIS, Op
-from runs.key_figures import Figures, latencies_ms, of_operations
-from runs.operations import operations, quantile
+from runs.facts import Results, Settings, Told
+from runs.figures import ASKED
+from runs.history import Op
+from runs.operations import Timings
 from runs.sweeps import Cell, Row
+from runs.traffic import share
 from simulation.scenario import OF_BENCH, Scenario
 from simulation.world import World
 from workloads.kafka import DEFAULT_KEY_COUNT
@@ -45,6 +48,7 @@ ABOUT = """\
 On the virtual clock computing takes no time. Medians of {seeds} seeds, lowest and highest in brackets.
 `leaderless, deferred` has `--commits deferred`."""
 K = TypeVar("K")
+Numbers = dict[str, float | None]  # of a run, by the names of `runs.figures`
 
 
 class Part(NamedTuple):
@@ -103,7 +107,7 @@ PARTS = {
 }  # fmt: skip
 
 
-def measure(scenario: Scenario) -> Figures:
+def measure(scenario: Scenario) -> Numbers:
     """Run it. Raises `Violation` as the run does, because the figures of a wrong node mean nothing."""
     with collected_quietly():
         history, sent = _executed(World(scenario))  # nothing of the world is left to be kept
@@ -115,18 +119,15 @@ def _executed(world: World) -> tuple[Sequence[Op], int]:
     return world.execute().history, world.network.servers.sent
 
 
-def figures_of(history: Sequence[Op], server_messages: int, time_limit_s: float) -> Figures:
-    """The figures of a run by the names of `runs.sweeps`, its longest send, and how many operations it had."""
-    latency_ms, _ = latencies_ms(history, time_limit_s)
-    succeeded = sum(map(len, latency_ms.values()))
-    invoked = (op for op in operations(history) if op.invoked.time <= time_limit_s * 1e9)
-    asked = sum(op.f in latency_ms for op in invoked)
-    return of_operations(history, time_limit_s) | {
-        _MESSAGES: server_messages / max(1, succeeded),
-        _OK: succeeded / max(1, asked),
-        "send_longest_ms": quantile(latency_ms["send"], 1.0),
-        "operations": sum(op.type == "invoke" and op.process != NEMESIS for op in history),
-    }
+def figures_of(history: Sequence[Op], server_messages: int, time_limit_s: float) -> Numbers:
+    """The numbers of a run; messages are divided by what succeeded, and *ok* is of the main phase."""
+    net = {"servers": {"msg-count": server_messages}}
+    told = Told(Settings("simulation", time_limit_s=time_limit_s), Results({"net": net}))
+    found = figures.measure(history, (), told).numbers
+    limit_ns = time_limit_s * 1e9
+    ends = [e.outcome for e in Timings(history) if e.f in ASKED and e.invoked_ns <= limit_ns]
+    ok = share(ends.count("ok"), len(ends))
+    return {**found, _MESSAGES: found["server_messages_per_ok"], _OK: ok}
 
 
 def measured(scenarios: Mapping[K, Scenario], seeds: int, pool: Executor) -> dict[K, Cell]:
@@ -134,8 +135,8 @@ def measured(scenarios: Mapping[K, Scenario], seeds: int, pool: Executor) -> dic
     names = [name for name in scenarios for _ in range(seeds)]
     runs = [replace(one, seed=one.seed + n) for one in scenarios.values() for n in range(seeds)]
     rows: dict[K, list[Row]] = {}
-    for name, figures in zip(names, pool.map(measure, runs), strict=True):
-        rows.setdefault(name, []).append(Row("virtual", {}, figures=figures))
+    for name, found in zip(names, pool.map(measure, runs), strict=True):
+        rows.setdefault(name, []).append(Row("virtual", {}, figures=found))
     return {name: Cell(each) for name, each in rows.items()}
 
 

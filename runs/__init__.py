@@ -9,9 +9,9 @@
     writing     whole lines and whole documents on a full disk
     faults      their names, when each was in force, what it did
     operations  pairing, latency, quantiles, windows, throughput
-    messages    links, services, messages per operation
-    figures     all figures of a run; key_figures: one number each, to compare runs by
+    traffic     links, services, messages per operation, what they were for
+    recovery    how long a fault is felt after its end
+    figures     all figures of a run, by one definition for all readers
 
-Nothing here imports any other room. Spark's metrics (`analysis.metrics`) express the same definitions a
-second time, for runs of any size.
+Nothing here imports any other room.
 """

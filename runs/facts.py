@@ -4,23 +4,29 @@ What is missing or of another kind than it should be is None: a run may have bee
 and files may come from another tool or from an older bench.
 """
 
+import re
+import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from itertools import pairwise
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from runs import edn
-from runs.files import OPTIONS, RESULTS
+from runs.files import OPTIONS, RESULTS, files_of
+from runs.store import time_named
 
 OWN_NODES = ("run.sh", "node.py")
 DEFAULT_STRATEGY = "leaderless"  # of our node, when nothing names one
+OF_OUR_NODE = ("strategy", "freshness")  # axes of a sweep that are options of our node
 EMBEDDED, JEPSEN = "embedded", "jepsen"  # engines
 # Operations that never succeed by design: one disturbs, the other only looks.
 NEVER_OK = frozenset(("crash", "debug-topic-partitions"))
 TRUE, FALSE, UNKNOWN = "true", "false", "unknown"
+_LARGEST = {".json": 32 * 2**20, ".edn": 4 * 2**20}
+_TAIL_BYTES = 4096
 FINISHED = "finished"  # in test.json: whether the run came to its end
 
 
@@ -35,7 +41,9 @@ class Settings:
     workload: str | None = None
     started: str | None = None
     strategy: str | None = None
-    program: str | None = None  # the file name of `--bin`
+    program: str | None = (
+        None  # what ran, in words; the same for two runs only if they were started alike
+    )
     faults: tuple[str, ...] | None = None  # the kinds that were asked for
     nodes: tuple[str, ...] | None = None
     concurrency: int | None = None
@@ -53,7 +61,7 @@ class Settings:
             workload=text(options.get("workload")),
             started=text(options.get("started")),
             strategy=strategy(options),
-            program=_file_name(options.get("bin")),
+            program=program(options),
             faults=words(options.get("nemesis")),
             nodes=words(options.get("nodes")),
             concurrency=integer(options.get("concurrency")),
@@ -64,21 +72,60 @@ class Settings:
             history_origin_ns=integer(options.get("history_origin_ns")),
         )
 
+    def placed(self, folder: Path, cell: Mapping[str, Any] | None = None) -> "Settings":
+        """With what the run's folder, or its cell in a sweep, says of workload and program where no file does.
+
+        Both tools keep runs as STORE/WORKLOAD/TIME. A folder whose name is no time stands for itself.
+        """
+        store, workload, named = folder.name, None, self.program
+        if time_named(folder.name):
+            workload = folder.parent.name
+            above = folder.absolute().parents[1:]
+            store = next(each.name for each in above if each.name != "store")
+        if self.engine == JEPSEN and not named:
+            named = store if cell is None else program(_of_cell(cell))
+        return replace(self, workload=self.workload or workload, program=named)
+
 
 def strategy(options: Mapping[str, Any]) -> str | None:
     """The strategy of our node in a run: None for other nodes, and where nothing says it.
 
     The node's arguments name it, or (in a simulation) the scenario; else our node has its default.
     """
-    arguments = words(options.get("args")) or ()
-    for word, following in pairwise([*arguments, ""]):
-        if word == "--strategy":
-            return following or None
-        if word.startswith("--strategy="):
-            return word.partition("=")[2]
-    is_ours = _file_name(options.get("bin")) in OWN_NODES
+    return _started(options)[0]
+
+
+def program(options: Mapping[str, Any]) -> str | None:
+    """What ran: `--name`; else the strategy of our node, or another program's file, and the other arguments.
+
+    None where nothing says it.
+    """
+    own, others = _started(options)
+    ran = own or _file_name(options.get("bin"))
+    return text(options.get("name")) or (shlex.join([ran, *others]) if ran else None)
+
+
+def _started(options: Mapping[str, Any]) -> tuple[str | None, list[str]]:
+    """The strategy of our node, and its other arguments or all those of another program."""
+    arguments, file = list(words(options.get("args")) or ()), _file_name(options.get("bin"))
+    if file not in (*OWN_NODES, None):
+        return None, arguments
     simulated = text(mapping(options.get("scenario")).get("strategy"))
-    return simulated or (DEFAULT_STRATEGY if is_ours else None)
+    named, others = simulated or (DEFAULT_STRATEGY if file else None), []
+    while arguments:
+        word, _, value = arguments.pop(0).partition("=")
+        if word == "--strategy":
+            named = value or (arguments.pop(0) if arguments else None)
+        else:
+            others.append(f"{word}={value}" if value else word)
+    return named, others
+
+
+def _of_cell(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """A cell of a sweep as the options of its run, as far as they say what ran."""
+    own = [word for name in OF_OUR_NODE if name in cell for word in (f"--{name}", str(cell[name]))]
+    arguments = [*own, *shlex.split(str(cell.get("args", "")))]
+    return {"name": cell.get("program"), "bin": cell.get("bin", OWN_NODES[0]), "args": arguments}
 
 
 def _file_name(path: object) -> str | None:
@@ -89,6 +136,68 @@ def read_options(data: bytes) -> dict[str, Any]:
     """The content of test.json; empty if it holds no JSON object. Raises `ValueError` for what is no JSON."""
     content = orjson.loads(data)
     return content if isinstance(content, dict) else {}
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the small files of a run say. `problem`: why the results cannot be read."""
+
+    settings: Settings
+    results: "Results"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    problem: str | None = None
+
+    @classmethod
+    def of(cls, folder: Path, cell: Mapping[str, Any] | None = None) -> "Told":
+        """From a run's folder and its cell in a sweep; a file that cannot be read says nothing."""
+        files = files_of(folder)
+        options: Mapping[str, Any] = {}
+        with suppress(OSError, ValueError):
+            options = read_options(_content(folder / OPTIONS)) if files.options else {}
+        settings = Settings.of(options).placed(folder, cell)
+        limit_s = number(mapping(cell).get("time-limit"))
+        settings = replace(settings, time_limit_s=settings.time_limit_s or limit_s)
+        if not files.results:
+            return cls(settings, Results(), options)
+        file = folder / files.results.name
+        try:
+            return cls(settings, Results.read(file.name, _content(file)), options)
+        except (OSError, ValueError) as error:
+            # The verdict is the last thing in results that are too large, or cut off before.
+            problem = f"{file.name} cannot be read ({error})"
+            return cls(settings, Results(_verdict_at_end(file)), options, problem)
+
+    @property
+    def node_cpu_s(self) -> Mapping[str, float]:
+        """CPU of each node, in seconds."""
+        return mapping(self.options.get("node_cpu_s"))
+
+    @property
+    def strict(self) -> bool:
+        """Whether it was judged by `--strict`."""
+        return bool(self.options.get("strict"))
+
+    @property
+    def finished(self) -> bool:
+        """Whether it came to its end."""
+        return bool(self.results.content) and "error" not in self.results.content
+
+
+def _content(file: Path) -> bytes:
+    if file.stat().st_size > _LARGEST[file.suffix]:
+        raise ValueError("it is too large to be read for a page")
+    return file.read_bytes()
+
+
+def _verdict_at_end(file: Path) -> Mapping[str, Any]:
+    try:
+        with file.open("rb") as stream:
+            stream.seek(max(0, file.stat().st_size - _TAIL_BYTES))
+            tail = stream.read().decode(errors="replace")
+    except OSError:
+        return {}
+    last = re.search(r'valid\?"?:? +:?"?(true|false|unknown)"?\s*\}\s*$', tail)
+    return {"valid?": {"true": True, "false": False}.get(last[1], last[1])} if last else {}
 
 
 @dataclass(frozen=True)
@@ -160,6 +269,11 @@ class Results:
     def bad_error_types(self) -> tuple[str, ...] | None:
         """The types of anomaly that make the run invalid."""
         return words(self.workload.get("bad-error-types"))
+
+    @property
+    def invalidating(self) -> list[str]:
+        """The same, those of transactions too."""
+        return [*(self.bad_error_types or words(self.workload.get("anomaly-types")) or ())]
 
     def anomalies(self) -> Iterator[Anomaly]:
         """The anomalies in the order of the results.

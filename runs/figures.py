@@ -1,140 +1,427 @@
-"""The figures of a run that take reading its history and journal, and the file that holds them.
+"""The figures of a run: what it cost and how long it took, by one definition for all readers.
 
-`measure` computes them for a run of ordinary size. Spark computes them for any size (`analysis.summary`) and
-leaves them in the run's folder. Rows are dicts with the columns of the metrics in `analysis.metrics`; a test
-holds the two computations together.
+*Main* is the time before the run's time limit; where no file says it, before its long pause; without one, all
+of it. An operation belongs to main if it was invoked then. *Asked* are `send` and `poll`; in a run without
+them, all operations but `crash`, `assign` and `debug-topic-partitions`.
+
+`measure` computes them, `of_run` keeps them in `figures.json` of the run's folder:
+
+    {"format", "fingerprint", "who", "numbers", "rows", "notes"}
+
+Rows: latency (by phase main or all, kind, outcome), latency_over_time, throughput, network, by_type, causes,
+faults, quarantine.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+import re
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from statistics import median
+from typing import Any, NamedTuple
 
 import orjson
 
-from runs import messages as of_messages
 from runs import operations as of_operations
-from runs import reading
-from runs.faults import injections
+from runs import reading, sweeps
+from runs.collection import collection_paused
+from runs.facts import NEVER_OK, Results, Told, mapping, number
+from runs.faults import MUTE, Injection, injections
 from runs.files import FIGURES
 from runs.history import NEMESIS, Op
-from runs.operations import Pause, Row, long_pause
+from runs.operations import SHARES, Pause, Row, Timed, Timings, long_pause
+from runs.recovery import recoveries
 from runs.store import Folder
+from runs.traffic import CONFLICT, Event, Traffic, share
 from runs.writing import write_whole
 
-NO_REQUESTS = ("assign", "crash")  # operations that ask no node for anything
+LESS, MORE = "less", "more"
+ASKED = ("send", "poll")
+UNASKED = NEVER_OK | {"assign"}
+MAIN, ALL = "main", "all"
+BEYOND_THE_REAL_TOOL = {"unreplicated", "untold-offset"}  # what only --strict asks for
+FORMAT = 1  # raise it when the same files would now give something else
+_IN_MEMORY = 1000
+_LATENCY = re.compile(rf"(.+)_({'|'.join((*SHARES, 'max'))})_ms")
+
+
+class Number(NamedTuple):
+    """What tables call a number of `measure`, its unit, its decimals, and whether less or more is better."""
+
+    title: str
+    unit: str = ""
+    decimals: int = 2
+    better: str = LESS
+
+    @property
+    def heading(self) -> str:
+        """The title with the unit."""
+        return f"{self.title}, {self.unit}" if self.unit else self.title
+
+
+# Of each asked operation F there are F_p50_ms, F_p90_ms, F_p99_ms, F_max_ms too: of the ok ones of main.
+NUMBERS: Mapping[str, Number] = {
+    "server_messages_per_op": Number("server messages/op"),  # distinct messages / operations
+    "all_messages_per_op": Number("all messages/op"),
+    "server_messages_per_ok": Number("server messages/ok"),  # / asked of main that succeeded
+    "conflicts_per_op": Number("conflicts/op"),  # messages of lost compare-and-sets
+    "store_requests_per_op": Number("store requests/op"),  # as the store counted
+    "invoked_ops_per_s": Number("invoked/s", decimals=0, better=MORE),  # the load, in main
+    # Asked that were invoked and succeeded in main.
+    "throughput_ops_per_s": Number("ops/s", decimals=0, better=MORE),
+    "worst_lag_s": Number("worst lag", "s", 3),  # as the checker says, like the next two
+    "stable_median_ms": Number("median stable latency", "ms", 0),
+    "stable_most_ms": Number("longest stable latency", "ms", 0),
+    "ok_fraction": Number(
+        "ok, of sends and polls", decimals=6, better=MORE
+    ),  # asked: ok / completed
+    "ok_fraction_main": Number(
+        "ok, of main", decimals=4, better=MORE
+    ),  # those that can succeed: ok / invoked
+    "ok_fraction_of_all": Number("ok, of all", decimals=4, better=MORE),  # ok / invoked
+    "recovery_ms": Number("recovery", "ms", 0),  # the median over the faults
+    "node_cpu_us_per_op": Number("node CPU", "µs/op", 0),  # of all nodes, by asked
+    "operations": Number(
+        "operations", decimals=0, better=MORE
+    ),  # invocations by clients, crashes too
+    "duration_s": Number("duration", "s", 1),  # until the last event
+    "main_s": Number("main", "s", 1),
+    "longest_key_messages": Number("messages of the longest key", decimals=0, better=MORE),
+    "mute_nodes": Number("mute nodes", decimals=0),
+    "valid": Number("valid", decimals=0, better=MORE),  # 1 or 0, by what the real tool asks
+    "strict_valid": Number("valid, strict", decimals=0, better=MORE),
+}
+
+
+def number_of(name: str) -> Number:
+    """What a number is, those of latencies too."""
+    found = _LATENCY.fullmatch(name)
+    return Number(f"{found[1]} {found[2]}", "ms", 1) if found else NUMBERS[name]
 
 
 @dataclass(frozen=True)
 class Figures:
-    """Everything that takes reading the history and the journal. Small, whatever the run's size."""
+    """All figures of a run; small, whatever the run's size.
 
-    operation_count: int = 0
-    duration_ns: int = 0
-    window_ns: int = 1
-    latency: list[Row] = field(default_factory=list)
-    latency_over_time: list[Row] = field(default_factory=list)
-    throughput: list[Row] = field(default_factory=list)
-    network: list[Row] = field(default_factory=list)
-    by_type: list[Row] = field(default_factory=list)
-    faults: list[Row] = field(default_factory=list)
-    quarantine: list[Row] = field(default_factory=list)  # bad lines by file and reason, counted
-    notes: list[str] = field(default_factory=list)  # what is missing, and how to get it
+    `who` has its workload, program, strategy, and faults (what was asked for or else seen, as text). An unknown
+    number is None. `notes` say what is missing, and how to get it.
+    """
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+    who: Mapping[str, str | None] = field(default_factory=dict)
+    numbers: Mapping[str, float | None] = field(default_factory=dict)
+    rows: Mapping[str, Sequence[Row]] = field(default_factory=dict)
+    notes: Sequence[str] = ()
 
-    def quantiles(self, f: str) -> Row | None:
-        """Latencies of the operations `f` that succeeded."""
-        return next((r for r in self.latency if (r["f"], r["outcome"]) == (f, "ok")), None)
+    def table(self, name: str) -> Sequence[Row]:
+        """The rows of a table; none where they are not known."""
+        return self.rows.get(name, ())
 
-    def kinds(self) -> list[str]:
-        """Kinds of operations, commonest first; those that are no requests come last."""
-        counts = {r["f"]: r["operation_count"] for r in self.latency if r["outcome"] == "ok"}
-        return sorted(counts, key=lambda f: (f in NO_REQUESTS, -counts[f]))
+    @property
+    def operations(self) -> int:
+        return int(self.numbers.get("operations") or 0)
+
+    @property
+    def duration_ns(self) -> int:
+        return round((self.numbers.get("duration_s") or 0.0) * 1e9)
+
+    @property
+    def window_ns(self) -> int:
+        """The width of the windows in `latency_over_time` and `throughput`."""
+        return of_operations.window_width(self.duration_ns)
+
+    def latency(self, phase: str = MAIN) -> list[Row]:
+        """The rows of latency of a phase."""
+        return [row for row in self.table("latency") if row["phase"] == phase]
+
+    def asked(self) -> dict[str, Row]:
+        """The latencies of each kind that is asked and succeeded in main, the commonest first."""
+        rows = [r for r in self.latency() if r["outcome"] == "ok" and r["f"] not in UNASKED]
+        return {row["f"]: row for row in sorted(rows, key=lambda row: -row["operation_count"])}
 
     def pause(self) -> Pause | None:
         """The long time in which no operation was under way, to a window; None without one."""
+        width_ns = self.window_ns
         return long_pause(
-            (
-                row["window_start_ns"],
-                row["window_start_ns"] + self.window_ns + row["latency_ns_max"],
-            )
-            for row in self.latency_over_time
+            (row["window_start_ns"], row["window_start_ns"] + width_ns + row["latency_ns_max"])
+            for row in self.table("latency_over_time")
         )
 
-    def rate_hz(self, limit_s: float | None = None) -> float | None:
-        """Operations that succeeded per second, of all kinds, before the recovery and the final operations.
 
-        `limit_s` is the run's time limit, where it is known.
-        """
-        before_ns = (self.pause() or (self.duration_ns, 0))[0]
-        end_ns = min(int(limit_s * 1e9), self.duration_ns) if limit_s else before_ns
-        ok = (r for r in self.throughput if r["outcome"] == "ok" and r["window_start_ns"] < end_ns)
-        return sum(r["operation_count"] for r in ok) / (end_ns / 1e9) if end_ns else None
+@dataclass
+class _Seen:
+    """What one pass over a history keeps."""
 
-    def servers_per_operation(self) -> float | None:
-        found = (r["messages_per_operation"] for r in self.network if r["scope"] == "servers")
-        return next(found, None)
+    timings: Timings = field(default_factory=Timings)
+    nemesis: list[Op] = field(default_factory=list)
+    ok: int = 0
+    sends: Counter[Any] = field(default_factory=Counter)  # by key: those that succeeded
+    last: Op | None = None
 
+    def add(self, op: Op) -> None:
+        self.last = op
+        self.timings.add(op)
+        if op.process == NEMESIS:
+            self.nemesis.append(op)
+        elif op.type == "ok":
+            self.ok += 1
+            if op.f == "send":
+                with suppress(TypeError, LookupError):  # not of the form that a send has
+                    self.sends[op.value[0][1]] += 1
 
-def measure(run: Folder, limits: reading.Limits = reading.PAGE_LIMITS) -> Figures:
-    """Read the run's history and journal, as far as `limits` allow; notes say what was not read."""
-    bad, notes = reading.Bad(), []
-    history: list[Op] = []
-    events: list[of_messages.Message] = []
-    try:
-        if run.history:
-            history = list(_without_values(reading.history(run.history, bad, limits)))
-        else:
-            notes.append(
-                "There is no history: the run ended, or was copied, before one was written."
-            )
-    except reading.TooLarge as error:
-        notes.append(str(error))
-    try:
-        events = of_messages.messages(reading.journal(run.journal, bad, limits))
-    except reading.TooLarge as error:
-        notes.append(str(error))
-    operations = of_operations.operations(history)
-    duration_ns = of_operations.duration_ns(operations)
-    window_ns = of_operations.window_width(duration_ns)
-    return Figures(
-        operation_count=len(operations),
-        duration_ns=duration_ns,
-        window_ns=window_ns,
-        latency=of_operations.latency_quantiles(operations),
-        latency_over_time=of_operations.latency_over_time(operations, window_ns),
-        throughput=of_operations.throughput(operations, window_ns),
-        network=of_messages.network_statistics(events, len(operations)),
-        by_type=of_messages.messages_by_type(events, len(operations)),
-        faults=[each.row() for each in injections(history)],
-        quarantine=bad.rows(),
-        notes=notes,
-    )
+    def injected(self) -> list[Injection]:
+        """The faults; one that never ended lasts to the last line."""
+        end = [self.last] if self.last and self.last.process != NEMESIS else []
+        return injections([*self.nemesis, *end])
 
 
-def _without_values(history: Iterable[Op]) -> Iterator[Op]:
-    """Operations of clients lose their values, which would fill the memory and are not measured."""
+@collection_paused()
+def measure(history: Iterable[Op], events: Iterable[Event], told: Told) -> Figures:
+    """Measure a run in one pass over its history and one over its journal.
+
+    Keeps some 20 bytes an operation, a byte a message and 300 a call between servers.
+
+    Args:
+        history: operations in their order; it may be cut anywhere.
+        events: those of the journal; if there are none, messages are those of `told.results`.
+        told: what the small files say.
+    """
+    seen = _Seen()
     for op in history:
-        if op.process != NEMESIS:
-            op.value, op.extra = None, {}
-        yield op
+        seen.add(op)
+    traffic = Traffic(events)
+    timings, injected, count = seen.timings, seen.injected(), len(seen.timings)
+    duration_ns = max((each.ended_ns for each in timings), default=0)
+    main_ns = _main_ns(timings, duration_ns, told)
+    kinds = set(_asked(timings.names()))
+    recovered = recoveries((each for each in timings if each.f in kinds), injected, main_ns)
+    window_ns = of_operations.window_width(duration_ns)
+    rows = {
+        "latency": [
+            {"phase": phase, **row}
+            for phase, end_ns in ((MAIN, main_ns), (ALL, duration_ns))
+            for row in of_operations.latency_quantiles(_until(timings, end_ns))
+        ],
+        "latency_over_time": of_operations.latency_over_time(timings, window_ns),
+        "throughput": of_operations.throughput(timings, window_ns),
+        "network": traffic.network(count),
+        "by_type": traffic.by_type(count),
+        "causes": traffic.causes(count),
+        "faults": [
+            {**fault.row(), **recovery._asdict()}
+            for fault, recovery in zip(injected, recovered, strict=True)
+        ],
+    }
+    numbers = {
+        **_of_operations(timings, seen, main_ns, duration_ns),
+        **_of_results(told),
+        "recovery_ms": _median_ms(rows["faults"]),
+        "mute_nodes": float(len({f.effect["node"] for f in injected if f.fault == MUTE})),
+    }
+    numbers |= _of_messages(traffic, told.results, rows, numbers)
+    used_s = sum(told.node_cpu_s.values())
+    asked = numbers.pop("asked")
+    numbers["node_cpu_us_per_op"] = share(used_s * 1e6, asked or 0) if told.node_cpu_s else None
+    return Figures(_who(told, injected), numbers, rows)
 
 
-def keep_figures(run: Folder, figures: Figures) -> Path:
-    """Leave figures in the run's folder, for pages to show. Raises `OSError`."""
-    file = run.path / FIGURES
-    content = {"fingerprint": run.files.fingerprint(), "figures": figures.as_json()}
-    write_whole(file, [orjson.dumps(content).decode()])
-    return file
+def _asked(names: Sequence[str]) -> tuple[str, ...]:
+    """The kinds of operations that are measured, of those that a run had."""
+    others = tuple(f for f in names if f not in UNASKED)
+    return ASKED if not others or set(others) & set(ASKED) else others
 
 
-def kept_figures(run: Folder) -> Figures | None:
-    """The figures in the run's folder; None if there are none, or the run's files changed since."""
+def _until(timings: Iterable[Timed], end_ns: int) -> Iterator[Timed]:
+    return (each for each in timings if each.invoked_ns <= end_ns)
+
+
+def _main_ns(timings: Timings, duration_ns: int, told: Told) -> int:
+    """When the main phase ended; a run that stopped before its end has no longer one than itself."""
+    limit_s = told.settings.time_limit_s
+    if limit_s:
+        limit_ns = int(limit_s * 1e9)
+        return limit_ns if told.finished else min(limit_ns, duration_ns)
+    pause = long_pause((each.invoked_ns, each.ended_ns) for each in timings)
+    return pause[0] if pause else duration_ns
+
+
+def _of_operations(
+    timings: Timings, seen: _Seen, main_ns: int, duration_ns: int
+) -> dict[str, float | None]:
+    kinds = _asked(timings.names())
+    took: dict[str, list[int]] = {f: [] for f in kinds}
+    count: Counter[str] = Counter()
+    for f, outcome, invoked_ns, latency_ns in timings:
+        in_main, is_ok = invoked_ns <= main_ns, outcome == "ok"
+        count["main"] += in_main
+        if in_main and f not in NEVER_OK:
+            count["may succeed"] += 1
+            count["succeeded"] += is_ok
+        if f in took:
+            count["asked"] += 1
+            count["completed"] += outcome != of_operations.OPEN
+            count["ok"] += is_ok
+            if in_main and is_ok:
+                took[f].append(latency_ns)
+                count["done"] += invoked_ns + latency_ns <= main_ns
+    main_s = main_ns / 1e9
+    return {
+        "operations": len(timings),
+        "duration_s": duration_ns / 1e9,
+        "main_s": main_s,
+        "asked": count["asked"],
+        "server_messages_per_ok": sum(map(len, took.values())),  # divides below
+        "invoked_ops_per_s": share(count["main"], main_s),
+        "throughput_ops_per_s": share(count["done"], main_s),
+        **{name: value for f in kinds for name, value in _quantiles_ms(f, sorted(took[f]))},
+        "ok_fraction": share(count["ok"], count["completed"]),
+        "ok_fraction_main": share(count["succeeded"], count["may succeed"]),
+        "ok_fraction_of_all": seen.ok / len(timings) if len(timings) else 1.0,
+        "longest_key_messages": float(max(seen.sends.values(), default=0)),
+    }
+
+
+def _quantiles_ms(f: str, ordered: Sequence[int]) -> Iterator[tuple[str, float | None]]:
+    for name, q in {**SHARES, "max": 1.0}.items():
+        value = of_operations.quantile(ordered, q)
+        yield f"{f}_{name}_ms", None if value is None else value / 1e6
+
+
+def _of_results(told: Told) -> dict[str, float | None]:
+    """Numbers that the checkers and the store gave; None where there are no results."""
+    results = told.results
+    workload, bad = results.workload, results.bad_error_types  # only kafka has types that are bad
+    stable = {str(q): ms for q, ms in mapping(workload.get("stable-latencies")).items()}
+    is_whole, is_valid = "error" not in results.content, workload.get("valid?") is True
+    is_right = is_valid if bad is None else not set(bad) - BEYOND_THE_REAL_TOOL
+    known = bool(results.content)
+    return {
+        "store_requests_per_op": number(results.store.get("requests-per-op")),
+        "worst_lag_s": number(mapping(workload.get("worst-realtime-lag")).get("lag")),
+        "stable_median_ms": number(stable.get("0.5")),
+        "stable_most_ms": number(stable.get("1", stable.get("1.0"))),
+        "valid": float(is_whole and is_right) if known else None,
+        "strict_valid": float(is_whole and is_valid) if known and told.strict else None,
+    }
+
+
+def _of_messages(
+    traffic: Traffic,
+    results: Results,
+    rows: Mapping[str, Sequence[Row]],
+    numbers: Mapping[str, Any],
+) -> dict[str, float | None]:
+    reported = [mapping(results.net.get(scope)) for scope in ("servers", "all")]
+    servers, every = (number(each.get("msgs-per-op")) for each in reported)
+    sent = number(reported[0].get("msg-count"))
+    conflicts = None
+    if not traffic.is_empty:
+        per_op = {row["scope"]: row["messages_per_operation"] for row in rows["network"]}
+        servers, every, sent = per_op["servers"], per_op["all"], traffic.servers
+    if sent and not traffic.is_empty:
+        found = (r["messages_per_operation"] for r in rows["causes"] if r["cause"] == CONFLICT)
+        conflicts = next(found)
+    return {
+        "server_messages_per_op": servers,
+        "all_messages_per_op": every,
+        "server_messages_per_ok": None
+        if sent is None
+        else share(sent, numbers["server_messages_per_ok"]),
+        "conflicts_per_op": conflicts,
+    }
+
+
+def _median_ms(faults: Sequence[Row]) -> float | None:
+    """Over the faults that were watched; None without any, or if half of them were not recovered from."""
+    never = float("inf")
+    took = [
+        never if row["recovery_ms"] is None else row["recovery_ms"]
+        for row in faults
+        if row["watched_ms"] is not None
+    ]
+    return None if not took or (middle := median(took)) == never else middle
+
+
+def _who(told: Told, injected: Sequence[Injection]) -> dict[str, str | None]:
+    asked = told.settings
+    kinds = asked.faults if asked.faults is not None else sorted({each.fault for each in injected})
+    return {
+        "workload": asked.workload,
+        "program": asked.program,
+        "strategy": asked.strategy,
+        "faults": ", ".join(kinds) or "none",
+    }
+
+
+# ---------------------------------------------------------------- kept in the run's folder
+
+_memory: "OrderedDict[Path, tuple[str, Figures]]" = OrderedDict()
+
+
+def of_run(
+    run: Folder, limit_bytes: int | None = None, cell: Mapping[str, Any] | None = None
+) -> Figures:
+    """Return the figures that the run keeps, or measure and keep them if its files have changed.
+
+    Args:
+        run: ours or the real tool's, finished or not; what cannot be read is noted.
+        limit_bytes: of unpacked history and journal (`reading.Budget`). Above it, the figures are those that
+            the small files tell, with a note. None reads all.
+        cell: of the sweep, where its index does not have the run yet.
+
+    A folder that cannot be written, or whose run is not over, has its figures in memory.
+    """
+    fingerprint = run.files.fingerprint()  # taken before reading: a file may grow meanwhile
+    known = kept(run, fingerprint)
+    if known and not (limit_bytes is None and known.notes):
+        return known
+    figures, whole = _read(run, reading.Budget(limit_bytes), cell)
+    if not (whole and run.results and keep(run, figures, fingerprint)):
+        _memory[run.path] = fingerprint, figures
+        _memory.move_to_end(run.path)
+        while len(_memory) > _IN_MEMORY:
+            _memory.popitem(last=False)
+    return figures
+
+
+def keep(run: Folder, figures: Figures, fingerprint: str) -> bool:
+    """Write them into the run's folder; False where that cannot be done."""
+    content = {"format": FORMAT, "fingerprint": fingerprint, **asdict(figures)}
     try:
-        kept = orjson.loads((run.path / FIGURES).read_bytes())
-        fresh = kept["fingerprint"] == run.files.fingerprint()
-        return Figures(**kept["figures"]) if fresh else None
-    except (OSError, ValueError, TypeError, KeyError):
-        return None
+        write_whole(run.path / FIGURES, [orjson.dumps(content).decode()])
+    except OSError:
+        return False
+    return True
+
+
+def kept(run: Folder, fingerprint: str = "") -> Figures | None:
+    """The figures that the run keeps, or memory for it; None without any, or if its files have changed.
+
+    `fingerprint`: that of its files, if it is known.
+    """
+    fingerprint = fingerprint or run.files.fingerprint()
+    if (known := _memory.get(run.path)) and known[0] == fingerprint:
+        return known[1]
+    with suppress(OSError, ValueError, TypeError, KeyError):
+        content = orjson.loads((run.path / FIGURES).read_bytes())
+        if (content.pop("format"), content.pop("fingerprint")) == (FORMAT, fingerprint):
+            return Figures(**content)
+    return None
+
+
+def _read(
+    run: Folder, budget: reading.Budget, cell: Mapping[str, Any] | None
+) -> tuple[Figures, bool]:
+    """Measure the run; whether all of it was read."""
+    told = Told.of(run.path, sweeps.cell_of(run.path) if not (cell or run.options) else cell)
+    bad = reading.Bad()
+    history, journal = run.history, run.journal
+    lines = reading.history(history, bad, budget) if history else ()
+    try:
+        budget.check([*([history] if history else ()), *journal])
+        figures = measure(lines, reading.journal(journal, bad, budget), told)
+    except reading.TooLarge as error:
+        return replace(measure((), (), told), rows={}, notes=[str(error)]), False
+    none = "There is no history: the run ended, or was copied, before one was written."
+    rows = {**figures.rows, "quarantine": bad.rows()}
+    return replace(figures, rows=rows, notes=[] if history else [none]), True

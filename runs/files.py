@@ -4,7 +4,8 @@
     net-journal.jsonl  every message; the real tool has a folder of Fressian stripes, net-journal/
     test.json          the options (ours alone)
     results.json       the verdict and what it rests on; also results.edn
-    figures.json       what Spark computed of the run, for its page
+    figures.json       its figures (`runs.figures`)
+    findings.json      its anomalies in sentences (`bench.judgement`)
     node-logs/         what nodes wrote to stderr
 
 Where a run has a file in two forms, the JSON one is read: every reader, Spark above all, reads it faster,
@@ -24,7 +25,7 @@ JOURNALS = (JOURNAL, f"{JOURNAL}.gz")
 RESULTS_JSON, RESULTS_EDN = "results.json", "results.edn"
 RESULTS = (RESULTS_JSON, RESULTS_EDN)
 OPTIONS = "test.json"
-FIGURES = "figures.json"
+FIGURES, FINDINGS = "figures.json", "findings.json"
 TIMELINE = "timeline.html"
 NODE_LOGS, JEPSEN_LOG = "node-logs", "jepsen.log"
 SWEEP_INDEX = "index.jsonl"  # in the folder of a sweep

@@ -1,7 +1,5 @@
 """Operations of a history: each invocation with its completion, how long they took, how many there were.
 
-These definitions are the project's; `analysis.metrics` expresses them a second time, for runs of any size.
-
 - The *number of operations* of a run is how many its clients invoked, crashes of clients among them.
 - The *latency* of an operation is the time from its invocation to its completion, as its client saw it. An
   operation that was never completed has none.
@@ -11,17 +9,19 @@ These definitions are the project's; `analysis.metrics` expresses them a second 
 """
 
 import math
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from runs.history import NEMESIS, Op, completions
+from runs.history import NEMESIS, Op, Process, completions
 
 Row = dict[str, Any]
 Pause = tuple[int, int]  # from when to when, in ns
 Value = TypeVar("Value", int, float)
 
+OPEN = "open"
 SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 LONG_PAUSE, LONG_PAUSE_NS = 0.1, 1_000_000_000  # the share of a run's time, and the least
 WINDOWS = 100  # at most so many points in time are drawn, however long the run
@@ -64,18 +64,76 @@ def operations(history: Sequence[Op]) -> list[Operation]:
     ]
 
 
+class Timed(NamedTuple):
+    """An operation of a client without its values: `outcome` is ok, fail, info, or open if it never completed.
+
+    `latency_ns` of an open one is 0.
+    """
+
+    f: str
+    outcome: str
+    invoked_ns: int
+    latency_ns: int
+
+    @property
+    def ended_ns(self) -> int:
+        """When it completed; an open one when it was invoked."""
+        return self.invoked_ns + self.latency_ns
+
+
+class Timings:
+    """Operations of clients in order of invocation, 18 bytes each: add the lines of a history, then iterate."""
+
+    def __init__(self, history: Iterable[Op] = ()) -> None:
+        """Start with a history, which may be cut anywhere."""
+        self._invoked_ns, self._latencies_ns, self._kinds = array("q"), array("q"), array("H")
+        self._names: list[tuple[str, str]] = []
+        self._numbers: dict[tuple[str, str], int] = {}
+        self._open: dict[Process, int] = {}
+        for op in history:
+            self.add(op)
+
+    def add(self, op: Op) -> None:
+        """Take the next line; those of the nemesis are passed over."""
+        if op.process == NEMESIS:
+            return
+        if op.type == "invoke":
+            self._open[op.process] = len(self._kinds)
+            self._invoked_ns.append(op.time)
+            self._latencies_ns.append(0)
+            self._kinds.append(self._kind(str(op.f), OPEN))
+        elif (at := self._open.pop(op.process, None)) is not None:
+            self._latencies_ns[at] = op.time - self._invoked_ns[at]
+            self._kinds[at] = self._kind(self._names[self._kinds[at]][0], op.type)
+
+    def _kind(self, f: str, outcome: str) -> int:
+        known = self._numbers.get((f, outcome))
+        if known is None:
+            known = self._numbers[f, outcome] = len(self._names)
+            self._names.append((f, outcome))
+        return known
+
+    def __len__(self) -> int:
+        return len(self._kinds)
+
+    def __iter__(self) -> Iterator[Timed]:
+        for kind, invoked_ns, latency_ns in zip(
+            self._kinds, self._invoked_ns, self._latencies_ns, strict=True
+        ):
+            yield Timed(*self._names[kind], invoked_ns, latency_ns)
+
+    def names(self) -> list[str]:
+        """The kinds of operations, in the order in which they first came."""
+        return list(dict.fromkeys(f for f, _ in self._names))
+
+
 def operation_count(history: Iterable[Op]) -> int:
     """How many operations clients invoked; the same as the number of `operations`."""
     return sum(op.type == "invoke" and op.process != NEMESIS for op in history)
 
 
-def completed(done: Iterable[Operation]) -> Iterator[Operation]:
-    return (each for each in done if each.completed)
-
-
-def duration_ns(done: Iterable[Operation]) -> int:
-    """The time of the last invocation or completion; 0 without any."""
-    return max((each.last.time for each in done), default=0)
+def completed(done: Iterable[Timed]) -> Iterator[Timed]:
+    return (each for each in done if each.outcome != OPEN)
 
 
 def quantile(ordered: Sequence[Value], q: float) -> Value | None:
@@ -113,29 +171,29 @@ def window_start(time_ns: int, window_ns: int) -> int:
     return time_ns - time_ns % window_ns
 
 
-def latency_quantiles(done: Iterable[Operation]) -> list[Row]:
+def latency_quantiles(done: Iterable[Timed]) -> list[Row]:
     """By kind of operation and outcome: operation_count, latency_ns_p50, _p90, _p99 and _max."""
-    groups: dict[tuple[str, str], list[int]] = defaultdict(list)
+    groups: dict[tuple[str, str], array[int]] = defaultdict(_longs)
     for each in completed(done):
         groups[each.f, each.outcome].append(each.latency_ns)
     return [{"f": f, "outcome": how, **_quantiles(groups[f, how])} for f, how in sorted(groups)]
 
 
-def latency_over_time(done: Iterable[Operation], window_ns: int) -> list[Row]:
+def latency_over_time(done: Iterable[Timed], window_ns: int) -> list[Row]:
     """The same by kind of operation, in windows of the time of invocation."""
-    groups: dict[tuple[str, int], list[int]] = defaultdict(list)
+    groups: dict[tuple[str, int], array[int]] = defaultdict(_longs)
     for each in completed(done):
-        groups[each.f, window_start(each.invoked.time, window_ns)].append(each.latency_ns)
+        groups[each.f, window_start(each.invoked_ns, window_ns)].append(each.latency_ns)
     return [
         {"f": f, "window_start_ns": start_ns, **_quantiles(groups[f, start_ns])}
         for f, start_ns in sorted(groups)
     ]
 
 
-def throughput(done: Iterable[Operation], window_ns: int) -> list[Row]:
+def throughput(done: Iterable[Timed], window_ns: int) -> list[Row]:
     """Completed operations by outcome, in windows of the time of completion: operation_count, rate_hz."""
     counts = Counter(
-        (each.outcome, window_start(each.last.time, window_ns)) for each in completed(done)
+        (each.outcome, window_start(each.ended_ns, window_ns)) for each in completed(done)
     )
     return [
         {
@@ -148,7 +206,11 @@ def throughput(done: Iterable[Operation], window_ns: int) -> list[Row]:
     ]
 
 
-def _quantiles(latencies_ns: list[int]) -> Row:
+def _longs() -> "array[int]":
+    return array("q")
+
+
+def _quantiles(latencies_ns: Iterable[int]) -> Row:
     ranked = sorted(latencies_ns)
     at = {f"latency_ns_{name}": quantile(ranked, share) for name, share in SHARES.items()}
     return {"operation_count": len(ranked), **at, "latency_ns_max": ranked[-1]}

@@ -3,7 +3,7 @@
 import gzip
 import shlex
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,23 +13,54 @@ import orjson
 from runs.files import STRIPE_ENDING
 from runs.fressian import FressianError, journal_events
 from runs.history import HistoryError, Op, line_ops
-from runs.messages import Event
+from runs.traffic import Event
 
 MIB = 2**20
-Limits = Mapping[str, int]  # bytes, by form
-# About two seconds of reading each.
-PAGE_LIMITS: Limits = {".jsonl": 64 * MIB, ".edn": 16 * MIB, STRIPE_ENDING: 8 * MIB}
+PICTURE_BYTES = 64 * MIB  # about two seconds of reading
+# What a byte costs to read, beside one of JSON.
+_COSTS = {".edn": 4, STRIPE_ENDING: 8}
 
 
 class TooLarge(Exception):
-    """A file is larger than its limit."""
+    """The files are larger than the limit."""
 
     def __init__(self, file: Path, limit_bytes: int) -> None:
         super().__init__(
-            f"{file.name} is larger than the {limit_bytes // MIB} MiB that are read for a page. "
-            f"`.venv/bin/python -m analysis summary {shlex.quote(str(file.parent))}` computes its"
-            " figures with Spark; then this page shows them."
+            f"History and journal are larger than the {limit_bytes // MIB} MiB that are read for a page."
+            f" `.venv/bin/python -m analysis report {shlex.quote(str(file.parent))}` reads them all; then this"
+            " page shows their figures."
         )
+
+
+class Budget:
+    """How much may still be read: bytes of unpacked JSON, a quarter as many of EDN, an eighth of Fressian."""
+
+    def __init__(self, limit_bytes: int | None = None) -> None:
+        """None: everything."""
+        self._limit_bytes = limit_bytes
+        self._left = limit_bytes
+
+    def take(self, file: Path, count: int) -> None:
+        """Spend what `count` bytes of a file cost. Raises `TooLarge`."""
+        if self._left is not None and self._limit_bytes is not None:
+            self._left -= _cost(file, count)
+            if self._left < 0:
+                raise TooLarge(file, self._limit_bytes)
+
+    def check(self, files: Sequence[Path]) -> None:
+        """Raise `TooLarge` if the sizes of these files alone are too much."""
+        whole = sum(_cost(file, file.stat().st_size) for file in files)
+        if (
+            files
+            and self._left is not None
+            and self._limit_bytes is not None
+            and whole > self._left
+        ):
+            raise TooLarge(files[0], self._limit_bytes)
+
+
+def _cost(file: Path, count: int) -> int:
+    return count * next((cost for form, cost in _COSTS.items() if form in file.suffixes), 1)
 
 
 @dataclass
@@ -50,25 +81,25 @@ class Bad:
         ]
 
 
-def history(file: Path, bad: Bad, limits: Limits = PAGE_LIMITS) -> Iterator[Op]:
-    """The operations of a history. Raises `TooLarge`, before anything is read if the file's size says so."""
-    for number, line in _lines(file, bad, limits):
+def history(file: Path, bad: Bad, budget: Budget) -> Iterator[Op]:
+    """The operations of a history. Raises `TooLarge`."""
+    for number, line in _lines(file, bad, budget):
         try:
             yield from line_ops(file, number, line.decode())
         except (HistoryError, UnicodeDecodeError, RecursionError):
             bad.note(file, "not an operation", number)
 
 
-def journal(files: Sequence[Path], bad: Bad, limits: Limits = PAGE_LIMITS) -> Iterator[Event]:
-    """The events of a network journal, as its JSON lines have them. Raises `TooLarge`, as `history`.
+def journal(files: Sequence[Path], bad: Bad, budget: Budget) -> Iterator[Event]:
+    """The events of a network journal, as its JSON lines have them. Raises `TooLarge`.
 
     `files` is one file of JSON lines, or the Fressian stripes, or empty.
     """
     if files and files[0].suffix == STRIPE_ENDING:
-        yield from _stripes(files, bad, limits)
+        yield from _stripes(files, bad, budget)
         return
     for file in files:
-        for number, line in _lines(file, bad, limits):
+        for number, line in _lines(file, bad, budget):
             try:
                 event = orjson.loads(line)
             except ValueError:
@@ -93,12 +124,11 @@ def is_event(event: Any) -> bool:
     )
 
 
-def _stripes(files: Sequence[Path], bad: Bad, limits: Limits) -> Iterator[Event]:
+def _stripes(files: Sequence[Path], bad: Bad, budget: Budget) -> Iterator[Event]:
     """The events of the stripes in the order of time."""
-    if sum(file.stat().st_size for file in files) > limits[STRIPE_ENDING]:
-        raise TooLarge(files[0].parent, limits[STRIPE_ENDING])
     events: list[Event] = []
     for file in files:
+        budget.take(file, file.stat().st_size)
         try:
             events.extend(filter(is_event, journal_events(file.read_bytes())))
         except FressianError as error:
@@ -106,18 +136,12 @@ def _stripes(files: Sequence[Path], bad: Bad, limits: Limits) -> Iterator[Event]
     yield from sorted(events, key=lambda event: (event["time"], event.get("id", 0)))
 
 
-def _lines(file: Path, bad: Bad, limits: Limits) -> Iterator[tuple[int, bytes]]:
+def _lines(file: Path, bad: Bad, budget: Budget) -> Iterator[tuple[int, bytes]]:
     """Lines with their numbers, without empty ones and without a last one that is still being written."""
-    limit = limits[".edn" if ".edn" in file.suffixes else ".jsonl"]
-    if file.stat().st_size > limit:
-        raise TooLarge(file, limit)
-    taken = 0
     try:
         with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream:
             for number, line in enumerate(stream, 1):
-                taken += len(line)
-                if taken > limit:
-                    raise TooLarge(file, limit)
+                budget.take(file, len(line))
                 if line.strip() and line.endswith(b"\n"):
                     yield number, line
     except (EOFError, gzip.BadGzipFile, zlib.error):

@@ -1,7 +1,7 @@
 """What a sweep leaves: `index.jsonl`, one JSON object a finished run, and what its cells come to.
 
     {"sweep", "cell": {axis: value}, "repetition", "engine", "run", "verdict", "exit_status",
-     "seconds", "started", "expect", "figures", "anomalies"}
+     "seconds", "started", "expect", "figures", "anomalies", "workload", "program"}
 
 `run` is the run's folder seen from the sweep's, or null when none was left. Of several rows of the same
 run the last counts. A line is written at once or, at worst, torn at the end of the file. Lines that are
@@ -12,7 +12,7 @@ import errno
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from statistics import median
@@ -22,6 +22,7 @@ from runs.files import SWEEP_INDEX
 
 VALID, INVALID, UNKNOWN, CRASHED = "valid", "invalid", "unknown", "crashed"
 VERDICTS = (VALID, INVALID, UNKNOWN, CRASHED)
+_DEPTH = 4  # a run's folder is at most so deep in its sweep's: cell/store/kafka/time
 ANY = "any"  # expected: a verdict, whichever
 Key = tuple[str, int, str]
 
@@ -33,7 +34,10 @@ def verdict_of(exit_status: int) -> str:
 
 @dataclass(frozen=True)
 class Row:
-    """One finished run. `seconds` is how long it took, `started` an ISO time, `exit_status` the bench's."""
+    """One finished run. `seconds` is how long it took, `started` an ISO time, `exit_status` the bench's.
+
+    `program` is that of `runs.facts`.
+    """
 
     sweep: str
     cell: dict[str, Any]
@@ -47,6 +51,8 @@ class Row:
     expect: str = VALID
     figures: dict[str, float | None] = field(default_factory=dict)
     anomalies: list[str] = field(default_factory=list)
+    workload: str | None = None
+    program: str | None = None
 
     @property
     def cell_key(self) -> tuple[str, str]:
@@ -103,6 +109,16 @@ def append(folder: Path, row: Row) -> None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
+def cell_of(run: Path) -> dict[str, Any] | None:
+    """The cell of a run, which the index of a folder above names; None where none does."""
+    for folder in run.absolute().parents[:_DEPTH]:
+        rows = read(folder).values() if (folder / SWEEP_INDEX).exists() else ()
+        for row in rows:
+            if row.run and folder / row.run == run.absolute():
+                return row.cell
+    return None
+
+
 def _ends_whole(file: BinaryIO) -> bool:
     file.seek(-1, os.SEEK_END)
     return file.read(1) == b"\n"
@@ -125,31 +141,6 @@ class Summary(NamedTuple):
         """The three numbers with so many decimals."""
         middle, low, high = (f"{value:.{decimals}f}" for value in self)
         return middle, low, high
-
-
-class Column(NamedTuple):
-    """A figure of `runs.key_figures` as tables show it."""
-
-    title: str
-    decimals: int
-
-
-FIGURES: Mapping[str, Column] = {
-    "server_messages_per_op": Column("server messages/op", 2),
-    "all_messages_per_op": Column("all messages/op", 2),
-    "store_requests_per_op": Column("store requests/op", 2),
-    "throughput_ops_per_s": Column("ops/s", 0),
-    "send_p50_ms": Column("send p50, ms", 1),
-    "send_p99_ms": Column("send p99, ms", 1),
-    "poll_p50_ms": Column("poll p50, ms", 1),
-    "poll_p99_ms": Column("poll p99, ms", 1),
-    "worst_lag_s": Column("worst lag, s", 3),
-    "stable_median_ms": Column("median stable latency, ms", 0),
-    "stable_most_ms": Column("longest stable latency, ms", 0),
-    "ok_fraction": Column("ok, of sends and polls", 6),
-    "ok_fraction_of_all": Column("ok, of all", 4),
-    "node_cpu_us_per_op": Column("node CPU, µs/op", 0),
-}
 
 
 @dataclass(frozen=True)

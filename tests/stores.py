@@ -28,7 +28,19 @@ def _unpacked() -> Path:
     return folder
 
 
+def _runs() -> Path:
+    """Those stores, and short runs of the embedded bench: ours under each fault, each example node."""
+    folder = Path(tempfile.mkdtemp(prefix="stored-runs-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    for store in STORES.iterdir():
+        (folder / store.name).symlink_to(store)
+    with zipfile.ZipFile(FIXTURES / "runs.zip") as archive:
+        archive.extractall(folder)
+    return folder
+
+
 STORES = _unpacked()
+RUNS = _runs()
 # Those whose journal another reader wrote as JSON lines.
 WITH_JOURNAL = sorted(file.parent for file in STORES.glob("*/net-journal.expected.jsonl.gz"))
 

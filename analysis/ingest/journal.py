@@ -5,7 +5,7 @@ from pyspark.sql import functions as F
 
 from analysis.ingest.lines import parse
 from analysis.schemas import BODY, JOURNAL_LINE, JOURNAL_REQUIRED
-from runs.messages import CLIENT, CLIENT_INITIAL, NODE, SERVICES, STORE
+from runs.traffic import CLIENT, CLIENT_INITIAL, NODE, SERVICES, STORE
 
 
 def parse_journal(lines: DataFrame) -> DataFrame:

@@ -4,7 +4,7 @@ from pyspark.sql import Column, DataFrame, GroupedData
 from pyspark.sql import functions as F
 
 from analysis.metrics.network import per_operation
-from runs.messages import STORE
+from runs.traffic import STORE
 
 COMMIT, CONFLICT, REFRESH = "commit", "conflict", "refresh"
 HAND_OVER, RETRY, OTHER = "hand-over", "retry", "other"

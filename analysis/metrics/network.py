@@ -1,4 +1,4 @@
-"""How many messages a run took, in all and for each operation: what `runs.messages` defines, for Spark."""
+"""How many messages a run took, in all and for each operation: what `runs.traffic` defines, for Spark."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F

@@ -3,8 +3,7 @@
 import json
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,44 +12,19 @@ from rich.text import Text
 
 import workloads
 from bench import verdict
-from bench.circumstances import with_circumstances
+from bench.judgement import Judgement, judged
 from bench.options import FLAGS
 from bench.terminal import Console, say
 from bench.verdict import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID
 from runs import edn
-from runs.facts import options_of, unfinished
-from runs.files import OPTIONS, RESULTS
-from runs.history import HistoryError, Op, find_history, plain, printable, read_cut_history
+from runs.history import HistoryError, find_history, plain, printable
 from runs.keyword import keywords
 from runs.operations import operation_count
-from workloads.interface import Finding, Placement
-from workloads.recognition import candidates, operations
+from workloads.interface import Finding
 
 EXIT_BAD_ARGUMENTS = 254
-PLACED = "kafka"  # the workload whose strict check asks which node a process talked to
 _STATUS = {True: EXIT_VALID, False: EXIT_INVALID}
 _WORDS = {True: "✔ VALID", False: "✘ INVALID"}
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """A file as it was named, its history, the verdict of the checker, and its sentences.
-
-    `unfinished` says why the run did not come to its end, if it did not. `place` says which node a process
-    asked, if the run's files do.
-    """
-
-    file: str
-    history: Sequence[Op]
-    result: Mapping[Any, Any]
-    findings: Sequence[Finding]
-    unfinished: str | None
-    place: Placement | None
-
-    @property
-    def bad(self) -> list[str]:
-        """The types of anomaly that make it invalid."""
-        return [each.type for each in self.findings if each.invalidating]
 
 
 @click.command()
@@ -87,8 +61,8 @@ def check(files: tuple[str, ...], form: str | None, **options: Any) -> None:
     statuses = {EXIT_VALID}
     for file in files:
         try:
-            judgement = _judge(file, options, form)
-            _PRINT[form](judgement)
+            judgement = judged(Path(file), as_whole=form is not None, **options)
+            _PRINT[form](file, judgement)
             statuses.add(_STATUS.get(judgement.result["valid?"], EXIT_UNKNOWN))
         except (HistoryError, click.UsageError) as error:
             statuses.add(_refused(file, str(error)))
@@ -108,65 +82,10 @@ def _refused(file: str, why: str) -> int:
     return EXIT_BAD_ARGUMENTS
 
 
-def _judge(file: str, options: Mapping[str, Any], form: str | None) -> Judgement:
-    path = find_history(Path(file))
-    recorded = options_of(path.parent) or {}
-    history, is_torn = read_cut_history(path)
-    name = options["workload"] or _workload(path, recorded, history)
-    models = options["consistency_models"] or recorded.get("consistency_models")
-    checked = {**recorded, "strict": options["strict"], "consistency_models": models}
-    if options["strict"] and name == PLACED:
-        checked |= _placement(path, recorded, options)
-    judge = workloads.judge(name)
-    result: Mapping[Any, Any] = judge.check(history, checked)
-    has_results = any(path.with_name(each).exists() for each in RESULTS)
-    known = unfinished(path.parent) or ("Its last line is torn." if is_torn else None)
-    early = None if has_results else judge.stops_early(history)
-    if known and history and not has_results and not early and result["valid?"] is True:
-        known = None  # all was read before the bench was stopped
-    why = known or (early if form is None else None)
-    if why:
-        result = judge.so_far(result, history)
-    place = Placement.of(checked, history)
-    findings = judge.findings(result, history, place, finished=not why)
-    return Judgement(file, history, result, findings, why, place)
-
-
-def _workload(path: Path, recorded: Mapping[str, Any], history: Sequence[Op]) -> str:
-    """The workload by the run's options, by the folder in which both tools keep runs, or by what was done."""
-    for name in (recorded.get("workload"), path.absolute().parent.parent.name):
-        if name in workloads.NAMES:
-            return str(name)
-    found = candidates(history)
-    if len(found) == 1:
-        return found[0]
-    done = ", ".join(sorted(operations(history)))
-    why = f"Its operations ({done}) may be those of {', '.join(found)}."
-    if not found:
-        why = f"No workload has all of its operations ({done})."
-    elif not done:
-        why = "Its clients did nothing."
-    raise click.UsageError(f"{why} Name the workload with -w.")
-
-
-def _placement(
-    path: Path, recorded: Mapping[str, Any], options: Mapping[str, Any]
-) -> dict[str, Any]:
-    count, concurrency = options["node_count"], options["concurrency"]
-    nodes = [f"n{number}" for number in range(count)] if count else recorded.get("nodes")
-    concurrency = concurrency or recorded.get("concurrency")
-    if not nodes or not concurrency:
-        raise click.UsageError(
-            "--strict needs to know which process talked to which node, and"
-            f" {path.with_name(OPTIONS)} does not say. Give --node-count and --concurrency."
-        )
-    return {"nodes": nodes, "concurrency": concurrency}
-
-
-def _print_json(judgement: Judgement) -> None:
+def _print_json(file: str, judgement: Judgement) -> None:
     errors = {each.type: each.count for each in sorted(judgement.findings, key=_by_type)}
     valid = judgement.result["valid?"]
-    line = {"file": judgement.file, "valid": valid, "bad": sorted(judgement.bad), "errors": errors}
+    line = {"file": file, "valid": valid, "bad": sorted(judgement.bad), "errors": errors}
     if judgement.unfinished:
         line["unfinished"] = judgement.unfinished
     line["workload"] = printable(judgement.result)
@@ -177,16 +96,16 @@ def _by_type(finding: Finding) -> str:
     return finding.type
 
 
-def _print_edn(judgement: Judgement) -> None:
-    content = keywords(file=judgement.file, workload=judgement.result)
+def _print_edn(file: str, judgement: Judgement) -> None:
+    content = keywords(file=file, workload=judgement.result)
     say(edn.dumps(printable(content), pretty=True))
 
 
-def _print_text(judgement: Judgement) -> None:
+def _print_text(file: str, judgement: Judgement) -> None:
     console = Console()
-    findings = with_circumstances(judgement.findings, judgement.history)
-    console.print(Text(judgement.file, style="bold"), soft_wrap=True)
-    rest = " ".join(_rest(judgement))
+    findings = judgement.findings
+    console.print(Text(file, style="bold"), soft_wrap=True)
+    rest = " ".join(_rest(file))
     verdict.render(findings, console, rest=rest, place=judgement.place)
     verdict.print_lines_not_heard(console, judgement.history, {})
     if judgement.unfinished:
@@ -197,13 +116,9 @@ def _print_text(judgement: Judgement) -> None:
     console.print()
 
 
-def _rest(judgement: Judgement) -> Iterator[str]:
-    beside = find_history(Path(judgement.file)).with_name("results.edn")
-    yield (
-        str(beside)
-        if beside.exists()
-        else f"`./maelstrom check --edn {shlex.quote(judgement.file)}`"
-    )
+def _rest(file: str) -> Iterator[str]:
+    beside = find_history(Path(file)).with_name("results.edn")
+    yield (str(beside) if beside.exists() else f"`./maelstrom check --edn {shlex.quote(file)}`")
     yield "under :workload"
 
 

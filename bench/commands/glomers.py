@@ -10,10 +10,9 @@ import click
 from rich.text import Text
 
 from bench import glomers as challenges
-from bench import junit
 from bench.commands.sweep import EXIT_CRASHED, exit_status, guarded
 from bench.glomers import Challenge, Graded
-from bench.sweep import progress, work
+from bench.sweep import junit, progress, work
 from bench.sweep.folder import Index
 from bench.sweep.runner import OUTPUT, last_words, repeat
 from bench.sweep.work import Job

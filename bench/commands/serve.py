@@ -11,7 +11,6 @@ from typing import Any
 import click
 
 ADDRESS = "127.0.0.1"  # never another: the pages show the output of nodes to every client
-CACHE = ".cache"
 
 
 @click.command()
@@ -32,7 +31,7 @@ CACHE = ".cache"
 def serve(store: Path, port: int) -> None:
     """Show the runs of a store in a browser, on this machine only.
 
-    What was computed of a run is kept in STORE/.cache; it can be deleted at any time.
+    What was computed of a run is kept in its folder: figures.json and findings.json.
     """
     server = make_server(store, port)
     click.echo(f"Runs of {store} at http://{ADDRESS}:{server.port}/  (Ctrl-C ends)")
@@ -53,12 +52,11 @@ def make_server(store: Path, port: int) -> Any:
     from werkzeug.serving import ThreadedWSGIServer
 
     from bench.pages.app import create_app
-    from bench.pages.cache import Cache
-    from bench.pages.library import Library
+    from bench.pages.shelf import Shelf
     from runs.store import Store
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)  # nothing of requests that went well
-    app = create_app(Library(Store(store), Cache(store / CACHE)))
+    app = create_app(Shelf(Store(store)))
     try:
         # Werkzeug would end the process when the port is taken; so the socket is made here.
         listening = socket.create_server((ADDRESS, port), backlog=128)

@@ -9,10 +9,10 @@ from pathlib import Path
 import click
 
 import workloads
-from bench import engine, junit
+from bench import engine
 from bench.commands.test import check_workload
 from bench.failure import RunFailure, unwritable
-from bench.sweep import axes, definition, progress, table, work
+from bench.sweep import axes, definition, junit, progress, table, work
 from bench.sweep.axes import Value
 from bench.sweep.folder import Index, write_machine
 from bench.sweep.runner import last_words, repeat

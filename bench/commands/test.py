@@ -17,7 +17,7 @@ import click
 from rich.text import Text
 
 import workloads
-from bench import engine, junit, options, run_files, verdict
+from bench import engine, judgement, options, run_files, verdict
 from bench.checkers import judge
 from bench.failure import RunFailure, unwritable
 from bench.flags import did_you_mean
@@ -27,18 +27,19 @@ from bench.memory import limit_of
 from bench.options import TestOptions, test_flags
 from bench.processes import Own, ProcessHosts
 from bench.run import BenchRun, RunResult, random_streams
+from bench.sweep import junit
 from bench.system import allow_open_files, handled, sigterm_as_interrupt
 from bench.terminal import Console
 from bench.watchers import CpuMeter, Progress
 from runs.facts import FINISHED, OWN_NODES
 from runs.files import HISTORY, JOURNAL, NODE_LOGS, OPTIONS
-from runs.messages import Event
 from runs.operations import operation_count
-from runs.reading import Bad, TooLarge, journal
+from runs.reading import PICTURE_BYTES, Bad, Budget, TooLarge, journal
 from runs.store import Folder, create_run_dir, utc_now
 from runs.sweeps import Row, verdict_of
+from runs.traffic import Event
 from runs.writing import LineFile
-from workloads.interface import Result, Workload
+from workloads.interface import Placement, Result, Workload
 
 if TYPE_CHECKING:  # real stores take a client of HTTP, and most runs have none
     from bench.stores.run_store import RunStore
@@ -199,10 +200,16 @@ class _Test:
                 f"  ./maelstrom check {shlex.quote(str(run_dir))}",
                 interrupted=True,
             ) from None
-        findings = verdict.findings_of(found, outcome, workload, chosen)
+        place = Placement.of(chosen.as_dict(), outcome.history)
+        whole = outcome.failure is None
+        findings = judgement.told(
+            workload.judge, found.workload, outcome.history, place, finished=whole
+        )
         if outcome.history and not unkept:
             self.progress.phase("drawing")
             run_files.draw(console, run_dir, outcome.history, self.test_json, findings)
+            self.progress.phase("measuring")
+            run_files.keep(self._folder, findings, place)
         self.progress.close()
         verdict.print_verdict(
             console, run_dir, found, outcome, workload, options=chosen, findings=findings
@@ -215,7 +222,11 @@ class _Test:
     def _messages(self) -> Iterator[Event]:
         """The journal of the run, up to a size that can be read while a person waits."""
         with suppress(TooLarge, OSError):
-            yield from journal(Folder(self.run_dir, self.run_dir.name).journal, Bad())
+            yield from journal(self._folder.journal, Bad(), Budget(PICTURE_BYTES))
+
+    @property
+    def _folder(self) -> Folder:
+        return Folder(self.run_dir, self.run_dir.name)
 
     def _perform(self) -> tuple[Workload, RunResult]:
         """Run the test, on a store of its own if one is asked for."""

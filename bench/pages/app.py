@@ -12,9 +12,9 @@ from flask import Flask, Response, request, send_file
 from werkzeug.exceptions import BadRequest, HTTPException
 
 from bench.pages import compare, listing, pictures, render
-from bench.pages.library import Library
 from bench.pages.live import live_values
 from bench.pages.run_page import read_page, run_values
+from bench.pages.shelf import Shelf
 from bench.pages.sweep import sweep_values
 from runs.files import TIMELINE
 from runs.live import live_names
@@ -45,29 +45,29 @@ class NotHere(HTTPException):
     description = "It may have been moved or deleted, or the address is wrong."
 
 
-def create_app(library: Library, list_budget_s: float = listing.BUDGET_S) -> Flask:
-    """The pages of a library; `list_budget_s` bounds what one request for the list computes."""
+def create_app(shelf: Shelf, list_budget_s: float = listing.BUDGET_S) -> Flask:
+    """The pages of a shelf; `list_budget_s` bounds what one request for the list computes."""
     app = _without_pages()
 
     def run_of(name: str) -> Folder:
-        run = library.store.run(name)
+        run = shelf.store.run(name)
         if run is None:
             raise NotHere(f"The store has no run {name!r}. It may have been moved or deleted.")
         return run
 
     @app.get("/")
     def runs() -> str:
-        values = listing.list_values(library, request.args, list_budget_s)
+        values = listing.list_values(shelf, request.args, list_budget_s)
         return render.page(
             "runs.html.j2",
-            store=str(library.store.root),
-            lives=live_names(library.store.root),
+            store=str(shelf.store.root),
+            lives=live_names(shelf.store.root),
             **values,
         )
 
     @app.get("/run/<path:name>")
     def run(name: str) -> str:
-        return render.page("run.html.j2", **run_values(library, run_of(name)))
+        return render.page("run.html.j2", **run_values(shelf, run_of(name)))
 
     @app.get("/compare")
     def compare_runs() -> str:
@@ -75,11 +75,11 @@ def create_app(library: Library, list_budget_s: float = listing.BUDGET_S) -> Fla
         if len(names) != 2:
             raise BadRequest("Choose two runs in the list to compare them.")
         both = [run_of(name) for name in names]
-        return render.page("compare.html.j2", **_compared(library, both))
+        return render.page("compare.html.j2", **_compared(shelf, both))
 
     @app.get("/sweep/<path:name>")
     def sweep(name: str) -> str:
-        folder = library.store.sweep(name)
+        folder = shelf.store.sweep(name)
         if folder is None:
             raise NotHere(f"The store has no sweep {name!r}.")
         values = sweep_values(name.rstrip("/"), folder)
@@ -90,7 +90,7 @@ def create_app(library: Library, list_budget_s: float = listing.BUDGET_S) -> Fla
         found = run_of(name)
         first = max(request.args.get("from", 0, type=int), 0)
         at = request.args.get("at", type=int)  # the index of an operation that shows an anomaly
-        drawn = library.timeline(found, first) or library.store.file(f"{found.name}/{TIMELINE}")
+        drawn = shelf.timeline(found, first) or shelf.store.file(f"{found.name}/{TIMELINE}")
         source = f"/timeline-page/{render.path(found.name)}?from={first}" if drawn else ""
         return render.page(
             "timeline.html.j2",
@@ -99,30 +99,30 @@ def create_app(library: Library, list_budget_s: float = listing.BUDGET_S) -> Fla
             problem="The history is missing, damaged, or too large to draw its operations one by one.",
             first=first,
             part=PART,
-            total=library.figures(found).operation_count,
+            total=shelf.figures(found).operations,
         )
 
     @app.get("/timeline-page/<path:name>")
     def timeline_page(name: str) -> Response:
         found = run_of(name)
-        if drawn := library.timeline(found, max(request.args.get("from", 0, type=int), 0)):
+        if drawn := shelf.timeline(found, max(request.args.get("from", 0, type=int), 0)):
             return _sandboxed(Response(drawn, mimetype="text/html"))
-        if file := library.store.file(f"{found.name}/{TIMELINE}"):  # the bench's, of a large run
+        if file := shelf.store.file(f"{found.name}/{TIMELINE}"):  # the bench's, of a large run
             return _sandboxed(send_file(file, mimetype="text/html"))
         raise NotHere
 
     @app.get("/lamport/<path:name>")
     def lamport(name: str) -> Response:
-        if drawn := library.lamport(run_of(name)):
+        if drawn := shelf.lamport(run_of(name)):
             return _sandboxed(Response(drawn, mimetype="image/svg+xml"))
         raise NotHere("No message of an anomaly was found in this run.")
 
     @app.get("/log/<path:name>")
     def log(name: str) -> str:
-        file = library.store.file(name)
+        file = shelf.store.file(name)
         if file is None or file.suffix != ".log":
             raise NotHere
-        owner = next(found for up in file.parents if (found := _run_at(library, up)))
+        owner = next(found for up in file.parents if (found := _run_at(shelf, up)))
         page = read_page(file, request.args.get("page", 1, type=int))
         if page is None:
             raise NotHere("The log has no such page.")
@@ -138,13 +138,13 @@ def create_app(library: Library, list_budget_s: float = listing.BUDGET_S) -> Fla
 
     @app.get("/file/<path:name>")
     def file(name: str) -> Response:
-        found = library.store.file(name)
+        found = shelf.store.file(name)
         if found is None:
             raise NotHere(f"The store has no file {name!r} that belongs to a run.")
         kind = "text/plain" if found.suffix in _TEXTS else None
         return _sandboxed(send_file(found, mimetype=kind, conditional=True))
 
-    _add_live_pages(app, library)
+    _add_live_pages(app, shelf)
     return app
 
 
@@ -157,36 +157,39 @@ def _without_pages() -> Flask:
     return app
 
 
-def _add_live_pages(app: Flask, library: Library) -> None:
+def _add_live_pages(app: Flask, shelf: Shelf) -> None:
     @app.get("/live")
     def lives() -> str:
-        return render.page("lives.html.j2", names=live_names(library.store.root))
+        return render.page("lives.html.j2", names=live_names(shelf.store.root))
 
     @app.get("/live/<name>")
     def live(name: str) -> str:
-        values = live_values(library.store.root, name, time.time())
+        values = live_values(shelf.store.root, name, time.time())
         if values is None:
             raise NotHere(f"The store has no live log {name!r}.")
         return render.page("live.html.j2", **values)
 
 
-def _run_at(library: Library, folder: Any) -> Folder | None:
-    root = library.store.root.resolve()
+def _run_at(shelf: Shelf, folder: Any) -> Folder | None:
+    root = shelf.store.root.resolve()
     inside = folder.is_relative_to(root)
-    return library.store.run(folder.relative_to(root).as_posix()) if inside else None
+    return shelf.store.run(folder.relative_to(root).as_posix()) if inside else None
 
 
-def _compared(library: Library, both: list[Folder]) -> dict[str, Any]:
-    facts = library.facts(both[0]), library.facts(both[1])
-    figures = library.figures(both[0]), library.figures(both[1])
+def _compared(shelf: Shelf, both: list[Folder]) -> dict[str, Any]:
+    facts = shelf.facts(both[0]), shelf.facts(both[1])
+    figures = shelf.figures(both[0]), shelf.figures(both[1])
     frame = pictures.frame(figures, width_inches=6)
+    workloads = {each.settings.workload for each in facts} - {None}
+    alike = len(workloads) < 2
     return {
         "both": facts,
         "names": [each.name for each in facts],
+        "alike": alike,
         "options": compare.differing_options(facts[0].options, facts[1].options),
-        "rows": compare.figure_rows(facts, figures),
-        "types": compare.type_rows(figures),
-        "plots": [pictures.latency_over_time(each, frame) for each in figures],
+        "rows": compare.figure_rows(facts, figures) if alike else (),
+        "types": compare.type_rows(figures) if alike else (),
+        "plots": [pictures.latency_over_time(each, frame) for each in figures if alike],
     }
 
 

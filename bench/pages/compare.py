@@ -5,10 +5,14 @@ from typing import Any
 
 from bench.pages import render
 from bench.pages.facts import Facts
-from runs.figures import Figures
+from runs.figures import ALL, Figures
 
+_NUMBERS = (
+    ("throughput_ops_per_s", "operations per second", render.rate),
+    ("server_messages_per_op", "server messages per operation", render.ratio),
+)
 # What differs between any two runs and explains nothing.
-_NOISE = ("started", "argv", "history_origin_ns", "node_cpu_s", "store")
+_NOISE = ("started", "argv", "history_origin_ns", "node_cpu_s", "store", "load")
 
 
 def differing_options(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -42,32 +46,21 @@ def figure_rows(
 ) -> list[dict[str, Any]]:
     """Figures of both runs as rows: name, both values as text, and the second over the first."""
     rows = [
-        _row("operations", [each.operation_count for each in figures], render.count),
-        _row(
-            "operations per second",
-            [g.rate_hz(f.settings.time_limit_s) for f, g in zip(facts, figures, strict=True)],
-            render.rate,
-        ),
-        _row(
-            "server messages per operation",
-            [
-                _first_known(f.servers_per_operation(), g.servers_per_operation)
-                for f, g in zip(figures, facts, strict=True)
-            ],
-            render.ratio,
+        _row("operations", [each.operations for each in figures], render.count),
+        *(
+            _row(title, [each.numbers.get(name) for each in figures], shown)
+            for name, title, shown in _NUMBERS
         ),
     ]
-    kinds = dict.fromkeys(f for each in figures for f in each.kinds())
-    for f in kinds:
-        if f in ("assign", "crash"):
-            continue
-        quantiles = [each.quantiles(f) or {} for each in figures]
+    asked = [each.asked() for each in figures]
+    for f in dict.fromkeys(f for each in asked for f in each):
+        quantiles = [each.get(f, {}) for each in asked]
         for name in ("p50", "p90", "p99", "max"):
             values = [row.get(f"latency_ns_{name}") for row in quantiles]
             rows.append(_row(f"{f}, {name}, ms", values, render.milliseconds))
     for outcome in ("fail", "info"):
         values = [
-            sum(r["operation_count"] for r in each.latency if r["outcome"] == outcome)
+            sum(r["operation_count"] for r in each.latency(ALL) if r["outcome"] == outcome)
             for each in figures
         ]
         rows.append(_row(f"operations that ended {outcome}", values, render.count))
@@ -83,7 +76,7 @@ def type_rows(figures: tuple[Figures, Figures]) -> list[dict[str, Any]]:
     by_type = [
         {
             f"{r['type']} ({r['link']})": r["messages_per_operation"]
-            for r in each.by_type
+            for r in each.table("by_type")
             if r["link"] != "client"
         }
         for each in figures
@@ -98,7 +91,3 @@ def _row(name: str, values: Iterable[Any], shown: Callable[[Any], str]) -> dict[
     a, b = values
     over = f"{b / a:.2f}" if a and b is not None else render.NONE
     return {"name": name, "a": shown(a), "b": shown(b), "ratio": over}
-
-
-def _first_known(*values: float | None) -> float | None:
-    return next((value for value in values if value is not None), None)

@@ -1,10 +1,10 @@
-"""What a run's small files say of it: its options, its verdict, its counts. No file is read whole if large."""
+"""What a run's small files say of it: its options, its verdict, its start."""
 
 import contextlib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +14,14 @@ from runs.facts import (
     Anomaly,
     Results,
     Settings,
-    integer,
+    Told,
     mapping,
     never_succeeded,
-    number,
-    read_options,
-    text,
 )
 from runs.faults import FAULTS, MUTE
 from runs.files import JEPSEN_LOG, NODE_LOGS
 from runs.store import Folder, time_named
-from workloads.kafka.checker import by_cause
-
-Map = Mapping[str, Any]
+from runs.sweeps import cell_of
 
 # A verdict, or why there is none.
 VERDICTS = {
@@ -39,8 +34,6 @@ VERDICTS = {
 }
 ALL_FAULTS = "all"  # as in `--nemesis all`
 FRESH_S = 60  # a run without results whose files changed so lately is thought to go on
-_LARGEST = {".json": 32 * 2**20, ".edn": 4 * 2**20}
-_TAIL_BYTES = 4096
 _INTERRUPTED = "The run was stopped by"  # how the bench reports Ctrl-C; other errors end a run too
 
 
@@ -51,27 +44,31 @@ class Facts:
     name: str
     sweep: str | None
     verdict: str  # a key of VERDICTS
-    settings: Settings  # with a workload and a start from the folder, where no file says them
+    told: Told
+    started: str | None  # as `2026-11-21 10:07:17`
     node_count: int | None = None
-    servers_per_operation: float | None = None
-    store_requests_per_operation: float | None = None  # of a run on a real store
-    operation_count: int | None = None
     error: str | None = None  # what the bench could not finish, or what could not be read
     anomalies: tuple[Anomaly, ...] = ()  # without their instances, which may be many
     checks: tuple["Check", ...] = ()  # checks other than the workload's that did not pass
-    net: Map = field(default_factory=dict)
-    options: Map = field(default_factory=dict)
+
+    @property
+    def settings(self) -> Settings:
+        return self.told.settings
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        return self.told.options
+
+    @property
+    def net(self) -> Mapping[str, Any]:
+        """The bench's own counts of messages."""
+        return self.told.results.net
 
     @property
     def title(self) -> str:
         """What a list calls it: when it started, or its folder's name if that is no time."""
         last = self.name.rpartition("/")[2]
-        return str(self.settings.started) if time_named(last) or not last else last
-
-    @property
-    def node(self) -> str | None:
-        """What ran: the strategy of our node, or the file name of another program."""
-        return self.settings.strategy or self.settings.program
+        return str(self.started) if time_named(last) or not last else last
 
     def faults(self, seen: Iterable[str] = ()) -> str:
         """The kinds of faults in words: those that were asked for, or else all that were `seen`.
@@ -94,13 +91,13 @@ class Facts:
         }
         pairs = [
             ("workload", asked.workload),
-            ("strategy", asked.strategy) if asked.strategy else ("program", asked.program),
+            ("program", asked.program),
             *((name, None if v is None else f"{v:g}{unit}") for name, (v, unit) in numbers.items()),
             ("faults", self.faults() if asked.faults else None),
             ("store", self.options.get("store_server")),
             ("engine", asked.engine),
             ("seed", self.options.get("seed")),
-            ("started", asked.started),
+            ("started", self.started),
             ("sweep", self.sweep),
         ]
         return [(name, str(value)) for name, value in pairs if value is not None]
@@ -121,64 +118,21 @@ def read_facts(run: Folder, now_s: float) -> Facts:
         run: the run.
         now_s: Unix time, to tell a run that goes on from one that was cut off.
     """
-    options = _options(run)
-    results, problem = _results(run)
-    settings, net = Settings.of(options), results.net
+    told = Told.of(run.path, cell_of(run.path) if run.sweep and not run.options else None)
+    results, nodes = told.results, told.settings.nodes
     logs = len(list((run.path / NODE_LOGS).glob("*.log")))
-    # Both tools keep runs in a folder that is named for the workload.
-    of_folder = run.path.parent.name if time_named(run.path.name) else None
-    workload = settings.workload or of_folder
+    anomalies = [replace(each, instances=[]) for each in results.anomalies()]
     return Facts(
         name=run.name,
         sweep=run.sweep,
         verdict=_verdict(results, run, now_s),
-        settings=replace(settings, workload=workload, started=_started(settings, run)),
-        node_count=logs or None if settings.nodes is None else len(settings.nodes),
-        servers_per_operation=number(mapping(net.get("servers")).get("msgs-per-op")),
-        store_requests_per_operation=number(results.store.get("requests-per-op")),
-        operation_count=integer(mapping(results.content.get("stats")).get("count")),
-        error=text(results.content.get("error")) or problem or results.error,
-        anomalies=_anomalies(results),
+        told=told,
+        started=_started(told.settings, run),
+        node_count=logs or None if nodes is None else len(nodes),
+        error=told.problem or results.error,
+        anomalies=tuple(sorted(anomalies, key=lambda each: not each.invalidating)),
         checks=tuple(_failed_checks(results)),
-        net=net,
-        options=options,
     )
-
-
-def _options(run: Folder) -> Map:
-    file = run.options
-    with contextlib.suppress(OSError, ValueError):
-        return read_options(_content(file)) if file else {}
-    return {}
-
-
-def _results(run: Folder) -> tuple[Results, str | None]:
-    """What the results say, and what is wrong with their file if anything is."""
-    file = run.results
-    if file is None:
-        return Results(), None
-    try:
-        return Results.read(file.name, _content(file)), None
-    except (OSError, ValueError) as error:
-        # The verdict is the last thing in results that are too large, or cut off before.
-        return Results(_verdict_at_end(file)), f"{file.name} cannot be read ({error})"
-
-
-def _content(file: Path) -> bytes:
-    if file.stat().st_size > _LARGEST[file.suffix]:
-        raise ValueError("it is too large to be read for a page")
-    return file.read_bytes()
-
-
-def _verdict_at_end(file: Path) -> Map:
-    try:
-        with file.open("rb") as stream:
-            stream.seek(max(0, file.stat().st_size - _TAIL_BYTES))
-            tail = stream.read().decode(errors="replace")
-    except OSError:
-        return {}
-    last = re.search(r'valid\?"?:? +:?"?(true|false|unknown)"?\s*\}\s*$', tail)
-    return {"valid?": {"true": True, "false": False}.get(last[1], last[1])} if last else {}
 
 
 def _verdict(results: Results, run: Folder, now_s: float) -> str:
@@ -191,10 +145,7 @@ def _verdict(results: Results, run: Folder, now_s: float) -> str:
 
 
 def _started(settings: Settings, run: Folder) -> str | None:
-    """As `2026-11-21 10:07:17`: what the bench noted, the folder's name, or the real tool's log says.
-
-    The times of files are those of a copy, so they say nothing.
-    """
+    """By the bench, the folder's name, or the real tool's log; the times of files are those of a copy."""
     if settings.started:
         return settings.started[:19].replace("T", " ")
     return time_named(run.path.name) or _first_logged(run.path / JEPSEN_LOG)
@@ -207,11 +158,6 @@ def _first_logged(log: Path) -> str | None:
         if found := re.match(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d", line):
             return found[0].replace("T", " ")
     return None
-
-
-def _anomalies(results: Results) -> tuple[Anomaly, ...]:
-    found = [replace(each, instances=[]) for each in results.anomalies()]
-    return tuple(sorted(found, key=lambda each: (not each.invalidating, by_cause(each.type))))
 
 
 def _failed_checks(results: Results) -> list[Check]:

@@ -10,12 +10,12 @@ from typing import Any
 
 import orjson
 
-from bench.pages.findings import Finding
-from runs.messages import Event as Record
-from runs.messages import is_client
+from bench.judgement import Shown
 from runs.plots.lamport import Bold, lamport_svg
-from runs.reading import Bad, TooLarge, journal
+from runs.reading import PICTURE_BYTES, Bad, Budget, TooLarge, journal
 from runs.store import Folder
+from runs.traffic import Event as Record
+from runs.traffic import is_client
 
 REQUESTS = 6  # shown at most
 MESSAGES = 70
@@ -24,13 +24,13 @@ _PER_REQUEST = 24
 Wanted = set[tuple[str, Any]]  # (key, message) as in JSON
 
 
-def draw(run: Folder, finding: Finding) -> str:
+def draw(run: Folder, finding: Shown) -> str:
     """The diagram as SVG, or the empty string where no message of the anomaly is found."""
     wanted = {pair for op in finding.witness for pair in _messages(op["raw"])}
     if not wanted or not run.journal:
         return ""
     try:
-        events = list(journal(run.journal, Bad()))
+        events = list(journal(run.journal, Bad(), Budget(PICTURE_BYTES)))
     except TooLarge:
         return ""
     chosen, labels = select(events, wanted)

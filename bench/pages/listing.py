@@ -5,17 +5,19 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from bench.pages.facts import VERDICTS, Facts
-from bench.pages.library import Headline, Library
+from bench.pages.shelf import Shelf
+from runs.facts import mapping
+from runs.figures import Figures, kept
 
 ROWS = 500
 BUDGET_S = 1.0  # for computing what the list lacks; the rest comes with the next request
-CRITERIA = ("q", "verdict", "strategy", "workload", "fault", "sweep")
+CRITERIA = ("q", "verdict", "program", "workload", "fault", "sweep")
 
-Row = tuple[Facts, Headline | None]
+Row = tuple[Facts, Figures | None]
 
 
 def list_values(
-    library: Library,
+    shelf: Shelf,
     asked: Mapping[str, str],
     budget_s: float = BUDGET_S,
     clock: Callable[[], float] = time.monotonic,
@@ -23,15 +25,15 @@ def list_values(
     """The values of `runs.html.j2`.
 
     Args:
-        library: the store.
+        shelf: the store.
         asked: the criteria by name; an empty one asks for nothing.
         budget_s: how long it may compute what the list lacks.
         clock: seconds, to keep to the budget.
     """
     chosen = {name: asked.get(name, "").strip() for name in CRITERIA}
-    runs = library.store.runs()
+    runs = shelf.store.runs()
     end_s = clock() + budget_s
-    known = [(run, library.facts(run)) for run in runs]
+    known = [(run, shelf.facts(run)) for run in runs]
     found: list[Row] = []
     left_out = pending = 0
     for run, facts in known:
@@ -40,12 +42,12 @@ def list_values(
         if len(found) == ROWS:
             left_out += 1
             continue
-        headline = library.headline(run, compute=clock() < end_s)
-        pending += headline is None
-        if _has_fault(facts, headline, chosen["fault"]):
-            found.append((facts, headline))
+        figures = shelf.figures(run) if clock() < end_s else kept(run)
+        pending += figures is None
+        if _has_fault(facts, figures, chosen["fault"]):
+            found.append((facts, figures))
     return {
-        "rows": found,
+        "rows": [(*row, figures_of(*row)) for row in found],
         "total": len(runs),
         "left_out": left_out,
         "pending": pending,
@@ -60,7 +62,7 @@ def _may_match(facts: Facts, chosen: Mapping[str, str]) -> bool:
     asked = facts.settings
     values = {
         "verdict": facts.verdict,
-        "strategy": facts.node,
+        "program": asked.program,
         "workload": asked.workload,
         "sweep": facts.sweep,
     }
@@ -81,21 +83,41 @@ def _text(facts: Facts) -> str:
     return " ".join(parts).lower()
 
 
-def _has_fault(facts: Facts, headline: Headline | None, fault: str) -> bool:
+def figures_of(facts: Facts, figures: Figures | None) -> dict[str, Any]:
+    """What the list shows of a run's figures; None stands for unknown."""
+    numbers = (figures or Figures()).numbers
+    reported = mapping(facts.net.get("servers")).get("msgs-per-op")  # until it is measured
+    asked = figures.asked() if figures else {}
+    of = "send" if "send" in asked else next(iter(asked), "")
+    return {
+        "faults": facts.faults(seen(figures)),
+        "rate": numbers.get("throughput_ops_per_s"),
+        "servers": numbers.get("server_messages_per_op", reported),
+        "p99_ns": asked[of]["latency_ns_p99"] if of else None,
+        "of": of,
+    }
+
+
+def seen(figures: Figures | None) -> list[str]:
+    """The kinds of faults that a run had."""
+    return sorted({row["kind"] for row in figures.table("faults")}) if figures else []
+
+
+def _has_fault(facts: Facts, figures: Figures | None, fault: str) -> bool:
     if not fault:
         return True
-    kinds = facts.settings.faults or (headline.faults if headline else ())
+    kinds = facts.settings.faults or seen(figures)
     return fault in kinds if fault != "none" else not kinds
 
 
 def _choices(every: Iterable[Facts], rows: Iterable[Row]) -> dict[str, list[str]]:
     facts = list(every)
     faults = {kind for each in facts for kind in each.settings.faults or ()}
-    faults |= {kind for _, headline in rows if headline for kind in headline.faults}
+    faults |= {kind for _, figures in rows for kind in seen(figures)}
     verdicts = {each.verdict for each in facts}
     return {
         "verdict": [verdict for verdict in VERDICTS if verdict in verdicts],
-        "strategy": _words(each.node for each in facts),
+        "program": _words(each.settings.program for each in facts),
         "workload": _words(each.settings.workload for each in facts),
         "fault": [*sorted(faults), "none"] if faults else [],
         "sweep": _words(each.sweep for each in facts),

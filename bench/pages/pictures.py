@@ -23,7 +23,7 @@ class Frame:
 def frame(runs: Sequence[Figures], width_inches: float = WIDTH_INCHES) -> Frame:
     """The frame into which the latencies of all these runs fit."""
     kinds = _kinds(runs)
-    rows = [row for each in runs for row in each.latency_over_time if row["f"] in kinds]
+    rows = [row for each in runs for row in each.table("latency_over_time") if row["f"] in kinds]
     lowest = min((row["latency_ns_p50"] for row in rows), default=0) / 1e6
     highest = max((row["latency_ns_max"] for row in rows), default=0) / 1e6
     limits_ms = max(lowest, SHORTEST_MS) / 1.5, max(highest, SHORTEST_MS) * 1.5
@@ -40,21 +40,21 @@ def _common_pause(runs: Sequence[Figures], end_ns: int) -> Pause | None:
 
 def _kinds(runs: Sequence[Figures]) -> list[str]:
     counts: dict[str, int] = {}
-    for row in (row for each in runs for row in each.latency_over_time):
+    for row in (row for each in runs for row in each.table("latency_over_time")):
         counts[row["f"]] = counts.get(row["f"], 0) + row["operation_count"]
     return run.frequent(counts)
 
 
 def latency_over_time(figures: Figures, within: Frame | None = None) -> str:
     """A panel for each kind of operation; `within`: the frame to draw in, by default one that fits."""
-    if not figures.latency_over_time:
+    if not figures.table("latency_over_time"):
         return ""
     chosen = within or Frame(_kinds([figures]), figures.duration_ns, figures.pause())
     of_kind = {
-        kind: [row for row in figures.latency_over_time if row["f"] == kind]
+        kind: [row for row in figures.table("latency_over_time") if row["f"] == kind]
         for kind in chosen.kinds
     }
-    panels = [run.Panel(kind, rows, figures.faults) for kind, rows in of_kind.items()]
+    panels = [run.Panel(kind, rows, figures.table("faults")) for kind, rows in of_kind.items()]
     span = run.Span(chosen.end_ns, figures.window_ns, chosen.pause)
     drawn = run.latency_over_time(
         panels, span, limits_ms=chosen.limits_ms, width_inches=chosen.width_inches
@@ -64,19 +64,19 @@ def latency_over_time(figures: Figures, within: Frame | None = None) -> str:
 
 def throughput(figures: Figures) -> str:
     """Operations completed per second, by outcome."""
-    panel = run.Panel("", figures.throughput, figures.faults)
+    panel = run.Panel("", figures.table("throughput"), figures.table("faults"))
     span = run.Span(figures.duration_ns, figures.window_ns, figures.pause())
-    return run.throughput([panel], span).svg() if figures.throughput else ""
+    return run.throughput([panel], span).svg() if figures.table("throughput") else ""
 
 
 def server_messages(figures: Figures) -> str:
     """Server messages per operation by type."""
-    return svg(messages.server_messages(figures.by_type))
+    return svg(messages.server_messages(figures.table("by_type")))
 
 
 def message_classes(figures: Figures) -> str:
     """Messages per operation by class of link."""
-    return svg(messages.message_classes(figures.by_type))
+    return svg(messages.message_classes(figures.table("by_type")))
 
 
 def svg(picture: Picture | None) -> str:

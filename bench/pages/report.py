@@ -5,28 +5,25 @@ from pathlib import Path
 from typing import Any
 
 from bench.pages import pictures, render
-from bench.pages.cache import Cache
-from bench.pages.library import Library
-from bench.pages.run_page import run_values, tiles
+from bench.pages.run_page import run_values
+from bench.pages.shelf import Shelf
 from bench.pages.sweep import sweep_values
-from runs.figures import Figures
 from runs.files import SWEEP_INDEX, RunsError
 from runs.store import Folder, Store, is_run
 
 DETAILS = 24  # runs of a sweep that are shown one by one, those that are not valid first
 
 
-def write_report(path: Path, file: Path | None = None, figures: Figures | None = None) -> Path:
+def write_report(path: Path, file: Path | None = None) -> Path:
     """Write the page of the run or sweep in `path`, which may be a link, and return the page's file.
 
     Args:
         path: a run's folder, or that of a sweep.
         file: where to; by default `report.html` in the folder.
-        figures: of the run, if they are known already.
     Raises:
         RunsError: there is neither run nor sweep, or the file cannot be written.
     """
-    page = make_report(path, figures)
+    page = make_report(path)
     target = file or path / "report.html"
     try:
         target.write_text(page, encoding="utf-8")
@@ -37,12 +34,12 @@ def write_report(path: Path, file: Path | None = None, figures: Figures | None =
     return target
 
 
-def make_report(path: Path, figures: Figures | None = None) -> str:
+def make_report(path: Path) -> str:
     folder = path.resolve()
     if is_run(folder):
-        library = Library(Store(folder.parent.parent), Cache(None))
+        shelf = Shelf(Store(folder.parent.parent))
         run = folder_of(folder)
-        values = run_values(library, run, figures)
+        values = run_values(shelf, run)
         picture = _data_uri(values["lamport"])
         return render.page("run.html.j2", served=False, lamport_uri=picture, **values)
     if (folder / SWEEP_INDEX).is_file():
@@ -62,10 +59,10 @@ def folder_of(path: Path) -> Folder:
 
 
 def _of_sweep(folder: Path) -> str:
-    library = Library(Store(folder), Cache(None))
-    runs = [(run, library.facts(run)) for run in library.store.runs()]
+    shelf = Shelf(Store(folder))
+    runs = [(run, shelf.facts(run)) for run in shelf.store.runs()]
     runs.sort(key=lambda pair: pair[1].verdict == "valid")
-    details = [_brief(library, run) for run, _ in runs[:DETAILS]]
+    details = [_brief(shelf, run) for run, _ in runs[:DETAILS]]
     return render.page(
         "sweep.html.j2",
         served=False,
@@ -75,13 +72,12 @@ def _of_sweep(folder: Path) -> str:
     )
 
 
-def _brief(library: Library, run: Folder) -> dict[str, Any]:
-    figures = library.figures(run)
+def _brief(shelf: Shelf, run: Folder) -> dict[str, Any]:
+    figures = shelf.figures(run)
     return {
-        "facts": library.facts(run),
+        "facts": shelf.facts(run),
         "figures": figures,
-        "findings": library.findings(run),
-        "tiles": tiles(figures),
+        "findings": shelf.findings(run),
         "latency": pictures.latency_over_time(figures),
     }
 

@@ -7,32 +7,25 @@ from typing import Any
 
 import orjson
 
+from bench.judgement import Findings
 from bench.pages import pictures, render
 from bench.pages.facts import VERDICTS, Facts
-from bench.pages.findings import Findings
-from bench.pages.library import Library
+from bench.pages.shelf import Shelf
 from runs.faults import describe
-from runs.figures import Figures
-from runs.messages import disagreements
 from runs.plots.style import LINKS
 from runs.plots.time_axis import kinds_of
 from runs.store import Folder
+from runs.traffic import disagreements
 
 TAIL_BYTES, TAIL_LINES = 8192, 15
 PAGE_BYTES = 128 * 1024
 _LONGEST_LINE = 64 * 1024
-# Operations that are no requests of interest.
-NO_TILE = (
-    "crash",
-    "assign",
-    "debug-topic-partitions",
-)
 
 
-def run_values(library: Library, run: Folder, figures: Figures | None = None) -> dict[str, Any]:
-    """The values of `run.html.j2`; `figures` are those of the library, unless they are given."""
-    facts, findings = library.facts(run), library.findings(run)
-    figures = figures or library.figures(run)
+def run_values(shelf: Shelf, run: Folder) -> dict[str, Any]:
+    """The values of `run.html.j2`."""
+    facts, findings, figures = shelf.facts(run), shelf.findings(run), shelf.figures(run)
+    faults = figures.table("faults")
     return {
         "facts": facts,
         "figures": figures,
@@ -40,9 +33,8 @@ def run_values(library: Library, run: Folder, figures: Figures | None = None) ->
         "reason": reason(facts, findings),
         "findings": findings,
         "told": {each.type for each in findings.found},
-        "lamport": library.lamport(run),
-        "disagreements": disagreements(facts.net, figures.network),
-        "tiles": tiles(figures),
+        "lamport": shelf.lamport(run),
+        "disagreements": disagreements(facts.net, figures.table("network")),
         "links": LINKS,
         "plots": {
             "latency": pictures.latency_over_time(figures),
@@ -50,8 +42,8 @@ def run_values(library: Library, run: Folder, figures: Figures | None = None) ->
             "types": pictures.server_messages(figures),
             "classes": pictures.message_classes(figures),
         },
-        "faults": [(row, fault_text(row)) for row in figures.faults],
-        "lanes": len(kinds_of(figures.faults)) > 1,
+        "faults": [(row, fault_text(row)) for row in faults],
+        "lanes": len(kinds_of(faults)) > 1,
         "logs": logs(run),
         "files": listing(run),
     }
@@ -85,12 +77,6 @@ def fault_text(row: Mapping[str, Any]) -> str:
         orjson.loads(row[name]) if row[name] else None for name in ("target_json", "effect_json")
     )
     return describe(row["kind"], intent, effect)
-
-
-def tiles(figures: Figures) -> list[tuple[str, dict[str, Any]]]:
-    """The kinds of operations worth a tile, with their quantiles."""
-    chosen = [(f, figures.quantiles(f)) for f in figures.kinds() if f not in NO_TILE]
-    return [(f, row) for f, row in chosen if row]
 
 
 def logs(run: Folder) -> list[dict[str, Any]]:

@@ -8,9 +8,10 @@ from typing import Any
 from bench.pages import pictures
 from bench.pages.render import NONE
 from runs import sweeps
+from runs.figures import number_of
 from runs.files import SWEEP_INDEX
 from runs.plots.groups import dots
-from runs.sweeps import FIGURES, VERDICTS, Cell, cells
+from runs.sweeps import VERDICTS, Cell, cells
 
 SHOWN = (
     "server_messages_per_op",
@@ -37,7 +38,7 @@ def shown(cell: Cell, figure: str) -> tuple[str, str]:
     summary = cell.summary(figure)
     if summary is None:
         return NONE, ""
-    middle, low, high = summary.text(FIGURES[figure].decimals)
+    middle, low, high = summary.text(number_of(figure).decimals)
     return middle, f"{low} to {high}" if low != high else ""
 
 
@@ -69,7 +70,7 @@ def sweep_values(name: str, folder: Path) -> dict[str, Any]:
             for cell in found
         ],
         "anomalies": sorted({anomaly for cell in found for anomaly in cell.anomalies}),
-        "columns": [FIGURES[figure].title for figure in figures],
+        "columns": [number_of(figure).heading for figure in figures],
         "counts": _in_order(counts),
         "run_count": len(entries),
         "pictures": {
@@ -86,7 +87,8 @@ def _in_order(counts: Counter[str]) -> list[tuple[str, int]]:
 def _dots(
     found: Sequence[Cell], names: Sequence[str], figure: str
 ) -> list[tuple[str, str, list[float]]]:
-    groups = [str(cell.axes.get("strategy")) for cell in found]
+    # Rows of an older bench have no program.
+    groups = [str(cell.rows[0].program or cell.axes.get("strategy")) for cell in found]
     return [
         (name, group, cell.values(figure))
         for name, group, cell in zip(names, groups, found, strict=True)

@@ -7,6 +7,7 @@
     progress    makes the runs and shows progress
     folder      the index of finished runs, the lock, the machine
     table       the table at the end
+    junit       the same as JUnit XML
 
 Each run is an ordinary one of `./maelstrom test`; a sweep adds nothing to it but its place.
 """

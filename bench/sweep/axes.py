@@ -14,6 +14,7 @@ import click
 
 from bench.flags import Flag, unit_of
 from bench.options import FLAGS, TestOptions, from_flags, test_flags
+from runs.facts import OF_OUR_NODE
 from runs.faults import FAULTS
 
 Value = str | int | float | bool
@@ -31,10 +32,11 @@ class Axis:
     is_switch: bool = False
 
 
-_OF_NODE = (
-    Axis("strategy", "--strategy", "How the node keeps the log.", of_node=True),
-    Axis("freshness", "--freshness", "The node's bound on the age of a view, in ms.", of_node=True),
-)
+_HELP_OF_NODE = {
+    "strategy": "How the node keeps the log.",
+    "freshness": "The node's bound on the age of a view, in ms.",
+}
+_OF_NODE = tuple(Axis(name, f"--{name}", _HELP_OF_NODE[name], of_node=True) for name in OF_OUR_NODE)
 
 
 def _axis(name: str, flag: Flag) -> Axis:

@@ -11,16 +11,16 @@ import shlex
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from bench.failure import unwritable
 from bench.sweep import axes
 from bench.sweep.work import Job
 from bench.system import die_with_parent
-from runs import key_figures
-from runs.facts import EMBEDDED
-from runs.store import utc_now
+from runs.facts import EMBEDDED, Results, program
+from runs.figures import of_run
+from runs.store import Folder, utc_now
 from runs.sweeps import Row, verdict_of
 
 MAELSTROM = Path(__file__).parents[2] / "maelstrom"
@@ -63,18 +63,18 @@ def perform(job: Job, parent: Path, tick: Tick) -> Row:
     except OSError as error:
         raise unwritable(str(place), error) from None
     run_dir = _newest(place, job.engine)
-    found: key_figures.Figures = {}
+    figures: Mapping[str, float | None] = {}
     anomalies: list[str] = []
     if run_dir is not None and run_dir != before:
-        with contextlib.suppress(OSError, ValueError, KeyError):  # it did not come so far
-            found, anomalies = key_figures.of_run(
-                run_dir,
-                time_limit_s=job.cell.options.time_limit_s,
-                strict=job.cell.options.strict,
-            )
+        with contextlib.suppress(OSError, ValueError):  # it did not come so far
+            anomalies = Results.of_run(run_dir).invalidating
+            cell = {"time-limit": job.cell.options.time_limit_s, **job.cell.axes}
+            figures = of_run(Folder(run_dir, run_dir.name), cell=cell).numbers
     return Row(
         sweep=job.sweep,
         cell=dict(job.cell.axes),
+        workload=job.cell.options.workload,
+        program=program(job.cell.options.as_dict()),
         repetition=job.repetition,
         engine=job.engine,
         run=None if run_dir in (None, before) else os.path.relpath(run_dir, parent.resolve()),
@@ -83,7 +83,7 @@ def perform(job: Job, parent: Path, tick: Tick) -> Row:
         seconds=round(time.monotonic() - began, 2),
         started=started.isoformat(timespec="milliseconds"),
         expect=job.cell.expect,
-        figures=found,
+        figures=dict(figures),
         anomalies=anomalies,
     )
 

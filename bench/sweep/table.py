@@ -9,7 +9,8 @@ from rich.table import Table
 from bench.sweep.axes import shown
 from bench.sweep.definition import Sweep
 from bench.sweep.work import Job
-from runs.sweeps import FIGURES, Cell, Key, Row
+from runs.figures import number_of
+from runs.sweeps import Cell, Key, Row
 
 # Heading -> the figures below it.
 HEADINGS = {
@@ -108,4 +109,4 @@ def _middles(cell: Cell, names: Sequence[str]) -> str:
 
 def _middle(cell: Cell, figure: str) -> str:
     summary = cell.summary(figure)
-    return summary.text(FIGURES[figure].decimals)[0] if summary else "–"
+    return summary.text(number_of(figure).decimals)[0] if summary else "–"

@@ -88,7 +88,8 @@ class LogSync:
 
     def look(self, offsets: Mapping[str, int], limit: int) -> Looked:
         """See `Log.look`."""
-        return self._portal.call(self._log.look, offsets, limit)
+        looked: Looked = self._portal.call(self._log.look, offsets, limit)
+        return looked
 
     def tail(
         self, keys: Iterable[str], offset: Start = "latest", latency_s: float = LATENCY_S

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from runs.messages import SERVICES, is_client, link_of
 from runs.plots.style import render
+from runs.traffic import SERVICES, is_client, link_of
 
 Event = Mapping[str, Any]  # a line of the network journal
 

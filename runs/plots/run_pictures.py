@@ -10,7 +10,6 @@ Faults are shaded in each but the last. Everything here only reads a history or 
 can make a run fail.
 """
 
-import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,12 +19,12 @@ from typing import Any
 from runs.faults import injections
 from runs.history import Op
 from runs.operations import (
-    Operation,
     Row,
+    Timed,
+    Timings,
     completed,
     latency_over_time,
     long_pause,
-    operations,
     throughput,
     window_width,
 )
@@ -33,11 +32,10 @@ from runs.plots import run as plots_of_runs
 from runs.plots.lamport import first_messages, lamport_svg
 from runs.plots.run import Panel, Span, frequent
 from runs.plots.timeline import Anomalies, timeline_html
-from runs.reading import PAGE_LIMITS, Bad, journal
+from runs.reading import Bad, Budget, journal
 from runs.store import Folder
 
 Rows = list[Row]
-UNLIMITED = dict.fromkeys(PAGE_LIMITS, sys.maxsize)
 
 
 def draw_all(
@@ -72,12 +70,12 @@ class _Run:
     @property
     def span(self) -> Span:
         end_ns = self.history[-1].time if self.history else 0
-        asked = ((each.invoked.time, each.last.time) for each in operations(self.history))
+        asked = ((each.invoked_ns, each.ended_ns) for each in Timings(self.history))
         return Span(end_ns, window_width(end_ns), long_pause(asked))
 
-    def panels(self, rows_of: Callable[[list[Operation]], Rows], *, rest: bool) -> list[Panel]:
+    def panels(self, rows_of: Callable[[list[Timed]], Rows], *, rest: bool) -> list[Panel]:
         """A panel for each frequent kind of operation; with `rest` one more for all the others."""
-        done = list(completed(operations(self.history)))
+        done = list(completed(Timings(self.history)))
         kinds = frequent(Counter(each.f for each in done))
         others = list(dict.fromkeys(each.f for each in done if each.f not in kinds))
         groups = [[kind] for kind in kinds] + ([others] if rest and others else [])
@@ -98,11 +96,8 @@ def _attempt(path: Path, draw: Callable[[_Run], str | bytes], run: _Run) -> Path
 
 
 def _latency_raw(run: _Run) -> bytes:
-    def rows(done: list[Operation]) -> Rows:
-        return [
-            {"invoked_ns": o.invoked.time, "latency_ns": o.latency_ns, "outcome": o.outcome}
-            for o in done
-        ]
+    def rows(done: list[Timed]) -> Rows:
+        return [each._asdict() for each in done]
 
     title = f"Latency of each operation · {run.name}"
     return plots_of_runs.latency_raw(run.panels(rows, rest=True), run.span, title).png()
@@ -128,7 +123,7 @@ def _lamport(run: _Run) -> str:
     files = Folder(run.folder, run.folder.name).journal
     if not files:
         raise FileNotFoundError(f"{run.folder} holds no journal of messages")
-    events = first_messages(journal(files, Bad(), UNLIMITED))
+    events = first_messages(journal(files, Bad(), Budget()))
     return lamport_svg(events, f"{run.name}: the first messages after initialisation")
 
 

@@ -12,8 +12,8 @@ from analysis.lake import Lake
 from analysis.metrics.latency import latency_over_time, latency_quantiles, throughput
 from analysis.metrics.network import messages_by_type, network_statistics
 from runs import edn
-from runs.messages import disagreements
 from runs.operations import window_width
+from runs.traffic import disagreements
 
 pytestmark = pytest.mark.spark
 

@@ -1,6 +1,5 @@
 """Metrics about faults and nodes: small tables worked out by hand, and the real tool's figures."""
 
-from math import ceil
 from typing import Any
 
 import pytest
@@ -10,10 +9,6 @@ from analysis.metrics.latency import latency_quantiles
 from analysis.metrics.recovery import recovery_times
 from analysis.metrics.served import availability, node_fairness
 from analysis.metrics.windows import with_fault, with_phase
-from runs.faults import injections
-from runs.operations import operations as plain_operations
-from runs.recovery import WINDOW_NS, recoveries
-from tests.runs.test_recovery import DEEDS, SOON_NS, Story, between
 
 pytestmark = pytest.mark.spark
 MS = 1_000_000
@@ -153,27 +148,6 @@ def test_recovery_is_the_first_window_near_calm(spark: SparkSession) -> None:
         ("slow", 4 * MS, 590 * MS, 0),
         ("loss", 4 * MS, 5 * MS, None),  # operations stopped before anything could be seen
     ]
-
-
-@pytest.mark.parametrize("slow_until_ms", [3_000, 3_100, 3_400, 3_495])
-def test_recovery_is_the_plain_one_rounded_up_to_a_window(
-    spark: SparkSession, slow_until_ms: int
-) -> None:
-    latency = between(2_000, slow_until_ms, 50)
-    history = Story(latency, 10_000, DEEDS).history
-    ((fault, plain_ms),) = recoveries(history, SOON_NS)
-    rows = (
-        ("n0", each.f, each.outcome, each.invoked.time // MS, each.last.time // MS)
-        for each in plain_operations(history)
-    )
-    injected = [
-        (each.fault, each.start_ns // MS, each.end_ns // MS) for each in injections(history)
-    ]
-    (row,) = recovery_times(
-        operations(spark, *rows), faults(spark, *injected), runs(spark, 10.0)
-    ).collect()
-    assert plain_ms is not None
-    assert (row.kind, row.recovery_ns) == (fault, ceil(plain_ms * MS / WINDOW_NS) * WINDOW_NS)
 
 
 def test_fairness_is_one_for_equals_and_one_nth_for_one_that_has_all(spark: SparkSession) -> None:

@@ -12,8 +12,7 @@ from typing import Any
 from flask.testing import FlaskClient
 
 from bench.pages.app import create_app
-from bench.pages.cache import Cache
-from bench.pages.library import Library
+from bench.pages.shelf import Shelf
 from runs.store import Store
 from tests.stores import STORES, as_bench_run, write_lines
 
@@ -35,7 +34,8 @@ def make_store(root: Path) -> Path:
     args = ["--strategy", "prefetch"]
     _run(store, SECOND, SKIPS, started="2026-01-02T00:00:00.000+00:00", args=args, rate=200)
     _run(store, THIRD, DUPLICATES, nemesis=["partition"], args=["--strategy=cas"])
-    shutil.copytree(STORES / DUPLICATES, store / REAL)
+    kept = shutil.ignore_patterns("figures.json", "findings.json")  # by other tests
+    shutil.copytree(STORES / DUPLICATES, store / REAL, ignore=kept)
     (store / REAL / "node-logs" / "n1.log").write_text("hello from n1\n")
     (store / "latest").symlink_to(FIRST)
     (store / "kafka" / "latest").symlink_to(Path(SECOND).name)
@@ -80,7 +80,7 @@ NOW_S = 2e9
 
 def client_of(store: Path, now_s: float = NOW_S, list_budget_s: float = math.inf) -> FlaskClient:
     """Its list is complete at once, however slow the machine, unless it has a budget."""
-    library = Library(Store(store), Cache(store / ".cache"), clock=lambda: now_s)
+    library = Shelf(Store(store), clock=lambda: now_s)
     return create_app(library, list_budget_s).test_client()
 
 

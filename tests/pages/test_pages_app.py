@@ -63,8 +63,8 @@ def test_the_list_names_another_program_and_all_faults(tmp_path: Path) -> None:
     asked = json.loads(options.read_text()) | {"bin": "/home/me/my_node.py", "args": []}
     options.write_text(json.dumps(asked | {"nemesis": FAULTS}))
     client = client_of(store)
-    assert listed(client, "strategy=my_node.py") == [FIRST]
-    for page in ("/?strategy=my_node.py", f"/run/{FIRST}"):
+    assert listed(client, "program=my_node.py") == [FIRST]
+    for page in ("/?program=my_node.py", f"/run/{FIRST}"):
         shown = text_of(client, page)
         assert "my_node.py" in shown
         assert re.search(r">all</(td|dd)>", shown)
@@ -103,8 +103,8 @@ def test_the_list_shows_what_runs_were_and_cost(client: FlaskClient) -> None:
 @pytest.mark.parametrize(
     ("query", "names"),
     [
-        ("strategy=prefetch", [SECOND]),
-        ("strategy=leaderless", [FIRST]),
+        ("program=prefetch", [SECOND]),
+        ("program=leaderless", [FIRST]),
         ("verdict=valid", [FIRST]),
         ("verdict=invalid", [THIRD, SECOND, REAL]),
         ("fault=partition", [THIRD, REAL]),
@@ -114,8 +114,8 @@ def test_the_list_shows_what_runs_were_and_cost(client: FlaskClient) -> None:
         ("q=poll-skip", [THIRD, SECOND, REAL]),
         ("q=SEED+11", [FIRST]),
         ("q=no+such+thing", []),
-        ("verdict=invalid&strategy=cas", [THIRD]),
-        ("verdict=&strategy=&q=+", [THIRD, SECOND, FIRST, REAL]),
+        ("verdict=invalid&program=cas", [THIRD]),
+        ("verdict=&program=&q=+", [THIRD, SECOND, FIRST, REAL]),
     ],
 )
 def test_filters(client: FlaskClient, query: str, names: list[str]) -> None:
@@ -228,6 +228,16 @@ def test_two_runs_compared(client: FlaskClient) -> None:
     assert any(row[:3] == ["operations", "per", "second"] and float(row[3]) > 0 for row in rows)
     assert page.count('class="wide"') == 2
     assert "latency_ms" not in page  # it does not differ
+
+
+def test_two_workloads_are_not_compared(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    options = store / FIRST / "test.json"
+    options.write_text(json.dumps(json.loads(options.read_text()) | {"workload": "echo"}))
+    page = text_of(client_of(store), f"/compare?run={FIRST}&run={SECOND}")
+    assert "These runs have different workloads, so their figures are not compared." in page
+    assert "<svg" not in page
+    assert 'id="figures"' not in page
 
 
 @pytest.mark.parametrize("query", ["", f"run={FIRST}", "run=a&run=b&run=c"])

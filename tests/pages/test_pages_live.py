@@ -7,8 +7,7 @@ from pathlib import Path
 from flask.testing import FlaskClient
 
 from bench.pages.app import create_app
-from bench.pages.cache import Cache
-from bench.pages.library import Library
+from bench.pages.shelf import Shelf
 from runs.live import FOLDER, Live, keep_live
 from runs.store import Store
 
@@ -18,7 +17,7 @@ NAMES = ("latency_ns_p50", "latency_ns_p90", "latency_ns_p99", "latency_ns_max")
 
 
 def client_of(store: Path) -> FlaskClient:
-    return create_app(Library(Store(store), Cache(None))).test_client()
+    return create_app(Shelf(Store(store))).test_client()
 
 
 def window(place: int, records: int, latency_ms: int | None) -> dict[str, int | None]:

@@ -9,10 +9,6 @@ from pathlib import Path
 import pytest
 from flask.testing import FlaskClient
 
-from bench.pages.cache import Cache
-from bench.pages.library import Library
-from runs.figures import keep_figures
-from runs.store import Store
 from tests.pages.page_stores import (
     FIRST,
     SECOND,
@@ -92,7 +88,7 @@ def test_a_huge_run_is_shown_from_what_is_small(tmp_path: Path) -> None:
             file.truncate(500 * 2**20)
     client = client_of(store)
     page = text_of(client, f"/run/{THIRD}")
-    assert "history.jsonl is larger than" in page
+    assert "History and journal are larger than the 256 MiB" in page
     assert "the anomalies are counted here, but not told" in page
     assert "24 found" in page  # duplicates, from the results
     assert "3.636" in page
@@ -110,56 +106,26 @@ def test_results_that_are_too_large_still_tell_the_verdict(tmp_path: Path) -> No
     assert "too large to be read" in page
 
 
-def test_figures_of_spark_are_shown_where_the_files_are_too_large(tmp_path: Path) -> None:
+def test_figures_and_findings_stand_in_the_folder_until_files_change(tmp_path: Path) -> None:
     store = make_store(tmp_path)
-    library = Library(Store(store))
-    figures = library.figures(Store(store).run(FIRST))  # type: ignore[arg-type]
-    with (store / FIRST / "history.jsonl").open("wb") as file:
-        file.truncate(500 * 2**20)
-    run = Store(store).run(FIRST)
-    assert run
-    keep_figures(run, figures)
-    assert library.figures(run) == figures
-    (store / FIRST / "history.jsonl").write_text("")
-    assert library.figures(run) != figures  # the files changed
-
-
-def test_values_are_computed_once_and_again_when_files_change(tmp_path: Path) -> None:
-    store = make_store(tmp_path)
-    run = Store(store).run(FIRST)
-    assert run
-    calls: list[int] = []
-
-    def thing() -> dict[str, int]:
-        calls.append(1)
-        return {"a": 1}
-
-    for _ in range(2):  # as after a restart
-        cache = Cache(store / ".cache")
-        for _ in range(2):
-            cache.get_or(run, "thing", thing)
-    assert len(calls) == 1
-    (run.path / "history.jsonl").write_text("")
-    Cache(store / ".cache").get_or(run, "thing", thing)
-    assert len(calls) == 2
+    text_of(client_of(store), f"/run/{SECOND}")
+    file = store / SECOND / "findings.json"
+    kept = json.loads(file.read_text())
+    kept["found"][0]["sentence"] = "As it was told."
+    file.write_text(json.dumps(kept))
+    assert "As it was told." in text_of(client_of(store), f"/run/{SECOND}")
+    with (store / SECOND / "history.jsonl").open("a") as history:
+        history.write("\n")
+    assert "As it was told." not in text_of(client_of(store), f"/run/{SECOND}")
 
 
 def test_a_store_that_cannot_be_written_is_shown_too(tmp_path: Path) -> None:
     store = make_store(tmp_path)
-    (store / ".cache").write_text("a file where the folder should be")
-    run = Store(store).run(FIRST)
-    assert run
-    cache = Cache(store / ".cache")
-    calls: list[int] = []
-
-    def thing() -> dict[str, int]:
-        calls.append(1)
-        return {"a": 1}
-
-    for _ in range(2):
-        assert cache.get_or(run, "thing", thing) == {"a": 1}
-    assert len(calls) == 1
-    assert FIRST in listed(client_of(store))
+    for name in ("figures.json", "findings.json"):
+        (store / SECOND / name).mkdir()
+    client = client_of(store)
+    assert listed(client)[1] == SECOND
+    assert "polled key" in text_of(client, f"/run/{SECOND}")
 
 
 def test_a_gzipped_history_is_explained(tmp_path: Path) -> None:

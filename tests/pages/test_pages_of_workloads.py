@@ -12,7 +12,7 @@ from bench import run_files
 from bench.checkers import judge
 from bench.commands.check import check
 from bench.pages.app import create_app
-from bench.pages.library import Library
+from bench.pages.shelf import Shelf
 from runs import edn
 from runs.plots.run_pictures import draw_all
 from runs.store import Store
@@ -65,7 +65,7 @@ def test_each_workload_but_kafka_is_here() -> None:
 def test_a_wrong_run_is_shown_drawn_and_judged_again(tmp_path: Path, workload: str) -> None:
     script, options, anomaly, operation = WRONG[workload]
     folder, run = write_run(tmp_path, workload, script, **options)
-    client = create_app(Library(Store(tmp_path))).test_client()
+    client = create_app(Shelf(Store(tmp_path))).test_client()
     page = client.get(f"/run/{workload}/{folder.name}")
     assert page.status_code == 200
     text = html.unescape(page.text)

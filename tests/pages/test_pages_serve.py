@@ -191,11 +191,11 @@ def test_pages_are_served_without_spark(tmp_path: Path) -> None:
     store = make_store(tmp_path)
     code = """
 from bench.pages.app import create_app
-from bench.pages.library import Library
+from bench.pages.shelf import Shelf
 from runs.store import Store
 from pathlib import Path
 
-client = create_app(Library(Store(Path(sys.argv[1])))).test_client()
+client = create_app(Shelf(Store(Path(sys.argv[1])))).test_client()
 for address in sys.argv[2:]:
     print(client.get(address).status_code)
 """

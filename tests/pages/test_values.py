@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from bench import glossary
-from bench.pages.findings import readable
 from bench.pages.render import meaning
+from bench.values import readable
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ import pytest
 from docs import pictures
 from performance.configurations import SLOPES
 from runs.faults import KINDS
-from runs.messages import LINKS
 from runs.operations import SHARES
 from runs.plots import style
+from runs.traffic import LINKS
 from specs.stories import STORIES
 
 ROOT = Path(__file__).parents[2]

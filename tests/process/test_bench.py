@@ -117,6 +117,8 @@ def test_what_a_run_leaves_behind(bench: Bench) -> None:
         "history.jsonl",
         "results.edn",
         "results.json",
+        "figures.json",
+        "findings.json",
         "net-journal.jsonl",
         "node-logs",
         "test.json",

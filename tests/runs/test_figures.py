@@ -1,40 +1,36 @@
-"""Figures of a run in plain Python, and its key figures; a file that is cut or large stops nothing."""
+"""The figures of a run: numbers of histories and journals, what is kept, and files that are cut or large."""
 
-import dataclasses
 import gzip
 import json
-from collections.abc import Callable
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from runs import key_figures as figures
-from runs.figures import Figures, measure
-from runs.history import Op, write_jsonl
+from runs import figures
+from runs.facts import Results, Settings, Told
+from runs.figures import ALL, Figures, measure, of_run
+from runs.history import Op
 from runs.operations import long_pause, quantile
-from runs.reading import PAGE_LIMITS
 from runs.store import Folder
+from runs.traffic import CAUSES
 from tests.stores import STORES, as_bench_run, write_lines
 
 SPARSE_BYTES = 500 * 2**20
+S = 1_000_000_000
 
 
 def run_at(path: Path) -> Folder:
     return Folder(path, path.name)
 
 
-def comparable(figures: Figures) -> dict[str, object]:
-    """Without the order of rows that the definitions leave open."""
-    fields = dataclasses.asdict(figures)
-    rows = {name: value for name, value in fields.items() if isinstance(value, list)}
-    return fields | {name: sorted(map(repr, value)) for name, value in rows.items()}
-
-
 def test_the_journal_in_either_form_gives_the_same(tmp_path: Path, store: Path) -> None:
-    ours = measure(run_at(as_bench_run(store, tmp_path / "run")))
-    theirs = measure(run_at(store))
-    assert comparable(ours) == comparable(theirs)
+    ours = of_run(run_at(as_bench_run(store, tmp_path / "run")))
+    theirs = of_run(run_at(store))
+    assert ours.rows == theirs.rows
+    assert ours.numbers == theirs.numbers
 
 
 def line(time: int, type_: str, process: object, f: str, value: object = None) -> dict[str, object]:
@@ -51,81 +47,108 @@ def test_faults_last_from_their_first_line_to_their_last(tmp_path: Path) -> None
         line(6, "info", "nemesis", "start"),
     ]
     write_lines(tmp_path / "history.jsonl", lines)
-    kill, partition = measure(run_at(tmp_path)).faults
+    found = of_run(run_at(tmp_path))
+    kill, partition = found.table("faults")
     assert (kill["kind"], kill["started_ns"], kill["ended_ns"]) == ("kill", 1, 6)
     assert (kill["target_json"], kill["effect_json"]) == ('"one"', '["n1"]')
     assert (partition["kind"], partition["ended_ns"]) == ("partition", None)
+    assert found.who["faults"] == "kill, partition"  # where no file says what was asked for
 
 
-def test_a_history_that_is_being_written_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
-    write_lines(
-        tmp_path / "history.jsonl", [line(1, "invoke", 0, "send"), line(2, "ok", 0, "send")]
-    )
-    with (tmp_path / "history.jsonl").open("a") as file:
-        file.write('{"index": 2, "time": 3, "ty')
-    figures = measure(run_at(tmp_path))
-    assert (figures.operation_count, figures.quarantine) == (1, [])
-
-
-def test_bad_lines_are_counted_with_the_first(tmp_path: Path) -> None:
+def test_lines_that_cannot_be_used_are_counted_with_the_first(tmp_path: Path) -> None:
     write_lines(tmp_path / "history.jsonl", [line(1, "invoke", 0, "send")])
     with (tmp_path / "history.jsonl").open("a") as file:
-        file.write("nonsense\n[]\n")
-    (bad,) = measure(run_at(tmp_path)).quarantine
+        file.write('nonsense\n[]\n{"index": 2, "time": 3, "ty')  # the last is being written
+    found = of_run(run_at(tmp_path))
+    (bad,) = found.table("quarantine")
     assert (bad["file"], bad["lines"], bad["first_line"]) == ("history.jsonl", 2, 2)
+    assert found.operations == 1
 
 
 def test_a_cut_archive_gives_what_is_in_it(tmp_path: Path) -> None:
     lines = "".join(json.dumps(line(at, "invoke", at, "poll")) + "\n" for at in range(20_000))
     packed = gzip.compress(lines.encode())
     (tmp_path / "history.jsonl.gz").write_bytes(packed[: len(packed) // 2])
-    figures = measure(run_at(tmp_path))
-    assert 0 < figures.operation_count < 20_000
-    assert figures.quarantine[0]["reason"] == "the compressed file ends too early"
+    found = of_run(run_at(tmp_path))
+    assert 0 < found.operations < 20_000
+    assert found.table("quarantine")[0]["reason"] == "the compressed file ends too early"
 
 
 @pytest.mark.parametrize("name", ["history.jsonl", "history.edn", "net-journal.jsonl"])
 def test_a_huge_file_is_not_read(tmp_path: Path, name: str) -> None:
     with (tmp_path / name).open("wb") as file:
         file.truncate(SPARSE_BYTES)
-    notes = measure(run_at(tmp_path)).notes
-    assert any(name in note and "python -m analysis summary" in note for note in notes)
+    (note,) = of_run(run_at(tmp_path), 2**20).notes
+    assert "larger than the 1 MiB" in note
+    assert f"analysis report {tmp_path}" in note
 
 
 def test_an_archive_that_unpacks_to_too_much_is_not_read_to_its_end(tmp_path: Path) -> None:
-    limits = {**PAGE_LIMITS, ".jsonl": 10_000}
     (tmp_path / "history.jsonl.gz").write_bytes(gzip.compress(b"\n" * 20_000))
-    assert "history.jsonl.gz is larger" in measure(run_at(tmp_path), limits).notes[0]
+    assert "larger" in of_run(run_at(tmp_path), 10_000).notes[0]
+    assert of_run(run_at(tmp_path)).notes == []
 
 
 def test_a_store_without_history_has_figures_of_its_journal(tmp_path: Path) -> None:
     source = STORES / "lost-writes-1-node" / "net-journal.expected.jsonl.gz"
     (tmp_path / "net-journal.jsonl.gz").write_bytes(source.read_bytes())
-    figures = measure(run_at(tmp_path))
-    assert "There is no history" in figures.notes[0]
-    assert figures.network[0]["message_count"] > 0
-    assert figures.network[0]["messages_per_operation"] is None
+    found = of_run(run_at(tmp_path))
+    assert "There is no history" in found.notes[0]
+    assert found.table("network")[0]["message_count"] > 0
+    assert found.table("network")[0]["messages_per_operation"] is None
 
 
-# ---------------------------------------------------------------- key figures
+# ---------------------------------------------------------------- what is kept
 
 
-RESULTS = {
-    "stats": {
-        "by-f": {
-            "send": {"count": 3, "ok-count": 2},
-            "poll": {"count": 1, "ok-count": 1},
-            "crash": {"count": 4, "ok-count": 0},
-        }
-    },
-    "availability": {"ok-fraction": 0.375},
-    "net": {"all": {"msgs-per-op": 3.5}, "servers": {"msgs-per-op": 1.5}},
+def finished_run(folder: Path) -> Path:
+    write_lines(folder / "history.jsonl", [line(1, "invoke", 0, "read"), line(2, "ok", 0, "read")])
+    (folder / "results.json").write_text('{"valid?": true, "workload": {"valid?": true}}')
+    return folder
+
+
+def test_figures_are_kept_until_the_files_or_the_format_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = run_at(finished_run(tmp_path))
+    file = tmp_path / "figures.json"
+    found = of_run(run)
+    kept = json.loads(file.read_text())
+    assert Figures(kept["who"], kept["numbers"], kept["rows"], kept["notes"]) == found
+    assert [*kept] == ["format", "fingerprint", "who", "numbers", "rows", "notes"]
+    file.write_text(json.dumps({**kept, "numbers": {"operations": 7}}))
+    assert of_run(run).operations == 7
+    file.write_text(json.dumps({**kept, "format": 0}))
+    assert of_run(run).operations == 1
+    file.write_text('{"fingerprint": "as before the format"}')
+    assert of_run(run).operations == 1
+    write_lines(tmp_path / "history.jsonl", [line(1, "invoke", at, "read") for at in range(3)])
+    assert of_run(run).operations == 3
+
+
+@pytest.mark.parametrize("why", ["it is not over", "its folder cannot be written"])
+def test_else_memory_keeps_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str) -> None:
+    run = run_at(finished_run(tmp_path))
+    if why == "it is not over":
+        (tmp_path / "results.json").unlink()
+    else:
+        (tmp_path / "figures.json").mkdir()
+    found = of_run(run)
+    monkeypatch.setattr(figures, "measure", lambda *_: pytest.fail("it is known"))
+    assert of_run(run) is found
+    assert not (tmp_path / "figures.json").is_file()
+
+
+# ---------------------------------------------------------------- numbers
+
+
+RESULTS: dict[str, Any] = {
+    "net": {"all": {"msgs-per-op": 3.5}, "servers": {"msgs-per-op": 1.5, "msg-count": 9}},
+    "store": {"requests-per-op": 0.5},
     "workload": {"valid?": True, "bad-error-types": [], "worst-realtime-lag": {"lag": 0.25}},
 }
-
-
-def of_run(folder: Path, *, strict: bool = False) -> dict[str, Any]:
-    return figures.of_run(folder, time_limit_s=1, strict=strict)[0]
+CPU_S = {"n0": 0.001, "n1": 0.004}
+ONE_S = Settings("embedded", time_limit_s=1)
 
 
 def ops(*described: tuple[Any, ...]) -> list[Op]:
@@ -139,6 +162,8 @@ def ops(*described: tuple[Any, ...]) -> list[Op]:
 HISTORY = ops(
     (0, "invoke", 0, "send"),
     (1, "invoke", 1, "send"),
+    (2, "invoke", 2, "crash"),
+    (3, "info", 2, "crash"),
     (5, "ok", 0, "send"),
     (6, "invoke", 0, "poll"),
     (7, "ok", 0, "poll"),
@@ -150,43 +175,101 @@ HISTORY = ops(
 )
 
 
-@pytest.fixture
-def run_dir(tmp_path: Path) -> Callable[..., Any]:
-    def make(results: dict[str, Any] = RESULTS, **test: dict[str, Any]) -> Path:
-        recorded = {"node_cpu_s": {"n0": 0.001, "n1": 0.004}} | test
-        (tmp_path / "test.json").write_text(json.dumps(recorded))
-        (tmp_path / "results.json").write_text(json.dumps(results))
-        with (tmp_path / "history.jsonl").open("wb") as file:
-            write_jsonl(HISTORY, file)
-        return tmp_path
-
-    return make
-
-
-def test_all_figures_of_a_run(run_dir: Callable[..., Any]) -> None:
-    assert of_run(run_dir()) == {
+def test_all_numbers_of_a_run() -> None:
+    told = Told(ONE_S, Results(RESULTS), {"node_cpu_s": CPU_S})
+    assert measure(HISTORY, (), told).numbers == {
+        "operations": 6,
+        "duration_s": 5.001,
+        "main_s": 1.0,
+        "invoked_ops_per_s": 5.0,
         "throughput_ops_per_s": 2.0,
         "send_p50_ms": 5.0,
-        "send_p99_ms": 200.0,
-        "poll_p50_ms": 1.0,
-        "poll_p99_ms": 1.0,
+        **dict.fromkeys(("send_p90_ms", "send_p99_ms", "send_max_ms"), 200.0),
+        **dict.fromkeys(("poll_p50_ms", "poll_p90_ms", "poll_p99_ms", "poll_max_ms"), 1.0),
         "server_messages_per_op": 1.5,
         "all_messages_per_op": 3.5,
-        "store_requests_per_op": None,
+        "server_messages_per_ok": 3.0,
+        "conflicts_per_op": None,
+        "store_requests_per_op": 0.5,
         "worst_lag_s": 0.25,
         "stable_median_ms": None,
         "stable_most_ms": None,
-        "ok_fraction": 0.75,
-        "ok_fraction_of_all": 0.375,
+        "ok_fraction": 0.8,
+        "ok_fraction_main": 0.75,
+        "ok_fraction_of_all": pytest.approx(4 / 6),
         "valid": 1.0,
         "strict_valid": None,
         "node_cpu_us_per_op": 1000.0,
         "longest_key_messages": 2.0,
         "mute_nodes": 0.0,
-    }
+        "recovery_ms": None,
+    }  # fmt: skip
 
 
-S = 1_000_000_000
+def test_a_run_of_another_workload_is_measured_by_all_its_operations() -> None:
+    history = ops(
+        (0, "invoke", 0, "add"),
+        (5, "ok", 0, "add"),
+        (6, "invoke", 0, "read"),
+        (7, "ok", 0, "read"),
+        (8, "info", "nemesis", "start-partition"),
+        (1200, "invoke", 0, "read"),
+        (1201, "ok", 0, "read"),
+    )
+    found = measure(history, (), Told(ONE_S, Results()))
+    expected = {"throughput_ops_per_s": 2.0, "ok_fraction": 1.0, "add_p99_ms": 5.0, "valid": None}
+    assert {name: found.numbers[name] for name in expected} == expected
+    assert "send_p50_ms" not in found.numbers
+    assert [*found.asked()] == ["add", "read"]
+    assert [row["operation_count"] for row in found.latency(ALL)] == [1, 2]
+
+
+def message(id_: int, src: str, dest: str, type_: str, **body: int) -> dict[str, Any]:
+    return {"id": id_, "src": src, "dest": dest, "body": {"type": type_, **body}}
+
+
+CALLS: tuple[tuple[dict[str, Any], bool], ...] = (  # and whether it arrived
+    (message(0, "c1", "n0", "send", msg_id=1), True),
+    (message(1, "n0", "lin-kv", "cas", msg_id=1), True),
+    (message(2, "lin-kv", "n0", "error", in_reply_to=1, code=22), True),
+    (message(3, "n0", "lin-kv", "read", msg_id=2), True),
+    (message(4, "lin-kv", "n0", "read_ok", in_reply_to=2), True),
+    (message(5, "n0", "lin-kv", "cas", msg_id=3), True),
+    (message(6, "lin-kv", "n0", "cas_ok", in_reply_to=3), True),
+    (message(7, "n1", "n0", "hand_over", msg_id=1), True),
+    (message(8, "n0", "n1", "hand_over_ok", in_reply_to=1), True),
+    (message(9, "n1", "n0", "hand_over", msg_id=2), False),  # lost
+    (message(10, "n1", "n0", "hand_over", msg_id=3), True),
+    (message(11, "n0", "n1", "hand_over_ok", in_reply_to=3), False),  # its answer was lost
+    (message(12, "n1", "n0", "share"), True),
+    (message(13, "n1", "lin-kv", "cas", msg_id=9), True),
+    (message(14, "lin-kv", "n1", "error", in_reply_to=9, code=20), True),
+    (message(15, "n1", "n0", "send", msg_id=10), True),
+    (message(16, "n0", "n1", "send_ok", in_reply_to=10, msg_id=4), True),  # with an id of its own
+    (message(10**15, "n0", "n1", "push"), True),  # an id that costs nothing
+)
+
+
+def journal() -> list[dict[str, Any]]:
+    kinds = [(each, kind) for each, came in CALLS for kind in ("send", "recv")[: 1 + came]]
+    return [{"time": at, "type": kind, "message": each} for at, (each, kind) in enumerate(kinds)]
+
+
+def test_each_message_counts_once_and_has_one_cause() -> None:
+    found = measure(
+        ops((0, "invoke", 0, "send"), (1, "invoke", 1, "send")),
+        journal(),
+        Told(ONE_S, Results(RESULTS)),
+    )
+    causes = {row["cause"]: row["message_count"] for row in found.table("causes")}
+    assert causes == dict(zip(CAUSES, (2, 2, 2, 4, 3, 4), strict=True))
+    everything, clients, servers = found.table("network")
+    assert (everything["message_count"], clients["message_count"]) == (18, 1)
+    assert (servers["send_count"], servers["recv_count"]) == (17, 15)
+    lost = {row["type"]: row["lost_count"] for row in found.table("by_type") if row["lost_count"]}
+    assert lost == {"hand_over": 1, "hand_over_ok": 1}
+    assert found.numbers["conflicts_per_op"] == 1.0
+    assert found.numbers["server_messages_per_op"] == 8.5  # as the journal has it, not the results
 
 
 @pytest.mark.parametrize(
@@ -209,65 +292,63 @@ def test_a_long_pause_is_a_time_without_operations(
     assert found == (pause_s and (pause_s[0] * S, pause_s[1] * S))
 
 
-def test_the_rate_is_of_the_time_before_the_recovery(tmp_path: Path) -> None:
+def test_main_ends_at_the_limit_or_else_at_the_pause() -> None:
     """100 operations in 10 s, 5 of them failed, then a pause of 10 s and 40 final ones in a second."""
-    asked = [(at / 10, "fail" if at % 20 == 0 else "ok") for at in range(100)]
-    final = [(20 + at / 40, "ok") for at in range(40)]
-    lines = [
-        line(int(at * S) + later, kind, 0, "poll")
-        for at, outcome in [*asked, *final]
-        for later, kind in ((0, "invoke"), (1000, outcome))
-    ]
-    write_lines(tmp_path / "history.jsonl", lines)
-    found = measure(run_at(tmp_path))
-    assert found.pause() is not None
-    start_ns, stop_ns = found.pause() or (0, 0)
-    assert 10 * S <= start_ns <= 10.3 * S  # to a window
-    assert stop_ns == 20 * S
-    assert found.rate_hz(10) == 9.5
-    assert found.rate_hz() == pytest.approx(9.5, rel=0.03)  # where no file says the time limit
-    assert Figures().rate_hz() is None
+    asked = [(at * 100, "fail" if at % 20 == 0 else "ok") for at in range(100)]
+    final = [(20_000 + at * 25, "ok") for at in range(40)]
+    history = ops(
+        *(
+            (at + later, kind, 0, "poll")
+            for at, outcome in [*asked, *final]
+            for later, kind in ((0, "invoke"), (1, outcome))
+        )
+    )
+    whole = Results({"valid?": True})
+    for settings, results, main_s, rate in (
+        (Settings("embedded", time_limit_s=10), whole, 10, 9.5),
+        (Settings("embedded", time_limit_s=50), whole, 50, 135 / 50),
+        (
+            Settings("embedded", time_limit_s=50),
+            Results({"error": "stopped"}),
+            20.976,
+            135 / 20.976,
+        ),
+        (Settings("jepsen"), whole, 9.901, 95 / 9.901),
+    ):
+        found = measure(history, (), Told(settings, results))
+        assert found.numbers["main_s"] == pytest.approx(main_s)
+        assert found.numbers["throughput_ops_per_s"] == pytest.approx(rate)
+        assert found.pause() == (10_001_000_000, 20 * S)  # to a window
 
 
 @pytest.mark.parametrize(
-    ("bad", "verdict", "valid", "strict_valid"),
+    ("results", "valid", "strict_valid"),
     [
-        ([], True, 1.0, 1.0),
-        ([], "unknown", 1.0, 0.0),
-        (["unreplicated"], False, 1.0, 0.0),
-        (["lost-write"], False, 0.0, 0.0),
-        (["lost-write", "unreplicated"], False, 0.0, 0.0),
+        ({"valid?": True, "bad-error-types": []}, 1.0, 1.0),
+        ({"valid?": "unknown", "bad-error-types": []}, 1.0, 0.0),
+        ({"valid?": False, "bad-error-types": ["unreplicated"]}, 1.0, 0.0),
+        ({"valid?": False, "bad-error-types": ["lost-write"]}, 0.0, 0.0),
+        ({"valid?": False, "bad-error-types": ["lost-write", "unreplicated"]}, 0.0, 0.0),
+        ({"valid?": False}, 0.0, 0.0),
     ],
 )
 def test_strict_asks_for_more(
-    run_dir: Callable[..., Any],
-    bad: list[Any],
-    verdict: bool | str,
-    valid: float,
-    strict_valid: float,
+    results: Mapping[str, Any], valid: float, strict_valid: float
 ) -> None:
-    workload = {"valid?": verdict, "bad-error-types": bad}
-    found = of_run(run_dir(RESULTS | {"workload": workload}), strict=True)
+    told = Told(ONE_S, Results({"workload": results}), {"strict": True})
+    found = measure(HISTORY, (), told).numbers
     assert (found["valid"], found["strict_valid"]) == (valid, strict_valid)
-
-
-@pytest.mark.parametrize("shares", [["0", "0.5", "1"], [0, 0.5, 1]], ids=["ours", "real"])
-def test_a_broadcast_has_its_stable_latencies(
-    run_dir: Callable[..., Any], shares: list[Any]
-) -> None:
-    latencies = dict(zip(shares, (0, 374, 500), strict=True))
-    workload = {"valid?": True, "stable-latencies": latencies}
-    found = of_run(run_dir(RESULTS | {"workload": workload}))
-    assert (found["stable_median_ms"], found["stable_most_ms"]) == (374, 500)
-
-
-def test_a_run_that_ended_early_is_not_valid(run_dir: Callable[..., Any]) -> None:
-    found = of_run(run_dir(RESULTS | {"error": "a node died"}), strict=True)
+    early = replace(told, results=Results({"workload": results, "error": "a node died"}))
+    found = measure(HISTORY, (), early).numbers
     assert (found["valid"], found["strict_valid"]) == (0.0, 0.0)
 
 
-def test_without_cpu_clocks_there_is_no_figure(run_dir: Callable[..., Any]) -> None:
-    assert of_run(run_dir(node_cpu_s={}))["node_cpu_us_per_op"] is None
+@pytest.mark.parametrize("shares", [["0", "0.5", "1"], [0, 0.5, 1]], ids=["ours", "real"])
+def test_a_broadcast_has_its_stable_latencies(shares: list[Any]) -> None:
+    workload = {"valid?": True, "stable-latencies": dict(zip(shares, (0, 374, 500), strict=True))}
+    found = measure(HISTORY, (), Told(ONE_S, Results({"workload": workload}))).numbers
+    assert (found["stable_median_ms"], found["stable_most_ms"]) == (374, 500)
+    assert found["node_cpu_us_per_op"] is None
 
 
 @pytest.mark.parametrize(
@@ -276,31 +357,3 @@ def test_without_cpu_clocks_there_is_no_figure(run_dir: Callable[..., Any]) -> N
 )
 def test_quantiles_are_values_that_were_seen(count: int, q: float, expected: int | None) -> None:
     assert quantile(list(range(1, count + 1)), q) == expected
-
-
-def test_figures_of_a_run_of_the_real_tool() -> None:
-    store = STORES / "prefetch-skips-2-nodes"
-    found, anomalies = figures.of_run(store, time_limit_s=10, strict=False)
-    assert anomalies == ["int-poll-skip", "poll-skip"]
-    assert found["valid"] == 0.0
-    assert found["node_cpu_us_per_op"] is None
-
-
-def test_a_run_of_another_workload_is_measured_by_all_its_operations(tmp_path: Path) -> None:
-    history = ops(
-        (0, "invoke", 0, "add"),
-        (5, "ok", 0, "add"),
-        (6, "invoke", 0, "read"),
-        (7, "ok", 0, "read"),
-        (8, "info", "nemesis", "start-partition"),
-        (1200, "invoke", 0, "read"),
-        (1201, "ok", 0, "read"),
-    )
-    by_f = {"add": {"count": 1, "ok-count": 1}, "read": {"count": 2, "ok-count": 2}}
-    results = {**RESULTS, "stats": {"by-f": by_f}, "workload": {"valid?": False, "lost": [0]}}
-    (tmp_path / "results.json").write_text(json.dumps(results))
-    with (tmp_path / "history.jsonl").open("wb") as file:
-        write_jsonl(history, file)
-    found = of_run(tmp_path)
-    assert (found["throughput_ops_per_s"], found["ok_fraction"], found["valid"]) == (2.0, 1.0, 0.0)
-    assert found["send_p50_ms"] is None

@@ -1,77 +1,67 @@
 """How long it takes after a fault until operations are as fast as before."""
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
+from runs.faults import injections
 from runs.history import NEMESIS, Op
-from runs.recovery import MS, recoveries
+from runs.operations import Timings
+from runs.recovery import MS, Recovery, recoveries
 
-SOON_NS = 5_000 * MS
-
-
-class Story:
-    """A history told by time: an operation every 5 ms, as long as `latency_ms` says at that time."""
-
-    def __init__(
-        self,
-        latency_ms: Callable[..., Any],
-        until_ms: int,
-        deeds: tuple[Any, ...] = (),
-        kind: Callable[..., Any] = lambda _: "ok",
-    ) -> None:
-        lines: list[tuple[Any, Any, Any, str, Any]] = [
-            (at, "info", NEMESIS, f, {}) for at, f in deeds for _ in range(2)
-        ]
-        for number, at in enumerate(range(0, until_ms, 5)):
-            lines.append((at, "invoke", number, "send", None))
-            lines.append((at + latency_ms(at), kind(at), number, "send", None))
-        lines.sort(key=lambda line: line[0])
-        self.history = [
-            Op(index, int(at * MS), type_, process, f, value)
-            for index, (at, type_, process, f, value) in enumerate(lines)
-        ]
-
-
+Latency = Callable[[int], float]  # in ms, of an operation that is invoked at a ms
 DEEDS = ((2_000, "pause"), (3_000, "resume"))
 
 
-def between(start_ms: int, end_ms: int, latency_ms: int) -> Callable[..., Any]:
+def found(
+    latency_ms: Latency,
+    until_ms: int,
+    deeds: tuple[tuple[int, str], ...] = DEEDS,
+    failing: tuple[int, int] = (0, 0),
+    every_ms: int = 5,
+) -> list[Recovery]:
+    """Of a history with an operation every 5 ms, as long as `latency_ms` says at that time."""
+    lines = [(at, "info", NEMESIS, f) for at, f in deeds for _ in range(2)]
+    for number, at in enumerate(range(0, until_ms, every_ms)):
+        kind = "fail" if failing[0] <= at < failing[1] else "ok"
+        lines.append((at, "invoke", number, "send"))  # type: ignore[arg-type]
+        lines.append((at + latency_ms(at), kind, number, "send"))  # type: ignore[arg-type]
+    lines.sort(key=lambda line: line[0])
+    history = [
+        Op(index, int(at * MS), kind, process, f, {})  # type: ignore[arg-type]
+        for index, (at, kind, process, f) in enumerate(lines)
+    ]
+    return recoveries(Timings(history), injections(history), until_ms * MS)
+
+
+def between(start_ms: int, end_ms: int, latency_ms: int) -> Latency:
     return lambda at: latency_ms if start_ms <= at < end_ms else 10
 
 
-def test_it_counts_from_the_end_of_the_fault_to_the_first_good_window() -> None:
-    story = Story(between(2_000, 3_400, 50), 10_000, DEEDS)
-    assert list(recoveries(story.history, SOON_NS)) == [("pause", 400.0)]
+PAUSES = (*DEEDS, (4_000, "pause"), (4_100, "resume"))
+WITHIN = ((2_000, "pause"), (2_500, "start-loss"), (3_000, "resume"), (3_500, "stop-loss"))
 
 
-def test_twice_as_long_is_good_enough() -> None:
-    story = Story(between(2_000, 3_400, 20), 10_000, DEEDS)
-    assert list(recoveries(story.history, SOON_NS)) == [("pause", 0.0)]
-
-
-def test_a_failure_is_no_recovery() -> None:
-    story = Story(
-        between(0, 0, 0), 10_000, DEEDS, lambda at: "fail" if 3_000 <= at < 3_500 else "ok"
-    )
-    assert list(recoveries(story.history, SOON_NS)) == [("pause", 500.0)]
-
-
-def test_what_never_recovers_is_told() -> None:
-    deeds = (*DEEDS, (4_000, "pause"), (4_100, "resume"))
-    story = Story(between(2_000, 4_500, 500), 10_000, deeds)
-    (_, first), (_, second) = recoveries(story.history, SOON_NS)
-    assert first is None
-    assert second == pytest.approx(400)
-
-
-def test_a_fault_that_nothing_follows_is_not_measured() -> None:
-    story = Story(between(0, 0, 0), 3_100, DEEDS)
-    assert list(recoveries(story.history, SOON_NS)) == []
-
-
-def test_without_calm_there_is_nothing_to_compare_with() -> None:
-    story = Story(between(0, 0, 0), 4_000, ((0, "pause"), (3_000, "resume")))
-    with pytest.raises(ValueError, match="far from any fault"):
-        list(recoveries(story.history, SOON_NS))
+@pytest.mark.parametrize(
+    ("story", "expected"),
+    [
+        # From the end of the fault to the first good window; twice as long is good enough.
+        (found(between(2_000, 3_400, 50), 10_000), [(7_000, 400)]),
+        (found(between(2_000, 3_400, 20), 10_000), [(7_000, 0)]),
+        # A failure is no recovery.
+        (found(between(0, 0, 0), 10_000, failing=(3_000, 3_500)), [(7_000, 500)]),
+        # Nothing within the time to the next fault.
+        (found(between(2_000, 4_500, 500), 10_000, PAUSES), [(1_000, None), (5_900, 400)]),
+        # One that ended while another was in force, and one at the end, are not watched.
+        (found(between(2_000, 3_600, 50), 10_000, WITHIN), [(None, None), (6_500, 100)]),
+        (found(between(0, 0, 0), 3_000), [(None, None)]),
+        # Without calm there is nothing to compare with.
+        (found(between(0, 0, 0), 4_000, ((0, "pause"), (3_000, "resume")), failing=(3_250, 4_000)),
+         [(None, None)]),
+        # A thin load can be measured, too.
+        (found(between(2_000, 3_400, 50), 10_000, every_ms=200), [(7_000, 205)]),
+        (found(between(0, 0, 0), 5_000, ()), []),
+    ],
+)  # fmt: skip
+def test_recovery(story: list[Recovery], expected: list[tuple[float | None, float | None]]) -> None:
+    assert story == expected

@@ -6,8 +6,8 @@ from xml.etree import ElementTree
 import click
 import pytest
 
-from bench import junit
-from bench.junit import Case
+from bench.sweep import junit
+from bench.sweep.junit import Case
 from runs.sweeps import Row
 
 

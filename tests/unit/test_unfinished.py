@@ -14,8 +14,8 @@ from bench.checkers import judge
 from bench.checks import Checks, Stats
 from bench.commands.check import check
 from bench.failure import RunFailure
+from bench.judgement import findings_of
 from bench.pages.facts import read_facts
-from bench.pages.findings import find
 from bench.run import RunResult
 from bench.verdict import EXIT_CRASHED, EXIT_INVALID, EXIT_UNKNOWN, exit_status, print_verdict
 from runs.facts import UNKNOWN, Results
@@ -227,7 +227,7 @@ def test_pages_say_the_same(tmp_path: Path) -> None:
     facts = read_facts(Folder(folder, "run"), now_s=1e12)
     assert facts.verdict in ("unknown", "crashed")
     assert not any(each.invalidating for each in facts.anomalies)
-    (finding,) = find(Folder(folder, "run"), facts).found
+    (finding,) = findings_of(Folder(folder, "run"), facts.told).found
     assert (finding.type, finding.invalidating) == ("unseen", False)
 
 

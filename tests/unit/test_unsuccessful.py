@@ -14,13 +14,13 @@ from rich.console import Console
 from bench.checkers import judge
 from bench.checks import Broken, Checks, Stats
 from bench.pages.facts import read_facts
-from bench.unsuccessful import reasons
 from bench.verdict import print_failed, print_verdict
+from bench.why import reasons
 from runs.files import RESULTS_JSON
 from runs.history import Op, OpType
 from runs.keyword import Keyword, keywords
-from runs.messages import Event
 from runs.store import Folder
+from runs.traffic import Event
 from tests.toy_log import MemoryLog, VirtualRun
 from workloads.interface import Body, Placement
 

@@ -1,0 +1,277 @@
+"""Messages of a journal, in one pass: how many, on which links, of which types, and what servers' were for.
+
+The definitions are those of the real tool's network checker [maelstrom net/checker.clj], so that figures can be
+compared with its results and with published ones.
+
+- A message counts once, whether or not it arrived.
+- *Client messages* have a client at either end. All others are *server messages*, so that a call to the
+  coordination store is two of them.
+- Messages per operation are divided by what clients invoked, whatever became of it (`assign` and `crash`
+  too), not by what succeeded.
+- The handshake (`init`, `init_ok`) counts among the client messages, as in the real tool's results.
+
+Each server message has a *cause*, an answer that of its request:
+
+- commit: a store write (`cas`, `write`) that succeeded: it moves the log on;
+- conflict: a request to the store that was answered with error 22: another node was first;
+- refresh: a store `read`: a view was too old, or a conflict made a node look again;
+- hand-over: a batch or message given to another node to be appended (`hand_over`, and the `send` that follower
+  nodes pass on to a leader);
+- retry: a request whose answer did not arrive within the run: a message was lost, or the node gave up and had
+  to ask again;
+- other: the rest (pushes to other nodes, answers to requests that were not recorded).
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Row = dict[str, Any]
+Event = dict[str, Any]  # a line of a journal: "id", "time", "type", "message"
+
+SERVICES = ("lin-kv", "seq-kv", "lww-kv", "lin-tso")  # [maelstrom service.clj]
+CLIENT_INITIAL = "c"  # the names of clients begin so [maelstrom util.clj]
+CLIENT, STORE, NODE = "client", "node-store", "node-node"
+LINKS = (CLIENT, STORE, NODE)
+
+COMMIT, CONFLICT, REFRESH = "commit", "conflict", "refresh"
+HAND_OVER, RETRY, OTHER = "hand-over", "retry", "other"
+CAUSES = (COMMIT, CONFLICT, REFRESH, HAND_OVER, RETRY, OTHER)
+PRECONDITION_FAILED = 22  # [maelstrom errors.edn]
+WRITES, HAND_OVERS = ("cas", "write"), ("hand_over", "send")
+_KNOWN, _ARRIVED = 1, 2  # of a message
+_TYPES_MAX = 32_000  # further ones count as one without a name
+
+
+@dataclass(slots=True)
+class Counts:
+    """Messages of one type on one class of link; those that did not arrive are lost."""
+
+    messages: int = 0
+    sends: int = 0
+    receipts: int = 0
+    arrived: int = 0
+
+    def __add__(self, other: "Counts") -> "Counts":
+        return Counts(
+            self.messages + other.messages,
+            self.sends + other.sends,
+            self.receipts + other.receipts,
+            self.arrived + other.arrived,
+        )
+
+
+@dataclass(slots=True)
+class Call:
+    """A request between servers and its answers; copies of a message count one by one."""
+
+    request: str | None = None  # its type; None where it was not recorded
+    at_store: bool = False
+    messages: int = 0
+    is_error: bool = False
+    code: int = 0  # of an error: the lowest
+    arrived: bool = False  # whether an answer was received
+
+    @property
+    def cause(self) -> str:
+        if self.request is None:
+            return OTHER
+        if not self.arrived:
+            return RETRY
+        if not self.at_store:
+            return HAND_OVER if self.request in HAND_OVERS else OTHER
+        if self.is_error and self.code == PRECONDITION_FAILED:
+            return CONFLICT
+        if self.request == "read":
+            return REFRESH
+        return COMMIT if self.request in WRITES and not self.is_error else OTHER
+
+
+class Traffic:
+    """The messages of a journal. Keeps a byte for each, and about 300 for a call between servers."""
+
+    def __init__(self, events: Iterable[Event] = ()) -> None:
+        """Read the events in their order. They may be cut anywhere."""
+        self._counts: dict[tuple[str, str | None], Counts] = {}
+        self._states = bytearray()  # by the message's id
+        self._strange: dict[int, int] = {}  # ids far beyond the number of events
+        self._pairs: dict[tuple[str, str], tuple[int, str]] = {}
+        self._calls: dict[tuple[int, int], Call] = {}
+        self._unasked = 0  # requests that want no answer
+        for event in events:
+            self._add(event)
+
+    def _add(self, event: Event) -> None:
+        message = event["message"]
+        src, dest, body, is_send = (
+            message["src"],
+            message["dest"],
+            message["body"],
+            event["type"] == "send",
+        )
+        pair, link = self._pair(src, dest)
+        counts = self._of_type(link, body.get("type"))
+        is_new, has_just_arrived = self._seen(message["id"], is_send)
+        counts.messages += is_new
+        counts.arrived += has_just_arrived
+        if is_send:
+            counts.sends += 1
+        else:
+            counts.receipts += 1
+        if link != CLIENT and (is_new or has_just_arrived):
+            self._note_call(pair, message, link, is_new=is_new, arrived=has_just_arrived)
+
+    def _note_call(
+        self, pair: int, message: Mapping[str, Any], link: str, *, is_new: bool, arrived: bool
+    ) -> None:
+        body = message["body"]
+        answers, number = _whole(body.get("in_reply_to")), _whole(body.get("msg_id"))
+        if answers is None and number is None:
+            self._unasked += is_new
+        elif answers is None:
+            call = self._calls.setdefault((pair, number), Call())  # type: ignore[arg-type]
+            call.request = call.request or str(body.get("type"))
+            call.at_store = link == STORE
+            call.messages += is_new
+        else:
+            asked, _ = self._pair(message["dest"], message["src"])
+            call = self._calls.setdefault((asked, answers), Call())
+            call.messages += is_new
+            call.arrived |= arrived
+            code = _whole(body.get("code"))
+            if code is not None:
+                call.code = min(call.code, code) if call.is_error else code
+                call.is_error = True
+
+    def _pair(self, src: str, dest: str) -> tuple[int, str]:
+        """A number for who sends to whom, and the class of their link."""
+        known = self._pairs.get((src, dest))
+        if known is None:
+            known = self._pairs[src, dest] = len(self._pairs), link_of(src, dest)
+        return known
+
+    def _of_type(self, link: str, type_: object) -> Counts:
+        kind = link, type_ if isinstance(type_, str) else None
+        counts = self._counts.get(kind)
+        if counts is None:
+            if len(self._counts) >= _TYPES_MAX:
+                kind = link, None
+            counts = self._counts.setdefault(kind, Counts())
+        return counts
+
+    def _seen(self, number: int, is_send: bool) -> tuple[bool, bool]:
+        """Note an event of a message; whether it is the first, and whether it is the first receipt."""
+        states: Any = self._states
+        if not 0 <= number < len(states):
+            if 0 <= number < 2 * len(states) + 4096:
+                states.extend(bytes(number + 1))
+            else:
+                states = self._strange
+                states.setdefault(number, 0)
+        before = states[number]
+        states[number] = before | _KNOWN | (0 if is_send else _ARRIVED)
+        return not before, not is_send and not before & _ARRIVED
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there was no event."""
+        return not self._counts
+
+    @property
+    def servers(self) -> int:
+        """How many messages servers sent to servers."""
+        return sum(each.messages for (link, _), each in self._counts.items() if link != CLIENT)
+
+    def network(self, operations: int) -> list[Row]:
+        """The real tool's `:net` map as rows: all, clients, servers; none without messages."""
+        scopes = {"all": LINKS, "clients": (CLIENT,), "servers": (STORE, NODE)}
+        rows = []
+        for scope, links in scopes.items() if self._counts else ():
+            of_scope = (each for (link, _), each in self._counts.items() if link in links)
+            total = sum(of_scope, Counts())
+            rows.append(
+                {
+                    "scope": scope,
+                    "send_count": total.sends,
+                    "recv_count": total.receipts,
+                    "message_count": total.messages,
+                    "messages_per_operation": share(total.messages, operations),
+                }
+            )
+        return rows
+
+    def by_type(self, operations: int) -> list[Row]:
+        """Messages of each type on each class of link; `lost_count` were sent and never received."""
+        rows = [
+            {
+                "link": link,
+                "type": type_,
+                "message_count": each.messages,
+                "lost_count": each.messages - each.arrived,
+                "messages_per_operation": share(each.messages, operations),
+            }
+            for (link, type_), each in self._counts.items()
+        ]
+        return sorted(rows, key=lambda row: (row["link"], -row["message_count"], str(row["type"])))
+
+    def causes(self, operations: int) -> list[Row]:
+        """Server messages by cause, a row for each of `CAUSES`; none without messages."""
+        counted = Counter({OTHER: self._unasked})
+        for call in self._calls.values():
+            counted[call.cause] += call.messages
+        return [
+            {
+                "cause": cause,
+                "message_count": counted[cause],
+                "messages_per_operation": share(counted[cause], operations),
+            }
+            for cause in CAUSES
+            if self._counts
+        ]
+
+
+def is_client(name: str) -> bool:
+    return name.startswith(CLIENT_INITIAL)
+
+
+def link_of(src: str, dest: str) -> str:
+    """The class of the link between two parties, one of `LINKS`."""
+    if is_client(src) or is_client(dest):
+        return CLIENT
+    return STORE if src in SERVICES or dest in SERVICES else NODE
+
+
+def share(count: float, of: float) -> float | None:
+    """`count` for each of `of`; None where there are none."""
+    return count / of if of else None
+
+
+def _whole(value: object) -> int | None:
+    return value if type(value) is int else None
+
+
+_AS_REPORTED = {
+    "send-count": "send_count",
+    "recv-count": "recv_count",
+    "msg-count": "message_count",
+    "msgs-per-op": "messages_per_operation",
+}
+
+
+def disagreements(reported: Mapping[str, Any], network: Iterable[Row]) -> list[str]:
+    """How rows of `Traffic.network` differ from a bench's `:net` map, as sentences.
+
+    `reported` is the map; it is empty if the bench left none.
+    """
+    found = []
+    for row in network:
+        scope = reported.get(row["scope"])
+        for word, column in _AS_REPORTED.items():
+            other = scope.get(word) if isinstance(scope, Mapping) else None
+            # The real tool rounds to 32 bits, hence the tolerance.
+            if other is not None and not math.isclose(row[column] or 0, other, rel_tol=1e-6):
+                words = f"{row[column]} here, {other} in the bench's results"
+                found.append(f"{row['scope']} {word}: {words}")
+    return found
