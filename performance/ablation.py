@@ -68,7 +68,8 @@ ROW_OF: Mapping[str, tuple[float, str]] = {
     "options.combine": (False, "16 nodes"),
     "MEMORY_S": (0.1, "5 nodes far cut"),
     "CONFLICT_ROUND_TRIPS": (0, "5 nodes cut"),
-    "REST_EVERY_MIN": (8, "5 nodes cut"),
+    "READ_AHEAD_CALLS": (1, "5 nodes cut"),
+    "REST_EVERY_CONTENDED": (8, "5 nodes cut"),
     "READS_AT_ONCE": (1, "little memory"),
     "PUSH_PERIOD_S": (0.0, "leader"),
 }

@@ -30,7 +30,7 @@ class Pace:
         Shorter: a processor that is busy for so long looks like a loss, and batches go two ways. Longer: more
         waiting for a peer that is cut off.
     `rest_every`: so many commits in a row, at most, are followed by a round trip of rest; fewer while others
-        make use of the rests. In the rest a node that reaches no peer can commit for itself; without one it
+        commit. In the rest a node that reaches no peer can commit for itself; without one it
         would lose for ever. Each rest costs the batches a round trip.
 
     The store:

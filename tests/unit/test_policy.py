@@ -6,7 +6,12 @@ from typing import Any
 import pytest
 
 from leaderless.core.estimates import Company, Rate
-from leaderless.core.headlog.policy import ISOLATED_AFTER, Policy, linger_s
+from leaderless.core.headlog.policy import (
+    ISOLATED_AFTER,
+    REST_EVERY_CONTENDED,
+    Policy,
+    linger_s,
+)
 from leaderless.core.pace import FAR_S, Pace
 from leaderless.core.strategy import Clock
 
@@ -116,17 +121,17 @@ def test_a_late_peer_is_asked_once_when_its_time_has_come() -> None:
     assert policy.to_probe() == ["n1"]
 
 
-@pytest.mark.parametrize("used", [False, True])
-def test_a_node_rests_more_often_where_others_make_use_of_it(used: bool) -> None:
-    policy, _ = new_policy()
+@pytest.mark.parametrize("contended", [False, True])
+def test_a_node_rests_more_often_where_others_commit(contended: bool) -> None:
+    policy, clock = new_policy()
+    policy.others_committed(0)
+    clock.now += 1.0
+    policy.others_committed(int(contended))
     rests = 0
     for _ in range(100):
         policy.attempt_committed(1, waiting=1)
-        if policy.rest_s():
-            rests += 1
-            if used:
-                policy.attempt_failed()
-    assert rests == pytest.approx(100 / 2 if used else 100 / PACE.rest_every, abs=3)
+        rests += policy.rest_s() > 0
+    assert rests == 100 // (REST_EVERY_CONTENDED if contended else PACE.rest_every)
 
 
 @pytest.mark.parametrize(

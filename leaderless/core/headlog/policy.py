@@ -21,7 +21,10 @@ from leaderless.core.strategy import Clock
 CALL = 2  # messages of a call and its answer
 CONFLICT_ROUND_TRIPS = 2  # who lost once often loses again, and makes others lose
 ISOLATED_AFTER = 2  # attempts in a row without an outcome, then batches go alone
-REST_EVERY_MIN = 2  # commits in a row between two rests, where others make use of them
+READ_AHEAD_CALLS = (
+    1.5  # what a read of the head beside a compare-and-set costs: it may come too early
+)
+REST_EVERY_CONTENDED = 2  # commits in a row between two rests, where others commit, too
 
 
 def linger_s(pace: Pace, rate: float) -> float:
@@ -60,8 +63,6 @@ class Policy:
         self._failures = 0  # attempts in a row that committed nothing
         self._in_a_row = 0  # commits without a pause
         self._committed_at = -inf
-        self._rest_every = REST_EVERY_MIN
-        self._rested = False  # and nothing was committed here since
         self._unknowns = 0  # attempts without an outcome, since batches last went together
         self._passed = 0  # batches that went alone since the last of them
 
@@ -90,9 +91,6 @@ class Policy:
             self._passed += batches
             if self._passed >= waiting:
                 self._unknowns = 0
-        if self._rested:  # and nobody else made use of it
-            self._rest_every = min(self._pace.rest_every, 2 * self._rest_every)
-            self._rested = False
         self._failures = 0
         self._in_a_row += 1
         self._committed_at = self._clock.now
@@ -100,8 +98,6 @@ class Policy:
 
     def attempt_failed(self) -> None:
         """An attempt met another node's commit, or has no outcome."""
-        if self._rested:
-            self._rest_every, self._rested = REST_EVERY_MIN, False
         self._failures += 1
         self._in_a_row = 0
 
@@ -222,7 +218,7 @@ class Policy:
     def _reading_ahead_pays(self, failures: int) -> bool:
         """A node that has lost `failures` times in a row pays more for time."""
         saved_s = self._conflict * self._store.mean_s * (1 + failures)
-        return saved_s > CALL * self._pace.message_worth_s
+        return saved_s > READ_AHEAD_CALLS * CALL * self._pace.message_worth_s
 
     def needs_lane(self, waiting: int) -> bool:
         """Whether to begin another batch beside one that is under way: a call, against waiting for it."""
@@ -240,18 +236,21 @@ class Policy:
         return linger_s(self._pace, self._company.per_second(self._clock.now))
 
     def rest_s(self) -> float:
-        """Between commits without a pause, now and then a round trip of rest; more often where others use it.
+        """Between commits without a pause, now and then a round trip of rest; more often where others commit.
 
         A node that reaches no peer must commit for itself: it reads the head, and one round trip later
         replaces it. Against an endless row of commits it would lose for ever, above all in step: where all
         round trips take about the same time.
         """
-        round_trip_s = self._store.mean_s
-        if self._clock.now - self._committed_at > round_trip_s:
+        now, round_trip_s = self._clock.now, self._store.mean_s
+        if now - self._committed_at > round_trip_s:
             self._in_a_row = 0
-        if self._in_a_row < self._rest_every:
+        if self._in_a_row < REST_EVERY_CONTENDED:
             return 0.0
-        self._in_a_row, self._rested = 0, True
+        contended = 2 * MEMORY_S * self._others.per_second(now) > 1
+        if self._in_a_row < self._pace.rest_every and not contended:
+            return 0.0
+        self._in_a_row = 0
         return round_trip_s
 
     @property
