@@ -10,11 +10,11 @@ Each is one question; `harness` has what all of them share.
 | `exploration` | all schedules of small clusters, setting by setting |
 | `ingest` | Spark's ingest of runs |
 | `node_throughput` | CPU of one node a message and a start, beside the limit of its interpreter |
+| `pages` | nothing: it makes pages of docs/performance from the runs of a sweep |
 | `price` | the curve of messages against latency |
 | `recovery` | the time from the end of a fault until latency is as before |
 | `remote_log` | a load on a store that is far away, and what it leaves to who comes next |
 | `s3_queue` | our log beside S3-Queue as published and repaired: rates, requests, dollars |
-| `scaling`, `stores_under_faults`, `strategies` | pages of docs/performance, from the runs of a sweep |
 | `simulation` | virtual seconds a second |
 | `stores` | appends a second of the library on each store |
 | `virtual` | what the protocol alone costs, beside `cas`, with aims |
