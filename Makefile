@@ -100,11 +100,11 @@ RUN_SWEEP = ./maelstrom sweep --engine embedded --discard $(FRESH)
 performance: setup ## strategies x configurations (1 h) into docs/performance/strategies.md; FRESH= goes on with the last
 	@$(RUN_SWEEP) bench/sweep/comparison.toml --repetitions $(REPETITIONS) --set time-limit=$(TIME_LIMIT) $(OPTIONS) \
 	  || test $$? -le 2  # a verdict is a result
-	@$(BIN)/python -m performance.strategies --docs docs/performance
+	@$(BIN)/python -m performance.pages strategies --docs docs/performance
 
 performance-scaling: setup ## how cost grows with nodes, clients, keys, messages (10 min); plots in docs/images
 	@$(RUN_SWEEP) bench/sweep/scaling.toml $(OPTIONS) || test $$? -le 2
-	@$(BIN)/python -m performance.scaling --docs docs/performance
+	@$(BIN)/python -m performance.pages scaling --docs docs/performance
 
 SWEEP ?= smoke
 sweep: $(READY) ## run a matrix of tests: SWEEP=smoke (1 min), faults, scaling, comparison (docs/sweeps.md)

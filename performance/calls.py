@@ -43,8 +43,8 @@ from leaderless.library.place import bounds_of
 from leaderless.library.surroundings import Surroundings
 from leaderless.runtime.session import Session
 from leaderless.store.memory import MemoryStore
-from performance.child import INIT, Driven, line, requests_of
 from performance.harness import program, show_table
+from performance.node_throughput import INIT, Driven, line, requests_of
 from simulation.objects.loop import VirtualEventLoop, run_virtual
 
 TURN_S = 0.0005  # between two turns of the node's loop

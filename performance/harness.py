@@ -12,7 +12,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
@@ -22,7 +22,6 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import anyio
 import click
-import psutil
 
 from bench.stores.servers import ENDPOINTS, store_server
 from leaderless.store.options import StoreOptions
@@ -185,22 +184,6 @@ def peak_mb(process: int) -> float:
     status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
     [kilobytes] = re.findall(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
     return int(kilobytes) * 1024 / MB
-
-
-def everything() -> list[psutil.Process]:
-    """This process and all below it."""
-    this = psutil.Process()
-    return [this, *this.children(recursive=True)]
-
-
-def highest_mb(name: str) -> float:
-    """The highest memory of the processes below this one that have `name` in their name."""
-    found = [0.0]
-    for process in everything()[1:]:
-        with suppress(psutil.NoSuchProcess, FileNotFoundError):
-            if name in process.name():
-                found.append(peak_mb(process.pid))
-    return max(found)
 
 
 @contextmanager

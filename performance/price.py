@@ -11,7 +11,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 from performance.ablation import varying
 from performance.harness import APage, program, replace_tables, show, table_lines
-from performance.sweep_records import text
+from performance.pages import text
 from performance.virtual import PARTS, SHOWN, measured
 from runs.figures import number_of
 from simulation.scenario import Scenario

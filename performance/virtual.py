@@ -19,7 +19,7 @@ import click
 from bench.sweep.definition import read
 from performance.configurations import CONFIGURATIONS, SUBJECT, Bound, Configuration
 from performance.harness import ROOT, APage, command_lines, program, write_page
-from performance.strategies import markdown
+from performance.pages import markdown
 from runs import figures
 from runs.collection import collected_quietly
 from runs.facts import Results, Settings, Told

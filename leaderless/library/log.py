@@ -126,7 +126,9 @@ class Log:
         self.maintenance: Maintenance = Maintenance(store, self.host, bounds, around)
         compacts = partial(self.maintenance.compact_now_and_then, self._strategy)
         self.chores: list[Task] = [compacts]
-        self.ends = partial(self.maintenance.end, self._strategy)
+        self.ends: Callable[[float], Awaitable[None]] = partial(
+            self.maintenance.end, self._strategy
+        )
         if bounds.shape.sliced:
             self.chores.append(self.maintenance.merge_now_and_then)
         self._room = Room(limits.waiting_bytes // 2)

@@ -1,6 +1,7 @@
 """Ablations: the table of numbers, the rows, and what counts as an effect."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -121,22 +122,8 @@ def test_a_page_has_a_line_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     def result_of(_row: str, changes: Changes, _seed: int, real_s: float) -> Result:
         return SAME | {"send_p50_ms": 20.0} if "rest_every" in changes else SAME
 
-    class Pool:
-        """Works in this process."""
-
-        def __init__(self, _workers: int | None) -> None:
-            pass
-
-        def __enter__(self) -> "Pool":
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            pass
-
-        map = staticmethod(map)
-
     monkeypatch.setattr(ablation, "result_of", result_of)
-    monkeypatch.setattr(ablation, "ProcessPoolExecutor", Pool)
+    monkeypatch.setattr(ablation, "ProcessPoolExecutor", ThreadPoolExecutor)
     for more in ([], ["--real", "1"]):
         ran = CliRunner().invoke(ablation.main, ["--seeds", "2", "--docs", str(tmp_path), *more])
         assert ran.exit_code == 0, ran.output

@@ -61,9 +61,10 @@ def code_lines(page: Path) -> Iterator[str]:
 
 
 def commands(page: Path) -> Iterator[str]:
-    """Lines of code, and code within sentences."""
+    """Lines of code, and code within sentences, unless that is of an earlier commit."""
     yield from code_lines(page)
-    yield from re.findall(r"`([^`]+)`", re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL))
+    prose = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    yield from re.findall(r"`([^`]+)`(?!\sof\scommit\s)", prose)
 
 
 def anchors(page: Path) -> set[str]:

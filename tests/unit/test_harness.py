@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -68,27 +69,38 @@ def test_a_step_has_a_process_of_its_own_with_its_memory() -> None:
         alone(json.loads, "nonsense")
 
 
-def test_the_section_of_a_page_is_replaced_and_nothing_else(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("before", "change", "after"),
+    [
+        (
+            "before\n<!-- one -->\nold\n<!-- end of one -->\nafter\n",
+            lambda page: replace_section(page, "one", ["new", "newer"]),
+            "before\n<!-- one -->\nnew\nnewer\n<!-- end of one -->\nafter\n",
+        ),
+        (
+            "# Title\n\nBy `python -m performance.it --seeds 1`.\n\n## Old\n\n## Older\n",
+            lambda page: replace_tables(page, "python -m performance.it", ["## New", "", "| a |"]),
+            "# Title\n\nBy `python -m performance.it`.\n\n## New\n\n| a |\n",
+        ),
+        (
+            "old\n",
+            lambda page: write_page(page, "Title", "\n    a command\n\n"),
+            "# Title\n\nGenerated, never edited. [How it is measured, and what it means]"
+            "(../performance.md).\n\n    a command\n",
+        ),
+    ],
+    ids=["section", "tables", "page"],
+)
+def test_what_is_generated_is_replaced_and_nothing_else(
+    tmp_path: Path, before: str, change: Callable[[Path], None], after: str
+) -> None:
     page = tmp_path / "page.md"
-    page.write_text("before\n<!-- one -->\nold\n<!-- end of one -->\nafter\n")
-    replace_section(page, "one", ["new", "newer"])
-    assert page.read_text() == "before\n<!-- one -->\nnew\nnewer\n<!-- end of one -->\nafter\n"
+    page.write_text(before)
+    change(page)
+    assert page.read_text() == after
+
+
+def test_a_page_without_the_section_is_refused(tmp_path: Path) -> None:
+    write_page(tmp_path / "new" / "page.md", "Title", "")
     with pytest.raises(ValueError, match="no section two"):
-        replace_section(page, "two", [])
-
-
-def test_tables_are_replaced_below_the_prose_which_names_the_command(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("# Title\n\nBy `python -m performance.it --seeds 1`.\n\n## Old\n\n## Older\n")
-    replace_tables(page, "python -m performance.it --seeds 9", ["## New", "", "| a |"])
-    wanted = "# Title\n\nBy `python -m performance.it --seeds 9`.\n\n## New\n\n| a |\n"
-    assert page.read_text() == wanted
-
-
-def test_a_page_is_written_whole(tmp_path: Path) -> None:
-    page = tmp_path / "performance" / "strategies.md"
-    write_page(page, "Strategies", "old\n")
-    write_page(page, "Strategies", "\nnew\n\n")
-    lines = page.read_text().splitlines()
-    assert (lines[0], lines[-1]) == ("# Strategies", "new")
-    assert "old" not in lines
+        replace_section(tmp_path / "new" / "page.md", "two", [])

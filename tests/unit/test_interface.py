@@ -12,7 +12,7 @@ from importlib import import_module
 import pytest
 
 import leaderless
-from performance.interface import MODULES, PAGE, page
+from docs.interface import MODULES, PAGE, page
 
 LIKE = re.compile(r"^See `[\w.]+`|are those of `\w+`")  # the docstring of another has the arguments
 
@@ -36,7 +36,7 @@ CALLED = {name: value for name, value in PUBLIC.items() if inspect.isfunction(va
 
 
 def test_the_page_is_what_the_docstrings_say() -> None:
-    assert PAGE.read_text() == page(), "run `.venv/bin/python -m performance.interface`"
+    assert PAGE.read_text() == page(), "run `.venv/bin/python -m docs.interface`"
 
 
 @pytest.mark.parametrize(

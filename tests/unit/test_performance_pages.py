@@ -1,120 +1,192 @@
 """From the index of a sweep to the pages of docs/performance, and whether their names agree."""
 
-import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from bench.sweep import definition
 from bench.sweep.folder import MACHINE_FILE, Index, write_machine
-from performance import scaling, stores_under_faults, strategies
-from performance import sweep_records as records
-from performance.configurations import CONFIGURATIONS, SLOPES, SUBJECT
+from performance import pages
+from performance.configurations import CONFIGURATIONS, SLOPES, SUBJECT, Bound, Configuration
+from performance.pages import found_in, summary, verdict_words
 from runs.sweeps import Cell, Row
 
 ROOT = Path(__file__).parents[2]
+AIMS = (
+    Bound("server_messages_per_op", "at most", 1.0),
+    Bound("throughput_ops_per_s", "above", 1.0, ("strategy", "cas")),
+    Bound("send_p99_ms", "at most", 3.0, ("configuration", "calm")),
+    Bound("strict_valid", "at least", 1.0),
+    Bound("send_p50_ms", "at most", 3.0, of="cas"),
+)
+ROUGH = Configuration("rough", "Rough seas", "nobody sailed here", AIMS, {"poll_p99_ms": "11"})
 
 
-def cells(name: Any) -> Any:
+def cells(name: str) -> Any:
     return [cell.axes for cell in definition.read(ROOT / "bench" / "sweep" / f"{name}.toml").cells]
 
 
-def row(cell: Any, **figures: Any) -> Any:
-    return Row("night", cell, 1, "embedded", None, "valid", 0, 1.0, "2026-01-02", figures=figures)
+def record(name: str = "rough", strategy: str = "leaderless", **figures: Any) -> Row:
+    return Row("", {"name": name, "strategy": strategy}, verdict="valid", figures=figures)
 
 
-def test_every_configuration_is_swept_with_every_strategy() -> None:
+def found(*records: Row) -> Any:
+    return found_in(records, lambda cell: cell.get("name"))
+
+
+@pytest.fixture
+def sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a sweep without a run."""
+    command = ["maelstrom", "sweep", "bench/sweep/x.toml", *["--only", "strategy=leaderless"] * 9]
+    monkeypatch.setattr("sys.argv", command)
+    write_machine(tmp_path)
+    return tmp_path
+
+
+def page(name: str, sweep: Path, *rows: Row) -> str:
+    """What is left of a page that said `old`."""
+    index = Index(sweep)
+    for number, row in enumerate(rows):
+        index.add(replace(row, repetition=number))
+    docs = sweep / "docs" / "performance"
+    docs.mkdir(parents=True)
+    (docs / f"{name}.md").write_text("old")
+    words = [name, str(sweep), "--docs", str(docs)]
+    assert CliRunner().invoke(pages.main, words, catch_exceptions=False).exit_code == 0
+    return (docs / f"{name}.md").read_text()
+
+
+def test_every_cell_of_a_sweep_has_its_place_on_a_page() -> None:
     swept = cells("comparison")
     assert [each.name for each in CONFIGURATIONS] == list(dict.fromkeys(c["name"] for c in swept))
     columns = {c["strategy"] for c in swept}
     assert SUBJECT in columns
     assert len(swept) == len(CONFIGURATIONS) * len(columns)
-
-
-def test_every_cell_of_the_scaling_sweep_is_a_point_of_a_slope_and_only_one() -> None:
-    points = [scaling.case(cell) for cell in cells("scaling")]
+    points = [str(pages.case(cell)) for cell in cells("scaling")]
     assert len(set(points)) == len(points)
-    assert {str(point).partition("=")[0] for point in points} == {slope.name for slope in SLOPES}
+    assert {point.partition("=")[0] for point in points} == {slope.name for slope in SLOPES}
     assert "clients=20" in points
 
 
-def test_records_come_from_the_index_also_of_what_crashed(tmp_path: Path) -> None:
-    index = Index(tmp_path)
-    good = {"name": "2-nodes", "strategy": "cas"}
-    index.add(row(good, send_p50_ms=2.0))
-    index.add(Row("night", good, 2, "embedded", None, "crashed", 255, 1.0, "2026-01-02"))
-    index.add(row({"strategy": "cas"}))
-    found = records.found_in(records.rows_of(tmp_path), lambda cell: cell.get("name"))
-    assert [row.verdict for row in found["2-nodes", "cas"].rows] == ["valid", "crashed"]
-    assert [*strategies.troubles("2-nodes", found)] == ["`cas`, 1 of 2 runs: exit status 255."]
-    assert records.strategies_of(found) == ["cas"]
-    with pytest.raises(click.UsageError, match="is no folder of a sweep"):
-        records.rows_of(tmp_path / "nothing")
-
-
-def test_real_stores_have_a_table_each_with_the_worst_verdict_of_a_cell() -> None:
-    cell = cells("stores")[-1]
-    rows = [row(cell, valid=1.0, strict_valid=strict, send_p50_ms=2.0) for strict in (1.0, 0.0)]
-    other = row({"store-server": "etcd", "faults": "none"}, store_requests_per_op=0.5)
-    [sqlite, etcd] = stores_under_faults.sections([Cell(rows), Cell([other])])
-    assert sqlite.splitlines()[0] == "## sqlite"
-    assert "| all | valid | **invalid** |" in sqlite
-    assert "0.50" in etcd
-    assert "| none | **invalid** | **invalid** |" in etcd  # no verdict is none
-
-
-def test_a_table_says_where_its_figures_come_from(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("figure", "values", "expected"),
+    [
+        ("send_p50_ms", [9.0, 1.0, 2.0], (2.0, 1.0, 9.0)),
+        ("send_p50_ms", [None, 3.0], (3.0, 3.0, 3.0)),
+        ("send_p50_ms", [None], None),
+        ("valid", [1.0, 0.0, 1.0], (0.0, 0.0, 1.0)),
+        ("ok_fraction", [1.0, 0.9, 1.0], (0.9, 0.9, 1.0)),
+    ],
+)
+def test_a_figure_is_its_median_and_a_verdict_the_worst(
+    figure: str, values: list[Any], expected: object
 ) -> None:
-    monkeypatch.setattr("sys.argv", ["maelstrom", "sweep", "bench/sweep/scaling.toml"])
-    write_machine(tmp_path)
-    before = (tmp_path / MACHINE_FILE).read_text()
-    write_machine(tmp_path)  # a sweep that goes on began when it began
-    assert (tmp_path / MACHINE_FILE).read_text() == before
-    assert records.provenance(tmp_path).startswith(
-        "    ./maelstrom sweep bench/sweep/scaling.toml\n"
+    cell = Cell([record(**{figure: value}) for value in values])
+    assert summary(cell, figure) == expected
+
+
+def test_a_run_that_left_nothing_is_invalid() -> None:
+    assert verdict_words(Cell([record(valid=1.0), record()]), "valid") == "**invalid**"
+
+
+@pytest.mark.parametrize("good", [True, False])
+def test_aims_absolute_against_a_strategy_and_against_a_configuration(good: bool) -> None:
+    ours: Any = {"server_messages_per_op": 1.0, "throughput_ops_per_s": 101.0, "send_p99_ms": 30.0}
+    if not good:
+        ours = {"server_messages_per_op": 1.01, "throughput_ops_per_s": 100.0, "send_p99_ms": 30.1}
+    runs = found(
+        record("calm", send_p99_ms=10.0),
+        record(strategy="cas", throughput_ops_per_s=100.0, send_p50_ms=2.0 if good else 4.0),
+        record(strict_valid=float(good), **ours),
     )
+    assert [pages.judge(aim, "rough", runs).met for aim in AIMS] == [good] * 5
 
 
-def test_a_long_command_is_shown_in_lines_that_can_be_copied(tmp_path: Path) -> None:
-    made = {
-        "command": "./maelstrom sweep bench/sweep/comparison.toml "
-        + "--only strategy=leaderless " * 9,
-        "started": "2026-01-02T03:04:05",
-        "commit": "abc",
-        "cores": 2,
-        "cpu": "a processor",
-        "kernel": "6",
-        "python": "3.11",
-        "load": 0.04,
-    }
-    (tmp_path / MACHINE_FILE).write_text(json.dumps(made))
-    text = records.provenance(tmp_path)
-    assert all(len(line) <= 100 for line in text.splitlines())
-    command = [line for line in text.splitlines() if line.startswith("    ")]
+def test_a_configuration_has_a_table_its_aims_and_what_was_wrong() -> None:
+    lost = replace(record(strategy="cas"), verdict="crashed", exit_status=255)
+    wrong = replace(record(strategy="cas", send_p50_ms=4.0), anomalies=["unseen", "lost-write"])
+    measured = record(server_messages_per_op=0.5, strict_valid=1.0, valid=1.0)
+    again = record(server_messages_per_op=0.75)
+    text = pages.markdown(
+        [ROUGH, *CONFIGURATIONS], ["leaderless", "cas"], found(measured, again, lost, wrong, wrong)
+    )
     assert (
-        " ".join(line.removesuffix("\\").strip() for line in command)
-        == str(made["command"]).strip()
+        text
+        == """\
+## Rough seas
+
+|  | `leaderless` | `cas` | real tool (measured elsewhere) |
+| --- | ---: | ---: | ---: |
+| server messages/op | 0.62 (0.50–0.75) | – |  |
+| send p50, ms | – | 4.0 |  |
+| poll p99, ms | – | – | 11 |
+| verdict | valid | **invalid** |  |
+| verdict by `--strict` | valid | – |  |
+
+- Known: nobody sailed here.
+- Aim: server messages/op at most 1. 0.62: **✔ met**
+- Aim: ops/s above that of `cas`. not measured: **?**
+- Aim: send p99, ms at most 3 x that of `calm`. not measured: **?**
+- Aim: valid by --strict. yes: **✔ met**
+- Aim: send p50, ms of `cas` at most 3. 4.0: **✘ missed**
+- `cas`, 1 of 3 runs: exit status 255.
+- `cas`, 2 of 3 runs: `unseen`, `lost-write`."""
     )
 
 
-def test_a_slope_is_drawn_the_same_each_time(tmp_path: Path) -> None:
+def test_a_page_that_would_lack_a_configuration_stays(sweep: Path) -> None:
+    assert page("strategies", sweep, record(CONFIGURATIONS[0].name)) == "old"
+
+
+def test_a_page_of_all_configurations_says_where_its_figures_come_from(sweep: Path) -> None:
+    made = (sweep / MACHINE_FILE).read_text()
+    write_machine(sweep)  # a sweep that goes on began when it began
+    assert (sweep / MACHINE_FILE).read_text() == made
+    text = page("strategies", sweep, *(record(each.name) for each in CONFIGURATIONS))
+    first, *_, last = (line for line in text.splitlines() if line.startswith("    "))
+    assert first.startswith("    ./maelstrom sweep bench/sweep/x.toml --only")
+    assert (first[-1], last[-1], len(first) <= 100) == ("\\", "s", True)
+    assert f"{len(CONFIGURATIONS)} runs." in text
+
+
+def test_what_is_no_folder_of_a_sweep_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(click.UsageError, match="is no folder of a sweep"):
+        pages.rows_of(tmp_path)
+
+
+def test_real_stores_have_a_table_each_with_the_worst_verdict_of_a_cell(sweep: Path) -> None:
+    figures: Any = {"valid": 1.0, "send_p50_ms": 2.0}
+    rows = [
+        Row("", cells("stores")[-1], figures={"strict_valid": x, **figures}) for x in (1.0, 0.0)
+    ]
+    other = Row(
+        "", {"store-server": "etcd", "faults": "none"}, figures={"store_requests_per_op": 0.5}
+    )
+    text = page("stores-under-faults", sweep, *rows, other)
+    assert [line for line in text.splitlines() if line.startswith(("##", "| all", "| none"))] == [
+        "## sqlite",
+        "| all | valid | **invalid** | – | – | – | 2.0 | – |",
+        "## etcd",
+        "| none | **invalid** | **invalid** | – | – | 0.50 | – | – |",  # no verdict is none
+    ]
+
+
+def test_a_slope_is_drawn_the_same_each_time(sweep: Path) -> None:
     slope = SLOPES[-1]
-    figures = {"server_messages_per_op": 1.0, "node_cpu_us_per_op": 300.0}
-    runs = (
-        row(
-            {"name": slope.name, slope.axis: value, "strategy": "cas"},
-            **figures,
-            longest_key_messages=float(value),
-        )
+    figures: Any = {"server_messages_per_op": 1.0, "node_cpu_us_per_op": 300.0}
+    rows = [
+        Row("", {"name": slope.name, slope.axis: value, "strategy": "cas"}, figures=measured)
         for value in (4096, 16, 256)
-    )
-    found = records.found_in(runs, scaling.case)
-    assert [x for x, _ in scaling.points(slope, "cas", found)] == [16, 256, 4096]
-    pictures = [tmp_path / "one.svg", tmp_path / "two.svg"]
-    for picture in pictures:
-        scaling.draw(slope, ["cas"], found, picture)
-    assert pictures[0].read_bytes() == pictures[1].read_bytes()
-    assert "| 4096 | – | 1.00 |" in scaling.section(slope, ["cas"], found)
+        if (measured := {**figures, "longest_key_messages": float(value)})
+    ]
+    text = page("scaling", sweep, *rows)
+    assert [line.split(" | ")[0] for line in text.splitlines() if "| – | 1.00 |" in line] == [
+        f"| {messages}" for messages in (16, 256, 4096)
+    ]
+    drawn = sweep / "docs" / "images" / f"performance-{slope.name}.svg"
+    pages.draw(slope, ["cas"], found_in(rows, pages.case), sweep / "again.svg")
+    assert drawn.read_bytes() == (sweep / "again.svg").read_bytes()

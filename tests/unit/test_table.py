@@ -13,6 +13,7 @@ import pytest
 
 from leaderless import open_log
 from leaderless.core.coordination import Json, Misfit
+from leaderless.core.messages import Outcome, StoreOp
 from leaderless.core.shape import Runs
 from leaderless.errors import NotInitialised, OtherFormat, Unfit
 from leaderless.library.host import running
@@ -25,6 +26,7 @@ from leaderless.store.registers import canonical
 from leaderless.store.sqlite import SqliteStore
 from leaderless.store.values import Value
 from leaderless.store.wrapped import Within
+from leaderless.table.kept import Kept
 from leaderless.table.manifest import Manifest, Merged, Replaced, Start, manifest_of
 from leaderless.table.parquet import Reader, read_slice, write_file
 from leaderless.table.schema import COLUMNS, Row, messages_of, reference_of, rows_in, table_of
@@ -255,6 +257,39 @@ async def test_a_reader_in_order_gets_all_of_many_files(store: Store) -> None:
         while records := await reader.read("k", len(found), 3):
             found += [record.value for record in records]
     assert found == [*range(40)]
+
+
+async def test_a_start_reads_what_the_index_names_side_by_side(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with small_log(store) as log:
+        for number in range(20):
+            await log.append("k", number)
+        await log.compact()
+    reader = Log(store, bounds_of(store, 5.0, 1.0, await require_log(store)))
+    under_way, most, perform = [0], [0], reader.registers.perform
+
+    async def counted(op: StoreOp) -> Outcome:
+        under_way[0] += 1
+        most[0] = max(most[0], under_way[0])
+        outcome = await perform(op)
+        under_way[0] -= 1
+        return outcome
+
+    monkeypatch.setattr(reader.registers, "perform", counted)
+    async with running(reader.host):
+        assert await reader.keys() == {"k": 20}
+    assert most[0] > 1
+
+
+def test_values_that_were_read_are_kept_within_a_bound() -> None:
+    kept: Kept[str, int] = Kept(100)
+    for number in range(9):
+        kept.put(f"{number}", number, 40)
+        kept.put("0", -1, 40)  # it is there already, or comes back
+    assert (kept.get("8"), kept.get("7"), kept.bytes) == (8, None, 80)
+    kept.put("large", 1, 1_000)
+    assert (kept.get("large"), kept.get("8"), kept.bytes) == (1, None, 1_000)
 
 
 async def test_a_reader_of_a_file_counts_its_bytes(store: Store) -> None:

@@ -1,0 +1,392 @@
+"""Make a page of docs/performance, or a part of it, from the runs of a sweep.
+
+    python -m performance.pages strategies [results/comparison] [--docs docs/performance]
+    python -m performance.pages scaling [results/scaling] [--docs docs/performance]
+    python -m performance.pages stores-under-faults [results/stores MORE...] [--docs docs/performance]
+
+`strategies`: medians over repetitions, beside figures that were published, and aims. `scaling`: how messages,
+latency and CPU grow; one thing grows at a time, and docs/images/performance-<what>.svg shows it. Both are of
+performance/configurations.py. `stores-under-faults`: how runs on real stores end, and what they cost. On a
+server that is there already, such as Ceph's gateway, the same sweep has another folder:
+
+    ./maelstrom sweep bench/sweep/stores.toml --name ceph --set store-server=s3://logs --set name=Ceph
+"""
+
+import json
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import click
+
+from bench.sweep.folder import MACHINE_FILE
+from performance.configurations import CONFIGURATIONS, SLOPES, SUBJECT, Bound, Configuration, Slope
+from performance.harness import APage, command_lines, program, table_lines, write_page
+from runs import sweeps
+from runs.figures import number_of
+from runs.sweeps import CRASHED, Cell, Row, Summary
+
+SHOWN = (
+    *("server_messages_per_op", "throughput_ops_per_s", "send_p50_ms", "send_p99_ms"),
+    *("poll_p99_ms", "node_cpu_us_per_op"),
+)
+REAL = "real tool (measured elsewhere)"
+WORST = ("valid", "strict_valid", "ok_fraction")  # the worst run counts, not the median
+_MARKS = {True: "✔ met", False: "✘ missed", None: "?"}
+_VERDICTS = {"valid": "valid", "strict_valid": "valid by --strict"}
+_ROWS_OF_VERDICTS = {"valid": "verdict", "strict_valid": "verdict by `--strict`"}
+_WORDS = {1.0: "valid", 0.0: "**invalid**", None: "–"}
+
+Found = Mapping[tuple[str, str], Cell]  # the runs of each case and strategy
+
+
+# ------------------------------------------------------------ the runs of a sweep, and their spread
+
+
+def rows_of(folder: Path) -> list[Row]:
+    """The runs of a sweep."""
+    if rows := [*sweeps.read(folder).values()]:
+        return rows
+    raise click.UsageError(f"{folder} is no folder of a sweep: run ./maelstrom sweep first.")
+
+
+def found_in(rows: Iterable[Row], case: Callable[[Mapping[str, Any]], str | None]) -> Found:
+    """Runs by case and strategy, as first run: `case` names the case of a cell, or leaves it out."""
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        if (name := case(row.cell)) is not None:
+            groups.setdefault((name, row.cell["strategy"]), []).append(row)
+    return {key: Cell(group) for key, group in groups.items()}
+
+
+def strategies_of(found: Found) -> list[str]:
+    """The columns: strategies in the order in which they were first run."""
+    return list(dict.fromkeys(strategy for _, strategy in found))
+
+
+def summary(cell: Cell | None, figure: str) -> Summary | None:
+    """Median, lowest and highest of a figure over the runs that have it.
+
+    A verdict counts as its worst: one invalid run of three is invalid (`middle` is then the minimum). A run
+    that left no figures at all counts as invalid and for nothing else.
+    """
+    if cell is None:
+        return None
+    lost = [0.0 for row in cell.rows if not row.figures] if figure == "valid" else []
+    whole = Summary.of([*cell.values(figure), *lost])
+    return whole._replace(middle=whole.low) if whole and figure in WORST else whole
+
+
+def title_of(figure: str) -> str:
+    """Its name for people."""
+    return number_of(figure).heading
+
+
+def text(summary: Summary | None, figure: str) -> str:
+    """The median of a figure, with lowest and highest where they differ."""
+    if summary is None:
+        return "–"
+    middle, low, high = summary.text(number_of(figure).decimals)
+    return middle if low == high else f"{middle} ({low}–{high})"
+
+
+def verdict_words(cell: Cell | None, verdict: str) -> str:
+    """In words, as `valid` or `strict_valid` has it."""
+    worst = summary(cell, verdict)
+    return _WORDS[worst and float(bool(worst.middle))]
+
+
+def provenance(folder: Path) -> str:
+    """How the figures were made: the command, the code, the machine and its load, as Markdown."""
+    made = json.loads((folder / MACHINE_FILE).read_text())
+    text = (
+        f"On {made['started'][:10]}, commit {made['commit']}; {made['cores']} cores of {made['cpu']},"
+        f" Linux {made['kernel']}, Python {made['python']}; load average at the start {made['load']:.1f}."
+        " Nodes, clients, network and services share these cores."
+    )
+    return command_lines(made["command"]) + "\n\n" + textwrap.fill(text, 100)
+
+
+# ------------------------------------------------------------ strategies
+
+
+class Verdict(NamedTuple):
+    """An aim and its outcome; `met` is None when it was not measured."""
+
+    sentence: str
+    measured: str
+    met: bool | None
+
+
+def judge(bound: Bound, case: str, found: Found) -> Verdict:
+    """The outcome of an aim of a configuration."""
+    ours, other = summary(found.get((case, bound.of)), bound.figure), 1.0
+    if bound.than is not None:
+        kind, name = bound.than
+        key = (case, name) if kind == "strategy" else (name, bound.of)
+        theirs = summary(found.get(key), bound.figure)
+        ours, other = theirs and ours, theirs.middle if theirs else 0.0
+    if ours is None:
+        return Verdict(_sentence(bound, None), "not measured", None)
+    limit = bound.limit * other
+    met = {
+        "at most": ours.middle <= limit,
+        "at least": ours.middle >= limit,
+        "above": ours.middle > limit,
+    }[bound.relation]
+    return Verdict(_sentence(bound, limit), _number(ours.middle, bound.figure), met)
+
+
+def _sentence(bound: Bound, limit: float | None) -> str:
+    if bound.figure in _VERDICTS:
+        return _VERDICTS[bound.figure]
+    title = title_of(bound.figure) + (f" of `{bound.of}`" if bound.of != SUBJECT else "")
+    if bound.than is None:
+        return f"{title} {bound.relation} {bound.limit:g}"
+    times = "" if bound.limit == 1 else f"{bound.limit:.2g} x "
+    value = "" if limit is None else f" ({_number(limit, bound.figure)})"
+    return f"{title} {bound.relation} {times}that of `{bound.than[1]}`{value}"
+
+
+def _number(value: float, figure: str) -> str:
+    if figure in _VERDICTS:
+        return "yes" if value else "no"
+    return f"{value:.{number_of(figure).decimals}f}"
+
+
+def rows(
+    strategies: Sequence[str], configuration: Configuration, found: Found, shown: Sequence[str]
+) -> Iterator[list[str]]:
+    """One row a figure that was measured, one column a strategy; a strict verdict only where it was asked for.
+
+    The last column has the figures of the real tool, if there are any.
+    """
+    cells = [found.get((configuration.name, name)) for name in strategies]
+    real = configuration.real
+    for figure in shown:
+        figures = [summary(cell, figure) for cell in cells]
+        if figure in real or any(figures):
+            last = [real.get(figure, "")] if real else []
+            yield [title_of(figure), *(text(each, figure) for each in figures), *last]
+    for verdict, title in _ROWS_OF_VERDICTS.items():
+        if any(summary(cell, verdict) for cell in cells):
+            yield [title, *(verdict_words(cell, verdict) for cell in cells), *[""] * bool(real)]
+
+
+def markdown(
+    configurations: Sequence[Configuration],
+    strategies: Sequence[str],
+    found: Found,
+    shown: Sequence[str] = SHOWN,
+) -> str:
+    """For each measured configuration a table, published figures, its aims, and the anomalies."""
+    parts, cases = [], {case for case, _ in found}
+    for each in (each for each in configurations if each.name in cases):
+        titles = ["", *(f"`{name}`" for name in strategies), *[REAL] * bool(each.real)]
+        table = table_lines(titles, rows(strategies, each, found, shown))
+        notes = (textwrap.fill(note, 118, subsequent_indent="  ") for note in _notes(each, found))
+        parts.append("\n".join([f"## {each.title}\n", *table, "", *notes]).rstrip("\n"))
+    return "\n\n".join(parts)
+
+
+def _notes(configuration: Configuration, found: Found) -> Iterator[str]:
+    if configuration.known:
+        yield f"- Known: {configuration.known}."
+    for bound in configuration.aims:
+        each = judge(bound, configuration.name, found)
+        yield f"- Aim: {each.sentence}. {each.measured}: **{_MARKS[each.met]}**"
+    yield from (f"- {each}" for each in troubles(configuration.name, found))
+
+
+def troubles(case: str, found: Found) -> Iterator[str]:
+    """The anomalies in runs of a case, a sentence for each strategy and set of types."""
+    for (name, strategy), cell in found.items():
+        if name == case:
+            for trouble, count in Counter(map(_trouble, cell.rows)).items():
+                if trouble:
+                    yield f"`{strategy}`, {count} of {len(cell.rows)} runs: {trouble}."
+
+
+def _trouble(row: Row) -> str:
+    if row.verdict == CRASHED:
+        return f"exit status {row.exit_status}"
+    return ", ".join(f"`{each}`" for each in row.anomalies)
+
+
+def strategies_page(folder: Path, _: Path) -> Iterator[str]:
+    """All configurations that were measured."""
+    runs = rows_of(folder)
+    found = found_in(runs, lambda cell: cell.get("name"))
+    yield provenance(folder)
+    yield f"{len(runs)} runs. Medians over repetitions, lowest and highest in brackets; the worst verdict."
+    yield markdown(CONFIGURATIONS, strategies_of(found), found)
+
+
+# ------------------------------------------------------------ scaling
+
+
+_SERVERS = "server_messages_per_op"
+_PANELS = (
+    ("messages an operation", (("servers", _SERVERS), ("all", "all_messages_per_op"))),
+    ("send latency (ms)", (("p50", "send_p50_ms"), ("p99", "send_p99_ms"))),
+    ("CPU of all nodes (µs an operation)", (("", "node_cpu_us_per_op"),)),
+)
+_OF_SLOPES = (
+    *("throughput_ops_per_s", _SERVERS),
+    *("send_p50_ms", "send_p99_ms", "node_cpu_us_per_op"),
+)
+
+
+def case(axes: Mapping[str, Any]) -> str | None:
+    """The name of a cell's point: its slope and where it is on it; of `2n` clients the 2."""
+    at = {slope.name: slope.axis for slope in SLOPES}.get(str(axes.get("name")))
+    return at and f"{axes['name']}={str(axes[at]).removesuffix('n')}"
+
+
+def points(slope: Slope, strategy: str, found: Found) -> list[tuple[float, Cell]]:
+    """What was measured of a slope: x and the runs there."""
+    points = []
+    for (name, of), cell in found.items():
+        which, _, value = name.partition("=")
+        if (which, of) == (slope.name, strategy) and summary(cell, _SERVERS):
+            at = summary(cell, slope.measured_x) if slope.measured_x else None
+            points.append((at.middle if at else float(value), cell))
+    return sorted(points, key=lambda point: point[0])
+
+
+def draw(slope: Slope, strategies: Sequence[str], found: Found, path: Path) -> None:
+    """Three panels over the same axis: messages, latency, CPU. A band shows lowest to highest."""
+    from runs.plots.groups import Line, growth  # no other page needs matplotlib
+
+    at = {each: points(slope, each, found) for each in strategies}
+
+    def line(strategy: str, name: str, figure: str) -> Line:
+        label = f"{strategy} {name}".strip() if len(strategies) > 1 else name
+        values = ((x, summary(cell, figure)) for x, cell in at[strategy])
+        return Line(label, [(x, value) for x, value in values if value])
+
+    panels = {
+        title: [line(each, name, figure) for each in strategies for name, figure in lines]
+        for title, lines in _PANELS
+    }
+    xs = sorted({x for each in at.values() for x, _ in each})
+    picture = growth(slope.title, panels, slope.label, None if slope.measured_x else xs)
+    path.write_text(picture.svg_document(), encoding="utf-8")
+
+
+def section(slope: Slope, strategies: Sequence[str], found: Found) -> str:
+    """A slope on the page: one row a point and strategy."""
+    titles = [slope.label, *map(title_of, _OF_SLOPES), "verdict"]
+    rows = (
+        [
+            f"{at:.0f}" if len(strategies) == 1 else f"{at:.0f}, `{strategy}`",
+            *(text(summary(cell, name), name) for name in _OF_SLOPES),
+            verdict_words(cell, "valid"),
+        ]
+        for strategy in strategies
+        for at, cell in points(slope, strategy, found)
+    )
+    picture = f"![{slope.title}](../images/performance-{slope.name}.svg)"
+    lines = "\n".join(table_lines(titles, rows))
+    return f"## {slope.name.capitalize()}\n\n{picture}\n\n{lines}\n"
+
+
+def scaling_page(folder: Path, images: Path) -> Iterator[str]:
+    """All slopes that were measured, and their pictures."""
+    found = found_in(rows_of(folder), case)
+    strategies = strategies_of(found)
+    images.mkdir(exist_ok=True)
+    yield provenance(folder)
+    for slope in SLOPES:
+        if any(points(slope, strategy, found) for strategy in strategies):
+            draw(slope, strategies, found, images / f"performance-{slope.name}.svg")
+            yield section(slope, strategies, found)
+
+
+# ------------------------------------------------------------ stores under faults
+
+
+_OF_STORES = (
+    *("throughput_ops_per_s", "ok_fraction", "store_requests_per_op"),
+    *("send_p50_ms", "send_p99_ms"),
+)
+_ABOUT = """\
+A minute of clients and 10 s of recovery, on 3 nodes. *Valid*: no anomaly by the rules of the real tool.
+*Strict*: every node also handed out every acknowledged message. Requests to SQLite are not counted.
+[What the faults do](../stores-under-the-bench.md)."""
+
+
+def stores_page(folder: Path, _: Path) -> Iterator[str]:
+    """A table for each store."""
+    yield provenance(folder)
+    by_store: dict[str, list[Cell]] = {}
+    for cell in sweeps.cells(rows_of(folder)):
+        name = str(cell.axes.get("name", cell.axes["store-server"]))
+        by_store.setdefault(name, []).append(cell)
+    titles = ["fault", "valid", "strict", *map(title_of, _OF_STORES)]
+    for store, cells in by_store.items():
+        yield f"## {store}\n\n" + "\n".join(table_lines(titles, map(_under_faults, cells)))
+
+
+def _under_faults(cell: Cell) -> list[str]:
+    faults = str(cell.axes["faults"])
+    verdicts = (_worst(cell, figure) for figure in _VERDICTS)
+    numbers = (text(cell.summary(name), name) for name in _OF_STORES)
+    return ["all" if faults.count(",") > 2 else faults, *verdicts, *numbers]
+
+
+def _worst(cell: Cell, verdict: str) -> str:
+    """The worst verdict of a cell's runs, in words; a run that left no figures is invalid by both."""
+    found = [row.figures.get(verdict, 0.0) for row in cell.rows]
+    return _WORDS[None if None in found else min(each for each in found if each is not None)]
+
+
+# ------------------------------------------------------------ pages
+
+
+class Page(NamedTuple):
+    """A page of the runs in `results/<sweep>`; all of `headings` are on it, or it stays as it is.
+
+    `make` has its parts, from the folder of a sweep and that for pictures.
+    """
+
+    title: str
+    sweep: str
+    make: Callable[[Path, Path], Iterator[str]]
+    about: Sequence[str] = ()
+    headings: Sequence[str] = ()
+
+
+PAGES = {
+    "strategies": Page(
+        "Strategies, side by side", "comparison", strategies_page,
+        headings=[each.title for each in CONFIGURATIONS],
+    ),
+    "scaling": Page("How cost grows", "scaling", scaling_page),
+    "stores-under-faults": Page("Real stores under faults", "stores", stores_page, [_ABOUT]),
+}  # fmt: skip
+
+
+@program
+def main(
+    name: Annotated[str, click.Choice([*PAGES])],
+    folders: Annotated[tuple[Path, ...], click.Path(path_type=Path)] = (),
+    *,
+    docs: APage = None,
+) -> None:
+    page = PAGES[name]
+    parts: list[str] = []
+    for folder in folders or [Path("results", page.sweep)]:
+        parts += page.make(folder, docs.parent / "images" if docs else folder)
+    content = "\n\n".join(parts)
+    click.echo(content)
+    if docs and all(f"## {heading}\n" in content for heading in page.headings):
+        write_page(docs / f"{name}.md", page.title, "\n\n".join([*page.about, *parts]))
+    elif docs:
+        click.echo(f"{docs} stays as it is: it shows all configurations or none")
+
+
+if __name__ == "__main__":
+    main()
