@@ -7,19 +7,14 @@ import argparse
 from collections.abc import Callable, Iterable
 from functools import partial
 from math import inf, nan, ulp
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
-
-class Argument(NamedTuple):
-    """A row: what `argparse.ArgumentParser.add_argument` takes."""
-
-    words: tuple[str, ...]
-    given: dict[str, Any]
+Argument: TypeAlias = tuple[tuple[str, ...], dict[str, Any]]  # a row
 
 
 def argument(*words: str, **given: Any) -> Argument:
-    """Make a row for `add_arguments`."""
-    return Argument(words, given)
+    """Make a row of what `argparse.ArgumentParser.add_argument` takes."""
+    return words, given
 
 
 def add_arguments(parser: argparse._ActionsContainer, arguments: Iterable[Argument]) -> None:

@@ -112,10 +112,9 @@ async def _init(store: "Store", options: Namespace) -> Result:
     try:
         probed = await patiently(partial(probe, store), options.patience)
     except Indefinite as silent:
-        text = (
+        raise type(silent)(
             f"the store does not answer as it should: {silent}. Check its address and the network"
-        )
-        raise type(silent)(text) from silent
+        ) from silent
     created, shape = await ensure_log(store, options.runs)
     return {
         "store": store.url,

@@ -16,13 +16,12 @@ from leaderless.core.shape import Shape
 from leaderless.core.strategies import DEFAULT, STRATEGIES
 from leaderless.core.strategy import Options
 from leaderless.library.arguments import Argument, add_arguments, argument, not_negative, positive
-from leaderless.runtime.settings import Settings, StorePlace
+from leaderless.runtime.settings import LIN_KV, Settings, StorePlace
 from leaderless.store.options import URLS, StoreOptions, without_secrets
 
 if TYPE_CHECKING:  # it takes part of a start, and few nodes need it
     from pathlib import Path
 
-LIN_KV = "lin-kv:"  # the store that is no URL: the service of the bench
 MIB = 1 << 20
 HELP_COLUMNS = 98  # given, or argparse would ask the terminal, by modules that a node does not use
 STORE_OPTIONS = ("endpoint", "region")
@@ -56,7 +55,7 @@ def parse_options(arguments: Sequence[str], program: str = "run.sh") -> Settings
     add_arguments(parser, OPTIONS)
     options = parser.parse_args(arguments)
     try:
-        place = place_of(options.store, options.store_option, options.client_patience_s)
+        place = store_place(options.store, options.store_option, options.client_patience_s)
     except ValueError as error:
         parser.error(str(error))
     if options.runs and (place is None or options.strategy != DEFAULT):
@@ -90,7 +89,7 @@ def parse_options(arguments: Sequence[str], program: str = "run.sh") -> Settings
     )
 
 
-def place_of(url: str, given: Sequence[str], timeout_s: float) -> StorePlace | None:
+def store_place(url: str, given: Sequence[str], timeout_s: float) -> StorePlace | None:
     """The place that `--store` and each `--store-option` name; None for `lin-kv`.
 
     `timeout_s`: how long one request may take. Raises `ValueError`, whose text says what to write instead.
@@ -109,10 +108,7 @@ def place_of(url: str, given: Sequence[str], timeout_s: float) -> StorePlace | N
         raise ValueError(
             f"--store {without_secrets(url)}: what stands before '@' {_IN_ENVIRONMENT}"
         )
-    options = StoreOptions(
-        endpoint=named.get("endpoint"), region=named.get("region"), timeout_s=timeout_s
-    )
-    return StorePlace(url, options)
+    return StorePlace(url, StoreOptions(**named, timeout_s=timeout_s))
 
 
 def _named(given: Sequence[str]) -> dict[str, str]:

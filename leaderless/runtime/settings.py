@@ -11,6 +11,8 @@ if TYPE_CHECKING:  # a node without options needs neither
 
     from leaderless.store.options import StoreOptions
 
+LIN_KV = "lin-kv:"  # the store that is no URL: the service of the bench
+
 
 class StorePlace(NamedTuple):
     """A real store for a node: its URL, and how to reach it."""
@@ -22,7 +24,7 @@ class StorePlace(NamedTuple):
 class Settings(NamedTuple):
     """How a node runs; see `--help` for the meaning of each field.
 
-    `place`: None for `lin-kv`, the service of the bench.
+    `place`: None for `lin-kv`.
     """
 
     strategy: str = DEFAULT

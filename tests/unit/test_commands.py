@@ -77,9 +77,9 @@ def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -
 def test_what_a_help_says_without_an_import_is_so() -> None:
     """So that `leaderless --help` needs no other package."""
     found = {
-        (name, each.words[-1]): each.given
+        (name, words[-1]): given
         for name, command in COMMANDS.items()
-        for each in command.arguments
+        for words, given in command.arguments
     }
     latency, runs = found["tail", "--latency"], found["init", "--runs"]
     assert (latency["default"], f"default {LATENCY_S:g}" in latency["help"]) == (LATENCY_S, True)
