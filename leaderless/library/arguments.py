@@ -10,6 +10,7 @@ from math import inf, nan, ulp
 from typing import Any, TypeAlias
 
 Argument: TypeAlias = tuple[tuple[str, ...], dict[str, Any]]  # a row
+Reader: TypeAlias = Callable[[str], float]
 
 
 def argument(*words: str, **given: Any) -> Argument:
@@ -23,7 +24,7 @@ def add_arguments(parser: argparse._ActionsContainer, arguments: Iterable[Argume
         parser.add_argument(*words, **given)
 
 
-def _number(kind: Callable[[str], float], least: float, what: str, text: str) -> float:
+def _number(kind: Reader, least: float, what: str, text: str) -> float:
     """The number of a text. Raises `argparse.ArgumentTypeError` for another one than `what` says."""
     try:
         number = kind(text)
@@ -38,11 +39,11 @@ def _whole(text: str) -> float:
     return int(text) if text.isdecimal() else nan
 
 
-not_negative = partial(_number, float, 0, "a number from 0 up")
-positive = partial(_number, float, ulp(0), "a number, more than 0")
-seconds = partial(_number, float, ulp(0), "seconds, more than 0")
-natural = partial(_number, _whole, 0, "a whole number from 0 up")
-count = partial(_number, _whole, 1, "a whole number from 1 up")
+not_negative: Reader = partial(_number, float, 0, "a number from 0 up")
+positive: Reader = partial(_number, float, ulp(0), "a number, more than 0")
+seconds: Reader = partial(_number, float, ulp(0), "seconds, more than 0")
+natural: Reader = partial(_number, _whole, 0, "a whole number from 0 up")
+count: Reader = partial(_number, _whole, 1, "a whole number from 1 up")
 
 
 def start(text: str) -> str | float:
