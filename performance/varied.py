@@ -79,11 +79,11 @@ def main() -> int:
     """Run a node; returns the exit status."""
     import orjson
 
+    from leaderless.runtime.command_line import parse_options
     from leaderless.runtime.main import run
-    from leaderless.runtime.settings import parse
 
     changes, *options = sys.argv[1:]
-    settings, given = parse(options), orjson.loads(changes)
+    settings, given = parse_options(options), orjson.loads(changes)
     with constants(given):
         return run(settings._replace(options=varied(settings.options, given)))
 

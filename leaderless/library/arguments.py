@@ -1,167 +1,78 @@
-"""The arguments of the commands of `leaderless`: each function declares those of a command, or reads one.
+"""Arguments as rows of tables, the common ones of the commands of `leaderless`, and what reads a number.
 
-Functions that read an argument raise `argparse.ArgumentTypeError`.
+It imports nothing else, so that `leaderless --help` needs no other package.
 """
 
 import argparse
-from typing import get_args
+from collections.abc import Callable, Iterable
+from functools import partial
+from math import inf, nan, ulp
+from typing import Any, TypeAlias
 
-from leaderless.core.shape import Runs
-from leaderless.library.common_arguments import seconds
-from leaderless.library.maintenance import RETENTION_S_MIN
-from leaderless.library.tail import LATENCY_S, Start
-from leaderless.store.options import install
-
-
-def key(parser: argparse.ArgumentParser) -> None:
-    """The key."""
-    parser.add_argument("key", help="the key; any text of 1024 bytes at most")
+Argument: TypeAlias = tuple[tuple[str, ...], dict[str, Any]]  # a row
+Reader: TypeAlias = Callable[[str], float]
 
 
-def produce(parser: argparse.ArgumentParser) -> None:
-    """A key and a value."""
-    key(parser)
-    parser.add_argument(
-        "value",
-        help="a JSON value, such as 7 or '{\"item\": 7}'; an integer from -2^63 to 2^64 - 1",
-    )
-    parser.add_argument(
-        "--string", action="store_true", help="take the value as a text, not as JSON"
-    )
+def argument(*words: str, **given: Any) -> Argument:
+    """Make a row of what `argparse.ArgumentParser.add_argument` takes."""
+    return words, given
 
 
-def produce_batch(parser: argparse.ArgumentParser) -> None:
-    """A key, and where the values are."""
-    key(parser)
-    parser.add_argument(
-        "file", nargs="?", default="-", help="a JSON value in each line; `-`, the default: stdin"
-    )
+def add_arguments(parser: argparse._ActionsContainer, arguments: Iterable[Argument]) -> None:
+    """Add the rows to a parser, or to a group of one."""
+    for words, given in arguments:
+        parser.add_argument(*words, **given)
 
 
-def read(parser: argparse.ArgumentParser) -> None:
-    """A key, and which records."""
-    key(parser)
-    parser.add_argument(
-        "--offset", type=offset, default=0, metavar="N", help="the first offset; default 0"
-    )
-    parser.add_argument(
-        "--limit", type=positive, default=100, metavar="N", help="records at most; default 100"
-    )
-
-
-def tail(parser: argparse.ArgumentParser) -> None:
-    """Keys, where to begin, and when to end."""
-    parser.add_argument(
-        "keys", nargs="+", metavar="key", help="a key; any text of 1024 bytes at most"
-    )
-    parser.add_argument(
-        "--offset",
-        type=start,
-        default="latest",
-        metavar="N",
-        help="the first offset, or earliest (what is left), or latest, the default (what comes from now on)",
-    )
-    parser.add_argument("--count", type=offset, metavar="N", help="end after N records")
-    parser.add_argument(
-        "--latency",
-        type=seconds,
-        default=LATENCY_S,
-        metavar="S",
-        help=f"how many seconds late a record may come; default {LATENCY_S:g}",
-    )
-
-
-def group(parser: argparse.ArgumentParser) -> None:
-    """A key and a group of consumers."""
-    key(parser)
-    parser.add_argument(
-        "--group",
-        metavar="NAME",
-        default="default",
-        help='the group of consumers; default "default"',
-    )
-
-
-def ack(parser: argparse.ArgumentParser) -> None:
-    """The same, and the record that was processed."""
-    group(parser)
-    parser.add_argument("offset", type=offset, help="of the record that was processed")
-    parser.add_argument(
-        "--through",
-        action="store_true",
-        help="all records up to this one were processed, or are left out",
-    )
-
-
-def vacuum(parser: argparse.ArgumentParser) -> None:
-    """The retention."""
-    parser.add_argument(
-        "--retention",
-        type=seconds,
-        default=3600.0,
-        metavar="S",
-        help=f"objects younger than so many seconds stay; {RETENTION_S_MIN:g} or more, default 3600",
-    )
-
-
-def retain(parser: argparse.ArgumentParser) -> None:
-    """What may be deleted."""
-    add = parser.add_argument
-    add(
-        "--bytes",
-        type=offset,
-        metavar="N",
-        help="files, while the newer ones have N bytes or more",
-    )
-    add("--age", type=seconds, metavar="S", help="files whose records are all older than S seconds")
-    add(
-        "--processed", action="store_true", help="files that all groups of consumers have processed"
-    )
-
-
-def init(parser: argparse.ArgumentParser) -> None:
-    """How a new log keeps its runs."""
-    parser.add_argument(
-        "--runs",
-        choices=get_args(Runs),
-        help="what a new log keeps its older records in, for all its life; default json; "
-        f"parquet needs {install('table')}",
-    )
-
-
-def bench(parser: argparse.ArgumentParser) -> None:
-    """The load."""
-    add = parser.add_argument
-    add("--tasks", type=positive, default=16, metavar="N", help="append at once; default 16")
-    add("--seconds", type=seconds, default=5.0, metavar="S", help="seconds of appends; default 5")
-    add(
-        "--value-bytes",
-        type=positive,
-        default=100,
-        metavar="N",
-        help="bytes of a value; default 100",
-    )
-
-
-def nothing(_parser: argparse.ArgumentParser) -> None:
-    """No argument."""
-
-
-def start(text: str) -> Start:
-    """Where a tail begins."""
-    words: dict[str, Start] = {"earliest": "earliest", "latest": "latest"}
-    return words[text] if text in words else offset(text)
-
-
-def offset(text: str) -> int:
-    """A number from 0 up."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"must be a number from 0 up, not {text!r}")
-    return int(text)
-
-
-def positive(text: str) -> int:
-    """A number from 1 up."""
-    if (number := offset(text)) == 0:
-        raise argparse.ArgumentTypeError("must be 1 or more")
+def _number(kind: Reader, least: float, what: str, text: str) -> float:
+    """The number of a text. Raises `argparse.ArgumentTypeError` for another one than `what` says."""
+    try:
+        number = kind(text)
+    except ValueError:
+        number = nan
+    if not least <= number < inf:
+        raise argparse.ArgumentTypeError(f"must be {what}, not {text!r}")
     return number
+
+
+def _whole(text: str) -> float:
+    return int(text) if text.isdecimal() else nan
+
+
+not_negative: Reader = partial(_number, float, 0, "a number from 0 up")
+positive: Reader = partial(_number, float, ulp(0), "a number, more than 0")
+seconds: Reader = partial(_number, float, ulp(0), "seconds, more than 0")
+natural: Reader = partial(_number, _whole, 0, "a whole number from 0 up")
+count: Reader = partial(_number, _whole, 1, "a whole number from 1 up")
+
+
+def start(text: str) -> str | float:
+    """Where a tail begins."""
+    return text if text in ("earliest", "latest") else natural(text)
+
+
+DEFAULT_STORE = "sqlite:///leaderless.db"
+COMMON = (
+    argument(
+        "--store",
+        metavar="URL",
+        help=f"where the log is; default: LEADERLESS_STORE, or else {DEFAULT_STORE}",
+    ),
+    argument("--topic", metavar="NAME", help="one of several logs in the store; a short text"),
+    argument(
+        "--endpoint",
+        metavar="URL",
+        help="of an S3-compatible server, such as http://127.0.0.1:7480; default: AWS_ENDPOINT_URL",
+    ),
+    argument("--region", metavar="NAME", help="of the bucket; default: AWS_REGION"),
+    argument(
+        "--patience",
+        type=seconds,
+        default=30.0,
+        metavar="S",
+        help="seconds that a call may take; default 30",
+    ),
+    argument(
+        "--json", action="store_true", help="print one JSON object; `tail` prints one a record"
+    ),
+)

@@ -1,100 +1,67 @@
-"""The commands of `leaderless` that work on a log: each reads its arguments and prints what came of it.
+"""The commands of `leaderless` that work on a log. Each is one place: help, arguments, function.
 
-With `--json` a command prints one JSON object (`tail`: one a record), also for an error. Without it `read` and
-`tail` print a line a record, and errors go to stderr.
+A command imports what it needs when it runs, so that `leaderless --help` needs no other package, and no command
+the packages of another.
 """
 
-import argparse
-import logging
-import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from argparse import Namespace
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from functools import partial
-from pathlib import Path
-from typing import NamedTuple
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-import anyio
+from leaderless.errors import Indefinite, Unfit
+from leaderless.library.arguments import Argument, argument, count, natural, seconds, start
 
-from leaderless.errors import Indefinite, LogError, Unfit
-from leaderless.library import arguments, bench, fsck, groups
-from leaderless.library.common_arguments import EXIT_STATUSES, add_common
-from leaderless.library.log import Log
-from leaderless.library.opening import open_log
-from leaderless.library.output import Plain, note, show, show_record, show_text
-from leaderless.library.place import ensure_log, place_of, require_log, require_pyarrow
-from leaderless.library.record import Record
-from leaderless.store.calls import patiently, reached
-from leaderless.store.counted import PRICES_AS_OF
-from leaderless.store.names import FORMAT
-from leaderless.store.options import StoreOptions
-from leaderless.store.port import Store
-from leaderless.store.probe import probe
-from leaderless.store.urls import URLS
-from leaderless.store.values import Value, json_of, message_of
+if TYPE_CHECKING:
+    from leaderless.library.log import Log
+    from leaderless.library.record import Record
+    from leaderless.store.port import Store
+    from leaderless.store.values import Value
 
-BELOW_HELP = f"""\
-stores:
-{URLS}
-
-Keys of a store come from the environment: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
-
-{EXIT_STATUSES}"""
-INTERRUPTED = 130
-Arguments = argparse.Namespace
+T = TypeVar("T")
 Result = dict[str, object]
+Opens = Callable[[Namespace], AbstractAsyncContextManager[T]]
+Work = Callable[[T, Namespace], Awaitable[Result | None]]
 
 
-class Operation(NamedTuple):
-    """A command: its arguments, what it does with them, and an example of them."""
+class Command(NamedTuple):
+    """A command: one line of help, its arguments, an example of them, what it opens, what it does with that."""
 
-    add: Callable[[argparse.ArgumentParser], object]
-    run: Callable[[Arguments], Awaitable[Result | None]]
-    example: str = ""
+    summary: str
+    arguments: tuple[Argument, ...]
+    example: str
+    opens: Opens[Any]
+    work: Work[Any]
 
-
-def main(name: str, summary: str, given: Sequence[str]) -> int:
-    """Run the command `name`; returns the exit status."""
-    operation = OPERATIONS[name]
-    example = f"leaderless {name} {operation.example}"
-    parser = argparse.ArgumentParser(
-        prog=f"leaderless {name}",
-        description=f"{summary[0].upper()}{summary[1:]}.",
-        epilog=f"example:\n  {example.rstrip()}\n\n{BELOW_HELP}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    operation.add(parser)
-    add_common(parser)
-    options = parser.parse_args(given)
-    handler = logging.StreamHandler()
-    handler.setFormatter(Plain("%(levelname)s %(message)s"))
-    logging.basicConfig(level=logging.WARNING, handlers=[handler])
-    return _run(operation, options)
+    async def run(self, options: Namespace) -> Result | None:
+        """Run it; returns what is to be shown, or None where it has shown all."""
+        async with self.opens(options) as opened:
+            return await self.work(opened, options)
 
 
-def _run(operation: Operation, options: Arguments) -> int:
-    try:
-        result = anyio.run(operation.run, options)
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except BrokenPipeError:  # nobody reads any more
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except LogError as error:
-        kind = type(error).__name__
-        unsure = isinstance(error, Indefinite)
-        told = {"error": str(error), "kind": kind, "may_have_happened": unsure}
-        show(told, options.json, sys.stdout if options.json else sys.stderr)
-        return 1
-    if result is not None:
-        show(result, options.json)
-    return 1 if result is not None and "error" in result else 0
+COMMANDS: dict[str, Command] = {}
 
 
-@asynccontextmanager
-async def _log(options: Arguments) -> AsyncIterator[Log]:
-    opened = open_log(
+def command(
+    opens: Opens[T], summary: str, *arguments: Argument, example: str = ""
+) -> Callable[[Work[T]], Work[T]]:
+    """Decorate a function `_a_name`, which works on what `opens` gives, as the command `a-name`."""
+
+    def declared(work: Work[T]) -> Work[T]:
+        name = getattr(work, "__name__", "").strip("_").replace("_", "-")
+        COMMANDS[name] = Command(summary, arguments, example, opens, work)
+        return work
+
+    return declared
+
+
+def _log(options: Namespace) -> "AbstractAsyncContextManager[Log]":
+    from leaderless.library.opening import open_log
+
+    return open_log(
         options.store,
         options.topic,
         create=False,
@@ -103,49 +70,88 @@ async def _log(options: Arguments) -> AsyncIterator[Log]:
         patience_s=options.patience,
         store_timeout_s=min(5.0, options.patience),
     )
-    async with opened as log:
-        yield log
 
 
-@asynccontextmanager
-async def _store(options: Arguments) -> AsyncIterator[Store]:
-    timeout_s = min(10.0, options.patience)
-    known = StoreOptions(endpoint=options.endpoint, region=options.region, timeout_s=timeout_s)
-    store = place_of(options.store, options.topic, known)
+def _store(options: Namespace) -> "AbstractAsyncContextManager[Store]":
+    from leaderless.library.place import place_of
+    from leaderless.store.options import StoreOptions
+
+    known = StoreOptions(
+        endpoint=options.endpoint,
+        region=options.region,
+        timeout_s=min(10.0, options.patience),
+    )
+    return aclosing(place_of(options.store, options.topic, known))
+
+
+KEY = argument("key", help="the key; any text of 1024 bytes at most")
+GROUP = argument(
+    "--group",
+    metavar="NAME",
+    default="default",
+    help='the group of consumers; default "default"',
+)
+
+
+@command(
+    _store,
+    "make a log, after a look whether the store can hold one",
+    argument(
+        "--runs",
+        choices=("json", "parquet"),
+        help="what a new log keeps its older records in, for all its life; default json; "
+        "parquet needs pip install '.[table]' in a checkout of leaderless",
+    ),
+    example="--store s3://my-bucket/orders",
+)
+async def _init(store: "Store", options: Namespace) -> Result:
+    from leaderless.library.place import ensure_log
+    from leaderless.store.calls import patiently
+    from leaderless.store.probe import probe
+
     try:
-        yield store
-    finally:
-        await store.aclose()
+        probed = await patiently(partial(probe, store), options.patience)
+    except Indefinite as silent:
+        raise type(silent)(
+            f"the store does not answer as it should: {silent}. Check its address and the network"
+        ) from silent
+    created, shape = await ensure_log(store, options.runs)
+    return {
+        "store": store.url,
+        "created": created,
+        "runs": shape.runs,
+        "request_ms": round(probed.request_s * 1000, 1),
+        **({"etags": probed.etags} if probed.etags else {}),
+    }
 
 
-# ---------------------------------------------------------------- commands
-
-
-async def _init(options: Arguments) -> Result:
-    async with _store(options) as store:
-        try:
-            probed = await patiently(partial(probe, store), options.patience)
-        except Indefinite as silent:
-            text = f"the store does not answer as it should: {silent}. Check its address and the network"
-            raise type(silent)(text) from silent
-        created, shape = await ensure_log(store, options.runs)
-        etags = {"etags": probed.etags} if probed.etags else {}
-        milliseconds = round(probed.request_s * 1000, 1)
-        return {
-            "store": store.url,
-            "created": created,
-            "runs": shape.runs,
-            "request_ms": milliseconds,
-        } | etags
-
-
-async def _produce(options: Arguments) -> Result:
+@command(
+    nullcontext,
+    "append one value",
+    KEY,
+    argument(
+        "value",
+        help="a JSON value, such as 7 or '{\"item\": 7}'; an integer from -2^63 to 2^64 - 1",
+    ),
+    argument("--string", action="store_true", help="take the value as a text, not as JSON"),
+    example="eu '{\"item\": 7}'",
+)
+async def _produce(_: Namespace, options: Namespace) -> Result:
     value = options.value if options.string else _parsed(options.value, "the value")
     async with _log(options) as log:
         return {"key": options.key, "offset": await log.append(options.key, value)}
 
 
-async def _produce_batch(options: Arguments) -> Result:
+@command(
+    nullcontext,
+    "append the values of JSON lines at consecutive offsets",
+    KEY,
+    argument(
+        "file", nargs="?", default="-", help="a JSON value in each line; `-`, the default: stdin"
+    ),
+    example="eu lines.json",
+)
+async def _produce_batch(_: Namespace, options: Namespace) -> Result:
     lines = _lines_of(options.file)
     values = [_parsed(line, f"line {number}") for number, line in enumerate(lines, 1)]
     async with _log(options) as log:
@@ -153,17 +159,31 @@ async def _produce_batch(options: Arguments) -> Result:
     return {"key": options.key, "first": offsets[0], "last": offsets[-1], "count": len(offsets)}
 
 
-async def _read(options: Arguments) -> Result | None:
+@command(
+    nullcontext,
+    "show records of a key",
+    KEY,
+    argument("--offset", type=natural, default=0, metavar="N", help="the first offset; default 0"),
+    argument("--limit", type=count, default=100, metavar="N", help="records at most; default 100"),
+    example="eu --offset 100 --limit 50",
+)
+async def _read(_: Namespace, options: Namespace) -> Result | None:
+    from leaderless.library.output import note, show_record
+
     async with _log(options) as log:
         records = await log.read(options.key, options.offset, options.limit)
         end = (await log.keys()).get(options.key, 0) if records else 0
     after = records[-1].offset + 1 if records else options.offset
     left = max(0, end - after)
     if options.json:
-        shown = [_shown(record) for record in records]
-        return {"key": options.key, "records": shown, "next": after, "left": left}
+        return {
+            "key": options.key,
+            "records": [_shown(record) for record in records],
+            "next": after,
+            "left": left,
+        }
     for record in records:
-        show_record(record.key, record.offset, message_of(record.value))
+        show_record(record)
     if left:
         note(
             f"{left} more: --offset {after} goes on there, --limit N shows more than {options.limit}"
@@ -173,48 +193,87 @@ async def _read(options: Arguments) -> Result | None:
     return None
 
 
-async def _tail(options: Arguments) -> None:
-    left = options.count
-    async with _log(options) as log:
-        if left == 0:
-            return
-        async for record in log.tail(options.keys, options.offset, options.latency):
-            if options.json:
-                show({"key": record.key, **_shown(record)}, as_json=True)
-            else:
-                show_record(record.key, record.offset, message_of(record.value))
-            left = left and left - 1
-            if left == 0:
-                return
+@command(
+    _log,
+    "show records as they come",
+    argument("keys", nargs="+", metavar="key", help="a key; any text of 1024 bytes at most"),
+    argument(
+        "--offset",
+        type=start,
+        default="latest",
+        metavar="N",
+        help="the first offset, or earliest (what is left), or latest, the default (what comes from now on)",
+    ),
+    argument("--count", type=natural, metavar="N", help="end after N records"),
+    argument(
+        "--latency",
+        type=seconds,
+        default=2.0,
+        metavar="S",
+        help="how many seconds late a record may come; default 2",
+    ),
+    example="eu us --offset earliest | cut -f 3",
+)
+async def _tail(log: "Log", options: Namespace) -> None:
+    from leaderless.library.output import show, show_record
+
+    records = log.tail(options.keys, options.offset, options.latency)
+    for _ in repeat(None) if options.count is None else range(options.count):
+        record = await anext(records)
+        if options.json:
+            show({"key": record.key, **_shown(record)}, as_json=True)
+        else:
+            show_record(record)
 
 
-async def _keys(options: Arguments) -> Result:
-    async with _log(options) as log:
-        ends = await log.keys()
-    return {"keys": [{"key": key, "next_offset": end} for key, end in ends.items()]}
+@command(_log, "list the keys", example="--json")
+async def _keys(log: "Log", _: Namespace) -> Result:
+    return {"keys": _ends(await log.keys())}
 
 
-async def _consume(options: Arguments) -> Result:
-    async with _log(options) as log:
-        record = await groups.consume(log, options.group, options.key)
+@command(
+    _log,
+    "show the record that a group processes next; its cursor stays",
+    KEY,
+    GROUP,
+    example="eu --group billing",
+)
+async def _consume(log: "Log", options: Namespace) -> Result:
+    from leaderless.library.groups import consume
+
+    record = await consume(log, options.group, options.key)
     found = {"empty": True} if record is None else _shown(record)
     return {"group": options.group, "key": options.key} | found
 
 
-async def _ack(options: Arguments) -> Result:
-    async with _log(options) as log:
-        group, key, offset = options.group, options.key, options.offset
-        acked = await groups.ack(log.cursors, group, key, offset, through=options.through)
-    result: Result = {"status": acked.status, "next": acked.next}
+@command(
+    _log,
+    "acknowledge the record that a group has processed",
+    KEY,
+    GROUP,
+    argument("offset", type=natural, help="of the record that was processed"),
+    argument(
+        "--through",
+        action="store_true",
+        help="all records up to this one were processed, or are left out",
+    ),
+    example="eu 7 --group billing",
+)
+async def _ack(log: "Log", options: Namespace) -> Result:
+    from leaderless.library.groups import ack
+
+    acked = await ack(
+        log.cursors, options.group, options.key, options.offset, through=options.through
+    )
+    result: Result = acked._asdict()
     if acked.status == "offset_mismatch":
         result["error"] = f"the group is at offset {acked.next}, not {options.offset}"
     return result
 
 
-async def _groups(options: Arguments) -> Result:
-    async with _log(options) as log:
-        ends = await log.keys()
-        found = await log.cursors.groups()
+@command(_log, "list groups of consumers and where they are")
+async def _groups(log: "Log", _: Namespace) -> Result:
+    ends = await log.keys()
     return {
         "groups": [
             {
@@ -224,42 +283,76 @@ async def _groups(options: Arguments) -> Result:
                 "lag": max(0, ends.get(key, 0) - cursor.next),
                 "failures": cursor.failures,
             }
-            for group, cursors in found.items()
+            for group, cursors in (await log.cursors.groups()).items()
             for key, cursor in cursors.items()
         ]
     }
 
 
-async def _fence(options: Arguments) -> Result:
-    async with _log(options) as log:
-        return {"state": "fenced", "epoch": await log.fence()}
+@command(_log, "close the log for appends")
+async def _fence(log: "Log", _: Namespace) -> Result:
+    return {"state": "fenced", "epoch": await log.fence()}
 
 
-async def _unfence(options: Arguments) -> Result:
-    async with _log(options) as log:
-        return {"state": "open", "epoch": await log.unfence()}
+@command(_log, "open a fenced log again")
+async def _unfence(log: "Log", _: Namespace) -> Result:
+    return {"state": "open", "epoch": await log.unfence()}
 
 
-async def _compact(options: Arguments) -> Result:
-    async with _log(options) as log:
-        return {"segments_compacted": await log.compact()}
+@command(_log, "put sealed segments into runs now")
+async def _compact(log: "Log", _: Namespace) -> Result:
+    return {"segments_compacted": await log.compact()}
 
 
-async def _vacuum(options: Arguments) -> Result:
-    async with _log(options) as log:
-        return (await log.vacuum(options.retention))._asdict()
+@command(
+    _log,
+    "delete objects of values that no record refers to",
+    argument(
+        "--retention",
+        type=seconds,
+        default=3600.0,
+        metavar="S",
+        help="objects younger than so many seconds stay; 600 or more, default 3600",
+    ),
+    example="--retention 7200",
+)
+async def _vacuum(log: "Log", options: Namespace) -> Result:
+    return (await log.vacuum(options.retention))._asdict()
 
 
-async def _retain(options: Arguments) -> Result:
+@command(
+    _log,
+    "delete the oldest files of the log",
+    argument(
+        "--bytes",
+        type=natural,
+        metavar="N",
+        help="files, while the newer ones have N bytes or more",
+    ),
+    argument(
+        "--age", type=seconds, metavar="S", help="files whose records are all older than S seconds"
+    ),
+    argument(
+        "--processed", action="store_true", help="files that all groups of consumers have processed"
+    ),
+    example="--age 604800",
+)
+async def _retain(log: "Log", options: Namespace) -> Result:
+    from leaderless.library.place import require_pyarrow
+
     require_pyarrow("leaderless retain")
     from leaderless.table.retention import Policy
 
     policy = Policy(options.bytes, options.age, options.processed)
-    async with _log(options) as log:
-        return (await log.retain(policy))._asdict()
+    return (await log.retain(policy))._asdict()
 
 
-async def _files(options: Arguments) -> Result | None:
+@command(nullcontext, "show the Parquet files that hold the log now")
+async def _files(_: Namespace, options: Namespace) -> Result | None:
+    from leaderless.library.output import note, show_text
+    from leaderless.library.place import require_log, require_pyarrow
+    from leaderless.store.calls import reached
+
     async with _store(options) as store:
         await reached(partial(require_log, store), options.patience, reads=True)
         require_pyarrow("leaderless files")
@@ -275,38 +368,63 @@ async def _files(options: Arguments) -> Result | None:
     return None
 
 
-async def _status(options: Arguments) -> Result:
-    async with _log(options) as log:
-        status = await log.status()
-    keys = [{"key": key, "next_offset": end} for key, end in status.keys.items()]
-    return status._asdict() | {"keys": keys}
+@command(_log, "show how the log is", example="--json")
+async def _status(log: "Log", _: Namespace) -> Result:
+    status = await log.status()
+    return status._asdict() | {"keys": _ends(status.keys)}
 
 
-async def _fsck(options: Arguments) -> Result:
-    async with _store(options) as store:
-        # A store that is not there is told before the check.
-        await patiently(partial(store.read, FORMAT), options.patience, reads=True)
-        report = await fsck.check(store)
+@command(
+    _store,
+    "check every invariant of the log, and name what is broken",
+    example="--store sqlite:///orders.db",
+)
+async def _fsck(store: "Store", options: Namespace) -> Result:
+    from leaderless.library.fsck import check
+    from leaderless.store.calls import patiently
+    from leaderless.store.names import FORMAT
+
+    # A store that is not there is told before the check.
+    await patiently(partial(store.read, FORMAT), options.patience, reads=True)
+    report = await check(store)
     result = report._asdict() | {"findings": [finding._asdict() for finding in report.findings]}
     if report.findings:
-        names = sorted({finding.invariant for finding in report.findings})
-        result["error"] = f"broken: {', '.join(names)}"
+        names = {finding.invariant for finding in report.findings}
+        result["error"] = f"broken: {', '.join(sorted(names))}"
     return result
 
 
-async def _bench(options: Arguments) -> Result:
-    load = bench.Load(options.tasks, options.seconds, options.value_bytes, options.patience)
-    async with _store(options) as store:
-        appended, read = await bench.bench(store, load)
-    figures = appended._asdict() | read._asdict()
-    rounded = {
+@command(
+    _store,
+    "measure appends and reads, their requests and their price, on a log of its own",
+    argument("--tasks", type=count, default=16, metavar="N", help="append at once; default 16"),
+    argument(
+        "--seconds", type=seconds, default=5.0, metavar="S", help="seconds of appends; default 5"
+    ),
+    argument(
+        "--value-bytes",
+        type=count,
+        default=100,
+        metavar="N",
+        help="bytes of a value; default 100",
+    ),
+    example="--seconds 10 --tasks 64",
+)
+async def _bench(store: "Store", options: Namespace) -> Result:
+    from leaderless.library.bench import Load, bench
+    from leaderless.store.counted import PRICES_AS_OF
+
+    load = Load(options.tasks, options.seconds, options.value_bytes, options.patience)
+    appended, read = await bench(store, load)
+    return {"store": store.url, "prices": PRICES_AS_OF} | {
         name: round(value, 3) if isinstance(value, float) else value
-        for name, value in figures.items()
+        for name, value in (appended._asdict() | read._asdict()).items()
     }
-    return {"store": store.url, "prices": PRICES_AS_OF} | rounded
 
 
-def _parsed(text: str | bytes, what: str) -> Value:
+def _parsed(text: str | bytes, what: str) -> "Value":
+    from leaderless.store.values import json_of
+
     try:
         return json_of(text)
     except Unfit as unfit:
@@ -314,6 +432,8 @@ def _parsed(text: str | bytes, what: str) -> Value:
 
 
 def _lines_of(file: str) -> list[bytes]:
+    from pathlib import Path
+
     try:
         text = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     except OSError as error:
@@ -321,27 +441,11 @@ def _lines_of(file: str) -> list[bytes]:
     return [line for line in text.split(b"\n") if line.strip()]
 
 
-def _shown(record: Record) -> Result:
+def _ends(keys: dict[str, int]) -> list[Result]:
+    return [{"key": key, "next_offset": end} for key, end in keys.items()]
+
+
+def _shown(record: "Record") -> Result:
+    from leaderless.store.values import message_of
+
     return {"offset": record.offset, "value": message_of(record.value)}
-
-
-OPERATIONS = {
-    "init": Operation(arguments.init, _init, "--store s3://my-bucket/orders"),
-    "produce": Operation(arguments.produce, _produce, "eu '{\"item\": 7}'"),
-    "produce-batch": Operation(arguments.produce_batch, _produce_batch, "eu lines.json"),
-    "read": Operation(arguments.read, _read, "eu --offset 100 --limit 50"),
-    "tail": Operation(arguments.tail, _tail, "eu us --offset earliest | cut -f 3"),
-    "keys": Operation(arguments.nothing, _keys, "--json"),
-    "consume": Operation(arguments.group, _consume, "eu --group billing"),
-    "ack": Operation(arguments.ack, _ack, "eu 7 --group billing"),
-    "groups": Operation(arguments.nothing, _groups),
-    "fence": Operation(arguments.nothing, _fence),
-    "unfence": Operation(arguments.nothing, _unfence),
-    "compact": Operation(arguments.nothing, _compact),
-    "vacuum": Operation(arguments.vacuum, _vacuum, "--retention 7200"),
-    "retain": Operation(arguments.retain, _retain, "--age 604800"),
-    "files": Operation(arguments.nothing, _files),
-    "status": Operation(arguments.nothing, _status, "--json"),
-    "fsck": Operation(arguments.nothing, _fsck, "--store sqlite:///orders.db"),
-    "bench": Operation(arguments.bench, _bench, "--seconds 10 --tasks 64"),
-}

@@ -14,7 +14,7 @@ Not guaranteed: an order between keys for a reader, or that an append failed whe
 Cancelling an append does not take it back.
 """
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial, reduce
 from typing import TYPE_CHECKING, NamedTuple

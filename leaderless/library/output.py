@@ -13,6 +13,9 @@ from typing import TextIO
 
 import orjson
 
+from leaderless.library.record import Record
+from leaderless.store.values import message_of
+
 STEERING = {"Cc", "Cf", "Zl", "Zp", "Cs"}  # categories of Unicode
 VALUE = "value"  # what a result calls the value of a record
 _NOT_PLAIN = re.compile("[^ -~]")
@@ -23,13 +26,13 @@ def show(result: dict[str, object], as_json: bool, file: TextIO | None = None) -
     _write(_json(result) if as_json else text_of(result), file or sys.stdout)
 
 
-def show_record(key: str, offset: int, value: object) -> None:
+def show_record(record: Record) -> None:
     """Print a record as a line to stdout: its key, offset and value, with tabs between them.
 
     The value is JSON. So is a key that is not printable or begins with a quote; others stand as they are.
     """
-    shown = _cell("key", key) if not key.startswith('"') else _json(key)
-    _write(f"{shown}\t{offset}\t{_json(value)}", sys.stdout)
+    key = _json(record.key) if record.key.startswith('"') else _cell("key", record.key)
+    _write(f"{key}\t{record.offset}\t{_json(message_of(record.value))}", sys.stdout)
 
 
 def show_text(text: str) -> None:

@@ -1,38 +1,61 @@
-"""The node's command line: its options, their defaults and their help."""
+"""The node's command line: its options, their defaults and their help.
+
+Keys of a store stand in no argument, because every user of a machine can read those of a process. They come
+from the environment, under the names that the stores' own tools have.
+"""
 
 import argparse
 from collections.abc import Sequence
+from functools import partial
 from importlib.util import find_spec
-from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from leaderless.core.limits import Limits
 from leaderless.core.pace import Pace
 from leaderless.core.shape import Shape
 from leaderless.core.strategies import DEFAULT, STRATEGIES
 from leaderless.core.strategy import Options
-from leaderless.runtime.settings import LIN_KV, Settings
+from leaderless.library.arguments import Argument, add_arguments, argument, not_negative, positive
+from leaderless.runtime.settings import LIN_KV, Settings, StorePlace
+from leaderless.store.options import URLS, StoreOptions, without_secrets
 
-if TYPE_CHECKING:  # they take part of a start, and few nodes need them
+if TYPE_CHECKING:  # it takes part of a start, and few nodes need it
     from pathlib import Path
 
-    from leaderless.runtime.store_url import StorePlace
+MIB = 1 << 20
+HELP_COLUMNS = 98  # given, or argparse would ask the terminal, by modules that a node does not use
+STORE_OPTIONS = ("endpoint", "region")
+_FOR_NODES = "\n".join(line for line in URLS.splitlines() if not line.startswith("memory:"))
+BELOW_HELP = f"""\
+stores:
+{LIN_KV:<27} the service of the bench, by messages (default)
+{_FOR_NODES}
 
-HELP_COLUMNS = 98
-ON_A_BENCH = "On a bench: ./maelstrom test -w kafka --bin ./run.sh ... -- --strategy cas"
-EXIT_STATUSES = (
-    "exit status: 0 stdin ended; 2 wrong arguments, or the store cannot be used; 130 interrupted"
+On a bench: ./maelstrom test -w kafka --bin ./run.sh ... -- --strategy cas
+
+exit status: 0 stdin ended; 2 wrong arguments, or the store cannot be used; 130 interrupted"""
+_IN_ENVIRONMENT = (
+    "stands in the environment, not on the command line, which every user of the machine can read: "
+    "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or ETCDCTL_USER and ETCDCTL_PASSWORD"
 )
 _DEFAULTS = Settings()
 _LIMITS = _DEFAULTS.options.limits
 
 
-def parse_options(arguments: Sequence[str], program: str) -> Settings:
+def parse_options(arguments: Sequence[str], program: str = "run.sh") -> Settings:
     """Settings from options; `--help` and errors end the process as usual (0 and 2)."""
-    parser = _parser(program)
+    parser = argparse.ArgumentParser(
+        prog=program,
+        description="A node of a Kafka-style log without a leader. It speaks Maelstrom's protocol:\nJSON lines "
+        "on stdin and stdout, logs on stderr.",
+        epilog=BELOW_HELP,
+        allow_abbrev=False,
+        formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=HELP_COLUMNS),
+    )
+    add_arguments(parser, OPTIONS)
     options = parser.parse_args(arguments)
     try:
-        place = _place(options.store, options.store_option, options.client_patience_s)
+        place = store_place(options.store, options.store_option, options.client_patience_s)
     except ValueError as error:
         parser.error(str(error))
     if options.runs and (place is None or options.strategy != DEFAULT):
@@ -48,8 +71,8 @@ def parse_options(arguments: Sequence[str], program: str) -> Settings:
             combine=options.combine == "on",
             durable_commits=options.commits == "durable",
             limits=Limits(
-                message_bytes=int(options.message_max_mib * (1 << 20)),
-                memory_bytes=int(options.memory_mib * (1 << 20)),
+                message_bytes=int(options.message_max_mib * MIB),
+                memory_bytes=int(options.memory_mib * MIB),
                 lanes=1 if options.trace else _LIMITS.lanes,
                 client_patience_s=options.client_patience_s,
             ),
@@ -66,154 +89,40 @@ def parse_options(arguments: Sequence[str], program: str) -> Settings:
     )
 
 
-def _place(url: str, given: Sequence[str], timeout_s: float) -> "StorePlace | None":
-    if url == LIN_KV and not given:
-        return None
-    from leaderless.runtime.store_url import place_of
+def store_place(url: str, given: Sequence[str], timeout_s: float) -> StorePlace | None:
+    """The place that `--store` and each `--store-option` name; None for `lin-kv`.
 
-    return place_of(url, given, timeout_s)
-
-
-class _Parser(argparse.ArgumentParser):
-    """Shows the stores and exit statuses below its help."""
-
-    def format_help(self) -> str:
-        from leaderless.runtime.store_url import STORES
-
-        self.epilog = f"stores:\n{STORES}\n\n{ON_A_BENCH}\n\n{EXIT_STATUSES}"
-        return super().format_help()
-
-
-class _Formatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
-    """Shows defaults, and keeps the lines of the epilog.
-
-    Its width is given, or argparse would ask the terminal at every start, by modules that a node does not use.
+    `timeout_s`: how long one request may take. Raises `ValueError`, whose text says what to write instead.
     """
+    named = _named(given)
+    if url == LIN_KV:
+        if named:
+            raise ValueError("--store-option needs --store")
+        return None
+    if url.startswith("memory:"):
+        raise ValueError(
+            "--store memory: nodes are processes, and each would have a store of its own. "
+            "Use sqlite:///FILE"
+        )
+    if without_secrets(url) != url:
+        raise ValueError(
+            f"--store {without_secrets(url)}: what stands before '@' {_IN_ENVIRONMENT}"
+        )
+    return StorePlace(url, StoreOptions(**named, timeout_s=timeout_s))
 
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=HELP_COLUMNS)
 
-    def _get_help_string(self, action: argparse.Action) -> str | None:
-        return super()._get_help_string(action) if action.default else action.help
-
-
-def _parser(program: str) -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog=program,
-        description="A node of a Kafka-style log without a leader. It speaks Maelstrom's protocol:\nJSON lines "
-        "on stdin and stdout, logs on stderr.",
-        allow_abbrev=False,
-        formatter_class=_Formatter,
-    )
-    parser.add_argument(
-        "--strategy",
-        choices=sorted(STRATEGIES),
-        default=_DEFAULTS.strategy,
-        help="how the log is kept",
-    )
-    parser.add_argument(
-        "--store",
-        metavar="URL",
-        default=LIN_KV,
-        help="where the log is, listed below; a new test needs a prefix of its own in a real store",
-    )
-    parser.add_argument(
-        "--store-option",
-        action="append",
-        metavar="NAME=VALUE",
-        default=[],
-        help="of a real store, may be repeated: endpoint=URL of an S3-compatible server, else "
-        "AWS_ENDPOINT_URL; region=NAME of the bucket. Keys come from the environment alone",
-    )
-    parser.add_argument(
-        "--runs",
-        choices=["json", "parquet"],
-        help="how a log that this node makes in a real store keeps its older records; the node refuses a log "
-        "that keeps them in another way; parquet: files, which DuckDB, pandas and Spark read, on s3, gs, az "
-        "and sqlite; it needs the package pyarrow (default: as the log does; json for a new one)",
-    )
-    parser.add_argument(
-        "--freshness",
-        dest="freshness_ms",
-        type=_not_negative,
-        metavar="MS",
-        default=_DEFAULTS.options.freshness_s * 1000,
-        help="a view older than this is renewed before it answers a poll; 0: polls are linearizable",
-    )
-    parser.add_argument(
-        "--combine",
-        choices=["on", "off"],
-        default="on",
-        help="whether batches may be handed over to another node under contention",
-    )
-    parser.add_argument(
-        "--commits",
-        choices=["durable", "deferred"],
-        default="durable",
-        help="of strategy leaderless. durable: a committed offset is in the store before it is acknowledged; "
-        "deferred: it waits in memory for the next batch, which saves messages; a crash of the node loses the "
-        "last seconds of them, and their messages are delivered again",
-    )
-    parser.add_argument(
-        "--memory-mib",
-        type=_positive,
-        metavar="MIB",
-        default=_LIMITS.memory_bytes / (1 << 20),
-        help="about how much of the log is kept in memory; the rest is read back when it is polled",
-    )
-    parser.add_argument(
-        "--message-max",
-        dest="message_max_mib",
-        type=_message_max,
-        metavar="MIB",
-        default=_LIMITS.message_bytes / (1 << 20),
-        help="larger requests are refused, and so are those that the registers of the log have no room for",
-    )
-    parser.add_argument(
-        "--message-worth-ms",
-        type=_not_negative,
-        metavar="MS",
-        default=_DEFAULTS.options.pace.message_worth_s * 1000,
-        help="how long a client may wait to save one message between servers: a higher price, fewer messages "
-        "and later answers; with 0 nobody waits",
-    )
-    parser.add_argument(
-        "--store-timeout-ms",
-        type=_positive,
-        metavar="MS",
-        default=_DEFAULTS.options.pace.store_timeout_s * 1000,
-        help="how long a store call may take before its outcome counts as unknown, until round trips were "
-        "measured",
-    )
-    parser.add_argument(
-        "--client-patience",
-        dest="client_patience_s",
-        type=_positive,
-        metavar="S",
-        default=_LIMITS.client_patience_s,
-        help="how long a client waits for an answer; a request without an outcome gets an indefinite error "
-        "a tenth of that before, and nothing after it",
-    )
-    parser.add_argument(
-        "--log-level",
-        choices=["debug", "info", "warning", "error"],
-        default=_DEFAULTS.log_level,
-        help="what goes to stderr",
-    )
-    parser.add_argument(
-        "--backend",
-        choices=["asyncio", "trio"],
-        default=_DEFAULTS.backend,
-        help="the event loop; trio must be installed",
-    )
-    parser.add_argument(
-        "--trace",
-        type=_path,
-        metavar="FILE",
-        help="append the steps of the protocol to FILE, for `python -m specs.trace FILE`; strategy "
-        "leaderless, which then has one batch under way at a time; nodes may share the file",
-    )
-    return parser
+def _named(given: Sequence[str]) -> dict[str, str]:
+    named = {}
+    for each in given:
+        name, is_given, value = each.partition("=")
+        if "key" in name or "user" in name or "password" in name or "secret" in name:
+            raise ValueError(f"--store-option {name}: a secret {_IN_ENVIRONMENT}")
+        if name not in STORE_OPTIONS or not is_given:
+            raise ValueError(
+                f"--store-option {each}: write NAME=VALUE, of {', '.join(STORE_OPTIONS)}"
+            )
+        named[name] = value
+    return named
 
 
 def _path(text: str) -> "Path":
@@ -222,27 +131,127 @@ def _path(text: str) -> "Path":
     return Path(text)
 
 
-def _not_negative(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = inf
-    if not 0 <= value < inf:
-        raise argparse.ArgumentTypeError(f"must be a number from 0 up, not {text!r}")
-    return value
-
-
 def _message_max(text: str) -> float:
-    value = _positive(text)
+    value = positive(text)
     try:
-        Limits(message_bytes=int(value * (1 << 20))).require_fit(Shape())
+        Limits(message_bytes=int(value * MIB)).require_fit(Shape())
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     return value
 
 
-def _positive(text: str) -> float:
-    value = _not_negative(text)
-    if value == 0:
-        raise argparse.ArgumentTypeError("must be more than 0")
-    return value
+def _option(word: str, text: str, **given: Any) -> Argument:
+    shown = f"{text} (default: %(default)s)" if given.get("default") else text
+    return argument(word, help=shown, **given)
+
+
+OPTIONS = (
+    _option(
+        "--strategy",
+        "how the log is kept",
+        choices=sorted(STRATEGIES),
+        default=_DEFAULTS.strategy,
+    ),
+    _option(
+        "--store",
+        "where the log is, listed below; a new test needs a prefix of its own in a real store",
+        metavar="URL",
+        default=LIN_KV,
+    ),
+    _option(
+        "--store-option",
+        "of a real store, may be repeated: endpoint=URL of an S3-compatible server, else "
+        "AWS_ENDPOINT_URL; region=NAME of the bucket. Keys come from the environment alone",
+        action="append",
+        metavar="NAME=VALUE",
+        default=[],
+    ),
+    _option(
+        "--runs",
+        "how a log that this node makes in a real store keeps its older records; the node refuses a log "
+        "that keeps them in another way; parquet: files, which DuckDB, pandas and Spark read, on s3, gs, az "
+        "and sqlite; it needs the package pyarrow (default: as the log does; json for a new one)",
+        choices=["json", "parquet"],
+    ),
+    _option(
+        "--freshness",
+        "a view older than this is renewed before it answers a poll; 0: polls are linearizable",
+        dest="freshness_ms",
+        type=not_negative,
+        metavar="MS",
+        default=_DEFAULTS.options.freshness_s * 1000,
+    ),
+    _option(
+        "--combine",
+        "whether batches may be handed over to another node under contention",
+        choices=["on", "off"],
+        default="on",
+    ),
+    _option(
+        "--commits",
+        "of strategy leaderless. durable: a committed offset is in the store before it is acknowledged; "
+        "deferred: it waits in memory for the next batch, which saves messages; a crash of the node loses the "
+        "last seconds of them, and their messages are delivered again",
+        choices=["durable", "deferred"],
+        default="durable",
+    ),
+    _option(
+        "--memory-mib",
+        "about how much of the log is kept in memory; the rest is read back when it is polled",
+        type=positive,
+        metavar="MIB",
+        default=_LIMITS.memory_bytes / MIB,
+    ),
+    _option(
+        "--message-max",
+        "larger requests are refused, and so are those that the registers of the log have no room for",
+        dest="message_max_mib",
+        type=_message_max,
+        metavar="MIB",
+        default=_LIMITS.message_bytes / MIB,
+    ),
+    _option(
+        "--message-worth-ms",
+        "how long a client may wait to save one message between servers: a higher price, fewer messages "
+        "and later answers; with 0 nobody waits",
+        type=not_negative,
+        metavar="MS",
+        default=_DEFAULTS.options.pace.message_worth_s * 1000,
+    ),
+    _option(
+        "--store-timeout-ms",
+        "how long a store call may take before its outcome counts as unknown, until round trips were "
+        "measured",
+        type=positive,
+        metavar="MS",
+        default=_DEFAULTS.options.pace.store_timeout_s * 1000,
+    ),
+    _option(
+        "--client-patience",
+        "how long a client waits for an answer; a request without an outcome gets an indefinite error "
+        "a tenth of that before, and nothing after it",
+        dest="client_patience_s",
+        type=positive,
+        metavar="S",
+        default=_LIMITS.client_patience_s,
+    ),
+    _option(
+        "--log-level",
+        "what goes to stderr",
+        choices=["debug", "info", "warning", "error"],
+        default=_DEFAULTS.log_level,
+    ),
+    _option(
+        "--backend",
+        "the event loop; trio must be installed",
+        choices=["asyncio", "trio"],
+        default=_DEFAULTS.backend,
+    ),
+    _option(
+        "--trace",
+        "append the steps of the protocol to FILE, for `python -m specs.trace FILE`; strategy "
+        "leaderless, which then has one batch under way at a time; nodes may share the file",
+        type=_path,
+        metavar="FILE",
+    ),
+)

@@ -20,7 +20,7 @@ from leaderless.core.strategy import Clock, Context, Identity, Trace
 from leaderless.core.timeouts import StoreTimeouts
 from leaderless.runtime.process_age import process_age_s
 from leaderless.runtime.session import Session
-from leaderless.runtime.settings import Settings, parse
+from leaderless.runtime.settings import Settings
 from leaderless.runtime.stdio import serve
 
 if TYPE_CHECKING:  # only a node on a real store needs it
@@ -35,8 +35,16 @@ CALL_BITS = 52  # call numbers are integers to every reader of JSON up to 53 bit
 
 
 def main(arguments: Sequence[str] | None = None, program: str = "run.sh") -> int:
-    """Run a node until its stdin ends; returns the exit status. Its help calls it `program`."""
-    return run(parse(sys.argv[1:] if arguments is None else arguments, program))
+    """Run a node until its stdin ends; returns the exit status. Its help calls it `program`.
+
+    Without options, as a bench starts a node, no parser is made: that would be a tenth of the start.
+    """
+    given = sys.argv[1:] if arguments is None else arguments
+    if not given:
+        return run(Settings())
+    from leaderless.runtime.command_line import parse_options
+
+    return run(parse_options(given, program))
 
 
 def run(settings: Settings) -> int:

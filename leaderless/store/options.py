@@ -1,8 +1,15 @@
-"""How to reach a store: what does not stand in its URL."""
+"""How to reach a store: the form of its URL, and what does not stand in it."""
 
 import re
 from dataclasses import dataclass, field
 
+URLS = """\
+memory:NAME                 in this process, gone with it
+sqlite:///FILE              one file, many processes of one machine (sqlite:////FILE: from the root)
+s3://BUCKET/PREFIX          S3, or what speaks like it at an endpoint
+gs://BUCKET/PREFIX          Google Cloud Storage
+az://CONTAINER/PREFIX       Azure Blob Storage
+etcd://HOST:PORT/PREFIX     etcd"""
 _LOGIN = re.compile(r"(?<=://)(?:\S*:\S*|[^/\s]*)@")
 
 

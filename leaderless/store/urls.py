@@ -10,20 +10,11 @@ from pathlib import Path
 from types import ModuleType
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from leaderless.store.options import StoreOptions, install, without_secrets
+from leaderless.store.options import URLS, StoreOptions, install, without_secrets
 from leaderless.store.port import Refused, Store
 from leaderless.store.wrapped import Within
 
 __all__ = ["URLS", "open_store"]
-
-URLS = """\
-memory:NAME                 in this process, gone with it
-sqlite:///FILE              one file, many processes of one machine (sqlite:////FILE: from the root)
-s3://BUCKET/PREFIX          S3, or what speaks like it at an endpoint
-gs://BUCKET/PREFIX          Google Cloud Storage
-az://CONTAINER/PREFIX       Azure Blob Storage
-etcd://HOST:PORT/PREFIX     etcd"""
-
 
 # Variables that name an endpoint, as the tools of each store look for one.
 ENDPOINTS: dict[str, tuple[str, ...]] = {

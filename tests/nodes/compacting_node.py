@@ -4,11 +4,11 @@ import sys
 from dataclasses import replace
 
 from leaderless.core.shape import Shape
+from leaderless.runtime.command_line import parse_options
 from leaderless.runtime.main import run
-from leaderless.runtime.settings import parse
 
 if __name__ == "__main__":
-    settings = parse(sys.argv[1:])
+    settings = parse_options(sys.argv[1:])
     limits = replace(settings.options.limits, memory_bytes=1 << 12)
     shape = Shape(seal_entries=4, segments_per_run=4, page_children=2)
     options = settings.options._replace(limits=limits, shape=shape)

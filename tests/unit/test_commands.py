@@ -11,20 +11,23 @@ import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, get_args
 
 import orjson
 import pytest
 
-from leaderless.cli import EXAMPLES, SUMMARIES, main
+from leaderless import cli
+from leaderless.cli import EXAMPLES, EXIT_STATUSES, main
+from leaderless.core.shape import Runs
 from leaderless.errors import LogError
-from leaderless.library import commands
 from leaderless.library.bench import Load, bench
-from leaderless.library.commands import OPERATIONS
-from leaderless.library.common_arguments import EXIT_STATUSES
+from leaderless.library.commands import COMMANDS
+from leaderless.library.maintenance import RETENTION_S_MIN
 from leaderless.library.output import Plain
+from leaderless.library.tail import LATENCY_S
 from leaderless.store.counted import READ_USD, WRITE_USD, Counted, dollars
 from leaderless.store.memory import MemoryStore
+from leaderless.store.options import install
 from leaderless.store.port import OutcomeUnknown, Store, all_of
 from leaderless.table import snapshot
 from simulation.objects.bucket import Bucket
@@ -62,11 +65,7 @@ def log(run: Run) -> Run:
     return run
 
 
-def test_every_command_has_a_summary() -> None:
-    assert [*SUMMARIES] == [*OPERATIONS]
-
-
-@pytest.mark.parametrize("name", [*OPERATIONS])
+@pytest.mark.parametrize("name", [*COMMANDS])
 def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="0"):
         main([name, "--help"])
@@ -75,10 +74,23 @@ def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -
         assert part in said
 
 
+def test_what_a_help_says_without_an_import_is_so() -> None:
+    """So that `leaderless --help` needs no other package."""
+    found = {
+        (name, words[-1]): given
+        for name, command in COMMANDS.items()
+        for words, given in command.arguments
+    }
+    latency, runs = found["tail", "--latency"], found["init", "--runs"]
+    assert (latency["default"], f"default {LATENCY_S:g}" in latency["help"]) == (LATENCY_S, True)
+    assert f"; {RETENTION_S_MIN:g} or more" in found["vacuum", "--retention"]["help"]
+    assert (runs["choices"], runs["help"].endswith(install("table"))) == (get_args(Runs), True)
+
+
 def test_every_example_of_the_help_can_be_written_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commands, "_run", lambda *_: 0)
+    monkeypatch.setattr(cli, "_run", lambda *_: 0)
     general = [line.split(maxsplit=1)[1] for line in EXAMPLES.splitlines()[1:]]
-    special = [f"{name} {operation.example}" for name, operation in OPERATIONS.items()]
+    special = [f"{name} {command.example}" for name, command in COMMANDS.items()]
     for example in [*general, *special]:
         assert main(shlex.split(example.partition("|")[0])) == 0, example
 
@@ -97,7 +109,7 @@ def test_options_of_every_command_stand_before_it_or_after_it(log: Run, tmp_path
     assert log("--topic", "t", "read", "read")[1]["kind"] == "NotInitialised"
 
 
-READS = sorted({*OPERATIONS} - {"init", "bench"})
+READS = sorted({*COMMANDS} - {"init", "bench"})
 WORDS = {
     "produce": ("k", "1"), "read": ("k",), "tail": ("k",), "consume": ("k",), "ack": ("k", "0"),
     "produce-batch": ("k",),

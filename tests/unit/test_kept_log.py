@@ -13,7 +13,8 @@ from leaderless.errors import OtherFormat
 from leaderless.library.fsck import check
 from leaderless.library.log import Log
 from leaderless.library.place import ensure_log, initialise
-from leaderless.runtime.settings import Settings, parse
+from leaderless.runtime.command_line import parse_options
+from leaderless.runtime.settings import Settings
 from leaderless.store.files import files_of
 from leaderless.store.format import shape_in
 from leaderless.store.memory import MemoryStore
@@ -40,7 +41,7 @@ MESSAGES: list[object] = [
 
 def settings_of(*arguments: str) -> Settings:
     """Of a node that seals and compacts after a few messages, and soon forgets what it has read."""
-    settings = parse(["--store", "sqlite:////unused", *arguments])
+    settings = parse_options(["--store", "sqlite:////unused", *arguments])
     limits = replace(settings.options.limits, memory_bytes=1)
     shape = Shape(seal_entries=2, segments_per_run=2, page_children=2)
     options = settings.options._replace(limits=limits, shape=shape, freshness_s=0.0)

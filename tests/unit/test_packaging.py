@@ -20,7 +20,7 @@ from packaging.requirements import Requirement
 
 from analysis.cli import main as analysis
 from leaderless import __version__
-from leaderless.cli import COMMANDS, main
+from leaderless.cli import SUMMARIES, main
 from leaderless.library.place import initialise
 from leaderless.store.sqlite import SqliteStore
 
@@ -163,7 +163,7 @@ def test_the_command_needs_no_other_package_to_tell_its_version(bin_folder: Path
     done = run(bin_folder / "leaderless", "--version")
     assert (done.returncode, done.stdout) == (0, f"leaderless {__version__}\n")
     found = run(bin_folder / "leaderless", "--help").stdout
-    assert all(f"  {name} " in found and row.summary in found for name, row in COMMANDS.items())
+    assert all(f"  {name} " in found and summary in found for name, summary in SUMMARIES.items())
 
 
 def test_a_node_starts_without_the_command_line() -> None:

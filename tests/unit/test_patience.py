@@ -12,7 +12,7 @@ import trio.testing
 from leaderless import open_log
 from leaderless.cli import main
 from leaderless.errors import Broken, Definite, Indefinite, LogError, Unreachable
-from leaderless.library.commands import OPERATIONS
+from leaderless.library.commands import COMMANDS
 from leaderless.store.calls import patiently, read_value
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import OutcomeUnknown, Refused
@@ -144,7 +144,7 @@ WRITES_FIRST = {"init", "bench"}
 
 
 @pytest.mark.parametrize("patience", ["3", "4"])
-@pytest.mark.parametrize("name", sorted({*OPERATIONS} - {"produce-batch"}))
+@pytest.mark.parametrize("name", sorted({*COMMANDS} - {"produce-batch"}))
 def test_every_command_has_the_patience_that_it_is_given(
     name: str,
     patience: str,

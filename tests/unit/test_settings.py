@@ -10,13 +10,13 @@ from leaderless.core.limits import Limits
 from leaderless.core.shape import Shape
 from leaderless.core.strategies import STRATEGIES
 from leaderless.core.strategy import Options
-from leaderless.runtime.settings import LIN_KV, Settings, parse
-from leaderless.runtime.store_url import place_of
+from leaderless.runtime.command_line import parse_options, store_place
+from leaderless.runtime.settings import LIN_KV, Settings
 from simulation.stepped import SteppedCluster
 
 
 def test_defaults() -> None:
-    settings = parse([])
+    settings = parse_options([])
     assert settings.strategy in STRATEGIES
     assert (settings.options.pace.store_timeout_s, settings.log_level, settings.backend) == (
         1.0,
@@ -26,7 +26,7 @@ def test_defaults() -> None:
 
 
 def test_a_node_without_options_has_the_defaults_of_its_options() -> None:
-    assert parse([]) == parse(["--log-level", "warning"])
+    assert Settings() == parse_options([])
 
 
 def test_all_of_it() -> None:
@@ -36,7 +36,7 @@ def test_all_of_it() -> None:
         "log-level": "debug",
         "backend": "trio",
     }
-    settings = parse([f"--{name}={value}" for name, value in options.items()])
+    settings = parse_options([f"--{name}={value}" for name, value in options.items()])
     assert (settings.strategy, settings.options.pace.store_timeout_s) == ("cas", 0.25)
     assert (settings.log_level, settings.backend) == ("debug", "trio")
 
@@ -44,25 +44,25 @@ def test_all_of_it() -> None:
 @pytest.mark.parametrize("milliseconds", ["0", "-1", "nan", "inf", "soon", ""])
 def test_a_timeout_is_a_positive_number(milliseconds: str) -> None:
     with pytest.raises(SystemExit) as ended:
-        parse(["--store-timeout-ms", milliseconds])
+        parse_options(["--store-timeout-ms", milliseconds])
     assert ended.value.code == 2
 
 
 def test_options_are_not_abbreviated() -> None:
     with pytest.raises(SystemExit):
-        parse(["--strat", "cas"])
+        parse_options(["--strat", "cas"])
 
 
 # ---------------------------------------------------------------- where the log is kept
 
 
 def test_without_an_option_it_is_the_service_of_the_bench() -> None:
-    assert parse([]).place is None
-    assert place_of(LIN_KV, [], 5.0) is None
+    assert parse_options([]).place is None
+    assert store_place(LIN_KV, [], 5.0) is None
 
 
 def test_options_of_a_store() -> None:
-    place = place_of("s3://b/p", ["endpoint=http://there:2?a=b", "region=here"], 5.0)
+    place = store_place("s3://b/p", ["endpoint=http://there:2?a=b", "region=here"], 5.0)
     assert place
     assert (place.options.endpoint, place.options.region) == ("http://there:2?a=b", "here")
     assert (place.url, place.options.timeout_s) == ("s3://b/p", 5.0)
@@ -85,7 +85,7 @@ def test_what_cannot_be_meant_is_refused_without_a_secret(
 ) -> None:
     arguments = [f"--store={url}", *(f"--store-option={each}" for each in given)]
     with pytest.raises(SystemExit) as ended:
-        parse(arguments)
+        parse_options(arguments)
     told = capsys.readouterr().err
     assert ended.value.code == 2
     assert said in told
@@ -152,7 +152,7 @@ def test_the_page_names_every_field() -> None:
 
 def test_the_page_lists_the_options_of_the_parser(capsys: Any) -> None:
     try:
-        settings: Settings | None = parse(["--help"])
+        settings: Settings | None = parse_options(["--help"])
     except SystemExit:
         settings = None
     assert settings is None

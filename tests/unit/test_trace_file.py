@@ -7,7 +7,7 @@ import pytest
 
 from leaderless.core.messages import Step
 from leaderless.core.strategy import Identity, Trace
-from leaderless.runtime.settings import parse
+from leaderless.runtime.command_line import parse_options
 from leaderless.runtime.trace_file import trace_to
 from specs.translation import read
 
@@ -48,4 +48,4 @@ def test_a_step_is_a_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("arguments", "lanes"), [(["--trace", "x"], 1), ([], 4)])
 def test_a_traced_node_has_one_lane(arguments: list[str], lanes: int) -> None:
-    assert parse(arguments).options.limits.lanes == lanes
+    assert parse_options(arguments).options.limits.lanes == lanes
