@@ -147,7 +147,7 @@ class _Check:
 
         runs: list[_Span] = []
         try:
-            self._start, self._starts = await files.origin_of(self._store)
+            self._start, self._starts = await files.log_start(self._store)
             async for ref, found in files.contents(
                 self._store, lambda ref: any(_within(span, ref) for span in segments)
             ):

@@ -206,7 +206,7 @@ class Log:
         await self._named.append(writer, seq, records)
 
     async def append_encoded(self, writer: str, seq: int, records: Sequence[Encoded]) -> None:
-        """As `append_named`, of records whose values `leaderless.store.values.text_of` has made texts of.
+        """As `append_named`, of records whose values `leaderless.store.values.encode_value` has encoded.
 
         `writer`, `seq`: the name of the batch.
         """

@@ -69,9 +69,9 @@ def parse_options(arguments: Sequence[str], program: str) -> Settings:
 def _place(url: str, given: Sequence[str], timeout_s: float) -> "StorePlace | None":
     if url == LIN_KV and not given:
         return None
-    from leaderless.runtime.store_url import place_of
+    from leaderless.runtime.store_url import store_place_of
 
-    return place_of(url, given, timeout_s)
+    return store_place_of(url, given, timeout_s)
 
 
 class _Parser(argparse.ArgumentParser):

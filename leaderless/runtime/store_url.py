@@ -28,7 +28,7 @@ class StorePlace:
     options: StoreOptions
 
 
-def place_of(url: str, given: Sequence[str], timeout_s: float) -> StorePlace | None:
+def store_place_of(url: str, given: Sequence[str], timeout_s: float) -> StorePlace | None:
     """The place that `--store` and each `--store-option` name; None for `lin-kv`.
 
     `timeout_s`: how long one request may take. Raises `ValueError`, whose text says what to write instead.

@@ -4,7 +4,7 @@ from tests.mutants.mutant import Mutant
 
 TESTS = "tests/unit/test_core_laws.py"
 COMPACTOR = "core.headlog.compaction:Compactor"
-CONSUMER = "core.headlog.consumer:Consumer"
+CONSUMER = "core.headlog.consumer:ConsumerService"
 HOLDER = "core.lease:Holder"
 LIBRARY = "core.headlog.library:Library"
 MEMORY = "core.headlog.memory:Memory"

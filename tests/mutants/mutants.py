@@ -6,7 +6,7 @@ ATTEMPT = "core.headlog.attempt"
 WRITER = "core.headlog.writer:Writer"
 REPLICA = "core.headlog.replica:Replica"
 VIEW = "core.headlog.view:View"
-CONSUMER = "core.headlog.consumer:Consumer"
+CONSUMER = "core.headlog.consumer:ConsumerService"
 COMPACTOR = "core.headlog.compaction:Compactor"
 
 

@@ -10,7 +10,14 @@ import pytest
 from leaderless.core.coordination import InvariantBroken
 from leaderless.core.headlog.compaction import Compactor
 from leaderless.core.headlog.epoch import raise_epoch
-from leaderless.core.headlog.index import COMPACTED, Index, Listed, distribute, index_of, new_page
+from leaderless.core.headlog.index import (
+    COMPACTED,
+    Index,
+    IndexEntry,
+    distribute,
+    index_of,
+    new_page,
+)
 from leaderless.core.headlog.library import Library, Truncated
 from leaderless.core.headlog.memory import Memory
 from leaderless.core.headlog.records import HEAD, Head, Run
@@ -28,7 +35,7 @@ from simulation.stepped import SteppedCluster
 from tests.compacting import SHAPE, SMALL, JudgedStore, Worker, entry_of, messages_of, reader_of
 
 REGISTER = "claim/work"
-ONE, TWO = Listed(0, 0, 1, 0, 4, 1, 9), Listed(0, 2, 3, 4, 8, 1, 9)
+ONE, TWO = IndexEntry(0, 0, 1, 0, 4, 1, 9), IndexEntry(0, 2, 3, 4, 8, 1, 9)
 
 
 def compacted(entries: int) -> Store:

@@ -11,7 +11,7 @@ from leaderless.core.shape import Shape
 from leaderless.core.strategies import STRATEGIES
 from leaderless.core.strategy import Options
 from leaderless.runtime.settings import LIN_KV, Settings, parse
-from leaderless.runtime.store_url import place_of
+from leaderless.runtime.store_url import store_place_of
 from simulation.stepped import SteppedCluster
 
 
@@ -58,11 +58,11 @@ def test_options_are_not_abbreviated() -> None:
 
 def test_without_an_option_it_is_the_service_of_the_bench() -> None:
     assert parse([]).place is None
-    assert place_of(LIN_KV, [], 5.0) is None
+    assert store_place_of(LIN_KV, [], 5.0) is None
 
 
 def test_options_of_a_store() -> None:
-    place = place_of("s3://b/p", ["endpoint=http://there:2?a=b", "region=here"], 5.0)
+    place = store_place_of("s3://b/p", ["endpoint=http://there:2?a=b", "region=here"], 5.0)
     assert place
     assert (place.options.endpoint, place.options.region) == ("http://there:2?a=b", "here")
     assert (place.url, place.options.timeout_s) == ("s3://b/p", 5.0)
