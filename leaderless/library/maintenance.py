@@ -13,7 +13,7 @@ import anyio
 
 from leaderless.core.claims import Claims
 from leaderless.core.coordination import StoreSilent
-from leaderless.core.headlog.epoch import raise_epoch
+from leaderless.core.headlog.attempt import raise_epoch
 from leaderless.core.headlog.index import COMPACTED, index_of
 from leaderless.core.headlog.records import EMPTY, HEAD, Head, head_of
 from leaderless.core.strategies.leaderless import LeaderlessLog

@@ -19,7 +19,7 @@ from leaderless.spark.slices import Slice, places_of, slots_of
 from leaderless.store.calls import patiently
 from leaderless.store.files import Gone
 from leaderless.store.port import Store
-from leaderless.table.collecting import rare_collections
+from leaderless.table.memory import rare_collections
 from leaderless.table.merge import ORDER
 from leaderless.table.parquet import groups_for
 from leaderless.table.snapshot import (

@@ -25,8 +25,8 @@ from leaderless.store.calls import as_it_is, parsed, read_once
 from leaderless.store.files import Files, Gone
 from leaderless.store.port import Found, Refused, Store
 from leaderless.store.registers import Registers
-from leaderless.table.kept import Kept
 from leaderless.table.manifest import TABLE, Manifest, manifest_of
+from leaderless.table.memory import Kept
 from leaderless.table.parquet import Reader
 from leaderless.table.retention import read_starts
 from leaderless.table.runs import (

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from leaderless.store.files import Files
-from leaderless.table.kept import Kept
+from leaderless.table.memory import Kept
 from leaderless.table.parquet import Group, Reader, rows_from
 from leaderless.table.schema import COLUMNS
 

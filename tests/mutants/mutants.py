@@ -399,7 +399,7 @@ MUTANTS = [
         "commits-of-one-register",
         "the committed offset of a key is the highest through any node",
         "core.headlog.commits:DurableCommits.read",
-        (("registers_of(self._replica.shape)", "[self._own]"),),
+        (("commit_registers(self._replica.shape)", "[self._own]"),),
         DURABLE,
     ),
 ]

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from leaderless.core.coordination import InvariantBroken
+from leaderless.core.headlog.attempt import raise_epoch
 from leaderless.core.headlog.compaction import Compactor
-from leaderless.core.headlog.epoch import raise_epoch
 from leaderless.core.headlog.index import (
     COMPACTED,
     Index,

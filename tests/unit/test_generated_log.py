@@ -12,8 +12,8 @@ from leaderless.library.host import running
 from leaderless.library.log import Log
 from leaderless.library.place import bounds_of, new_shape
 from leaderless.store.memory import MemoryStore
-from leaderless.table.kept import Kept
 from leaderless.table.manifest import read_manifest
+from leaderless.table.memory import Kept
 from performance.generated_log import Shape, generate
 from tests.tables import content_of
 

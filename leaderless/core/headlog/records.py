@@ -241,6 +241,16 @@ def shape_of(value: object) -> Shape:
     raise Misfit(f"an unknown shape: {brief(value)}")
 
 
+def require_after(before: Head, after: Head) -> None:
+    """What was `before` may be `after`, at once or later: a fenced log grows in a new epoch at the earliest.
+
+    Raises `InvariantBroken`.
+    """
+    has_grown = before.fenced and after.end != before.end
+    if (after.epoch, not has_grown) < (before.epoch, True):
+        raise InvariantBroken(f"NoAppendWhileFenced: {before} became {after}")
+
+
 @lru_cache
 def _shape(values: tuple[Any, ...]) -> Shape:
     return Shape(*values)
