@@ -137,6 +137,16 @@ def value_of_heading(heading: Heading) -> dict[str, Json]:
     return heading._asdict() | {"shape": [*heading.shape.value.values()]}
 
 
+def require_after(before: Head, after: Head) -> None:
+    """What was `before` may be `after`, at once or later: a fenced log grows in a new epoch at the earliest.
+
+    Raises `InvariantBroken`.
+    """
+    has_grown = before.fenced and after.end != before.end
+    if (after.epoch, not has_grown) < (before.epoch, True):
+        raise InvariantBroken(f"NoAppendWhileFenced: {before} became {after}")
+
+
 class Segment(NamedTuple):
     """A full tail, from slot `base` on."""
 
@@ -239,16 +249,6 @@ def shape_of(value: object) -> Shape:
         except (TypeError, ValueError) as error:
             raise Misfit(f"a shape that cannot be: {error}") from None
     raise Misfit(f"an unknown shape: {brief(value)}")
-
-
-def require_after(before: Head, after: Head) -> None:
-    """What was `before` may be `after`, at once or later: a fenced log grows in a new epoch at the earliest.
-
-    Raises `InvariantBroken`.
-    """
-    has_grown = before.fenced and after.end != before.end
-    if (after.epoch, not has_grown) < (before.epoch, True):
-        raise InvariantBroken(f"NoAppendWhileFenced: {before} became {after}")
 
 
 @lru_cache
