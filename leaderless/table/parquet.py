@@ -264,19 +264,6 @@ def _meet(wanted: tuple[int, int] | None, found: tuple[int, int]) -> bool:
     return wanted is None or (wanted[0] <= found[1] and found[0] <= wanted[1])
 
 
-def read_slice(reader: Reader, key: str, offset: int, rows: int) -> pa.Table:
-    """Up to `rows` rows of a key from the first one at or after `offset`, out of one row group.
-
-    A table without rows: the file has none.
-    """
-    for group in reader.groups():
-        if group.may_hold(key, offset):
-            found = rows_from(reader.read([group.place]), key, offset, rows)
-            if found.num_rows:
-                return found
-    return COLUMNS.empty_table()
-
-
 def rows_from(table: pa.Table, key: str, offset: int, rows: int) -> pa.Table:
     """Up to `rows` rows of a key in a table from the first one at or after `offset`."""
     wanted = pc.and_(pc.equal(table["key"], key), pc.greater_equal(table["offset"], offset))

@@ -11,8 +11,8 @@ from leaderless.core.headlog.records import Head, Segment, merge, segment_of
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.limits import Limits
 from leaderless.core.messages import Entry, HandedOver, Heading, Put
-from simulation.driver import Driver
 from simulation.registers import Store
+from tests.driver import Driver
 
 MEMORY_BYTES = 1 << 30
 LOG = [Entry("n9/0", seq, {"k": (seq, [f"m{seq}"])}, {}) for seq in range(6)]

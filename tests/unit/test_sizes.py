@@ -14,10 +14,10 @@ from leaderless.core.limits import Limits
 from leaderless.core.messages import Entry, Heading, Put
 from leaderless.core.pace import Pace
 from leaderless.core.shape import Shape
-from simulation.driver import Driver
 from simulation.nodes import LINEARIZABLE, new_session
 from simulation.registers import Store
 from simulation.stepped import SteppedCluster
+from tests.driver import Driver
 
 STRATEGIES = pytest.mark.parametrize("strategy", ["leaderless", "cas"])
 LARGEST = Limits().message_bytes

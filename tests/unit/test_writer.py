@@ -25,10 +25,10 @@ from leaderless.core.messages import (
 from leaderless.core.pace import Pace
 from leaderless.core.shape import Shape
 from leaderless.core.strategies.leaderless import LeaderlessLog
-from simulation.driver import Driver
 from simulation.nodes import LINEARIZABLE
 from simulation.registers import Store
 from simulation.stepped import Flying, SteppedCluster
+from tests.driver import Driver
 
 SEALED_AT = 2
 

@@ -122,11 +122,6 @@ class Compactor:
         return self._replica.head.sealed - self._first
 
     @property
-    def left_to_another(self) -> bool:
-        """Whether this node stopped because a live worker of another node has the claim."""
-        return self._left_to_another
-
-    @property
     def _first(self) -> int:
         return max(self._next, self._replica.library.index.cursor)
 
