@@ -7,7 +7,7 @@ stands in the log (`leaderless.core.shape`).
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from leaderless.core.shape import Shape, require
+from leaderless.core.shape import Shape, require_fields
 
 MESSAGE_BYTES_MIN = 1_024  # a process that may send no more than this does not share a log
 _OF_MESSAGES = ("message_bytes", "batch_bytes")
@@ -60,8 +60,10 @@ class Limits:
     client_patience_s: float = 5.0
 
     def __post_init__(self) -> None:
-        require(self, "at least 1", lambda n: n >= 1, "lanes", "poll_messages", "batch_bytes")
-        require(self, "above 0", lambda s: s > 0, "client_patience_s", "commits_idle_s")
+        require_fields(
+            self, "at least 1", lambda n: n >= 1, "lanes", "poll_messages", "batch_bytes"
+        )
+        require_fields(self, "above 0", lambda s: s > 0, "client_patience_s", "commits_idle_s")
 
     def require_fit(self, shape: Shape) -> None:
         """Raise `ValueError` if this process cannot share a log of this shape.
@@ -70,7 +72,7 @@ class Limits:
         shape and from the largest message of each process.
         """
         bound = f"at least register_bytes of the log ({shape.register_bytes})"
-        require(self, bound, lambda size: size >= shape.register_bytes, "line_bytes")
+        require_fields(self, bound, lambda size: size >= shape.register_bytes, "line_bytes")
         most = shape.register_bytes // 2  # a compare-and-set of the head has two tails
         if not shape.sliced:  # a run that is full but for a byte takes one more segment
             most = min(most, shape.register_bytes - shape.run_bytes)

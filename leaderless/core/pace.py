@@ -8,7 +8,7 @@ when, and by whom.
 from dataclasses import dataclass
 from math import inf
 
-from leaderless.core.shape import require
+from leaderless.core.shape import require_fields
 
 FAR_S = 1.0  # so long a call may take that follows a lost one, while no round trip was measured
 
@@ -67,15 +67,15 @@ class Pace:
 
     def __post_init__(self) -> None:
         times = ("store_timeout_s", "error_pause_s")
-        require(self, "above 0", lambda value: value > 0, *times, "lost_deviations")
-        require(self, "at least 1", lambda count: count >= 1, "rest_every", "store_attempts")
-        require(self, "at least 0 and finite", lambda s: 0 <= s < inf, "message_worth_s")
+        require_fields(self, "above 0", lambda value: value > 0, *times, "lost_deviations")
+        require_fields(self, "at least 1", lambda count: count >= 1, "rest_every", "store_attempts")
+        require_fields(self, "at least 0 and finite", lambda s: 0 <= s < inf, "message_worth_s")
         # A peer that waits for company must not look late.
         bound = f"at least 0 and below hedge_s_min ({self.hedge_s_min})"
-        require(self, bound, lambda s: 0 <= s < self.hedge_s_min, "linger_s_max")
+        require_fields(self, bound, lambda s: 0 <= s < self.hedge_s_min, "linger_s_max")
         bound = f"at least error_pause_s ({self.error_pause_s})"
         patience = ("error_pause_max_s", "error_patience_s")
-        require(self, bound, lambda s: s >= self.error_pause_s, *patience)
+        require_fields(self, bound, lambda s: s >= self.error_pause_s, *patience)
 
     @property
     def lease_s(self) -> float:

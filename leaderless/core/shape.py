@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 Runs = Literal["json", "parquet"]
 
 
-def require(owner: object, bound: str, holds: Callable[[Any], bool], *names: str) -> None:
+def require_fields(owner: object, bound: str, holds: Callable[[Any], bool], *names: str) -> None:
     """Raise `ValueError` for the first of the fields `names` of `owner` whose value is out of its bound."""
     for name in names:
         value = getattr(owner, name)
@@ -57,20 +57,22 @@ class Shape:
     runs: Runs = "json"
 
     def __post_init__(self) -> None:
-        require(self, "json or parquet", lambda runs: runs in get_args(Runs), "runs")
+        require_fields(self, "json or parquet", lambda runs: runs in get_args(Runs), "runs")
         whole = [name for name in NAMES if name != "runs"]
         bound = "a whole number of at least 1"
-        require(self, bound, lambda size: type(size) is int and size >= 1, *whole)
+        require_fields(self, bound, lambda size: type(size) is int and size >= 1, *whole)
         # A run of one segment saves nothing, and neither does a page of one child.
-        require(self, "at least 2", lambda count: count >= 2, "segments_per_run", "page_children")
+        require_fields(
+            self, "at least 2", lambda count: count >= 2, "segments_per_run", "page_children"
+        )
         # A reader reads all of them.
-        require(self, "at most 65536", lambda count: count <= 1 << 16, "offset_registers")
+        require_fields(self, "at most 65536", lambda count: count <= 1 << 16, "offset_registers")
         most = self.register_bytes // 64  # a hash of keys does not make all parts of a page equal
         bound = f"at most a 64th of register_bytes ({most})"
-        require(self, bound, lambda size: size <= most, "page_bytes")
+        require_fields(self, bound, lambda size: size <= most, "page_bytes")
         if not self.sliced:  # a run is read whole, and its last segment comes on top
             bound = f"below register_bytes ({self.register_bytes})"
-            require(self, bound, lambda size: size < self.register_bytes, "run_bytes")
+            require_fields(self, bound, lambda size: size < self.register_bytes, "run_bytes")
 
     @property
     def sliced(self) -> bool:
