@@ -246,7 +246,7 @@ async def test_who_is_cancelled_does_not_wait_for_a_merge_which_ends(
             ended.set()
 
     with monkeypatch.context() as patch:
-        patch.setattr(upkeep, "merge", slow)
+        patch.setattr(upkeep, "merge_rows", slow)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(merged, store)
             await anyio.to_thread.run_sync(begun.wait)
