@@ -28,9 +28,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from leaderless.library.consumer import Consumer
-    from leaderless.library.log import Log, Status
+    from leaderless.library.log import Log
     from leaderless.library.opening import open_log
-    from leaderless.library.record import Record
+    from leaderless.library.record import Record, Status
     from leaderless.library.sync import ConsumerSync, LogSync, open_log_sync
 
 __all__ = [
@@ -51,7 +51,7 @@ _PLACES = {
     "Log": "log",
     "LogSync": "sync",
     "Record": "record",
-    "Status": "log",
+    "Status": "record",
     "open_log": "opening",
     "open_log_sync": "sync",
 }

@@ -13,7 +13,7 @@ from typing import Any
 
 from leaderless.core.coordination import TOMBSTONE
 from leaderless.core.headlog.compaction import REVIVED_AFTER_LEASES
-from leaderless.core.headlog.index import COMPACTED, Index, Listed, Page, decode_part, index_of
+from leaderless.core.headlog.index import COMPACTED, Index, IndexEntry, Page, decode_part, index_of
 from leaderless.core.headlog.records import HEAD
 from leaderless.core.shape import Shape
 from leaderless.core.strategy import Options
@@ -70,7 +70,7 @@ def require_compacted(registers: Mapping[str, Any], segments_per_run: int) -> No
     require(not left, "GarbageCollected", f"nobody reads {left[:5]} any more")
 
 
-def _below(registers: Mapping[str, Any], listed: Iterable[Listed]) -> Iterator[str]:
+def _below(registers: Mapping[str, Any], listed: Iterable[IndexEntry]) -> Iterator[str]:
     """The registers of runs and pages, and of all that is below the pages."""
     for each in listed:
         yield from each.registers

@@ -7,7 +7,7 @@ import orjson
 
 from bench.services.requests import Body, canonical_key, respond_kv
 from leaderless.core.messages import Outcome, StoreCall, StoreOp
-from leaderless.store.lin_kv import body_of, outcome_of
+from leaderless.store.lin_kv import outcome_of, request_body
 
 Changed = Callable[[str, Any, Any], object]  # register, old value (None: it was missing), new value
 
@@ -40,7 +40,7 @@ class Store:
 
     def apply(self, op: StoreOp) -> Outcome:
         """Carry out an operation of the node's port; values cross as text, as on a wire."""
-        request = orjson.loads(orjson.dumps(body_of(StoreCall(1, op))))
+        request = orjson.loads(orjson.dumps(request_body(StoreCall(1, op))))
         return outcome_of(orjson.loads(orjson.dumps(self.handle("", request))))
 
     def copy(self) -> "Store":

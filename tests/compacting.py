@@ -21,10 +21,10 @@ from leaderless.core.limits import Limits
 from leaderless.core.messages import Block, Entry, Heading, Json, Put
 from leaderless.core.pace import Pace
 from leaderless.core.shape import Shape
-from simulation.driver import Driver
 from simulation.headlog import HeadLogOracle
 from simulation.oracle import Promises, require
 from simulation.registers import Store
+from tests.driver import Driver
 
 ENTRIES = 11  # five segments and a tail of one: two runs and a segment
 KEYS = ("j", "k", "l")

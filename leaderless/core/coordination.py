@@ -78,7 +78,7 @@ def failure_of(error: Exception) -> Failure:
     return Failure(Reason.CRASH, f"{type(error).__name__}: {error}")
 
 
-def read(register: str) -> Process[Json]:
+def read_register(register: str) -> Process[Json]:
     """The value of a register, None when it is missing."""
     return read_as(register, _as_it_is)
 
@@ -149,7 +149,7 @@ def replace(register: str, old: Json, new: Json) -> Process[bool]:
             case Ok():
                 return True
             case Mismatch() | Missing():
-                return unsure and (yield from read(register)) == new
+                return unsure and (yield from read_register(register)) == new
         unsure = True
         patience.had(outcome)
     raise StoreSilent(f"{register!r} may be replaced or not: the store gave no clear answer")

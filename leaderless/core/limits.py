@@ -7,7 +7,7 @@ stands in the log (`leaderless.core.shape`).
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from leaderless.core.shape import Shape
+from leaderless.core.shape import Shape, require_fields
 
 MESSAGE_BYTES_MIN = 1_024  # a process that may send no more than this does not share a log
 _OF_MESSAGES = ("message_bytes", "batch_bytes")
@@ -60,10 +60,10 @@ class Limits:
     client_patience_s: float = 5.0
 
     def __post_init__(self) -> None:
-        counts = (self.lanes, self.poll_messages, self.batch_bytes)
-        _require(min(counts) >= 1, "nothing moves without a lane, a message, a byte")
-        _require(self.client_patience_s > 0, "nobody could be answered")
-        _require(self.commits_idle_s > 0, "a flush without a pause would be endless")
+        require_fields(
+            self, "at least 1", lambda n: n >= 1, "lanes", "poll_messages", "batch_bytes"
+        )
+        require_fields(self, "above 0", lambda s: s > 0, "client_patience_s", "commits_idle_s")
 
     def require_fit(self, shape: Shape) -> None:
         """Raise `ValueError` if this process cannot share a log of this shape.
@@ -71,19 +71,16 @@ class Limits:
         Whatever is acknowledged must be readable by all, so all registers are bounded by what follows from the
         shape and from the largest message of each process.
         """
-        _require(
-            shape.register_bytes <= self.line_bytes,
-            f"the log has registers of {shape.register_bytes} bytes; this process reads {self.line_bytes}",
-        )
-        segment_bytes = self.segment_bytes(shape)
-        _require(
-            shape.sliced or shape.run_bytes + segment_bytes <= shape.register_bytes,
-            "all must be able to read a run, whose last segment has a message as large as can be",
-        )
-        _require(
-            2 * segment_bytes <= shape.register_bytes,
-            "a compare-and-set of the head has two tails, each with a message as large as can be",
-        )
+        bound = f"at least register_bytes of the log ({shape.register_bytes})"
+        require_fields(self, bound, lambda size: size >= shape.register_bytes, "line_bytes")
+        most = shape.register_bytes // 2  # a compare-and-set of the head has two tails
+        if not shape.sliced:  # a run that is full but for a byte takes one more segment
+            most = min(most, shape.register_bytes - shape.run_bytes)
+        if (size := self.segment_bytes(shape)) > most:
+            raise ValueError(
+                f"a segment must be at most {most} bytes in this log, got up to {size}: "
+                f"lower message_bytes ({self.message_bytes}) or batch_bytes ({self.batch_bytes})"
+            )
 
     def fitted(self, shape: Shape) -> "Limits":
         """With messages and batches that fit into the registers of a log of this shape.
@@ -127,8 +124,3 @@ class Limits:
         The second half of the margin is left for the way: the client began to wait before the arrival.
         """
         return self.client_patience_s - self.answer_margin_s / 2
-
-
-def _require(holds: bool, reason: str) -> None:
-    if not holds:
-        raise ValueError(f"limits: {reason}")

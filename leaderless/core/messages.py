@@ -142,7 +142,7 @@ class Unfence(NamedTuple):
     request: Request
 
 
-class Status(NamedTuple):
+class NodeStatus(NamedTuple):
     """What the node does, and what it waits for."""
 
     request: Request
@@ -431,7 +431,7 @@ RequestEvent = (
     | ListCommittedOffsets
     | Fence
     | Unfence
-    | Status
+    | NodeStatus
     | HandOver
 )
 Event = RequestEvent | Share | StoreAnswer | PeerAnswer | TimePassed

@@ -8,6 +8,8 @@ when, and by whom.
 from dataclasses import dataclass
 from math import inf
 
+from leaderless.core.shape import require_fields
+
 FAR_S = 1.0  # so long a call may take that follows a lost one, while no round trip was measured
 
 
@@ -64,24 +66,16 @@ class Pace:
     error_patience_s: float = 4.0
 
     def __post_init__(self) -> None:
-        _require(
-            min(self.store_timeout_s, self.error_pause_s) > 0,
-            "a time without which nothing is tried again must be positive",
-        )
-        _require(
-            min(self.rest_every, self.store_attempts) >= 1,
-            "a count of commits or attempts begins with one",
-        )
-        _require(0 <= self.message_worth_s < inf, "a message is worth a time, or nothing")
-        _require(
-            0 <= self.linger_s_max < self.hedge_s_min,
-            "a peer that waits for company must not look late",
-        )
-        _require(self.lost_deviations > 0, "half of all calls would look lost")
-        _require(
-            self.error_pause_s <= min(self.error_pause_max_s, self.error_patience_s),
-            "the first pause after an error is the shortest, and patience that ends before it is none",
-        )
+        times = ("store_timeout_s", "error_pause_s")
+        require_fields(self, "above 0", lambda value: value > 0, *times, "lost_deviations")
+        require_fields(self, "at least 1", lambda count: count >= 1, "rest_every", "store_attempts")
+        require_fields(self, "at least 0 and finite", lambda s: 0 <= s < inf, "message_worth_s")
+        # A peer that waits for company must not look late.
+        bound = f"at least 0 and below hedge_s_min ({self.hedge_s_min})"
+        require_fields(self, bound, lambda s: 0 <= s < self.hedge_s_min, "linger_s_max")
+        bound = f"at least error_pause_s ({self.error_pause_s})"
+        patience = ("error_pause_max_s", "error_patience_s")
+        require_fields(self, bound, lambda s: s >= self.error_pause_s, *patience)
 
     @property
     def lease_s(self) -> float:
@@ -92,8 +86,3 @@ class Pace:
         the first calls to a store that is farther away than `store_timeout_s`.
         """
         return max((self.store_attempts + 1) * self.store_timeout_s, FAR_S)
-
-
-def _require(holds: bool, reason: str) -> None:
-    if not holds:
-        raise ValueError(f"pace: {reason}")

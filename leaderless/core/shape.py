@@ -8,16 +8,21 @@ own defaults are. `leaderless.core.limits` has what each process may choose for 
 TigerBeetle's, which splits the options of a cluster from those of a process.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from math import isqrt
-from typing import Literal, get_args
+from reprlib import repr as brief
+from typing import Any, Literal, get_args
 
 Runs = Literal["json", "parquet"]
 
 
-def _require(holds: bool, reason: str) -> None:
-    if not holds:
-        raise ValueError(f"the shape of a log: {reason}")
+def require_fields(owner: object, bound: str, holds: Callable[[Any], bool], *names: str) -> None:
+    """Raise `ValueError` for the first of the fields `names` of `owner` whose value is out of its bound."""
+    for name in names:
+        value = getattr(owner, name)
+        if not holds(value):
+            raise ValueError(f"{name} must be {bound}, got {brief(value)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,21 +57,22 @@ class Shape:
     runs: Runs = "json"
 
     def __post_init__(self) -> None:
-        _require(self.runs in get_args(Runs), f"runs are {' or '.join(get_args(Runs))}")
-        numbers = [value for name, value in self.value.items() if name != "runs"]
-        _require({*map(type, numbers)} == {int}, "a size is a whole number")
-        _require(min(map(int, numbers)) >= 1, "nothing fits into no room")
-        _require(self.offset_registers <= 1 << 16, "a reader reads all registers of offsets")
-        _require(self.segments_per_run >= 2, "a run of one segment saves nothing")
-        _require(self.page_children >= 2, "a page of one child saves nothing")
-        _require(
-            64 * self.page_bytes <= self.register_bytes,
-            "all must be able to read a part of a page; a hash of keys does not make all parts equal",
+        require_fields(self, "json or parquet", lambda runs: runs in get_args(Runs), "runs")
+        whole = [name for name in NAMES if name != "runs"]
+        bound = "a whole number of at least 1"
+        require_fields(self, bound, lambda size: type(size) is int and size >= 1, *whole)
+        # A run of one segment saves nothing, and neither does a page of one child.
+        require_fields(
+            self, "at least 2", lambda count: count >= 2, "segments_per_run", "page_children"
         )
-        _require(
-            self.run_bytes < self.register_bytes or self.sliced,
-            "all must be able to read a run, and its last segment comes on top",
-        )
+        # A reader reads all of them.
+        require_fields(self, "at most 65536", lambda count: count <= 1 << 16, "offset_registers")
+        most = self.register_bytes // 64  # a hash of keys does not make all parts of a page equal
+        bound = f"at most a 64th of register_bytes ({most})"
+        require_fields(self, bound, lambda size: size <= most, "page_bytes")
+        if not self.sliced:  # a run is read whole, and its last segment comes on top
+            bound = f"below register_bytes ({self.register_bytes})"
+            require_fields(self, bound, lambda size: size < self.register_bytes, "run_bytes")
 
     @property
     def sliced(self) -> bool:

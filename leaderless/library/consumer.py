@@ -42,7 +42,7 @@ from leaderless.library.members import Members
 from leaderless.library.ownership import Owned, Ownership
 from leaderless.library.record import Looked, Record
 from leaderless.library.tail import PAUSE_S
-from leaderless.store.names import segment_of
+from leaderless.store.names import path_segment
 from leaderless.store.values import Value
 
 READ_AT_ONCE = 100  # records of a key
@@ -226,7 +226,7 @@ class Consumer(AsyncIterator[Record]):
             "offset": record.offset,
             "failures": owned.cursor.failures,
         }
-        name = f"group/{segment_of(self._membership.group)}/dead/{segment_of(record.key)}"
+        name = f"group/{path_segment(self._membership.group)}/dead/{path_segment(record.key)}"
         await self._log.append_named(name, record.offset, [(self._membership.dead_letters, letter)])
         await self._change(record.key, owned, lambda old: old.raised_to(record.offset))
 

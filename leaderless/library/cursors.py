@@ -34,7 +34,7 @@ from leaderless.store.calls import (
     read_value,
     side_by_side,
 )
-from leaderless.store.names import name_of, segment_of
+from leaderless.store.names import name_of, path_segment
 from leaderless.store.port import OutcomeUnknown, Store, replaced
 
 Change = Callable[["Cursor"], "Cursor"]
@@ -187,6 +187,6 @@ def require_owner(cursor: Cursor, epoch: int, key: str) -> None:
 
 def _name(group: str, key: str) -> str:
     try:
-        return f"group/{segment_of(group)}/cursor/{segment_of(key)}"
+        return f"group/{path_segment(group)}/cursor/{path_segment(key)}"
     except ValueError as error:
         raise Unfit(str(error)) from None

@@ -15,7 +15,7 @@ from leaderless.errors import Broken, Unfit
 from leaderless.library.surroundings import REAL, Surroundings
 from leaderless.store.calls import Damaged, as_it_is, parsed, patiently, side_by_side
 from leaderless.store.port import Listed, Store
-from leaderless.store.values import Json, Reference, Value, message_of, text_of, value_of
+from leaderless.store.values import Json, Reference, Value, encode_value, message_of, value_of
 
 FOLDER = "data"
 READ_AT_ONCE = 16
@@ -29,7 +29,7 @@ class Message(NamedTuple):
 
 
 class Large(NamedTuple):
-    """A value that needs an object of its own: its text, and the kind of that (`text_of`)."""
+    """A value that needs an object of its own: its text, and the kind of that (`encode_value`)."""
 
     text: bytes
     kind: str
@@ -51,10 +51,10 @@ class Data:
 
     def draft(self, value: Value) -> Draft:
         """A value as it goes into the log. Raises `Unfit`."""
-        return self.draft_of(value, *text_of(value))
+        return self.draft_of(value, *encode_value(value))
 
     def draft_of(self, value: Value, text: bytes, kind: str) -> Draft:
-        """The same for a value of which `text_of` has made this. Raises `Unfit`."""
+        """The same for a value of which `encode_value` has made this. Raises `Unfit`."""
         if len(text) <= self._inline_bytes:
             return Message(message_of(value), len(text))
         if len(text) > self._value_bytes:

@@ -30,9 +30,8 @@ from leaderless.core.messages import Entry
 from leaderless.core.shape import Runs, Shape
 from leaderless.errors import LogError
 from leaderless.library.findings import Finding, Findings
-from leaderless.library.fsck_groups import check_groups
+from leaderless.library.fsck_clients import check_groups, check_staged
 from leaderless.library.fsck_index import IndexCheck
-from leaderless.library.fsck_staged import check_staged
 from leaderless.library.laws.rules import Order, require_claimed
 from leaderless.library.place import require_log
 from leaderless.library.vacuum import READ_AT_ONCE, references_in
@@ -147,7 +146,7 @@ class _Check:
 
         runs: list[_Span] = []
         try:
-            self._start, self._starts = await files.origin_of(self._store)
+            self._start, self._starts = await files.log_start(self._store)
             async for ref, found in files.contents(
                 self._store, lambda ref: any(_within(span, ref) for span in segments)
             ):

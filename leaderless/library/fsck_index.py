@@ -10,7 +10,7 @@ from leaderless.core.headlog.compaction import CLAIM
 from leaderless.core.headlog.index import (
     COMPACTED,
     Index,
-    Listed,
+    IndexEntry,
     Page,
     Part,
     decode_part,
@@ -33,7 +33,7 @@ class IndexCheck:
         self._findings = findings
         self._sliced = sliced
         self.index: Index = Index()
-        self.runs: list[Listed] = []
+        self.runs: list[IndexEntry] = []
 
     async def run(self) -> None:
         """Read the index and its pages, and then the claim, whose epoch rises first."""
@@ -47,7 +47,7 @@ class IndexCheck:
         claim = await self._findings.read(CLAIM, claim_of)
         require_claimed(self.index.epoch, CLAIM, claim, self._findings.of(COMPACTED))
 
-    async def _check(self, listed: Listed) -> list[Part] | None:
+    async def _check(self, listed: IndexEntry) -> list[Part] | None:
         """Check what is below a page; returns its parts, None if one is missing, or is a file."""
         if not listed.level:
             self.runs.append(listed)
@@ -67,7 +67,7 @@ class IndexCheck:
             await self._check_page(listed, [part for part in parts if isinstance(part, Page)])
         return parts
 
-    async def _check_page(self, listed: Listed, pages: Sequence[Page]) -> None:
+    async def _check_page(self, listed: IndexEntry, pages: Sequence[Page]) -> None:
         if len(pages) < listed.parts:
             self._findings.add(INDEXED, listed.register(), "it is a run, and not a page")
             return

@@ -17,7 +17,7 @@ Cancelling an append does not take it back.
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial, reduce
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import anyio
 
@@ -55,7 +55,7 @@ from leaderless.errors import (
 from leaderless.library.consumer import Consumer
 from leaderless.library.cursors import Cursors
 from leaderless.library.data import Data, Draft, are_large
-from leaderless.library.host import Host, MakeEvent, Task, beside
+from leaderless.library.host import Host, MakeEvent, Room, Task, beside
 from leaderless.library.maintenance import Maintenance, Vacuumed
 from leaderless.library.members import Members, Membership, require_names
 from leaderless.library.named import Named
@@ -63,8 +63,7 @@ from leaderless.library.place import (
     Bounds,
     registers_of,
 )
-from leaderless.library.record import Looked, Record
-from leaderless.library.room import Room
+from leaderless.library.record import Looked, Record, Status
 from leaderless.library.staged import vacuum_staged
 from leaderless.library.surroundings import REAL, Surroundings
 from leaderless.library.tail import LATENCY_S, Start, Tail
@@ -78,22 +77,6 @@ if TYPE_CHECKING:  # it needs pyarrow
 
 KEY_BYTES_MAX = 1024
 IDLE_S = 300.0  # a consumer that is not asked for records gives its keys to others
-
-
-class Status(NamedTuple):
-    """What `Log.status` tells.
-
-    `url`: of the store; `state`: "open" or "fenced"; `epoch`: of the fence; `batches`: in the log;
-    `segments`: sealed so far, of which those below `compacted` are in runs; `keys`: the next offset of each.
-    """
-
-    url: str
-    state: str
-    epoch: int
-    batches: int
-    segments: int
-    compacted: int
-    keys: dict[str, int]
 
 
 class Log:
@@ -208,7 +191,7 @@ class Log:
         await self._named.append(writer, seq, records)
 
     async def append_encoded(self, writer: str, seq: int, records: Sequence[Encoded]) -> None:
-        """As `append_named`, of records whose values `leaderless.store.values.text_of` has made texts of.
+        """As `append_named`, of records whose values `leaderless.store.values.encode_value` has encoded.
 
         `writer`, `seq`: the name of the batch.
         """

@@ -13,7 +13,7 @@ import anyio
 
 from leaderless.core.claims import Claims
 from leaderless.core.coordination import StoreSilent
-from leaderless.core.headlog.epoch import raise_epoch
+from leaderless.core.headlog.attempt import raise_epoch
 from leaderless.core.headlog.index import COMPACTED, index_of
 from leaderless.core.headlog.records import EMPTY, HEAD, Head, head_of
 from leaderless.core.strategies.leaderless import LeaderlessLog
@@ -39,7 +39,7 @@ COMPACT_LOOK_S = 15.0  # between two looks whether segments wait that nobody com
 MERGE_LOOK_S = 5.0  # between two looks whether this process has written enough runs to merge
 
 
-class Outline(NamedTuple):
+class HeadSummary(NamedTuple):
     """What the head says of a log, see `leaderless.core.messages.Heading`; `tail` counts its entries."""
 
     state: str
@@ -94,13 +94,13 @@ class Maintenance:
             store, files, call=call, now=now, claims=claims, lease_s=lease_s, levels=levels
         )
 
-    async def outline(self) -> tuple[Outline, int]:
+    async def outline(self) -> tuple[HeadSummary, int]:
         """The head's outline, and the first segment that is not deleted yet. Raises `Broken`."""
         held = await read_value(self._store, HEAD, head_of)
         head = held.value if held else EMPTY
         index = await read_value(self._store, COMPACTED, index_of)
         state, sealed = head.heading.state, head.sealed
-        outline = Outline(state, head.epoch, head.base, sealed, len(head.tail))
+        outline = HeadSummary(state, head.epoch, head.base, sealed, len(head.tail))
         return outline, index.value.cursor if index else 0
 
     async def compact(self, strategy: LeaderlessLog) -> int:
@@ -179,9 +179,11 @@ class Maintenance:
         files = files_of(self._store)
         if self._upkeep is None or files is None:
             raise Unfit("runs of JSON are not deleted; a log of Parquet files has a retention")
-        from leaderless.table.retention import retain
+        from leaderless.table.retention import delete_oldest
 
-        return await retain(self._store, files, policy, processed=self._processed, now=self.now)
+        return await delete_oldest(
+            self._store, files, policy, processed=self._processed, now=self.now
+        )
 
     async def starts(self) -> dict[str, int]:
         """The first offset of each key that a retention has deleted records of. Raises `LogError`."""

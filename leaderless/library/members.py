@@ -31,7 +31,7 @@ from leaderless.core.coordination import Json, Misfit, count_of
 from leaderless.errors import Unfit
 from leaderless.library.tail import LATENCY_S
 from leaderless.store.calls import Held, patiently, read_once
-from leaderless.store.names import segment_of
+from leaderless.store.names import path_segment
 from leaderless.store.port import Store, replaced
 
 
@@ -94,7 +94,7 @@ def _tenure_of(entry: Json) -> Tenure:
 
 def register_of(group: str) -> str:
     """The name of the register of a group. Raises `ValueError`."""
-    return f"group/{segment_of(group)}/members"
+    return f"group/{path_segment(group)}/members"
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +262,6 @@ def require_names(group: str, keys: Iterable[str]) -> None:
     """Raise `Unfit` for names that no object can have."""
     try:
         for name in (group, *keys):
-            segment_of(name)
+            path_segment(name)
     except ValueError as error:
         raise Unfit(str(error)) from None

@@ -15,7 +15,7 @@ from leaderless.errors import Unfit as _Unfit
 from leaderless.store.calls import objects_in, patiently
 from leaderless.store.files import files_of
 from leaderless.store.format import format_of, shape_in
-from leaderless.store.names import FORMAT, TOPICS, segment_of
+from leaderless.store.names import FORMAT, TOPICS, path_segment
 from leaderless.store.options import StoreOptions, install
 from leaderless.store.port import Conflict, OutcomeUnknown, Refused, Store
 from leaderless.store.registers import Registers
@@ -49,7 +49,7 @@ def place_of(url: str, topic: str | None, options: StoreOptions) -> Store:
     """
     try:
         store = open_store(url, options)
-        return Within(store, f"{TOPICS}/{segment_of(topic)}") if topic is not None else store
+        return Within(store, f"{TOPICS}/{path_segment(topic)}") if topic is not None else store
     except Refused as refused:
         raise Definite(str(refused)) from refused
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""A record of the log, as programs see it, and what a look at the log finds."""
+"""What a log gives to programs: a record, what a look at some keys finds, and how the log is."""
 
 from typing import Any, NamedTuple
 
@@ -24,3 +24,19 @@ class Looked(NamedTuple):
 
     records: dict[str, list[Record]]
     earliest: dict[str, int]
+
+
+class Status(NamedTuple):
+    """What `Log.status` tells.
+
+    `url`: of the store; `state`: "open" or "fenced"; `epoch`: of the fence; `batches`: in the log;
+    `segments`: sealed so far, of which those below `compacted` are in runs; `keys`: the next offset of each.
+    """
+
+    url: str
+    state: str
+    epoch: int
+    batches: int
+    segments: int
+    compacted: int
+    keys: dict[str, int]

@@ -29,8 +29,8 @@ import orjson
 from leaderless.core.coordination import Json, Misfit
 from leaderless.errors import Definite
 from leaderless.library.surroundings import REAL
-from leaderless.store.calls import delete_all, own_objects, patiently, read_value
-from leaderless.store.names import is_own, name_of, segment_of
+from leaderless.store.calls import Deleted, delete_all, own_objects, patiently, read_value
+from leaderless.store.names import is_own, name_of, path_segment
 from leaderless.store.port import Listed, Store, Version, replaced
 
 FOLDER = "sink"
@@ -40,13 +40,6 @@ PLACES_BITS = 20
 LAST = (1 << PLACES_BITS) - 1  # the place of the last batch of an epoch
 
 IsDone = Callable[[str, int], Awaitable[bool]]
-
-
-class Deleted(NamedTuple):
-    """Staged objects that were deleted, and their bytes."""
-
-    objects: int
-    bytes: int
 
 
 class Plan(NamedTuple):
@@ -64,8 +57,8 @@ class Condemned(NamedTuple):
 
 
 def folder_of(writer: str, number: int) -> str:
-    """The folder of an epoch. Raises `ValueError`, as `segment_of`."""
-    return f"{FOLDER}/{segment_of(writer)}/{number:020}"
+    """The folder of an epoch. Raises `ValueError`, as `path_segment`."""
+    return f"{FOLDER}/{path_segment(writer)}/{number:020}"
 
 
 def seq_of(epoch: int, place: int) -> int:
@@ -91,7 +84,7 @@ async def vacuum_staged(
     deleted: list[Listed] = []
     moment = await now() if epochs else 0.0
     for epoch, objects in epochs.items():
-        if all(moment - written_at(each, moment) > retention_s for each in objects):
+        if all(moment - staged_at(each, moment) > retention_s for each in objects):
             deleted += await _vacuum_epoch(store, epoch, objects, is_done)
     return Deleted(len(deleted), sum(each.size or 0 for each in deleted))
 
@@ -158,7 +151,7 @@ def _staged(parts: Sequence[Json]) -> tuple[str, ...]:
     raise Misfit(f"no parts of a sink: {brief(parts)}")
 
 
-def written_at(listed: Listed, now: float) -> float:
+def staged_at(listed: Listed, now: float) -> float:
     """When a staged object was written, as its store says, or its name; else `now`.
 
     Without a time a plan is of no age: those of the parts count.

@@ -25,10 +25,10 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from leaderless.core.pace import Pace
 from leaderless.core.shape import Runs
 from leaderless.library.consumer import READ_AT_ONCE, Consumer
-from leaderless.library.log import IDLE_S, Log, Status
+from leaderless.library.log import IDLE_S, Log
 from leaderless.library.maintenance import Vacuumed
 from leaderless.library.opening import open_log
-from leaderless.library.record import Looked, Record
+from leaderless.library.record import Looked, Record, Status
 from leaderless.library.tail import LATENCY_S, Start
 from leaderless.store.values import Encoded, Value
 

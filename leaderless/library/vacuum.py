@@ -86,9 +86,9 @@ async def references(store: Store) -> AsyncIterator[Reference]:
 
 async def references_in_files(store: Store) -> AsyncIterator[Reference]:
     """The same in a log whose runs are files, by a snapshot of it."""
-    from leaderless.table.snapshot import references
+    from leaderless.table.snapshot import file_references
 
-    async for each in references(store):
+    async for each in file_references(store):
         yield each
 
 

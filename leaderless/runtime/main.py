@@ -18,10 +18,9 @@ from leaderless.core.shape import Shape
 from leaderless.core.strategies import STRATEGIES
 from leaderless.core.strategy import Clock, Context, Identity, Trace
 from leaderless.core.timeouts import StoreTimeouts
-from leaderless.runtime.process_age import process_age_s
 from leaderless.runtime.session import Session
 from leaderless.runtime.settings import Settings
-from leaderless.runtime.stdio import serve
+from leaderless.runtime.stdio import process_age_s, serve
 
 if TYPE_CHECKING:  # only a node on a real store needs it
     from leaderless.library.host import Host

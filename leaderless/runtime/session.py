@@ -183,7 +183,7 @@ class Session:
             self._greet(request, body)
             return
         try:
-            event = bodies.parse(request, body, max(8, size - ENVELOPE_BYTES))
+            event = bodies.event_of(request, body, max(8, size - ENVELOPE_BYTES))
             if isinstance(event, HandOver):
                 self._require_own(src, event)
         except bodies.MalformedRequest as malformed:
@@ -282,7 +282,7 @@ class Session:
                 body = bodies.body_of(answer)
                 body["in_reply_to"] = msg_id
             elif isinstance(effect, StoreCall):
-                dest, body = lin_kv.SERVICE, lin_kv.body_of(effect)
+                dest, body = lin_kv.SERVICE, lin_kv.request_body(effect)
             elif isinstance(effect, PeerCall):
                 dest, body = effect.dest, bodies.question_of(effect)
             elif isinstance(effect, Tell):

@@ -12,6 +12,7 @@ no more than a message or two.
 import logging
 import os
 import select
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -165,3 +166,14 @@ def non_blocking(fd: int) -> Iterator[None]:
         yield
     finally:
         os.set_blocking(fd, before)
+
+
+def process_age_s() -> float:
+    """How long this process has lived, in seconds; 0 where the system does not say."""
+    try:
+        with open("/proc/self/stat") as file:  # noqa: PTH123 - pathlib takes part of a start
+            fields = file.read().rpartition(")")[2].split()
+        started_s = int(fields[19]) / os.sysconf("SC_CLK_TCK")  # [proc_pid_stat(5)]
+    except (OSError, ValueError, IndexError):
+        return 0.0
+    return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - started_s)

@@ -1,4 +1,8 @@
-"""A node's trace in a file, for `python -m specs.trace FILE`."""
+"""A node's trace in a file, for `python -m specs.trace FILE`.
+
+{segments_per_run}                                the first line, of whoever makes the file
+{step, node, ...}                                 each other one: a step of a node, and its fields
+"""
 
 import os
 from collections.abc import Callable, Iterator

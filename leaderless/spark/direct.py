@@ -43,7 +43,7 @@ TAILS = TemporaryDirectory(prefix="leaderless-", ignore_cleanup_errors=True)  # 
 _GLOB = re.compile(r"([][*?{}\\])")
 
 
-class Plan(NamedTuple):
+class ScanPlan(NamedTuple):
     """What is read: slots `start` to `version` - 1.
 
     `files`: paths as Spark takes them, without the scheme; they hold the slots below `end` of the wanted keys.
@@ -60,7 +60,7 @@ class Plan(NamedTuple):
     sealed: int = 0
 
 
-async def plan_of(store: Store, as_of: int | None, predicate: Predicate) -> Plan:
+async def plan_of(store: Store, as_of: int | None, predicate: Predicate) -> ScanPlan:
     """The plan for the log in a store as it is now, or as it was when it had `as_of` batches.
 
     Without files on a local disk all of it is part 3. Raises `LogError`, such as `OtherFormat` for a file of a
@@ -72,7 +72,7 @@ async def plan_of(store: Store, as_of: int | None, predicate: Predicate) -> Plan
     found = await snapshot(store, as_of, keys=predicate.keys, segments_max=most)
     start, version = found.start, found.version
     if files is None or not is_local or any(ref.kind != "parquet" for ref in found.files):
-        return Plan((), start, start, version)
+        return ScanPlan((), start, start, version)
     wanted = [ref for ref in found.files if predicate.may_hold(ref.keys)]
     large = await _any_large(store, wanted)
     paths = [files.location(ref.path) for ref in wanted]
@@ -82,7 +82,7 @@ async def plan_of(store: Store, as_of: int | None, predicate: Predicate) -> Plan
         paths += _written(store, found.tail) if found.tail.num_rows else []
     names = tuple(_GLOB.sub(r"\\\1", path) for path in paths)
     divided = any(ref.end > version for ref in wanted)
-    return Plan(names, start, end, version, divided, large, sealed)
+    return ScanPlan(names, start, end, version, divided, large, sealed)
 
 
 def _written(store: Store, tail: pa.Table) -> list[str]:

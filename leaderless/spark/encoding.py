@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from leaderless.errors import Unfit
-from leaderless.store.values import Encoded, Json, json_of, json_text, text_of
+from leaderless.store.values import Encoded, Json, encode_value, json_of, json_text
 from leaderless.table.schema import quoted
 
 COLUMNS = ("key", "value")
@@ -84,7 +84,7 @@ def _as_json(text: str) -> bytes:
 
 
 def _as_plain(value: object) -> bytes:
-    return text_of(_plain(value))[0]
+    return encode_value(_plain(value))[0]
 
 
 def _plain(value: object) -> Json:

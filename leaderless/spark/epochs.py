@@ -45,7 +45,7 @@ from leaderless.store.calls import delete_all
 from leaderless.store.port import Store
 
 
-class Batch(NamedTuple):
+class StagedBatch(NamedTuple):
     """A batch of an epoch and its number."""
 
     seq: int
@@ -107,14 +107,14 @@ async def _done(log: Log, epoch: Epoch) -> bool:
     return await log.has_named(epoch.writer, seq_of(epoch.number, LAST))
 
 
-async def batches(store: Store, epoch: Epoch, plan: Plan) -> AsyncIterator[Batch]:
+async def batches(store: Store, epoch: Epoch, plan: Plan) -> AsyncIterator[StagedBatch]:
     """The batches of an epoch: a function of its plan alone."""
     place, open_group = 0, SCHEMA.empty_table()
     async for rows in staged(store, plan.parts):
         *full, open_group = groups(pa.concat_tables([open_group, rows]), plan.batch_bytes)
         for group in full:
-            yield Batch(seq_of(epoch.number, place), group)
+            yield StagedBatch(seq_of(epoch.number, place), group)
             place += 1
         if place >= LAST:
             raise Unfit(f"an epoch of {place} batches: let fewer rows go into one epoch")
-    yield Batch(seq_of(epoch.number, LAST), open_group)
+    yield StagedBatch(seq_of(epoch.number, LAST), open_group)

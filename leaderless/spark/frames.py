@@ -7,7 +7,7 @@ from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.functions import col
 from pyspark.sql.types import StringType, StructField, StructType
 
-from leaderless.spark.direct import Plan, plan_of
+from leaderless.spark.direct import ScanPlan, plan_of
 from leaderless.spark.predicate import ALL, Predicate
 from leaderless.spark.reading import look
 from leaderless.spark.settings import READ, count_in, place_in, predicate_in, require_known
@@ -55,7 +55,7 @@ def _slots(source: DataFrameReader, first: int, end: int) -> DataFrame:
     return source.option("sinceVersion", first).option("asOfVersion", end).load()
 
 
-def _in_files(spark: SparkSession, plan: Plan, predicate: Predicate) -> DataFrame:
+def _in_files(spark: SparkSession, plan: ScanPlan, predicate: Predicate) -> DataFrame:
     """The records of files that have their values."""
     schema = StructType([*COLUMNS, StructField("message", StringType())])
     paths = [f"file://{path}" for path in plan.files]

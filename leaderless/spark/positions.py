@@ -26,7 +26,7 @@ async def end_of(store: Store) -> int:
     return (found.value if found else EMPTY).end
 
 
-async def bounds_of(store: Store) -> tuple[int, int]:
+async def span_of(store: Store) -> tuple[int, int]:
     """The first batch that the log has since a retention, and how many it has had."""
     end = await end_of(store)
     return (await read_manifest(store))[0].start.slot, end

@@ -15,12 +15,12 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from leaderless.errors import Unfit
-from leaderless.spark.positions import advance, bounds_of, end_of, require_start
+from leaderless.spark.positions import advance, end_of, require_start, span_of
 from leaderless.spark.predicate import Predicate, Range
-from leaderless.spark.reading import look, read, snapshot_of
+from leaderless.spark.reading import look, snapshot_of, wanted_rows
 from leaderless.spark.settings import Place
 from leaderless.spark.slices import SLICE_BYTES, Slice, slices
-from leaderless.table.snapshot import cut
+from leaderless.table.snapshot import cut_snapshot
 
 log: logging.Logger = logging.getLogger("leaderless")
 
@@ -71,13 +71,13 @@ class Scan(NamedTuple):
         if end <= found.start:
             return []
         wanted = self.predicate.within("slot", Range(first, end - 1))
-        return [Part(each) for each in slices(cut(found, end), wanted)]
+        return [Part(each) for each in slices(cut_snapshot(found, end), wanted)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a partition; none for the empty one that Spark makes when there is nothing to read."""
         if not isinstance(partition, Part):
             return iter(())
-        return read(self.place, partition.part, self.predicate, self.columns)
+        return wanted_rows(self.place, partition.part, self.predicate, self.columns)
 
 
 class TableReader(DataSourceReader):
@@ -113,7 +113,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
         """Where a new query begins."""
-        first, end = look(self._scan.place, bounds_of)
+        first, end = look(self._scan.place, span_of)
         named = {"earliest": first, "latest": end}
         position = named[self._start] if self._start in named else int(self._start)
         if position > end:

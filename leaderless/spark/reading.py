@@ -15,11 +15,11 @@ from leaderless.library.place import require_log
 from leaderless.spark.columns import needed, shown
 from leaderless.spark.predicate import ALL, Predicate, Range
 from leaderless.spark.settings import Place
-from leaderless.spark.slices import Slice, share_of, slots_of
+from leaderless.spark.slices import Slice, places_of, slots_of
 from leaderless.store.calls import patiently
 from leaderless.store.files import Gone
 from leaderless.store.port import Store
-from leaderless.table.collecting import rare_collections
+from leaderless.table.memory import rare_collections
 from leaderless.table.merge import ORDER
 from leaderless.table.parquet import groups_for
 from leaderless.table.snapshot import (
@@ -61,7 +61,7 @@ async def _require_readable(store: Store) -> None:
             raise
 
 
-def read(
+def wanted_rows(
     place: Place, part: Slice, predicate: Predicate, columns: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
     """The wanted rows of a slice, columns `columns`, ordered by key and offset in each file.
@@ -114,7 +114,7 @@ class _Source(NamedTuple):
         columns = self.columns if is_whole else [*{*self.columns, "slot"}]
         reader = reader_of(self.store, ref)
         groups = reader.groups()
-        mine = [groups[at] for at in share_of(len(groups), part.share, part.shares)]
+        mine = [groups[at] for at in places_of(len(groups), part.share, part.shares)]
         for place in groups_for(mine, self.predicate.keys, self.predicate.offset, part.slots):
             if not self.predicate.large or reader.has(place, "message"):
                 yield reader.read([place], columns)

@@ -61,7 +61,7 @@ def _of_files(files: Iterator[FileRef], predicate: Predicate, slots: Range) -> I
         yield Slice(tuple(small), 0, 1, slots)
 
 
-def share_of(count: int, share: int, shares: int) -> range:
+def places_of(count: int, share: int, shares: int) -> range:
     """The places of share `share` of `count` row groups; the shares have each place once."""
     return range(count * share // shares, count * (share + 1) // shares)
 

@@ -1,8 +1,13 @@
 """The data source `leaderless`, as Spark finds it: `spark.dataSource.register(LeaderlessDataSource)`."""
 
+import os
+import shutil
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import pyarrow as pa
+from pyspark import SparkContext
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -36,9 +41,9 @@ from leaderless.spark.settings import (
     require_known,
 )
 from leaderless.spark.sink import BatchSink, StreamSink, Target, target_of
-from leaderless.spark.workers import use_this_python
 
-use_this_python()  # before the source is registered: then Spark decides what its tasks run
+PYTHON = "PYSPARK_PYTHON"
+PYTHON_ON_PATH = "python3"  # what PySpark takes where `PYTHON` is not set
 
 TYPES: dict[str, DataType] = {  # in Spark, of `leaderless.spark.columns.SCHEMA`
     "key": StringType(),
@@ -118,3 +123,27 @@ def _column(asked: StructField) -> pa.Field:
         text = f"{asked.name} {asked.dataType.simpleString()}"
         raise Unfit(f"the table has no column {text}; it has {known}")
     return SCHEMA.field(name).with_name(asked.name).with_nullable(asked.nullable)
+
+
+def _use_this_python() -> None:
+    """Let the workers on this machine run the Python that runs here, unless the user named another.
+
+    A program that is started as `.venv/bin/python program.py` has an environment that is on no path. Spark's
+    workers would run the `python3` of the path, which lacks our packages. A session reads the variable when it
+    starts. A cluster that is connected already has its own places of Python.
+    """
+    if PYTHON in os.environ or _is_on_path():
+        return
+    context = SparkContext._active_spark_context
+    if context is None:
+        os.environ[PYTHON] = sys.executable
+    elif (context.master or "").startswith("local"):
+        context.pythonExec = sys.executable
+
+
+def _is_on_path() -> bool:
+    found = shutil.which(PYTHON_ON_PATH)
+    return found is not None and Path(found).parent == Path(sys.executable).parent
+
+
+_use_this_python()  # before the source is registered: then Spark decides what its tasks run

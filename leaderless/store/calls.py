@@ -105,6 +105,13 @@ async def own_keys(store: Store, folder: str, patience_s: float = PATIENCE_S) ->
     return [each.key async for each in own_objects(store, folder, patience_s)]
 
 
+class Deleted(NamedTuple):
+    """Objects that were deleted, and their bytes."""
+
+    objects: int
+    bytes: int
+
+
 async def delete_all(store: Store, keys: Sequence[str], patience_s: float = PATIENCE_S) -> None:
     """Delete any number of objects. Raises as `patiently`."""
     for start in range(0, len(keys), PAGE):

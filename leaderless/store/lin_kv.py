@@ -26,7 +26,7 @@ _DONE, _MISSING, _MISMATCH, _UNKNOWN = Ok(), Missing(), Mismatch(), Unknown()
 _REFUSED = Unknown(spent=1.0)  # it would say the same again
 
 
-def body_of(call: StoreCall) -> dict[str, Json]:
+def request_body(call: StoreCall) -> dict[str, Json]:
     """The request that carries out a store call."""
     number, op = call.call, call.op
     if isinstance(op, Get):

@@ -64,7 +64,7 @@ def is_data(key: str) -> bool:
     return _DATA.fullmatch(key) is not None
 
 
-def segment_of(name: str) -> str:
+def path_segment(name: str) -> str:
     """The segment for a name. Raises `ValueError` for a name that no key has room for, or that is no text."""
     try:
         encoded = name.encode()
@@ -81,12 +81,12 @@ def segment_of(name: str) -> str:
 
 
 def name_of(segment: str) -> str:
-    """The name of a segment that `segment_of` made. Raises `ValueError` for any other."""
+    """The name of a segment that `path_segment` made. Raises `ValueError` for any other."""
     first, *rest = segment.split("=") if segment != "=" else [""]
     try:
         parts = [bytes.fromhex(part[:2]) + part[2:].encode() for part in rest]
         name = (first.encode() + b"".join(parts)).decode()
-        if segment_of(name) == segment:
+        if path_segment(name) == segment:
             return name
     except ValueError:
         pass

@@ -22,7 +22,7 @@ from leaderless.wire.codec import keeps, leaves
 
 Json: TypeAlias = coordination.Json
 # What a program may append: a list, a dictionary or a TypedDict of any item type. What is inside, and that no
-# tuple stands there, only a run can tell (`text_of`).
+# tuple stands there, only a run can tell (`encode_value`).
 Value: TypeAlias = bool | int | float | str | bytes | Sequence[object] | Mapping[str, object] | None
 
 LEVELS = 16  # of a register above a message, and some to spare
@@ -52,7 +52,7 @@ class Reference(NamedTuple):
 
 
 class Encoded(NamedTuple):
-    """A record that is to be appended: its key, and what `text_of` has made of its value.
+    """A record that is to be appended: its key, and what `encode_value` has made of its value.
 
     `text` is JSON, or the bytes themselves.
     """
@@ -75,7 +75,7 @@ def values_in(records: Sequence[Encoded]) -> list[Value]:
     return [next(parsed) if record.is_json else record.text for record in records]
 
 
-def text_of(value: Value) -> tuple[bytes, str]:
+def encode_value(value: Value) -> tuple[bytes, str]:
     """The bytes that stand for a value, and their kind: "json" or "bytes".
 
     Raises `Unfit` for what would not come back as it is: no JSON, an integer beyond 64 bits, NaN, a tuple, an
@@ -118,7 +118,7 @@ def json_text(value: object) -> bytes:
 
 
 def message_of(value: Value) -> Json:
-    """The message for a value that `text_of` has accepted."""
+    """The message for a value that `encode_value` has accepted."""
     if isinstance(value, bytes):
         return {"$bytes": b64encode(value).decode()}
     json: Any = value

@@ -23,14 +23,14 @@ from leaderless.table.snapshot import FileRef, file_refs, reader_of
 Block = tuple[str, int, Sequence[Json]]
 
 
-class Origin(NamedTuple):
+class LogStart(NamedTuple):
     """Where the log starts, and the first offsets of keys that have lost records."""
 
     start: Start
     offsets: dict[str, int]
 
 
-class Content(NamedTuple):
+class FileContent(NamedTuple):
     """What a file has: blocks in their order, the writer and the number of each batch, and large values."""
 
     blocks: list[Block]
@@ -38,17 +38,17 @@ class Content(NamedTuple):
     references: list[Reference]
 
 
-async def origin_of(store: Store) -> Origin:
+async def log_start(store: Store) -> LogStart:
     """Where a log of files starts. Raises `LogError`."""
     manifest, _ = await read_manifest(store)
     files = files_of(store)
     assert files is not None, "a log of files has files"
-    return Origin(manifest.start, await in_thread(partial(read_starts, files, manifest)))
+    return LogStart(manifest.start, await in_thread(partial(read_starts, files, manifest)))
 
 
 async def contents(
     store: Store, needed: Callable[[FileRef], bool]
-) -> AsyncIterator[tuple[FileRef, Content | LogError]]:
+) -> AsyncIterator[tuple[FileRef, FileContent | LogError]]:
     """Each file of the log with what it has, or with what is wrong with it.
 
     `needed`: whether the messages of a file are; of another one only their number is told. Raises `LogError`
@@ -61,7 +61,7 @@ async def contents(
             yield ref, error
 
 
-def _content(store: Store, ref: FileRef, with_messages: bool) -> Content:
+def _content(store: Store, ref: FileRef, with_messages: bool) -> FileContent:
     """What is in a file, which must be what the list of files says of it. Raises `Broken`."""
     reader = reader_of(store, ref)
     spans = reader.run["first"], reader.run["last"], reader.run["base"], reader.run["end"]
@@ -83,7 +83,7 @@ class _Fold:
         self._references: list[Reference] = []
         self._last: tuple[str, int] = "", -1  # the key and the offset of the last row
 
-    def all_of(self, reader: Reader) -> Content:
+    def all_of(self, reader: Reader) -> FileContent:
         """What a file has. Raises `Broken` for rows that are not in order."""
         for place in range(reader.row_groups):
             for row in rows_in(reader.read([place])):
@@ -93,7 +93,7 @@ class _Fold:
             for (key, first, messages), count in zip(self._blocks, self._counts, strict=True)
         )
         batches = [self._batches[slot] for slot in sorted(self._batches)]
-        return Content([*blocks], batches, self._references)
+        return FileContent([*blocks], batches, self._references)
 
     def _take(self, row: Row) -> None:
         key, offset, message, writer, seq, slot, _ = row

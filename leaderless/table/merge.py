@@ -15,7 +15,7 @@ from threading import Event
 import pyarrow as pa
 
 from leaderless.errors import Closed
-from leaderless.table.parquet import Reader, Writer
+from leaderless.table.parquet import FileWriter, Reader
 from leaderless.table.schema import COLUMNS
 
 Place = tuple[str, int]  # a key and an offset
@@ -23,7 +23,9 @@ ORDER = [("key", "ascending"), ("offset", "ascending")]
 PIECE_SHARE = 4  # pieces of a row group: more of them take less memory and more CPU
 
 
-def merge(readers: Sequence[Reader], writer: Writer, cancelled: Event | None = None) -> int:
+def merge_rows(
+    readers: Sequence[Reader], writer: FileWriter, cancelled: Event | None = None
+) -> int:
     """Write the rows of all readers in the order of key and offset.
 
     Returns the most bytes of rows that it had at hand at once. Raises `Closed` soon after `cancelled` is set.

@@ -27,14 +27,14 @@ GROUP_ROWS = 32_768
 NUMBERS = ("offset", "seq", "slot", "appended_at")
 
 
-class Content(NamedTuple):
+class Written(NamedTuple):
     """What was written: rows, and the first and last key; None for a file without rows."""
 
     rows: int
     keys: tuple[str, str] | None
 
 
-class Writer:
+class FileWriter:
     """Writes tables, already in order among themselves, into one file; memory holds one row group.
 
     `run`: what the metadata say beside the rows. `content` grows with what is written.
@@ -53,9 +53,9 @@ class Writer:
         )
         self._waiting: list[pa.Table] = []
         self._bytes = self._rows = 0
-        self.content: Content = Content(0, None)
+        self.content: Written = Written(0, None)
 
-    def __enter__(self) -> "Writer":
+    def __enter__(self) -> "FileWriter":
         return self
 
     def __exit__(
@@ -98,14 +98,14 @@ class Writer:
         keys = group.column("key")
         first = self.content.keys[0] if self.content.keys else keys[0].as_py()
         rows = self.content.rows + self._rows
-        self.content = Content(rows, (first, keys[-1].as_py()))
+        self.content = Written(rows, (first, keys[-1].as_py()))
         self._waiting, self._bytes, self._rows = [], 0, 0
 
 
 def write_file(table: pa.Table, run: Mapping[str, object]) -> bytes:
     """A file of a table in order, in memory; `run` goes into the metadata."""
     target = pa.BufferOutputStream()
-    with Writer(target, run) as writer:
+    with FileWriter(target, run) as writer:
         writer.write(table)
     return bytes(target.getvalue())
 
@@ -264,20 +264,7 @@ def _meet(wanted: tuple[int, int] | None, found: tuple[int, int]) -> bool:
     return wanted is None or (wanted[0] <= found[1] and found[0] <= wanted[1])
 
 
-def read_slice(reader: Reader, key: str, offset: int, rows: int) -> pa.Table:
-    """Up to `rows` rows of a key from the first one at or after `offset`, out of one row group.
-
-    A table without rows: the file has none.
-    """
-    for group in reader.groups():
-        if group.may_hold(key, offset):
-            found = slice_of(reader.read([group.place]), key, offset, rows)
-            if found.num_rows:
-                return found
-    return COLUMNS.empty_table()
-
-
-def slice_of(table: pa.Table, key: str, offset: int, rows: int) -> pa.Table:
+def rows_from(table: pa.Table, key: str, offset: int, rows: int) -> pa.Table:
     """Up to `rows` rows of a key in a table from the first one at or after `offset`."""
     wanted = pc.and_(pc.equal(table["key"], key), pc.greater_equal(table["offset"], offset))
     return table.filter(wanted).slice(0, rows)

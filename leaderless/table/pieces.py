@@ -15,7 +15,7 @@ from leaderless.core.messages import Entry
 from leaderless.table.schema import COLUMNS, content_arrays, micros_of
 
 
-class Batch(NamedTuple):
+class BatchColumns(NamedTuple):
     """What all rows of a batch have in common; `at`: when its segment was written, in seconds since 1970."""
 
     writer: str
@@ -41,7 +41,7 @@ class Stretch(NamedTuple):
     appended_at: float | None
 
 
-def table_of_pieces(batches: Sequence[Batch], pieces: Sequence[Piece]) -> pa.Table:
+def table_of_pieces(batches: Sequence[BatchColumns], pieces: Sequence[Piece]) -> pa.Table:
     """The rows of pieces, in their order."""
     names, firsts, blocks, places = zip(*pieces, strict=True) if pieces else [()] * 4
     counts = [len(block) for block in blocks]
@@ -65,12 +65,12 @@ def table_of_stretches(
     stretches: Iterable[Stretch], keys: Collection[str] | None = None
 ) -> pa.Table:
     """The rows of entries, of all keys or of some, in the order of the log."""
-    batches: list[Batch] = []
+    batches: list[BatchColumns] = []
     pieces: list[Piece] = []
     for base, entries, at in stretches:
         for slot, entry in enumerate(entries, base):
             pieces += _pieces_of(entry, len(batches), keys)
-            batches.append(Batch(entry.writer, entry.seq, slot, at))
+            batches.append(BatchColumns(entry.writer, entry.seq, slot, at))
     return table_of_pieces(batches, pieces)
 
 
@@ -86,7 +86,7 @@ def _parents(counts: Sequence[int]) -> pa.Array:
     return pc.list_parent_indices(pa.ListArray.from_arrays(ends, pa.nulls(sum(counts))))
 
 
-def _columns_of(batches: Sequence[Batch]) -> list[pa.Array]:
+def _columns_of(batches: Sequence[BatchColumns]) -> list[pa.Array]:
     """The columns `writer`, `seq`, `slot` and `appended_at`, a row for each batch."""
     return [
         pa.array([each.writer for each in batches], pa.string()),

@@ -25,13 +25,13 @@ from leaderless.store.calls import as_it_is, parsed, read_once
 from leaderless.store.files import Files, Gone
 from leaderless.store.port import Found, Refused, Store
 from leaderless.store.registers import Registers
-from leaderless.table.kept import Kept
 from leaderless.table.manifest import TABLE, Manifest, manifest_of
+from leaderless.table.memory import Kept
 from leaderless.table.parquet import Reader
 from leaderless.table.retention import read_starts
 from leaderless.table.runs import (
     Origin,
-    block_of,
+    block_in,
     create_run,
     directory_of,
     encode_run,
@@ -102,7 +102,7 @@ class TableRegisters(Registers):
                 table = await self._run(partial(self.shelf.read, path, key, offset, SLICE_ROWS))
             except Gone:
                 continue
-            block = block_of(table)
+            block = block_in(table)
             return Missing() if block is None else Ok(block)
         return Missing()
 

@@ -55,7 +55,7 @@ class Retained(NamedTuple):
     start: int
 
 
-async def retain(
+async def delete_oldest(
     store: Store,
     files: Files,
     policy: Policy,

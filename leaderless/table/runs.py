@@ -16,7 +16,7 @@ from leaderless.store.files import WHOLE_BYTES_MAX, Files, Gone, MemoryFiles
 from leaderless.store.port import Refused
 from leaderless.table.answers import again
 from leaderless.table.parquet import Reader, write_file
-from leaderless.table.pieces import Batch, Piece, table_of_pieces
+from leaderless.table.pieces import BatchColumns, Piece, table_of_pieces
 from leaderless.table.schema import COLUMNS, messages_of
 
 FOLDER, SUFFIX = "run", ".parquet"
@@ -107,7 +107,7 @@ def _table(run: Run, origins: Sequence[Origin]) -> pa.Table:
     for place, origin in enumerate(origins):
         for key, (_, count) in origin.keys.items():
             parts.setdefault(key, []).append((count, place))
-    batches = [Batch(each.writer, each.seq, each.slot, each.at) for each in origins]
+    batches = [BatchColumns(each.writer, each.seq, each.slot, each.at) for each in origins]
     return table_of_pieces(batches, [*_pieces(run, parts)])
 
 
@@ -143,6 +143,6 @@ def directory_of(reader: Reader) -> dict[str, Json]:
     }
 
 
-def block_of(table: pa.Table) -> list[Json] | None:
+def block_in(table: pa.Table) -> list[Json] | None:
     """Rows of one key as a block, `[first offset, messages]`; None without rows."""
     return [table["offset"][0].as_py(), messages_of(table)] if table.num_rows else None

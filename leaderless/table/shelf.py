@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from leaderless.store.files import Files
-from leaderless.table.kept import Kept
-from leaderless.table.parquet import Group, Reader, slice_of
+from leaderless.table.memory import Kept
+from leaderless.table.parquet import Group, Reader, rows_from
 from leaderless.table.schema import COLUMNS
 
 FOOTER_BYTES, GROUP_BYTES = 32 << 20, 32 << 20  # kept in memory, about
@@ -39,7 +39,7 @@ class Shelf:
         """
         for group in self._footer(path).groups:
             if group.may_hold(key, offset):
-                found = slice_of(self._group(path, group.place), key, offset, rows)
+                found = rows_from(self._group(path, group.place), key, offset, rows)
                 if found.num_rows:
                     return found
         return COLUMNS.empty_table()

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from leaderless.core.coordination import Json, Misfit
-from leaderless.core.headlog.index import COMPACTED, Index, Listed, Page, decode_part, index_of
+from leaderless.core.headlog.index import COMPACTED, Index, IndexEntry, Page, decode_part, index_of
 from leaderless.core.headlog.records import (
     EMPTY,
     HEAD,
@@ -35,8 +35,8 @@ from leaderless.store.files import Gone, files_of
 from leaderless.store.format import shape_in
 from leaderless.store.port import Store
 from leaderless.store.values import Reference
-from leaderless.table.collecting import rare_collections
 from leaderless.table.manifest import Manifest, read_manifest
+from leaderless.table.memory import rare_collections
 from leaderless.table.parquet import Reader
 from leaderless.table.pieces import Stretch, table_of_stretches
 from leaderless.table.runs import SUFFIX, run_path
@@ -103,7 +103,7 @@ async def snapshot(
         with rare_collections():
             found = await _attempt(store, keys, segments_max)
         if found is not None:
-            return found if as_of is None else cut(found, as_of)
+            return found if as_of is None else cut_snapshot(found, as_of)
     raise Indefinite("the log was compacted faster than it could be read; try again")
 
 
@@ -155,13 +155,15 @@ def _ref_of_merged(manifest: Manifest, place: int) -> FileRef:
 async def _runs(store: Store, index: Index, first: int) -> AsyncIterator[FileRef]:
     """The runs of segments from `first` on, in their order."""
     parquet = (await shape_in(store)).sliced
-    async for listed in leaves(store, index.listed, first):
+    async for listed in runs_below(store, index.listed, first):
         path = run_path(listed.first, listed.last) if parquet else listed.register()
         kind: Literal["parquet", "json"] = "parquet" if parquet else "json"
         yield FileRef(path, kind, listed.first, listed.last, listed.base, listed.end)
 
 
-async def leaves(store: Store, listed: Iterable[Listed], first: int) -> AsyncIterator[Listed]:
+async def runs_below(
+    store: Store, listed: Iterable[IndexEntry], first: int
+) -> AsyncIterator[IndexEntry]:
     """The runs below what an index lists, those of segments from `first` on."""
     for each in listed:
         if each.last < first:
@@ -172,7 +174,7 @@ async def leaves(store: Store, listed: Iterable[Listed], first: int) -> AsyncIte
         page = await read_value(store, each.register(), _page)
         if page is None:
             raise Broken(f"CommittedReadable: {each.register()} is missing")
-        async for leaf in leaves(store, page.value.children, first):
+        async for leaf in runs_below(store, page.value.children, first):
             yield leaf
 
 
@@ -197,7 +199,7 @@ async def _segments(store: Store, numbers: range) -> list[Stretch] | None:
     return stretches
 
 
-def cut(found: Snapshot, as_of: int) -> Snapshot:
+def cut_snapshot(found: Snapshot, as_of: int) -> Snapshot:
     """What the first `as_of` batches of a snapshot hold. Raises `Unfit` as `snapshot`."""
     if not found.start <= as_of <= found.version:
         raise Unfit(
@@ -260,7 +262,7 @@ def _rows_of_run(run: Run) -> Iterable[Row]:
             yield Row(key, offset, message, None, None, None, None)
 
 
-async def references(store: Store) -> AsyncIterator[Reference]:
+async def file_references(store: Store) -> AsyncIterator[Reference]:
     """Every reference to a large value in the log, and in files that have left it and still stand.
 
     A query that was planned before may read the latter. Raises `LogError`.

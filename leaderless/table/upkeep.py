@@ -33,17 +33,17 @@ from leaderless.core.headlog.index import COMPACTED, index_of
 from leaderless.core.lease import LeaseLost
 from leaderless.core.process import Process
 from leaderless.errors import Definite, Indefinite
-from leaderless.store.calls import in_thread, read_value
+from leaderless.store.calls import Deleted, in_thread, read_value
 from leaderless.store.files import UNFINISHED, Files, Gone
 from leaderless.store.names import FILE_FOLDERS, is_own, last_of_run
 from leaderless.store.port import Listed, Store, Version
 from leaderless.table.levels import Levels, next_merge
 from leaderless.table.manifest import Manifest, Merged, read_manifest, replace_manifest
-from leaderless.table.merge import merge
-from leaderless.table.parquet import Content, Reader, Writer
+from leaderless.table.merge import merge_rows
+from leaderless.table.parquet import FileWriter, Reader, Written
 from leaderless.table.runs import FOLDER as RUNS
 from leaderless.table.runs import SUFFIX, run_path
-from leaderless.table.snapshot import leaves
+from leaderless.table.snapshot import runs_below
 
 T = TypeVar("T")
 CLAIM = "claim/table"
@@ -64,13 +64,6 @@ class Done(NamedTuple):
     merges: int
     read: int
     written: int
-
-
-class Deleted(NamedTuple):
-    """Files that were deleted, and their bytes."""
-
-    files: int
-    bytes: int
 
 
 class Upkeep:
@@ -155,7 +148,7 @@ class Upkeep:
             return []
         pages = [each for each in found.value.listed if each.level]
         runs: list[Merged] = []
-        async for run in leaves(self._store, pages, manifest.sealed):
+        async for run in runs_below(self._store, pages, manifest.sealed):
             path = run_path(run.first, run.last)
             size = await in_thread(partial(self._files.size, path))
             runs.append(Merged(path, 0, run.first, run.last, run.base, run.end, 0, size, None))
@@ -294,9 +287,9 @@ def _merge_files(
     target: BinaryIO,
     described: dict[str, int],
     cancelled: Event,
-) -> tuple[Content, int]:
+) -> tuple[Written, int]:
     readers = [Reader(files, each.path, size=each.bytes) for each in some]
-    with Writer(target, described) as writer:
-        merge(readers, writer, cancelled)
+    with FileWriter(target, described) as writer:
+        merge_rows(readers, writer, cancelled)
     pa.default_memory_pool().release_unused()  # the process goes on with less
     return writer.content, sum(reader.bytes_read for reader in readers)

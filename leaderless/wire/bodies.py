@@ -25,6 +25,7 @@ from leaderless.core.messages import (
     HandOver,
     ListCommittedOffsets,
     ListCommittedOffsetsOk,
+    NodeStatus,
     Offer,
     PeerCall,
     Poll,
@@ -35,7 +36,6 @@ from leaderless.core.messages import (
     Send,
     SendOk,
     Share,
-    Status,
     StatusOk,
     Unfence,
 )
@@ -53,7 +53,7 @@ class NotSupported(Exception):
     """The message type is not one of this workload's."""
 
 
-def parse(request: Request, body: Body, size: int = 0) -> RequestEvent:
+def event_of(request: Request, body: Body, size: int = 0) -> RequestEvent:
     """The event that a request's body asks for; `size` is its length in bytes."""
     match body["type"]:
         case "send":
@@ -69,7 +69,7 @@ def parse(request: Request, body: Body, size: int = 0) -> RequestEvent:
         case "unfence":
             return Unfence(request)
         case "status":
-            return Status(request)
+            return NodeStatus(request)
         case "hand_over":
             return HandOver(request, _count(body, "slot"), _batch(body, size))
         case other:

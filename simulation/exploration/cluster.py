@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from leaderless.core.headlog.policy import Policy
+from leaderless.core.headlog.policy import CommitPolicy
 from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.core.strategy import Context, Strategy
 from simulation.exploration.clients import KEY
@@ -63,7 +63,7 @@ class ExploredHost(SteppedHost):
         return Instant(self.seconds(), self._lines)
 
 
-class HandsOver(Policy):
+class HandsOver(CommitPolicy):
     """Hands each batch to the node that committed last, whatever that costs."""
 
     def target(self) -> str | None:

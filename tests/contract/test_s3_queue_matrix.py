@@ -12,7 +12,7 @@ from random import Random
 import anyio
 import pytest
 
-from leaderless.library.laws.lawful import Lawful, Observer
+from leaderless.library.laws.lawful import Observer
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Store
 from leaderless.store.sqlite import SqliteStore
@@ -29,6 +29,7 @@ from tests.contract.matrix import (
     vacuum,
 )
 from tests.contract.matrix.stage import Stage
+from tests.lawful import Lawful
 
 SECTIONS = tuple(
     module.SECTION

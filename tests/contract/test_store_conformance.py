@@ -23,7 +23,7 @@ from leaderless.core.coordination import (
     create,
     delete,
     raise_to,
-    read,
+    read_register,
     replace,
 )
 from leaderless.core.messages import (
@@ -39,9 +39,9 @@ from leaderless.core.messages import (
 )
 from leaderless.core.pace import Pace
 from leaderless.core.process import Process
-from leaderless.store.lin_kv import body_of, outcome_of
-from simulation.driver import FATES, Apply, Driver
+from leaderless.store.lin_kv import outcome_of, request_body
 from simulation.registers import Store
+from tests.driver import FATES, Apply, Driver
 from tests.fakes import LinKv
 
 
@@ -49,7 +49,7 @@ def over_the_wire(handle: Callable[[dict[str, Any]], dict[str, Any]]) -> Apply:
     """The `lin-kv` port on a service, with what a wire does to bodies."""
 
     def apply(op: StoreOp) -> Outcome:
-        request = orjson.loads(orjson.dumps(body_of(StoreCall(1, op))))
+        request = orjson.loads(orjson.dumps(request_body(StoreCall(1, op))))
         return outcome_of(orjson.loads(orjson.dumps(handle(request))))
 
     return apply
@@ -161,7 +161,7 @@ def test_all_stores_are_one(ops: list[StoreOp]) -> None:
 def count_up(register: str, by: str) -> Process[int]:
     """Count one up by `replace`, and return the count; `by` makes what is written unique."""
     while True:
-        old: Any = yield from read(register)
+        old: Any = yield from read_register(register)
         count = old["count"] + 1 if old else 1
         if (yield from replace(register, old, {"count": count, "by": by})):
             return count
@@ -169,27 +169,27 @@ def count_up(register: str, by: str) -> Process[int]:
 
 def test_recipes(apply: Apply) -> None:
     call = Driver(apply).call
-    assert call(read("a")) is None
+    assert call(read_register("a")) is None
     call(create("a", 1))
     call(create("a", 2))
-    assert call(read("a")) == 1
+    assert call(read_register("a")) == 1
     assert call(replace("a", 1, 3)) is True
     assert call(replace("a", 1, 4)) is False
     assert call(replace("b", None, 1)) is True
     assert [call(count_up("n", str(by))) for by in range(3)] == [1, 2, 3]
     call(raise_to("top", 5))
     call(raise_to("top", 3))
-    assert call(read("top")) == 5
+    assert call(read_register("top")) == 5
     call(delete("a"))
-    assert call(read("a")) == TOMBSTONE
+    assert call(read_register("a")) == TOMBSTONE
     call(create("a", 1))
-    assert call(read("a")) == TOMBSTONE  # whoever was late does not bring it back
+    assert call(read_register("a")) == TOMBSTONE  # whoever was late does not bring it back
 
 
 @pytest.mark.parametrize(
     "recipe",
     [
-        lambda: read("a"),
+        lambda: read_register("a"),
         lambda: create("a", 1),
         lambda: delete("a"),
         lambda: replace("a", None, 1),

@@ -12,7 +12,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from leaderless.store.names import name_of, segment_of
+from leaderless.store.names import name_of, path_segment
 from leaderless.store.port import (
     PAGE,
     Conflict,
@@ -207,8 +207,8 @@ async def test_names_of_users_are_apart_and_leave_no_folder(store: Store) -> Non
     """A topic and a key of each name, through all that escapes on the way to the server and back."""
     await store.write("outside", b"x")
     for name in NAMES:
-        await Within(store, f"topic/{segment_of(name)}").write("format", f"={name}".encode())
-        await store.write(f"group/g/cursor/{segment_of(name)}", f"={name}".encode())
+        await Within(store, f"topic/{path_segment(name)}").write("format", f"={name}".encode())
+        await store.write(f"group/g/cursor/{path_segment(name)}", f"={name}".encode())
     for folder, last in (("topic", "/format"), ("group/g/cursor", "")):
         keys = await keys_of(store, folder)
         names = [key.removeprefix(f"{folder}/").removesuffix(last) for key in keys]

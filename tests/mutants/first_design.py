@@ -30,7 +30,7 @@ FIRST_DESIGN = [
     Mutant(
         "refused-batch-holds-up-others",
         "batches go alone when the store may refuse one of them",
-        f"{POLICY}:Policy.isolates",
+        f"{POLICY}:CommitPolicy.isolates",
         (("return self._unknowns >=", "return False and self._unknowns >="),),
         test="tests/unit/test_timeouts.py::test_a_batch_that_the_store_refuses_holds_up_no_other",
     ),

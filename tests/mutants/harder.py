@@ -324,7 +324,7 @@ EQUIVALENT = [
         " other answer for another worker that was faster: a claim of its own stands still until its lease is"
         " over, and the next worker finishes the job. So the mutant costs a lease, and breaks no promise",
         "core.coordination:replace",
-        (("return unsure and (yield from read(register)) == new", "return False"),),
+        (("return unsure and (yield from read_register(register)) == new", "return False"),),
         COMPACTED | MOVES | {"nemesis": ("store", "loss")},
     ),
 ]

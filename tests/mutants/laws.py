@@ -4,7 +4,7 @@ from tests.mutants.mutant import Mutant
 
 TESTS = "tests/unit/test_core_laws.py"
 COMPACTOR = "core.headlog.compaction:Compactor"
-CONSUMER = "core.headlog.consumer:Consumer"
+CONSUMER = "core.headlog.consumer:ConsumerService"
 HOLDER = "core.lease:Holder"
 LIBRARY = "core.headlog.library:Library"
 MEMORY = "core.headlog.memory:Memory"
@@ -89,7 +89,7 @@ LAWS = [
     _without(
         "growth-while-fenced",
         "a log that is fenced has nothing new in its epoch, whenever it is read",
-        "core.headlog.epoch:raise_epoch",
+        "core.headlog.attempt:raise_epoch",
         "require_after(first, head)",
         f"{TESTS}::test_a_fenced_log_does_not_grow_in_its_epoch",
     ),

@@ -6,7 +6,7 @@ ATTEMPT = "core.headlog.attempt"
 WRITER = "core.headlog.writer:Writer"
 REPLICA = "core.headlog.replica:Replica"
 VIEW = "core.headlog.view:View"
-CONSUMER = "core.headlog.consumer:Consumer"
+CONSUMER = "core.headlog.consumer:ConsumerService"
 COMPACTOR = "core.headlog.compaction:Compactor"
 
 
@@ -399,7 +399,7 @@ MUTANTS = [
         "commits-of-one-register",
         "the committed offset of a key is the highest through any node",
         "core.headlog.commits:DurableCommits.read",
-        (("registers_of(self._replica.shape)", "[self._own]"),),
+        (("commit_registers(self._replica.shape)", "[self._own]"),),
         DURABLE,
     ),
 ]

@@ -56,7 +56,7 @@ SHAPE = [
         f"{COMMITS}.read",
         (
             (
-                "registers_of(self._replica.shape)",
+                "commit_registers(self._replica.shape)",
                 "[f'committed/{n}' for n in range(self._place + 1)]",
             ),
         ),

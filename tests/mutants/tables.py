@@ -116,7 +116,7 @@ TABLES = [
     Mutant(
         "values-of-left-files-deleted",
         "a file that has left the log, and still stands, refers to its large values",
-        "table.snapshot:references",
+        "table.snapshot:file_references",
         (("reads += [", "[*reads] + ["),),
         test=f"{RETENTION}::test_large_values_stay_as_long_as_a_file_refers_to_them",
     ),

@@ -175,7 +175,7 @@ VACUUM = [
     Mutant(
         "epoch-of-another-call",
         "an epoch is raised after the objects were listed, by whomever",
-        "core.headlog.epoch:raise_epoch",
+        "core.headlog.attempt:raise_epoch",
         (("if head.epoch > first.epoch:", "if head.epoch >= first.epoch:"),),
         test="tests/unit/test_vacuum.py::test_nothing_changes_but_the_epoch",
     ),

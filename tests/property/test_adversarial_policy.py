@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from leaderless.core.headlog.policy import Policy
+from leaderless.core.headlog.policy import CommitPolicy
 from leaderless.core.machine import Machine
 from leaderless.core.pace import Pace
 from leaderless.core.scheduler import Scheduler
@@ -45,7 +45,7 @@ class CoinTimeouts(StoreTimeouts):
         return self._random.choice(TIMES_S)
 
 
-class CoinPolicy(Policy):
+class CoinPolicy(CommitPolicy):
     """Takes every decision by coin; it is told the facts, and forgets them."""
 
     def __init__(self, random: Random, node: str, peers: tuple[str, ...], clock: Clock) -> None:
@@ -97,7 +97,7 @@ class AdversarialWorld(World):
 
             def policy(
                 clock: Clock, node: str, peers: tuple[str, ...], *_: Any, **__: Any
-            ) -> Policy:
+            ) -> CommitPolicy:
                 return CoinPolicy(self._pace, node, peers, clock)
 
             made = LeaderlessLog(Context(identity, clock, options), policy)
@@ -117,7 +117,7 @@ def test_every_decision_is_the_coins() -> None:
     facts |= {"attempt_committed", "attempt_failed", "attempt_unknown"}
     facts |= {"peer_is_late", "peer_answered", "peer_helped"}
     shown = {"late", "committing_peer"}  # to people, and to the exploration
-    decisions = {name for name in vars(Policy) if not name.startswith("_")} - facts - shown
+    decisions = {name for name in vars(CommitPolicy) if not name.startswith("_")} - facts - shown
     assert decisions <= vars(CoinPolicy).keys()
 
 

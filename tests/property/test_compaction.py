@@ -10,7 +10,6 @@ import pytest
 
 from leaderless.core.claims import FAILURES_MAX
 from leaderless.core.limits import Limits
-from simulation.driver import Driver
 from tests.compacting import (
     AT_PACE,
     ENTRIES,
@@ -21,6 +20,7 @@ from tests.compacting import (
     messages_of,
     reader_of,
 )
+from tests.driver import Driver
 
 pytestmark = pytest.mark.simulation
 

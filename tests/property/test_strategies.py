@@ -10,7 +10,7 @@ from leaderless.core.messages import Cas, Ok, Unknown
 from leaderless.core.process import Process
 from leaderless.core.strategies.leader import LeaderLog
 from leaderless.core.strategies.prefetch import PrefetchLog
-from leaderless.core.strategies.prefetch_sealed import Content, SealedLog
+from leaderless.core.strategies.prefetch_sealed import RangeContent, SealedLog
 from leaderless.core.strategy import Context
 from simulation.headlog import oracle_for
 from simulation.nodes import LINEARIZABLE, StrategyMaker
@@ -102,7 +102,7 @@ def test_a_leader_that_is_restarted_numbers_from_0_again(name: str) -> None:
 class ShowsAtOnce(SealedLog):
     """Broken: does not close the ranges below what it shows."""
 
-    def _close(self, key: str, number: int, content: Content) -> Process[Content]:
+    def _close(self, key: str, number: int, content: RangeContent) -> Process[RangeContent]:
         return content
         yield
 
@@ -110,7 +110,7 @@ class ShowsAtOnce(SealedLog):
 class SealsForItself(SealedLog):
     """Broken: closes a range without telling its owner."""
 
-    def _close(self, key: str, number: int, content: Content) -> Process[Content]:
+    def _close(self, key: str, number: int, content: RangeContent) -> Process[RangeContent]:
         return content._replace(sealed=True)
         yield
 
@@ -118,7 +118,7 @@ class SealsForItself(SealedLog):
 class IgnoresTheSeal(SealedLog):
     """Broken: goes on in a range that was sealed."""
 
-    def _room(self, content: Content | None) -> int:
+    def _room(self, content: RangeContent | None) -> int:
         return self._size - len(content.msgs) if content else self._size
 
 

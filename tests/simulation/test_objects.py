@@ -27,11 +27,11 @@ from simulation.objects.scenario import (
     Scenario,
 )
 from simulation.objects.story import events_of
-from simulation.regressions import Regression, weaknesses
 from simulation.shrink import smallest
 from specs.second.explorer import explore
 from specs.second.two_step_assign import TwoStepAssign
 from tests.mutants.mixed import MIXED as OWN_RULES
+from tests.regressions import Regression, weaknesses
 
 pytestmark = pytest.mark.simulation
 

@@ -7,8 +7,8 @@ import pytest
 
 from runs.faults import FAULTS, OPERATIONS
 from simulation.judge import simulate
-from simulation.regressions import Regression, regressions
 from simulation.scenario import SURVIVORS, Scenario, command_of
+from tests.regressions import Regression, regressions
 from tests.simulation.counting import counted
 
 STRATEGIES = sorted(set(SURVIVORS))

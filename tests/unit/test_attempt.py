@@ -12,8 +12,8 @@ from leaderless.core.limits import Limits
 from leaderless.core.messages import Batch, Cas, Get
 from leaderless.core.process import Process
 from leaderless.core.shape import Shape
-from simulation.driver import Driver
 from simulation.registers import Store
+from tests.driver import Driver
 
 FIRST = Batch("n0/0", 1, 0, {"k": ["a", "b"]}, {}, 2)
 SECOND = Batch("n1/0", 1, 0, {"k": ["c"]}, {}, 1)

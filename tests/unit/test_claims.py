@@ -14,8 +14,8 @@ from leaderless.core.lease import Holder, Lease, LeaseLost, lease_of
 from leaderless.core.messages import Get, Ok, Outcome, Put, StoreOp
 from leaderless.core.pace import Pace
 from leaderless.core.process import Process
-from simulation.driver import FATES, Driver
 from simulation.registers import Store
+from tests.driver import FATES, Driver
 
 REGISTER = "claim/work"
 LEASE_S = Pace().lease_s

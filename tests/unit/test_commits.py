@@ -9,7 +9,7 @@ import pytest
 
 from leaderless import open_log
 from leaderless.core.coordination import Misfit
-from leaderless.core.headlog.commits import Committed, committed_of, registers_of
+from leaderless.core.headlog.commits import Committed, commit_registers, committed_of
 from leaderless.core.messages import Batch, CommitOffsets, CommitOffsetsOk, HandOver
 from leaderless.core.shape import Shape
 from leaderless.core.strategy import Options
@@ -90,7 +90,7 @@ def test_a_view_that_is_older_than_the_move_is_renewed() -> None:
 
 @pytest.mark.parametrize(("nodes", "registers"), [(1, 1), (2, 2), (4, 2), (5, 3), (16, 4), (25, 5)])
 def test_a_log_has_as_many_registers_as_the_root_of_its_nodes(nodes: int, registers: int) -> None:
-    assert registers_of(Shape().for_nodes(nodes)) == [
+    assert commit_registers(Shape().for_nodes(nodes)) == [
         f"committed/{number}" for number in range(registers)
     ]
 

@@ -8,9 +8,16 @@ from collections.abc import Callable
 import pytest
 
 from leaderless.core.coordination import InvariantBroken
+from leaderless.core.headlog.attempt import raise_epoch
 from leaderless.core.headlog.compaction import Compactor
-from leaderless.core.headlog.epoch import raise_epoch
-from leaderless.core.headlog.index import COMPACTED, Index, Listed, distribute, index_of, new_page
+from leaderless.core.headlog.index import (
+    COMPACTED,
+    Index,
+    IndexEntry,
+    distribute,
+    index_of,
+    new_page,
+)
 from leaderless.core.headlog.library import Library, Truncated
 from leaderless.core.headlog.memory import Memory
 from leaderless.core.headlog.records import HEAD, Head, Run
@@ -20,15 +27,15 @@ from leaderless.core.lease import Holder, Lease, lease_of
 from leaderless.core.messages import Block, Heading, Put
 from leaderless.core.pace import Pace
 from leaderless.core.process import Process
-from simulation.driver import Driver
 from simulation.nodes import LINEARIZABLE
 from simulation.oracle import Violation
 from simulation.registers import Store
 from simulation.stepped import SteppedCluster
 from tests.compacting import SHAPE, SMALL, JudgedStore, Worker, entry_of, messages_of, reader_of
+from tests.driver import Driver
 
 REGISTER = "claim/work"
-ONE, TWO = Listed(0, 0, 1, 0, 4, 1, 9), Listed(0, 2, 3, 4, 8, 1, 9)
+ONE, TWO = IndexEntry(0, 0, 1, 0, 4, 1, 9), IndexEntry(0, 2, 3, 4, 8, 1, 9)
 
 
 def compacted(entries: int) -> Store:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from leaderless.core.headlog.policy import Policy
+from leaderless.core.headlog.policy import CommitPolicy
 from leaderless.core.strategies.leaderless import LeaderlessLog
 from simulation.nodes import LINEARIZABLE, StrategyMaker
 from simulation.stepped import Flying, SteppedCluster
@@ -158,7 +158,7 @@ def test_a_batch_whose_answer_was_lost_is_found_in_the_log_that_is_read() -> Non
     assert {body["type"] for body in answered} == {"send_ok", "poll_ok"}
 
 
-class InManyLanes(Policy):
+class InManyLanes(CommitPolicy):
     """Begins a batch for each send, and waits as long for each peer."""
 
     hedge_s = 0.05

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from leaderless.core.coordination import Misfit
 from leaderless.core.headlog.index import (
     Index,
-    Listed,
+    IndexEntry,
     decode_part,
     distribute,
     index_of,
@@ -40,7 +40,7 @@ ENTRIES = [
 SEGMENT = Segment(0, ENTRIES)
 HEAD = Head(Heading(version=3, by="n1", size=9), ENTRIES)
 RUN = merge([SEGMENT])
-LISTED = Listed(0, 0, 15, 0, 2, 1, 60)
+LISTED = IndexEntry(0, 0, 15, 0, 2, 1, 60)
 INDEX = Index(2, 16, (LISTED,))
 PAGE = new_page([LISTED])
 distribute(RUN, 0, {0: PAGE}, 1)

@@ -21,7 +21,7 @@ from leaderless.store.files import files_of
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Found, Version, all_of
 from leaderless.store.values import Value
-from leaderless.table.check import Content, contents
+from leaderless.table.check import FileContent, contents
 from leaderless.table.parquet import write_file
 from leaderless.table.snapshot import file_refs, reader_of
 from tests.around import CutOff
@@ -351,7 +351,7 @@ async def test_a_segment_that_is_left_is_compared_with_its_file(
 async def test_of_files_without_such_a_segment_no_message_is_kept(table: MemoryStore) -> None:
     references = 0
     async for _, found in contents(table, lambda _: False):
-        assert isinstance(found, Content)
+        assert isinstance(found, FileContent)
         assert all(isinstance(messages, range) for _, _, messages in found.blocks)
         references += len(found.references)
     assert references > 0

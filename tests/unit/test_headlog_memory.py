@@ -5,8 +5,8 @@ import pytest
 from leaderless.core.headlog.memory import Memory
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.headlog.view import ENTRY_BYTES
-from simulation.driver import Driver
 from tests.compacting import ENTRIES, JudgedStore, Worker, log_of, messages_of, reader_of
+from tests.driver import Driver
 
 SIZES = [0, 200, 800, 1 << 20]  # of the memory, in bytes
 

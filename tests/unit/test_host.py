@@ -7,7 +7,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from leaderless.core.coordination import create, raise_to, read
+from leaderless.core.coordination import create, raise_to, read_register
 from leaderless.core.limits import Limits
 from leaderless.core.machine import Machine
 from leaderless.core.messages import (
@@ -87,7 +87,7 @@ async def test_a_request_that_the_strategy_forgets_is_answered(host: Host) -> No
 async def test_processes_of_the_core_run_to_their_end(host: Host) -> None:
     assert await host.call(raise_to("n", 1)) == 1
     assert await host.call(raise_to("n", 2, known=1)) == 2
-    assert await host.call(read("n")) == 2
+    assert await host.call(read_register("n")) == 2
 
 
 async def test_processes_and_requests_have_one_machine_one_clock_and_one_store() -> None:
@@ -185,7 +185,7 @@ async def test_a_node_goes_on_without_an_outcome() -> None:
 
     async with running(host):
         assert await host.call(sets()) == Unknown(spent=1.0)
-        assert await host.call(read("n")) is None
+        assert await host.call(read_register("n")) is None
 
 
 async def test_others_take_what_is_for_nobody_here() -> None:

@@ -8,10 +8,10 @@ import pytest
 from leaderless.core.coordination import TOMBSTONE, InvariantBroken
 from leaderless.core.shape import Shape
 from leaderless.library.laws import Laws
-from leaderless.library.laws.lawful import Lawful
 from leaderless.library.staged import LAST, seq_of
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Conflict, OutcomeUnknown, Version
+from tests.lawful import Lawful
 
 Change = tuple[str, Any]
 

@@ -30,8 +30,8 @@ from leaderless.store.sqlite import SqliteStore
 from leaderless.table import upkeep
 from leaderless.table.levels import Levels, next_merge
 from leaderless.table.manifest import Manifest, Merged, read_manifest, replace_manifest
-from leaderless.table.merge import PIECE_SHARE, merge
-from leaderless.table.parquet import GROUP_BYTES, Reader, Writer, write_file
+from leaderless.table.merge import PIECE_SHARE, merge_rows
+from leaderless.table.parquet import GROUP_BYTES, FileWriter, Reader, write_file
 from leaderless.table.retention import Policy
 from leaderless.table.schema import Row, rows_in, table_of
 from leaderless.table.snapshot import snapshot, table_in
@@ -67,7 +67,7 @@ def test_a_merge_is_a_sort(appended: list[str], cuts: list[int], rows: int) -> N
     readers = []
     for place, (start, end) in enumerate(pairwise(bounds)):
         target = pa.BufferOutputStream()
-        with Writer(target, {}) as writer:
+        with FileWriter(target, {}) as writer:
             table = table_of(whole[start:end])
             for first in range(0, table.num_rows, rows):
                 writer.write(table.slice(first, rows))
@@ -75,8 +75,8 @@ def test_a_merge_is_a_sort(appended: list[str], cuts: list[int], rows: int) -> N
         files.put(f"{place}", bytes(target.getvalue()))
         readers.append(Reader(files, f"{place}"))
     target = pa.BufferOutputStream()
-    with Writer(target, {}) as writer:
-        merge(readers, writer)
+    with FileWriter(target, {}) as writer:
+        merge_rows(readers, writer)
     files.put("merged", bytes(target.getvalue()))
     found = [*rows_in(Reader(files, "merged").read())]
     assert found == sorted(whole, key=lambda row: (row.key, row.offset))
@@ -183,8 +183,8 @@ def test_a_merge_holds_a_piece_of_each_file_however_large_the_files_are(rows: in
     readers = [Reader(files, f"{place}") for place in range(count)]
     assert all(reader.row_groups == rows // 2_000 + 1 for reader in readers)
     target = pa.BufferOutputStream()
-    with Writer(target, {}) as writer:
-        held = merge(readers, writer)
+    with FileWriter(target, {}) as writer:
+        held = merge_rows(readers, writer)
     assert held <= 1.05 * count * GROUP_BYTES / PIECE_SHARE
     merged = pq.ParquetFile(target.getvalue())
     assert merged.read()["offset"].to_pylist() == [*range(count * rows)]
@@ -206,8 +206,8 @@ def test_a_merged_file_of_nothing_is_a_file() -> None:
     files = MemoryFiles()
     files.put("a", write_file(table_of([]), {}))
     target = pa.BufferOutputStream()
-    with Writer(target, {}) as writer:
-        merge([Reader(files, "a"), Reader(files, "a")], writer)
+    with FileWriter(target, {}) as writer:
+        merge_rows([Reader(files, "a"), Reader(files, "a")], writer)
     assert writer.content == (0, None)
 
 
@@ -237,16 +237,16 @@ async def test_who_is_cancelled_does_not_wait_for_a_merge_which_ends(
     await filled(store, 30, model)
     begun, goes_on, ended = Event(), Event(), Event()
 
-    def slow(readers: Sequence[Reader], writer: Writer, *cancelled: Event) -> int:
+    def slow(readers: Sequence[Reader], writer: FileWriter, *cancelled: Event) -> int:
         begun.set()
         goes_on.wait(10)
         try:
-            return merge(readers, writer, *cancelled)
+            return merge_rows(readers, writer, *cancelled)
         finally:
             ended.set()
 
     with monkeypatch.context() as patch:
-        patch.setattr(upkeep, "merge", slow)
+        patch.setattr(upkeep, "merge_rows", slow)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(merged, store)
             await anyio.to_thread.run_sync(begun.wait)

@@ -20,7 +20,7 @@ from leaderless.core.messages import (
     Unknown,
 )
 from leaderless.errors import Broken, Unfit
-from leaderless.store.lin_kv import body_of, outcome_of
+from leaderless.store.lin_kv import outcome_of, request_body
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Conflict, Found, OutcomeUnknown, Refused, StoreError, Version
 from leaderless.store.registers import Registers, ValueTwice
@@ -295,7 +295,7 @@ async def test_own_effects_seen_before_the_answer_are_no_second_time() -> None:
     ],
 )
 def test_body_of(op: Any, body: dict[str, Any]) -> None:
-    assert body_of(StoreCall(7, op)) == {**body, "msg_id": 7}
+    assert request_body(StoreCall(7, op)) == {**body, "msg_id": 7}
 
 
 @pytest.mark.parametrize(

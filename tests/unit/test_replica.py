@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from leaderless.core.coordination import TOMBSTONE, StoreSilent
-from leaderless.core.headlog.index import Index, Listed, size_of_run
+from leaderless.core.headlog.index import Index, IndexEntry, size_of_run
 from leaderless.core.headlog.memory import Memory
 from leaderless.core.headlog.records import Head, Segment, merge, segment_of
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.limits import Limits
 from leaderless.core.messages import Entry, HandedOver, Heading, Put
-from simulation.driver import Driver
 from simulation.registers import Store
+from tests.driver import Driver
 
 MEMORY_BYTES = 1 << 30
 LOG = [Entry("n9/0", seq, {"k": (seq, [f"m{seq}"])}, {}) for seq in range(6)]
@@ -47,7 +47,7 @@ class World:
         segments = [segment_of(self.store.registers[f"segment/{number}"]) for number in (0, 1)]
         run = merge([each for each in segments if each])
         self.put("run/0-1", run.value)
-        self.put("compacted", Index(1, 2, (Listed(0, 0, 1, 0, 4, 1, size_of_run(run)),)).value)
+        self.put("compacted", Index(1, 2, (IndexEntry(0, 0, 1, 0, 4, 1, size_of_run(run)),)).value)
         self.put("segment/0", TOMBSTONE)
         self.put("segment/1", TOMBSTONE)
 

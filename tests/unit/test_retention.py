@@ -10,8 +10,8 @@ from leaderless.spark.columns import shown
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import all_of
 from leaderless.table.manifest import Manifest, Merged, read_manifest, replace_manifest
-from leaderless.table.parquet import Writer
-from leaderless.table.retention import Policy, retain
+from leaderless.table.parquet import FileWriter
+from leaderless.table.retention import Policy, delete_oldest
 from leaderless.table.schema import Row, table_of
 from leaderless.table.snapshot import locations, snapshot, table_in
 from tests.tables import Model, append, compact, rows_of_snapshot, small_log
@@ -110,7 +110,7 @@ async def test_a_number_below_0_is_refused_and_drops_nothing(policy: Policy) -> 
 @pytest.mark.parametrize("times", [(1_000.0, 9_000.0), (9_000.0, 1_000.0)])
 async def test_by_age_the_newest_record_of_all_row_groups_counts(times: tuple[float, ...]) -> None:
     store, target = MemoryStore(), pa.BufferOutputStream()
-    with Writer(target, {}) as writer:
+    with FileWriter(target, {}) as writer:
         for offset, at in enumerate(times):
             writer.write(table_of([Row("k", offset, offset, "w", offset, offset, at)]))
             writer.flush()
@@ -121,7 +121,7 @@ async def test_by_age_the_newest_record_of_all_row_groups_counts(times: tuple[fl
 
     async def leaves(age_s: float) -> bool:
         policy = Policy(age_s=age_s)
-        return (await retain(store, store.files, policy, processed=none, now=now)).files == 1
+        return (await delete_oldest(store, store.files, policy, processed=none, now=now)).files == 1
 
     async def none() -> dict[str, int]:
         return {}

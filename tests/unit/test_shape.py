@@ -12,11 +12,11 @@ from leaderless.core.headlog.sealer import Sealer
 from leaderless.core.limits import Limits
 from leaderless.core.messages import Entry, Heading, Put
 from leaderless.core.shape import Shape
-from simulation.driver import Driver
 from simulation.nodes import LINEARIZABLE
 from simulation.registers import Store
 from simulation.stepped import SteppedCluster
 from tests.compacting import JudgedStore, Worker
+from tests.driver import Driver
 
 SMALL, LARGE = Shape(seal_entries=2), Shape(seal_entries=100)
 

@@ -1,6 +1,8 @@
 """Whatever is acknowledged can be kept as it was sent, and read back by any node through any line."""
 
-from dataclasses import replace
+import re
+from collections.abc import Callable
+from math import inf, nan
 from typing import Any
 
 import orjson
@@ -10,12 +12,12 @@ from leaderless.core.headlog.records import HEAD, Head
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.limits import Limits
 from leaderless.core.messages import Entry, Heading, Put
+from leaderless.core.pace import Pace
 from leaderless.core.shape import Shape
-from leaderless.core.strategy import Options
-from simulation.driver import Driver
 from simulation.nodes import LINEARIZABLE, new_session
 from simulation.registers import Store
 from simulation.stepped import SteppedCluster
+from tests.driver import Driver
 
 STRATEGIES = pytest.mark.parametrize("strategy", ["leaderless", "cas"])
 LARGEST = Limits().message_bytes
@@ -144,29 +146,72 @@ def test_a_peer_that_lacks_too_much_reads_the_store() -> None:
     assert replica.share(1, 0.0).slot == 9
 
 
-def test_relations_of_limits_are_asserted() -> None:
-    for wrong in ({"batch_bytes": 0}, {"client_patience_s": 0.0}, {"lanes": 0}):
-        with pytest.raises(ValueError, match="limits: "):
-            replace(Options().limits, **wrong)
+@pytest.mark.parametrize(
+    ("kind", "wrong", "text"),
+    [
+        (Limits, {"lanes": 0}, "lanes must be at least 1, got 0"),
+        (Limits, {"batch_bytes": 0}, "batch_bytes must be at least 1, got 0"),
+        (Limits, {"client_patience_s": 0.0}, "client_patience_s must be above 0, got 0.0"),
+        (Pace, {"rest_every": 0}, "rest_every must be at least 1, got 0"),
+        (Pace, {"store_attempts": 0}, "store_attempts must be at least 1, got 0"),
+        (Pace, {"store_timeout_s": 0.0}, "store_timeout_s must be above 0, got 0.0"),
+        (Pace, {"store_timeout_s": nan}, "store_timeout_s must be above 0, got nan"),
+        (Pace, {"lost_deviations": 0}, "lost_deviations must be above 0, got 0"),
+        (Pace, {"message_worth_s": -1}, "message_worth_s must be at least 0 and finite, got -1"),
+        (Pace, {"message_worth_s": inf}, "message_worth_s must be at least 0 and finite, got inf"),
+        (
+            Pace,
+            {"linger_s_max": 0.1},
+            "linger_s_max must be at least 0 and below hedge_s_min (0.08), got 0.1",
+        ),
+        (
+            Pace,
+            {"error_pause_s": 2.0},
+            "error_pause_max_s must be at least error_pause_s (2.0), got 1.0",
+        ),
+        (
+            Pace,
+            {"error_patience_s": 0.001},
+            "error_patience_s must be at least error_pause_s (0.01), got 0.001",
+        ),
+        (Shape, {"seal_bytes": 0}, "seal_bytes must be a whole number of at least 1, got 0"),
+        (Shape, {"seal_bytes": "8"}, "seal_bytes must be a whole number of at least 1, got '8'"),
+        (Shape, {"segments_per_run": 1}, "segments_per_run must be at least 2, got 1"),
+        (Shape, {"page_children": 1}, "page_children must be at least 2, got 1"),
+        (Shape, {"offset_registers": 65537}, "offset_registers must be at most 65536, got 65537"),
+        (
+            Shape,
+            {"run_bytes": 1 << 26},
+            "run_bytes must be below register_bytes (67108864), got 67108864",
+        ),
+        (
+            Shape,
+            {"page_bytes": 1 << 26},
+            "page_bytes must be at most a 64th of register_bytes (1048576), got 67108864",
+        ),
+        (Shape, {"runs": "csv"}, "runs must be json or parquet, got 'csv'"),
+    ],
+)
+def test_an_error_says_field_bound_and_value(
+    kind: Callable[..., object], wrong: dict[str, object], text: str
+) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        kind(**wrong)
 
 
-def test_relations_of_a_shape_are_asserted() -> None:
-    for name in ("segments_per_run", "page_children", "seal_bytes"):
-        wrong: dict[str, Any] = {name: 0}
-        with pytest.raises(ValueError, match="the shape of a log: "):
-            replace(Shape(), **wrong)
+SMALL = Shape(register_bytes=1 << 20, run_bytes=1 << 19, page_bytes=1 << 13)
 
 
 @pytest.mark.parametrize(
-    ("limits", "shape"),
+    ("limits", "shape", "text"),
     [
-        (Limits(message_bytes=1 << 25), Shape()),
-        (Limits(line_bytes=1 << 20), Shape()),
-        (Limits(), Shape(register_bytes=1 << 20, run_bytes=1 << 19, page_bytes=1 << 13)),
+        (Limits(message_bytes=1 << 25), Shape(), "a segment must be at most 33554432 bytes"),
+        (Limits(line_bytes=1), Shape(), "line_bytes must be at least register_bytes of the log"),
+        (Limits(), SMALL, "lower message_bytes (1048576) or batch_bytes (32768)"),
     ],
 )
-def test_who_cannot_share_a_log_says_so(limits: Limits, shape: Shape) -> None:
-    with pytest.raises(ValueError, match="limits: "):
+def test_who_cannot_share_a_log_says_so(limits: Limits, shape: Shape, text: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(text)):
         limits.require_fit(shape)
 
 

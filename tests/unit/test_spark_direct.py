@@ -13,7 +13,7 @@ import pytest
 from leaderless.errors import Definite, OtherFormat, Unfit
 from leaderless.library.log import Log
 from leaderless.spark.columns import SCHEMA
-from leaderless.spark.direct import Plan, plan_of
+from leaderless.spark.direct import ScanPlan, plan_of
 from leaderless.spark.predicate import Predicate, Range
 from leaderless.spark.reader import Scan
 from leaderless.spark.settings import Place, predicate_in
@@ -49,7 +49,7 @@ async def fill(log: Log, first: int, last: int) -> dict[int, Places]:
     return slots
 
 
-def in_files(plan: Plan, keys: frozenset[str] | None = None) -> Places:
+def in_files(plan: ScanPlan, keys: frozenset[str] | None = None) -> Places:
     """Part 1, as Spark's reader finds it."""
     found: Places = []
     for path in plan.files:
@@ -75,7 +75,7 @@ def by_source(path: Path, predicate: Predicate, first: int, end: int) -> Places:
     ]
 
 
-async def records(path: Path, plan: Plan, asked: dict[str, str] | None = None) -> Places:
+async def records(path: Path, plan: ScanPlan, asked: dict[str, str] | None = None) -> Places:
     """What the parts of a plan have, in order."""
 
     def parts() -> Places:
@@ -95,7 +95,7 @@ async def test_a_plan_has_each_record_once_whatever_is_compacted_after_it(
     """Plans are kept while the log grows, and is compacted and merged; each one stays what it was."""
     coin = Random(seed)
     slots: dict[int, Places] = {}
-    plans: list[tuple[int, Plan]] = []
+    plans: list[tuple[int, ScanPlan]] = []
     async with small_log(store) as log:
         while len(slots) < 28:
             slots |= await fill(log, len(slots), len(slots) + coin.randint(1, 6))
@@ -169,7 +169,7 @@ async def test_a_log_whose_files_are_elsewhere_is_left_to_the_data_source() -> N
         async with small_log(store, runs) as log:  # type: ignore[arg-type]
             await fill(log, 0, 20)
             await log.compact()
-        assert await plan_of(store, None, EVERY) == Plan((), 0, 0, 20)
+        assert await plan_of(store, None, EVERY) == ScanPlan((), 0, 0, 20)
 
 
 async def test_files_that_cannot_be_read_are_told_by_the_plan(store: SqliteStore) -> None:

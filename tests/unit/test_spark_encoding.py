@@ -13,8 +13,8 @@ import pytest
 from leaderless.errors import Unfit
 from leaderless.spark.encoding import records_of, require_columns, rows_of
 from leaderless.spark.settings import count_in, place_in
-from leaderless.store.values import Encoded, text_of, values_in
-from leaderless.table.collecting import RARELY, rare_collections
+from leaderless.store.values import Encoded, encode_value, values_in
+from leaderless.table.memory import RARELY, rare_collections
 
 
 def encoded(values: Any, kind: pa.DataType, *, plain_text: bool = False) -> list[Any]:
@@ -154,5 +154,5 @@ def test_encoded_records_give_their_values_back() -> None:
 
 
 def _encoded(value: Any) -> tuple[bytes, bool]:
-    text, kind = text_of(value)
+    text, kind = encode_value(value)
     return text, kind == "json"

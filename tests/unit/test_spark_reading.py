@@ -14,9 +14,9 @@ from leaderless.spark.columns import SCHEMA
 from leaderless.spark.positions import advance, end_of
 from leaderless.spark.predicate import Predicate, Range
 from leaderless.spark.reader import Scan, StreamReader, TableReader
-from leaderless.spark.reading import read
+from leaderless.spark.reading import wanted_rows
 from leaderless.spark.settings import Place, predicate_in
-from leaderless.spark.slices import Slice, share_of, slices
+from leaderless.spark.slices import Slice, places_of, slices
 from leaderless.store.files import files_of
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Store
@@ -41,7 +41,9 @@ class Reads(NamedTuple):
 
         def tasks() -> list[Any]:
             wanted = predicate or Predicate()
-            batches = [each for part in parts for each in read(self.place, part, wanted, COLUMNS)]
+            batches = [
+                each for part in parts for each in wanted_rows(self.place, part, wanted, COLUMNS)
+            ]
             return [
                 row for batch in batches for row in zip(*batch.to_pydict().values(), strict=True)
             ]
@@ -165,7 +167,7 @@ def column_of(place: Place, parts: list[Slice], predicate: Predicate, name: str)
     batches = [
         each
         for part in parts
-        for each in read(place, part, predicate, pa.schema([SCHEMA.field(name)]))
+        for each in wanted_rows(place, part, predicate, pa.schema([SCHEMA.field(name)]))
     ]
     return [value for batch in batches for value in batch.column(name).to_pylist()]
 
@@ -207,7 +209,7 @@ async def test_runs_of_json_are_read_too_but_not_divided(reads: Reads) -> None:
 
 @pytest.mark.parametrize(("count", "shares"), [(0, 3), (1, 3), (7, 3), (9, 3), (100, 7)])
 def test_shares_of_a_file_have_each_group_once(count: int, shares: int) -> None:
-    places = [at for share in range(shares) for at in share_of(count, share, shares)]
+    places = [at for share in range(shares) for at in places_of(count, share, shares)]
     assert places == [*range(count)]
 
 
@@ -248,7 +250,7 @@ async def test_a_read_without_columns_counts_records_and_reads_no_column(
         return read_columns(self, places, names)
 
     def count() -> int:
-        found = [read(reads.place, part, asked, pa.schema([])) for part in parts]
+        found = [wanted_rows(reads.place, part, asked, pa.schema([])) for part in parts]
         return sum(batch.num_rows for batches in found for batch in batches)
 
     monkeypatch.setattr(Reader, "read", noting)

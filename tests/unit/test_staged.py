@@ -12,7 +12,7 @@ from leaderless.errors import Definite
 from leaderless.library import fsck
 from leaderless.library.maintenance import Vacuumed
 from leaderless.library.place import initialise
-from leaderless.library.staged import Plan, _condemn, attempt_name, condemned_in, written_at
+from leaderless.library.staged import Plan, _condemn, attempt_name, condemned_in, staged_at
 from leaderless.spark.epochs import commit
 from leaderless.spark.staging import Epoch, decide
 from leaderless.store.calls import Held, read_value
@@ -204,6 +204,6 @@ async def test_fsck_knows_what_is_staged(store: MemoryStore) -> None:
 def test_a_store_without_times_has_them_in_the_names() -> None:
     name, other = (f"{EPOCH.folder}/{attempt_name(3, 7)}/000000" for _ in range(2))
     assert name != other
-    assert 0 < written_at(Listed(name, None, None), 1e12) < 1e12
-    assert written_at(Listed(f"{EPOCH.folder}/000003-7/000000", None, None), 5.0) == 5.0
-    assert written_at(Listed(f"{EPOCH.folder}/plan", None, None), 5.0) == 0.0
+    assert 0 < staged_at(Listed(name, None, None), 1e12) < 1e12
+    assert staged_at(Listed(f"{EPOCH.folder}/000003-7/000000", None, None), 5.0) == 5.0
+    assert staged_at(Listed(f"{EPOCH.folder}/plan", None, None), 5.0) == 0.0

@@ -13,7 +13,7 @@ from obstore import exceptions
 from leaderless.store import urls
 from leaderless.store.files import files_of
 from leaderless.store.memory import MemoryStore
-from leaderless.store.names import SEGMENT_BYTES_MAX, name_of, segment_of
+from leaderless.store.names import SEGMENT_BYTES_MAX, name_of, path_segment
 from leaderless.store.options import StoreOptions, without_secrets
 from leaderless.store.port import OutcomeUnknown, Refused, Store, StoreError
 from leaderless.store.urls import open_store
@@ -218,13 +218,13 @@ NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
     ],
 )  # fmt: skip
 def test_a_name_is_one_segment(name: str, segment: str) -> None:
-    assert segment_of(name) == segment
+    assert path_segment(name) == segment
     assert name_of(segment) == name
 
 
 @given(NAMES)
 def test_a_segment_tells_its_name_and_climbs_nowhere(name: str) -> None:
-    segment = segment_of(name)
+    segment = path_segment(name)
     assert name_of(segment) == name
     assert "/" not in segment
     assert "%" not in segment
@@ -235,7 +235,7 @@ def test_a_segment_tells_its_name_and_climbs_nowhere(name: str) -> None:
 @pytest.mark.parametrize("name", ["x" * (SEGMENT_BYTES_MAX + 1), "ü" * 200, "\ud800"])
 def test_a_name_that_does_not_fit_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match=r"takes .* bytes|must be text"):
-        segment_of(name)
+        path_segment(name)
 
 
 @pytest.mark.parametrize("segment", ["", "..", "a=2fb", "a=41", "=2", "=ZZ", "a/b", "=FF"])

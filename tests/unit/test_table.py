@@ -26,10 +26,11 @@ from leaderless.store.registers import canonical
 from leaderless.store.sqlite import SqliteStore
 from leaderless.store.values import Value
 from leaderless.store.wrapped import Within
-from leaderless.table.kept import Kept
 from leaderless.table.manifest import Manifest, Merged, Replaced, Start, manifest_of
-from leaderless.table.parquet import Reader, read_slice, write_file
+from leaderless.table.memory import Kept
+from leaderless.table.parquet import Reader, write_file
 from leaderless.table.schema import COLUMNS, Row, messages_of, reference_of, rows_in, table_of
+from leaderless.table.shelf import Shelf
 from leaderless.table.snapshot import reader_of, snapshot
 from tests.tables import Model, append, compact, content_of, messages, rows_of_snapshot, small_log
 
@@ -201,14 +202,14 @@ def test_a_slice_reads_the_row_groups_that_it_needs_and_no_other() -> None:
     store.files.put("big.parquet", write_file(table_of(rows), {}))
     reader = Reader(store.files, "big.parquet")
     assert reader.metadata.num_row_groups > 5
-    footer = reader.bytes_read
-    found = read_slice(reader, "key 050", 150, 10)
+    shelf = Shelf(store.files)
+    found = shelf.read("big.parquet", "key 050", 150, 10)
     assert found["offset"].to_pylist() == [*range(150, 160)]
     size = store.files.size("big.parquet")
     groups = reader.metadata.num_row_groups
-    assert reader.bytes_read - footer < 3 * size / groups
-    assert read_slice(reader, "key 050", 200, 10).num_rows == 0
-    assert read_slice(reader, "none", 0, 10).schema == COLUMNS
+    assert shelf.bytes_read - reader.bytes_read < 3 * size / groups
+    assert shelf.read("big.parquet", "key 050", 200, 10).num_rows == 0
+    assert shelf.read("big.parquet", "none", 0, 10).schema == COLUMNS
 
 
 def test_a_file_of_another_program_or_format_is_refused() -> None:

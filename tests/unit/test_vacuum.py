@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from leaderless.core.headlog.epoch import raise_epoch
+from leaderless.core.headlog.attempt import raise_epoch
 from leaderless.core.pace import Pace
 from leaderless.errors import Broken, Indefinite, Unfit
 from leaderless.library.data import written_at

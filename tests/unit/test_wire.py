@@ -18,7 +18,7 @@ from leaderless.core.messages import (
     Send,
     SendOk,
 )
-from leaderless.wire.bodies import MalformedRequest, body_of, parse
+from leaderless.wire.bodies import MalformedRequest, body_of, event_of
 from leaderless.wire.codec import BadLine, decode, encode
 from leaderless.wire.errors import ErrorCode
 
@@ -72,7 +72,7 @@ REQUEST = Request("c1", 1)
     ],
 )
 def test_parse(body: dict[str, Any], event: Any) -> None:
-    assert parse(REQUEST, body, 9) == event
+    assert event_of(REQUEST, body, 9) == event
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_a_message_that_could_be_read_but_not_stored_is_refused() -> None:
     for _ in range(240):
         msg = [msg]
     with pytest.raises(MalformedRequest, match="cannot be stored"):
-        parse(REQUEST, {"type": "send", "key": "k", "msg": msg})
+        event_of(REQUEST, {"type": "send", "key": "k", "msg": msg})
 
 
 def test_definite_errors() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from leaderless.core.headlog.attempt import carry_out, prepare
 from leaderless.core.headlog.compaction import Compactor
-from leaderless.core.headlog.policy import Policy
+from leaderless.core.headlog.policy import CommitPolicy
 from leaderless.core.headlog.records import EMPTY
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.headlog.writer import Writer
@@ -25,10 +25,10 @@ from leaderless.core.messages import (
 from leaderless.core.pace import Pace
 from leaderless.core.shape import Shape
 from leaderless.core.strategies.leaderless import LeaderlessLog
-from simulation.driver import Driver
 from simulation.nodes import LINEARIZABLE
 from simulation.registers import Store
 from simulation.stepped import Flying, SteppedCluster
+from tests.driver import Driver
 
 SEALED_AT = 2
 
@@ -127,13 +127,13 @@ def test_a_late_write_of_a_segment_changes_nothing(cluster: SteppedCluster) -> N
     assert cluster.store.registers["segment/0"] == before
 
 
-class ReadsAhead(Policy):
+class ReadsAhead(CommitPolicy):
     """Reads the head beside each compare-and-set."""
 
     reads_ahead = True
 
 
-def writer_of(driver: Driver, replica: Replica, policy: Policy) -> Writer:
+def writer_of(driver: Driver, replica: Replica, policy: CommitPolicy) -> Writer:
     """The writer of n0."""
     compactor = Compactor(driver.clock, replica, "n0", Pace())
     return Writer(
@@ -201,7 +201,7 @@ def test_what_waits_shares_a_commit(cluster: SteppedCluster) -> None:
     assert cluster.store.registers["head"]["version"] <= version + 3
 
 
-class Lingering(Policy):
+class Lingering(CommitPolicy):
     """Commits all itself, and waits for company each time."""
 
     def target(self) -> None:
@@ -224,7 +224,7 @@ def test_after_a_conflict_a_batch_does_not_wait_for_company_again() -> None:
     assert [m.body["type"] for m in cluster.to_clients[answered:]] == ["send_ok"] * 2
 
 
-class Bounded(Policy):
+class Bounded(CommitPolicy):
     """Finds out a committer that turns round and round."""
 
     turns = 0
@@ -253,7 +253,7 @@ def test_a_batch_of_an_older_epoch_is_let_go_at_once(epoch: int) -> None:
     assert len(store.registers["head"]["entries"]) == (1 if epoch == head.epoch else 0)
 
 
-class GivesBack(Policy):
+class GivesBack(CommitPolicy):
     """Lets go of a batch after one attempt that failed."""
 
     @property

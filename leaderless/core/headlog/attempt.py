@@ -16,6 +16,9 @@ One thing to notice: after `UNKNOWN` a batch is neither in the log nor out of it
 carried out later, as long as its head stands. Only a newer head tells, and the caller must read one before
 the next attempt.
 
+A batch is committed in its own epoch or never. So a new epoch (`raise_epoch`) divides all appends into two:
+those that are in the log when it begins, and those that learnt of it before they got there.
+
 What breaks a law raises `InvariantBroken`, on both sides of the call to the store.
 """
 
@@ -23,9 +26,9 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from leaderless.core.coordination import InvariantBroken, StoreSilent
+from leaderless.core.coordination import InvariantBroken, StoreSilent, read_as, replace
 from leaderless.core.headlog import trace as steps
-from leaderless.core.headlog.records import HEAD, Head
+from leaderless.core.headlog.records import HEAD, Head, head_of, require_after
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.headlog.view import View
 from leaderless.core.messages import Batch, Cas, Entry, Mismatch, Missing, Offsets, Ok, Outcome
@@ -200,3 +203,21 @@ def _entry(batch: Batch, view: View, ends: Offsets) -> Entry:
         appends[key] = first, msgs
         ends[key] = first + len(msgs)
     return Entry(batch.writer, batch.seq, appends, batch.commits)
+
+
+def raise_epoch(by: str) -> Process[Head | None]:
+    """Return a head of an epoch that the log had not when this began; None when it has no head yet.
+
+    The log is fenced or open as before. `by` is a name that no other call has: so an own change is known again
+    when its answer was lost. Raises `StoreSilent`: the epoch may be a new one or not.
+    """
+    first: Head | None = None
+    while (head := (yield from read_as(HEAD, head_of))) is not None:
+        first = first or head
+        require_after(first, head)
+        if head.epoch > first.epoch:
+            return head  # an own change of unknown outcome, or that of another process
+        new = head.with_state(head.heading.state, by)
+        if (yield from replace(HEAD, head.value, new.value)):
+            return new
+    return None

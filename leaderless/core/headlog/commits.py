@@ -103,7 +103,7 @@ class DurableCommits:
     def read(self) -> Process[Committed]:
         """All registers of the log, which the replica has read, merged. Raises `StoreSilent`."""
         merged = Committed()
-        reads = [read_as(name, committed_of) for name in registers_of(self._replica.shape)]
+        reads = [read_as(name, committed_of) for name in commit_registers(self._replica.shape)]
         for found in (yield from gather(reads)):
             if found:
                 slot = max(merged.slot, found.slot)
@@ -117,7 +117,7 @@ class DurableCommits:
 
     @property
     def _own(self) -> str:
-        registers = registers_of(self._replica.shape)
+        registers = commit_registers(self._replica.shape)
         return registers[self._place % len(registers)]
 
     def _run(self) -> Process[None]:
@@ -184,6 +184,6 @@ def raised(offsets: Offsets, more: Offsets) -> Offsets:
     return offsets | {key: at for key, at in more.items() if at > offsets.get(key, at - 1)}
 
 
-def registers_of(shape: Shape) -> list[str]:
+def commit_registers(shape: Shape) -> list[str]:
     """The registers of a log of this shape."""
     return [f"committed/{number}" for number in range(shape.offset_registers)]

@@ -44,7 +44,7 @@ from leaderless.core.headlog import trace as steps
 from leaderless.core.headlog.index import (
     COMPACTED,
     Index,
-    Listed,
+    IndexEntry,
     Part,
     decode_part,
     distribute,
@@ -120,11 +120,6 @@ class Compactor:
     def waiting(self) -> int:
         """How many segments wait, as far as this node knows."""
         return self._replica.head.sealed - self._first
-
-    @property
-    def left_to_another(self) -> bool:
-        """Whether this node stopped because a live worker of another node has the claim."""
-        return self._left_to_another
 
     @property
     def _first(self) -> int:
@@ -263,7 +258,7 @@ class Compactor:
         for segments in (yield from self._read_runs(first, most)):
             run = merge(segments)
             last = first + len(segments) - 1
-            made.append((Listed(0, first, last, run.base, run.end, 1, size_of_run(run)), run))
+            made.append((IndexEntry(0, first, last, run.base, run.end, 1, size_of_run(run)), run))
             first = last + 1
         yield from gather([self._holds(new.register(), run) for new, run in made])
         yield from self._beat()
@@ -307,7 +302,7 @@ class Compactor:
             raise LeaseLost(CLAIM)  # another worker is further on
         return segment
 
-    def _paged(self, listed: tuple[Listed, ...]) -> Process[tuple[Listed, ...]]:
+    def _paged(self, listed: tuple[IndexEntry, ...]) -> Process[tuple[IndexEntry, ...]]:
         """What the index lists, with a page in place of the last ones of a level that is full."""
         count = self._replica.shape.page_children
         while len(levels := {each.level for each in listed[-count:]}) == 1 and len(listed) >= count:
@@ -315,7 +310,7 @@ class Compactor:
             listed = (*listed[:-count], page)
         return listed
 
-    def _write_page(self, children: tuple[Listed, ...], level: int) -> Process[Listed]:
+    def _write_page(self, children: tuple[IndexEntry, ...], level: int) -> Process[IndexEntry]:
         """Write all parts of a page. Raises `InvariantBroken` when other parts have their names.
 
         A part has what some parts of each child have, and those go into no other: so parts are made a few
@@ -323,7 +318,7 @@ class Compactor:
         """
         first, last, shape = children[0], children[-1], self._replica.shape
         parts = parts_for(sum(child.size for child in children), shape.page_bytes)
-        page = Listed(level, first.first, last.last, first.base, last.end, parts, 0)
+        page = IndexEntry(level, first.first, last.last, first.base, last.end, parts, 0)
         stripes = min(parts, *(child.parts for child in children))
         for stripe in range(stripes):
             drafts = {part: new_page(children) for part in range(stripe, parts, stripes)}

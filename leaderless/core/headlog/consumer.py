@@ -43,7 +43,7 @@ class _Reading:
     silent: StoreSilent | None = None
 
 
-class Consumer:
+class ConsumerService:
     """Answers readers of one node."""
 
     def __init__(self, context: Context, replica: Replica, writer: Writer, memory: Memory) -> None:

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from leaderless.core.coordination import StoreSilent
 from leaderless.core.headlog import trace as steps
-from leaderless.core.headlog.policy import Policy
+from leaderless.core.headlog.policy import CommitPolicy
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.messages import Batch, HandedOver, Offer
 from leaderless.core.process import Notify, Process, Signal, Spawn, Wait, ask
@@ -18,7 +18,7 @@ from leaderless.core.strategy import Clock
 class HandOvers:
     """What one node has handed to its peers."""
 
-    def __init__(self, clock: Clock, replica: Replica, policy: Policy) -> None:
+    def __init__(self, clock: Clock, replica: Replica, policy: CommitPolicy) -> None:
         self._clock = clock
         self._replica = replica
         self._policy = policy

@@ -4,7 +4,7 @@
     page/L/FIRST-LAST/P-of-N
                   {base, end, children: [...], keys: {key: [first, place, end, ...]}, commits, writers}
 
-A `Listed` of level 0 is a run. One of a higher level is a page, whose children are `Listed` of the level
+An `IndexEntry` of level 0 is a run. One of a higher level is a page, whose children are entries of the level
 below. A page never changes. It may have several parts, each in a register of its own: a hash of the key, or of
 the writer, says in which part it stands. The name of a part says of how many it is one, so what it holds
 follows from its name. The idea is that of a log-structured merge tree (O'Neil et al., 1996), but only the
@@ -30,7 +30,7 @@ RECORD_BYTES, PAIR_BYTES = (
 )
 
 
-class Listed(NamedTuple):
+class IndexEntry(NamedTuple):
     """A run or page in the index: its segments `first` to `last`, its slots `base` to `end` - 1.
 
     `parts` is a power of two, 1 for a run. `size`: about the bytes of its directory, in all parts together.
@@ -78,7 +78,7 @@ class Index(NamedTuple):
 
     epoch: int = 0
     cursor: int = 0
-    listed: tuple[Listed, ...] = ()
+    listed: tuple[IndexEntry, ...] = ()
 
     @property
     def value(self) -> dict[str, Json]:
@@ -122,7 +122,7 @@ class Index(NamedTuple):
 class Holding(NamedTuple):
     """What a run or page has of a key: the offsets `first` to `end` - 1."""
 
-    listed: Listed
+    listed: IndexEntry
     first: int
     end: int
 
@@ -140,7 +140,7 @@ class Page(NamedTuple):
 
     base: int
     end: int
-    children: list[Listed]
+    children: list[IndexEntry]
     keys: dict[str, list[int]]
     commits: Offsets
     writers: Writers
@@ -215,7 +215,7 @@ def _rest_bytes(commits: Offsets, writers: Writers) -> int:
     )
 
 
-def new_page(children: Sequence[Listed]) -> Page:
+def new_page(children: Sequence[IndexEntry]) -> Page:
     """A part of the page of these children, still empty."""
     return Page(children[0].base, children[-1].end, [*children], {}, {}, {})
 
@@ -268,9 +268,9 @@ def decode_part(value: object) -> Part:
     return run_of(value)
 
 
-def _listed(value: object) -> Listed:
-    if isinstance(value, list) and len(value) == len(Listed._fields):
-        listed = Listed(*map(count_of, value))
+def _listed(value: object) -> IndexEntry:
+    if isinstance(value, list) and len(value) == len(IndexEntry._fields):
+        listed = IndexEntry(*map(count_of, value))
         spans = listed.first <= listed.last and listed.base < listed.end
         if spans and listed.parts in PARTS and listed.value == value:
             return listed

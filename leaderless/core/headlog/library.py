@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from leaderless.core.coordination import InvariantBroken, Json, StoreSilent, read_as
-from leaderless.core.headlog.index import Holding, Index, Listed, Page, Part, decode_part
+from leaderless.core.headlog.index import Holding, Index, IndexEntry, Page, Part, decode_part
 from leaderless.core.headlog.records import Run, slice_of
 from leaderless.core.headlog.view import weight_of
 from leaderless.core.messages import Block
@@ -138,7 +138,7 @@ class Library:
             _, (_, size) = self._kept.popitem(last=False)
             self.bytes -= size
 
-    def _part_of(self, listed: Listed, key: str) -> Process[Part]:
+    def _part_of(self, listed: IndexEntry, key: str) -> Process[Part]:
         """The part of a run or page in which a key stands. Raises `StoreSilent`, `InvariantBroken`."""
         part = yield from self.read(register := listed.register_of(key))
         if (part.base, part.end) != (listed.base, listed.end):

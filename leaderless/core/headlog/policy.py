@@ -39,7 +39,7 @@ def linger_s(pace: Pace, rate: float) -> float:
     return min(max(0.0, cycle_s - 1 / rate), pace.linger_s_max)
 
 
-class Policy:
+class CommitPolicy:
     """Decides for one node. `combine`: whether batches may be handed over at all.
 
     Facts come in through methods that return nothing; properties and the other methods are decisions.
@@ -278,8 +278,8 @@ class Policy:
 
 
 class PolicyMaker(Protocol):
-    """Makes the policy of a node; `Policy` itself is one."""
+    """Makes the policy of a node; `CommitPolicy` itself is one."""
 
     def __call__(
         self, clock: Clock, node: str, peers: tuple[str, ...], pace: Pace, *, combine: bool
-    ) -> Policy: ...
+    ) -> CommitPolicy: ...

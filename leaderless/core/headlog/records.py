@@ -137,6 +137,16 @@ def value_of_heading(heading: Heading) -> dict[str, Json]:
     return heading._asdict() | {"shape": [*heading.shape.value.values()]}
 
 
+def require_after(before: Head, after: Head) -> None:
+    """What was `before` may be `after`, at once or later: a fenced log grows in a new epoch at the earliest.
+
+    Raises `InvariantBroken`.
+    """
+    has_grown = before.fenced and after.end != before.end
+    if (after.epoch, not has_grown) < (before.epoch, True):
+        raise InvariantBroken(f"NoAppendWhileFenced: {before} became {after}")
+
+
 class Segment(NamedTuple):
     """A full tail, from slot `base` on."""
 

@@ -10,12 +10,19 @@ from collections.abc import Iterable
 
 from leaderless.core.coordination import InvariantBroken, Json, Patience, StoreSilent, read_as
 from leaderless.core.headlog import trace as steps
-from leaderless.core.headlog.epoch import require_after
 from leaderless.core.headlog.index import COMPACTED, Index, index_of
 from leaderless.core.headlog.library import READS_AT_ONCE, Library, windows
 from leaderless.core.headlog.outline import Outline
-from leaderless.core.headlog.policy import Policy
-from leaderless.core.headlog.records import HEAD, Head, Segment, head_of, segment_name, segment_of
+from leaderless.core.headlog.policy import CommitPolicy
+from leaderless.core.headlog.records import (
+    HEAD,
+    Head,
+    Segment,
+    head_of,
+    require_after,
+    segment_name,
+    segment_of,
+)
 from leaderless.core.headlog.view import View
 from leaderless.core.limits import Limits
 from leaderless.core.messages import Cas, Entry, HandedOver, Heading, Note, Ok
@@ -43,10 +50,10 @@ class Replica:
         trace: Trace | None = None,
         *,
         founding: Shape | None = None,
-        policy: Policy | None = None,
+        policy: CommitPolicy | None = None,
     ) -> None:
         self.trace: Trace = trace or Trace()
-        self._policy = policy or Policy(clock, node, (node,), Pace())
+        self._policy = policy or CommitPolicy(clock, node, (node,), Pace())
         self.limits: Limits = limits
         self._clock = clock
         self._node = node

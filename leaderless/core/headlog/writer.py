@@ -40,7 +40,7 @@ from leaderless.core.headlog.attempt import Attempt, Fate
 from leaderless.core.headlog.compaction import Compactor
 from leaderless.core.headlog.hand_overs import HandOvers
 from leaderless.core.headlog.pending import Pending, Waiting, answers_of, refusal_of
-from leaderless.core.headlog.policy import Policy
+from leaderless.core.headlog.policy import CommitPolicy
 from leaderless.core.headlog.records import Head
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.headlog.sealer import Sealer
@@ -100,7 +100,7 @@ class Writer:
         *,
         writers: list[str],
         replica: Replica,
-        policy: Policy,
+        policy: CommitPolicy,
         compactor: Compactor,
     ) -> None:
         self._clock = clock

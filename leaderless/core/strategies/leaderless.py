@@ -12,9 +12,9 @@ from dataclasses import asdict
 
 from leaderless.core.headlog import trace as steps
 from leaderless.core.headlog.compaction import LOOK_S, Compactor
-from leaderless.core.headlog.consumer import Consumer
+from leaderless.core.headlog.consumer import ConsumerService
 from leaderless.core.headlog.memory import Memory
-from leaderless.core.headlog.policy import Policy, PolicyMaker
+from leaderless.core.headlog.policy import CommitPolicy, PolicyMaker
 from leaderless.core.headlog.records import HEAD
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.headlog.view import View
@@ -28,6 +28,7 @@ from leaderless.core.messages import (
     Fields,
     HandOver,
     ListCommittedOffsets,
+    NodeStatus,
     Ok,
     Poll,
     Refresh,
@@ -35,7 +36,6 @@ from leaderless.core.messages import (
     Request,
     RequestEvent,
     Send,
-    Status,
     StatusOk,
     Unfence,
 )
@@ -47,7 +47,7 @@ from leaderless.core.strategy import Context
 class LeaderlessLog:
     """Joins writer, replica and consumer of one node; `policy` makes the one that decides."""
 
-    def __init__(self, context: Context, policy: PolicyMaker = Policy) -> None:
+    def __init__(self, context: Context, policy: PolicyMaker = CommitPolicy) -> None:
         identity, self._clock, options, trace = context
         self._node = identity.node
         self._limits = limits = options.limits
@@ -69,7 +69,7 @@ class LeaderlessLog:
             compactor=self._compactor,
         )
         self._options, self._policy = options, decides
-        self._consumer = Consumer(context, self._replica, self._writer, self._memory)
+        self._consumer = ConsumerService(context, self._replica, self._writer, self._memory)
 
     @property
     def view(self) -> View:
@@ -132,7 +132,7 @@ class LeaderlessLog:
         | ListCommittedOffsets
         | Fence
         | Unfence
-        | Status
+        | NodeStatus
         | HandOver,
     ) -> Process[None]:
         match event:
@@ -144,7 +144,7 @@ class LeaderlessLog:
                 return self._consumer.commit_offsets(event)
             case ListCommittedOffsets():
                 return self._consumer.list_committed_offsets(event)
-            case Status(request):
+            case NodeStatus(request):
                 return self._status(request)
             case HandOver():
                 return self._writer.commit_for(event)

@@ -39,7 +39,7 @@ from leaderless.core.strategies.serving import CommitsInStore, Copy, InTurn
 from leaderless.core.strategy import Context
 
 
-class Content(NamedTuple):
+class RangeContent(NamedTuple):
     """What the register of a range holds; `msgs`: `[[n, msg], ...]`."""
 
     owner: str
@@ -52,13 +52,13 @@ class Content(NamedTuple):
         return {"owner": self.owner, "msgs": [*self.msgs], "sealed": self.sealed}
 
 
-def content_of(value: Json) -> Content:
+def range_content_of(value: Json) -> RangeContent:
     """What the register of a range holds. Raises `Misfit`."""
     match value:
         case {"owner": str(owner), "msgs": [*entries], "sealed": bool(sealed)}:
             msgs = [entry for entry in entries if isinstance(entry, list) and len(entry) == 2]
             if len(msgs) == len(entries):
-                return Content(owner, msgs, sealed)
+                return RangeContent(owner, msgs, sealed)
     raise Misfit(f"no range: {brief(value)}")
 
 
@@ -66,7 +66,7 @@ class _Place(NamedTuple):
     """A range that a node fills: its number, and what its register held last, None before it is made."""
 
     number: int
-    content: Content | None
+    content: RangeContent | None
 
 
 class SealedLog(CommitsInStore):
@@ -82,7 +82,7 @@ class SealedLog(CommitsInStore):
         self._places: dict[str, _Place] = {}
         self._known: dict[str, int] = {}  # so many ranges of the key exist
         self._closed: dict[str, int] = {}  # so many from the first on are closed, and in the copy
-        self._heard: dict[tuple[str, int], Content] = {}  # closed, and not yet in the copy
+        self._heard: dict[tuple[str, int], RangeContent] = {}  # closed, and not yet in the copy
         self._confirmed_at: dict[
             str, float
         ] = {}  # when all was in the copy that could be read of the key
@@ -111,13 +111,13 @@ class SealedLog(CommitsInStore):
         while True:
             number, old = self._places[key]
             msgs = [*old.msgs, *entries] if old else entries
-            register, wanted = _register(key, number), Content(self._writer, msgs)
+            register, wanted = _register(key, number), RangeContent(self._writer, msgs)
             cas = Cas(register, old and old.value, wanted.value, create=old is None)
             outcome = yield from call(cas)
-            new: Content | None = wanted
+            new: RangeContent | None = wanted
             if not isinstance(outcome, Ok):
                 # sealed, another node's, or unknown: the range itself says which
-                new = yield from read_as(register, content_of)
+                new = yield from read_as(register, range_content_of)
             place = self._find(new, entries[0])
             self._places[key] = self._next_place(
                 key, number, new, len(entries) if place is None else 1
@@ -125,21 +125,23 @@ class SealedLog(CommitsInStore):
             if place is not None:
                 return number * self._size + place
 
-    def _find(self, content: Content | None, entry: list[Json]) -> int | None:
+    def _find(self, content: RangeContent | None, entry: list[Json]) -> int | None:
         """Where an own entry is in a range."""
         if content is None or content.owner != self._writer:
             return None
         numbers = [number for number, _ in content.msgs]
         return numbers.index(entry[0]) if entry[0] in numbers else None
 
-    def _next_place(self, key: str, number: int, content: Content | None, wanted: int) -> _Place:
+    def _next_place(
+        self, key: str, number: int, content: RangeContent | None, wanted: int
+    ) -> _Place:
         """Where the next `wanted` entries go: here, if there is room, or beyond all that is known."""
         ours = content is None or content.owner == self._writer
         if ours and self._room(content) >= wanted:
             return _Place(number, content)
         return _Place(max(number + 1, self._known.get(key, 0)), None)
 
-    def _room(self, content: Content | None) -> int:
+    def _room(self, content: RangeContent | None) -> int:
         if content is None:
             return self._size
         return 0 if content.sealed else self._size - len(content.msgs)
@@ -168,20 +170,20 @@ class SealedLog(CommitsInStore):
                 return
             window *= 2
 
-    def _read(self, key: str, number: int) -> Process[Content | None]:
+    def _read(self, key: str, number: int) -> Process[RangeContent | None]:
         heard = self._heard.get((key, number))
-        return heard or (yield from read_as(_register(key, number), content_of))
+        return heard or (yield from read_as(_register(key, number), range_content_of))
 
     def hear(self, share: Share) -> None:
         """Take ranges that a peer has sealed."""
         for key, ranges in share.msgs.items():
             for number, value in ranges:
                 with suppress(Misfit):  # a peer may show what no register can hold
-                    content = content_of(value)
+                    content = range_content_of(value)
                     if content.sealed and number >= self._closed.get(key, 0):
                         self._heard[key, number] = content
 
-    def _close(self, key: str, number: int, content: Content) -> Process[Content]:
+    def _close(self, key: str, number: int, content: RangeContent) -> Process[RangeContent]:
         """Returns the final content of a range, sealed unless it is full."""
         register = _register(key, number)
         while self._room(content):
@@ -191,10 +193,10 @@ class SealedLog(CommitsInStore):
                 for peer in self._others:
                     yield Tell(peer, Share({key: [[number, sealed.value]]}))
                 return sealed
-            content = (yield from read_as(register, content_of)) or content
+            content = (yield from read_as(register, range_content_of)) or content
         return content
 
-    def _show(self, key: str, first: int, ranges: list[Content]) -> None:
+    def _show(self, key: str, first: int, ranges: list[RangeContent]) -> None:
         """Copy ranges of which all but the last are closed, as is everything below them."""
         for number, content in enumerate(ranges, first):
             for offset, (_, msg) in enumerate(content.msgs, number * self._size):

@@ -2,7 +2,7 @@
 
 `Laws.changed(key, new)` is told of every change of an object of one log, in the order of the store. It
 remembers what it must, and raises `InvariantBroken` for a change that no program may make. It makes no
-request. `lawful.Lawful` is a store that tells it; so do the simulator, the tests, and the proxy of the bench.
+request. `lawful.Observer` tells it; so do the simulator, the tests, and the proxy of the bench.
 
 | invariant | at the store | elsewhere |
 |---|---|---|

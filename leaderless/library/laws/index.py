@@ -4,12 +4,11 @@ from collections.abc import Mapping
 
 from leaderless.core.coordination import TOMBSTONE, Json
 from leaderless.core.headlog.compaction import CLAIM
-from leaderless.core.headlog.index import Index, Listed, Page, Part, decode_part, index_of
+from leaderless.core.headlog.index import Index, IndexEntry, Page, Part, decode_part, index_of
 from leaderless.core.headlog.records import Run, Segment, run_of, segment_name, segment_of
 from leaderless.core.lease import Lease
 from leaderless.library.laws.rules import (
     INDEXED,
-    end_of,
     merged,
     pages_of,
     raising,
@@ -17,6 +16,7 @@ from leaderless.library.laws.rules import (
     require_claimed,
     require_order,
     require_slots,
+    slot_after,
 )
 
 
@@ -28,7 +28,9 @@ class IndexLaw:
 
     def __init__(self, objects: Mapping[str, Json]) -> None:
         self._objects = objects
-        self._named: set[Listed] = set()  # runs and pages that were found to be there, and right
+        self._named: set[IndexEntry] = (
+            set()
+        )  # runs and pages that were found to be there, and right
         self.index: Index = Index()
         self.of_files = False
 
@@ -62,7 +64,7 @@ class IndexLaw:
             self._require_right(listed)
         self.index = index
 
-    def run_changed(self, listed: Listed, new: Json) -> None:
+    def run_changed(self, listed: IndexEntry, new: Json) -> None:
         """A run is made, while its segments are there or when they are gone already."""
         if segments := self._segments(listed):
             made, run = merged(segments), run_of(new)
@@ -70,7 +72,7 @@ class IndexLaw:
             text = f"{listed.register()} is not what its segments make: {wrong}"
             require(not wrong, "SegmentsImmutable", text)
 
-    def _segments(self, listed: Listed) -> list[Segment]:
+    def _segments(self, listed: IndexEntry) -> list[Segment]:
         """The segments of a run; none if one of them is missing or deleted."""
         numbers = range(listed.first, listed.last + 1)
         values = [self._objects.get(segment_name(number)) for number in numbers]
@@ -78,7 +80,7 @@ class IndexLaw:
         segments = [segment for segment in found if segment is not None]
         return segments if len(segments) == len(numbers) else []
 
-    def _require_right(self, listed: Listed) -> None:
+    def _require_right(self, listed: IndexEntry) -> None:
         """What the index names is there, and is what it stands for."""
         if listed in self._named:
             return
@@ -88,7 +90,7 @@ class IndexLaw:
             text = f"segments of {listed.register()} are gone before it is named"
             segments = self._segments(listed)
             require(bool(segments), "CommittedReadable", text)
-            base, end = segments[0].base, end_of(segments[-1])
+            base, end = segments[0].base, slot_after(segments[-1])
             slots = f"its segments have slots {base} to {end - 1}"
             same = (base, end) == (listed.base, listed.end)
             require(same, INDEXED, listed, slots)
@@ -97,7 +99,7 @@ class IndexLaw:
                 require_slots(listed, run, raising)
         self._named.add(listed)
 
-    def _require_page(self, listed: Listed) -> None:
+    def _require_page(self, listed: IndexEntry) -> None:
         pages = self._parts(listed)
         for page in pages:
             require_slots(listed, page, raising)
@@ -114,7 +116,7 @@ class IndexLaw:
         text = f"{listed.register()} in {listed.parts} parts is not what its children make"
         require(pages == expected, INDEXED, text)
 
-    def _parts(self, listed: Listed) -> list[Part]:
+    def _parts(self, listed: IndexEntry) -> list[Part]:
         missing = [name for name in listed.registers if name not in self._objects]
         require(not missing, "CommittedReadable", f"the index names {missing}, not there")
         return [decode_part(self._objects[name]) for name in listed.registers]

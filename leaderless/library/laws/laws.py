@@ -6,7 +6,7 @@ from typing import TypeVar
 from leaderless.core.claims import claim_of
 from leaderless.core.coordination import TOMBSTONE, Json, Misfit
 from leaderless.core.headlog.compaction import CLAIM
-from leaderless.core.headlog.index import COMPACTED, Listed
+from leaderless.core.headlog.index import COMPACTED, IndexEntry
 from leaderless.core.headlog.records import (
     HEAD,
     heading_of,
@@ -153,7 +153,7 @@ class Laws:
             self.head.require_segment(int(names[0]), new)
         elif old is None and kind == "run":
             first, last = map(int, names[0].split("-"))
-            self.index.run_changed(Listed(0, first, last, 0, 0, 1, 0), new)
+            self.index.run_changed(IndexEntry(0, first, last, 0, 0, 1, 0), new)
 
     def _note_format(self, old: Json, new: Json) -> None:
         """The object `format` says a shape, and keeps it."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, pairwise
 
 from leaderless.core.coordination import InvariantBroken
-from leaderless.core.headlog.index import Listed, Page, Part, new_page, part_of
+from leaderless.core.headlog.index import IndexEntry, Page, Part, new_page, part_of
 from leaderless.core.headlog.records import Run, Segment, Writers
 from leaderless.core.lease import Lease
 from leaderless.core.messages import Block
@@ -70,31 +70,31 @@ def merged(segments: Sequence[Segment]) -> Run:
             keys.setdefault(key, (first, []))[1].extend(messages)
         for key, offset in committed.items():
             commits[key] = max(offset, commits.get(key, 0))
-    return Run(segments[0].base, end_of(segments[-1]), keys, commits, writers)
+    return Run(segments[0].base, slot_after(segments[-1]), keys, commits, writers)
 
 
-def end_of(segment: Segment) -> int:
+def slot_after(segment: Segment) -> int:
     """The slot after a segment."""
     return segment.base + len(segment.entries)
 
 
-def require_order(listed: Sequence[Listed], first: int, base: int, broken: Broken) -> None:
+def require_order(listed: Sequence[IndexEntry], first: int, base: int, broken: Broken) -> None:
     """Runs and pages follow each other without a gap, from segment `first` and slot `base` on."""
-    before = Listed(0, 0, first - 1, 0, base, 1, 0)
+    before = IndexEntry(0, 0, first - 1, 0, base, 1, 0)
     for one, other in pairwise((before, *listed)):
         if (one.last + 1, one.end) != (other.first, other.base):
             text = f"after segment {one.last} and slot {one.end - 1} comes {other.register()}, "
             broken(INDEXED, f"{text}of slot {other.base}")
 
 
-def require_slots(listed: Listed, part: Part, broken: Broken) -> None:
+def require_slots(listed: IndexEntry, part: Part, broken: Broken) -> None:
     """A run, or a part of a page, has the slots that the index says."""
     if (part.base, part.end) != (listed.base, listed.end):
         text = f"it has slots {part.base} to {part.end - 1}, and the index says {listed.base} to "
         broken(INDEXED, f"{text}{listed.end - 1}")
 
 
-def pages_of(children: Sequence[tuple[Listed, Sequence[Part]]], parts: int) -> list[Page]:
+def pages_of(children: Sequence[tuple[IndexEntry, Sequence[Part]]], parts: int) -> list[Page]:
     """What the parts of the page above these children hold; see `leaderless.core.headlog.index.distribute`."""
     pages = [new_page([listed for listed, _ in children]) for _ in range(parts)]
     for place, (_, sources) in enumerate(children):

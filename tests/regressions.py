@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from simulation.objects.scenario import Scenario as ProgramsScenario
 from simulation.scenario import Scenario
 
-ROOM = Path(__file__).parent
+ROOM = Path(__file__).parents[1] / "simulation"
 
 
 class Regression(NamedTuple):

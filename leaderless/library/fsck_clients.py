@@ -1,9 +1,14 @@
-"""Checks what groups of consumers keep in a log: cursors, and members with their keys."""
+"""Checks what clients keep beside the records of a log.
+
+Groups of consumers keep cursors, and members with their keys. Sinks keep what they have staged
+(`leaderless.library.staged`).
+"""
 
 from leaderless.library.cursors import cursor_of
 from leaderless.library.findings import Findings
 from leaderless.library.laws.rules import require_claimed
 from leaderless.library.members import Roster, roster_of
+from leaderless.library.staged import FOLDER, PLAN, decision_of
 from leaderless.store.calls import own_keys
 from leaderless.store.names import name_of
 
@@ -22,3 +27,15 @@ async def check_groups(findings: Findings) -> None:
     for name, (group, key, epoch) in cursors.items():
         tenure = rosters.get(group, Roster()).keys.get(key)
         require_claimed(epoch, f"group/{group}/members", tenure, findings.of(name))
+
+
+async def check_staged(findings: Findings) -> int:
+    """Check all epochs of sinks; returns how many objects wait for a commit, or for a vacuum."""
+    staged = 0
+    for name in await own_keys(findings.store, FOLDER):
+        staged += 1
+        if name.endswith(f"/{PLAN}"):
+            await findings.read(name, decision_of)
+        else:
+            findings.objects += 1
+    return staged
