@@ -21,8 +21,8 @@ STORES = [
         "store.registers:Registers._parsed",
         (
             (
-                "value = parsed(",
-                "self._remembered(key).version = found.version\n        value = parsed(",
+                "value = known if is_known else parsed(",
+                "self._remembered(key).version = found.version\n        value = known if is_known else parsed(",
             ),
         ),
         test=f"{REGISTERS}::test_a_version_that_came_with_a_damaged_value_is_not_remembered",

@@ -11,7 +11,7 @@ PREFIX = f"{RACES}::test_a_snapshot_is_a_prefix_whatever_moves_between_its_reads
 TABLE_READ = "    manifest, _ = await read_manifest(store)\n"
 INDEX_READ = "    index = await _index(store)\n"
 FILES_READ = "    files = await _files(store, manifest, index)\n"
-LAST = "    stretches.append(Stretch(head.base, head.tail, None))\n"
+LAST = "    tail = table_of_stretches([*stretches, *newest], keys)\n"
 
 TABLES = [
     # ---------------------------------------------------------------- the sink
