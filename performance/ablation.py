@@ -19,7 +19,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, partial
-from math import exp, log, sqrt
+from math import exp, inf, log, sqrt
 from pathlib import Path
 from statistics import fmean, median, stdev
 from subprocess import Popen
@@ -70,6 +70,7 @@ ROW_OF: Mapping[str, tuple[float, str]] = {
     "CONFLICT_ROUND_TRIPS": (0, "5 nodes cut"),
     "READ_AHEAD_CALLS": (1, "5 nodes cut"),
     "REST_EVERY_CONTENDED": (8, "5 nodes cut"),
+    "IN_STEP": (inf, "5 nodes far cut"),
     "READS_AT_ONCE": (1, "little memory"),
     "PUSH_PERIOD_S": (0.0, "leader"),
 }

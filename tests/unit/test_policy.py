@@ -101,17 +101,24 @@ def test_a_late_peer_is_asked_once_when_its_time_has_come() -> None:
     assert policy.to_probe() == ["n1"]
 
 
-@pytest.mark.parametrize("contended", [False, True])
-def test_a_node_rests_more_often_where_others_commit(contended: bool) -> None:
+@pytest.mark.parametrize(
+    ("others", "spread_s", "every"),
+    [(0, 0.0, PACE.rest_every), (1, 0.0, REST_EVERY_CONTENDED), (1, 0.0008, PACE.rest_every)],
+)
+def test_a_node_rests_more_often_where_others_commit_in_step(
+    others: int, spread_s: float, every: int
+) -> None:
     policy, clock = new_policy()
+    for number in range(50):
+        policy.store_took(0.001 + (-1) ** number * spread_s)
     policy.others_committed(0)
     clock.now += 1.0
-    policy.others_committed(int(contended))
+    policy.others_committed(others)
     rests = 0
     for _ in range(100):
         policy.attempt_committed(1, waiting=1)
         rests += policy.rest_s() > 0
-    assert rests == 100 // (REST_EVERY_CONTENDED if contended else PACE.rest_every)
+    assert rests == 100 // every
 
 
 @pytest.mark.parametrize(

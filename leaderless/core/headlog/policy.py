@@ -24,7 +24,10 @@ ISOLATED_AFTER = 2  # attempts in a row without an outcome, then batches go alon
 READ_AHEAD_CALLS = (
     1.5  # what a read of the head beside a compare-and-set costs: it may come too early
 )
-REST_EVERY_CONTENDED = 2  # commits in a row between two rests, where others commit, too
+REST_EVERY_CONTENDED = (
+    2  # commits in a row between two rests, where others commit, too, and in step
+)
+IN_STEP = 0.25  # as a share of a round trip, how little round trips deviate
 
 
 def linger_s(pace: Pace, rate: float) -> float:
@@ -239,15 +242,16 @@ class CommitPolicy:
         """Between commits without a pause, now and then a round trip of rest; more often where others commit.
 
         A node that reaches no peer must commit for itself: it reads the head, and one round trip later
-        replaces it. Against an endless row of commits it would lose for ever, above all in step: where all
-        round trips take about the same time.
+        replaces it. Against an endless row of commits it would lose for ever in step: where all round trips
+        take about the same time. Where they vary, it wins by chance before long.
         """
         now, round_trip_s = self._clock.now, self._store.mean_s
         if now - self._committed_at > round_trip_s:
             self._in_a_row = 0
         if self._in_a_row < REST_EVERY_CONTENDED:
             return 0.0
-        contended = 2 * MEMORY_S * self._others.per_second(now) > 1
+        in_step = self._store.deviation_s < IN_STEP * round_trip_s
+        contended = in_step and 2 * MEMORY_S * self._others.per_second(now) > 1
         if self._in_a_row < self._pace.rest_every and not contended:
             return 0.0
         self._in_a_row = 0
