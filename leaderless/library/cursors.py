@@ -24,6 +24,7 @@ import orjson
 from leaderless.core.coordination import Json, Misfit, count_of
 from leaderless.errors import Broken, Indefinite, NotOwner, Unfit, Unreachable
 from leaderless.library.members import roster_of
+from leaderless.library.record import require_offset
 from leaderless.library.surroundings import REAL
 from leaderless.store.calls import (
     PATIENCE_S,
@@ -97,8 +98,7 @@ class Cursors:
     async def commit(self, group: str, offsets: Mapping[str, int]) -> None:
         """Raise cursors; see `leaderless.library.log.Log.commit`."""
         for offset in offsets.values():
-            if type(offset) is not int or not 0 <= offset < 1 << 63:
-                raise Unfit(f"an offset must be an int from 0 to 2^63 - 1, got {offset!r}")
+            require_offset(offset)
         await side_by_side(
             [partial(self._raise, group, key, offset) for key, offset in offsets.items()]
         )

@@ -4,12 +4,13 @@ The answers are those of S3-Queue. A consumer that crashes before it acknowledge
 least once.
 """
 
+import shlex
 from typing import Literal, NamedTuple
 
 from leaderless.errors import OffsetOutOfRange
 from leaderless.library.cursors import Cursor, Cursors
 from leaderless.library.log import Log
-from leaderless.library.record import Record
+from leaderless.library.record import Record, require_offset
 
 Answer = Literal["advanced", "already_processed", "offset_mismatch"]
 
@@ -27,7 +28,8 @@ async def consume(log: Log, group: str, key: str) -> Record | None:
     try:
         records = await log.read(key, cursor.next, 1)
     except OffsetOutOfRange as lost:
-        hint = f"`leaderless ack {key!r} {lost.earliest - 1} --through` goes on behind that"
+        command = f"leaderless ack {shlex.quote(key)} {lost.earliest - 1} --through"
+        hint = f"`{command} --group {shlex.quote(group)}` goes on behind that"
         raise OffsetOutOfRange(key, lost.offset, lost.earliest, hint) from None
     return records[0] if records else None
 
@@ -40,6 +42,7 @@ async def ack(
     "already_processed": it was before, and nothing changes. "offset_mismatch": the record is further on than
     the cursor, and nothing changes.
     """
+    require_offset(offset)
     answer: Answer = "advanced"
 
     def change(old: Cursor) -> Cursor:

@@ -63,7 +63,7 @@ from leaderless.library.place import (
     Bounds,
     registers_of,
 )
-from leaderless.library.record import Looked, Record, Status
+from leaderless.library.record import Looked, Record, Status, require_offset
 from leaderless.library.staged import vacuum_staged
 from leaderless.library.surroundings import REAL, Surroundings
 from leaderless.library.tail import LATENCY_S, Start, Tail
@@ -216,8 +216,8 @@ class Log:
         or many; never none. Raises `OffsetOutOfRange` when a retention has deleted the record at `offset`.
 
         A read that may end with the newest record looks at the log first. One that ends before what this
-        process knows already does not, for records never change. So it may return records that a retention of
-        another process has deleted since: for 30 s, and those in memory for as long as they stay there.
+        process knows already does not, for records never change. So it may return records that a retention has
+        deleted since: for 30 s, and those in memory for as long as they stay there.
         """
         records, earliest = await self.look({key: offset}, limit)
         if key in earliest:
@@ -236,10 +236,11 @@ class Log:
 
     async def look(self, offsets: Mapping[str, int], limit: int) -> Looked:
         """As `read_many` (`offsets`, `limit`), and keys that lost records to a retention."""
-        if limit < 1 or any(type(offset) is not int or offset < 0 for offset in offsets.values()):
-            raise Unfit("an offset is a number from 0 up, and a limit one from 1 up")
-        for key in offsets:
+        if limit < 1:
+            raise Unfit(f"limit must be at least 1, got {limit}")
+        for key, offset in offsets.items():
             _require_key(key)
+            require_offset(offset)
         found = await self._poll(offsets, limit)
         records = {key: await self._records(key, pairs) for key, pairs in found.items()}
         # An offset below the first one in memory is in a run: no run has it any more.

@@ -78,16 +78,16 @@ def _no_store(url: str) -> str:
 
 
 def _require_endpoint(url: str) -> None:
-    shown = without_secrets(url)
-    if not url.startswith(("http://", "https://")):
-        raise Refused(f"the endpoint must begin with http:// or https://, not {shown!r}")
-    if shown != url:
+    login, _, host = url.rpartition("@")
+    if login:  # it is not shown, whatever form it has
         raise Refused(
-            f"the endpoint {shown!r} must have no user and no password: keys stand in the environment, or "
+            f"the endpoint at {host!r} must have no user and no password: keys stand in the environment, or "
             "in arguments of their own"
         )
+    if not url.startswith(("http://", "https://")):
+        raise Refused(f"the endpoint must begin with http:// or https://, not {url!r}")
     if not _split(url).hostname or " " in url:
-        raise Refused(f"the endpoint {shown!r} names no host")
+        raise Refused(f"the endpoint {url!r} names no host")
 
 
 def _split(url: str) -> SplitResult:

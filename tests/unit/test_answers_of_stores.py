@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import httpx
 import orjson
 import pytest
-from obstore.exceptions import AlreadyExistsError, GenericError, PreconditionError
+from obstore.exceptions import AlreadyExistsError, GenericError, InvalidPathError, PreconditionError
 from obstore.store import MemoryStore
 
 from leaderless.store.bucket_errors import classified
@@ -167,6 +167,7 @@ def test_an_answer_without_an_etag_is_no_refusal(meta: Any) -> None:
         (GenericError("status code: 403 Forbidden"), Refused),
         (GenericError("status code: 404 <Code>NoSuchBucket</Code>"), Refused),
         (ValueError('Could not parse path: Path "a//b" contained empty path segment'), Refused),
+        (InvalidPathError('Encountered object with invalid path: Path "p/a//b"'), Refused),
         (UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed"), Refused),
     ],
     ids=lambda value: str(value)[:60],

@@ -9,6 +9,7 @@ import pytest
 
 from leaderless.core.headlog.records import HEAD
 from leaderless.errors import Unfit
+from leaderless.library import groups
 from leaderless.library.host import running
 from leaderless.library.log import Log
 from leaderless.library.place import bounds_of, initialise, new_shape
@@ -49,7 +50,7 @@ class Odd(MemoryStore):
 
 
 @asynccontextmanager
-async def log_on(store: Store) -> AsyncIterator[Log]:
+async def log_on(store: Store, memory_bytes: int = 3 << 25) -> AsyncIterator[Log]:
     """A log of two segments in a run, which hold ten records."""
     shape = replace(
         new_shape(store),
@@ -59,7 +60,9 @@ async def log_on(store: Store) -> AsyncIterator[Log]:
         run_bytes=1 << 14,
     )
     await initialise(store, shape=shape)
-    log = Log(store, bounds_of(store, 5.0, 1.0, shape))
+    bounds = bounds_of(store, 5.0, 1.0, shape)
+    limits = replace(bounds.limits, memory_bytes=memory_bytes)
+    log = Log(store, bounds._replace(limits=limits))
     async with running(log.host):
         yield log
 
@@ -68,11 +71,12 @@ def values(first: int, end: int) -> list[str]:
     return [f"{number:01000}" for number in range(first, end)]
 
 
-async def loaded() -> MemoryStore:
+async def loaded(*keys: str) -> MemoryStore:
     store = MemoryStore()
     async with log_on(store) as log:
-        for first in range(0, RECORDS, 5):
-            await log.append_many("k", values(first, first + 5))
+        for key in keys:
+            for first in range(0, RECORDS, 5):
+                await log.append_many(key, values(first, first + 5))
         await log.compact()
     return store
 
@@ -150,7 +154,7 @@ async def test_a_latency_of_nothing_is_refused() -> None:
 
 
 async def test_a_reader_in_order_fetches_each_byte_once_and_ahead() -> None:
-    store = await loaded()
+    store = await loaded("k")
     far = Far(store)
     async with log_on(far) as log:
         await log.keys()
@@ -164,3 +168,31 @@ async def test_a_reader_in_order_fetches_each_byte_once_and_ahead() -> None:
     assert at == RECORDS
     assert far.bytes_read <= 1.1 * RECORDS * 1002
     assert seconds < LATENCY_S * far.requests.total() / 2
+
+
+async def test_readers_of_several_keys_push_out_nothing_that_the_others_need() -> None:
+    keys = "abcd"
+    far = Far(await loaded(*keys))
+    async with log_on(far, memory_bytes=1 << 18) as log:
+        await log.keys()
+        far.clear()
+        for at in range(0, RECORDS, 5):
+            for key in keys:
+                records = await log.read(key, at, 5)
+                assert [record.value for record in records] == values(at, at + 5)
+    assert (
+        far.bytes_read <= 3 * len(keys) * RECORDS * 1002
+    )  # of 7 when each reads ahead as if it was alone
+
+
+@pytest.mark.parametrize("offset", [-1, 1 << 63, 1 << 64, True])
+async def test_what_is_no_offset_is_refused_and_the_log_goes_on(offset: int) -> None:
+    async with log_on(MemoryStore()) as log:
+        await log.append("k", 0)
+        for refused in (
+            log.read("k", offset),
+            groups.ack(log.cursors, "g", "k", offset, through=True),
+        ):
+            with pytest.raises(Unfit, match="an offset must be an int from 0 to 2"):
+                await refused
+        assert len(await log.read("k")) == 1

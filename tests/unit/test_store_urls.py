@@ -99,9 +99,11 @@ def test_an_endpoint_is_given_or_else_in_the_environment(
 @pytest.mark.parametrize(
     ("endpoint", "text"),
     [
-        ("http://user:secret@host:1", "'http://host:1' must have no user and no password"),
-        ("http://user:sec/r@secret@host:1", "'http://host:1' must have no user and no password"),
-        ("ftp://user:secret@host", "not 'ftp://host'"),
+        ("http://user:secret@host:1", "'host:1' must have no user and no password"),
+        ("http://user:sec/r@secret@host:1", "'host:1' must have no user and no password"),
+        ("http://user:the secret@host", "'host' must have no user and no password"),
+        ("user:secret@host", "'host' must have no user and no password"),
+        ("ftp://host", "not 'ftp://host'"),
         ("http://host:secret", "host or port"),
         ("http://host:99999", "host or port"),
         ("http://[::1", "host or port"),

@@ -47,6 +47,7 @@ class Library:
         self._sliced = sliced
         self.at_once = SLICED_READS_AT_ONCE if sliced else READS_AT_ONCE
         self._ahead = min(ahead, self.at_once // 2)
+        self._run_bytes = 1  # in memory, of the largest run that was read
         self._room = room
         # The last used one at the end.
         self._kept: OrderedDict[str, tuple[Part, int]] = OrderedDict()
@@ -89,13 +90,15 @@ class Library:
             return (yield from self._read_slice(found.listed.slice_of(key, offset)))
         return (yield from self._read_holding(found, key)).keys[key]
 
-    def read_ahead(self, key: str, offset: int, end: int) -> Process[None]:
+    def read_ahead(self, key: str, offset: int, end: int, readers: int) -> Process[None]:
         """Read the next runs of a key from `offset` on, which is below `end`, before anybody asks for them.
 
+        `readers`: so many share the room. What is read ahead of one must not push out what another one needs.
         What goes wrong is nobody's yet: who needs it will ask again.
         """
         with suppress(StoreSilent, InvariantBroken, Truncated):
-            for _ in range(self._ahead):
+            has_room_for = self._room() // (readers * self._run_bytes) - 1
+            for _ in range(min(self._ahead, has_room_for)):
                 if offset >= end:
                     return
                 found = yield from self._locate(key, offset, end)
@@ -201,6 +204,8 @@ class Library:
     def keep(self, register: str, part: Part) -> None:
         """Take what a register of the index is known to hold, as if it was read."""
         size = _memory_of(part)
+        if isinstance(part, Run):
+            self._run_bytes = max(self._run_bytes, size)
         self._kept[register] = part, size
         self.bytes += size
         self.trim()

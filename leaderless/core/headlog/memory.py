@@ -68,21 +68,24 @@ class Memory:
         if not first <= start < first + len(msgs):
             text = f"{len(msgs)} messages from {first} on, asked for {start}"
             raise InvariantBroken(f"PollContiguous: a run of key {key!r} has {text}")
-        if self._goes_on(key, start, first + len(msgs)):
-            yield Spawn(self._replica.library.read_ahead(key, first + len(msgs), view.first[key]))
+        end = first + len(msgs)
+        if readers := self._readers(key, start, end):
+            yield Spawn(self._replica.library.read_ahead(key, end, view.first[key], readers))
         upto = start - first + (messages_max or self._replica.limits.poll_messages)
         return [[at, msg] for at, msg in enumerate(msgs[start - first : upto], start)]
 
-    def _goes_on(self, key: str, start: int, end: int) -> bool:
-        """Whether a reader of a key comes from the block that was read last, or from before it there.
+    def _readers(self, key: str, start: int, end: int) -> int:
+        """How many keys were read since this one was, with it; 0 when its reader does not go on in order.
 
-        `start`: what it asks for; `end`: of the block that it gets.
+        It does when it comes from the block that was read last, or from before it there. `start`: what it asks
+        for; `end`: of the block that it gets.
         """
+        readers = len(self._last) - [*self._last, key].index(key)
         before, last = self._last.pop(key, (start, start))
         self._last[key] = start, end
         if len(self._last) > READERS_REMEMBERED:
             del self._last[next(iter(self._last))]
-        return before < start <= last
+        return readers if before < start <= last else 0
 
     def _find(self, key: str, offset: int) -> Process[Block]:
         """The block that holds an offset below what is in memory.
