@@ -112,7 +112,7 @@ async def test_a_listing_of_another_folder_is_unknown(mock: str) -> None:
     with meets(mock) as server:
         store = store_at(server.url)
         for key in ("a/1", "b/1"):
-            await store.write(key, b"")
+            await store.write(key, b"1")
         listings: list[Answer] = []
 
         def kept(answer: Answer) -> Answer:
