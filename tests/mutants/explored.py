@@ -100,7 +100,7 @@ SETTINGS: dict[str, tuple[Setting, ...]] = {
     "page-without-a-child": (PAGED,),
     "page-before-it-is-written": (PAGED,),
     "index-put": (STALE_WORKER,),
-    "claim-in-the-old-epoch": (READ_AGAIN,),
+    "claim-in-the-old-epoch": (WORKER_DIES,),
     "claim-of-the-living": (SLOW_WORKER, TWO_WORKERS),
     "older-read-joined": (Setting(sends=1, polls=1, commits=1),),
     "poll-skips": (Setting(nodes=1, sends=1),),
