@@ -108,9 +108,9 @@ def program(options: Mapping[str, Any]) -> str | None:
 def _started(options: Mapping[str, Any]) -> tuple[str | None, list[str]]:
     """The strategy of our node, and its other arguments or all those of another program."""
     arguments, file = list(words(options.get("args")) or ()), _file_name(options.get("bin"))
-    if file not in (*OWN_NODES, None):
-        return None, arguments
     simulated = text(mapping(options.get("scenario")).get("strategy"))
+    if file not in (*OWN_NODES, None) and not simulated:
+        return None, arguments
     named, others = simulated or (DEFAULT_STRATEGY if file else None), []
     while arguments:
         word, _, value = arguments.pop(0).partition("=")

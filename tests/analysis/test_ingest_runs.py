@@ -103,11 +103,11 @@ def test_mute_nodes_are_faults_of_their_own(spark: SparkSession, tmp_path: Path)
     ("options", "name"),
     [
         ({"bin": "/x/run.sh", "args": ["--freshness", "0", "--strategy", "cas"]}, "cas"),
-        ({"bin": "other", "args": ["--strategy=cas"]}, "cas"),
+        ({"bin": "other", "args": ["--strategy=cas"]}, None),
         ({"bin": "./run.sh", "args": []}, DEFAULT_STRATEGY),
         ({"bin": "other", "args": ["--strategy"]}, None),
         ({"bin": "simulated", "args": [], "scenario": {"strategy": "cas"}}, "cas"),
-        ({"bin": "other", "args": "--strategy=cas"}, "cas"),
+        ({"bin": "run.sh", "args": "--strategy=cas"}, "cas"),
         ({"bin": None, "args": None}, None),
         ({}, None),
     ],
