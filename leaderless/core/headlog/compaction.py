@@ -252,10 +252,10 @@ class Compactor:
     def _write(self, index: Index) -> Process[Index]:
         """Step 1."""
         listed = yield from self._paged(index.listed)
-        # So many that a page takes all.
+        # So many that a page takes all; one at least, whatever the index lists.
         most = self._replica.shape.page_children - sum(not each.level for each in listed)
         first, made = index.cursor, []
-        for segments in (yield from self._read_runs(first, most)):
+        for segments in (yield from self._read_runs(first, max(1, most))):
             run = merge(segments)
             last = first + len(segments) - 1
             made.append((IndexEntry(0, first, last, run.base, run.end, 1, size_of_run(run)), run))
