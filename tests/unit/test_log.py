@@ -88,7 +88,7 @@ async def test_a_read_begins_at_its_offset_and_has_its_limit(log: Log) -> None:
 
 @pytest.mark.parametrize(("offset", "limit"), [(-1, 1), (0, 0), (0.5, 1), (True, 1)])
 async def test_a_read_with_wrong_numbers_is_refused(log: Log, offset: Any, limit: int) -> None:
-    with pytest.raises(Unfit, match="must be an int from 0|must be at least 1"):
+    with pytest.raises(Unfit, match=r"must be an int from 0|must be at least 1"):
         await log.read("a", offset, limit)
 
 
