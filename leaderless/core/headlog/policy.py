@@ -21,12 +21,8 @@ from leaderless.core.strategy import Clock
 CALL = 2  # messages of a call and its answer
 CONFLICT_ROUND_TRIPS = 2  # who lost once often loses again, and makes others lose
 ISOLATED_AFTER = 2  # attempts in a row without an outcome, then batches go alone
-READ_AHEAD_CALLS = (
-    1.5  # what a read of the head beside a compare-and-set costs: it may come too early
-)
-REST_EVERY_CONTENDED = (
-    2  # commits in a row between two rests, where others commit, too, and in step
-)
+READ_AHEAD_CALLS = 1.5  # what a read beside a compare-and-set costs: it may come too early
+REST_EVERY_CONTENDED = 2  # commits in a row between two rests, where others commit in step
 IN_STEP = 0.25  # as a share of a round trip, how little round trips deviate
 
 
