@@ -149,7 +149,6 @@ class Consumer(AsyncIterator[Record]):
         }
         self._pause_s = min(2 * self._pause_s, self._membership.latency_s)
         if not wanted:
-            self._pause_s = self._membership.latency_s
             return False
         before = dict(self._owned)
         looked = await self._log.look(wanted, READ_AT_ONCE)

@@ -57,7 +57,7 @@ from leaderless.library.cursors import Cursors
 from leaderless.library.data import Data, Draft, are_large
 from leaderless.library.host import Host, MakeEvent, Room, Task, beside
 from leaderless.library.maintenance import Maintenance, Vacuumed
-from leaderless.library.members import Members, Membership, require_names
+from leaderless.library.members import IDLE_S, Members, Membership, require_names
 from leaderless.library.named import Named
 from leaderless.library.place import (
     Bounds,
@@ -76,7 +76,6 @@ if TYPE_CHECKING:  # it needs pyarrow
     from leaderless.table.retention import Policy, Retained
 
 KEY_BYTES_MAX = 1024
-IDLE_S = 300.0  # a consumer that is not asked for records gives its keys to others
 
 
 class Log:

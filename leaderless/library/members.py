@@ -34,6 +34,8 @@ from leaderless.store.calls import Held, patiently, read_once
 from leaderless.store.names import path_segment
 from leaderless.store.port import Store, replaced
 
+IDLE_S = 300.0  # a member that is not asked for records gives its keys to others
+
 
 class Member(NamedTuple):
     """What a member tells of itself: its beat, the most keys that it takes, None: any number, and `wanted`."""
@@ -107,7 +109,7 @@ class Membership:
     failures_max: int = 5
     keys_max: int | None = None
     latency_s: float = LATENCY_S
-    idle_s: float = 300.0
+    idle_s: float = IDLE_S
 
     def __post_init__(self) -> None:
         if not self.keys:

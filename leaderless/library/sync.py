@@ -25,8 +25,9 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from leaderless.core.pace import Pace
 from leaderless.core.shape import Runs
 from leaderless.library.consumer import READ_AT_ONCE, Consumer
-from leaderless.library.log import IDLE_S, Log
+from leaderless.library.log import Log
 from leaderless.library.maintenance import Vacuumed
+from leaderless.library.members import IDLE_S
 from leaderless.library.opening import open_log
 from leaderless.library.record import Looked, Record, Status
 from leaderless.library.tail import LATENCY_S, Start
