@@ -143,9 +143,11 @@ class View:
 
     def since(self, slot: int) -> list[Entry] | None:
         """The entries from `slot` on, at most `answer_bytes`; None when they are no longer at hand."""
-        start = slot - (self.slot - len(self._recent))
-        recent = islice(self._recent, max(start, 0), None)
-        return [entry for entry, _ in recent] if start >= 0 else None
+        lacking = max(0, self.slot - slot)
+        if lacking > len(self._recent):
+            return None
+        newest = islice(reversed(self._recent), lacking)  # mostly few of many
+        return [entry for entry, _ in newest][::-1]
 
     def end(self, key: str) -> int:
         """The next offset of a key."""
