@@ -34,7 +34,6 @@ from leaderless.core.messages import (
     StoreOp,
     Tell,
 )
-from leaderless.core.value import value
 
 T = TypeVar("T")
 
@@ -85,8 +84,7 @@ class Notify(NamedTuple):
     signal: Signal
 
 
-@value
-class Spawn:
+class Spawn(NamedTuple):
     """Run another process, without waiting for it."""
 
     process: "Process[object]"
