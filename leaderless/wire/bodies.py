@@ -11,7 +11,7 @@ from typing import assert_never
 import orjson
 
 from leaderless.core.coordination import Misfit
-from leaderless.core.headlog.records import entry_of, heading_of, value_of_heading
+from leaderless.core.headlog.records import entries_of, heading_of, value_of_heading
 from leaderless.core.messages import (
     Answer,
     AppendOk,
@@ -122,12 +122,12 @@ def answer_of(body: Body) -> HandedOver | SendOk | None:
         case {
             "type": "hand_over_ok",
             "slot": int(slot),
-            "entries": [*entries],
+            "entries": entries,
             "head": dict(head),
             "held_s": float() | int() as held_s,
         } if type(slot) is int and slot >= 0:
             with suppress(Misfit):
-                return HandedOver(slot, [*map(entry_of, entries)], heading_of(head), held_s)
+                return HandedOver(slot, entries_of(entries), heading_of(head), held_s)
     return None
 
 
