@@ -256,9 +256,12 @@ def block_of(value: Any) -> Block:
     raise Misfit(f"no block of messages: {brief(value)}")
 
 
+_INTEGERS = {int}  # a bool is an int to isinstance
+
+
 def offsets_of(value: object) -> Offsets:
     """Offsets by key."""
-    if isinstance(value, dict) and all(type(offset) is int for offset in value.values()):
+    if isinstance(value, dict) and {*map(type, value.values())} <= _INTEGERS:
         return value
     raise Misfit(f"no offsets: {brief(value)}")
 
