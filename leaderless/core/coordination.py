@@ -15,7 +15,6 @@ from leaderless.core.messages import (
     Cas,
     Failure,
     Get,
-    Mismatch,
     Missing,
     Note,
     Ok,
@@ -114,13 +113,23 @@ def create(register: str, value: Json) -> Process[bool]:
 
     Returns whether it is certain that it holds `value`. If not, whoever goes on from it reads what it holds.
     """
-    patience = Patience()
+    outcome, _ = yield from _until_clear(Cas(register, None, value, create=True), "made")
+    return isinstance(outcome, Ok)
+
+
+def _until_clear(op: Cas | Put, done: str) -> Process[tuple[Outcome, bool]]:
+    """Do this until it is clear whether it came about. Then the outcome, and whether one before was not clear.
+
+    Raises `StoreSilent`: the register may be `done` or not.
+    """
+    patience, unsure = Patience(), False
     while patience.lasts:
-        outcome: Outcome = yield from call(Cas(register, None, value, create=True))
-        if isinstance(outcome, Ok | Mismatch):
-            return isinstance(outcome, Ok)
+        outcome: Outcome = yield op
+        if not isinstance(outcome, Unknown):
+            return outcome, unsure
+        unsure = True
         patience.had(outcome)
-    raise StoreSilent(f"{register!r} could not be made: the store gave no clear answer")
+    raise StoreSilent(f"{op.key!r} may be {done} or not: the store gave no clear answer")
 
 
 def raise_to(register: str, target: int, known: int | None = None) -> Process[int]:
@@ -142,28 +151,15 @@ def replace(register: str, old: Json, new: Json) -> Process[bool]:
     Nobody else ever writes this `new`, and it never stood there before: so to find it after an unknown
     outcome proves that an own attempt came about.
     """
-    patience, unsure = Patience(), False
-    while patience.lasts:
-        outcome: Outcome = yield from call(Cas(register, old, new, create=old is None))
-        match outcome:
-            case Ok():
-                return True
-            case Mismatch() | Missing():
-                return unsure and (yield from read_register(register)) == new
-        unsure = True
-        patience.had(outcome)
-    raise StoreSilent(f"{register!r} may be replaced or not: the store gave no clear answer")
+    outcome, unsure = yield from _until_clear(Cas(register, old, new, old is None), "replaced")
+    if isinstance(outcome, Ok):
+        return True
+    return unsure and (yield from read_register(register)) == new
 
 
 def delete(register: str) -> Process[None]:
     """Leave a tombstone in a register; it stands when this ends."""
-    patience = Patience()
-    while patience.lasts:
-        outcome = yield from call(Put(register, TOMBSTONE))
-        if isinstance(outcome, Ok):
-            return
-        patience.had(outcome)
-    raise StoreSilent(f"{register!r} could not be deleted: the store gave no clear answer")
+    yield from _until_clear(Put(register, TOMBSTONE), "deleted")
 
 
 def ceiling(ends: Sequence[int], offset: int) -> int | None:
