@@ -1,4 +1,4 @@
-"""Processes: how generators wait, side by side, what ends a wait; and the values that they exchange."""
+"""Processes: how generators wait, side by side, and what ends a wait."""
 
 from typing import Any
 

@@ -16,6 +16,7 @@ answer. What a decoder cannot see, because it depends on the log before it, the 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
+from operator import attrgetter
 from reprlib import repr as brief
 from typing import Any, NamedTuple
 
@@ -135,7 +136,10 @@ EMPTY = Head(Heading(), [])
 
 def value_of_heading(heading: Heading) -> dict[str, Json]:
     """A head's fields without its tail, as registers and peers hold it."""
-    return heading._asdict() | {"shape": [*heading.shape.value.values()]}
+    return heading._asdict() | {"shape": [*_values_of(heading.shape)]}
+
+
+_values_of = attrgetter(*NAMES)
 
 
 def require_after(before: Head, after: Head) -> None:
@@ -242,17 +246,17 @@ def _shape(values: tuple[Any, ...]) -> Shape:
 def entry_of(value: object) -> Entry:
     """One entry: not made from its type, for nodes decode them all the time, as what it has."""
     match value:
-        case [str(writer), seq, dict(appends), commits]:
+        case [str(writer), seq, dict(appends), commits] if type(seq) is int and seq >= 0:
             blocks = {key: block_of(block) for key, block in appends.items()}
-            return Entry(writer, count_of(seq), blocks, offsets_of(commits))
+            return Entry(writer, seq, blocks, offsets_of(commits))
     raise Misfit(f"no entry: {brief(value)}")
 
 
 def block_of(value: Any) -> Block:
     """Messages of one key, and the offset of the first."""
     match value:
-        case [first, [_, *_] as msgs]:
-            return count_of(first), msgs
+        case [first, [_, *_] as msgs] if type(first) is int and first >= 0:
+            return first, msgs
     raise Misfit(f"no block of messages: {brief(value)}")
 
 
