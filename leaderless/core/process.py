@@ -119,3 +119,14 @@ def gather(children: Iterable[Process[T]]) -> Process[list[T]]:
         return [(yield from children[0])]
     results: list[T] = yield Gather(children)
     return results
+
+
+def notifying(done: Signal, process: Process[T]) -> Process[T]:
+    """Run a process, and fire the signal when it ends or fails; not when it is closed: that must not yield."""
+    try:
+        result = yield from process
+    except Exception:
+        yield Notify(done)
+        raise
+    yield Notify(done)
+    return result

@@ -11,8 +11,8 @@ What is chosen between messages and time follows from estimates and one price, `
 a client may wait to save one server message. Rates and round trips are measured (`estimates`).
 """
 
+from collections.abc import Callable
 from math import exp, inf, sqrt
-from typing import Protocol
 
 from leaderless.core.estimates import MEMORY_S, Company, Rate, RoundTrip
 from leaderless.core.pace import Pace
@@ -278,9 +278,6 @@ class CommitPolicy:
         return self._hand_over_s if self.target() else self._store.mean_s
 
 
-class PolicyMaker(Protocol):
-    """Makes the policy of a node; `CommitPolicy` itself is one."""
-
-    def __call__(
-        self, clock: Clock, node: str, peers: tuple[str, ...], pace: Pace, *, combine: bool
-    ) -> CommitPolicy: ...
+PolicyMaker = Callable[
+    ..., CommitPolicy
+]  # makes the policy of a node; `CommitPolicy` itself is one
