@@ -42,7 +42,7 @@ def test_a_start_with_a_log_larger_than_memory(store: JudgedStore, size: int) ->
     assert replica.view.bytes == resident_bytes(replica, ENTRIES - 8)  # what is in no run
     read_everything(driver, Memory(replica))
     # One run, if there is no room.
-    assert replica.library.bytes <= max(size - replica.view.bytes, 2_000)
+    assert replica.archive.bytes <= max(size - replica.view.bytes, 2_000)
 
 
 @pytest.mark.parametrize("size", SIZES)
