@@ -5,8 +5,7 @@ raises `StoreSilent`: whatever was under way may have happened. How long that is
 outcome says how much of the patience it has used up.
 """
 
-from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from reprlib import repr as brief
 from typing import TypeAlias, TypeVar
 
@@ -160,12 +159,3 @@ def replace(register: str, old: Json, new: Json) -> Process[bool]:
 def delete(register: str) -> Process[None]:
     """Leave a tombstone in a register; it stands when this ends."""
     yield from _until_clear(Put(register, TOMBSTONE), "deleted")
-
-
-def ceiling(ends: Sequence[int], offset: int) -> int | None:
-    """The place of the batch that holds `offset`, in a sparse index of the batches' last offsets.
-
-    That is the first batch which ends at or after `offset`; None if all end before it.
-    """
-    place = bisect_left(ends, offset)
-    return place if place < len(ends) else None
