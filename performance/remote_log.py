@@ -24,9 +24,9 @@ from leaderless.api.log import Log
 from leaderless.core.shape import Runs
 from leaderless.hosting.host import beside, running
 from leaderless.hosting.place import bounds_of, initialise
-from leaderless.store.counted import Counted
 from leaderless.store.files import Files, files_of
 from leaderless.store.port import Found, Version
+from leaderless.store.wrapped import Counted
 from performance.harness import MB, Figures, alone, open_at, program, show_table
 
 AT_ONCE_MB, TASKS = 0.9, 32

@@ -19,9 +19,8 @@ from leaderless.errors import LogError
 from leaderless.hosting.host import beside, running
 from leaderless.hosting.place import bounds_of, initialise
 from leaderless.store.calls import delete_all, own_keys, reached
-from leaderless.store.counted import Counted, dollars
 from leaderless.store.port import Store
-from leaderless.store.wrapped import Within
+from leaderless.store.wrapped import Counted, Within, dollars
 
 KEY = "bench"
 READ_LIMIT = 1000

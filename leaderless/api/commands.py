@@ -412,7 +412,7 @@ async def _fsck(store: "Store", options: Namespace) -> Result:
 )
 async def _bench(store: "Store", options: Namespace) -> Result:
     from leaderless.api.bench import Load, bench
-    from leaderless.store.counted import PRICES_AS_OF
+    from leaderless.store.wrapped import PRICES_AS_OF
 
     load = Load(options.tasks, options.seconds, options.value_bytes, options.patience)
     appended, read = await bench(store, load)

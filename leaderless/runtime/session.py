@@ -30,10 +30,9 @@ from leaderless.core.messages import (
     TimePassed,
 )
 from leaderless.core.strategy import Identity
-from leaderless.store import lin_kv
 from leaderless.wire import bodies
+from leaderless.wire.bodies import ErrorCode
 from leaderless.wire.codec import BadLine, Body, Message, Unkept, decode, encode, keeps
-from leaderless.wire.errors import ErrorCode
 
 if TYPE_CHECKING:  # only a node on a real store needs it
     from leaderless.hosting.host import Host
@@ -141,8 +140,8 @@ class Session:
         call = body["in_reply_to"]
         if self._machine is None or type(call) is not int:
             log.info("reply dropped: nobody here asked %s for %s", src, brief(call))
-        elif src == lin_kv.SERVICE and self._on_lin_kv:
-            answer = StoreAnswer(call, lin_kv.outcome_of(body))
+        elif src == bodies.LIN_KV and self._on_lin_kv:
+            answer = StoreAnswer(call, bodies.outcome_of(body))
             self.carry_out(self._machine.step(answer, now, more=more))
         elif self._is_peer(src):
             told = PeerAnswer(call, bodies.answer_of(body))
@@ -282,7 +281,7 @@ class Session:
                 body = bodies.body_of(answer)
                 body["in_reply_to"] = msg_id
             elif isinstance(effect, StoreCall):
-                dest, body = lin_kv.SERVICE, lin_kv.request_body(effect)
+                dest, body = bodies.LIN_KV, bodies.request_body(effect)
             elif isinstance(effect, PeerCall):
                 dest, body = effect.dest, bodies.question_of(effect)
             elif isinstance(effect, Tell):

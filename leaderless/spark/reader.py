@@ -17,9 +17,8 @@ from pyspark.sql.streaming.datasource import (
 from leaderless.errors import Unfit
 from leaderless.spark.positions import advance, end_of, require_start, span_of
 from leaderless.spark.predicate import Predicate, Range
-from leaderless.spark.reading import look, snapshot_of, wanted_rows
+from leaderless.spark.reading import SLICE_BYTES, Slice, look, slices, snapshot_of, wanted_rows
 from leaderless.spark.settings import Place
-from leaderless.spark.slices import SLICE_BYTES, Slice, slices
 from leaderless.table.snapshot import cut_snapshot
 
 log: logging.Logger = logging.getLogger("leaderless")

@@ -25,7 +25,7 @@ from leaderless.spark.settings import Place
 from leaderless.spark.staging import Epoch, stage
 from leaderless.store.files import files_of
 from leaderless.store.port import Store
-from leaderless.table.memory import rare_collections
+from leaderless.table.pieces import rare_collections
 
 QUERY_ID, BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"  # properties of Spark's tasks
 Messages = Sequence[WriterCommitMessage | None]

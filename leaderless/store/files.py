@@ -5,7 +5,6 @@ Beside a SQLite file they are plain files in a folder, so that other programs ca
 event loop makes them in threads.
 """
 
-import io
 import os
 import re
 import secrets
@@ -264,48 +263,3 @@ def _content_of(source: Source) -> bytes:
     if isinstance(source, bytes):
         return source
     return source.read_bytes() if isinstance(source, Path) else source.read()
-
-
-class RangeReader(io.RawIOBase):
-    """A file of a store as Python's file, for readers of Parquet; `bytes_read` counts what was asked for."""
-
-    def __init__(self, files: Files, path: str, size: int | None = None) -> None:
-        super().__init__()
-        self._files = files
-        self._path = path
-        self._size = files.size(path) if size is None else size
-        self._at = 0
-        self.bytes_read: int = 0
-
-    def readable(self) -> bool:
-        """Yes."""
-        return True
-
-    def seekable(self) -> bool:
-        """Yes."""
-        return True
-
-    def tell(self) -> int:
-        """Where the next read begins."""
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move; returns where the next read begins."""
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        self._at = start + offset
-        return self._at
-
-    def read(self, size: int | None = -1) -> bytes:
-        """Up to `size` bytes, from the store in one request. Raises as `Files.read_range`."""
-        left = max(0, self._size - self._at)
-        length = left if size is None or size < 0 else min(size, left)
-        if not length:
-            return b""
-        content = self._files.read_range(self._path, self._at, length)
-        self._at += len(content)
-        self.bytes_read += len(content)
-        return content
-
-    def readall(self) -> bytes:
-        """The rest."""
-        return self.read()

@@ -3,7 +3,7 @@
 It needs conditional writes (`If-Match` with an ETag, `If-None-Match: *`) and strong consistency, which all
 three have; `leaderless init` probes both. The library obstore makes the requests; its own retries are off.
 
-What servers do beside the standard has a place of its own: errors in `bucket_errors`, ETags in `etags`.
+What servers do beside the standard has a place of its own: errors in `bucket`, ETags in `etags`.
 """
 
 import secrets
@@ -19,21 +19,19 @@ import obstore
 from obstore import exceptions
 from obstore.store import AzureStore, GCSStore, S3Store
 
-from leaderless.store.bucket_errors import (
-    classified,
-    first_line,
-    is_of_obstore,
-    missing_keys,
-    require_bucket,
-)
-from leaderless.store.bucket_files import (
+from leaderless.store.bucket import (
     CALLS,
     BucketFiles,
+    classified,
     delete_objects,
+    first_line,
+    is_of_obstore,
     listed,
+    missing_keys,
     modified_in,
+    require_bucket,
 )
-from leaderless.store.etags import Quotes, Trial, condition, unless, version_of
+from leaderless.store.etags import Quotes, condition, learned, unless, version_of
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import (
     PAGE,
@@ -197,7 +195,7 @@ class ObjectStore:
         async with self._learning:
             if not self.quotes.sure:
                 tried = f"{self._probes}/{secrets.token_hex(8)}"
-                self.quotes = await Trial(self.url, self._put, tried).learn()
+                self.quotes = await learned(self.url, self._put, tried)
                 with suppress(StoreError):  # such as a user who may not delete
                     await self.delete([tried])
         return self.quotes

@@ -2,26 +2,37 @@
 
 A reader needs a row group or two of a file, never the whole: rows are in order, and the statistics of each
 group say which keys and offsets it has. Groups are about as large as the answer to a poll.
+
+What is cut off or makes no sense is no answer, and is asked for again; `leaderless.store.calls` does the same
+for objects. These calls block.
 """
 
+import io
 import zlib
 from base64 import b64decode, b64encode
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from leaderless.core.coordination import Misfit
 from leaderless.errors import Broken, OtherFormat
+from leaderless.store.calls import DAMAGED_MAX
 from leaderless.store.files import Files
-from leaderless.table.answers import SENSELESS, Ranges, sensible
+from leaderless.store.port import OutcomeUnknown
 from leaderless.table.schema import COLUMNS, FORMAT, FORMAT_NAME, RUN_NAME
 
+T = TypeVar("T")
+Kinds = tuple[type[Exception], ...]
+# OSError is pyarrow's for a damaged footer.
+SENSELESS: Kinds = (ValueError, KeyError, TypeError, OSError, Misfit)
 GROUP_BYTES = 2 << 20  # of a row group in memory
 GROUP_ROWS = 32_768
 NUMBERS = ("offset", "seq", "slot", "appended_at")
@@ -124,6 +135,73 @@ class Group(NamedTuple):
         return self.keys[0] <= key <= self.keys[1] and offset <= self.offsets[1]
 
 
+def sensible(path: str, read: Callable[[], T]) -> T:
+    """What `read` makes of a file. Raises `Broken` when it can make nothing of it however often it is read."""
+    try:
+        return again(read, SENSELESS)
+    except SENSELESS as error:
+        raise Broken(f"{path} makes no sense: {error}") from error
+
+
+def again(read: Callable[[], T], no_answer: Kinds = (OutcomeUnknown,)) -> T:
+    """What `read` reads of a file. `no_answer`: the errors after which it reads again, such as a cut answer.
+
+    Raises what the last attempt raises.
+    """
+    for _ in range(DAMAGED_MAX - 1):
+        with suppress(*no_answer):
+            return read()
+    return read()
+
+
+class RangeReader(io.RawIOBase):
+    """A file of a store as Python's file; `bytes_read` counts what came.
+
+    A range without a clear answer is asked for again.
+    """
+
+    def __init__(self, files: Files, path: str, size: int | None = None) -> None:
+        super().__init__()
+        self._files = files
+        self._path = path
+        self._size = files.size(path) if size is None else size
+        self._at = 0
+        self.bytes_read: int = 0
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def seekable(self) -> bool:
+        """Yes."""
+        return True
+
+    def tell(self) -> int:
+        """Where the next read begins."""
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Move; returns where the next read begins."""
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        self._at = start + offset
+        return self._at
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Up to `size` bytes, from the store in one range. Raises as `Files.read_range`."""
+        left = max(0, self._size - self._at)
+        length = left if size is None or size < 0 else min(size, left)
+        if not length:
+            return b""
+        content = again(partial(self._files.read_range, self._path, self._at, length))
+        self._at += len(content)
+        self.bytes_read += len(content)
+        return content
+
+    def readall(self) -> bytes:
+        """The rest."""
+        return self.read()
+
+
 class Reader:
     """An open file. Raises `Gone` when it was deleted, `OtherFormat` when it is none of ours.
 
@@ -140,7 +218,7 @@ class Reader:
         metadata: pq.FileMetaData | None = None,
     ) -> None:
         self.path = path
-        self._source = Ranges(files, path, size)
+        self._source = RangeReader(files, path, size)
         self._file = sensible(path, partial(self._opened, metadata))
         self.metadata: pq.FileMetaData = self._file.metadata
         _require_format(path, self.metadata.metadata or {})

@@ -26,7 +26,6 @@ from leaderless.store.files import Files, Gone
 from leaderless.store.port import Found, Refused, Store
 from leaderless.store.registers import Registers
 from leaderless.table.manifest import TABLE, Manifest, manifest_of
-from leaderless.table.memory import Kept
 from leaderless.table.parquet import Reader
 from leaderless.table.retention import read_starts
 from leaderless.table.runs import (
@@ -38,7 +37,7 @@ from leaderless.table.runs import (
     origins_of,
     run_path,
 )
-from leaderless.table.shelf import Shelf
+from leaderless.table.shelf import Kept, Shelf
 
 T = TypeVar("T")
 THREADS = 8  # that read or write files at once

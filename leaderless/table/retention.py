@@ -24,9 +24,8 @@ from leaderless.errors import Unfit
 from leaderless.store.calls import in_thread
 from leaderless.store.files import Files
 from leaderless.store.port import Store
-from leaderless.table.answers import again, sensible
 from leaderless.table.manifest import Manifest, Merged, Start, read_manifest, replace_manifest
-from leaderless.table.parquet import Reader
+from leaderless.table.parquet import Reader, again, sensible
 from leaderless.table.schema import COLUMNS
 
 __all__ = ["Policy", "Retained"]

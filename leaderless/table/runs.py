@@ -14,8 +14,7 @@ from leaderless.core.coordination import Json
 from leaderless.core.headlog.records import Run, Segment
 from leaderless.store.files import WHOLE_BYTES_MAX, Files, Gone, MemoryFiles
 from leaderless.store.port import Refused
-from leaderless.table.answers import again
-from leaderless.table.parquet import Reader, write_file
+from leaderless.table.parquet import Reader, again, write_file
 from leaderless.table.pieces import BatchColumns, Piece, table_of_pieces
 from leaderless.table.schema import COLUMNS, messages_of
 

@@ -37,8 +37,14 @@ from leaderless.store.calls import Deleted, in_thread, read_value
 from leaderless.store.files import UNFINISHED, Files, Gone
 from leaderless.store.names import FILE_FOLDERS, is_own, last_of_run
 from leaderless.store.port import Listed, Store, Version
-from leaderless.table.levels import Levels, next_merge
-from leaderless.table.manifest import Manifest, Merged, read_manifest, replace_manifest
+from leaderless.table.manifest import (
+    Levels,
+    Manifest,
+    Merged,
+    next_merge,
+    read_manifest,
+    replace_manifest,
+)
 from leaderless.table.merge import merge_rows
 from leaderless.table.parquet import FileWriter, Reader, Written
 from leaderless.table.runs import FOLDER as RUNS

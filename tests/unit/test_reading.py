@@ -13,9 +13,9 @@ from leaderless.core.headlog.records import HEAD
 from leaderless.errors import Unfit
 from leaderless.hosting.host import running
 from leaderless.hosting.place import bounds_of, initialise, new_shape
-from leaderless.store.counted import Counted
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Found, Store
+from leaderless.store.wrapped import Counted
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 

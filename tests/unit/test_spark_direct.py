@@ -12,10 +12,10 @@ import pytest
 
 from leaderless.api.log import Log
 from leaderless.errors import Definite, OtherFormat, Unfit
-from leaderless.spark.columns import SCHEMA
 from leaderless.spark.direct import ScanPlan, plan_of
 from leaderless.spark.predicate import Predicate, Range
 from leaderless.spark.reader import Scan
+from leaderless.spark.reading import SCHEMA
 from leaderless.spark.settings import Place, predicate_in
 from leaderless.store.memory import MemoryStore
 from leaderless.store.options import StoreOptions

@@ -10,13 +10,11 @@ import pytest
 
 from leaderless.api.log import Log
 from leaderless.errors import Definite, Unfit
-from leaderless.spark.columns import SCHEMA
 from leaderless.spark.positions import advance, end_of
 from leaderless.spark.predicate import Predicate, Range
 from leaderless.spark.reader import Scan, StreamReader, TableReader
-from leaderless.spark.reading import wanted_rows
+from leaderless.spark.reading import SCHEMA, Slice, places_of, slices, wanted_rows
 from leaderless.spark.settings import Place, predicate_in
-from leaderless.spark.slices import Slice, places_of, slices
 from leaderless.store.files import files_of
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Store
