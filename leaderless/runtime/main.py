@@ -67,12 +67,12 @@ def run(settings: Settings) -> int:
 
 async def _serve(settings: Settings) -> int:
     """Serve on stdin and stdout; returns the exit status."""
-    place = settings.place
+    place, alive_s = settings.place, process_age_s()
+    # This is asyncio's clock. To ask anyio costs twenty times as much: it finds out which loop runs.
+    clock = time.monotonic if settings.backend == "asyncio" else anyio.current_time
     if place is None:
         session = _session(settings, partial(_machine, settings))
-        # This is asyncio's clock. To ask anyio costs twenty times as much: it finds out which loop runs.
-        clock = time.monotonic if settings.backend == "asyncio" else anyio.current_time
-        await serve(session, alive_s=process_age_s(), clock=clock)
+        await serve(session, alive_s=alive_s, clock=clock)
         return 0
     from leaderless.runtime.kept_log import Wanted
     from leaderless.runtime.on_store import serve_on_store
@@ -87,7 +87,7 @@ async def _serve(settings: Settings) -> int:
     shape = (settings.options.shape or Shape()).for_registers(store.value_bytes_max)
     make = partial(session_on, settings.on_log(shape))
     wanted = Wanted(settings.strategy, settings.runs, shape)
-    await serve_on_store(make, store, alive_s=process_age_s(), wanted=wanted)
+    await serve_on_store(make, store, alive_s=alive_s, clock=clock, wanted=wanted)
     return 0
 
 
