@@ -13,10 +13,11 @@ from typing import NamedTuple
 
 import anyio
 
-from leaderless.core.shape import Runs, Shape
+from leaderless.core.shape import Shape
 from leaderless.core.strategies import DEFAULT
 from leaderless.errors import Indefinite, LogError, Unreachable
 from leaderless.hosting.place import initialise
+from leaderless.runtime.settings import Settings
 from leaderless.store.names import FORMAT
 from leaderless.store.port import OutcomeUnknown, Refused, Store
 from leaderless.store.probe import PROBES, probe
@@ -29,17 +30,6 @@ REACH_S = (
 )
 REACH_PAUSE_S = 0.2  # between two tries
 _FIRST_KEYS = 100
-
-
-class Wanted(NamedTuple):
-    """The strategy of a node, and the log that it makes.
-
-    `runs`: how a new log keeps them; None: as JSON, and in an existing log as it does. `shape`: of a new log.
-    """
-
-    strategy: str = DEFAULT
-    runs: Runs | None = None
-    shape: Shape = Shape()
 
 
 class MessageForm(NamedTuple):
@@ -65,12 +55,15 @@ class Look(NamedTuple):
         return LIBRARY_FORM if self.shape else None
 
 
-async def look_at(store: Store, wanted: Wanted) -> Look:
-    """Look at the store, and make the log if there is none. One line in the node's log says what is wrong."""
+async def look_at(store: Store, settings: Settings) -> Look:
+    """Look at the store, and make the log of these settings if there is none.
+
+    One line in the node's log says what is wrong.
+    """
     until = anyio.current_time() + REACH_S
     while True:
         try:
-            return Look("", await _examine(store, wanted))
+            return Look("", await _examine(store, settings))
         except Refused as refused:
             return _told(f"the store cannot be used: {refused}")
         except (OutcomeUnknown, Unreachable, Indefinite) as unknown:
@@ -86,7 +79,7 @@ def _told(text: str) -> Look:
     return Look(text)
 
 
-async def _examine(store: Store, wanted: Wanted) -> Shape | None:
+async def _examine(store: Store, settings: Settings) -> Shape | None:
     """The shape of the log; an empty store is probed before.
 
     The list is read before `format`, which is made before anything else of a log.
@@ -102,11 +95,11 @@ async def _examine(store: Store, wanted: Wanted) -> Shape | None:
         )
     elif not has_format:
         await probe(store)
-    if wanted.strategy != DEFAULT:
+    if settings.strategy != DEFAULT:
         _require(not has_format, f"{store.url} holds a log of the strategy {DEFAULT}")
         return None
     _require(has_format or not is_log, f"{store.url} has objects and no {FORMAT!r}")
-    return (await initialise(store, wanted.runs, wanted.shape)).shape
+    return (await initialise(store, settings.runs, settings.options.shape or Shape())).shape
 
 
 def _require(holds: bool, wrong: str) -> None:

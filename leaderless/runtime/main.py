@@ -74,7 +74,6 @@ async def _serve(settings: Settings) -> int:
         session = _session(settings, partial(_machine, settings))
         await serve(session, alive_s=alive_s, clock=clock)
         return 0
-    from leaderless.runtime.kept_log import Wanted
     from leaderless.runtime.on_store import serve_on_store
     from leaderless.store.port import Refused
     from leaderless.store.urls import open_store
@@ -85,9 +84,9 @@ async def _serve(settings: Settings) -> int:
         log.error("--store: %s", refused)
         return UNUSABLE
     shape = (settings.options.shape or Shape()).for_registers(store.value_bytes_max)
-    make = partial(session_on, settings.on_log(shape))
-    wanted = Wanted(settings.strategy, settings.runs, shape)
-    await serve_on_store(make, store, alive_s=alive_s, clock=clock, wanted=wanted)
+    fitted = settings.on_log(shape)
+    make = partial(session_on, fitted)
+    await serve_on_store(make, store, alive_s=alive_s, clock=clock, settings=fitted)
     return 0
 
 

@@ -19,8 +19,9 @@ from leaderless.core.messages import Effect
 from leaderless.hosting.host import Host
 from leaderless.hosting.maintenance import Maintenance
 from leaderless.hosting.place import bounds_of, registers_of
-from leaderless.runtime.kept_log import Look, Wanted, look_at
+from leaderless.runtime.kept_log import Look, look_at
 from leaderless.runtime.session import Session
+from leaderless.runtime.settings import Settings
 from leaderless.runtime.stdio import Clock, serve, write_all
 from leaderless.store.port import Store
 from leaderless.store.registers import Registers
@@ -39,16 +40,16 @@ async def serve_on_store(
     *,
     alive_s: float = 0.0,
     clock: Clock = anyio.current_time,
-    wanted: Wanted | None = None,
+    settings: Settings,
 ) -> None:
     """Serve until stdin ends or nobody reads stdout any more, and let go of the store.
 
-    When the store cannot hold a log, or holds none that is `wanted`, `init` is refused. `alive_s`: how long
+    When the store cannot hold a log, or holds none that `settings` want, `init` is refused. `alive_s`: how long
     lines may have come already, in seconds. `clock` is that of the event loop.
     """
     since = clock() - alive_s
     try:
-        look = await look_at(store, wanted or Wanted())
+        look = await look_at(store, settings)
         async with anyio.create_task_group() as tasks:
             node = _Node(make, store, look, tasks)
             tasks.start_soon(node.write, stdout)

@@ -197,10 +197,6 @@ class RangeReader(io.RawIOBase):
         self.bytes_read += len(content)
         return content
 
-    def readall(self) -> bytes:
-        """The rest."""
-        return self.read()
-
 
 class Reader:
     """An open file. Raises `Gone` when it was deleted, `OtherFormat` when it is none of ours.
