@@ -11,7 +11,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Protocol, runtime_checkable
 
@@ -146,28 +146,21 @@ class FolderFiles:
     def size(self, path: str) -> int:
         """See `Files`."""
         file = self._file(path)
-        try:
+        with _told(file):
             return file.lstat().st_size
-        except OSError as error:
-            raise _failure(file, error) from error
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
         """See `Files`."""
         file = self._file(path)
-        try:
-            with os.fdopen(os.open(file, os.O_RDONLY | os.O_NOFOLLOW), "rb", 0) as source:
-                content = os.pread(source.fileno(), length, start)
-        except OSError as error:
-            raise _failure(file, error) from error
+        with _told(file), os.fdopen(os.open(file, os.O_RDONLY | os.O_NOFOLLOW), "rb", 0) as source:
+            content = os.pread(source.fileno(), length, start)
         return require_length(content, length, str(file))
 
     def delete(self, paths: Sequence[str]) -> None:
         """See `Files`."""
         for file in map(self._file, paths):
-            try:
+            with _told(file):
                 file.unlink(missing_ok=True)
-            except OSError as error:
-                raise OutcomeUnknown(f"{file}: {error}") from error
 
     def list_files(self, folder: str) -> Iterator[Listed]:
         """See `Files`."""
@@ -211,10 +204,15 @@ def _sync_folder(folder: Path) -> None:
         os.close(number)
 
 
-def _failure(file: Path, error: OSError) -> StoreError:
-    if isinstance(error, FileNotFoundError):
-        return Gone(f"{file} is not there, or not any more")
-    return OutcomeUnknown(f"{file}: {error}")
+@contextmanager
+def _told(file: Path) -> Iterator[None]:
+    """Raise `Gone` or `OutcomeUnknown` for what the system says of a file."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise Gone(f"{file} is not there, or not any more") from error
+    except OSError as error:
+        raise OutcomeUnknown(f"{file}: {error}") from error
 
 
 class MemoryFiles:

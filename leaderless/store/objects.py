@@ -47,6 +47,14 @@ from leaderless.store.port import (
 from leaderless.store.probe import PROBES
 
 T = TypeVar("T")
+# What obstore calls our options.
+S3 = {
+    "endpoint": "endpoint",
+    "access_key_id": "access_key",
+    "secret_access_key": "secret_key",
+    "region": "region",
+}
+AZURE = {"endpoint": "endpoint", "account_name": "access_key", "account_key": "secret_key"}
 
 
 def open_bucket(scheme: str, bucket: str, options: StoreOptions, prefix: str = "") -> "ObjectStore":
@@ -66,34 +74,21 @@ def open_bucket(scheme: str, bucket: str, options: StoreOptions, prefix: str = "
     try:
         match scheme:
             case "s3":
-                made: obstore.store.ObjectStore = S3Store(bucket, **_s3(options), **common)
+                made: obstore.store.ObjectStore = S3Store(bucket, **_given(options, **S3), **common)
             case "gs":
                 made = GCSStore(bucket, **common)
             case _:
-                made = AzureStore(bucket, **_azure(options), **common)
+                made = AzureStore(bucket, **_given(options, **AZURE), **common)
     except exceptions.BaseError as error:
         url = f"{scheme}://{bucket}"
         raise Refused(missing_keys(url, error) or f"{url}: {first_line(error)}") from error
     return ObjectStore(f"{scheme}://{bucket}", made, prefix)
 
 
-def _s3(options: StoreOptions) -> dict[str, Any]:
-    given = {
-        "endpoint": options.endpoint,
-        "access_key_id": options.access_key,
-        "secret_access_key": options.secret_key,
-        "region": options.region,
-    }
-    return {name: value for name, value in given.items() if value is not None}
-
-
-def _azure(options: StoreOptions) -> dict[str, Any]:
-    given = {
-        "endpoint": options.endpoint,
-        "account_name": options.access_key,
-        "account_key": options.secret_key,
-    }
-    return {name: value for name, value in given.items() if value is not None}
+def _given(options: StoreOptions, **names: str) -> dict[str, Any]:
+    """Options under the names that obstore gives them, without those that are not set."""
+    found = {name: getattr(options, ours) for name, ours in names.items()}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 class ObjectStore:

@@ -263,16 +263,6 @@ class Reader:
         # Without columns pyarrow would lose how many rows there are.
         return table.replace_schema_metadata(None) if table.num_columns else table
 
-    def batches(
-        self,
-        places: Sequence[int] | None = None,
-        columns: Sequence[str] | None = None,
-    ) -> Iterator[pa.RecordBatch]:
-        """The same, a row group at a time."""
-        wanted = range(self.row_groups) if places is None else places
-        for place in wanted:
-            yield from self.read([place], columns).to_batches()
-
     def pieces(self, share: int) -> Iterator[pa.Table]:
         """All rows in their order, a part of a row group at a time: `share` of them have all its rows.
 

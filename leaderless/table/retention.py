@@ -17,7 +17,6 @@ from functools import partial
 from typing import NamedTuple
 
 import orjson
-import pyarrow as pa
 
 from leaderless.core.headlog.records import offsets_of
 from leaderless.errors import Unfit
@@ -123,8 +122,10 @@ def _all_below(ends: Mapping[str, int], done: Mapping[str, int]) -> bool:
 def _ends(files: Files, file: Merged) -> dict[str, int]:
     """Of each key in a file the offset after its last one."""
     ends: dict[str, int] = {}
-    for batch in Reader(files, file.path, size=file.bytes).batches(columns=["key", "offset"]):
-        last = pa.table(batch).group_by("key").aggregate([("offset", "max")])
+    reader = Reader(files, file.path, size=file.bytes)
+    for place in range(reader.row_groups):
+        rows = reader.read([place], ["key", "offset"])
+        last = rows.group_by("key").aggregate([("offset", "max")])
         for key, offset in zip(
             *(last[name].to_pylist() for name in ("key", "offset_max")), strict=True
         ):

@@ -12,7 +12,7 @@ import pytest
 
 from leaderless.api.log import Log
 from leaderless.errors import Definite, OtherFormat, Unfit
-from leaderless.spark.direct import ScanPlan, plan_of
+from leaderless.spark.frames import ScanPlan, plan_of
 from leaderless.spark.predicate import Predicate, Range
 from leaderless.spark.reader import Scan
 from leaderless.spark.reading import SCHEMA
@@ -140,7 +140,7 @@ async def test_the_end_of_a_log_is_written_as_a_file_and_deleted_after_an_hour(
         slots = await fill(log, 1, 3)
     paths: list[str] = []
     for kept_s in (3600.0, 3600.0, -1.0):
-        monkeypatch.setattr("leaderless.spark.direct.KEPT_S", kept_s)
+        monkeypatch.setattr("leaderless.spark.frames.KEPT_S", kept_s)
         plan = await plan_of(store, None, EVERY)
         assert plan.end == plan.version == 2
         assert len(await records(tmp_path / "log.db", plan)) == sum(map(len, slots.values()))
