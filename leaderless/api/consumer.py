@@ -32,16 +32,16 @@ least once.
 
 import shlex
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from itertools import islice
 from math import inf
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import anyio
 
 from leaderless.api.ownership import Owned, Ownership
-from leaderless.api.tail import PAUSE_S, Looked, Record
+from leaderless.api.tail import PAUSE_S, Record
 from leaderless.errors import NotOwner, OffsetOutOfRange, Unfit
 from leaderless.hosting.cursors import LOST, Cursor, Cursors, require_offset, require_owner
 from leaderless.hosting.host import Task
@@ -56,22 +56,10 @@ Answer = Literal["advanced", "already_processed", "offset_mismatch"]
 READ_AT_ONCE = 100  # records of a key
 
 
-class Records(Protocol):
-    """What a consumer needs of a log (`leaderless.api.log.Log`)."""
-
-    async def append_named(
-        self, writer: str, seq: int, records: Sequence[tuple[str, Value]]
-    ) -> None:
-        """See `Log.append_named`."""
-
-    async def look(self, offsets: Mapping[str, int], limit: int) -> Looked:
-        """See `Log.look`."""
-
-
 class Consumer(AsyncIterator[Record]):
     """One member of a group, which `Log.consumer` makes and runs; an asynchronous iterator of its records."""
 
-    def __init__(self, log: Records, cursors: Cursors, members: Members) -> None:
+    def __init__(self, log: "Log", cursors: Cursors, members: Members) -> None:
         self._log = log
         self._cursors = cursors
         self._membership = members.membership

@@ -24,7 +24,7 @@ from leaderless.hosting.place import Bounds
 from leaderless.hosting.surroundings import REAL, Surroundings
 from leaderless.hosting.vacuum import references, references_in_files, vacuum_values
 from leaderless.store.calls import in_thread, patiently, read_value
-from leaderless.store.files import files_of
+from leaderless.store.files import Files, files_of
 from leaderless.store.port import Store
 
 if TYPE_CHECKING:  # these need pyarrow
@@ -77,13 +77,11 @@ class Maintenance:
         self._host = host
         self._merged_after = 0  # runs that this process had written
         self._merging = anyio.Lock()
-        self._upkeep = self._upkeep_of(store)
+        self._files = files_of(store) if bounds.shape.sliced else None
+        self._upkeep = self._upkeep_of(self._files) if self._files else None
 
-    def _upkeep_of(self, store: Store) -> "Upkeep | None":
-        """What merges files; None on a log without them."""
-        files = files_of(store)
-        if files is None or not self._bounds.shape.sliced:
-            return None
+    def _upkeep_of(self, files: Files) -> "Upkeep":
+        """What merges files."""
         from leaderless.table.upkeep import CLAIM, Upkeep
 
         lease_s = self._bounds.pace.lease_s
@@ -91,7 +89,7 @@ class Maintenance:
         call, now = self._host.call, self.now
         levels = self._bounds.levels
         return Upkeep(
-            store, files, call=call, now=now, claims=claims, lease_s=lease_s, levels=levels
+            self._store, files, call=call, now=now, claims=claims, lease_s=lease_s, levels=levels
         )
 
     async def outline(self) -> tuple[HeadSummary, int]:
@@ -176,25 +174,23 @@ class Maintenance:
 
     async def retain(self, policy: "Policy") -> "Retained":
         """Delete the oldest files of the log; see `leaderless.table.retention`. Raises `Unfit`."""
-        files = files_of(self._store)
-        if self._upkeep is None or files is None:
+        if self._files is None:
             raise Unfit("runs of JSON are not deleted; a log of Parquet files has a retention")
         from leaderless.table.retention import delete_oldest
 
         return await delete_oldest(
-            self._store, files, policy, processed=self._processed, now=self.now
+            self._store, self._files, policy, processed=self._processed, now=self.now
         )
 
     async def starts(self) -> dict[str, int]:
         """The first offset of each key that a retention has deleted records of. Raises `LogError`."""
-        files = files_of(self._store)
-        if self._upkeep is None or files is None:
+        if self._files is None:
             return {}
         from leaderless.table.manifest import read_manifest
         from leaderless.table.retention import read_starts
 
         manifest, _ = await read_manifest(self._store)
-        return await in_thread(partial(read_starts, files, manifest))
+        return await in_thread(partial(read_starts, self._files, manifest))
 
     async def _processed(self) -> dict[str, int]:
         """Of each key that groups want, the offset below which all of them have processed it."""

@@ -9,26 +9,24 @@ The logs of other strategies have no `format`, and the library cannot read them.
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
-
-import anyio
 
 from leaderless.core.shape import Shape
 from leaderless.core.strategies import DEFAULT
-from leaderless.errors import Indefinite, LogError, Unreachable
+from leaderless.errors import LogError
 from leaderless.hosting.place import initialise
 from leaderless.runtime.settings import Settings
+from leaderless.store.calls import reached
 from leaderless.store.names import FORMAT
-from leaderless.store.port import OutcomeUnknown, Refused, Store
+from leaderless.store.port import Refused, Store
 from leaderless.store.probe import PROBES, probe
 from leaderless.store.values import Json, message_of
 
 log: logging.Logger = logging.getLogger("leaderless")
 
-REACH_S = (
-    6.0  # how long a store may be silent at the start; a bench waits 10 s for an answer to `init`
-)
-REACH_PAUSE_S = 0.2  # between two tries
+# How long a store may be silent at the start; a bench waits 10 s for an answer to `init`.
+REACH_S = 6.0
 _FIRST_KEYS = 100
 
 
@@ -60,23 +58,13 @@ async def look_at(store: Store, settings: Settings) -> Look:
 
     One line in the node's log says what is wrong.
     """
-    until = anyio.current_time() + REACH_S
-    while True:
-        try:
-            return Look("", await _examine(store, settings))
-        except Refused as refused:
-            return _told(f"the store cannot be used: {refused}")
-        except (OutcomeUnknown, Unreachable, Indefinite) as unknown:
-            if anyio.current_time() >= until:
-                return _told(f"the store did not answer within {REACH_S:g} s: {unknown}")
-            await anyio.sleep(REACH_PAUSE_S)
-        except LogError as error:
-            return _told(f"the store cannot be used: {error}")
-
-
-def _told(text: str) -> Look:
-    log.error("%s", text)
-    return Look(text)
+    try:
+        examine = partial(_examine, store, settings)
+        return Look("", await reached(examine, REACH_S, reads=True))
+    except LogError as error:
+        text = f"the store cannot be used: {error}"
+        log.error("%s", text)
+        return Look(text)
 
 
 async def _examine(store: Store, settings: Settings) -> Shape | None:
