@@ -65,6 +65,14 @@ class Files(Protocol):
         ...
 
 
+def size_if_there(files: Files, path: str) -> int | None:
+    """The bytes of a file; None: there is none. Raises `Refused` and `OutcomeUnknown`."""
+    try:
+        return files.size(path)
+    except Gone:
+        return None
+
+
 def require_length(content: bytes, length: int, path: str) -> bytes:
     """What was read of a file. Raises `OutcomeUnknown` when it is not as long as was asked for."""
     if len(content) != length:

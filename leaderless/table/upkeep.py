@@ -34,7 +34,7 @@ from leaderless.core.lease import LeaseLost
 from leaderless.core.process import Process
 from leaderless.errors import Definite, Indefinite
 from leaderless.store.calls import Deleted, in_thread, read_value
-from leaderless.store.files import UNFINISHED, Files, Gone
+from leaderless.store.files import UNFINISHED, Files, size_if_there
 from leaderless.store.names import FILE_FOLDERS, is_own, last_of_run
 from leaderless.store.port import Listed, Store, Version
 from leaderless.table.manifest import (
@@ -237,8 +237,9 @@ class Upkeep:
         # deleted before, or nobody would remember it.
         sizes = {each.key: each.size or 0 for each in listed}
         replaced = [each.path for each in old]
-        for path in replaced:
-            sizes.setdefault(path, await self._size(path))
+        for path in {*replaced} - sizes.keys():
+            size = await in_thread(partial(size_if_there, self._files, path))
+            sizes[path] = size or 0  # None: an earlier vacuum was cut off
         await in_thread(partial(self._files.delete, replaced))
         if not await replace_manifest(self._store, left, version):
             return Deleted(len(replaced), sum(sizes[path] for path in replaced))
@@ -253,15 +254,6 @@ class Upkeep:
         """
         found = chain.from_iterable(map(self._files.list_files, FILE_FOLDERS))
         return [each for each in found if is_own(each.key) and _is_left(each.key, sealed)]
-
-    async def _size(self, path: str) -> int:
-        def size() -> int:
-            try:
-                return self._files.size(path)
-            except Gone:  # an earlier vacuum was cut off
-                return 0
-
-        return await in_thread(size)
 
 
 def _is_left(path: str, sealed: int) -> bool:

@@ -13,7 +13,7 @@ import pytest
 from leaderless.api.log import Log
 from leaderless.errors import Definite, OtherFormat, Unfit
 from leaderless.spark.frames import ScanPlan, plan_of
-from leaderless.spark.predicate import Predicate, Range
+from leaderless.spark.predicate import Predicate
 from leaderless.spark.reader import Scan
 from leaderless.spark.reading import SCHEMA
 from leaderless.spark.settings import Place, predicate_in
@@ -66,7 +66,7 @@ def by_source(path: Path, predicate: Predicate, first: int, end: int) -> Places:
     """A part that the data source reads."""
     place = Place(f"sqlite:///{path}", None, StoreOptions())
     columns = pa.schema([SCHEMA.field("key"), SCHEMA.field("offset")])
-    scan = Scan(place, columns, predicate.within("slot", Range(first=first)))
+    scan = Scan(place, columns, predicate)
     return [
         (row["key"], row["offset"])
         for part in scan.parts(end, first)
