@@ -116,6 +116,14 @@ FIRST_DESIGN = [
         test="tests/unit/test_headlog_memory.py::test_eviction_while_serving",
     ),
     Mutant(
+        "run-read-past-the-view",
+        "a poll answers what is in its view, and no more",
+        "core.headlog.memory:Memory.read",
+        ((", view.end(key))", ", 1 << 60)"),),
+        test="tests/unit/test_headlog_memory.py"
+        "::test_a_run_that_goes_on_after_the_view_is_cut_there",
+    ),
+    Mutant(
         "small-sends-counted-short",
         "a send that waits counts by the memory that it takes",
         "core.headlog.pending:Pending.add",
