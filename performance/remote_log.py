@@ -41,7 +41,7 @@ class Far(Counted):
 
     @cached_property
     def files(self) -> Files:
-        """See `leaderless.store.files.HasFiles`."""
+        """See `leaderless.store.files.files_of`."""
         files: Any = files_of(self._store)  # of its own, because nobody else has the store
         for name in ("size", "read_range"):
             setattr(files, name, partial(self._asked, getattr(files, name)))

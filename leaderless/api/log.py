@@ -421,15 +421,8 @@ class Log:
         """
         keys = await self.keys()
         head, cursor = await self.maintenance.outline()
-        return Status(
-            self._store.url,
-            head.state,
-            head.epoch,
-            head.base + head.tail,
-            head.sealed,
-            cursor,
-            keys,
-        )
+        state = head.heading.state
+        return Status(self._store.url, state, head.epoch, head.end, head.sealed, cursor, keys)
 
     # ------------------------------------------------------------ errors
 

@@ -39,16 +39,6 @@ COMPACT_LOOK_S = 15.0  # between two looks whether segments wait that nobody com
 MERGE_LOOK_S = 5.0  # between two looks whether this process has written enough runs to merge
 
 
-class HeadSummary(NamedTuple):
-    """What the head says of a log, see `leaderless.core.messages.Heading`; `tail` counts its entries."""
-
-    state: str
-    epoch: int
-    base: int
-    sealed: int
-    tail: int
-
-
 class Vacuumed(NamedTuple):
     """Objects of large values: those that were deleted, their bytes, and those that stay.
 
@@ -92,14 +82,11 @@ class Maintenance:
             self._store, files, call=call, now=now, claims=claims, lease_s=lease_s, levels=levels
         )
 
-    async def outline(self) -> tuple[HeadSummary, int]:
-        """The head's outline, and the first segment that is not deleted yet. Raises `Broken`."""
+    async def outline(self) -> tuple[Head, int]:
+        """The head, and the first segment that is not deleted yet. Raises `Broken`."""
         held = await read_value(self._store, HEAD, head_of)
-        head = held.value if held else EMPTY
         index = await read_value(self._store, COMPACTED, index_of)
-        state, sealed = head.heading.state, head.sealed
-        outline = HeadSummary(state, head.epoch, head.base, sealed, len(head.tail))
-        return outline, index.value.cursor if index else 0
+        return held.value if held else EMPTY, index.value.cursor if index else 0
 
     async def compact(self, strategy: LeaderlessLog) -> int:
         """Compact what fills a run, or wait for the process that does; `strategy` is that of the host.
@@ -126,8 +113,8 @@ class Maintenance:
                 continue
             known = strategy.sealed
             try:
-                outline, compacted = await self.outline()
-                if outline.sealed - compacted >= enough:
+                head, compacted = await self.outline()
+                if head.sealed - compacted >= enough:
                     await self.compact(strategy)
             except LogError as error:
                 log.info("segments are compacted later: %s", error)

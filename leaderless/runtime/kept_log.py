@@ -8,7 +8,6 @@ The logs of other strategies have no `format`, and the library cannot read them.
 """
 
 import logging
-from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -30,13 +29,6 @@ REACH_S = 6.0
 _FIRST_KEYS = 100
 
 
-class MessageForm(NamedTuple):
-    """How clients' messages stand in the log: `kept` makes that form, `shown` is the opposite."""
-
-    kept: Callable[[Json], Json]
-    shown: Callable[[Json], Json]
-
-
 class Look(NamedTuple):
     """What a look at a store found.
 
@@ -47,10 +39,20 @@ class Look(NamedTuple):
     trouble: str = ""
     shape: Shape | None = None
 
-    @property
-    def form(self) -> MessageForm | None:
-        """Of messages in the log; None: they stand there as clients sent them."""
-        return LIBRARY_FORM if self.shape else None
+    @staticmethod
+    def kept(message: Json) -> Json:
+        """A client's message as it stands in such a log.
+
+        The library's readers take some names in a message as special, so it is escaped.
+        """
+        return message_of(message)
+
+    @staticmethod
+    def shown(message: Json) -> Json:
+        """What a client sent; bytes and large values, which only the library appends, as they stand."""
+        if isinstance(message, dict) and message.keys() == {"$json"}:
+            return message["$json"]
+        return message
 
 
 async def look_at(store: Store, settings: Settings) -> Look:
@@ -93,14 +95,3 @@ async def _examine(store: Store, settings: Settings) -> Shape | None:
 def _require(holds: bool, wrong: str) -> None:
     if not holds:
         raise Refused(f"{wrong}; give the node a prefix of its own")
-
-
-def _shown(message: Json) -> Json:
-    if isinstance(message, dict) and message.keys() == {"$json"}:
-        return message["$json"]
-    return message
-
-
-# The library's readers take some names in a message as special, so a client's message is escaped. Bytes and
-# large values, which only the library appends, are shown as they stand in the log.
-LIBRARY_FORM = MessageForm(kept=message_of, shown=_shown)

@@ -74,7 +74,7 @@ class Session:
     ) -> None:
         self._on_lin_kv = look is None
         self._unusable = look.trouble if look else ""
-        self._form = look.form if look else None
+        self._form = look if look and look.shape else None
         self._limits = limits or Limits()
         self._note = note
         self._start = start

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, Protocol, runtime_checkable
+from typing import BinaryIO, Protocol
 
 from leaderless.store.port import Listed, OutcomeUnknown, Refused, Store, StoreError
 from leaderless.store.wrapped import Within
@@ -80,20 +80,13 @@ def require_length(content: bytes, length: int, path: str) -> bytes:
     return content
 
 
-@runtime_checkable
-class HasFiles(Protocol):
-    """A store that has files."""
-
-    @property
-    def files(self) -> Files: ...
-
-
 def files_of(store: Store) -> Files | None:
     """The files of a store; None where it can keep none."""
     if isinstance(store, Within):
         inner = files_of(store.outer)
         return inner and FilesWithin(inner, store.prefix)
-    return store.files if isinstance(store, HasFiles) else None
+    found: Files | None = getattr(store, "files", None)
+    return found
 
 
 class FilesWithin:
