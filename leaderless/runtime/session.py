@@ -246,7 +246,11 @@ class Session:
 
     def _init(self, request: Request, body: Body) -> None:
         node, nodes = body.get("node_id"), body.get("node_ids")
-        if not isinstance(node, str) or not isinstance(nodes, list) or not _all_strings(nodes):
+        if not (
+            isinstance(node, str)
+            and isinstance(nodes, list)
+            and all(isinstance(each, str) for each in nodes)
+        ):
             self._refuse(
                 request,
                 ErrorCode.MALFORMED_REQUEST,
@@ -316,7 +320,3 @@ def _shown(answer: PollOk, shown: Callable[[Json], Json]) -> PollOk:
     return PollOk(
         {key: [[at, shown(msg)] for at, msg in pairs] for key, pairs in answer.msgs.items()}
     )
-
-
-def _all_strings(values: Sequence[object]) -> bool:
-    return all(isinstance(value, str) for value in values)

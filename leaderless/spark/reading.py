@@ -64,17 +64,16 @@ def slices(found: Snapshot, predicate: Predicate) -> list[Slice]:
     if predicate.empty:
         return []
     wanted = predicate.slot.meet(Range(last=found.version - 1))
-    planned = [*_of_files(_wanted(found.files, predicate, wanted), predicate, wanted)]
+    files = (
+        ref
+        for ref in found.files
+        if ref.end > wanted.first and ref.base <= wanted.last and predicate.may_hold(ref.keys)
+    )
+    planned = [*_of_files(files, predicate, wanted)]
     rest = wanted.meet(Range(first=found.files[-1].end if found.files else found.start))
     if rest.first <= rest.last:
         planned.append(Slice((), 0, 1, rest))
     return planned
-
-
-def _wanted(files: Sequence[FileRef], predicate: Predicate, slots: Range) -> Iterator[FileRef]:
-    for ref in files:
-        if ref.end > slots.first and ref.base <= slots.last and predicate.may_hold(ref.keys):
-            yield ref
 
 
 def _of_files(files: Iterator[FileRef], predicate: Predicate, slots: Range) -> Iterator[Slice]:
@@ -139,7 +138,7 @@ def wanted_rows(
     """
     wanted = replace(predicate, slot=ALL)  # the slice says which slots
     with rare_collections(), start_blocking_portal() as portal:
-        store = portal.call(_opened, place)
+        store = portal.call(place.store)
         source = _Source(portal, store, wanted, needed(columns, wanted))
         try:
             for table in source.tables(part):
@@ -151,10 +150,6 @@ def wanted_rows(
             raise Definite(f"{gone}: {text}") from gone
         finally:
             portal.call(store.aclose)
-
-
-async def _opened(place: Place) -> Store:
-    return place.store()
 
 
 class _Source(NamedTuple):

@@ -52,7 +52,8 @@ class FileWriter:
     """
 
     def __init__(self, target: Path | BinaryIO | pa.NativeFile, run: Mapping[str, object]) -> None:
-        names = {FORMAT_NAME: str(FORMAT).encode(), RUN_NAME: _packed(run)}
+        packed = b64encode(zlib.compress(orjson.dumps(run)))  # any reader of Parquet passes over it
+        names = {FORMAT_NAME: str(FORMAT).encode(), RUN_NAME: packed}
         self._file = pq.ParquetWriter(
             target,
             COLUMNS.with_metadata(names),
@@ -231,7 +232,9 @@ class Reader:
     @property
     def run(self) -> dict[str, Any]:
         """What the file says beside its rows."""
-        return _unpacked(self.metadata.metadata[RUN_NAME])
+        packed = self.metadata.metadata[RUN_NAME]
+        found: dict[str, Any] = orjson.loads(zlib.decompress(b64decode(packed)))
+        return found
 
     @property
     def row_groups(self) -> int:
@@ -275,16 +278,6 @@ class Reader:
                     yield pa.Table.from_batches([batch]).replace_schema_metadata(None)
         except SENSELESS as error:
             raise Broken(f"{self.path} makes no sense: {error}") from error
-
-
-def _packed(run: Mapping[str, object]) -> bytes:
-    """What a file says beside its rows, as text that any reader of Parquet can pass over."""
-    return b64encode(zlib.compress(orjson.dumps(run)))
-
-
-def _unpacked(text: bytes) -> dict[str, Any]:
-    found: dict[str, Any] = orjson.loads(zlib.decompress(b64decode(text)))
-    return found
 
 
 def _require_format(path: str, names: dict[bytes, bytes]) -> None:
