@@ -246,22 +246,16 @@ class Log:
         for key, offset in offsets.items():
             _require_key(key)
             require_offset(offset)
-        found = await self._poll(offsets, limit)
-        records = {key: await self._records(key, pairs) for key, pairs in found.items()}
+        answer = await self._looked(lambda request: Poll(request, dict(offsets), limit))
+        assert isinstance(answer, PollOk), answer
+        records = {key: await self._records(key, pairs) for key, pairs in answer.msgs.items()}
         # An offset below the first one in memory is in a run: no run has it any more.
         left = {key: some[0].offset for key, some in records.items()} or self._strategy.view.first
         earliest = {key: left[key] for key in offsets if left.get(key, 0) > offsets[key]}
         return Looked(records, earliest)
 
-    async def _poll(self, offsets: Mapping[str, int], limit: int) -> dict[str, Pairs]:
-        """What the log has of each key from its offset on. Raises `Unreachable`: a look changes nothing."""
-
-        answer = await self._looked(lambda request: Poll(request, dict(offsets), limit))
-        assert isinstance(answer, PollOk), answer
-        return answer.msgs
-
     async def _look(self) -> None:
-        """Bring the view up to date. Raises as `_poll`."""
+        """Bring the view up to date. Raises `Unreachable`: a look changes nothing."""
         answer = await self._looked(Refresh)
         assert isinstance(answer, RefreshOk), answer
 

@@ -98,7 +98,10 @@ def _dropped(
         if not (
             (policy.bytes is not None and left >= policy.bytes)
             or (policy.age_s is not None and _newest(files, file) < now - policy.age_s)
-            or (policy.processed and _all_below(_ends(files, file), done))
+            or (
+                policy.processed
+                and all(end <= done.get(key, 0) for key, end in _ends(files, file).items())
+            )
         ):
             break
         dropped.append(file)
@@ -113,10 +116,6 @@ def _newest(files: Files, file: Merged) -> float:
     if any(not column.statistics.has_min_max for column in columns):
         return float("inf")
     return max((column.statistics.max.timestamp() for column in columns), default=float("inf"))
-
-
-def _all_below(ends: Mapping[str, int], done: Mapping[str, int]) -> bool:
-    return all(end <= done.get(key, 0) for key, end in ends.items())
 
 
 def _ends(files: Files, file: Merged) -> dict[str, int]:

@@ -16,8 +16,7 @@ newer ones.
 """
 
 import secrets
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from itertools import chain
 from tempfile import TemporaryFile, gettempdir
@@ -172,11 +171,15 @@ class Upkeep:
         described = {"first": first.first, "last": last.last, "base": first.base, "end": last.end}
 
         def write() -> tuple[Merged, int]:
-            with _on_the_local_disk() as target:
-                content, read = _merge_files(self._files, some, target, described, cancelled)
-                size = target.tell()
-                target.seek(0)
-                self._files.put(path, target)
+            try:
+                with TemporaryFile() as target:  # without a name, so it is gone with the process
+                    content, read = _merge_files(self._files, some, target, described, cancelled)
+                    size = target.tell()
+                    target.seek(0)
+                    self._files.put(path, target)
+            except OSError as error:
+                text = f"no file was merged: it needs room in {gettempdir()} (see TMPDIR)"
+                raise Definite(f"{text}: {error}") from error
             level = first.level + 1
             spans = first.first, last.last, first.base, last.end
             return Merged(path, level, *spans, content.rows, size, content.keys), read
@@ -266,17 +269,6 @@ def _is_left(path: str, sealed: int) -> bool:
         return True
     last = last_of_run(path)
     return last is not None and last < sealed
-
-
-@contextmanager
-def _on_the_local_disk() -> Iterator[BinaryIO]:
-    """A file without a name, which is gone with the process. Raises `Definite` when it finds no room."""
-    try:
-        with TemporaryFile() as target:
-            yield target
-    except OSError as error:
-        text = f"no file was merged: it needs room in {gettempdir()} (see TMPDIR)"
-        raise Definite(f"{text}: {error}") from error
 
 
 def _merge_files(
