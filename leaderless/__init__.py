@@ -28,10 +28,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from leaderless.api.consumer import Consumer
-    from leaderless.api.log import Log
-    from leaderless.api.opening import open_log
-    from leaderless.api.record import Record, Status
+    from leaderless.api.log import Log, open_log
     from leaderless.api.sync import ConsumerSync, LogSync, open_log_sync
+    from leaderless.api.tail import Record, Status
 
 __all__ = [
     "Consumer",
@@ -50,9 +49,9 @@ _PLACES = {
     "ConsumerSync": "sync",
     "Log": "log",
     "LogSync": "sync",
-    "Record": "record",
-    "Status": "record",
-    "open_log": "opening",
+    "Record": "tail",
+    "Status": "tail",
+    "open_log": "log",
     "open_log_sync": "sync",
 }
 

@@ -24,9 +24,9 @@ from leaderless.api.log import Log
 from leaderless.core.shape import Runs
 from leaderless.hosting.host import beside, running
 from leaderless.hosting.place import bounds_of, initialise
-from leaderless.store.counted import Counted
 from leaderless.store.files import Files, files_of
 from leaderless.store.port import Found, Version
+from leaderless.store.wrapped import Counted
 from performance.harness import MB, Figures, alone, open_at, program, show_table
 
 AT_ONCE_MB, TASKS = 0.9, 32
@@ -41,7 +41,7 @@ class Far(Counted):
 
     @cached_property
     def files(self) -> Files:
-        """See `leaderless.store.files.HasFiles`."""
+        """See `leaderless.store.files.files_of`."""
         files: Any = files_of(self._store)  # of its own, because nobody else has the store
         for name in ("size", "read_range"):
             setattr(files, name, partial(self._asked, getattr(files, name)))

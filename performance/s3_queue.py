@@ -4,7 +4,7 @@ docs/performance/s3-queue.md.
 Producers append one message after the other, each as soon as the one before is answered. On the virtual bucket
 (`simulation.objects`) a request takes 20 ms, a process has 50 MB/s each way, and computing takes no time: so
 the figures are those of the protocols, and the same on every machine. Dollars are those of
-`leaderless.store.counted`. `--log-bytes`: of the log that is read.
+`leaderless.store.wrapped`. `--log-bytes`: of the log that is read.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -17,9 +17,8 @@ from leaderless.api.bench import KEY, READ_LIMIT, Appended, Load, Send, append_w
 from leaderless.api.log import Log
 from leaderless.hosting.host import beside, running
 from leaderless.hosting.place import bounds_of, initialise
-from leaderless.store.counted import Counted
 from leaderless.store.port import Store
-from leaderless.store.wrapped import Within
+from leaderless.store.wrapped import Counted, Within
 from performance.harness import ROOT, program, replace_tables, show, table_lines
 from simulation.objects.bucket import Bucket
 from simulation.objects.client import Faults, Network, VirtualStore

@@ -9,7 +9,7 @@ from typing import Any
 
 from bench.net import Network
 from leaderless.core.limits import Limits
-from leaderless.wire.errors import ErrorCode
+from leaderless.wire.bodies import ErrorCode
 from simulation.oracle import Body, Oracle, require
 
 PROBE = "probe"

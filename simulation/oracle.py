@@ -11,7 +11,7 @@ from math import inf
 from typing import Any, NamedTuple
 
 from leaderless.core.limits import Limits
-from leaderless.wire.errors import ErrorCode
+from leaderless.wire.bodies import ErrorCode
 
 Body = dict[str, Any]
 Pairs = list[list[Any]]  # [[offset, message], ...]

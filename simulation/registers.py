@@ -7,7 +7,7 @@ import orjson
 
 from bench.services.requests import Body, canonical_key, respond_kv
 from leaderless.core.messages import Outcome, StoreCall, StoreOp
-from leaderless.store.lin_kv import outcome_of, request_body
+from leaderless.wire.bodies import outcome_of, request_body
 
 Changed = Callable[[str, Any, Any], object]  # register, old value (None: it was missing), new value
 

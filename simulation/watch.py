@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from leaderless.wire.errors import ErrorCode
+from leaderless.wire.bodies import ErrorCode
 from simulation.oracle import Asked, Body, Oracle, Violation, require
 
 MARGIN_S = 0.5

@@ -10,9 +10,8 @@ import anyio
 import orjson
 
 from leaderless.core.machine import Machine
-from leaderless.core.shape import Shape
 from leaderless.hosting.host import Host
-from leaderless.runtime.kept_log import Look, Wanted
+from leaderless.runtime.kept_log import Look
 from leaderless.runtime.main import session_on
 from leaderless.runtime.on_store import MakeSession, serve_on_store
 from leaderless.runtime.session import Session
@@ -71,12 +70,10 @@ async def node_on(
     stdin, to_node = os.pipe()
     from_node, stdout = os.pipe()
     make: MakeSession = session_of_tests
-    wanted = Wanted()
     if settings:
         make = partial(session_on, settings)
-        wanted = Wanted(settings.strategy, settings.runs, settings.options.shape or Shape())
     async with anyio.create_task_group() as tasks:
-        serve = partial(serve_on_store, alive_s=alive_s, wanted=wanted)
+        serve = partial(serve_on_store, alive_s=alive_s, settings=settings or Settings())
         tasks.start_soon(serve, make, store, stdin, stdout)
         client = Client(to_node, from_node)
         yield client

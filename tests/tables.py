@@ -14,7 +14,7 @@ from leaderless.hosting.host import running
 from leaderless.hosting.place import bounds_of, initialise, new_shape
 from leaderless.store.port import Store
 from leaderless.store.values import Value, message_of
-from leaderless.table.levels import Levels
+from leaderless.table.manifest import Levels
 from leaderless.table.schema import Row, rows_in
 from leaderless.table.snapshot import Snapshot, snapshot, table_in
 

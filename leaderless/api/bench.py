@@ -19,9 +19,8 @@ from leaderless.errors import LogError
 from leaderless.hosting.host import beside, running
 from leaderless.hosting.place import bounds_of, initialise
 from leaderless.store.calls import delete_all, own_keys, reached
-from leaderless.store.counted import Counted, dollars
 from leaderless.store.port import Store
-from leaderless.store.wrapped import Within
+from leaderless.store.wrapped import Counted, Within, dollars
 
 KEY = "bench"
 READ_LIMIT = 1000
@@ -85,7 +84,8 @@ async def bench(store: Store, load: Load) -> tuple[Appended, WasRead]:
             read = await _read(log, counted)
     finally:
         with anyio.CancelScope(shield=True):
-            await _delete(counted, load.patience_s)
+            everything = await own_keys(counted, "", load.patience_s)
+            await delete_all(counted, everything, load.patience_s)
     return appended, read
 
 
@@ -147,7 +147,3 @@ async def _read(log: Log, counted: Counted) -> WasRead:
     elapsed_s = anyio.current_time() - began
     rate = offset / elapsed_s if elapsed_s else 0.0
     return WasRead(offset, rate, counted.requests.total())
-
-
-async def _delete(store: Store, patience_s: float) -> None:
-    await delete_all(store, await own_keys(store, "", patience_s), patience_s)

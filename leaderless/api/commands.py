@@ -17,7 +17,7 @@ from leaderless.errors import Indefinite, Unfit
 
 if TYPE_CHECKING:
     from leaderless.api.log import Log
-    from leaderless.api.record import Record
+    from leaderless.api.tail import Record
     from leaderless.store.port import Store
     from leaderless.store.values import Value
 
@@ -59,7 +59,7 @@ def command(
 
 
 def _log(options: Namespace) -> "AbstractAsyncContextManager[Log]":
-    from leaderless.api.opening import open_log
+    from leaderless.api.log import open_log
 
     return open_log(
         options.store,
@@ -239,7 +239,7 @@ async def _keys(log: "Log", _: Namespace) -> Result:
     example="eu --group billing",
 )
 async def _consume(log: "Log", options: Namespace) -> Result:
-    from leaderless.api.groups import consume
+    from leaderless.api.consumer import consume
 
     record = await consume(log, options.group, options.key)
     found = {"empty": True} if record is None else _shown(record)
@@ -260,7 +260,7 @@ async def _consume(log: "Log", options: Namespace) -> Result:
     example="eu 7 --group billing",
 )
 async def _ack(log: "Log", options: Namespace) -> Result:
-    from leaderless.api.groups import ack
+    from leaderless.api.consumer import ack
 
     acked = await ack(
         log.cursors, options.group, options.key, options.offset, through=options.through
@@ -412,7 +412,7 @@ async def _fsck(store: "Store", options: Namespace) -> Result:
 )
 async def _bench(store: "Store", options: Namespace) -> Result:
     from leaderless.api.bench import Load, bench
-    from leaderless.store.counted import PRICES_AS_OF
+    from leaderless.store.wrapped import PRICES_AS_OF
 
     load = Load(options.tasks, options.seconds, options.value_bytes, options.patience)
     appended, read = await bench(store, load)

@@ -1,4 +1,4 @@
-"""A member of a group of consumers: it claims keys, gets their records in order, and acknowledges them.
+"""Consuming: a member of a group claims keys, gets their records in order, and acknowledges them.
 
     async with log.consumer("billing", keys=["eu", "us"]) as consumer:
         async for record in consumer:
@@ -24,46 +24,42 @@ on: a record that was not delivered comes with one of the next calls. After an e
 
 Members share the keys equally (`leaderless.hosting.members`). When a member joins, the others each finish the
 record that they have of a surplus key, and release the key.
+
+`consume` and `ack` consume by hand: they give the record at a group's cursor, and acknowledge it with one of
+three answers, those of S3-Queue. A consumer that crashes before it acknowledges gets the record again: at
+least once.
 """
 
+import shlex
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from itertools import islice
 from math import inf
-from typing import Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import anyio
 
 from leaderless.api.ownership import Owned, Ownership
-from leaderless.api.record import Looked, Record
-from leaderless.api.tail import PAUSE_S
+from leaderless.api.tail import PAUSE_S, Record
 from leaderless.errors import NotOwner, OffsetOutOfRange, Unfit
-from leaderless.hosting.cursors import LOST, Cursor, Cursors, require_owner
+from leaderless.hosting.cursors import LOST, Cursor, Cursors, require_offset, require_owner
 from leaderless.hosting.host import Task
 from leaderless.hosting.members import Members
 from leaderless.store.names import path_segment
 from leaderless.store.values import Value
 
+if TYPE_CHECKING:
+    from leaderless.api.log import Log
+
+Answer = Literal["advanced", "already_processed", "offset_mismatch"]
 READ_AT_ONCE = 100  # records of a key
-
-
-class Records(Protocol):
-    """What a consumer needs of a log (`leaderless.api.log.Log`)."""
-
-    async def append_named(
-        self, writer: str, seq: int, records: Sequence[tuple[str, Value]]
-    ) -> None:
-        """See `Log.append_named`."""
-
-    async def look(self, offsets: Mapping[str, int], limit: int) -> Looked:
-        """See `Log.look`."""
 
 
 class Consumer(AsyncIterator[Record]):
     """One member of a group, which `Log.consumer` makes and runs; an asynchronous iterator of its records."""
 
-    def __init__(self, log: Records, cursors: Cursors, members: Members) -> None:
+    def __init__(self, log: "Log", cursors: Cursors, members: Members) -> None:
         self._log = log
         self._cursors = cursors
         self._membership = members.membership
@@ -251,3 +247,45 @@ class Consumer(AsyncIterator[Record]):
         except NotOwner:
             self._ownership.lose(key, owned)
             raise
+
+
+class Acked(NamedTuple):
+    """The answer to an acknowledgement, and the offset that the group processes next."""
+
+    status: Answer
+    next: int
+
+
+async def consume(log: "Log", group: str, key: str) -> Record | None:
+    """The record at the group's cursor, which does not move; None when there is none yet."""
+    cursor = await log.cursors.read(group, key)
+    try:
+        records = await log.read(key, cursor.next, 1)
+    except OffsetOutOfRange as lost:
+        command = f"leaderless ack {shlex.quote(key)} {lost.earliest - 1} --through"
+        hint = f"`{command} --group {shlex.quote(group)}` goes on behind that"
+        raise OffsetOutOfRange(key, lost.offset, lost.earliest, hint) from None
+    return records[0] if records else None
+
+
+async def ack(
+    cursors: Cursors, group: str, key: str, offset: int, *, through: bool = False
+) -> Acked:
+    """Acknowledge the record at the cursor, which moves on; `through`: all records up to this one.
+
+    "already_processed": it was before, and nothing changes. "offset_mismatch": the record is further on than
+    the cursor, and nothing changes.
+    """
+    require_offset(offset)
+    answer: Answer = "advanced"
+
+    def change(old: Cursor) -> Cursor:
+        nonlocal answer
+        if offset == old.next or (through and offset > old.next):
+            answer = "advanced"
+            return old.raised_to(offset)
+        answer = "already_processed" if offset < old.next else "offset_mismatch"
+        return old
+
+    cursor = await cursors.change(group, key, change)
+    return Acked(answer, cursor.next)

@@ -1,4 +1,4 @@
-"""A log, as programs use it; `leaderless.api.opening` opens one.
+"""A log, as programs use it, and what opens one.
 
     async with open_log("sqlite:///orders.db") as log:
         offset = await log.append("eu", {"item": 7})
@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from leaderless.api.consumer import Consumer
-from leaderless.api.record import Looked, Record, Status
-from leaderless.api.tail import Start, Tail
+from leaderless.api.tail import Looked, Record, Start, Status, Tail
 from leaderless.core.headlog.commits import committed_of, raised
 from leaderless.core.machine import Machine
 from leaderless.core.messages import (
@@ -41,7 +40,9 @@ from leaderless.core.messages import (
     RefreshOk,
     Unfence,
 )
+from leaderless.core.pace import Pace
 from leaderless.core.scheduler import Scheduler
+from leaderless.core.shape import Runs
 from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.core.strategy import Clock, Context, Identity, Options
 from leaderless.core.timeouts import StoreTimeouts
@@ -57,17 +58,22 @@ from leaderless.errors import (
 )
 from leaderless.hosting.cursors import Cursors, require_offset
 from leaderless.hosting.data import Data, Draft, are_large
-from leaderless.hosting.host import Host, MakeEvent, Room, Task, beside
+from leaderless.hosting.host import Host, MakeEvent, Room, Task, beside, running
 from leaderless.hosting.maintenance import Maintenance, Vacuumed
 from leaderless.hosting.members import IDLE_S, LATENCY_S, Members, Membership, require_names
 from leaderless.hosting.named import Named
 from leaderless.hosting.place import (
     Bounds,
+    bounds_of,
+    ensure_log,
+    place_of,
     registers_of,
+    require_log,
 )
 from leaderless.hosting.staged import vacuum_staged
 from leaderless.hosting.surroundings import REAL, Surroundings
 from leaderless.store.calls import own_keys, reached, read_value, side_by_side
+from leaderless.store.options import StoreOptions
 from leaderless.store.port import Store
 from leaderless.store.registers import Registers
 from leaderless.store.values import Encoded, Value
@@ -240,22 +246,16 @@ class Log:
         for key, offset in offsets.items():
             _require_key(key)
             require_offset(offset)
-        found = await self._poll(offsets, limit)
-        records = {key: await self._records(key, pairs) for key, pairs in found.items()}
+        answer = await self._looked(lambda request: Poll(request, dict(offsets), limit))
+        assert isinstance(answer, PollOk), answer
+        records = {key: await self._records(key, pairs) for key, pairs in answer.msgs.items()}
         # An offset below the first one in memory is in a run: no run has it any more.
         left = {key: some[0].offset for key, some in records.items()} or self._strategy.view.first
         earliest = {key: left[key] for key in offsets if left.get(key, 0) > offsets[key]}
         return Looked(records, earliest)
 
-    async def _poll(self, offsets: Mapping[str, int], limit: int) -> dict[str, Pairs]:
-        """What the log has of each key from its offset on. Raises `Unreachable`: a look changes nothing."""
-
-        answer = await self._looked(lambda request: Poll(request, dict(offsets), limit))
-        assert isinstance(answer, PollOk), answer
-        return answer.msgs
-
     async def _look(self) -> None:
-        """Bring the view up to date. Raises as `_poll`."""
+        """Bring the view up to date. Raises `Unreachable`: a look changes nothing."""
         answer = await self._looked(Refresh)
         assert isinstance(answer, RefreshOk), answer
 
@@ -415,15 +415,8 @@ class Log:
         """
         keys = await self.keys()
         head, cursor = await self.maintenance.outline()
-        return Status(
-            self._store.url,
-            head.state,
-            head.epoch,
-            head.base + head.tail,
-            head.sealed,
-            cursor,
-            keys,
-        )
+        state = head.heading.state
+        return Status(self._store.url, state, head.epoch, head.end, head.sealed, cursor, keys)
 
     # ------------------------------------------------------------ errors
 
@@ -447,3 +440,61 @@ def _require_key(key: str) -> None:
         raise Unfit(f"a key must be text that UTF-8 can write, not {key!r}") from None
     if size > KEY_BYTES_MAX:
         raise Unfit(f"a key may have {KEY_BYTES_MAX} bytes, not {size}")
+
+
+@asynccontextmanager
+async def open_log(
+    url: str,
+    topic: str | None = None,
+    *,
+    create: bool = True,
+    endpoint: str | None = None,
+    access_key: str | None = None,
+    secret_key: str | None = None,
+    region: str | None = None,
+    patience_s: float = 30.0,
+    store_timeout_s: float = 5.0,
+    message_worth_s: float = Pace().message_worth_s,
+    runs: Runs | None = None,
+) -> AsyncIterator[Log]:
+    """Open the log at `url`, or the one called `topic` there, for `async with`.
+
+    Args:
+        url: of the store, see `leaderless.store.urls.URLS`.
+        topic: the name of one of several logs in the store, of 400 bytes at most, where a byte of UTF-8 that is
+            no ASCII letter, digit, `_`, `-` or `.` counts 3.
+        create: make the log when there is none.
+        endpoint, access_key, secret_key, region: see `leaderless.store.options.StoreOptions`.
+        patience_s: how long an append or a read may take, in seconds, before it raises `Indefinite` or
+            `Unreachable`; to open the log may take as long.
+        store_timeout_s: how long one request to the store may take, in seconds, before it is given up and
+            looked at again; measured round trips raise it.
+            The end of the block waits for upkeep under way, for so long at most.
+        message_worth_s: how long an append may wait, in seconds, to save one request or answer of the store by
+            sharing a compare-and-set with others that come; an append that is alone never waits. With 0 none
+            does.
+        runs: how a log that is made here keeps its runs, see `leaderless.hosting.place.ensure_log`.
+
+    Raises:
+        Definite: the log cannot be opened, and the text says why: NotInitialised, OtherFormat, Unreachable, ...
+        Indefinite: it cannot be opened, and may have been made.
+    """
+    timeout_s = min(2 * store_timeout_s, patience_s)  # a process ends when its requests have
+    options = StoreOptions(endpoint, access_key, secret_key, region, timeout_s=timeout_s)
+    store = place_of(url, topic, options)
+    try:
+        if create:
+            made = await reached(partial(ensure_log, store, runs), patience_s, reads=False)
+            shape = made.shape
+        else:
+            shape = await reached(partial(require_log, store), patience_s, reads=True)
+        bounds = bounds_of(
+            store, patience_s, store_timeout_s, shape, message_worth_s=message_worth_s
+        )
+        log = Log(store, bounds)
+        async with running(log.host), beside(*log.chores):
+            yield log
+            await log.ends(store_timeout_s)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await store.aclose()

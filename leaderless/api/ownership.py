@@ -22,7 +22,7 @@ from math import inf
 import anyio
 import anyio.abc
 
-from leaderless.api.record import Record
+from leaderless.api.tail import Record
 from leaderless.errors import LogError, NotOwner
 from leaderless.hosting.cursors import Cursor, Cursors, require_owner
 from leaderless.hosting.members import Members, Roster, Tenure

@@ -7,175 +7,40 @@ One thread runs the loop of a log; any number of threads may call it, and share 
 """
 
 import os
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager, suppress
-from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from functools import partial, wraps
+from inspect import signature
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from leaderless.api.consumer import READ_AT_ONCE, Consumer
-from leaderless.api.log import Log
-from leaderless.api.opening import open_log
-from leaderless.api.record import Looked, Record, Status
-from leaderless.api.tail import Start
-from leaderless.core.pace import Pace
-from leaderless.core.shape import Runs
-from leaderless.hosting.maintenance import Vacuumed
-from leaderless.hosting.members import IDLE_S, LATENCY_S
-from leaderless.store.values import Encoded, Value
+from leaderless.api.consumer import Consumer
+from leaderless.api.log import Log, open_log
+from leaderless.api.tail import Record
 
-if TYPE_CHECKING:  # it needs pyarrow
-    from leaderless.table.retention import Policy, Retained
-
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class LogSync:
-    """See `Log`: each method is the one of that name, and blocks until it is done."""
+class _Blocking:
+    """What blocks: `_inner`, a part of a log or the log itself, runs in the loop of the log's thread."""
 
-    def __init__(self, log: Log, portal: BlockingPortal) -> None:
+    def __init__(self, inner: Any, log: Log, portal: BlockingPortal) -> None:
+        self._inner = inner
         self._log = log
         self._running = portal
 
     def __repr__(self) -> str:
-        return repr(self._log)
+        return repr(self._inner)
 
     @property
     def _portal(self) -> BlockingPortal:
         self._log.host.require_process()
         return self._running
 
-    def append(self, key: str, value: Value) -> int:
-        """See `Log.append`."""
-        return self._portal.call(self._log.append, key, value)
-
-    def append_many(self, key: str, values: Sequence[Value]) -> list[int]:
-        """See `Log.append_many`."""
-        return self._portal.call(self._log.append_many, key, values)
-
-    def append_named(self, writer: str, seq: int, records: Sequence[tuple[str, Value]]) -> None:
-        """See `Log.append_named`."""
-        self._portal.call(self._log.append_named, writer, seq, records)
-
-    def append_encoded(self, writer: str, seq: int, records: Sequence[Encoded]) -> None:
-        """See `Log.append_encoded`."""
-        self._portal.call(self._log.append_encoded, writer, seq, records)
-
-    def has_named(self, writer: str, seq: int) -> bool:
-        """See `Log.has_named`."""
-        return self._portal.call(self._log.has_named, writer, seq)
-
-    @property
-    def batch_bytes(self) -> int:
-        """See `Log.batch_bytes`."""
-        return self._log.batch_bytes
-
-    def read(self, key: str, offset: int = 0, limit: int = 100) -> list[Record]:
-        """See `Log.read`."""
-        return self._portal.call(self._log.read, key, offset, limit)
-
-    def read_many(self, offsets: Mapping[str, int], limit: int) -> dict[str, list[Record]]:
-        """See `Log.read_many`."""
-        return self._portal.call(self._log.read_many, offsets, limit)
-
-    def look(self, offsets: Mapping[str, int], limit: int) -> Looked:
-        """See `Log.look`."""
-        looked: Looked = self._portal.call(self._log.look, offsets, limit)
-        return looked
-
-    def tail(
-        self, keys: Iterable[str], offset: Start = "latest", latency_s: float = LATENCY_S
-    ) -> Iterator[Record]:
-        """See `Log.tail`."""
-        return _Blocking(self._log.tail(keys, offset, latency_s), self)
-
-    def keys(self) -> dict[str, int]:
-        """See `Log.keys`."""
-        return self._portal.call(self._log.keys)
-
-    def commit(self, group: str, offsets: Mapping[str, int]) -> None:
-        """See `Log.commit`."""
-        self._portal.call(self._log.commit, group, offsets)
-
-    def committed(self, group: str, keys: Iterable[str]) -> dict[str, int]:
-        """See `Log.committed`."""
-        return self._portal.call(self._log.committed, group, keys)
-
-    def committed_by_nodes(self) -> dict[str, int]:
-        """See `Log.committed_by_nodes`."""
-        return self._portal.call(self._log.committed_by_nodes)
-
-    @contextmanager
-    def consumer(
-        self,
-        group: str,
-        keys: Iterable[str],
-        *,
-        lease_s: float = 10.0,
-        failures_max: int = 5,
-        keys_max: int | None = None,
-        latency_s: float = LATENCY_S,
-        idle_s: float = IDLE_S,
-    ) -> Iterator["ConsumerSync"]:
-        """See `Log.consumer`."""
-        member = self._log.consumer(
-            group,
-            keys,
-            lease_s=lease_s,
-            failures_max=failures_max,
-            keys_max=keys_max,
-            latency_s=latency_s,
-            idle_s=idle_s,
-        )
-        with _entered(self._portal, member) as consumer:
-            yield ConsumerSync(consumer, self)
-
-    def fence(self) -> int:
-        """See `Log.fence`."""
-        return self._portal.call(self._log.fence)
-
-    def unfence(self) -> int:
-        """See `Log.unfence`."""
-        return self._portal.call(self._log.unfence)
-
-    def compact(self) -> int:
-        """See `Log.compact`."""
-        return self._portal.call(self._log.compact)
-
-    def vacuum(self, retention_s: float = 3600.0) -> Vacuumed:
-        """See `Log.vacuum`."""
-        return self._portal.call(self._log.vacuum, retention_s)
-
-    def retain(self, policy: "Policy") -> "Retained":
-        """See `Log.retain`."""
-        return self._portal.call(self._log.retain, policy)
-
-    def status(self) -> Status:
-        """See `Log.status`."""
-        return self._portal.call(self._log.status)
-
-
-class _Blocking(Iterator[Record]):
-    """The records of an iterator that waits, which goes on after an error as that one does."""
-
-    def __init__(self, records: AsyncIterator[Record], log: LogSync) -> None:
-        self._records = records
-        self._log = log
-
-    def __next__(self) -> Record:
-        return self._waited(self._records.__anext__)
-
     def _waited(self, call: Callable[[], Awaitable[T]]) -> T:
-        waiting = self._log._portal.start_task_soon(call)
+        waiting = self._portal.start_task_soon(call)
         try:
             return waiting.result()
         except BaseException:  # such as Ctrl-C, of which the loop's thread learns nothing
@@ -183,24 +48,160 @@ class _Blocking(Iterator[Record]):
             raise
 
 
-class ConsumerSync(_Blocking):
+def _as(like: Callable[P, object]) -> Callable[[Callable[..., T]], Callable[P, T]]:
+    """Decorate a function whose parameters are those of another one, for type checkers and `help`."""
+
+    def declared(made: Callable[..., T]) -> Callable[P, T]:
+        theirs, own = signature(like), signature(made).return_annotation
+        vars(made)["__signature__"] = theirs.replace(
+            return_annotation=own or theirs.return_annotation
+        )
+        return made
+
+    return declared
+
+
+def _like(
+    method: Callable[Concatenate[Any, P], object],
+) -> Callable[[Callable[..., T]], Callable[Concatenate[_Blocking, P], T]]:
+    """Decorate a method whose parameters are those of another one."""
+    return cast(Callable[[Callable[..., T]], Callable[Concatenate[_Blocking, P], T]], _as(method))
+
+
+def _blocks(
+    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]],
+) -> Callable[[Callable[..., object]], Callable[Concatenate[_Blocking, P], T]]:
+    """Make a method that waits for one of `_inner`; the decorated one gives its name and docstring."""
+
+    def declared(named: Callable[..., object]) -> Callable[Concatenate[_Blocking, P], T]:
+        @_like(method)
+        @wraps(named)
+        def call(self: _Blocking, /, *given: Any, **named: Any) -> T:
+            return self._waited(partial(method, self._inner, *given, **named))
+
+        return call
+
+    return declared
+
+
+class LogSync(_Blocking):
+    """See `Log`: each method is the one of that name, and blocks until it is done."""
+
+    def __init__(self, log: Log, portal: BlockingPortal) -> None:
+        super().__init__(log, log, portal)
+
+    @_blocks(Log.append)
+    def append(self) -> None:
+        """See `Log.append`."""
+
+    @_blocks(Log.append_many)
+    def append_many(self) -> None:
+        """See `Log.append_many`."""
+
+    @_blocks(Log.append_named)
+    def append_named(self) -> None:
+        """See `Log.append_named`."""
+
+    @_blocks(Log.append_encoded)
+    def append_encoded(self) -> None:
+        """See `Log.append_encoded`."""
+
+    @_blocks(Log.has_named)
+    def has_named(self) -> None:
+        """See `Log.has_named`."""
+
+    @property
+    def batch_bytes(self) -> int:
+        """See `Log.batch_bytes`."""
+        return self._log.batch_bytes
+
+    @_blocks(Log.read)
+    def read(self) -> None:
+        """See `Log.read`."""
+
+    @_blocks(Log.read_many)
+    def read_many(self) -> None:
+        """See `Log.read_many`."""
+
+    @_blocks(Log.look)
+    def look(self) -> None:
+        """See `Log.look`."""
+
+    @_like(Log.tail)
+    def tail(self, *given: Any, **named: Any) -> Iterator[Record]:
+        """See `Log.tail`."""
+        return _Records(self._log.tail(*given, **named), self._log, self._running)
+
+    @_blocks(Log.keys)
+    def keys(self) -> None:
+        """See `Log.keys`."""
+
+    @_blocks(Log.commit)
+    def commit(self) -> None:
+        """See `Log.commit`."""
+
+    @_blocks(Log.committed)
+    def committed(self) -> None:
+        """See `Log.committed`."""
+
+    @_blocks(Log.committed_by_nodes)
+    def committed_by_nodes(self) -> None:
+        """See `Log.committed_by_nodes`."""
+
+    @_like(Log.consumer)
+    @contextmanager
+    def consumer(self, *given: Any, **named: Any) -> Iterator["ConsumerSync"]:
+        """See `Log.consumer`."""
+        with _entered(self._portal, self._log.consumer(*given, **named)) as consumer:
+            yield ConsumerSync(consumer, self._log, self._running)
+
+    @_blocks(Log.fence)
+    def fence(self) -> None:
+        """See `Log.fence`."""
+
+    @_blocks(Log.unfence)
+    def unfence(self) -> None:
+        """See `Log.unfence`."""
+
+    @_blocks(Log.compact)
+    def compact(self) -> None:
+        """See `Log.compact`."""
+
+    @_blocks(Log.vacuum)
+    def vacuum(self) -> None:
+        """See `Log.vacuum`."""
+
+    @_blocks(Log.retain)
+    def retain(self) -> None:
+        """See `Log.retain`."""
+
+    @_blocks(Log.status)
+    def status(self) -> None:
+        """See `Log.status`."""
+
+
+class _Records(_Blocking, Iterator[Record]):
+    """The records of an iterator that waits, which goes on after an error as that one does."""
+
+    def __next__(self) -> Record:
+        record: Record = self._waited(self._inner.__anext__)
+        return record
+
+
+class ConsumerSync(_Records):
     """See `Consumer`: each method is the one of that name, and blocks until it is done."""
 
-    def __init__(self, consumer: Consumer, log: LogSync) -> None:
-        super().__init__(consumer, log)
-        self._consumer = consumer
-
-    def batch(self, limit: int = READ_AT_ONCE) -> list[Record]:
+    @_blocks(Consumer.batch)
+    def batch(self) -> None:
         """See `Consumer.batch`."""
-        return self._waited(partial(self._consumer.batch, limit))
 
-    def ack(self, record: Record) -> None:
+    @_blocks(Consumer.ack)
+    def ack(self) -> None:
         """See `Consumer.ack`."""
-        self._log._portal.call(self._consumer.ack, record)
 
-    def fail(self, record: Record) -> None:
+    @_blocks(Consumer.fail)
+    def fail(self) -> None:
         """See `Consumer.fail`."""
-        self._log._portal.call(self._consumer.fail, record)
 
 
 @contextmanager
@@ -214,43 +215,15 @@ def _entered(portal: BlockingPortal, manager: AbstractAsyncContextManager[T]) ->
         finally:
             if os.getpid() != opener:
                 stack.pop_all()
-                with suppress(
-                    StopIteration
-                ):  # the loop's thread is in the parent: nothing waits for it
+                # The loop's thread is in the parent: nothing waits for it.
+                with suppress(StopIteration):
                     portal.stop().send(None)
 
 
+@_as(open_log)
 @contextmanager
-def open_log_sync(
-    url: str,
-    topic: str | None = None,
-    *,
-    create: bool = True,
-    endpoint: str | None = None,
-    access_key: str | None = None,
-    secret_key: str | None = None,
-    region: str | None = None,
-    patience_s: float = 30.0,
-    store_timeout_s: float = 5.0,
-    message_worth_s: float = Pace().message_worth_s,
-    runs: Runs | None = None,
-) -> Iterator[LogSync]:
+def open_log_sync(*given: Any, **named: Any) -> Iterator[LogSync]:
     """Open a log for a program without an event loop; arguments and errors are those of `open_log`."""
-    opening = partial(
-        open_log,
-        url,
-        topic,
-        create=create,
-        endpoint=endpoint,
-        access_key=access_key,
-        secret_key=secret_key,
-        region=region,
-        patience_s=patience_s,
-        store_timeout_s=store_timeout_s,
-        message_worth_s=message_worth_s,
-        runs=runs,
-    )
-    with start_blocking_portal() as portal:
-        opened = portal.call(opening)
-        with _entered(portal, opened) as log:
-            yield LogSync(log, portal)
+    opening = partial(open_log, *given, **named)
+    with start_blocking_portal() as portal, _entered(portal, portal.call(opening)) as log:
+        yield LogSync(log, portal)

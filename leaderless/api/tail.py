@@ -1,4 +1,6 @@
-"""Records of some keys from an offset on, and new ones as they come, without end.
+"""What a log gives to programs: records, what a look at some keys finds, how the log is; and a tail of it.
+
+A tail has the records of some keys from an offset on, and new ones as they come, without end.
 
 An iterator, not a generator: an error or a cancellation leaves it usable, and the next call goes on where the
 last record was. When a retention has deleted the record at the next offset of a key, `OffsetOutOfRange` names
@@ -13,15 +15,53 @@ The pause between two looks doubles while there is no news, up to `latency_s`.
 
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Mapping
-from typing import Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import anyio
 
-from leaderless.api.record import Looked, Record
 from leaderless.errors import OffsetOutOfRange, Unfit
 
 Start = Literal["latest", "earliest"] | int | Mapping[str, int]
 PAUSE_S = 0.05  # the first one
+
+
+class Record(NamedTuple):
+    """One value of the log, at its offset in its key.
+
+    `value` is JSON or `bytes`, as it was appended. Its type is `Any`, for it is what other programs wrote.
+    """
+
+    key: str
+    offset: int
+    value: Any
+
+
+class Looked(NamedTuple):
+    """What a look at some keys found.
+
+    `records`: of each key from the first one at or after the offset that was asked for, without a gap.
+    `earliest`: the first offset that is left, of keys of which a retention has deleted what was asked for. When
+    records were found, keys without records are missing there: a look that finds none tells of all.
+    """
+
+    records: dict[str, list[Record]]
+    earliest: dict[str, int]
+
+
+class Status(NamedTuple):
+    """What `Log.status` tells.
+
+    `url`: of the store; `state`: "open" or "fenced"; `epoch`: of the fence; `batches`: in the log;
+    `segments`: sealed so far, of which those below `compacted` are in runs; `keys`: the next offset of each.
+    """
+
+    url: str
+    state: str
+    epoch: int
+    batches: int
+    segments: int
+    compacted: int
+    keys: dict[str, int]
 
 
 class Pauses:

@@ -311,7 +311,7 @@ class HandedOver(NamedTuple):
 
 
 class Reason(Enum):
-    """Why a request failed; `leaderless.wire.errors` has the code of each.
+    """Why a request failed; `leaderless.wire.bodies` has the code of each.
 
     After `TIMEOUT` and `CRASH` it may have happened, or may still. After any other it did not, and never will.
     """

@@ -24,7 +24,7 @@ from leaderless.hosting.place import Bounds
 from leaderless.hosting.surroundings import REAL, Surroundings
 from leaderless.hosting.vacuum import references, references_in_files, vacuum_values
 from leaderless.store.calls import in_thread, patiently, read_value
-from leaderless.store.files import files_of
+from leaderless.store.files import Files, files_of
 from leaderless.store.port import Store
 
 if TYPE_CHECKING:  # these need pyarrow
@@ -37,16 +37,6 @@ RETENTION_S_MIN = 600.0  # a query reads files for so long that others replaced;
 CLOCK = "clock"  # an object whose time of writing is that of the store
 COMPACT_LOOK_S = 15.0  # between two looks whether segments wait that nobody compacts
 MERGE_LOOK_S = 5.0  # between two looks whether this process has written enough runs to merge
-
-
-class HeadSummary(NamedTuple):
-    """What the head says of a log, see `leaderless.core.messages.Heading`; `tail` counts its entries."""
-
-    state: str
-    epoch: int
-    base: int
-    sealed: int
-    tail: int
 
 
 class Vacuumed(NamedTuple):
@@ -77,13 +67,11 @@ class Maintenance:
         self._host = host
         self._merged_after = 0  # runs that this process had written
         self._merging = anyio.Lock()
-        self._upkeep = self._upkeep_of(store)
+        self._files = files_of(store) if bounds.shape.sliced else None
+        self._upkeep = self._upkeep_of(self._files) if self._files else None
 
-    def _upkeep_of(self, store: Store) -> "Upkeep | None":
-        """What merges files; None on a log without them."""
-        files = files_of(store)
-        if files is None or not self._bounds.shape.sliced:
-            return None
+    def _upkeep_of(self, files: Files) -> "Upkeep":
+        """What merges files."""
         from leaderless.table.upkeep import CLAIM, Upkeep
 
         lease_s = self._bounds.pace.lease_s
@@ -91,17 +79,14 @@ class Maintenance:
         call, now = self._host.call, self.now
         levels = self._bounds.levels
         return Upkeep(
-            store, files, call=call, now=now, claims=claims, lease_s=lease_s, levels=levels
+            self._store, files, call=call, now=now, claims=claims, lease_s=lease_s, levels=levels
         )
 
-    async def outline(self) -> tuple[HeadSummary, int]:
-        """The head's outline, and the first segment that is not deleted yet. Raises `Broken`."""
+    async def outline(self) -> tuple[Head, int]:
+        """The head, and the first segment that is not deleted yet. Raises `Broken`."""
         held = await read_value(self._store, HEAD, head_of)
-        head = held.value if held else EMPTY
         index = await read_value(self._store, COMPACTED, index_of)
-        state, sealed = head.heading.state, head.sealed
-        outline = HeadSummary(state, head.epoch, head.base, sealed, len(head.tail))
-        return outline, index.value.cursor if index else 0
+        return held.value if held else EMPTY, index.value.cursor if index else 0
 
     async def compact(self, strategy: LeaderlessLog) -> int:
         """Compact what fills a run, or wait for the process that does; `strategy` is that of the host.
@@ -128,8 +113,8 @@ class Maintenance:
                 continue
             known = strategy.sealed
             try:
-                outline, compacted = await self.outline()
-                if outline.sealed - compacted >= enough:
+                head, compacted = await self.outline()
+                if head.sealed - compacted >= enough:
                     await self.compact(strategy)
             except LogError as error:
                 log.info("segments are compacted later: %s", error)
@@ -176,25 +161,23 @@ class Maintenance:
 
     async def retain(self, policy: "Policy") -> "Retained":
         """Delete the oldest files of the log; see `leaderless.table.retention`. Raises `Unfit`."""
-        files = files_of(self._store)
-        if self._upkeep is None or files is None:
+        if self._files is None:
             raise Unfit("runs of JSON are not deleted; a log of Parquet files has a retention")
         from leaderless.table.retention import delete_oldest
 
         return await delete_oldest(
-            self._store, files, policy, processed=self._processed, now=self.now
+            self._store, self._files, policy, processed=self._processed, now=self.now
         )
 
     async def starts(self) -> dict[str, int]:
         """The first offset of each key that a retention has deleted records of. Raises `LogError`."""
-        files = files_of(self._store)
-        if self._upkeep is None or files is None:
+        if self._files is None:
             return {}
         from leaderless.table.manifest import read_manifest
         from leaderless.table.retention import read_starts
 
         manifest, _ = await read_manifest(self._store)
-        return await in_thread(partial(read_starts, files, manifest))
+        return await in_thread(partial(read_starts, self._files, manifest))
 
     async def _processed(self) -> dict[str, int]:
         """Of each key that groups want, the offset below which all of them have processed it."""

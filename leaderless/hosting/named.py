@@ -102,10 +102,7 @@ class Named:
             raise Unfit(f"a batch of {size} bytes; {self._batch_bytes} fit: make it smaller")
         appends: dict[str, list[Json]] = {}
         for key, message in zip(keys, messages, strict=True):
-            if key in appends:
-                appends[key].append(message.json)
-            else:
-                appends[key] = [message.json]
+            appends.setdefault(key, []).append(message.json)
         return lambda request: Append(request, appends, size, epoch, (name, seq))
 
 

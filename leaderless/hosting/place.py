@@ -21,7 +21,7 @@ from leaderless.store.port import Conflict, OutcomeUnknown, Refused, Store
 from leaderless.store.registers import Registers
 from leaderless.store.urls import open_store
 from leaderless.store.wrapped import Within
-from leaderless.table.levels import Levels
+from leaderless.table.manifest import Levels
 
 MADE_BY = f"leaderless {__version__}"
 INSTALL = f"it needs the package pyarrow: {install('table')}"

@@ -67,14 +67,13 @@ def run(settings: Settings) -> int:
 
 async def _serve(settings: Settings) -> int:
     """Serve on stdin and stdout; returns the exit status."""
-    place = settings.place
+    place, alive_s = settings.place, process_age_s()
+    # This is asyncio's clock. To ask anyio costs twenty times as much: it finds out which loop runs.
+    clock = time.monotonic if settings.backend == "asyncio" else anyio.current_time
     if place is None:
         session = _session(settings, partial(_machine, settings))
-        # This is asyncio's clock. To ask anyio costs twenty times as much: it finds out which loop runs.
-        clock = time.monotonic if settings.backend == "asyncio" else anyio.current_time
-        await serve(session, alive_s=process_age_s(), clock=clock)
+        await serve(session, alive_s=alive_s, clock=clock)
         return 0
-    from leaderless.runtime.kept_log import Wanted
     from leaderless.runtime.on_store import serve_on_store
     from leaderless.store.port import Refused
     from leaderless.store.urls import open_store
@@ -85,9 +84,9 @@ async def _serve(settings: Settings) -> int:
         log.error("--store: %s", refused)
         return UNUSABLE
     shape = (settings.options.shape or Shape()).for_registers(store.value_bytes_max)
-    make = partial(session_on, settings.on_log(shape))
-    wanted = Wanted(settings.strategy, settings.runs, shape)
-    await serve_on_store(make, store, alive_s=process_age_s(), wanted=wanted)
+    fitted = settings.on_log(shape)
+    make = partial(session_on, fitted)
+    await serve_on_store(make, store, alive_s=alive_s, clock=clock, settings=fitted)
     return 0
 
 

@@ -30,10 +30,9 @@ from leaderless.core.messages import (
     TimePassed,
 )
 from leaderless.core.strategy import Identity
-from leaderless.store import lin_kv
 from leaderless.wire import bodies
+from leaderless.wire.bodies import ErrorCode
 from leaderless.wire.codec import BadLine, Body, Message, Unkept, decode, encode, keeps
-from leaderless.wire.errors import ErrorCode
 
 if TYPE_CHECKING:  # only a node on a real store needs it
     from leaderless.hosting.host import Host
@@ -75,7 +74,7 @@ class Session:
     ) -> None:
         self._on_lin_kv = look is None
         self._unusable = look.trouble if look else ""
-        self._form = look.form if look else None
+        self._form = look if look and look.shape else None
         self._limits = limits or Limits()
         self._note = note
         self._start = start
@@ -141,8 +140,8 @@ class Session:
         call = body["in_reply_to"]
         if self._machine is None or type(call) is not int:
             log.info("reply dropped: nobody here asked %s for %s", src, brief(call))
-        elif src == lin_kv.SERVICE and self._on_lin_kv:
-            answer = StoreAnswer(call, lin_kv.outcome_of(body))
+        elif src == bodies.LIN_KV and self._on_lin_kv:
+            answer = StoreAnswer(call, bodies.outcome_of(body))
             self.carry_out(self._machine.step(answer, now, more=more))
         elif self._is_peer(src):
             told = PeerAnswer(call, bodies.answer_of(body))
@@ -247,7 +246,11 @@ class Session:
 
     def _init(self, request: Request, body: Body) -> None:
         node, nodes = body.get("node_id"), body.get("node_ids")
-        if not isinstance(node, str) or not isinstance(nodes, list) or not _all_strings(nodes):
+        if not (
+            isinstance(node, str)
+            and isinstance(nodes, list)
+            and all(isinstance(each, str) for each in nodes)
+        ):
             self._refuse(
                 request,
                 ErrorCode.MALFORMED_REQUEST,
@@ -282,7 +285,7 @@ class Session:
                 body = bodies.body_of(answer)
                 body["in_reply_to"] = msg_id
             elif isinstance(effect, StoreCall):
-                dest, body = lin_kv.SERVICE, lin_kv.request_body(effect)
+                dest, body = bodies.LIN_KV, bodies.request_body(effect)
             elif isinstance(effect, PeerCall):
                 dest, body = effect.dest, bodies.question_of(effect)
             elif isinstance(effect, Tell):
@@ -317,7 +320,3 @@ def _shown(answer: PollOk, shown: Callable[[Json], Json]) -> PollOk:
     return PollOk(
         {key: [[at, shown(msg)] for at, msg in pairs] for key, pairs in answer.msgs.items()}
     )
-
-
-def _all_strings(values: Sequence[object]) -> bool:
-    return all(isinstance(value, str) for value in values)

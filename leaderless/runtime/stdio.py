@@ -6,7 +6,7 @@ the protocol itself (`performance.node_throughput` measures the loop).
 
 A short wait is one system call that passes the event loop by, which nobody else needs in a node. To be put to
 sleep and woken by the loop costs more CPU than all else that a message costs, and a node of many is woken for
-no more than a message or two.
+no more than a message or two. Where other tasks make the calls of a store, the event loop never stands still.
 """
 
 import logging
@@ -80,20 +80,23 @@ async def serve(
     chunk_bytes: int = CHUNK_BYTES,
     alive_s: float = 0.0,
     clock: Clock = anyio.current_time,
+    said: Callable[[], None] | None = None,
 ) -> None:
     """Serve until stdin ends or nobody reads stdout any more; both are file descriptors.
 
     `clock` is that of the event loop. `chunk_bytes` is the most that one read takes. `alive_s`: how long lines
     may have come already, in seconds. What lies in the pipe at the first look counts as so old: its client may
-    have gone while a program that was started again was imported.
+    have gone while a program that was started again was imported. `said`: of a node with other tasks. One of
+    them writes, and this tells it when the session may have said something; one keeps the session's time.
     """
     splitter = LineSplitter()
-    waits = _Waits(stdin, clock)
+    waits = _Waits(stdin, clock, 0.0 if said else SHORT_WAIT_S)
+    turns = 1 if said else TURNS_PER_CHECKPOINT
     with non_blocking(stdin), non_blocking(stdout):
         until = before = clock() - alive_s
         may_be_old = True
         for turn in count(1):
-            if turn % TURNS_PER_CHECKPOINT == 0:
+            if turn % turns == 0:
                 await anyio.lowlevel.checkpoint()
             await waits.until(until, before)
             chunk = read_now(stdin, chunk_bytes)
@@ -103,13 +106,12 @@ async def serve(
             may_be_old = may_be_old or now - before > BEAT_S + STANDSTILL_S  # it was stopped
             lines = splitter.feed(chunk) if chunk else []
             session.receive_all(lines, now, before if may_be_old else None)
-            try:
-                await write_all(stdout, session.take())
-            except BrokenPipeError:
-                log.info("nobody reads this node's stdout any more")
+            if said:
+                said()
+            elif not await write_all(stdout, session.take()):
                 return
             before, may_be_old = clock(), False
-            until = _next_beat(before, session.deadline)
+            until = _next_beat(before, None if said else session.deadline)
 
 
 def _next_beat(now: float, deadline: float | None) -> float:
@@ -127,34 +129,39 @@ def read_now(fd: int, chunk_bytes: int) -> bytes | None:
 
 
 class _Waits:
-    """Waits until there is something to read from `fd`."""
+    """Waits until there is something to read from `fd`; the event loop stands still for `short_s` at most."""
 
-    def __init__(self, fd: int, clock: Clock) -> None:
+    def __init__(self, fd: int, clock: Clock, short_s: float) -> None:
         self._fd = fd
         self._clock = clock
+        self._short_s = short_s
         self._poll = select.poll()  # costs a fraction of `select`, but counts milliseconds
         self._poll.register(fd, select.POLLIN)
 
     async def until(self, deadline: float, now: float) -> None:
         """Return when there is something to read, or at `deadline`."""
         left_s = deadline - now
-        if left_s < SHORT_WAIT_S:
+        if left_s < self._short_s:
             is_readable = any(select.select([self._fd], [], [], max(0.0, left_s)))
         else:
-            is_readable = bool(self._poll.poll(SHORT_WAIT_S * 1000))
+            is_readable = bool(self._poll.poll(self._short_s * 1000))
         if not is_readable and self._clock() < deadline:
             with anyio.CancelScope(deadline=deadline):
                 await anyio.wait_readable(self._fd)
 
 
-async def write_all(fd: int, data: bytes) -> None:
-    """Write to a descriptor that does not block. Raises `BrokenPipeError` when nobody reads it any more."""
+async def write_all(fd: int, data: bytes) -> bool:
+    """Write to a descriptor that does not block; returns whether anybody reads it."""
     left = memoryview(data)
     while left:
         try:
             left = left[os.write(fd, left) :]
         except BlockingIOError:
             await anyio.wait_writable(fd)
+        except BrokenPipeError:
+            log.info("nobody reads this node's stdout any more")
+            return False
+    return True
 
 
 @contextmanager

@@ -3,8 +3,7 @@
 Spark offers its filters, too, but they stick to a frame (docs/table-in-spark.md), so no reader takes them.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from typing import NamedTuple
 
@@ -43,17 +42,6 @@ class Predicate:
     offset: Range = ALL
     slot: Range = ALL
     large: bool = False
-
-    def with_keys(self, keys: Iterable[str]) -> "Predicate":
-        """Of these keys alone, too."""
-        wanted = frozenset(keys)
-        return replace(self, keys=wanted if self.keys is None else self.keys & wanted)
-
-    def within(self, column: str, numbers: Range) -> "Predicate":
-        """With a number in `numbers`, too."""
-        if column == "offset":
-            return replace(self, offset=self.offset.meet(numbers))
-        return replace(self, slot=self.slot.meet(numbers))
 
     @property
     def empty(self) -> bool:

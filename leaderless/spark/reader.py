@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -17,9 +18,8 @@ from pyspark.sql.streaming.datasource import (
 from leaderless.errors import Unfit
 from leaderless.spark.positions import advance, end_of, require_start, span_of
 from leaderless.spark.predicate import Predicate, Range
-from leaderless.spark.reading import look, snapshot_of, wanted_rows
+from leaderless.spark.reading import SLICE_BYTES, Slice, look, slices, snapshot_of, wanted_rows
 from leaderless.spark.settings import Place
-from leaderless.spark.slices import SLICE_BYTES, Slice, slices
 from leaderless.table.snapshot import cut_snapshot
 
 log: logging.Logger = logging.getLogger("leaderless")
@@ -54,7 +54,7 @@ class Scan(NamedTuple):
         if since is not None and since < found.start:
             text = f"batches below {found.start} have left the log by retention"
             raise Unfit(f"{text}, so there is no table since version {since}")
-        wanted = self.predicate.within("slot", Range(first=since or 0))
+        wanted = replace(self.predicate, slot=Range(first=since or 0))
         size = sum(ref.size or 0 for ref in found.files)
         if self.columns.names and wanted == Predicate() and size > SLICE_BYTES:
             log.warning(EVERYTHING, self.place.url, size // 1_000_000)
@@ -70,7 +70,7 @@ class Scan(NamedTuple):
             require_start(first, found.start)
         if end <= found.start:
             return []
-        wanted = self.predicate.within("slot", Range(first, end - 1))
+        wanted = replace(self.predicate, slot=Range(first, end - 1))
         return [Part(each) for each in slices(cut_snapshot(found, end), wanted)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -1,4 +1,12 @@
-"""Reads slices of a log as Arrow: what a task does. Memory holds a row group, or the end of the log."""
+"""What a read of a log is divided into, and what a task does: it reads a slice of the log as Arrow.
+
+A slice is a share of a large file, or some small files, or slots that were in no file when the read was
+planned. The last ones are looked for again when the slice is read, wherever compaction has moved them. Memory
+holds a row group, or the end of the log.
+
+The columns are those of the files (`leaderless.table.schema`), but `message`: a value that stands in an object
+of its own is read, and appears in `value` or `bytes`.
+"""
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
@@ -6,22 +14,24 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 import anyio
+import orjson
 import pyarrow as pa
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from leaderless.core.headlog.records import HEAD
-from leaderless.errors import Definite, NotInitialised
+from leaderless.errors import Broken, Definite, NotInitialised
+from leaderless.hosting.data import Data
 from leaderless.hosting.place import require_log
-from leaderless.spark.columns import needed, shown
 from leaderless.spark.predicate import ALL, Predicate, Range
 from leaderless.spark.settings import Place
-from leaderless.spark.slices import Slice, places_of, slots_of
 from leaderless.store.calls import patiently
 from leaderless.store.files import Gone
 from leaderless.store.port import Store
-from leaderless.table.memory import rare_collections
+from leaderless.store.values import Reference
 from leaderless.table.merge import ORDER
 from leaderless.table.parquet import groups_for
+from leaderless.table.pieces import rare_collections
+from leaderless.table.schema import COLUMNS, reference_of
 from leaderless.table.snapshot import (
     FileRef,
     Snapshot,
@@ -32,6 +42,64 @@ from leaderless.table.snapshot import (
 )
 
 T = TypeVar("T")
+SCHEMA = pa.schema([pa.field(each.name, each.type) for each in COLUMNS if each.name != "message"])
+CONTENT = ("value", "bytes")
+SLICE_BYTES = 32 << 20  # of a file as it is stored; in memory a task has a row group at a time
+
+
+class Slice(NamedTuple):
+    """What one task reads: slots `slots` of `files`, the row groups of share `share` of `shares`.
+
+    Without files: those slots from wherever they are.
+    """
+
+    files: tuple[FileRef, ...]
+    share: int
+    shares: int
+    slots: Range
+
+
+def slices(found: Snapshot, predicate: Predicate) -> list[Slice]:
+    """The slices of what is wanted of a snapshot, in the order of the log."""
+    if predicate.empty:
+        return []
+    wanted = predicate.slot.meet(Range(last=found.version - 1))
+    files = (
+        ref
+        for ref in found.files
+        if ref.end > wanted.first and ref.base <= wanted.last and predicate.may_hold(ref.keys)
+    )
+    planned = [*_of_files(files, predicate, wanted)]
+    rest = wanted.meet(Range(first=found.files[-1].end if found.files else found.start))
+    if rest.first <= rest.last:
+        planned.append(Slice((), 0, 1, rest))
+    return planned
+
+
+def _of_files(files: Iterator[FileRef], predicate: Predicate, slots: Range) -> Iterator[Slice]:
+    small: list[FileRef] = []
+    for ref in files:
+        shares = 1 if predicate.keys is not None else -(-(ref.size or 0) // SLICE_BYTES)
+        is_full = sum(each.size or 0 for each in (*small, ref)) > SLICE_BYTES
+        if small and (shares > 1 or is_full):
+            yield Slice(tuple(small), 0, 1, slots)
+            small = []
+        if shares > 1:
+            yield from (Slice((ref,), share, shares, slots) for share in range(shares))
+        else:
+            small.append(ref)
+    if small:
+        yield Slice(tuple(small), 0, 1, slots)
+
+
+def places_of(count: int, share: int, shares: int) -> range:
+    """The places of share `share` of `count` row groups; the shares have each place once."""
+    return range(count * share // shares, count * (share + 1) // shares)
+
+
+def slots_of(ref: FileRef) -> Range:
+    """The slots of a file."""
+    return Range(ref.base, ref.end - 1)
 
 
 def snapshot_of(place: Place, as_of: int | None = None) -> Snapshot:
@@ -70,7 +138,7 @@ def wanted_rows(
     """
     wanted = replace(predicate, slot=ALL)  # the slice says which slots
     with rare_collections(), start_blocking_portal() as portal:
-        store = portal.call(_opened, place)
+        store = portal.call(place.store)
         source = _Source(portal, store, wanted, needed(columns, wanted))
         try:
             for table in source.tables(part):
@@ -82,10 +150,6 @@ def wanted_rows(
             raise Definite(f"{gone}: {text}") from gone
         finally:
             portal.call(store.aclose)
-
-
-async def _opened(place: Place) -> Store:
-    return place.store()
 
 
 class _Source(NamedTuple):
@@ -157,3 +221,48 @@ async def with_store(place: Place, take: Callable[[Store], Awaitable[T]]) -> T:
         return await take(store)
     finally:
         await store.aclose()
+
+
+def needed(columns: pa.Schema, predicate: Predicate) -> list[str]:
+    """The columns of a file that these columns and a predicate need."""
+    wanted = {*map(str.lower, columns.names), *predicate.columns}
+    if wanted & {*CONTENT}:
+        wanted |= {"message"}
+    return [each.name for each in COLUMNS if each.name in wanted]
+
+
+async def shown(store: Store, table: pa.Table, columns: pa.Schema) -> pa.Table:
+    """The columns `columns` of a table of files. Reads the objects of large values."""
+    names = [name.lower() for name in columns.names]
+    if {*names} & {*CONTENT} and table["message"].null_count < table.num_rows:
+        table = await _with_values(store, table, names)
+    table = table.select(names)
+    return table.rename_columns(columns.names).cast(columns) if names else table
+
+
+async def _with_values(store: Store, table: pa.Table, names: Sequence[str]) -> pa.Table:
+    messages = table["message"].to_pylist()
+    places = [place for place, message in enumerate(messages) if message is not None]
+    references = [_reference(messages[place]) for place in places]
+    data = Data(store, 0, 0)
+    large = [each.message for each in references if each]
+    values = iter(await data.values(large))
+    columns = {name: table[name].to_pylist() for name in names if name in CONTENT}
+    for place, reference in zip(places, references, strict=True):
+        value = next(values) if reference else orjson.loads(messages[place])
+        column = "bytes" if isinstance(value, bytes) else "value"
+        if column in columns:
+            is_bytes = isinstance(value, bytes)
+            columns[column][place] = value if is_bytes else orjson.dumps(value).decode()
+    for name, column in columns.items():
+        at = table.schema.get_field_index(name)
+        table = table.set_column(at, SCHEMA.field(name), pa.array(column, SCHEMA.field(name).type))
+    return table
+
+
+def _reference(message: str) -> Reference | None:
+    """Where a value is; None for a message that is none of the library's, which is shown as it is."""
+    try:
+        return reference_of(message)
+    except Broken:
+        return None

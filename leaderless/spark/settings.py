@@ -6,8 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from difflib import get_close_matches
 from typing import NamedTuple
 
-from leaderless.api.log import Log
-from leaderless.api.opening import open_log
+from leaderless.api.log import Log, open_log
 from leaderless.errors import Unfit
 from leaderless.hosting.place import place_of
 from leaderless.spark.predicate import ALL, Predicate, Range
@@ -95,8 +94,8 @@ def predicate_in(options: Mapping[str, str]) -> Predicate:
     keys, large = options.get("keys"), flag_in(options, "large", default=False)
     first, end = count_in(options, "startOffset"), count_in(options, "endOffset")
     offsets = Range(first or 0, ALL.last if end is None else end - 1)
-    wanted = Predicate(offset=offsets, large=large)
-    return wanted if keys is None else wanted.with_keys(keys.split(","))
+    wanted = None if keys is None else frozenset(keys.split(","))
+    return Predicate(wanted, offsets, large=large)
 
 
 def count_in(options: Mapping[str, str], name: str) -> int | None:

@@ -25,7 +25,7 @@ from leaderless.spark.settings import Place
 from leaderless.spark.staging import Epoch, stage
 from leaderless.store.files import files_of
 from leaderless.store.port import Store
-from leaderless.table.memory import rare_collections
+from leaderless.table.pieces import rare_collections
 
 QUERY_ID, BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"  # properties of Spark's tasks
 Messages = Sequence[WriterCommitMessage | None]
@@ -61,19 +61,15 @@ class Target:
             anyio.run(with_store, self.place, partial(self._commit, epoch=epoch, parts=parts))
 
     async def _commit(self, store: Store, epoch: Epoch, parts: list[str]) -> None:
-        if not await self._exists(store):  # its runs are Parquet where that can be
-            if not parts:
-                return
-            await ensure_log(store, "parquet" if files_of(store) else None)
-        async with self.place.log() as log:
-            await commit(log, store, epoch, parts)
-
-    async def _exists(self, store: Store) -> bool:
         try:
             await require_log(store)
         except NotInitialised:
-            return False
-        return True
+            if not parts:
+                return
+            # Its runs are Parquet where that can be.
+            await ensure_log(store, "parquet" if files_of(store) else None)
+        async with self.place.log() as log:
+            await commit(log, store, epoch, parts)
 
     def abort(self, epoch: Epoch, parts: list[str]) -> None:
         """Delete what was staged for an epoch that failed; tasks that were killed leave theirs."""

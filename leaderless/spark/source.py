@@ -26,9 +26,9 @@ from pyspark.sql.types import (
 )
 
 from leaderless.errors import Unfit
-from leaderless.spark.columns import SCHEMA
 from leaderless.spark.encoding import require_columns
 from leaderless.spark.reader import Scan, StreamReader, TableReader, start_of
+from leaderless.spark.reading import SCHEMA
 from leaderless.spark.settings import (
     SINK,
     STREAM,
@@ -45,7 +45,7 @@ from leaderless.spark.sink import BatchSink, StreamSink, Target, target_of
 PYTHON = "PYSPARK_PYTHON"
 PYTHON_ON_PATH = "python3"  # what PySpark takes where `PYTHON` is not set
 
-TYPES: dict[str, DataType] = {  # in Spark, of `leaderless.spark.columns.SCHEMA`
+TYPES: dict[str, DataType] = {  # in Spark, of `leaderless.spark.reading.SCHEMA`
     "key": StringType(),
     "offset": LongType(),
     "value": StringType(),

@@ -2,7 +2,7 @@
 
 A server gives the ETag in quotes in every answer, and so it must be in `If-Match`. Ceph's gateway (16) answers
 412 always to that, and understands it without quotes. So before the first success a 412 may not be a conflict:
-an object of its own, which nobody else changes, then tells which way works (`Trial`).
+an object of its own, which nobody else changes, then tells which way works (`learned`).
 
 An ETag may be made of the content alone; see `leaderless.store.registers`.
 """
@@ -61,65 +61,34 @@ def version_of(meta: Mapping[str, object]) -> Version:
     return f"{etag}\n{generation}" if generation else etag
 
 
-class Trial:
-    """Finds out how a server wants ETags, with an object `key` that nobody else changes.
+async def learned(url: str, put: Put, key: str) -> Quotes:
+    """How a server wants ETags, found out with an object `key` that nobody else changes.
 
-    `put` writes an object of the bucket `url`; its errors are those of the store port.
+    `put` writes an object of the bucket `url`; its errors are those of the store port. Raises `Refused` when
+    conditional updates never succeed there, or always; `OutcomeUnknown` when no answer was clear.
     """
 
-    def __init__(self, url: str, put: Put, key: str) -> None:
-        self._url = url
-        self._put = put
-        self._key = key
-
-    async def learn(self) -> Quotes:
-        """The way that works.
-
-        Raises `Refused` when conditional updates never succeed there, or always; `OutcomeUnknown` when no
-        answer was clear.
-        """
-        for quotes in (Quotes(bare=False, sure=True), Quotes(bare=True, sure=True)):
-            if await self._succeeds(quotes):
-                await self._require_conflict(quotes)
-                return quotes
-        raise Refused(_lacks(self._url, "never lets a conditional update through"))
-
-    async def _succeeds(self, quotes: Quotes) -> bool:
-        """Whether an update of the newest version does, after as many tries as a clear answer takes."""
+    async def takes(quotes: Quotes, writes: int) -> bool:
+        """Whether an update of the version that the first of some writes gave succeeds."""
         for _ in range(ATTEMPTS):
             with suppress(OutcomeUnknown):
-                version = await self._write()
+                values = (secrets.token_bytes(8) for _ in range(writes))
+                first, *_ = [await put(key, value, "overwrite") for value in values]
                 try:
-                    await self._put(self._key, secrets.token_bytes(8), condition(version, quotes))
+                    await put(key, secrets.token_bytes(8), condition(first, quotes))
                 except Conflict:
                     return False
                 return True
-        raise OutcomeUnknown(f"{self._url} gave no clear answer to conditional updates")
+        raise OutcomeUnknown(f"{url} gave no clear answer to conditional updates")
 
-    async def _require_conflict(self, quotes: Quotes) -> None:
-        """Raise `Refused` if an update of an old version succeeds."""
-        stale = await self._replaced_version()
-        for _ in range(ATTEMPTS):
-            try:
-                await self._put(self._key, b"", condition(stale, quotes))
-            except Conflict:
-                return
-            except OutcomeUnknown:
-                continue
-            raise Refused(_lacks(self._url, "overwrites a newer version: it ignores If-Match"))
-        raise OutcomeUnknown(f"{self._url} gave no clear answer to conditional updates")
-
-    async def _replaced_version(self) -> Version:
-        for _ in range(ATTEMPTS):
-            with suppress(OutcomeUnknown):
-                stale = await self._write()
-                await self._write()
-                return stale
-        raise OutcomeUnknown(f"{self._url} gave no clear answer to writes")
-
-    async def _write(self) -> Version:
-        return await self._put(self._key, secrets.token_bytes(8), "overwrite")
+    for quotes in (Quotes(bare=False, sure=True), Quotes(bare=True, sure=True)):
+        if await takes(quotes, 1):
+            if await takes(quotes, 2):
+                raise Refused(lacks(url, "overwrites a newer version: it ignores If-Match"))
+            return quotes
+    raise Refused(lacks(url, "never lets a conditional update through"))
 
 
-def _lacks(url: str, what: str) -> str:
+def lacks(url: str, what: str) -> str:
+    """Say which law a store breaks."""
     return f"{url} {what}. A log needs conditional writes; use another store"

@@ -86,7 +86,7 @@ class EtcdStore:
         """See `leaderless.store.port.Store`."""
         self._require_room(value)
         answer = await self._call("kv/put", {"key": _text(key), "value": _text(value)})
-        return self._revision(answer)
+        return self._decoded(answer, lambda: _number(answer["header"]["revision"]))
 
     async def create(self, key: str, value: bytes) -> Version:
         """See `leaderless.store.port.Store`."""
@@ -141,9 +141,6 @@ class EtcdStore:
         if new is None:
             raise Conflict(f"{key} has another version")
         return new
-
-    def _revision(self, answer: Json) -> Version:
-        return self._decoded(answer, lambda: _number(answer["header"]["revision"]))
 
     def _decoded(self, answer: Json, decode: Callable[[], T]) -> T:
         """What an answer says. Raises `OutcomeUnknown` for one that etcd cannot have given to this request."""

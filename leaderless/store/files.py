@@ -5,16 +5,15 @@ Beside a SQLite file they are plain files in a folder, so that other programs ca
 event loop makes them in threads.
 """
 
-import io
 import os
 import re
 import secrets
 import shutil
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, Protocol, runtime_checkable
+from typing import BinaryIO, Protocol
 
 from leaderless.store.port import Listed, OutcomeUnknown, Refused, Store, StoreError
 from leaderless.store.wrapped import Within
@@ -66,6 +65,14 @@ class Files(Protocol):
         ...
 
 
+def size_if_there(files: Files, path: str) -> int | None:
+    """The bytes of a file; None: there is none. Raises `Refused` and `OutcomeUnknown`."""
+    try:
+        return files.size(path)
+    except Gone:
+        return None
+
+
 def require_length(content: bytes, length: int, path: str) -> bytes:
     """What was read of a file. Raises `OutcomeUnknown` when it is not as long as was asked for."""
     if len(content) != length:
@@ -73,20 +80,13 @@ def require_length(content: bytes, length: int, path: str) -> bytes:
     return content
 
 
-@runtime_checkable
-class HasFiles(Protocol):
-    """A store that has files."""
-
-    @property
-    def files(self) -> Files: ...
-
-
 def files_of(store: Store) -> Files | None:
     """The files of a store; None where it can keep none."""
     if isinstance(store, Within):
         inner = files_of(store.outer)
         return inner and FilesWithin(inner, store.prefix)
-    return store.files if isinstance(store, HasFiles) else None
+    found: Files | None = getattr(store, "files", None)
+    return found
 
 
 class FilesWithin:
@@ -147,28 +147,21 @@ class FolderFiles:
     def size(self, path: str) -> int:
         """See `Files`."""
         file = self._file(path)
-        try:
+        with _told(file):
             return file.lstat().st_size
-        except OSError as error:
-            raise _failure(file, error) from error
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
         """See `Files`."""
         file = self._file(path)
-        try:
-            with os.fdopen(os.open(file, os.O_RDONLY | os.O_NOFOLLOW), "rb", 0) as source:
-                content = os.pread(source.fileno(), length, start)
-        except OSError as error:
-            raise _failure(file, error) from error
+        with _told(file), os.fdopen(os.open(file, os.O_RDONLY | os.O_NOFOLLOW), "rb", 0) as source:
+            content = os.pread(source.fileno(), length, start)
         return require_length(content, length, str(file))
 
     def delete(self, paths: Sequence[str]) -> None:
         """See `Files`."""
         for file in map(self._file, paths):
-            try:
+            with _told(file):
                 file.unlink(missing_ok=True)
-            except OSError as error:
-                raise OutcomeUnknown(f"{file}: {error}") from error
 
     def list_files(self, folder: str) -> Iterator[Listed]:
         """See `Files`."""
@@ -212,10 +205,15 @@ def _sync_folder(folder: Path) -> None:
         os.close(number)
 
 
-def _failure(file: Path, error: OSError) -> StoreError:
-    if isinstance(error, FileNotFoundError):
-        return Gone(f"{file} is not there, or not any more")
-    return OutcomeUnknown(f"{file}: {error}")
+@contextmanager
+def _told(file: Path) -> Iterator[None]:
+    """Raise `Gone` or `OutcomeUnknown` for what the system says of a file."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise Gone(f"{file} is not there, or not any more") from error
+    except OSError as error:
+        raise OutcomeUnknown(f"{file}: {error}") from error
 
 
 class MemoryFiles:
@@ -264,48 +262,3 @@ def _content_of(source: Source) -> bytes:
     if isinstance(source, bytes):
         return source
     return source.read_bytes() if isinstance(source, Path) else source.read()
-
-
-class RangeReader(io.RawIOBase):
-    """A file of a store as Python's file, for readers of Parquet; `bytes_read` counts what was asked for."""
-
-    def __init__(self, files: Files, path: str, size: int | None = None) -> None:
-        super().__init__()
-        self._files = files
-        self._path = path
-        self._size = files.size(path) if size is None else size
-        self._at = 0
-        self.bytes_read: int = 0
-
-    def readable(self) -> bool:
-        """Yes."""
-        return True
-
-    def seekable(self) -> bool:
-        """Yes."""
-        return True
-
-    def tell(self) -> int:
-        """Where the next read begins."""
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move; returns where the next read begins."""
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        self._at = start + offset
-        return self._at
-
-    def read(self, size: int | None = -1) -> bytes:
-        """Up to `size` bytes, from the store in one request. Raises as `Files.read_range`."""
-        left = max(0, self._size - self._at)
-        length = left if size is None or size < 0 else min(size, left)
-        if not length:
-            return b""
-        content = self._files.read_range(self._path, self._at, length)
-        self._at += len(content)
-        self.bytes_read += len(content)
-        return content
-
-    def readall(self) -> bytes:
-        """The rest."""
-        return self.read()

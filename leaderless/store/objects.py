@@ -3,7 +3,7 @@
 It needs conditional writes (`If-Match` with an ETag, `If-None-Match: *`) and strong consistency, which all
 three have; `leaderless init` probes both. The library obstore makes the requests; its own retries are off.
 
-What servers do beside the standard has a place of its own: errors in `bucket_errors`, ETags in `etags`.
+What servers do beside the standard has a place of its own: errors in `bucket`, ETags in `etags`.
 """
 
 import secrets
@@ -19,21 +19,19 @@ import obstore
 from obstore import exceptions
 from obstore.store import AzureStore, GCSStore, S3Store
 
-from leaderless.store.bucket_errors import (
-    classified,
-    first_line,
-    is_of_obstore,
-    missing_keys,
-    require_bucket,
-)
-from leaderless.store.bucket_files import (
+from leaderless.store.bucket import (
     CALLS,
     BucketFiles,
+    classified,
     delete_objects,
+    first_line,
+    is_of_obstore,
     listed,
+    missing_keys,
     modified_in,
+    require_bucket,
 )
-from leaderless.store.etags import Quotes, Trial, condition, unless, version_of
+from leaderless.store.etags import Quotes, condition, learned, unless, version_of
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import (
     PAGE,
@@ -49,6 +47,14 @@ from leaderless.store.port import (
 from leaderless.store.probe import PROBES
 
 T = TypeVar("T")
+# What obstore calls our options.
+S3 = {
+    "endpoint": "endpoint",
+    "access_key_id": "access_key",
+    "secret_access_key": "secret_key",
+    "region": "region",
+}
+AZURE = {"endpoint": "endpoint", "account_name": "access_key", "account_key": "secret_key"}
 
 
 def open_bucket(scheme: str, bucket: str, options: StoreOptions, prefix: str = "") -> "ObjectStore":
@@ -68,34 +74,21 @@ def open_bucket(scheme: str, bucket: str, options: StoreOptions, prefix: str = "
     try:
         match scheme:
             case "s3":
-                made: obstore.store.ObjectStore = S3Store(bucket, **_s3(options), **common)
+                made: obstore.store.ObjectStore = S3Store(bucket, **_given(options, **S3), **common)
             case "gs":
                 made = GCSStore(bucket, **common)
             case _:
-                made = AzureStore(bucket, **_azure(options), **common)
+                made = AzureStore(bucket, **_given(options, **AZURE), **common)
     except exceptions.BaseError as error:
         url = f"{scheme}://{bucket}"
         raise Refused(missing_keys(url, error) or f"{url}: {first_line(error)}") from error
     return ObjectStore(f"{scheme}://{bucket}", made, prefix)
 
 
-def _s3(options: StoreOptions) -> dict[str, Any]:
-    given = {
-        "endpoint": options.endpoint,
-        "access_key_id": options.access_key,
-        "secret_access_key": options.secret_key,
-        "region": options.region,
-    }
-    return {name: value for name, value in given.items() if value is not None}
-
-
-def _azure(options: StoreOptions) -> dict[str, Any]:
-    given = {
-        "endpoint": options.endpoint,
-        "account_name": options.access_key,
-        "account_key": options.secret_key,
-    }
-    return {name: value for name, value in given.items() if value is not None}
+def _given(options: StoreOptions, **names: str) -> dict[str, Any]:
+    """Options under the names that obstore gives them, without those that are not set."""
+    found = {name: getattr(options, ours) for name, ours in names.items()}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 class ObjectStore:
@@ -197,7 +190,7 @@ class ObjectStore:
         async with self._learning:
             if not self.quotes.sure:
                 tried = f"{self._probes}/{secrets.token_hex(8)}"
-                self.quotes = await Trial(self.url, self._put, tried).learn()
+                self.quotes = await learned(self.url, self._put, tried)
                 with suppress(StoreError):  # such as a user who may not delete
                     await self.delete([tried])
         return self.quotes

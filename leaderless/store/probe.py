@@ -11,7 +11,7 @@ from collections.abc import Awaitable
 from contextlib import suppress
 from typing import NamedTuple, TypeVar
 
-from leaderless.store.etags import Quotes
+from leaderless.store.etags import Quotes, lacks
 from leaderless.store.port import (
     PAGE,
     Conflict,
@@ -55,7 +55,7 @@ async def probe(store: Store) -> Probed:
         raise
     await store.delete([tried.key])
     if await store.read(tried.key) is not None:
-        raise Refused(_lacks(store, "shows an object after it was deleted"))
+        raise Refused(lacks(store.url, "shows an object after it was deleted"))
     return Probed(tried.median_s, _etags(store))
 
 
@@ -183,11 +183,7 @@ class _Tried:
         return sorted(self._seconds)[len(self._seconds) // 2]
 
     def _breaks(self, what: str) -> Refused:
-        return Refused(_lacks(self._store, what))
-
-
-def _lacks(store: Store, what: str) -> str:
-    return f"{store.url} {what}. A log needs conditional writes; use another store"
+        return Refused(lacks(self._store.url, what))
 
 
 def _etags(store: Store) -> str | None:

@@ -1,8 +1,18 @@
-"""Stores around a store: `Wrapped` hands every call on; `Within` gives the objects below a prefix."""
+"""Stores around a store.
 
-from collections.abc import Sequence
+`Wrapped` hands every call on. `Within` gives the objects below a prefix. `Counted` counts requests, which have
+a price on S3.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from leaderless.store.port import PAGE, Found, Listed, Store, Version
+
+# S3 Standard, us-east-1, the public list price as of November 2026, in US dollars a request. DELETE is free.
+PRICES_AS_OF = "S3 Standard, us-east-1, list price of November 2026"
+WRITE_USD, READ_USD = 0.005 / 1000, 0.0004 / 1000
+PRICES = {"put": WRITE_USD, "list": WRITE_USD, "get": READ_USD, "delete": 0.0}
 
 
 class Wrapped:
@@ -28,27 +38,27 @@ class Wrapped:
 
     async def read(self, key: str) -> Found | None:
         """See `Store`."""
-        return await self._store.read(key)
+        return await self._store.read(self._full(key))
 
     async def read_again(self, key: str, known: Found) -> Found | None:
         """See `Store`."""
-        return await self._store.read_again(key, known)
+        return await self._store.read_again(self._full(key), known)
 
     async def write(self, key: str, value: bytes) -> Version:
         """See `Store`."""
-        return await self._store.write(key, value)
+        return await self._store.write(self._full(key), value)
 
     async def create(self, key: str, value: bytes) -> Version:
         """See `Store`."""
-        return await self._store.create(key, value)
+        return await self._store.create(self._full(key), value)
 
     async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
         """See `Store`."""
-        return await self._store.compare_and_set(key, value, version)
+        return await self._store.compare_and_set(self._full(key), value, version)
 
     async def delete(self, keys: Sequence[str]) -> None:
         """See `Store`."""
-        await self._store.delete(keys)
+        await self._store.delete([*map(self._full, keys)])
 
     async def list_objects(
         self, folder: str = "", after: str = "", limit: int = PAGE
@@ -59,6 +69,10 @@ class Wrapped:
     async def aclose(self) -> None:
         """See `Store`."""
         await self._store.aclose()
+
+    def _full(self, key: str) -> str:
+        """The key of an object in the other store."""
+        return key
 
 
 class Within(Wrapped):
@@ -83,30 +97,6 @@ class Within(Wrapped):
         """See `Store`."""
         return f"{self._store.url.rstrip('/')}/{self._prefix}"
 
-    async def read(self, key: str) -> Found | None:
-        """See `Store`."""
-        return await self._store.read(self._full(key))
-
-    async def read_again(self, key: str, known: Found) -> Found | None:
-        """See `Store`."""
-        return await self._store.read_again(self._full(key), known)
-
-    async def write(self, key: str, value: bytes) -> Version:
-        """See `Store`."""
-        return await self._store.write(self._full(key), value)
-
-    async def create(self, key: str, value: bytes) -> Version:
-        """See `Store`."""
-        return await self._store.create(self._full(key), value)
-
-    async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
-        """See `Store`."""
-        return await self._store.compare_and_set(self._full(key), value, version)
-
-    async def delete(self, keys: Sequence[str]) -> None:
-        """See `Store`."""
-        await self._store.delete([self._full(key) for key in keys])
-
     async def list_objects(
         self, folder: str = "", after: str = "", limit: int = PAGE
     ) -> list[Listed]:
@@ -117,3 +107,70 @@ class Within(Wrapped):
 
     def _full(self, key: str) -> str:
         return f"{self._prefix}/{key}"
+
+
+def dollars(requests: Mapping[str, int]) -> float:
+    """What requests cost, by the names of `PRICES`: "put" (of any kind), "get", "list", "delete"."""
+    return sum(PRICES[kind] * number for kind, number in requests.items())
+
+
+class Counted(Wrapped):
+    """See `Store`. `requests`: how many of each kind of `PRICES`; `bytes_written`, `bytes_read`: of values."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.requests: Counter[str] = Counter()
+        self.bytes_written: int = 0
+        self.bytes_read: int = 0
+
+    def clear(self) -> None:
+        """Count from zero again."""
+        self.requests.clear()
+        self.bytes_written = self.bytes_read = 0
+
+    async def read(self, key: str) -> Found | None:
+        """See `Store`."""
+        found = await super().read(key)
+        self._got(found)
+        return found
+
+    async def read_again(self, key: str, known: Found) -> Found | None:
+        """See `Store`. What is unchanged has no bytes."""
+        found = await super().read_again(key, known)
+        self._got(None if found is known else found)
+        return found
+
+    async def write(self, key: str, value: bytes) -> Version:
+        """See `Store`."""
+        self._puts(value)
+        return await super().write(key, value)
+
+    async def create(self, key: str, value: bytes) -> Version:
+        """See `Store`."""
+        self._puts(value)
+        return await super().create(key, value)
+
+    async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
+        """See `Store`."""
+        self._puts(value)
+        return await super().compare_and_set(key, value, version)
+
+    async def delete(self, keys: Sequence[str]) -> None:
+        """See `Store`."""
+        self.requests["delete"] += 1
+        await super().delete(keys)
+
+    async def list_objects(
+        self, folder: str = "", after: str = "", limit: int = PAGE
+    ) -> list[Listed]:
+        """See `Store`."""
+        self.requests["list"] += 1
+        return await super().list_objects(folder, after, limit)
+
+    def _got(self, found: Found | None) -> None:
+        self.requests["get"] += 1
+        self.bytes_read += len(found.value) if found else 0
+
+    def _puts(self, value: bytes) -> None:
+        self.requests["put"] += 1
+        self.bytes_written += len(value)

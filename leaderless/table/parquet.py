@@ -2,26 +2,37 @@
 
 A reader needs a row group or two of a file, never the whole: rows are in order, and the statistics of each
 group say which keys and offsets it has. Groups are about as large as the answer to a poll.
+
+What is cut off or makes no sense is no answer, and is asked for again; `leaderless.store.calls` does the same
+for objects. These calls block.
 """
 
+import io
 import zlib
 from base64 import b64decode, b64encode
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from leaderless.core.coordination import Misfit
 from leaderless.errors import Broken, OtherFormat
+from leaderless.store.calls import DAMAGED_MAX
 from leaderless.store.files import Files
-from leaderless.table.answers import SENSELESS, Ranges, sensible
+from leaderless.store.port import OutcomeUnknown
 from leaderless.table.schema import COLUMNS, FORMAT, FORMAT_NAME, RUN_NAME
 
+T = TypeVar("T")
+Kinds = tuple[type[Exception], ...]
+# OSError is pyarrow's for a damaged footer.
+SENSELESS: Kinds = (ValueError, KeyError, TypeError, OSError, Misfit)
 GROUP_BYTES = 2 << 20  # of a row group in memory
 GROUP_ROWS = 32_768
 NUMBERS = ("offset", "seq", "slot", "appended_at")
@@ -41,7 +52,8 @@ class FileWriter:
     """
 
     def __init__(self, target: Path | BinaryIO | pa.NativeFile, run: Mapping[str, object]) -> None:
-        names = {FORMAT_NAME: str(FORMAT).encode(), RUN_NAME: _packed(run)}
+        packed = b64encode(zlib.compress(orjson.dumps(run)))  # any reader of Parquet passes over it
+        names = {FORMAT_NAME: str(FORMAT).encode(), RUN_NAME: packed}
         self._file = pq.ParquetWriter(
             target,
             COLUMNS.with_metadata(names),
@@ -124,6 +136,69 @@ class Group(NamedTuple):
         return self.keys[0] <= key <= self.keys[1] and offset <= self.offsets[1]
 
 
+def sensible(path: str, read: Callable[[], T]) -> T:
+    """What `read` makes of a file. Raises `Broken` when it can make nothing of it however often it is read."""
+    try:
+        return again(read, SENSELESS)
+    except SENSELESS as error:
+        raise Broken(f"{path} makes no sense: {error}") from error
+
+
+def again(read: Callable[[], T], no_answer: Kinds = (OutcomeUnknown,)) -> T:
+    """What `read` reads of a file. `no_answer`: the errors after which it reads again, such as a cut answer.
+
+    Raises what the last attempt raises.
+    """
+    for _ in range(DAMAGED_MAX - 1):
+        with suppress(*no_answer):
+            return read()
+    return read()
+
+
+class RangeReader(io.RawIOBase):
+    """A file of a store as Python's file; `bytes_read` counts what came.
+
+    A range without a clear answer is asked for again.
+    """
+
+    def __init__(self, files: Files, path: str, size: int | None = None) -> None:
+        super().__init__()
+        self._files = files
+        self._path = path
+        self._size = files.size(path) if size is None else size
+        self._at = 0
+        self.bytes_read: int = 0
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def seekable(self) -> bool:
+        """Yes."""
+        return True
+
+    def tell(self) -> int:
+        """Where the next read begins."""
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Move; returns where the next read begins."""
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        self._at = start + offset
+        return self._at
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Up to `size` bytes, from the store in one range. Raises as `Files.read_range`."""
+        left = max(0, self._size - self._at)
+        length = left if size is None or size < 0 else min(size, left)
+        if not length:
+            return b""
+        content = again(partial(self._files.read_range, self._path, self._at, length))
+        self._at += len(content)
+        self.bytes_read += len(content)
+        return content
+
+
 class Reader:
     """An open file. Raises `Gone` when it was deleted, `OtherFormat` when it is none of ours.
 
@@ -140,7 +215,7 @@ class Reader:
         metadata: pq.FileMetaData | None = None,
     ) -> None:
         self.path = path
-        self._source = Ranges(files, path, size)
+        self._source = RangeReader(files, path, size)
         self._file = sensible(path, partial(self._opened, metadata))
         self.metadata: pq.FileMetaData = self._file.metadata
         _require_format(path, self.metadata.metadata or {})
@@ -157,7 +232,9 @@ class Reader:
     @property
     def run(self) -> dict[str, Any]:
         """What the file says beside its rows."""
-        return _unpacked(self.metadata.metadata[RUN_NAME])
+        packed = self.metadata.metadata[RUN_NAME]
+        found: dict[str, Any] = orjson.loads(zlib.decompress(b64decode(packed)))
+        return found
 
     @property
     def row_groups(self) -> int:
@@ -189,16 +266,6 @@ class Reader:
         # Without columns pyarrow would lose how many rows there are.
         return table.replace_schema_metadata(None) if table.num_columns else table
 
-    def batches(
-        self,
-        places: Sequence[int] | None = None,
-        columns: Sequence[str] | None = None,
-    ) -> Iterator[pa.RecordBatch]:
-        """The same, a row group at a time."""
-        wanted = range(self.row_groups) if places is None else places
-        for place in wanted:
-            yield from self.read([place], columns).to_batches()
-
     def pieces(self, share: int) -> Iterator[pa.Table]:
         """All rows in their order, a part of a row group at a time: `share` of them have all its rows.
 
@@ -211,16 +278,6 @@ class Reader:
                     yield pa.Table.from_batches([batch]).replace_schema_metadata(None)
         except SENSELESS as error:
             raise Broken(f"{self.path} makes no sense: {error}") from error
-
-
-def _packed(run: Mapping[str, object]) -> bytes:
-    """What a file says beside its rows, as text that any reader of Parquet can pass over."""
-    return b64encode(zlib.compress(orjson.dumps(run)))
-
-
-def _unpacked(text: bytes) -> dict[str, Any]:
-    found: dict[str, Any] = orjson.loads(zlib.decompress(b64decode(text)))
-    return found
 
 
 def _require_format(path: str, names: dict[bytes, bytes]) -> None:

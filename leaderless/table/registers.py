@@ -10,12 +10,16 @@ before. Their texts are kept until then, within a bound; what is missing of them
 """
 
 import re
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from functools import partial
-from typing import Any, TypeVar
+from threading import Lock
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import anyio
 import anyio.to_thread
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from leaderless.core.coordination import TOMBSTONE
 from leaderless.core.headlog.records import Run, segment_name, segment_of
@@ -26,8 +30,7 @@ from leaderless.store.files import Files, Gone
 from leaderless.store.port import Found, Refused, Store
 from leaderless.store.registers import Registers
 from leaderless.table.manifest import TABLE, Manifest, manifest_of
-from leaderless.table.memory import Kept
-from leaderless.table.parquet import Reader
+from leaderless.table.parquet import Group, Reader, rows_from
 from leaderless.table.retention import read_starts
 from leaderless.table.runs import (
     Origin,
@@ -38,15 +41,99 @@ from leaderless.table.runs import (
     origins_of,
     run_path,
 )
-from leaderless.table.shelf import Shelf
+from leaderless.table.schema import COLUMNS
 
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
 T = TypeVar("T")
+FOOTER_BYTES, GROUP_BYTES = 32 << 20, 32 << 20  # kept in memory, about
+FOOTER_WEIGHT = 8  # bytes in memory for one of a footer in its file, about
+COLUMNS_READ = ("key", "offset", "value", "bytes", "message")
 THREADS = 8  # that read or write files at once
 SEGMENT_BYTES = 16 << 20  # of segments that are kept: those that are compacted at once
 SLICE_ROWS = 4_096
 MANIFEST_S = 30.0  # how long a list of files is used; so long a process may still read what retention deleted
 
 _RUN = re.compile(r"run/(\d+)-(\d+)(?:/(\d+)/(.*))?", re.DOTALL)
+
+
+class Kept(Generic[K, V]):
+    """Values by name, the last used ones: about `bytes_max` of them, or a single larger one.
+
+    Several threads may use it.
+    """
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._values: OrderedDict[K, tuple[V, int]] = OrderedDict()
+        self._lock = Lock()
+        self.bytes: int = 0
+
+    def get(self, name: K) -> V | None:
+        """The value of a name; None: there is none, or not any more."""
+        with self._lock:
+            if name not in self._values:
+                return None
+            self._values.move_to_end(name)
+            return self._values[name][0]
+
+    def put(self, name: K, value: V, size: int) -> None:
+        """Keep a value of `size` bytes; a name that has one already keeps it."""
+        with self._lock:
+            if name in self._values:
+                return
+            self._values[name] = value, size
+            self.bytes += size
+            while self.bytes > self._bytes_max and len(self._values) > 1:
+                self.bytes -= self._values.popitem(last=False)[1][1]
+
+
+class _Footer(NamedTuple):
+    metadata: pq.FileMetaData
+    groups: list[Group]
+
+
+class Shelf:
+    """Reads slices of Parquet files. Its calls block, and may come from several threads.
+
+    `bytes_read`: from the store, so far.
+    """
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._footers: Kept[str, _Footer] = Kept(FOOTER_BYTES)
+        self._groups: Kept[tuple[str, int], pa.Table] = Kept(GROUP_BYTES)
+        self.bytes_read: int = 0
+
+    def read(self, path: str, key: str, offset: int, rows: int) -> pa.Table:
+        """Up to `rows` rows of a key from the first one at or after `offset`, out of one row group.
+
+        A table without rows: the file has none. Raises `Gone`, `OtherFormat`, `Broken`.
+        """
+        for group in self._footer(path).groups:
+            if group.may_hold(key, offset):
+                found = rows_from(self._group(path, group.place), key, offset, rows)
+                if found.num_rows:
+                    return found
+        return COLUMNS.empty_table()
+
+    def _footer(self, path: str) -> _Footer:
+        kept = self._footers.get(path)
+        if kept is None:
+            reader = Reader(self._files, path)
+            kept = _Footer(reader.metadata, reader.groups())
+            self._footers.put(path, kept, FOOTER_WEIGHT * reader.metadata.serialized_size)
+            self.bytes_read += reader.bytes_read
+        return kept
+
+    def _group(self, path: str, place: int) -> pa.Table:
+        kept = self._groups.get((path, place))
+        if kept is None:
+            reader = Reader(self._files, path, metadata=self._footer(path).metadata)
+            kept = reader.read([place], COLUMNS_READ)
+            self._groups.put((path, place), kept, kept.nbytes)
+            self.bytes_read += reader.bytes_read
+        return kept
 
 
 class TableRegisters(Registers):

@@ -17,16 +17,14 @@ from functools import partial
 from typing import NamedTuple
 
 import orjson
-import pyarrow as pa
 
 from leaderless.core.headlog.records import offsets_of
 from leaderless.errors import Unfit
 from leaderless.store.calls import in_thread
 from leaderless.store.files import Files
 from leaderless.store.port import Store
-from leaderless.table.answers import again, sensible
 from leaderless.table.manifest import Manifest, Merged, Start, read_manifest, replace_manifest
-from leaderless.table.parquet import Reader
+from leaderless.table.parquet import Reader, again, sensible
 from leaderless.table.schema import COLUMNS
 
 __all__ = ["Policy", "Retained"]
@@ -100,7 +98,10 @@ def _dropped(
         if not (
             (policy.bytes is not None and left >= policy.bytes)
             or (policy.age_s is not None and _newest(files, file) < now - policy.age_s)
-            or (policy.processed and _all_below(_ends(files, file), done))
+            or (
+                policy.processed
+                and all(end <= done.get(key, 0) for key, end in _ends(files, file).items())
+            )
         ):
             break
         dropped.append(file)
@@ -117,15 +118,13 @@ def _newest(files: Files, file: Merged) -> float:
     return max((column.statistics.max.timestamp() for column in columns), default=float("inf"))
 
 
-def _all_below(ends: Mapping[str, int], done: Mapping[str, int]) -> bool:
-    return all(end <= done.get(key, 0) for key, end in ends.items())
-
-
 def _ends(files: Files, file: Merged) -> dict[str, int]:
     """Of each key in a file the offset after its last one."""
     ends: dict[str, int] = {}
-    for batch in Reader(files, file.path, size=file.bytes).batches(columns=["key", "offset"]):
-        last = pa.table(batch).group_by("key").aggregate([("offset", "max")])
+    reader = Reader(files, file.path, size=file.bytes)
+    for place in range(reader.row_groups):
+        rows = reader.read([place], ["key", "offset"])
+        last = rows.group_by("key").aggregate([("offset", "max")])
         for key, offset in zip(
             *(last[name].to_pylist() for name in ("key", "offset_max")), strict=True
         ):

@@ -12,10 +12,9 @@ import pyarrow as pa
 
 from leaderless.core.coordination import Json
 from leaderless.core.headlog.records import Run, Segment
-from leaderless.store.files import WHOLE_BYTES_MAX, Files, Gone, MemoryFiles
+from leaderless.store.files import WHOLE_BYTES_MAX, Files, MemoryFiles, size_if_there
 from leaderless.store.port import Refused
-from leaderless.table.answers import again
-from leaderless.table.parquet import Reader, write_file
+from leaderless.table.parquet import Reader, again, write_file
 from leaderless.table.pieces import BatchColumns, Piece, table_of_pieces
 from leaderless.table.schema import COLUMNS, messages_of
 
@@ -72,21 +71,13 @@ def create_run(files: Files, path: str, content: bytes) -> None:
     metadata say. Raises `Refused` when another run is there, `OutcomeUnknown`, `Broken`.
     """
     # A larger one would replace what is there.
-    if len(content) <= WHOLE_BYTES_MAX or not _is_there(files, path):
+    if len(content) <= WHOLE_BYTES_MAX or size_if_there(files, path) is None:
         files.put(path, content)
     found = again(partial(files.read_range, path, 0, files.size(path)))
     if found != content and _meaning(found) != _meaning(content):
         raise Refused(
             f"{path} is there and holds another run: nothing was changed; see `leaderless fsck`"
         )
-
-
-def _is_there(files: Files, path: str) -> bool:
-    try:
-        files.size(path)
-    except Gone:
-        return False
-    return True
 
 
 def _meaning(content: bytes) -> tuple[dict[str, Json], pa.Table]:

@@ -144,19 +144,12 @@ def _message(value: str | None, content: bytes | None, other: str | None) -> Jso
 
 def rows_in(table: pa.Table) -> Iterator[Row]:
     """The rows of a table, as they were before `table_of`."""
-    places = table.select(["key", "offset", "writer", "seq", "slot"]).to_pydict()
-    times = table.column("appended_at").cast(pa.int64()).to_pylist()
-    for key, offset, message, writer, seq, slot, at in zip(
-        places["key"],
-        places["offset"],
-        messages_of(table),
-        places["writer"],
-        places["seq"],
-        places["slot"],
-        times,
-        strict=True,
-    ):
-        yield Row(key, offset, message, writer, seq, slot, None if at is None else at / 1e6)
+    keys, offsets, *batches = (
+        table.column(name).to_pylist() for name in ("key", "offset", "writer", "seq", "slot")
+    )
+    micros = table.column("appended_at").cast(pa.int64()).to_pylist()
+    times = [None if at is None else at / 1e6 for at in micros]
+    return map(Row._make, zip(keys, offsets, messages_of(table), *batches, times, strict=True))
 
 
 def reference_of(text: str) -> Reference | None:

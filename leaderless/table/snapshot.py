@@ -36,9 +36,8 @@ from leaderless.store.format import shape_in
 from leaderless.store.port import Store
 from leaderless.store.values import Reference
 from leaderless.table.manifest import Manifest, read_manifest
-from leaderless.table.memory import rare_collections
 from leaderless.table.parquet import Reader
-from leaderless.table.pieces import Stretch, table_of_stretches
+from leaderless.table.pieces import Stretch, rare_collections, table_of_stretches
 from leaderless.table.runs import SUFFIX, run_path
 from leaderless.table.schema import Row, reference_of, table_of
 

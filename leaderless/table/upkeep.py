@@ -16,8 +16,7 @@ newer ones.
 """
 
 import secrets
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from itertools import chain
 from tempfile import TemporaryFile, gettempdir
@@ -34,11 +33,17 @@ from leaderless.core.lease import LeaseLost
 from leaderless.core.process import Process
 from leaderless.errors import Definite, Indefinite
 from leaderless.store.calls import Deleted, in_thread, read_value
-from leaderless.store.files import UNFINISHED, Files, Gone
+from leaderless.store.files import UNFINISHED, Files, size_if_there
 from leaderless.store.names import FILE_FOLDERS, is_own, last_of_run
 from leaderless.store.port import Listed, Store, Version
-from leaderless.table.levels import Levels, next_merge
-from leaderless.table.manifest import Manifest, Merged, read_manifest, replace_manifest
+from leaderless.table.manifest import (
+    Levels,
+    Manifest,
+    Merged,
+    next_merge,
+    read_manifest,
+    replace_manifest,
+)
 from leaderless.table.merge import merge_rows
 from leaderless.table.parquet import FileWriter, Reader, Written
 from leaderless.table.runs import FOLDER as RUNS
@@ -166,11 +171,15 @@ class Upkeep:
         described = {"first": first.first, "last": last.last, "base": first.base, "end": last.end}
 
         def write() -> tuple[Merged, int]:
-            with _on_the_local_disk() as target:
-                content, read = _merge_files(self._files, some, target, described, cancelled)
-                size = target.tell()
-                target.seek(0)
-                self._files.put(path, target)
+            try:
+                with TemporaryFile() as target:  # without a name, so it is gone with the process
+                    content, read = _merge_files(self._files, some, target, described, cancelled)
+                    size = target.tell()
+                    target.seek(0)
+                    self._files.put(path, target)
+            except OSError as error:
+                text = f"no file was merged: it needs room in {gettempdir()} (see TMPDIR)"
+                raise Definite(f"{text}: {error}") from error
             level = first.level + 1
             spans = first.first, last.last, first.base, last.end
             return Merged(path, level, *spans, content.rows, size, content.keys), read
@@ -231,8 +240,9 @@ class Upkeep:
         # deleted before, or nobody would remember it.
         sizes = {each.key: each.size or 0 for each in listed}
         replaced = [each.path for each in old]
-        for path in replaced:
-            sizes.setdefault(path, await self._size(path))
+        for path in {*replaced} - sizes.keys():
+            size = await in_thread(partial(size_if_there, self._files, path))
+            sizes[path] = size or 0  # None: an earlier vacuum was cut off
         await in_thread(partial(self._files.delete, replaced))
         if not await replace_manifest(self._store, left, version):
             return Deleted(len(replaced), sum(sizes[path] for path in replaced))
@@ -248,15 +258,6 @@ class Upkeep:
         found = chain.from_iterable(map(self._files.list_files, FILE_FOLDERS))
         return [each for each in found if is_own(each.key) and _is_left(each.key, sealed)]
 
-    async def _size(self, path: str) -> int:
-        def size() -> int:
-            try:
-                return self._files.size(path)
-            except Gone:  # an earlier vacuum was cut off
-                return 0
-
-        return await in_thread(size)
-
 
 def _is_left(path: str, sealed: int) -> bool:
     """Whether a file is no run's, or not whole, or of segments below `sealed`, which merged files hold.
@@ -268,17 +269,6 @@ def _is_left(path: str, sealed: int) -> bool:
         return True
     last = last_of_run(path)
     return last is not None and last < sealed
-
-
-@contextmanager
-def _on_the_local_disk() -> Iterator[BinaryIO]:
-    """A file without a name, which is gone with the process. Raises `Definite` when it finds no room."""
-    try:
-        with TemporaryFile() as target:
-            yield target
-    except OSError as error:
-        text = f"no file was merged: it needs room in {gettempdir()} (see TMPDIR)"
-        raise Definite(f"{text}: {error}") from error
 
 
 def _merge_files(

@@ -1,11 +1,16 @@
-"""Bodies of requests and answers: the `kafka` workload's, our `fence`/`unfence`, and the peers'.
+"""Bodies of requests and answers: the `kafka` workload's, our `fence`/`unfence`, the peers', `lin-kv`'s.
 
 A request that is not of the protocol's shape raises `MalformedRequest` with the field's name; a type that
 is not the workload's raises `NotSupported`. [maelstrom src/maelstrom/workload/kafka.clj]
+
+Of the answers of `lin-kv` only the codes 20 (missing) and 22 (mismatch) say what the store holds. Every other
+error, definite or not, becomes `Unknown`: it is always safe to look again.
+[maelstrom src/maelstrom/service.clj]
 """
 
 from collections.abc import Callable
 from contextlib import suppress
+from enum import IntEnum
 from reprlib import repr as brief  # bounded in depth and length, as what clients send is not
 from typing import Any, assert_never
 
@@ -17,20 +22,29 @@ from leaderless.core.messages import (
     Answer,
     AppendOk,
     Batch,
+    Cas,
     CommitOffsets,
     CommitOffsetsOk,
     Failure,
     Fence,
     FenceOk,
+    Get,
     HandedOver,
     HandOver,
+    Json,
     ListCommittedOffsets,
     ListCommittedOffsetsOk,
+    Mismatch,
+    Missing,
     NodeStatus,
     Offer,
+    Ok,
+    Outcome,
     PeerCall,
     Poll,
     PollOk,
+    Put,
+    Reason,
     RefreshOk,
     Request,
     RequestEvent,
@@ -38,12 +52,52 @@ from leaderless.core.messages import (
     SendOk,
     Share,
     StatusOk,
+    StoreCall,
     Unfence,
+    Unknown,
 )
 from leaderless.wire.codec import Body
-from leaderless.wire.errors import CODES
 
+LIN_KV = "lin-kv"
 SHARE = "share"  # the one type without an answer
+_DONE, _MISSING, _MISMATCH, _UNKNOWN = Ok(), Missing(), Mismatch(), Unknown()
+_REFUSED = Unknown(spent=1.0)  # it would say the same again
+
+
+class ErrorCode(IntEnum):
+    """Codes of an `error` body; the names are those of Maelstrom's registry, with underscores.
+
+    A definite error says that the operation certainly did not happen and never will; every other one, a custom
+    code of 1000 and more among them, leaves it open. [maelstrom doc/protocol.md, resources/errors.edn]
+    """
+
+    TIMEOUT = 0
+    NODE_NOT_FOUND = 1
+    NOT_SUPPORTED = 10
+    TEMPORARILY_UNAVAILABLE = 11
+    MALFORMED_REQUEST = 12
+    CRASH = 13
+    ABORT = 14
+    KEY_DOES_NOT_EXIST = 20
+    KEY_ALREADY_EXISTS = 21
+    PRECONDITION_FAILED = 22
+    TXN_CONFLICT = 30
+
+    @property
+    def definite(self) -> bool:
+        """Whether the operation certainly did not happen."""
+        return self not in (ErrorCode.TIMEOUT, ErrorCode.CRASH)
+
+
+CODES = {
+    Reason.TIMEOUT: ErrorCode.TIMEOUT,
+    Reason.CRASH: ErrorCode.CRASH,
+    Reason.NOT_SUPPORTED: ErrorCode.NOT_SUPPORTED,
+    Reason.BUSY: ErrorCode.TEMPORARILY_UNAVAILABLE,
+    Reason.FENCED: ErrorCode.TEMPORARILY_UNAVAILABLE,
+    Reason.UNFIT: ErrorCode.MALFORMED_REQUEST,
+    Reason.OTHER_EPOCH: ErrorCode.PRECONDITION_FAILED,
+}
 
 
 class MalformedRequest(Exception):
@@ -229,3 +283,36 @@ _REQUESTS: dict[str, Callable[[Request, Body, int], RequestEvent]] = {
         request, _field(body, "slot"), _batch(body, size)
     ),
 }
+
+
+def request_body(call: StoreCall) -> dict[str, Json]:
+    """The request that carries out a store call."""
+    number, op = call.call, call.op
+    if isinstance(op, Get):
+        return {"type": "read", "key": op.key, "msg_id": number}
+    if isinstance(op, Cas):
+        body = {"type": "cas", "key": op.key, "from": op.old, "to": op.new, "msg_id": number}
+        if op.create:
+            body["create_if_not_exists"] = True
+        return body
+    if isinstance(op, Put):
+        return {"type": "write", "key": op.key, "value": op.value, "msg_id": number}
+    assert_never(op)
+
+
+def outcome_of(body: dict[str, Json]) -> Outcome:
+    """What a reply of the service says; anything that is not clear is `Unknown`."""
+    match body["type"]:
+        case "read_ok" if "value" in body:
+            return Ok(body["value"])
+        case "cas_ok" | "write_ok":
+            return _DONE
+        case "error":
+            match body.get("code"):
+                case ErrorCode.KEY_DOES_NOT_EXIST:
+                    return _MISSING
+                case ErrorCode.PRECONDITION_FAILED:
+                    return _MISMATCH
+                case ErrorCode.NOT_SUPPORTED | ErrorCode.MALFORMED_REQUEST:
+                    return _REFUSED
+    return _UNKNOWN

@@ -11,7 +11,7 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from leaderless.wire.errors import ErrorCode
+from leaderless.wire.bodies import ErrorCode
 from runs.history import Op, OpType
 from runs.keyword import Keyword
 from simulation.exploration.setting import Setting

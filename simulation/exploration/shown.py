@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from bench.nemesis.store_faults import STORE
 from bench.pages.explorer import Card, Happening, Verdict
 from leaderless.core.strategies.leaderless import LeaderlessLog
-from leaderless.wire.errors import ErrorCode
+from leaderless.wire.bodies import ErrorCode
 from simulation.exploration.clients import KEY, LOST, Client
 from simulation.exploration.copies import CopiedCluster
 from simulation.exploration.events import Event

@@ -38,7 +38,7 @@ from leaderless.core.messages import (
 )
 from leaderless.core.pace import Pace
 from leaderless.core.process import Process
-from leaderless.store.lin_kv import outcome_of, request_body
+from leaderless.wire.bodies import outcome_of, request_body
 from simulation.registers import Store
 from tests.driver import FATES, Apply, Driver
 from tests.fakes import LinKv

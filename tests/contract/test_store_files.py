@@ -6,9 +6,10 @@ from pathlib import Path
 import anyio.to_thread
 import pytest
 
-from leaderless.store.files import WHOLE_BYTES_MAX, Files, Gone, RangeReader, files_of
+from leaderless.store.files import WHOLE_BYTES_MAX, Files, Gone, files_of
 from leaderless.store.port import Store
 from leaderless.store.wrapped import Within
+from leaderless.table.parquet import RangeReader
 
 pytestmark = pytest.mark.anyio
 

@@ -37,7 +37,7 @@ STORES = [
     Mutant(
         "parse-error-is-refused",
         "an answer of a bucket that cannot be parsed leaves open what happened",
-        "store.bucket_errors:classified",
+        "store.bucket:classified",
         (("isinstance(error, UnicodeEncodeError)", "isinstance(error, ValueError)"),),
         test=f"{ANSWERS}::test_what_errors_of_obstore_mean",
     ),

@@ -179,14 +179,14 @@ TABLES = [
     Mutant(
         "range-asked-once",
         "a range of a file that comes back cut off is asked for again",
-        "table.answers:again",
+        "table.parquet:again",
         (("for _ in range(DAMAGED_MAX - 1):", "for _ in []:"),),
         test=f"{ANSWERS}::test_a_damaged_range_is_asked_for_again",
     ),
     Mutant(
         "footer-read-once",
         "what makes no sense in a file is read again",
-        "table.answers:sensible",
+        "table.parquet:sensible",
         (("return again(read, SENSELESS)", "return read()"),),
         test=f"{ANSWERS}::test_a_damaged_range_is_asked_for_again",
     ),

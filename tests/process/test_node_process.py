@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from leaderless.wire.errors import ErrorCode
+from leaderless.wire.bodies import ErrorCode
 from tests.fakes import LinKv
 from tests.process.test_bench import HANGS_S
 

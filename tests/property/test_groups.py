@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from leaderless.api.consumer import Consumer
 from leaderless.api.log import Log
-from leaderless.api.record import Record
+from leaderless.api.tail import Record
 from leaderless.errors import LogError
 from leaderless.hosting.host import running
 from leaderless.hosting.place import bounds_of, initialise

@@ -11,8 +11,7 @@ import pytest
 from obstore.exceptions import AlreadyExistsError, GenericError, InvalidPathError, PreconditionError
 from obstore.store import MemoryStore
 
-from leaderless.store.bucket_errors import classified
-from leaderless.store.bucket_files import BucketFiles, modified_in
+from leaderless.store.bucket import BucketFiles, classified, modified_in
 from leaderless.store.etags import version_of
 from leaderless.store.etcd import EtcdStore
 from leaderless.store.files import FolderFiles, Gone

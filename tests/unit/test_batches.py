@@ -12,8 +12,8 @@ from leaderless.api.log import Log
 from leaderless.errors import Unfit
 from leaderless.hosting.host import running
 from leaderless.hosting.place import bounds_of, initialise
-from leaderless.store.counted import Counted
 from leaderless.store.memory import MemoryStore
+from leaderless.store.wrapped import Counted
 from tests.unit.test_consumer import dead_member
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]

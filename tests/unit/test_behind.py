@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from leaderless.api import groups
+from leaderless.api import consumer as by_hand
 from leaderless.api.log import Log
 from leaderless.api.tail import Start
 from leaderless.errors import OffsetOutOfRange
@@ -85,8 +85,8 @@ async def test_a_group_that_is_behind_what_is_left_is_told_until_it_commits() ->
         text = f"key 'a' begins at offset {starts['a']}; 2 was deleted: commit offset {starts['a'] - 1} "
         assert sorted(came) == [*[f"{text}for group 'g', and it goes on behind that"] * 5, "other"]
         with pytest.raises(OffsetOutOfRange, match=f"ack a {starts['a'] - 1} --through --group g`"):
-            await groups.consume(log, "g", "a")
-        acked = await groups.ack(log.cursors, "g", "a", starts["a"] - 1, through=True)
+            await by_hand.consume(log, "g", "a")
+        acked = await by_hand.ack(log.cursors, "g", "a", starts["a"] - 1, through=True)
         assert acked == ("advanced", starts["a"])
         assert (await anext(consumer)).offset == starts["a"]
 

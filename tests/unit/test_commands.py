@@ -25,10 +25,10 @@ from leaderless.core.shape import Runs
 from leaderless.errors import LogError
 from leaderless.hosting.maintenance import RETENTION_S_MIN
 from leaderless.hosting.members import LATENCY_S
-from leaderless.store.counted import READ_USD, WRITE_USD, Counted, dollars
 from leaderless.store.memory import MemoryStore
 from leaderless.store.options import install
 from leaderless.store.port import OutcomeUnknown, Store, all_of
+from leaderless.store.wrapped import READ_USD, WRITE_USD, Counted, dollars
 from leaderless.table import snapshot
 from simulation.objects.bucket import Bucket
 from simulation.objects.client import Faults, Network, VirtualStore

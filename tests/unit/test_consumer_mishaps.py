@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from leaderless import open_log, open_log_sync
-from leaderless.api import groups
+from leaderless.api import consumer as by_hand
 from leaderless.api.consumer import Consumer
 from leaderless.api.log import Log
 from leaderless.errors import Fenced, Indefinite, LogError, Unfit
@@ -248,8 +248,8 @@ async def test_an_acknowledgement_by_hand_whose_answer_is_lost_was_the_one(
     cursors = Cursors(store)
     for offset in range(3):
         store.fates = (fate, "ok")
-        assert await groups.ack(cursors, "g", "a", offset) == ("advanced", offset + 1)
-    assert await groups.ack(cursors, "g", "a", 1) == ("already_processed", 3)
+        assert await by_hand.ack(cursors, "g", "a", offset) == ("advanced", offset + 1)
+    assert await by_hand.ack(cursors, "g", "a", 1) == ("already_processed", 3)
 
 
 async def test_the_same_acknowledgement_of_another_process_is_not_the_own_one(
@@ -261,10 +261,10 @@ async def test_the_same_acknowledgement_of_another_process_is_not_the_own_one(
 
         async def other() -> None:
             await anyio.sleep(0.05)  # before the second attempt
-            assert (await groups.ack(Cursors(store), "g", "a", 0)).status == "advanced"
+            assert (await by_hand.ack(Cursors(store), "g", "a", 0)).status == "advanced"
 
         tasks.start_soon(other)
-        assert (await groups.ack(Cursors(store), "g", "a", 0)).status == "already_processed"
+        assert (await by_hand.ack(Cursors(store), "g", "a", 0)).status == "already_processed"
 
 
 async def test_fields_of_a_cursor_that_are_unknown_are_passed_over(store: Troubled) -> None:
@@ -277,18 +277,18 @@ async def test_what_a_process_remembers_of_a_cursor_answers_nothing(store: Troub
     """Another process has acknowledged what comes after our last acknowledgement."""
     ours, theirs = Cursors(store), Cursors(store)
     for offset, cursors in enumerate((ours, theirs, theirs)):
-        assert (await groups.ack(cursors, "g", "a", offset)).status == "advanced"
-    assert await groups.ack(ours, "g", "a", 2) == ("already_processed", 3)
-    assert await groups.ack(ours, "g", "a", 3) == ("advanced", 4)
-    assert await groups.ack(theirs, "g", "a", 9) == ("offset_mismatch", 4)
-    assert await groups.ack(theirs, "g", "a", 9, through=True) == ("advanced", 10)
-    assert await groups.ack(ours, "g", "a", 7, through=True) == ("already_processed", 10)
+        assert (await by_hand.ack(cursors, "g", "a", offset)).status == "advanced"
+    assert await by_hand.ack(ours, "g", "a", 2) == ("already_processed", 3)
+    assert await by_hand.ack(ours, "g", "a", 3) == ("advanced", 4)
+    assert await by_hand.ack(theirs, "g", "a", 9) == ("offset_mismatch", 4)
+    assert await by_hand.ack(theirs, "g", "a", 9, through=True) == ("advanced", 10)
+    assert await by_hand.ack(ours, "g", "a", 7, through=True) == ("already_processed", 10)
 
 
 async def test_what_only_looked_may_not_have_happened(store: Troubled) -> None:
     store.silent = ""
     with pytest.raises(LogError) as raised:
-        await groups.ack(Cursors(store, patience_s=1), "g", "a", 0)
+        await by_hand.ack(Cursors(store, patience_s=1), "g", "a", 0)
     assert not isinstance(raised.value, Indefinite)
 
 

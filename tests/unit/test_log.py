@@ -10,8 +10,7 @@ import pytest
 
 from leaderless import Record, open_log
 from leaderless.api.log import Log
-from leaderless.api.record import Looked
-from leaderless.api.tail import Tail
+from leaderless.api.tail import Looked, Tail
 from leaderless.errors import (
     Broken,
     Fenced,

@@ -28,8 +28,14 @@ from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Listed, OutcomeUnknown, Version
 from leaderless.store.sqlite import SqliteStore
 from leaderless.table import upkeep
-from leaderless.table.levels import Levels, next_merge
-from leaderless.table.manifest import Manifest, Merged, read_manifest, replace_manifest
+from leaderless.table.manifest import (
+    Levels,
+    Manifest,
+    Merged,
+    next_merge,
+    read_manifest,
+    replace_manifest,
+)
 from leaderless.table.merge import PIECE_SHARE, merge_rows
 from leaderless.table.parquet import GROUP_BYTES, FileWriter, Reader, write_file
 from leaderless.table.retention import Policy

@@ -158,7 +158,7 @@ def test_a_store_that_is_silent_for_long_is_said_at_init(caplog: pytest.LogCaptu
     assert answer == {
         "type": "error",
         "code": 11,
-        "text": "the store did not answer within 6 s: connection refused",
+        "text": "the store cannot be used: no clear answer within 6 s: connection refused",
         "in_reply_to": 1,
     }
     assert kept_log.REACH_S <= took_s < 10  # as long as the bench waits

@@ -1,4 +1,4 @@
-"""Opening a log (`leaderless.api.opening`): its lives, its end, its twin without a loop; and SQLite."""
+"""Opening a log (`leaderless.api.log`): its lives, its end, its twin without a loop; and SQLite."""
 
 import sqlite3
 from collections.abc import Callable

@@ -7,15 +7,15 @@ from dataclasses import replace
 import anyio
 import pytest
 
-from leaderless.api import groups
+from leaderless.api import consumer as by_hand
 from leaderless.api.log import Log
 from leaderless.core.headlog.records import HEAD
 from leaderless.errors import Unfit
 from leaderless.hosting.host import running
 from leaderless.hosting.place import bounds_of, initialise, new_shape
-from leaderless.store.counted import Counted
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Found, Store
+from leaderless.store.wrapped import Counted
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
@@ -191,7 +191,7 @@ async def test_what_is_no_offset_is_refused_and_the_log_goes_on(offset: int) -> 
         await log.append("k", 0)
         for refused in (
             log.read("k", offset),
-            groups.ack(log.cursors, "g", "k", offset, through=True),
+            by_hand.ack(log.cursors, "g", "k", offset, through=True),
         ):
             with pytest.raises(Unfit, match="an offset must be an int from 0 to 2"):
                 await refused

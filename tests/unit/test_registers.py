@@ -20,11 +20,11 @@ from leaderless.core.messages import (
     Unknown,
 )
 from leaderless.errors import Broken, Unfit
-from leaderless.store.lin_kv import outcome_of, request_body
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Conflict, Found, OutcomeUnknown, Refused, StoreError, Version
 from leaderless.store.registers import Registers, ValueTwice
 from leaderless.store.values import Json, json_of
+from leaderless.wire.bodies import outcome_of, request_body
 from tests.wrong_stores import Renames
 
 pytestmark = pytest.mark.anyio

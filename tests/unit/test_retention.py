@@ -6,7 +6,7 @@ import pytest
 from leaderless.errors import OffsetOutOfRange, Unfit
 from leaderless.hosting import fsck
 from leaderless.hosting.place import initialise
-from leaderless.spark.columns import shown
+from leaderless.spark.reading import shown
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import all_of
 from leaderless.table.manifest import Manifest, Merged, read_manifest, replace_manifest

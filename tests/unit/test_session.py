@@ -11,7 +11,7 @@ from leaderless.core.limits import Limits
 from leaderless.core.messages import Failure, Reason
 from leaderless.core.pace import Pace
 from leaderless.runtime.session import Session
-from leaderless.wire.errors import ErrorCode
+from leaderless.wire.bodies import ErrorCode
 from simulation.nodes import new_session
 
 INIT = {"type": "init", "msg_id": 1, "node_id": "n0", "node_ids": ["n0", "n1"]}

@@ -12,10 +12,10 @@ import pytest
 
 from leaderless.api.log import Log
 from leaderless.errors import Definite, OtherFormat, Unfit
-from leaderless.spark.columns import SCHEMA
-from leaderless.spark.direct import ScanPlan, plan_of
-from leaderless.spark.predicate import Predicate, Range
+from leaderless.spark.frames import ScanPlan, plan_of
+from leaderless.spark.predicate import Predicate
 from leaderless.spark.reader import Scan
+from leaderless.spark.reading import SCHEMA
 from leaderless.spark.settings import Place, predicate_in
 from leaderless.store.memory import MemoryStore
 from leaderless.store.options import StoreOptions
@@ -66,7 +66,7 @@ def by_source(path: Path, predicate: Predicate, first: int, end: int) -> Places:
     """A part that the data source reads."""
     place = Place(f"sqlite:///{path}", None, StoreOptions())
     columns = pa.schema([SCHEMA.field("key"), SCHEMA.field("offset")])
-    scan = Scan(place, columns, predicate.within("slot", Range(first=first)))
+    scan = Scan(place, columns, predicate)
     return [
         (row["key"], row["offset"])
         for part in scan.parts(end, first)
@@ -140,7 +140,7 @@ async def test_the_end_of_a_log_is_written_as_a_file_and_deleted_after_an_hour(
         slots = await fill(log, 1, 3)
     paths: list[str] = []
     for kept_s in (3600.0, 3600.0, -1.0):
-        monkeypatch.setattr("leaderless.spark.direct.KEPT_S", kept_s)
+        monkeypatch.setattr("leaderless.spark.frames.KEPT_S", kept_s)
         plan = await plan_of(store, None, EVERY)
         assert plan.end == plan.version == 2
         assert len(await records(tmp_path / "log.db", plan)) == sum(map(len, slots.values()))

@@ -14,7 +14,7 @@ from leaderless.errors import Unfit
 from leaderless.spark.encoding import records_of, require_columns, rows_of
 from leaderless.spark.settings import count_in, place_in
 from leaderless.store.values import Encoded, encode_value, values_in
-from leaderless.table.memory import RARELY, rare_collections
+from leaderless.table.pieces import RARELY, rare_collections
 
 
 def encoded(values: Any, kind: pa.DataType, *, plain_text: bool = False) -> list[Any]:

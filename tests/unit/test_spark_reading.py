@@ -10,13 +10,11 @@ import pytest
 
 from leaderless.api.log import Log
 from leaderless.errors import Definite, Unfit
-from leaderless.spark.columns import SCHEMA
 from leaderless.spark.positions import advance, end_of
 from leaderless.spark.predicate import Predicate, Range
 from leaderless.spark.reader import Scan, StreamReader, TableReader
-from leaderless.spark.reading import wanted_rows
+from leaderless.spark.reading import SCHEMA, Slice, places_of, slices, wanted_rows
 from leaderless.spark.settings import Place, predicate_in
-from leaderless.spark.slices import Slice, places_of, slices
 from leaderless.store.files import files_of
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Store
@@ -133,12 +131,12 @@ async def test_an_older_version_is_read_as_it_was(reads: Reads, as_of: int) -> N
 @pytest.mark.parametrize(
     "predicate",
     [
-        Predicate().with_keys(["k1"]),
-        Predicate().with_keys(["k0", "k2", "other"]).within("offset", Range(5, 9)),
-        Predicate().within("offset", Range(first=12)),
-        Predicate().within("slot", Range(3, 17)),
-        Predicate().with_keys(["k1"]).with_keys(["k2"]),
-        Predicate().within("offset", Range(last=-1)),
+        Predicate(frozenset({"k1"})),
+        Predicate(frozenset({"k0", "k2", "other"}), Range(5, 9)),
+        Predicate(offset=Range(first=12)),
+        Predicate(slot=Range(3, 17)),
+        Predicate(frozenset()),
+        Predicate(offset=Range(last=-1)),
     ],
 )
 async def test_a_predicate_is_met_exactly(reads: Reads, predicate: Predicate) -> None:
@@ -178,7 +176,7 @@ async def test_files_without_wanted_slots_are_in_no_slice(reads: Reads) -> None:
         await log.compact()
     every = (await snapshot(reads.store)).files
     for slots in (Range(5, 6), Range(17, 18)):
-        [part] = await reads.planned(Predicate().within("slot", slots))
+        [part] = await reads.planned(Predicate(slot=slots))
         wanted = [ref for ref in every if ref.base <= slots.last and ref.end > slots.first]
         assert [*part.files] == wanted
     assert every
@@ -204,7 +202,7 @@ async def test_runs_of_json_are_read_too_but_not_divided(reads: Reads) -> None:
     found = await reads.rows(await reads.planned())
     assert by_place([row[:3] for row in found]) == by_place([row[:3] for row in rows])
     with pytest.raises(Definite, match="runs of Parquet"):
-        await reads.rows(await reads.planned(Predicate().within("slot", Range(5, 6))))
+        await reads.rows(await reads.planned(Predicate(slot=Range(5, 6))))
 
 
 @pytest.mark.parametrize(("count", "shares"), [(0, 3), (1, 3), (7, 3), (9, 3), (100, 7)])
@@ -213,9 +211,7 @@ def test_shares_of_a_file_have_each_group_once(count: int, shares: int) -> None:
     assert places == [*range(count)]
 
 
-@pytest.mark.parametrize(
-    ("asked", "warned"), [(Predicate(), 1), (Predicate().with_keys(["k1"]), 0)]
-)
+@pytest.mark.parametrize(("asked", "warned"), [(Predicate(), 1), (Predicate(frozenset({"k1"})), 0)])
 async def test_a_read_of_a_whole_large_log_says_how_to_read_less(
     reads: Reads,
     monkeypatch: pytest.MonkeyPatch,
@@ -240,7 +236,7 @@ async def test_a_read_without_columns_counts_records_and_reads_no_column(
         rows = await fill(log, 16)
         await log.compact()
         rows += await fill(log, 5, 16)
-    asked = Predicate() if keys is None else Predicate().with_keys(keys)
+    asked = Predicate(None if keys is None else frozenset(keys))
     parts = await reads.planned(asked, 17)
     columns: list[str] = []
     read_columns = Reader.read
@@ -278,7 +274,7 @@ async def test_a_stream_sees_each_record_once_while_the_log_grows(
                 rows += await fill(log, more, slot)
                 slot += more
             end = await advance(reads.store, position, rows_max) if position < slot else position
-            step = Predicate().within("slot", Range(position, end - 1))
+            step = Predicate(slot=Range(position, end - 1))
             parts = await reads.planned(step, end)
             if coin.random() < 0.5:
                 await log.compact()

@@ -27,10 +27,9 @@ from leaderless.store.sqlite import SqliteStore
 from leaderless.store.values import Value
 from leaderless.store.wrapped import Within
 from leaderless.table.manifest import Manifest, Merged, Replaced, Start, manifest_of
-from leaderless.table.memory import Kept
 from leaderless.table.parquet import Reader, write_file
+from leaderless.table.registers import Kept, Shelf
 from leaderless.table.schema import COLUMNS, Row, messages_of, reference_of, rows_in, table_of
-from leaderless.table.shelf import Shelf
 from leaderless.table.snapshot import reader_of, snapshot
 from tests.tables import Model, append, compact, content_of, messages, rows_of_snapshot, small_log
 

@@ -18,9 +18,8 @@ from leaderless.core.messages import (
     Send,
     SendOk,
 )
-from leaderless.wire.bodies import MalformedRequest, body_of, event_of
+from leaderless.wire.bodies import ErrorCode, MalformedRequest, body_of, event_of
 from leaderless.wire.codec import BadLine, decode, encode
-from leaderless.wire.errors import ErrorCode
 
 
 def test_decode() -> None:

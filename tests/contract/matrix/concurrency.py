@@ -1,6 +1,6 @@
 """S3-Queue's conformance matrix: its twelve tests of concurrency."""
 
-from leaderless.api.groups import Answer, ack, consume
+from leaderless.api.consumer import Answer, ack, consume
 from leaderless.hosting.place import initialise
 from leaderless.store.port import all_of
 from tests.contract.matrix.section import Section

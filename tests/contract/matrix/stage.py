@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 
 from leaderless.api.log import Log
-from leaderless.api.record import Record
+from leaderless.api.tail import Record
 from leaderless.hosting import fsck
 from leaderless.hosting.host import running
 from leaderless.hosting.place import bounds_of, initialise
