@@ -5,7 +5,7 @@ place where the text of an object is parsed. What does not parse, or does not fi
 is no answer (`Damaged`), so the object is read again.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
 from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
@@ -27,7 +27,10 @@ from leaderless.store.port import (
     Version,
 )
 
+R = TypeVar("R")
 T = TypeVar("T")
+W = TypeVar("W")
+READ_AT_ONCE = 16
 PATIENCE_S = 30.0  # with a store, where the caller says nothing else
 PAUSE_S, PAUSE_S_MAX = 0.1, 2.0  # between two attempts: it doubles
 DAMAGED_MAX = 4  # answers in a row: then the object is what is damaged
@@ -176,6 +179,23 @@ async def side_by_side(calls: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
     if errors:
         raise errors[min(errors)]
     return [results[place] for place in range(len(calls))]
+
+
+async def answered(
+    asking: Generator[Sequence[W], list[T], R], answer: Callable[[W], Awaitable[T]]
+) -> R:
+    """What a reader without I/O returns; each thing that it asks for is answered, `READ_AT_ONCE` at a time."""
+    try:
+        wanted = next(asking)
+        while True:
+            found: list[T] = []
+            for start in range(0, len(wanted), READ_AT_ONCE):
+                some = wanted[start : start + READ_AT_ONCE]
+                found += await side_by_side([partial(answer, each) for each in some])
+            wanted = asking.send(found)
+    except StopIteration as end:
+        result: R = end.value
+        return result
 
 
 async def in_thread(call: Callable[[], T], *, abandons: bool = False) -> T:
