@@ -14,13 +14,13 @@
     OneLiveClaim                index, list of files and cursors were changed in epochs that were claimed
     DataReadable                every value that stands in an object of its own is there, as long as it was
 
-It reads the segments first, then the head and the segments that are newer, then the index and its runs. A batch
-moves from the head to a segment, and from there to a run, and is in the new place before it leaves the old one.
-So a log in use can be checked; what was appended meanwhile is passed over. It sees a state.
+It reads the segments first, then the head and the newer segments, then the index and its runs: the order of
+`leaderless.core.headlog.chain`, with the segments that are there as its hint. So a log in use can be checked; what
+was appended meanwhile is passed over. It sees a state.
 `leaderless.library.laws` says what may follow what, and has the rules that hold in any state.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import chain
 from typing import NamedTuple, TypeVar
@@ -54,15 +54,15 @@ from leaderless.library.laws import rules
 from leaderless.library.members import Roster, roster_of
 from leaderless.library.place import require_log
 from leaderless.library.staged import FOLDER, PLAN, decision_of
-from leaderless.library.vacuum import READ_AT_ONCE, references_in
+from leaderless.library.vacuum import references_in
 from leaderless.store.calls import (
     answered,
+    each_of,
     in_thread,
     objects_in,
     own_keys,
     own_objects,
     read_value,
-    side_by_side,
 )
 from leaderless.store.files import files_of
 from leaderless.store.names import FILE_FOLDERS, FORMAT, TOPICS, is_own, name_of
@@ -131,14 +131,16 @@ class _Check:
 
     async def run(self) -> Report:
         commits = await own_keys(self._store, "committed")
-        commits_held = [each async for each in self._read_all(commits, committed_of)]
+        read = partial(self._read, decode=committed_of)
+        commits_held = [each async for each in each_of(commits, read)]
         names = await own_keys(self._store, "segment")
         await self._read_segments(names)
         head = await self._read(HEAD, head_of) or EMPTY
         if names and not head.version and HEAD not in {each.object for each in self._found}:
             self._find("HeadNeverReturns", HEAD, "it is gone, and segments of it are there")
         for name, committed in commits_held:
-            rules.require_left_out(committed.slot, head.end, self._of(name))
+            if committed:
+                rules.require_left_out(committed.slot, head.end, self._of(name))
         await self._check_format(head)
         newer = {*map(segment_name, range(head.sealed))}.difference(names)
         await self._read_segments([*newer])
@@ -182,17 +184,6 @@ class _Check:
         self._objects += found is not None
         return found and found.value
 
-    async def _read_all(
-        self, names: Sequence[str], decode: Callable[[Json], T]
-    ) -> AsyncIterator[tuple[str, T]]:
-        """Those of these objects that are there and make sense, by name."""
-        for start in range(0, len(names), READ_AT_ONCE):
-            some = names[start : start + READ_AT_ONCE]
-            values = await side_by_side([partial(self._read, name, decode) for name in some])
-            for name, value in zip(some, values, strict=True):
-                if value is not None:
-                    yield name, value
-
     # ------------------------------------------------------------ head and segments
 
     async def _check_format(self, head: Head) -> None:
@@ -205,8 +196,10 @@ class _Check:
         rules.require_shape(head.shape if head.version else None, shape, self._of(HEAD))
 
     async def _read_segments(self, names: Sequence[str]) -> None:
-        async for name, found in self._read_all(names, lambda value: [segment_of(value)]):
-            [self._segments[_number_of(name)]] = found
+        read = partial(self._read, decode=lambda value: [segment_of(value)])
+        async for name, found in each_of(names, read):
+            if found:
+                [self._segments[_number_of(name)]] = found
 
     async def _read_index(self) -> Index:
         """The index; segments that it has passed are read again, because they were read before it."""

@@ -13,7 +13,7 @@ import anyio
 import anyio.to_thread
 import orjson
 
-from leaderless.core.coordination import Json, Misfit
+from leaderless.core.coordination import InvariantBroken, Json, Misfit
 from leaderless.errors import Broken, Closed, Definite, Indefinite, Unreachable
 from leaderless.store.names import is_own
 from leaderless.store.port import (
@@ -181,21 +181,33 @@ async def side_by_side(calls: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
     return [results[place] for place in range(len(calls))]
 
 
+async def each_of(
+    items: Sequence[W], call: Callable[[W], Awaitable[T]]
+) -> AsyncIterator[tuple[W, T]]:
+    """The items in their order, each with what `call` returns for it, `READ_AT_ONCE` at a time."""
+    for start in range(0, len(items), READ_AT_ONCE):
+        some = items[start : start + READ_AT_ONCE]
+        calls = [partial(call, each) for each in some]
+        for pair in zip(some, await side_by_side(calls), strict=True):
+            yield pair
+
+
 async def answered(
     asking: Generator[Sequence[W], list[T], R], answer: Callable[[W], Awaitable[T]]
 ) -> R:
-    """What a reader without I/O returns; each thing that it asks for is answered, `READ_AT_ONCE` at a time."""
+    """What a reader without I/O returns, when each thing that it asks for is answered.
+
+    Raises `Broken` for what the reader finds broken, and what `answer` raises.
+    """
     try:
         wanted = next(asking)
         while True:
-            found: list[T] = []
-            for start in range(0, len(wanted), READ_AT_ONCE):
-                some = wanted[start : start + READ_AT_ONCE]
-                found += await side_by_side([partial(answer, each) for each in some])
-            wanted = asking.send(found)
+            wanted = asking.send([found async for _, found in each_of(wanted, answer)])
     except StopIteration as end:
         result: R = end.value
         return result
+    except InvariantBroken as broken:
+        raise Broken(str(broken)) from broken
 
 
 async def in_thread(call: Callable[[], T], *, abandons: bool = False) -> T:
