@@ -15,9 +15,9 @@
     DataReadable                every value that stands in an object of its own is there, as long as it was
 
 It reads the segments first, then the head and the newer segments, then the index and its runs: the order of
-`leaderless.core.headlog.chain`, with the segments that are there as its hint. So a log in use can be checked; what
-was appended meanwhile is passed over. It sees a state.
-`leaderless.library.laws` says what may follow what, and has the rules that hold in any state.
+`leaderless.core.headlog.chain`, whose hint is here which segments there are. So a log in use can be checked;
+what was appended meanwhile is passed over. It sees a state. `leaderless.library.laws` says what may follow
+what, and has the rules that hold in any state.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -111,7 +111,7 @@ async def test_a_reader_misses_nothing_whatever_moves_between_its_reads(
     raise AssertionError(f"a reader makes more than {READS_MAX} reads")
 
 
-def drive(reader: Sealed[int], answers: dict[int, Any], indexes: list[Index]) -> tuple[Any, Any]:
+def drive(reader: Sealed[int], answers: dict[int, Any], indexes: list[Index]) -> Any:
     """Answer a reader; each index that it asks for is the next one."""
     wanted = next(reader)
     while True:
