@@ -31,7 +31,7 @@ from leaderless.errors import Definite
 from leaderless.library.surroundings import REAL
 from leaderless.store.calls import Deleted, delete_all, own_objects, patiently, read_value
 from leaderless.store.names import is_own, name_of, path_segment
-from leaderless.store.port import Listed, Store, Version, replaced
+from leaderless.store.port import Listed, Store, replaced
 
 FOLDER = "sink"
 PLAN = "plan"
@@ -47,13 +47,6 @@ class Plan(NamedTuple):
 
     parts: tuple[str, ...]
     batch_bytes: int
-
-
-class Condemned(NamedTuple):
-    """The condemnation of an epoch's parts, and the version of its register."""
-
-    parts: frozenset[str]
-    version: Version
 
 
 def folder_of(writer: str, number: int) -> str:

@@ -20,7 +20,6 @@ from leaderless.errors import Broken, Definite
 from leaderless.library.staged import (
     FORMAT,
     PLAN,
-    Condemned,
     Plan,
     decision_of,
     epoch_of,
@@ -118,10 +117,12 @@ async def decide(store: Store, epoch: Epoch, plan: Plan) -> Plan:
     value = orjson.dumps({"format": FORMAT, "parts": plan.parts, "batch_bytes": plan.batch_bytes})
     version = None
     while not await patiently(partial(replaced, store, epoch.plan, value, version)):
-        found = await _found(store, epoch)
-        if not isinstance(found, Condemned):
-            return found or plan  # None: another driver has finished the epoch
-        if not found.parts.isdisjoint(plan.parts):
+        found = await read_value(store, epoch.plan, decision_of)
+        if found is None:
+            return plan  # another driver has finished the epoch
+        if isinstance(found.value, Plan):
+            return found.value
+        if not found.value.isdisjoint(plan.parts):
             raise Definite(
                 "what the tasks have staged was deleted: it was older than the retention of a vacuum. "
                 "Nothing of this epoch was appended; start the query or the write again"
@@ -132,17 +133,8 @@ async def decide(store: Store, epoch: Epoch, plan: Plan) -> Plan:
 
 async def planned(store: Store, epoch: Epoch) -> Plan | None:
     """The plan of an epoch, if it has one. Raises `Broken`."""
-    found = await _found(store, epoch)
-    return None if isinstance(found, Condemned) else found
-
-
-async def _found(store: Store, epoch: Epoch) -> Plan | Condemned | None:
     found = await read_value(store, epoch.plan, decision_of)
-    if found is None:
-        return None
-    if isinstance(found.value, frozenset):
-        return Condemned(found.value, found.version)
-    return found.value
+    return found.value if found and isinstance(found.value, Plan) else None
 
 
 async def staged(store: Store, parts: Iterable[str]) -> AsyncIterator[pa.Table]:
