@@ -10,10 +10,10 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
+from leaderless.api.log import Log
 from leaderless.core.shape import Shape
-from leaderless.library.host import running
-from leaderless.library.log import Log
-from leaderless.library.place import bounds_of, new_shape
+from leaderless.hosting.host import running
+from leaderless.hosting.place import bounds_of, new_shape
 from leaderless.spark import staging
 from leaderless.spark.encoding import SCHEMA
 from leaderless.spark.epochs import commit

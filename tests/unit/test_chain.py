@@ -13,9 +13,9 @@ from leaderless.core.coordination import InvariantBroken
 from leaderless.core.headlog.chain import Sealed, sealed_below
 from leaderless.core.headlog.index import Index, IndexEntry
 from leaderless.core.shape import Runs
-from leaderless.library.fsck import check
-from leaderless.library.laws import Laws
-from leaderless.library.vacuum import references
+from leaderless.hosting.fsck import check
+from leaderless.hosting.laws import Laws
+from leaderless.hosting.vacuum import references
 from leaderless.store.memory import MemoryStore
 from leaderless.table.snapshot import snapshot
 from tests.around import Around, Call, Kind

@@ -23,8 +23,8 @@ from collections.abc import Generator, Sequence
 from typing import Any, TypeVar
 
 from leaderless.core.coordination import InvariantBroken
+from leaderless.core.headlog.archive import windows
 from leaderless.core.headlog.index import Index
-from leaderless.core.headlog.library import windows
 
 S = TypeVar("S")
 Sealed = Generator[Sequence[int | None], list[Any], tuple[Index | None, list[S]]]

@@ -5,14 +5,14 @@
             await charge(record.value)
             await consumer.ack(record)
 
-Every key has at most one live owner (`leaderless.library.ownership`). Before a new owner gets a record it
+Every key has at most one live owner (`leaderless.api.ownership`). Before a new owner gets a record it
 writes its epoch into the cursor; from then on the acknowledgement of an older owner raises `NotOwner`. So each
 record is delivered at least once, in the order of its key, and the next one of the key only after it was
 acknowledged or buried. `batch` delivers several records of a key at once, and one `ack` covers them.
 
 A record that fails `failures_max` times (`fail`, or the death of the member that had it) is *buried*: the log
 gets a dead letter `{"key": ..., "offset": ..., "failures": ...}` in the key `dead/<group>`, and the cursor
-moves on. The letter has a name (`leaderless.library.named`), so it comes once, whoever buries the record again.
+moves on. The letter has a name (`leaderless.hosting.named`), so it comes once, whoever buries the record again.
 A death counts for the first record under way. So a record that its next failure buries is delivered alone.
 
 A key of which a retention has deleted records that the group has not processed raises `OffsetOutOfRange` with
@@ -22,7 +22,7 @@ Law: what ends without its result can be done again, and then counts once. After
 on: a record that was not delivered comes with one of the next calls. After an error other than `NotOwner` of
 `ack` or `fail` the record is still delivered, and the same call can be repeated.
 
-Members share the keys equally (`leaderless.library.members`). When a member joins, the others each finish the
+Members share the keys equally (`leaderless.hosting.members`). When a member joins, the others each finish the
 record that they have of a surplus key, and release the key.
 """
 
@@ -35,13 +35,13 @@ from typing import Protocol
 
 import anyio
 
+from leaderless.api.ownership import Owned, Ownership
+from leaderless.api.record import Looked, Record
+from leaderless.api.tail import PAUSE_S
 from leaderless.errors import NotOwner, OffsetOutOfRange, Unfit
-from leaderless.library.cursors import LOST, Cursor, Cursors, require_owner
-from leaderless.library.host import Task
-from leaderless.library.members import Members
-from leaderless.library.ownership import Owned, Ownership
-from leaderless.library.record import Looked, Record
-from leaderless.library.tail import PAUSE_S
+from leaderless.hosting.cursors import LOST, Cursor, Cursors, require_owner
+from leaderless.hosting.host import Task
+from leaderless.hosting.members import Members
 from leaderless.store.names import path_segment
 from leaderless.store.values import Value
 
@@ -49,7 +49,7 @@ READ_AT_ONCE = 100  # records of a key
 
 
 class Records(Protocol):
-    """What a consumer needs of a log (`leaderless.library.log.Log`)."""
+    """What a consumer needs of a log (`leaderless.api.log.Log`)."""
 
     async def append_named(
         self, writer: str, seq: int, records: Sequence[tuple[str, Value]]

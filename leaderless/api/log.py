@@ -1,4 +1,4 @@
-"""A log, as programs use it; `leaderless.library.opening` opens one.
+"""A log, as programs use it; `leaderless.api.opening` opens one.
 
     async with open_log("sqlite:///orders.db") as log:
         offset = await log.append("eu", {"item": 7})
@@ -21,6 +21,9 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from leaderless.api.consumer import Consumer
+from leaderless.api.record import Looked, Record, Status
+from leaderless.api.tail import Start, Tail
 from leaderless.core.headlog.commits import committed_of, raised
 from leaderless.core.machine import Machine
 from leaderless.core.messages import (
@@ -52,21 +55,18 @@ from leaderless.errors import (
     Unfit,
     Unreachable,
 )
-from leaderless.library.consumer import Consumer
-from leaderless.library.cursors import Cursors
-from leaderless.library.data import Data, Draft, are_large
-from leaderless.library.host import Host, MakeEvent, Room, Task, beside
-from leaderless.library.maintenance import Maintenance, Vacuumed
-from leaderless.library.members import IDLE_S, Members, Membership, require_names
-from leaderless.library.named import Named
-from leaderless.library.place import (
+from leaderless.hosting.cursors import Cursors, require_offset
+from leaderless.hosting.data import Data, Draft, are_large
+from leaderless.hosting.host import Host, MakeEvent, Room, Task, beside
+from leaderless.hosting.maintenance import Maintenance, Vacuumed
+from leaderless.hosting.members import IDLE_S, LATENCY_S, Members, Membership, require_names
+from leaderless.hosting.named import Named
+from leaderless.hosting.place import (
     Bounds,
     registers_of,
 )
-from leaderless.library.record import Looked, Record, Status, require_offset
-from leaderless.library.staged import vacuum_staged
-from leaderless.library.surroundings import REAL, Surroundings
-from leaderless.library.tail import LATENCY_S, Start, Tail
+from leaderless.hosting.staged import vacuum_staged
+from leaderless.hosting.surroundings import REAL, Surroundings
 from leaderless.store.calls import own_keys, reached, read_value, side_by_side
 from leaderless.store.port import Store
 from leaderless.store.registers import Registers
@@ -183,7 +183,7 @@ class Log:
         """Append `records`, pairs of key and value, as the batch `[writer, seq]`, unless it is in the log.
 
         All are appended or none. To repeat a call is safe, also from another process: see
-        `leaderless.library.named`. The batch may have `batch_bytes`. Raises as `append`.
+        `leaderless.hosting.named`. The batch may have `batch_bytes`. Raises as `append`.
         """
         for key, _ in records:
             _require_key(key)
@@ -284,7 +284,7 @@ class Log:
         `latency_s`: how many seconds late a record may come. A log without news is looked at less and less
         often, down to once in so long. Such a look is one request, whose answer has no value.
 
-        The keys take turns, and the iterator goes on after an error: see `leaderless.library.tail`. Raises
+        The keys take turns, and the iterator goes on after an error: see `leaderless.api.tail`. Raises
         `Unfit`.
         """
         return Tail(self, keys, offset, latency_s, self._limits.poll_messages)
@@ -334,7 +334,7 @@ class Log:
         latency_s: float = LATENCY_S,
         idle_s: float = IDLE_S,
     ) -> AsyncIterator[Consumer]:
-        """A member of a group of consumers, for `async with`; see `leaderless.library.consumer`.
+        """A member of a group of consumers, for `async with`; see `leaderless.api.consumer`.
 
         Args:
             group: the name of the group.

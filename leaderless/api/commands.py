@@ -12,12 +12,12 @@ from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from leaderless.arguments import Argument, argument, count, natural, seconds, start
 from leaderless.errors import Indefinite, Unfit
-from leaderless.library.arguments import Argument, argument, count, natural, seconds, start
 
 if TYPE_CHECKING:
-    from leaderless.library.log import Log
-    from leaderless.library.record import Record
+    from leaderless.api.log import Log
+    from leaderless.api.record import Record
     from leaderless.store.port import Store
     from leaderless.store.values import Value
 
@@ -59,7 +59,7 @@ def command(
 
 
 def _log(options: Namespace) -> "AbstractAsyncContextManager[Log]":
-    from leaderless.library.opening import open_log
+    from leaderless.api.opening import open_log
 
     return open_log(
         options.store,
@@ -73,7 +73,7 @@ def _log(options: Namespace) -> "AbstractAsyncContextManager[Log]":
 
 
 def _store(options: Namespace) -> "AbstractAsyncContextManager[Store]":
-    from leaderless.library.place import place_of
+    from leaderless.hosting.place import place_of
     from leaderless.store.options import StoreOptions
 
     known = StoreOptions(
@@ -105,7 +105,7 @@ GROUP = argument(
     example="--store s3://my-bucket/orders",
 )
 async def _init(store: "Store", options: Namespace) -> Result:
-    from leaderless.library.place import ensure_log
+    from leaderless.hosting.place import ensure_log
     from leaderless.store.calls import patiently
     from leaderless.store.probe import probe
 
@@ -168,7 +168,7 @@ async def _produce_batch(_: Namespace, options: Namespace) -> Result:
     example="eu --offset 100 --limit 50",
 )
 async def _read(_: Namespace, options: Namespace) -> Result | None:
-    from leaderless.library.output import note, show_record
+    from leaderless.api.output import note, show_record
 
     async with _log(options) as log:
         records = await log.read(options.key, options.offset, options.limit)
@@ -215,7 +215,7 @@ async def _read(_: Namespace, options: Namespace) -> Result | None:
     example="eu us --offset earliest | cut -f 3",
 )
 async def _tail(log: "Log", options: Namespace) -> None:
-    from leaderless.library.output import show, show_record
+    from leaderless.api.output import show, show_record
 
     records = log.tail(options.keys, options.offset, options.latency)
     for _ in repeat(None) if options.count is None else range(options.count):
@@ -239,7 +239,7 @@ async def _keys(log: "Log", _: Namespace) -> Result:
     example="eu --group billing",
 )
 async def _consume(log: "Log", options: Namespace) -> Result:
-    from leaderless.library.groups import consume
+    from leaderless.api.groups import consume
 
     record = await consume(log, options.group, options.key)
     found = {"empty": True} if record is None else _shown(record)
@@ -260,7 +260,7 @@ async def _consume(log: "Log", options: Namespace) -> Result:
     example="eu 7 --group billing",
 )
 async def _ack(log: "Log", options: Namespace) -> Result:
-    from leaderless.library.groups import ack
+    from leaderless.api.groups import ack
 
     acked = await ack(
         log.cursors, options.group, options.key, options.offset, through=options.through
@@ -338,7 +338,7 @@ async def _vacuum(log: "Log", options: Namespace) -> Result:
     example="--age 604800",
 )
 async def _retain(log: "Log", options: Namespace) -> Result:
-    from leaderless.library.place import require_pyarrow
+    from leaderless.hosting.place import require_pyarrow
 
     require_pyarrow("leaderless retain")
     from leaderless.table.retention import Policy
@@ -349,8 +349,8 @@ async def _retain(log: "Log", options: Namespace) -> Result:
 
 @command(nullcontext, "show the Parquet files that hold the log now")
 async def _files(_: Namespace, options: Namespace) -> Result | None:
-    from leaderless.library.output import note, show_text
-    from leaderless.library.place import require_log, require_pyarrow
+    from leaderless.api.output import note, show_text
+    from leaderless.hosting.place import require_log, require_pyarrow
     from leaderless.store.calls import reached
 
     async with _store(options) as store:
@@ -380,7 +380,7 @@ async def _status(log: "Log", _: Namespace) -> Result:
     example="--store sqlite:///orders.db",
 )
 async def _fsck(store: "Store", options: Namespace) -> Result:
-    from leaderless.library.fsck import check
+    from leaderless.hosting.fsck import check
     from leaderless.store.calls import patiently
     from leaderless.store.names import FORMAT
 
@@ -411,7 +411,7 @@ async def _fsck(store: "Store", options: Namespace) -> Result:
     example="--seconds 10 --tasks 64",
 )
 async def _bench(store: "Store", options: Namespace) -> Result:
-    from leaderless.library.bench import Load, bench
+    from leaderless.api.bench import Load, bench
     from leaderless.store.counted import PRICES_AS_OF
 
     load = Load(options.tasks, options.seconds, options.value_bytes, options.patience)

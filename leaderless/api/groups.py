@@ -7,10 +7,10 @@ least once.
 import shlex
 from typing import Literal, NamedTuple
 
+from leaderless.api.log import Log
+from leaderless.api.record import Record
 from leaderless.errors import OffsetOutOfRange
-from leaderless.library.cursors import Cursor, Cursors
-from leaderless.library.log import Log
-from leaderless.library.record import Record, require_offset
+from leaderless.hosting.cursors import Cursor, Cursors, require_offset
 
 Answer = Literal["advanced", "already_processed", "offset_mismatch"]
 

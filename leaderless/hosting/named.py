@@ -10,7 +10,7 @@ batch.
 A writer's numbers must rise. One that is below a number in the log counts as appended, whatever it held.
 
 A batch with large values keeps the epoch that was known before their objects were written. When the log has
-another one and the batch is not in it, the objects are written anew (`leaderless.library.data`).
+another one and the batch is not in it, the objects are written anew (`leaderless.hosting.data`).
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -21,8 +21,8 @@ from leaderless.core.limits import Limits
 from leaderless.core.messages import Append, AppendOk, Failure, Reason
 from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.errors import Fenced, Indefinite, Unfit
-from leaderless.library.data import Data, Draft
-from leaderless.library.host import Host, MakeEvent
+from leaderless.hosting.data import Data, Draft
+from leaderless.hosting.host import Host, MakeEvent
 from leaderless.store.values import Encoded, Json, Value, values_in
 
 FOLDER = "named"  # of these writers, so that none has the name of a process

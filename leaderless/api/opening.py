@@ -6,11 +6,11 @@ from functools import partial
 
 import anyio
 
+from leaderless.api.log import Log
 from leaderless.core.pace import Pace
 from leaderless.core.shape import Runs
-from leaderless.library.host import beside, running
-from leaderless.library.log import Log
-from leaderless.library.place import bounds_of, ensure_log, place_of, require_log
+from leaderless.hosting.host import beside, running
+from leaderless.hosting.place import bounds_of, ensure_log, place_of, require_log
 from leaderless.store.calls import reached
 from leaderless.store.options import StoreOptions
 
@@ -46,7 +46,7 @@ async def open_log(
         message_worth_s: how long an append may wait, in seconds, to save one request or answer of the store by
             sharing a compare-and-set with others that come; an append that is alone never waits. With 0 none
             does.
-        runs: how a log that is made here keeps its runs, see `leaderless.library.place.ensure_log`.
+        runs: how a log that is made here keeps its runs, see `leaderless.hosting.place.ensure_log`.
 
     Raises:
         Definite: the log cannot be opened, and the text says why: NotInitialised, OtherFormat, Unreachable, ...

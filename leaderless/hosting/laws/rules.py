@@ -13,7 +13,7 @@ from leaderless.core.headlog.records import Run, Segment, Writers
 from leaderless.core.lease import Lease
 from leaderless.core.messages import Block
 from leaderless.core.shape import Shape
-from leaderless.library.members import Tenure
+from leaderless.hosting.members import Tenure
 
 Broken = Callable[[str, str], object]  # is told an invariant, and what is wrong
 INDEXED, IMMUTABLE = "IndexMatchesRuns", "SegmentsImmutable"

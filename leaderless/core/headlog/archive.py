@@ -35,7 +35,7 @@ class Truncated(Exception):
         self.earliest = earliest
 
 
-class Library:
+class Archive:
     """The runs and pages that one node has read, in at most `room()` bytes of memory, about.
 
     `index` is the newest index that this node has read. `sliced`: see `Shape`. `at_once`: reads at once.

@@ -16,7 +16,7 @@
 
 It reads the segments first, then the head and the newer segments, then the index and its runs: the order of
 `leaderless.core.headlog.chain`, whose hint is here which segments there are. So a log in use can be checked;
-what was appended meanwhile is passed over. It sees a state. `leaderless.library.laws` says what may follow
+what was appended meanwhile is passed over. It sees a state. `leaderless.hosting.laws` says what may follow
 what, and has the rules that hold in any state.
 """
 
@@ -49,12 +49,12 @@ from leaderless.core.headlog.records import (
 )
 from leaderless.core.messages import Block
 from leaderless.errors import Broken, LogError
-from leaderless.library.cursors import cursor_of
-from leaderless.library.laws import rules
-from leaderless.library.members import Roster, roster_of
-from leaderless.library.place import require_log
-from leaderless.library.staged import FOLDER, PLAN, decision_of
-from leaderless.library.vacuum import references_in
+from leaderless.hosting.cursors import cursor_of
+from leaderless.hosting.laws import rules
+from leaderless.hosting.members import Roster, roster_of
+from leaderless.hosting.place import require_log
+from leaderless.hosting.staged import FOLDER, PLAN, decision_of
+from leaderless.hosting.vacuum import references_in
 from leaderless.store.calls import (
     answered,
     each_of,

@@ -28,7 +28,7 @@ import orjson
 
 from leaderless.core.coordination import Json, Misfit
 from leaderless.errors import Definite
-from leaderless.library.surroundings import REAL
+from leaderless.hosting.surroundings import REAL
 from leaderless.store.calls import Deleted, delete_all, own_objects, patiently, read_value
 from leaderless.store.names import is_own, name_of, path_segment
 from leaderless.store.port import Listed, Store, replaced

@@ -22,15 +22,15 @@ from typing import TYPE_CHECKING, TypeVar
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from leaderless.api.consumer import READ_AT_ONCE, Consumer
+from leaderless.api.log import Log
+from leaderless.api.opening import open_log
+from leaderless.api.record import Looked, Record, Status
+from leaderless.api.tail import Start
 from leaderless.core.pace import Pace
 from leaderless.core.shape import Runs
-from leaderless.library.consumer import READ_AT_ONCE, Consumer
-from leaderless.library.log import Log
-from leaderless.library.maintenance import Vacuumed
-from leaderless.library.members import IDLE_S
-from leaderless.library.opening import open_log
-from leaderless.library.record import Looked, Record, Status
-from leaderless.library.tail import LATENCY_S, Start
+from leaderless.hosting.maintenance import Vacuumed
+from leaderless.hosting.members import IDLE_S, LATENCY_S
 from leaderless.store.values import Encoded, Value
 
 if TYPE_CHECKING:  # it needs pyarrow

@@ -17,10 +17,10 @@ from leaderless.core.headlog.records import (
 from leaderless.core.messages import Entry
 from leaderless.core.shape import Shape
 from leaderless.errors import LogError
-from leaderless.library.laws.head import HeadLaw, entries_in
-from leaderless.library.laws.index import IndexLaw
-from leaderless.library.laws.rules import raising, require, require_deletable, require_shape
-from leaderless.library.laws.shared import (
+from leaderless.hosting.laws.head import HeadLaw, entries_in
+from leaderless.hosting.laws.index import IndexLaw
+from leaderless.hosting.laws.rules import raising, require, require_deletable, require_shape
+from leaderless.hosting.laws.shared import (
     committed_changed,
     cursor_changed,
     lease_changed,
@@ -28,10 +28,10 @@ from leaderless.library.laws.shared import (
     members_changed,
     plan_changed,
 )
-from leaderless.library.members import Roster, roster_of
-from leaderless.library.named import FOLDER as NAMED
-from leaderless.library.staged import FOLDER as STAGED
-from leaderless.library.staged import LAST, PLAN, epoch_of, seq_of
+from leaderless.hosting.members import Roster, roster_of
+from leaderless.hosting.named import FOLDER as NAMED
+from leaderless.hosting.staged import FOLDER as STAGED
+from leaderless.hosting.staged import LAST, PLAN, epoch_of, seq_of
 from leaderless.store.format import format_in
 from leaderless.store.names import FORMAT, name_of
 from leaderless.store.values import reference_in

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import anyio
 
+from leaderless.api.log import Log
 from leaderless.errors import LogError
-from leaderless.library.host import beside, running
-from leaderless.library.log import Log
-from leaderless.library.place import bounds_of, initialise
+from leaderless.hosting.host import beside, running
+from leaderless.hosting.place import bounds_of, initialise
 from leaderless.store.calls import delete_all, own_keys, reached
 from leaderless.store.counted import Counted, dollars
 from leaderless.store.port import Store

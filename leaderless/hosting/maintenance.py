@@ -17,11 +17,11 @@ from leaderless.core.headlog.attempt import raise_epoch
 from leaderless.core.headlog.records import Head
 from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.errors import Indefinite, LogError, Unfit
-from leaderless.library.cursors import Cursors
-from leaderless.library.host import Host
-from leaderless.library.place import Bounds
-from leaderless.library.surroundings import REAL, Surroundings
-from leaderless.library.vacuum import references, references_in_files, vacuum_values
+from leaderless.hosting.cursors import Cursors
+from leaderless.hosting.host import Host
+from leaderless.hosting.place import Bounds
+from leaderless.hosting.surroundings import REAL, Surroundings
+from leaderless.hosting.vacuum import references, references_in_files, vacuum_values
 from leaderless.store.calls import in_thread, patiently
 from leaderless.store.chain import read_head, read_index
 from leaderless.store.files import files_of
@@ -53,7 +53,7 @@ class Vacuumed(NamedTuple):
     """Objects of large values: those that were deleted, their bytes, and those that stay.
 
     `files`, `files_bytes`: Parquet files that were deleted, because larger ones had replaced them.
-    `staged`, `staged_bytes`: objects of sinks that were deleted (`leaderless.library.staged`).
+    `staged`, `staged_bytes`: objects of sinks that were deleted (`leaderless.hosting.staged`).
     """
 
     deleted: int

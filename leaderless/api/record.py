@@ -2,8 +2,6 @@
 
 from typing import Any, NamedTuple
 
-from leaderless.errors import Unfit
-
 
 class Record(NamedTuple):
     """One value of the log, at its offset in its key.
@@ -42,9 +40,3 @@ class Status(NamedTuple):
     segments: int
     compacted: int
     keys: dict[str, int]
-
-
-def require_offset(offset: object) -> None:
-    """Raise `Unfit` for what is no offset."""
-    if type(offset) is not int or not 0 <= offset < 1 << 63:
-        raise Unfit(f"an offset must be an int from 0 to 2^63 - 1, got {offset!r}")

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from leaderless.core.headlog.records import Head, Run, Segment, run_of
 from leaderless.core.messages import Block
-from leaderless.library.data import FOLDER, written_at
+from leaderless.hosting.data import FOLDER, written_at
 from leaderless.store.calls import delete_all, each_of, own_objects
 from leaderless.store.chain import read_listed, read_tail, runs_below
 from leaderless.store.port import Store

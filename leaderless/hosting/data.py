@@ -2,7 +2,7 @@
 
 An object whose message never got into the log is an orphan; `vacuum` deletes it after a retention. Law
 `DataBeforeReference`: a message gets into the log in an epoch that was known before its object was written, or
-never. `leaderless.library.maintenance` says what the law is for.
+never. `leaderless.hosting.maintenance` says what the law is for.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import orjson
 
 from leaderless.errors import Broken, Unfit
-from leaderless.library.surroundings import REAL, Surroundings
+from leaderless.hosting.surroundings import REAL, Surroundings
 from leaderless.store.calls import Damaged, as_it_is, each_of, parsed, patiently, side_by_side
 from leaderless.store.port import Listed, Store
 from leaderless.store.values import Json, Reference, Value, encode_value, message_of, value_of

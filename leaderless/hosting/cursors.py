@@ -3,7 +3,7 @@
     group/<group>/cursor/<key>     {"committed": offset or null, "epoch": n, "failures": n, "by": name}
 
 `committed` is the offset of the last record that was processed. `epoch` is that of the member that owns the key
-(`leaderless.library.members`): a commit of an older one is refused. No value comes twice: `epoch` and
+(`leaderless.hosting.members`): a commit of an older one is refused. No value comes twice: `epoch` and
 `committed` never fall, and `failures` rises until `committed` does.
 
 Law: each change counts once, however often it is tried. `by` is the name of the last change, which no other one
@@ -23,9 +23,8 @@ import orjson
 
 from leaderless.core.coordination import Json, Misfit, count_of
 from leaderless.errors import Broken, Indefinite, NotOwner, Unfit, Unreachable
-from leaderless.library.members import roster_of
-from leaderless.library.record import require_offset
-from leaderless.library.surroundings import REAL
+from leaderless.hosting.members import roster_of
+from leaderless.hosting.surroundings import REAL
 from leaderless.store.calls import (
     PATIENCE_S,
     Held,
@@ -44,6 +43,12 @@ LOST = (
     "not answer for so long"
 )
 KNOWN_MAX = 1000  # cursors whose versions a process remembers
+
+
+def require_offset(offset: object) -> None:
+    """Raise `Unfit` for what is no offset."""
+    if type(offset) is not int or not 0 <= offset < 1 << 63:
+        raise Unfit(f"an offset must be an int from 0 to 2^63 - 1, got {offset!r}")
 
 
 class Cursor(NamedTuple):
@@ -96,7 +101,7 @@ class Cursors:
         self._known: dict[str, Held[Cursor]] = {}  # what this process wrote last, by name
 
     async def commit(self, group: str, offsets: Mapping[str, int]) -> None:
-        """Raise cursors; see `leaderless.library.log.Log.commit`."""
+        """Raise cursors; see `leaderless.api.log.Log.commit`."""
         for offset in offsets.values():
             require_offset(offset)
         await side_by_side(

@@ -6,11 +6,11 @@ Each function is told what a register held (None: it was missing) and what it ho
 from leaderless.core.coordination import Json
 from leaderless.core.headlog.commits import Committed, committed_of
 from leaderless.core.lease import Lease
-from leaderless.library.cursors import cursor_of
-from leaderless.library.laws.head import HeadLaw
-from leaderless.library.laws.rules import raising, require, require_claimed, require_left_out
-from leaderless.library.members import Roster, Tenure, roster_of
-from leaderless.library.staged import condemned_in
+from leaderless.hosting.cursors import cursor_of
+from leaderless.hosting.laws.head import HeadLaw
+from leaderless.hosting.laws.rules import raising, require, require_claimed, require_left_out
+from leaderless.hosting.members import Roster, Tenure, roster_of
+from leaderless.hosting.staged import condemned_in
 
 
 def lease_changed(old: Lease | None, after: Lease) -> None:

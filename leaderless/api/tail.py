@@ -17,11 +17,10 @@ from typing import Literal, Protocol
 
 import anyio
 
+from leaderless.api.record import Looked, Record
 from leaderless.errors import OffsetOutOfRange, Unfit
-from leaderless.library.record import Looked, Record
 
 Start = Literal["latest", "earliest"] | int | Mapping[str, int]
-LATENCY_S = 2.0  # the longest pause between two looks at a log without news
 PAUSE_S = 0.05  # the first one
 
 
@@ -45,7 +44,7 @@ class Pauses:
 
 
 class Readable(Protocol):
-    """What a tail needs of a log (`leaderless.library.log.Log`)."""
+    """What a tail needs of a log (`leaderless.api.log.Log`)."""
 
     async def keys(self) -> dict[str, int]:
         """See `Log.keys`."""
@@ -55,7 +54,7 @@ class Readable(Protocol):
 
 
 class Tail(AsyncIterator[Record]):
-    """See the module, and `leaderless.library.log.Log.tail`. `limit`: of the records of a key in one answer."""
+    """See the module, and `leaderless.api.log.Log.tail`. `limit`: of the records of a key in one answer."""
 
     def __init__(
         self, log: Readable, keys: Iterable[str], start: Start, latency_s: float, limit: int

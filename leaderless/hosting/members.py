@@ -29,11 +29,11 @@ import orjson
 
 from leaderless.core.coordination import Json, Misfit, count_of
 from leaderless.errors import Unfit
-from leaderless.library.tail import LATENCY_S
 from leaderless.store.calls import Held, patiently, read_once
 from leaderless.store.names import path_segment
 from leaderless.store.port import Store, replaced
 
+LATENCY_S = 2.0  # the longest pause between two looks at a log without news
 IDLE_S = 300.0  # a member that is not asked for records gives its keys to others
 
 
@@ -101,7 +101,7 @@ def register_of(group: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """How a member takes part; see `leaderless.library.log.Log.consumer`. Raises `Unfit`."""
+    """How a member takes part; see `leaderless.api.log.Log.consumer`. Raises `Unfit`."""
 
     group: str
     keys: tuple[str, ...]
