@@ -32,7 +32,7 @@ async def read_tail(
     """
     index = await read_index(store)
     head = await read_head(store)
-    if head.sealed - index.sealed > segments_max:
+    if len(range(index.sealed, head.sealed)) > segments_max:
         return index, head, None
 
     async def answer(number: int | None) -> Held[Segment | None] | Index | None:
