@@ -19,7 +19,7 @@ clock, no thread. The idea is that of sans-I/O protocol code (h11, aioquic) with
 "trap" is the word of curio and trio for what a coroutine yields to its scheduler.
 """
 
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from leaderless.core.messages import (
@@ -36,6 +36,7 @@ from leaderless.core.messages import (
 )
 
 T = TypeVar("T")
+W = TypeVar("W")
 
 
 class Sleep(NamedTuple):
@@ -130,3 +131,16 @@ def notifying(done: Signal, process: Process[T]) -> Process[T]:
         raise
     yield Notify(done)
     return result
+
+
+def resolved(
+    asking: Generator[Sequence[W], list[Any], T], answer: Callable[[W], Process[object]]
+) -> Process[T]:
+    """What a reader without I/O returns; what it asks for at once is resolved side by side."""
+    try:
+        wanted = next(asking)
+        while True:
+            wanted = asking.send((yield from gather(map(answer, wanted))))
+    except StopIteration as end:
+        result: T = end.value
+        return result
