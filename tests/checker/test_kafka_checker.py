@@ -12,11 +12,11 @@ from runs import edn
 from runs.history import Op, edn_line, read_history
 from tests.checker.history_language import history
 from tests.checker.random_histories import POLL, CorrectLog, broken_log, mutated_histories
+from tests.reader import Record, problems
 from tests.stores import EXPECTED, STORES
 from workloads.kafka.checker import check, error_count, explain
 from workloads.kafka.checker.hash_order import clojure_hash, map_order, set_order
 from workloads.kafka.checker.observed import scalar
-from workloads.kafka.reader import Record, problems
 
 # ---------------------------------------------------------------- the real tool
 

@@ -9,11 +9,11 @@ import pytest
 
 from runs.history import Op
 from tests.checker.history_language import history
+from tests.shrinking import shrink, smallest
 from workloads.interface import CrashClient, Draft, MalformedReply, RpcError, Turn, Wait
 from workloads.kafka.checker import check
 from workloads.kafka.client import KafkaClient
 from workloads.kafka.generator import FinalPolls, KafkaGenerator, Offsets
-from workloads.kafka.shrink import shrink, smallest
 from workloads.keys import Keys
 
 SECOND = 1_000_000_000
@@ -298,19 +298,59 @@ def test_crash_ends_the_client(talk: Conversation) -> None:
 @pytest.mark.parametrize(
     ("f", "value", "reply", "why"),
     [
-        ("send", [["send", "k", 1]], {"type": "poll_ok"}, "`type` must be send_ok"),
-        ("send", [["send", "k", 1]], {"type": "send_ok"}, "`offset` is missing"),
-        ("send", [["send", "k", 1]], {"type": "send_ok", "offset": "3"}, "must be an integer"),
-        ("send", [["send", "k", 1]], {"type": "send_ok", "offset": True}, "must be an integer"),
-        ("send", [["send", "k", 1]], {"type": "send_ok", "offset": 1.0}, "must be an integer"),
-        ("send", [["send", "k", 1]], {"type": "send_ok", "offset": -1}, "of 0 or more, not -1"),
-        ("send", [["send", "k", 1]], {"type": "send_ok", "offset": 1, "x": 2}, "unknown fields: x"),
-        ("poll", [["poll"]], {"type": "poll_ok", "msgs": []}, "must be an object"),
-        ("poll", [["poll"]], {"type": "poll_ok", "msgs": {"k": {}}}, "'k' are no list"),
-        ("poll", [["poll"]], {"type": "poll_ok", "msgs": {"k": [[1]]}}, "[offset, message]"),
+        ("send", [["send", "k", 1]], {"type": "poll_ok"}, "the type is 'poll_ok', not 'send_ok'"),
+        ("send", [["send", "k", 1]], {"type": "send_ok"}, "the field offset is missing"),
+        (
+            "send",
+            [["send", "k", 1]],
+            {"type": "send_ok", "offset": "3"},
+            "not an integer of 0 or more",
+        ),
+        (
+            "send",
+            [["send", "k", 1]],
+            {"type": "send_ok", "offset": True},
+            "not an integer of 0 or more",
+        ),
+        (
+            "send",
+            [["send", "k", 1]],
+            {"type": "send_ok", "offset": 1.0},
+            "not an integer of 0 or more",
+        ),
+        (
+            "send",
+            [["send", "k", 1]],
+            {"type": "send_ok", "offset": -1},
+            "the field offset is -1, not",
+        ),
+        (
+            "send",
+            [["send", "k", 1]],
+            {"type": "send_ok", "offset": 1, "x": 2},
+            "nobody asked for the field x",
+        ),
+        ("poll", [["poll"]], {"type": "poll_ok", "msgs": []}, "not an object, key to"),
+        (
+            "poll",
+            [["poll"]],
+            {"type": "poll_ok", "msgs": {"k": {}}},
+            "msgs.k is {}, not an array",
+        ),
+        (
+            "poll",
+            [["poll"]],
+            {"type": "poll_ok", "msgs": {"k": [[1]]}},
+            "msgs.k.0 is [1], not [offset, message]",
+        ),
         ("poll", [["poll"]], {"type": "poll_ok", "msgs": {"k": [["1", 2]]}}, "[offset, message]"),
         ("poll", [["poll"]], {"type": "poll_ok", "msgs": {"k": [[-1, 2]]}}, "[offset, message]"),
-        ("assign", ["k"], {"type": "list_committed_offsets_ok", "offsets": {"k": None}}, "integer"),
+        (
+            "assign",
+            ["k"],
+            {"type": "list_committed_offsets_ok", "offsets": {"k": None}},
+            "offsets.k is None, not",
+        ),
     ],
 )
 def test_a_malformed_reply_is_told_with_what_was_expected(
