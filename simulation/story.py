@@ -15,7 +15,7 @@ from runs.history import NEMESIS, Op, completions
 from simulation.judge import Report
 from simulation.world import World
 from workloads.interface import Placement
-from tests.shrinking import anomalies, smallest
+from workloads.kafka.shrink import anomalies, smallest
 
 Event = dict[str, Any]  # a line of the journal
 MESSAGES_SHOWN = 40

@@ -12,8 +12,8 @@ import orjson
 
 from runs.history import Op
 from runs.plots.lamport import Bold, lamport_svg
-from tests.shrinking import smallest
 from tests.toy_log import VirtualRun, run_of
+from workloads.kafka.shrink import smallest
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "why-prefetch-fails.md"
 PICTURE = DOCUMENT.parent / "images" / "why-prefetch-fails.svg"

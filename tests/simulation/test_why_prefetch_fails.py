@@ -11,10 +11,10 @@ from leaderless.core.strategies.prefetch import PrefetchLog
 from leaderless.core.strategies.prefetch_sealed import SealedLog
 from runs.history import Op
 from tests.checker.history_language import history
-from tests.shrinking import smallest
 from tests.toy_log import VirtualRun, run_of
 from tests.why_prefetch_fails import DOCUMENT, PICTURE, first_caught, picture, told
 from workloads.kafka.checker import check
+from workloads.kafka.shrink import smallest
 
 
 @pytest.fixture(scope="module")

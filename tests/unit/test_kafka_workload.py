@@ -10,11 +10,11 @@ import pytest
 
 from runs.history import Op
 from tests.checker.history_language import history
-from tests.shrinking import shrink, smallest
 from workloads.interface import CrashClient, Draft, MalformedReply, RpcError, Turn, Wait
 from workloads.kafka.checker import check
 from workloads.kafka.client import KafkaClient
 from workloads.kafka.generator import FinalPolls, KafkaGenerator, Offsets
+from workloads.kafka.shrink import shrink, smallest
 from workloads.keys import Keys
 
 SECOND = 1_000_000_000
