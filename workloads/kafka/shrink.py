@@ -59,7 +59,8 @@ def _reduced(history: list[Op], cut: Cut, is_wrong: Callable[[Sequence[Op]], boo
     parts = cut.parts(history)
     size = len(parts)
     while size:
-        for chunk in _chunks(parts, size):
+        for start in range((len(parts) - 1) // size * size, -1, -size):  # later ones explain less
+            chunk = parts[start : start + size]
             smaller = cut.without(history, set(chunk))
             if is_wrong(smaller):
                 history, parts = smaller, [part for part in parts if part not in chunk]
@@ -68,12 +69,6 @@ def _reduced(history: list[Op], cut: Cut, is_wrong: Callable[[Sequence[Op]], boo
             size //= 2
         size = min(size, len(parts))
     return history
-
-
-def _chunks(parts: Parts, size: int) -> Iterator[Parts]:
-    """The last ones first: what comes later explains less."""
-    for start in range((len(parts) - 1) // size * size, -1, -size):
-        yield parts[start : start + size]
 
 
 def _operations(history: Sequence[Op]) -> list[Hashable]:

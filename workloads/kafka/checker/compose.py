@@ -146,7 +146,7 @@ def _errors(
 def local_cases(facts: Facts, known: Mapping[Key, Log]) -> Cases:
     """The anomalies that one key's share of a history shows as well as the whole: all but cycles and ends."""
     each, processes = facts.transactions, _by_process(facts).values()
-    failed = contents.failed_writes(facts)
+    failed = facts.sent("fail")
     polled = ((key, known.get(key, Log()), facts) for key in facts.polled)
     named: dict[str, Iterable[Iterable[Case]]] = {
         "duplicate": starmap(contents.duplicate_cases, map_order(known)),

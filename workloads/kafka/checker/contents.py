@@ -4,7 +4,7 @@ Each `*_cases` function looks at one key or one transaction. [jepsen.tests.kafka
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from runs.keyword import keywords
 from workloads.kafka.checker.cases import Case
@@ -91,7 +91,7 @@ def _first_reader(facts: Facts, key: Key, messages: list[Message]) -> Transactio
 
 
 def aborted_read_cases(
-    transaction: Transaction, facts: Facts, failed: Mapping[Key, set[Message]]
+    transaction: Transaction, facts: Facts, failed: Mapping[Key, Collection[Message]]
 ) -> Iterator[Case]:
     """`G1a`: a successful poll returned a message whose send certainly failed."""
     for key, run in transaction.polls.items() if transaction.type == "ok" else ():
@@ -99,15 +99,6 @@ def aborted_read_cases(
             if message in failed[key]:
                 writer = facts.writers[key][message].op
                 yield keywords(key=key, value=message, writer=writer, reader=transaction.op)
-
-
-def failed_writes(facts: Facts) -> dict[Key, set[Message]]:
-    """The messages of each key that some transaction failed to send."""
-    failed: dict[Key, set[Message]] = {}
-    for transaction in facts.transactions:
-        for key, run in transaction.sends.items() if transaction.type == "fail" else ():
-            failed.setdefault(key, set()).update(run.messages)
-    return failed
 
 
 def precommitted_read_cases(transaction: Transaction) -> Iterator[Case]:
