@@ -47,7 +47,8 @@ def lost_write_cases(key: Key, log: Log, facts: Facts) -> Iterator[Case]:
         for message in messages
         if message not in polled
     ]
-    committed = [message for message in lost if _must_exist(facts, key, message)]
+    writers = facts.writers.get(key, {})
+    committed = [each for each in lost if each in writers and facts.committed(writers[each])]
     if not committed:
         return
     max_read = _first_reader(facts, key, last_index[bound][:1])
@@ -57,7 +58,7 @@ def lost_write_cases(key: Key, log: Log, facts: Facts) -> Iterator[Case]:
             value=message,
             index=first_index[message],
             max_read_index=bound,
-            writer=facts.writers[key][message].op,
+            writer=writers[message].op,
             max_read=max_read.op if max_read else None,
         )
 
@@ -74,11 +75,6 @@ def _extremes(log: Log) -> tuple[dict[Message, int], list[list[Message]]]:
     for message, index in last.items():
         by_index[index].append(message)
     return first, by_index
-
-
-def _must_exist(facts: Facts, key: Key, message: Message) -> bool:
-    writer = facts.writers.get(key, {}).get(message)
-    return writer is not None and facts.committed(writer)
 
 
 def _first_reader(facts: Facts, key: Key, messages: list[Message]) -> Transaction | None:
