@@ -30,7 +30,7 @@ def shrink(
     history: Sequence[Op],
     anomalies: Anomalies,
     cuts: Sequence[Cut] | None = None,
-    wanted: Callable[[Hashable], bool] = lambda _: True,
+    wanted: Callable[[Any], bool] = lambda _: True,
 ) -> list[Op]:
     """A part of `history` with a wanted anomaly, from which no single part of `cuts` can be left out.
 
@@ -92,7 +92,7 @@ _NAMING_OTHERS = ("key", "value", "values", "offset", "op", "ops")
 
 def smallest(history: Sequence[Op], kinds: Container[str]) -> list[Op]:
     """A part of a history that shows an anomaly of these types with few messages and operations."""
-    return shrink(history, anomalies, (MESSAGES, OPERATIONS), lambda name: _kind(name) in kinds)
+    return shrink(history, anomalies, (MESSAGES, OPERATIONS), lambda name: name[0] in kinds)
 
 
 def anomalies(history: Sequence[Op]) -> set[Hashable]:
@@ -110,10 +110,6 @@ def anomalies(history: Sequence[Op]) -> set[Hashable]:
         else:
             names.add((str(anomaly),))
     return names
-
-
-def _kind(name: Hashable) -> str:
-    return name[0] if isinstance(name, tuple) else ""
 
 
 def _name(anomaly: str, case: Any) -> Iterator[Hashable]:
