@@ -132,29 +132,24 @@ def _read(
     items = values
     for token in _TOKEN.finditer(text):
         kind = token.lastgroup or "bad"
-        word = token[kind]
-        if kind == "blank":
-            continue
-        if kind == "atom" and word[0] == "#" and word[1:2] != "#":
-            items.append(_Prefix(word[1:]))
-        elif kind == "discard":
-            items.append(_Prefix(None))
-        elif kind == "open":
-            stack.append((word, token.start(kind), items))
-            items = []
-            if len(stack) > DEPTH_MAX:
-                problem = f"collections must stand at most {DEPTH_MAX} deep"
-                raise EdnError(problem, _line(text, token.start(kind)))
-        elif kind == "close":
-            _check_closed(text, stack, items, token)
-            opener, _, outside = stack.pop()
-            _add(outside, collection(opener, items))
-            items = outside
-        else:
-            try:
+        word, position = token[kind], token.start(kind)
+        try:
+            if kind == "discard" or (kind == "atom" and word[0] == "#" and word[1:2] != "#"):
+                items.append(_Prefix(word[1:] if kind == "atom" else None))
+            elif kind == "open":
+                if len(stack) == DEPTH_MAX:
+                    raise ValueError(f"collections must stand at most {DEPTH_MAX} deep")
+                stack.append((word, position, items))
+                items = []
+            elif kind == "close":
+                _check_closed(stack[-1][0] if stack else "nothing", items, word)
+                opener, _, outside = stack.pop()
+                _add(outside, collection(opener, items))
+                items = outside
+            elif kind != "blank":
                 _add(items, scalars[kind](word))
-            except ValueError as error:
-                raise EdnError(str(error), _line(text, token.start(kind))) from None
+        except ValueError as error:
+            raise EdnError(str(error), _line(text, position)) from None
     if stack:
         opener, position, _ = stack[-1]
         raise EdnError(f"{opener} is never closed: the text is cut off", _line(text, position))
@@ -172,18 +167,14 @@ def _add(items: list[Any], value: Any) -> None:
     items.append(value)
 
 
-def _check_closed(
-    text: str, stack: list[tuple[str, int, list[Any]]], items: list[Any], token: re.Match[str]
-) -> None:
-    """Raise `EdnError` unless `token` closes the collection that is open, whose members are `items`."""
-    opener = stack[-1][0] if stack else "nothing"
-    closer, position = token["close"], token.start("close")
+def _check_closed(opener: str, items: list[Any], closer: str) -> None:
+    """Raise `ValueError` unless `closer` closes the collection that is open, whose members are `items`."""
     if _CLOSER.get(opener) != closer:
-        raise EdnError(f"{closer} closes {opener}", _line(text, position))
+        raise ValueError(f"{closer} closes {opener}")
     if items and type(items[-1]) is _Prefix:
-        raise EdnError(f"nothing follows a tag or #_ before {closer}", _line(text, position))
+        raise ValueError(f"nothing follows a tag or #_ before {closer}")
     if opener == "{" and len(items) % 2:
-        raise EdnError("a map has a key without a value", _line(text, stack[-1][1]))
+        raise ValueError("a map has a key without a value")
 
 
 _Collection = Callable[[str, list[Any]], Any]

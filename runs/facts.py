@@ -7,7 +7,6 @@ and files may come from another tool or from an older bench.
 import re
 import shlex
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -41,9 +40,7 @@ class Settings:
     workload: str | None = None
     started: str | None = None
     strategy: str | None = None
-    program: str | None = (
-        None  # what ran, in words; the same for two runs only if they were started alike
-    )
+    program: str | None = None  # what ran; the same for two runs only if they were started alike
     faults: tuple[str, ...] | None = None  # the kinds that were asked for
     nodes: tuple[str, ...] | None = None
     concurrency: int | None = None
@@ -151,9 +148,7 @@ class Told:
     def of(cls, folder: Path, cell: Mapping[str, Any] | None = None) -> "Told":
         """From a run's folder and its cell in a sweep; a file that cannot be read says nothing."""
         files = files_of(folder)
-        options: Mapping[str, Any] = {}
-        with suppress(OSError, ValueError):
-            options = read_options(_content(folder / OPTIONS)) if files.options else {}
+        options = options_of(folder) or {}
         settings = Settings.of(options).placed(folder, cell)
         limit_s = number(mapping(cell).get("time-limit"))
         settings = replace(settings, time_limit_s=settings.time_limit_s or limit_s)
@@ -232,9 +227,8 @@ class Results:
     @classmethod
     def of_run(cls, folder: Path) -> "Results":
         """Those in a run's folder. Raises `OSError` without any, `ValueError` if they cannot be read."""
-        file = next(
-            (folder / name for name in RESULTS if (folder / name).exists()), folder / RESULTS[0]
-        )
+        files = [folder / name for name in RESULTS]
+        file = next((file for file in files if file.exists()), files[0])
         return cls.read(file.name, file.read_bytes())
 
     @property
@@ -309,7 +303,7 @@ def unfinished(folder: Path) -> str | None:
 def options_of(folder: Path) -> dict[str, Any] | None:
     """The content of test.json; None without that file, empty if it cannot be read."""
     try:
-        return read_options((folder / OPTIONS).read_bytes())
+        return read_options(_content(folder / OPTIONS))
     except FileNotFoundError:
         return None
     except (OSError, ValueError):

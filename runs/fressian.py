@@ -119,16 +119,13 @@ class Reader:
         fields = self.objects(count)
         return build(*fields) if build else {"tag": tag, "value": fields}
 
-    def closed_list(self) -> list[Any]:
+    def listed(self, *, open_ended: bool = False) -> Any:
+        """Objects until their end; `open_ended`: which may be that of the data."""
         items = []
-        while (code := self.byte()) != _END_OF_LIST:
-            items.append(self._decode(code))
-        return items
-
-    def open_list(self) -> list[Any]:
-        """A list that may also end with the data."""
-        items = []
-        while self.position < len(self.data) and (code := self.byte()) != _END_OF_LIST:
+        while not (open_ended and self.position == len(self.data)):
+            code = self.byte()
+            if code == _END_OF_LIST:
+                break
             items.append(self._decode(code))
         return items
 
@@ -147,10 +144,6 @@ class Reader:
         self._structs.clear()
         return self.read()
 
-    def footer(self) -> Any:
-        self.take(_FOOTER_REST_BYTES)
-        return self.reset()
-
     def _decode(self, code: int) -> Any:
         if code < 0x40:  # the commonest case: a small integer is its own code
             return code
@@ -168,12 +161,8 @@ def _text(raw: bytes) -> str:
     return halves.encode("utf-16", "surrogatepass").decode("utf-16")
 
 
-def _key(value: Any) -> str:
-    return value if isinstance(value, str) else str(value)
-
-
 def _map(items: list[Any]) -> dict[str, Any]:
-    return dict(zip(map(_key, items[::2]), items[1::2], strict=True))
+    return dict(zip(map(str, items[::2]), items[1::2], strict=True))
 
 
 def _named(namespace: str | None, name: str) -> str:
@@ -201,10 +190,29 @@ _TAGS: dict[str, Callable[..., Any]] = {
 _Decode = Callable[[Reader, int], Any]
 _FLOAT, _DOUBLE, _LONG = struct.Struct(">f"), struct.Struct(">d"), struct.Struct(">q")
 _BYTES, _STRING, _LIST = range(0xD0, 0xD8), range(0xDA, 0xE2), range(0xE4, 0xEC)
-
-
-def _tagged(tag: str, count: int) -> _Decode:
-    return lambda reader, _: reader.tagged(tag, count)
+_CACHED, _STRUCTS = range(0x80, 0xA0), range(0xA0, 0xB0)
+# Tags with a code of their own, and their number of fields.
+_OWN_CODES = {
+    0xC0: ("map", 1),
+    0xC1: ("set", 1),
+    0xC3: ("uuid", 2),
+    0xC4: ("regex", 1),
+    0xC5: ("uri", 1),
+    0xC6: ("bigint", 1),
+    0xC7: ("bigdec", 2),
+    0xC8: ("inst", 1),
+    0xC9: ("sym", 2),
+    0xCA: ("key", 2),
+}
+# Integers of 2 to 7 bytes: the high bits are the code's distance from the code of zero.
+_INTEGERS = (
+    (range(0x40, 0x60), 0x50),
+    (range(0x60, 0x70), 0x68),
+    (range(0x70, 0x74), 0x72),
+    (range(0x74, 0x78), 0x76),
+    (range(0x78, 0x7C), 0x7A),
+    (range(0x7C, 0x80), 0x7E),
+)
 
 
 def _integer(size: int, zero: int) -> _Decode:
@@ -212,17 +220,29 @@ def _integer(size: int, zero: int) -> _Decode:
 
 
 _CODES: dict[int, _Decode] = {
+    **dict.fromkeys(range(0x100), lambda reader, code: reader._fail(f"unknown code {code:#x}")),
+    **{
+        code: _integer(size, zero)
+        for size, (codes, zero) in enumerate(_INTEGERS, start=1)
+        for code in codes
+    },
+    **dict.fromkeys(_OWN_CODES, lambda reader, code: reader.tagged(*_OWN_CODES[code])),
+    **dict.fromkeys(_CACHED, lambda reader, code: reader.cached(code - _CACHED.start)),
+    **dict.fromkeys(_STRUCTS, lambda reader, code: reader.known_struct(code - _STRUCTS.start)),
+    **dict.fromkeys(_BYTES, lambda reader, code: reader.take(code - _BYTES.start)),
+    **dict.fromkeys(_STRING, lambda reader, code: _text(reader.take(code - _STRING.start))),
+    **dict.fromkeys(_LIST, lambda reader, code: reader.objects(code - _LIST.start)),
     0xCC: lambda reader, _: reader.cached(reader.read()),
     _PUT_IN_CACHE: lambda reader, _: reader.remember(),
     0xCE: lambda reader, _: (reader.remember(), reader.read())[1],
-    0xCF: lambda reader, _: reader.footer(),
+    0xCF: lambda reader, _: (reader.take(_FOOTER_REST_BYTES), reader.reset())[1],
     0xD8: lambda reader, _: reader.chunked(0xD8, range(0), 0xD9),
     0xD9: lambda reader, _: reader.take(reader.read()),
     0xE2: lambda reader, _: _text(reader.chunked(0xE2, _STRING, 0xE3)),
     0xE3: lambda reader, _: _text(reader.take(reader.read())),
     0xEC: lambda reader, _: reader.objects(reader.read()),
-    0xED: lambda reader, _: reader.closed_list(),
-    0xEE: lambda reader, _: reader.open_list(),
+    0xED: lambda reader, _: reader.listed(),
+    0xEE: lambda reader, _: reader.listed(open_ended=True),
     0xEF: lambda reader, _: reader.define_struct(),
     0xF0: lambda reader, _: reader.known_struct(reader.read()),
     0xF5: lambda *_: True,
@@ -236,43 +256,3 @@ _CODES: dict[int, _Decode] = {
     0xFE: lambda reader, _: reader.reset(),
     0xFF: lambda *_: -1,
 }
-# Tags with a code of their own, and their number of fields.
-for _code, _tag, _count in (
-    (0xC0, "map", 1),
-    (0xC1, "set", 1),
-    (0xC3, "uuid", 2),
-    (0xC4, "regex", 1),
-    (0xC5, "uri", 1),
-    (0xC6, "bigint", 1),
-    (0xC7, "bigdec", 2),
-    (0xC8, "inst", 1),
-    (0xC9, "sym", 2),
-    (0xCA, "key", 2),
-):
-    _CODES[_code] = _tagged(_tag, _count)
-# Integers of 2 to 7 bytes: the high bits are the code's distance from the code of zero.
-for _size, (_first, _zero, _end) in enumerate(
-    (
-        (0x40, 0x50, 0x60),
-        (0x60, 0x68, 0x70),
-        (0x70, 0x72, 0x74),
-        (0x74, 0x76, 0x78),
-        (0x78, 0x7A, 0x7C),
-        (0x7C, 0x7E, 0x80),
-    ),
-    start=1,
-):
-    for _code in range(_first, _end):
-        _CODES[_code] = _integer(_size, _zero)
-for _code in range(0x80, 0xA0):
-    _CODES[_code] = lambda reader, code: reader.cached(code - 0x80)
-for _code in range(0xA0, 0xB0):
-    _CODES[_code] = lambda reader, code: reader.known_struct(code - 0xA0)
-for _code in _BYTES:
-    _CODES[_code] = lambda reader, code: reader.take(code - _BYTES.start)
-for _code in _STRING:
-    _CODES[_code] = lambda reader, code: _text(reader.take(code - _STRING.start))
-for _code in _LIST:
-    _CODES[_code] = lambda reader, code: reader.objects(code - _LIST.start)
-for _code in range(0x100):
-    _CODES.setdefault(_code, lambda reader, code: reader._fail(f"unknown code {code:#x}"))

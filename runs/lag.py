@@ -24,42 +24,27 @@ class Place(NamedTuple):
     expires_ns: int
 
 
-class Expiry:
-    """When the end of one log was first known to be at or past each offset."""
-
-    def __init__(self) -> None:
-        self._offsets: list[int] = []  # ascending
-        self._times_ns: list[int] = []
-
-    def extend(self, offset: int, time_ns: int) -> None:
-        """Note that `offset` exists at `time_ns`, and with it all lower ones."""
-        if not self._offsets or offset > self._offsets[-1]:
-            self._offsets.append(offset)
-            self._times_ns.append(time_ns)
-
-    def of(self, offset: int) -> int:
-        """When `offset` was no longer the highest, in ns; `NEVER` if it still is."""
-        place = bisect_left(self._offsets, offset + 1)
-        return self._times_ns[place] if place < len(self._times_ns) else NEVER
-
-
 class Expiries:
-    """The expiries of a run's offsets, from the times (ns) at which offsets of keys became known."""
+    """When the end of each log was first known to be past each of its offsets."""
 
     def __init__(self, known: Iterable[tuple[int, Mapping[Any, int]]]) -> None:
-        self._of_keys: dict[Any, Expiry] = {}
-        for time_ns, offsets in known:
-            for key, offset in offsets.items():
-                if offset > BEFORE_ALL:
-                    self._of_keys.setdefault(key, Expiry()).extend(offset, time_ns)
+        """From the times (ns) at which offsets of keys became known; with an offset all lower ones exist."""
+        self._of_keys: dict[Any, tuple[list[int], list[int]]] = {}  # ascending offsets, their times
+        for time_ns, highest in known:
+            for key, offset in highest.items():
+                offsets, times_ns = self._of_keys.setdefault(key, ([BEFORE_ALL], [0]))
+                if offset > offsets[-1]:
+                    offsets.append(offset)
+                    times_ns.append(time_ns)
 
     def places(self, offsets: Mapping[Any, int]) -> dict[Any, Place]:
         """The offsets of these keys, each with its expiry."""
-        never = Expiry()
-        return {
-            key: Place(offset, self._of_keys.get(key, never).of(offset))
-            for key, offset in offsets.items()
-        }
+        return {key: Place(offset, self._of(key, offset)) for key, offset in offsets.items()}
+
+    def _of(self, key: Any, offset: int) -> int:
+        offsets, times_ns = self._of_keys.get(key, ((), ()))
+        place = bisect_left(offsets, offset + 1)
+        return times_ns[place] if place < len(times_ns) else NEVER
 
 
 class Position:

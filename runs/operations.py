@@ -10,7 +10,7 @@
 
 import math
 from array import array
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
@@ -35,11 +35,6 @@ class Operation:
     completed: Op | None = None
 
     @property
-    def f(self) -> str:
-        """What was asked for, as a plain string: figures go into JSON and tables."""
-        return str(self.invoked.f)
-
-    @property
     def outcome(self) -> str:
         """ok, fail or info; open where it never completed."""
         return self.completed.type if self.completed else "open"
@@ -48,10 +43,6 @@ class Operation:
     def last(self) -> Op:
         """Its completion, or else its invocation."""
         return self.completed or self.invoked
-
-    @property
-    def latency_ns(self) -> int:
-        return self.last.time - self.invoked.time
 
 
 def operations(history: Sequence[Op]) -> list[Operation]:
@@ -173,21 +164,22 @@ def window_start(time_ns: int, window_ns: int) -> int:
 
 def latency_quantiles(done: Iterable[Timed]) -> list[Row]:
     """By kind of operation and outcome: operation_count, latency_ns_p50, _p90, _p99 and _max."""
-    groups: dict[tuple[str, str], array[int]] = defaultdict(_longs)
-    for each in completed(done):
-        groups[each.f, each.outcome].append(each.latency_ns)
-    return [{"f": f, "outcome": how, **_quantiles(groups[f, how])} for f, how in sorted(groups)]
+    return _grouped(((each, each.outcome) for each in done), "outcome")
 
 
 def latency_over_time(done: Iterable[Timed], window_ns: int) -> list[Row]:
     """The same by kind of operation, in windows of the time of invocation."""
-    groups: dict[tuple[str, int], array[int]] = defaultdict(_longs)
-    for each in completed(done):
-        groups[each.f, window_start(each.invoked_ns, window_ns)].append(each.latency_ns)
-    return [
-        {"f": f, "window_start_ns": start_ns, **_quantiles(groups[f, start_ns])}
-        for f, start_ns in sorted(groups)
-    ]
+    pairs = ((each, window_start(each.invoked_ns, window_ns)) for each in done)
+    return _grouped(pairs, "window_start_ns")
+
+
+def _grouped(done: Iterable[tuple[Timed, Any]], name: str) -> list[Row]:
+    """The latencies of completed operations by kind, and by what stands beside each, which is called `name`."""
+    groups: dict[tuple[str, Any], array[int]] = {}
+    for each, beside in done:
+        if each.outcome != OPEN:
+            groups.setdefault((each.f, beside), array("q")).append(each.latency_ns)
+    return [{"f": f, name: beside, **_quantiles(groups[f, beside])} for f, beside in sorted(groups)]
 
 
 def throughput(done: Iterable[Timed], window_ns: int) -> list[Row]:
@@ -204,10 +196,6 @@ def throughput(done: Iterable[Timed], window_ns: int) -> list[Row]:
         }
         for outcome, start_ns in sorted(counts)
     ]
-
-
-def _longs() -> "array[int]":
-    return array("q")
 
 
 def _quantiles(latencies_ns: Iterable[int]) -> Row:

@@ -1,37 +1,36 @@
 """The client of sets and counters: it adds and it reads.
 
-    {"type": "add", FIELD: ...}  ->  {"type": "add_ok"}
-    {"type": "read"}             ->  {"type": "read_ok", "value": ...}
-
-Whatever error a node answers, an operation may have happened.
+{"type": "add", FIELD: ...}  ->  {"type": "add_ok"}
+{"type": "read"}             ->  {"type": "read_ok", "value": ...}
 """
+
+from dataclasses import dataclass
 
 from runs.history import Op
 from workloads.interface import Rpc, RpcError, Steps
 from workloads.replies import Form, require
 
 
+@dataclass(frozen=True)
 class AddClient:
-    """Adds and reads at one node; `field` names what is added, `value` is the form of what is read."""
+    """Adds and reads at one node.
 
-    def __init__(self, node: str, field: str, value: Form) -> None:
-        self.node = node
-        self._field = field
-        self._value = value
+    `field` names what is added, `read` what is read, and `value` is the form of that. Unless errors are
+    `definite`, an operation may have happened whatever error the node answers.
+    """
+
+    node: str
+    field: str
+    value: Form
+    read: str = "value"
+    definite: bool = False
 
     def invoke(self, op: Op) -> Steps:
+        added, fields = {self.field: op.value}, {self.read: self.value}
+        request = {"type": op.f, **({} if op.f == "read" else added)}
         try:
-            return (yield from self._add(op) if op.f == "add" else self._read())
+            reply = yield Rpc(self.node, request)
         except RpcError as error:
-            raise error.unknown() from None
-
-    def _add(self, op: Op) -> Steps:
-        request = {"type": "add", self._field: op.value}
-        require(request, (yield Rpc(self.node, request)))
-        return op.value
-
-    def _read(self) -> Steps:
-        request = {"type": "read"}
-        reply = yield Rpc(self.node, request)
-        require(request, reply, value=self._value)
-        return reply["value"]
+            raise error if self.definite else error.unknown() from None
+        require(request, reply, **(fields if op.f == "read" else {}))
+        return reply[self.read] if op.f == "read" else op.value

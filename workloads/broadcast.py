@@ -19,9 +19,11 @@ A read without an answer failed, and a broadcast without one may have happened.
 The rules are those of Maelstrom's workload of this name and Jepsen's `set-full` checker.
 """
 
+from functools import partial
 from itertools import count
 
 from runs.history import Op
+from workloads.add_client import AddClient
 from workloads.interface import Draft, Judge, Rpc, Setting, Steps, Workload
 from workloads.mixes import OnceEach, final_read, mix, read
 from workloads.replies import ARRAY, require
@@ -29,23 +31,6 @@ from workloads.set_full import judge_of
 from workloads.topology import Neighbours, topology
 
 DEFAULT_TOPOLOGY = "grid"
-
-
-class BroadcastClient:
-    """Broadcasts and reads at one node."""
-
-    def __init__(self, node: str) -> None:
-        self.node = node
-
-    def invoke(self, op: Op) -> Steps:
-        if op.f == "read":
-            request = {"type": "read"}
-            reply = yield Rpc(self.node, request)
-            require(request, reply, messages=ARRAY)
-            return reply["messages"]
-        request = {"type": "broadcast", "message": op.value}
-        require(request, (yield Rpc(self.node, request)))
-        return op.value
 
 
 class TopologyClient:
@@ -70,7 +55,9 @@ def build(setting: Setting) -> Workload:
         ),
         final_generator=OnceEach(setting.concurrency, final_read),
         set_up=lambda nodes, node: TopologyClient(topology(shape, nodes), node),
-        open_client=BroadcastClient,
+        open_client=partial(
+            AddClient, field="message", value=ARRAY, read="messages", definite=True
+        ),
         judge=judge(),
         idempotent=frozenset({"read"}),
     )

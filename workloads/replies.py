@@ -9,10 +9,11 @@ _ENVELOPE = {"type", "msg_id", "in_reply_to"}
 
 
 class Form(NamedTuple):
-    """What a field of a reply must be: in words, and as a test."""
+    """What a field of a reply must be: in words, and as a test. `each`: what every value inside must be."""
 
     name: str
     accepts: Callable[[Any], bool]
+    each: "Form | None" = None
 
 
 ANY = Form("anything", lambda _value: True)
@@ -40,5 +41,14 @@ def _complaint(kind: str, reply: Body, fields: dict[str, Form]) -> str:
         return f"nobody asked for the field {', '.join(sorted(unknown))}"
     for name, form in fields.items():
         if not form.accepts(reply[name]):
-            return f"the field {name} is {reply[name]!r:.60}, not {form.name}"
+            return _wrong(name, reply[name], form)
     return ""
+
+
+def _wrong(name: str, value: Any, form: Form) -> str:
+    """What is wrong with a field, or with the first value inside that is wrong."""
+    entries = dict(enumerate(value)) if isinstance(value, list) else value
+    for key, inside in entries.items() if isinstance(entries, dict) else ():
+        if form.each and not form.each.accepts(inside):
+            return _wrong(f"{name}.{key}", inside, form.each)
+    return f"the field {name} is {value!r:.60}, not {form.name}"

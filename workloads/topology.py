@@ -33,16 +33,7 @@ def _grid(nodes: Sequence[str]) -> Neighbours:
 
 def _line(nodes: Sequence[str]) -> Neighbours:
     """Each node has the one before and the one after it."""
-    last = len(nodes) - 1
-    if not last:
-        return {}
-    return _of_edges(
-        nodes,
-        {
-            number: [other for other in (number - 1, number + 1) if 0 <= other <= last]
-            for number in range(len(nodes))
-        },
-    )
+    return _tree(1, nodes) if len(nodes) > 1 else {}
 
 
 def _total(nodes: Sequence[str]) -> Neighbours:

@@ -23,69 +23,31 @@ The rules are those of Maelstrom's workload of this name and Elle's `list-append
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
 from runs.history import Op
 from runs.keyword import Keyword, keywords
-from workloads.interface import Judge, Result, Setting, Workload
-from workloads.mixes import Endless
 from workloads.replies import ARRAY
-from workloads.txn.client import READ, Transactions, TxnClient
-from workloads.txn.cycles import Case, DataEdges, Dependencies, Txn
-from workloads.txn.explain import explain
-from workloads.txn.local import (
-    attempted_writes,
-    dirty_reads,
-    failed_writes,
-    hashable,
-    intermediate_writes,
-    lost_updates,
-)
-from workloads.txn.verdict import (
-    EMPTY_GRAPH,
-    NO_WRITER,
-    models_of,
-    orders_for,
-    transactions,
-    verdict,
-)
+from workloads.txn.client import READ
+from workloads.txn.cycles import Case, DataEdges, Txn
+from workloads.txn.family import Family, Key, Ordered, Writers, apart, hashable
 
 APPEND = Keyword("append")
 INIT = Keyword("init")  # stands for the element before the first
 
-Key = Any
 Element = Any
 
 
-def check(history: Sequence[Op], options: Mapping[str, Any]) -> Result:
-    """Judge a history by the option `consistency_models`; `workloads.txn` describes the result."""
-    models = models_of(options)
-    txns = transactions(history)
+def _seen(elements: Any) -> list[Element]:
+    is_plain = set(map(type, elements or ())) <= {int}
+    return elements or [] if is_plain else list(map(hashable, elements))
+
+
+def _order(txns: Sequence[Txn], failed: Writers) -> Ordered:
     seen = _lists(txns)
-    found: dict[str, Any] = defaultdict(list)
-    for name, case in _local_cases(history, txns, seen):
-        found[name].append(case)
     order = {key: _distinct(lists[-1]) for key, lists in seen.items()}
-    for case in _unwritten(history, txns, order, strict=bool(options.get("strict"))):
-        found[NO_WRITER].append(case)
-    edges = _edges(txns, order)
-    dependencies = Dependencies(history, txns, edges, orders_for(models))
-    if dependencies.graph.is_empty():
-        found[EMPTY_GRAPH] = True
-    for name, case in dependencies.cases():
-        found[name].append(case)
-    return verdict(found, models)
-
-
-def _reads(op: Op) -> Iterator[tuple[list[Any], Key, list[Element]]]:
-    """The reads of an operation that succeeded: the micro-operation, its key and its list."""
-    for mop in op.value:
-        if mop[0] == READ:
-            elements = mop[2] or []
-            is_plain = set(map(type, elements)) <= {int}
-            yield mop, mop[1], elements if is_plain else list(map(hashable, elements))
+    return Ordered(_edges(txns, order), _cases(txns, failed, seen), order)
 
 
 def _lists(txns: Sequence[Txn]) -> dict[Key, list[list[Element]]]:
@@ -96,9 +58,9 @@ def _lists(txns: Sequence[Txn]) -> dict[Key, list[list[Element]]]:
         for f, key, value in txn.op.value:
             if f == APPEND:
                 appended[key].append(value)
-        for _, key, elements in _reads(txn.op) if txn.is_ok else ():
+        for _, key, elements in FAMILY.reads_of(txn.op) if txn.is_ok else ():
             if elements:
-                read[key][repr(elements)] = elements
+                read[key][repr(elements)] = [*elements]
     single = {key: [values] for key, values in appended.items() if len(values) == 1}
     return single | {key: sorted(lists.values(), key=len) for key, lists in read.items()}
 
@@ -113,7 +75,7 @@ def _edges(txns: Sequence[Txn], order: Mapping[Key, list[Element]]) -> dict[str,
     readers: dict[tuple[Key, Element], list[int]] = defaultdict(list)
     for number, txn in enumerate(txns):
         writer |= {(key, value): number for f, key, value in txn.op.value if f == APPEND}
-        for _, key, elements in _reads(txn.op) if txn.is_ok else ():
+        for _, key, elements in FAMILY.reads_of(txn.op) if txn.is_ok else ():
             readers[key, elements[-1] if elements else INIT].append(number)
     before = {
         (key, after): previous
@@ -131,24 +93,14 @@ def _edges(txns: Sequence[Txn], order: Mapping[Key, list[Element]]) -> dict[str,
         edges["wr"] |= {
             (number, reader): (key, element) for reader in readers.get((key, element), ())
         }
-    return {
-        kind: {p: about for p, about in each.items() if p[0] != p[1]}
-        for kind, each in edges.items()
-    }
+    return apart(edges)
 
 
-def _local_cases(
-    history: Sequence[Op], txns: Sequence[Txn], seen: Mapping[Key, list[list[Element]]]
+def _cases(
+    txns: Sequence[Txn], failed: Writers, seen: Mapping[Key, list[list[Element]]]
 ) -> Iterator[tuple[str, Case]]:
-    oks = [txn.op for txn in txns if txn.is_ok]
-    failed = failed_writes(history, APPEND)
-    intermediate = intermediate_writes(history, APPEND)
-    for op in oks:
-        for mop, _, elements in _reads(op):
-            for element in elements:
-                yield from (("G1a", case) for case in dirty_reads(op, mop, element, failed))
-            for element in elements[-1:]:
-                yield from (("G1b", case) for case in dirty_reads(op, mop, element, intermediate))
+    for op in (txn.op for txn in txns if txn.is_ok):
+        for mop, _, elements in FAMILY.reads_of(op):
             twice = {element: n for element, n in Counter(elements).items() if n > 1}
             if twice:
                 yield "duplicate-elements", keywords(op=op, mop=mop, duplicates=twice)
@@ -156,29 +108,6 @@ def _local_cases(
         yield from (("future-read", case) for case in _future_reads(op))
     yield from (("incompatible-order", case) for case in _incompatible(seen))
     yield from (("dirty-update", case) for case in _dirty_updates(txns, failed, seen))
-    yield from (("lost-update", case) for case in lost_updates(oks, APPEND))
-
-
-def _unwritten(
-    history: Sequence[Op],
-    txns: Sequence[Txn],
-    order: Mapping[Key, list[Element]],
-    *,
-    strict: bool,
-) -> Iterator[Case]:
-    """The first read of each element that nobody appended.
-
-    The real checker stops at one in the order of its key, without a verdict. One that is only in a list which
-    contradicts that order is no matter there, so it counts with `strict` alone.
-    """
-    written = attempted_writes(history, APPEND)
-    for op in (txn.op for txn in txns if txn.is_ok):
-        for mop, key, elements in _reads(op):
-            for element in elements:
-                is_known = (key, element) in written
-                if not is_known and (strict or element in order[key]):
-                    written.add((key, element))
-                    yield keywords(op=op, mop=mop, key=key, element=element)
 
 
 def _internal(op: Op) -> Iterator[Case]:
@@ -222,7 +151,7 @@ def _incompatible(seen: Mapping[Key, list[list[Element]]]) -> Iterator[Case]:
 
 def _dirty_updates(
     txns: Sequence[Txn],
-    failed: Mapping[tuple[Key, Element], Op],
+    failed: Writers,
     seen: Mapping[Key, list[list[Element]]],
 ) -> Iterator[Case]:
     """Appends that failed, and the next one in the order of the key that succeeded."""
@@ -246,16 +175,5 @@ def _dirty_updates(
                 aborted, since = None, []
 
 
-def build(setting: Setting) -> Workload:
-    """The workload for this run; `workloads.txn` names its options."""
-    return Workload(
-        generator=Endless(Transactions.of(setting, APPEND).draw),
-        open_client=partial(TxnClient, reads=ARRAY),
-        judge=judge(),
-        reusable=True,
-    )
-
-
-def judge() -> Judge:
-    """Whether the models that a run asks for hold."""
-    return Judge(check, explain)
+FAMILY = Family(APPEND, ARRAY, _seen, _order)
+build, judge = FAMILY.build, FAMILY.judge

@@ -20,62 +20,39 @@ The rules are those of Maelstrom's workload of this name and Elle's `rw-register
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import rustworkx as rx
 
 from runs.history import Op
 from runs.keyword import Keyword, keywords
-from workloads.interface import Judge, Result, Setting, Workload
-from workloads.mixes import Endless
 from workloads.replies import ANY
-from workloads.txn.client import READ, Transactions, TxnClient
-from workloads.txn.cycles import Case, DataEdges, Dependencies, Txn
-from workloads.txn.explain import explain
-from workloads.txn.local import (
-    attempted_writes,
-    dirty_reads,
-    failed_writes,
-    hashable,
-    intermediate_writes,
-    lost_updates,
-)
-from workloads.txn.verdict import (
-    EMPTY_GRAPH,
-    NO_WRITER,
-    models_of,
-    orders_for,
-    transactions,
-    verdict,
-)
+from workloads.txn.client import READ
+from workloads.txn.cycles import Case, DataEdges, Txn
+from workloads.txn.family import Family, Key, Ordered, Writers, apart, hashable
 
 WRITE = Keyword("w")
 
-Version = tuple[Any, Any]  # key, value
-Order = set[tuple[Version, Version]]
+Version = tuple[Key, Any]  # key, value
+Order = dict[tuple[Version, Version], None]  # a set that keeps its order
 
 
-def check(history: Sequence[Op], options: Mapping[str, Any]) -> Result:
-    """Judge a history by the option `consistency_models`; `workloads.txn` describes the result."""
-    models = models_of(options)
-    txns = transactions(history)
-    found: dict[str, Any] = defaultdict(list)
-    order = _version_order(txns, found)
-    for name, case in _local_cases(history, txns, strict=bool(options.get("strict"))):
-        found[name].append(case)
-    dependencies = Dependencies(history, txns, _edges(txns, order), orders_for(models))
-    if dependencies.graph.is_empty():
-        found[EMPTY_GRAPH] = True
-    for name, case in dependencies.cases():
-        found[name].append(case)
-    return verdict(found, models)
+def _seen(value: Any) -> list[Any]:
+    return [] if value is None else [hashable(value)]
 
 
-def first_reads(op: Op) -> dict[Any, Any]:
+def _order(txns: Sequence[Txn], _failed: Writers) -> Ordered:
+    order, cyclic = _version_order(txns)
+    cases = [("cyclic-versions", case) for case in cyclic]
+    oks = (txn.op for txn in txns if txn.is_ok)
+    internal = (("internal", case) for op in oks for case in _internal(op))
+    return Ordered(_edges(txns, order), [*cases, *internal], {})
+
+
+def _first_reads(op: Op) -> dict[Key, Any]:
     """The first read of each key that the transaction had not written before."""
-    found: dict[Any, Any] = {}
+    found: dict[Key, Any] = {}
     written = set()
     for f, key, value in op.value:
         if f == WRITE:
@@ -85,28 +62,25 @@ def first_reads(op: Op) -> dict[Any, Any]:
     return found
 
 
-def last_writes(op: Op) -> dict[Any, Any]:
+def _last_writes(op: Op) -> dict[Key, Any]:
     """The last write of each key."""
     return {key: value for f, key, value in op.value if f == WRITE}
 
 
-def _version_order(txns: Sequence[Txn], found: dict[str, Any]) -> Order:
-    """Which value of a key came before which, as far as can be told. Cycles go into `found`."""
-    initial: Order = set()
-    inferred: Order = set()
+def _version_order(txns: Sequence[Txn]) -> tuple[Order, list[Case]]:
+    """Which value of a key came before which, as far as can be told; and the cycles."""
+    initial: Order = {}
+    inferred: Order = {}
     for txn in txns:
-        reads, writes = first_reads(txn.op) if txn.is_ok else {}, last_writes(txn.op)
+        reads, writes = _first_reads(txn.op) if txn.is_ok else {}, _last_writes(txn.op)
         for key, value in (*reads.items(), *writes.items()):
             if value is not None:
-                initial.add(((key, None), (key, value)))
-        for key in reads.keys() & writes.keys():
+                initial[(key, None), (key, value)] = None
+        for key in (key for key in reads if key in writes):
             if reads[key] is not None:
-                inferred.add(((key, reads[key]), (key, writes[key])))
+                inferred[(key, reads[key]), (key, writes[key])] = None
     cyclic = list(_cyclic(initial | inferred))
-    if cyclic:
-        found["cyclic-versions"] = cyclic
-        return initial
-    return initial | inferred
+    return initial if cyclic else initial | inferred, cyclic
 
 
 def _cyclic(order: Order) -> Iterator[Case]:
@@ -127,9 +101,9 @@ def _edges(txns: Sequence[Txn], order: Order) -> dict[str, DataEdges]:
     writers, readers = defaultdict(list), defaultdict(list)
     for number, txn in enumerate(txns):
         if txn.is_ok:
-            for version in last_writes(txn.op).items():
+            for version in _last_writes(txn.op).items():
                 writers[version].append(number)
-            for version in first_reads(txn.op).items():
+            for version in _first_reads(txn.op).items():
                 readers[version].append(number)
     edges: dict[str, DataEdges] = {"ww": {}, "wr": {}, "rw": {}}
     for version, reading in readers.items():
@@ -141,30 +115,7 @@ def _edges(txns: Sequence[Txn], order: Order) -> dict[str, DataEdges]:
             about = (*before, after[1])
             edges["ww"] |= {(other, writer): about for other in writers.get(before, ())}
             edges["rw"] |= {(other, writer): about for other in readers.get(before, ())}
-    return {
-        kind: {p: about for p, about in each.items() if p[0] != p[1]}
-        for kind, each in edges.items()
-    }
-
-
-def _local_cases(
-    history: Sequence[Op], txns: Sequence[Txn], *, strict: bool
-) -> Iterator[tuple[str, Case]]:
-    oks = [txn.op for txn in txns if txn.is_ok]
-    failed = failed_writes(history, WRITE)
-    intermediate = intermediate_writes(history, WRITE)
-    written = attempted_writes(history, WRITE)
-    for op in oks:
-        for mop in op.value:
-            if mop[0] == READ:
-                key, seen = mop[1], hashable(mop[2])
-                yield from (("G1a", case) for case in dirty_reads(op, mop, seen, failed))
-                yield from (("G1b", case) for case in dirty_reads(op, mop, seen, intermediate))
-                if strict and seen is not None and (key, seen) not in written:
-                    written.add((key, seen))
-                    yield NO_WRITER, keywords(op=op, mop=mop, key=key, element=seen)
-        yield from (("internal", case) for case in _internal(op))
-    yield from (("lost-update", case) for case in lost_updates(oks, WRITE))
+    return apart(edges)
 
 
 def _internal(op: Op) -> Iterator[Case]:
@@ -178,16 +129,5 @@ def _internal(op: Op) -> Iterator[Case]:
         state[key] = value
 
 
-def build(setting: Setting) -> Workload:
-    """The workload for this run; `workloads.txn` names its options."""
-    return Workload(
-        generator=Endless(Transactions.of(setting, WRITE).draw),
-        open_client=partial(TxnClient, reads=ANY),
-        judge=judge(),
-        reusable=True,
-    )
-
-
-def judge() -> Judge:
-    """Whether the models that a run asks for hold, as far as reads and writes can tell."""
-    return Judge(check, explain)
+FAMILY = Family(WRITE, ANY, _seen, _order)
+build, judge = FAMILY.build, FAMILY.judge

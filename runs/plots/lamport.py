@@ -7,9 +7,10 @@ close events lie; the margin shows how long after the first event each was sent.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Any
 
-from runs.plots.style import render
+from runs.plots.style import cut, render
 from runs.traffic import SERVICES, is_client, link_of
 
 Event = Mapping[str, Any]  # a line of the network journal
@@ -128,7 +129,8 @@ def _columns(arrows: Sequence[_Arrow]) -> list[str]:
     names = {arrow.message[end] for arrow in arrows for end in ("src", "dest")}
     node_of: dict[str, str] = {}
     for arrow in arrows:
-        for client, other in _both_ways(arrow.message["src"], arrow.message["dest"]):
+        ends = arrow.message["src"], arrow.message["dest"]
+        for client, other in (ends, ends[::-1]):
             if _kind(client) == "client":
                 node_of.setdefault(client, other)
     order = {"client": 0, "node": 1, "service": 2}
@@ -140,10 +142,6 @@ def _columns(arrows: Sequence[_Arrow]) -> list[str]:
     return sorted(names, key=place)
 
 
-def _both_ways(one: str, other: str) -> tuple[tuple[str, str], tuple[str, str]]:
-    return (one, other), (other, one)
-
-
 def _natural(name: str) -> tuple[int, str]:
     """Sorts n2 before n10."""
     return len(name), name
@@ -151,13 +149,10 @@ def _natural(name: str) -> tuple[int, str]:
 
 def _positions(columns: Sequence[str]) -> tuple[dict[str, int], int]:
     """Where each lifeline is, and how wide the picture is."""
-    positions = {}
-    x = _LEFT
-    for name in columns:
-        width = _WIDTHS[_kind(name)]
-        positions[name] = x + width // 2
-        x += width
-    return positions, x + 30
+    widths = [_WIDTHS[_kind(name)] for name in columns]
+    *starts, end = accumulate(widths, initial=_LEFT)
+    places = zip(columns, starts, widths, strict=True)
+    return {name: start + width // 2 for name, start, width in places}, end + 30
 
 
 def _kind(name: str) -> str:
@@ -185,8 +180,8 @@ def _drawn(
         "y2": end_y,
         "label_x": start_x + 7 * side,
         "anchor": "start" if side == 1 else "end",
-        "label": _cut(bold.labels.get(message["id"]) or _label(message["body"])),
-        "time": _milliseconds(arrow.time_ns - start_ns),
+        "label": cut(bold.labels.get(message["id"]) or _label(message["body"]), _LABEL_CHARACTERS),
+        "time": f"{(arrow.time_ns - start_ns) / 1e6:.2f} ms",
         "tooltip": _tooltip(message, lost),
     }
 
@@ -199,30 +194,19 @@ def _label(body: Mapping[str, Any]) -> str:
     return f"{body.get('type', '?')} {facts}".rstrip()
 
 
-def _cut(text: str) -> str:
-    if len(text) <= _LABEL_CHARACTERS:
-        return text
-    return text[: _LABEL_CHARACTERS - 1] + "…"
-
-
 def _plain(value: Any) -> str:
     """A value in a few characters; the tooltip has all of it."""
     text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
     if len(text) <= _FACT_CHARACTERS:
         return text
-    if isinstance(value, dict):
-        return "{…}"
-    return "[…]" if isinstance(value, list) else text[: _FACT_CHARACTERS - 1] + "…"
+    short: dict[type, str] = {dict: "{…}", list: "[…]"}
+    return short.get(type(value)) or cut(text, _FACT_CHARACTERS)
 
 
 def _tooltip(message: Mapping[str, Any], lost: bool) -> str:
     fate = " (lost)" if lost else ""
     body = json.dumps(message["body"], indent=1, ensure_ascii=False)
     return f"message {message['id']}{fate}: {message['src']} to {message['dest']}\n{body}"
-
-
-def _milliseconds(duration_ns: int) -> str:
-    return f"{duration_ns / 1e6:.2f} ms"
 
 
 def _summary(arrows: Sequence[_Arrow], columns: Sequence[str]) -> str:

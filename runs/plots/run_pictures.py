@@ -12,9 +12,9 @@ can make a run fail.
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from runs.faults import injections
 from runs.history import Op
@@ -30,12 +30,52 @@ from runs.operations import (
 )
 from runs.plots import run as plots_of_runs
 from runs.plots.lamport import first_messages, lamport_svg
+from runs.plots.picture import Picture
 from runs.plots.run import Panel, Span, frequent
 from runs.plots.timeline import Anomalies, timeline_html
 from runs.reading import Bad, Budget, journal
 from runs.store import Folder
 
-Rows = list[Row]
+_NAME_CHARACTERS = 19  # a time to its seconds
+
+
+class _Plot(NamedTuple):
+    """A plot of a run: its title, what draws it, rows of operations in windows of so many ns."""
+
+    title: str
+    draw: Callable[[Sequence[Panel], Span, str], Picture]
+    rows: Callable[[list[Timed], int], list[Row]]
+    rest: bool = True  # a panel for the rarer kinds of operations, too
+
+    def of(self, history: Sequence[Op], name: str) -> bytes:
+        """Draw it as PNG: a panel for each frequent kind of operation."""
+        timings = Timings(history)
+        done = list(completed(timings))
+        end_ns = history[-1].time if history else 0
+        pause = long_pause((each.invoked_ns, each.ended_ns) for each in timings)
+        span = Span(end_ns, window_width(end_ns), pause)
+        kinds = frequent(Counter(each.f for each in done))
+        others = list(dict.fromkeys(each.f for each in done if each.f not in kinds))
+        groups = [[kind] for kind in kinds] + ([others] if self.rest and others else [])
+        faults = [each.row() for each in injections(history)]
+        panels = []
+        for fs in groups or [[]]:  # nothing happened: an empty panel says so
+            rows = self.rows([each for each in done if each.f in fs], span.window_ns)
+            panels.append(Panel(", ".join(fs), rows, faults))
+        return self.draw(panels, span, f"{self.title} · {name}").png()
+
+
+def _dots(done: list[Timed], _window_ns: int) -> list[Row]:
+    return [each._asdict() for each in done]
+
+
+_PLOTS = {
+    "latency-raw.png": _Plot("Latency of each operation", plots_of_runs.latency_raw, _dots),
+    "latency-quantiles.png": _Plot(
+        "Latency over time", plots_of_runs.latency_over_time, latency_over_time, rest=False
+    ),
+    "rate.png": _Plot("Rate of completed operations", plots_of_runs.throughput, throughput),
+}
 
 
 def draw_all(
@@ -50,87 +90,28 @@ def draw_all(
     Returns, by file name, the file's path or, for a picture that could not be drawn, the exception.
     Never raises.
     """
-    run = _Run(run_dir, history, test, anomalies)
-    return {name: _attempt(run_dir / name, draw, run) for name, draw in _PICTURES.items()}
+    known = (str(test.get(key) or "") for key in ("workload", "started"))
+    name = " ".join(each[:_NAME_CHARACTERS] for each in known if each) or "run"
+    pictures: dict[str, Callable[[], str | bytes]] = {
+        **{file: partial(plot.of, history, name) for file, plot in _PLOTS.items()},
+        "timeline.html": lambda: timeline_html(history, name, test.get("concurrency"), anomalies),
+        "lamport.svg": lambda: _lamport(run_dir, name),
+    }
+    return {file: _attempt(run_dir / file, draw) for file, draw in pictures.items()}
 
 
-@dataclass(frozen=True)
-class _Run:
-    folder: Path
-    history: Sequence[Op]
-    test: Mapping[str, Any]
-    anomalies: Anomalies | None = None
-
-    @property
-    def name(self) -> str:
-        """The workload and when it ran, where test.json says so."""
-        known = (str(self.test[key]) for key in ("workload", "started") if self.test.get(key))
-        return " ".join(known) or "run"
-
-    @property
-    def span(self) -> Span:
-        end_ns = self.history[-1].time if self.history else 0
-        asked = ((each.invoked_ns, each.ended_ns) for each in Timings(self.history))
-        return Span(end_ns, window_width(end_ns), long_pause(asked))
-
-    def panels(self, rows_of: Callable[[list[Timed]], Rows], *, rest: bool) -> list[Panel]:
-        """A panel for each frequent kind of operation; with `rest` one more for all the others."""
-        done = list(completed(Timings(self.history)))
-        kinds = frequent(Counter(each.f for each in done))
-        others = list(dict.fromkeys(each.f for each in done if each.f not in kinds))
-        groups = [[kind] for kind in kinds] + ([others] if rest and others else [])
-        faults = [each.row() for each in injections(self.history)]
-        return [
-            Panel(", ".join(fs), rows_of([each for each in done if each.f in fs]), faults)
-            for fs in groups or [[]]  # nothing happened: an empty panel says so
-        ]
-
-
-def _attempt(path: Path, draw: Callable[[_Run], str | bytes], run: _Run) -> Path | Exception:
+def _attempt(path: Path, draw: Callable[[], str | bytes]) -> Path | Exception:
     try:
-        content = draw(run)
+        content = draw()
         path.write_bytes(content.encode() if isinstance(content, str) else content)
     except Exception as error:  # a run's verdict must not depend on whether it can be drawn
         return error
     return path
 
 
-def _latency_raw(run: _Run) -> bytes:
-    def rows(done: list[Timed]) -> Rows:
-        return [each._asdict() for each in done]
-
-    title = f"Latency of each operation · {run.name}"
-    return plots_of_runs.latency_raw(run.panels(rows, rest=True), run.span, title).png()
-
-
-def _latency_quantiles(run: _Run) -> bytes:
-    panels = run.panels(lambda done: latency_over_time(done, run.span.window_ns), rest=False)
-    title = f"Latency over time · {run.name}"
-    return plots_of_runs.latency_over_time(panels, run.span, title).png()
-
-
-def _rate(run: _Run) -> bytes:
-    panels = run.panels(lambda done: throughput(done, run.span.window_ns), rest=True)
-    title = f"Rate of completed operations · {run.name}"
-    return plots_of_runs.throughput(panels, run.span, title).png()
-
-
-def _timeline(run: _Run) -> str:
-    return timeline_html(run.history, run.name, run.test.get("concurrency"), run.anomalies)
-
-
-def _lamport(run: _Run) -> str:
-    files = Folder(run.folder, run.folder.name).journal
+def _lamport(folder: Path, name: str) -> str:
+    files = Folder(folder, folder.name).journal
     if not files:
-        raise FileNotFoundError(f"{run.folder} holds no journal of messages")
+        raise FileNotFoundError(f"{folder} holds no journal of messages")
     events = first_messages(journal(files, Bad(), Budget()))
-    return lamport_svg(events, f"{run.name}: the first messages after initialisation")
-
-
-_PICTURES: dict[str, Callable[[_Run], str | bytes]] = {
-    "latency-raw.png": _latency_raw,
-    "latency-quantiles.png": _latency_quantiles,
-    "rate.png": _rate,
-    "timeline.html": _timeline,
-    "lamport.svg": _lamport,
-}
+    return lamport_svg(events, f"{name}: the first messages after initialisation")

@@ -121,8 +121,7 @@ def strategies(names: Iterable[str]) -> list[str]:
 
 def strategy_colours(names: Iterable[str]) -> dict[str, str]:
     """A colour for each strategy; those of the table have theirs in every picture."""
-    others = [name for name in strategies(names) if name not in STRATEGIES]
-    return STRATEGIES | colours_of(others, palette=_OTHER_STRATEGIES)
+    return colours_of(strategies(names), STRATEGIES, _OTHER_STRATEGIES)
 
 
 def colours_of(
@@ -142,6 +141,11 @@ def natural(name: str) -> tuple[int, float, str]:
         return 0, float(name), name
     except ValueError:
         return 1, 0.0, name
+
+
+def cut(text: str, characters: int) -> str:
+    """A text that is at most so long, with a sign where something is left out."""
+    return text if len(text) <= characters else text[: characters - 1] + "…"
 
 
 @cache

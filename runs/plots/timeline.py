@@ -139,14 +139,10 @@ def _ids(operation: Operation, marked: set[int]) -> dict[str, list[int]]:
 
 def _columns(shown: Sequence[Op], concurrency: int | None) -> dict[Any, int]:
     """Processes to columns: one for each worker, whose processes follow one another."""
-    processes = sorted({op.process for op in shown if op.process != NEMESIS}, key=_number)
-    workers = {process: _number(process) % (concurrency or sys.maxsize) for process in processes}
+    processes = sorted({op.process for op in shown if op.process != NEMESIS}, key=int)
+    workers = {process: int(process) % (concurrency or sys.maxsize) for process in processes}
     order = sorted(set(workers.values()))
     return {process: order.index(worker) for process, worker in workers.items()}
-
-
-def _number(process: Any) -> int:
-    return int(process)
 
 
 def _headings(columns: Mapping[Any, int]) -> list[str]:
@@ -185,7 +181,7 @@ def _label(operation: Operation) -> str:
             value = " ".join(map(_compact, arguments))
         case _:
             value = _compact(value)
-    return _shorten(f"{f} {value}")
+    return style.cut(f"{f} {value}".rstrip(), _LABEL_CHARACTERS)
 
 
 def _text(operation: Operation) -> str:
@@ -228,9 +224,3 @@ def _lanes(
 
 def _compact(value: Any) -> str:
     return "" if value is None else json.dumps(value, separators=(",", ":"), default=str)
-
-
-def _shorten(text: str) -> str:
-    if len(text) <= _LABEL_CHARACTERS:
-        return text.rstrip()
-    return text[: _LABEL_CHARACTERS - 1] + "…"

@@ -21,7 +21,7 @@ from leaderless.store.urls import open_store
 from leaderless.table.snapshot import FileRef, file_refs
 from runs.history import read_history
 from tests import servers
-from workloads.kafka.reader import Record, problems
+from tests.reader import Record, problems
 
 pytestmark = [pytest.mark.spark, pytest.mark.process, pytest.mark.slow]
 ROOT = Path(__file__).parents[2]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from runs.history import read_history
-from workloads.kafka.reader import Record, problems
+from tests.reader import Record, problems
 
 pytestmark = [pytest.mark.spark, pytest.mark.process, pytest.mark.slow]
 ROOT = Path(__file__).parents[2]

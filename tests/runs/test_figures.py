@@ -3,7 +3,6 @@
 import gzip
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,42 +47,47 @@ def test_faults_last_from_their_first_line_to_their_last(tmp_path: Path) -> None
     ]
     write_lines(tmp_path / "history.jsonl", lines)
     found = of_run(run_at(tmp_path))
-    kill, partition = found.table("faults")
-    assert (kill["kind"], kill["started_ns"], kill["ended_ns"]) == ("kill", 1, 6)
-    assert (kill["target_json"], kill["effect_json"]) == ('"one"', '["n1"]')
-    assert (partition["kind"], partition["ended_ns"]) == ("partition", None)
+    assert [[*row.values()][:5] for row in found.table("faults")] == [
+        ["kill", 1, 6, '"one"', '["n1"]'],
+        ["partition", 3, None, '"majority"', None],
+    ]
     assert found.who["faults"] == "kill, partition"  # where no file says what was asked for
 
 
 def test_lines_that_cannot_be_used_are_counted_with_the_first(tmp_path: Path) -> None:
-    write_lines(tmp_path / "history.jsonl", [line(1, "invoke", 0, "send")])
-    with (tmp_path / "history.jsonl").open("a") as file:
-        file.write('nonsense\n[]\n{"index": 2, "time": 3, "ty')  # the last is being written
-    found = of_run(run_at(tmp_path))
-    (bad,) = found.table("quarantine")
-    assert (bad["file"], bad["lines"], bad["first_line"]) == ("history.jsonl", 2, 2)
-    assert found.operations == 1
-
-
-def test_a_cut_archive_gives_what_is_in_it(tmp_path: Path) -> None:
-    lines = "".join(json.dumps(line(at, "invoke", at, "poll")) + "\n" for at in range(20_000))
-    packed = gzip.compress(lines.encode())
-    (tmp_path / "history.jsonl.gz").write_bytes(packed[: len(packed) // 2])
-    found = of_run(run_at(tmp_path))
-    assert 0 < found.operations < 20_000
-    assert found.table("quarantine")[0]["reason"] == "the compressed file ends too early"
+    whole = "".join(json.dumps(line(at, "invoke", at, "poll")) + "\n" for at in range(20_000))
+    packed = gzip.compress(whole.encode())
+    torn = 'nonsense\n[]\n{"index": 2, "time": 3, "ty'  # the last is being written
+    for name, content, operations, bad in (
+        (
+            "history.jsonl",
+            whole.encode() + torn.encode(),
+            {20_000},
+            ("not an operation", 2, 20_001),
+        ),
+        (
+            "history.jsonl.gz",
+            packed[: len(packed) // 2],
+            range(1, 20_000),
+            ("the compressed file ends too early", 1, 0),
+        ),
+    ):
+        (tmp_path / name).write_bytes(content)
+        found = of_run(run_at(tmp_path))
+        (row,) = found.table("quarantine")
+        assert (row["file"], row["reason"], row["lines"], row["first_line"]) == (name, *bad)
+        assert found.operations in operations
+        (tmp_path / name).unlink()
 
 
 @pytest.mark.parametrize("name", ["history.jsonl", "history.edn", "net-journal.jsonl"])
-def test_a_huge_file_is_not_read(tmp_path: Path, name: str) -> None:
+def test_a_huge_file_is_not_read_and_a_packed_one_not_to_its_end(tmp_path: Path, name: str) -> None:
     with (tmp_path / name).open("wb") as file:
         file.truncate(SPARSE_BYTES)
     (note,) = of_run(run_at(tmp_path), 2**20).notes
     assert "larger than the 1 MiB" in note
     assert f"analysis report {tmp_path}" in note
-
-
-def test_an_archive_that_unpacks_to_too_much_is_not_read_to_its_end(tmp_path: Path) -> None:
+    (tmp_path / name).unlink()
     (tmp_path / "history.jsonl.gz").write_bytes(gzip.compress(b"\n" * 20_000))
     assert "larger" in of_run(run_at(tmp_path), 10_000).notes[0]
     assert of_run(run_at(tmp_path)).notes == []
@@ -218,7 +222,7 @@ def test_a_run_of_another_workload_is_measured_by_all_its_operations() -> None:
     )
     found = measure(history, (), Told(ONE_S, Results()))
     expected = {"throughput_ops_per_s": 2.0, "ok_fraction": 1.0, "add_p99_ms": 5.0, "valid": None}
-    assert {name: found.numbers[name] for name in expected} == expected
+    assert expected.items() <= found.numbers.items()
     assert "send_p50_ms" not in found.numbers
     assert [*found.asked()] == ["add", "read"]
     assert [row["operation_count"] for row in found.latency(ALL)] == [1, 2]
@@ -263,13 +267,15 @@ def test_each_message_counts_once_and_has_one_cause() -> None:
     )
     causes = {row["cause"]: row["message_count"] for row in found.table("causes")}
     assert causes == dict(zip(CAUSES, (2, 2, 2, 4, 3, 4), strict=True))
-    everything, clients, servers = found.table("network")
-    assert (everything["message_count"], clients["message_count"]) == (18, 1)
-    assert (servers["send_count"], servers["recv_count"]) == (17, 15)
+    assert [[*row.values()] for row in found.table("network")] == [
+        ["all", 18, 16, 18, 9.0],
+        ["clients", 1, 1, 1, 0.5],
+        ["servers", 17, 15, 17, 8.5],
+    ]
     lost = {row["type"]: row["lost_count"] for row in found.table("by_type") if row["lost_count"]}
     assert lost == {"hand_over": 1, "hand_over_ok": 1}
-    assert found.numbers["conflicts_per_op"] == 1.0
-    assert found.numbers["server_messages_per_op"] == 8.5  # as the journal has it, not the results
+    as_the_journal_has_it = {"conflicts_per_op": 1.0, "server_messages_per_op": 8.5}
+    assert as_the_journal_has_it.items() <= found.numbers.items()
 
 
 @pytest.mark.parametrize(
@@ -335,12 +341,10 @@ def test_main_ends_at_the_limit_or_else_at_the_pause() -> None:
 def test_strict_asks_for_more(
     results: Mapping[str, Any], valid: float, strict_valid: float
 ) -> None:
-    told = Told(ONE_S, Results({"workload": results}), {"strict": True})
-    found = measure(HISTORY, (), told).numbers
-    assert (found["valid"], found["strict_valid"]) == (valid, strict_valid)
-    early = replace(told, results=Results({"workload": results, "error": "a node died"}))
-    found = measure(HISTORY, (), early).numbers
-    assert (found["valid"], found["strict_valid"]) == (0.0, 0.0)
+    for error, expected in (({}, (valid, strict_valid)), ({"error": "a node died"}, (0.0, 0.0))):
+        told = Told(ONE_S, Results({"workload": results, **error}), {"strict": True})
+        found = measure(HISTORY, (), told).numbers
+        assert (found["valid"], found["strict_valid"]) == expected
 
 
 @pytest.mark.parametrize("shares", [["0", "0.5", "1"], [0, 0.5, 1]], ids=["ours", "real"])

@@ -77,32 +77,29 @@ def test_json_has_the_same_keys_as_strings() -> None:
     assert json_line(op) == expected + b',"value":{"a":[1,2]},"error":"x"}'
 
 
-def test_extra_fields_and_the_nemesis_survive(tmp_path: Path) -> None:
-    line = (
-        "{:index 4, :time 5, :type :info, :process :nemesis, :f :stop-partition,"
-        " :value :network-healed, :error [:crash nil]}"
-    )
+NEMESIS = (
+    "{:index 4, :time 5, :type :info, :process :nemesis, :f :stop-partition,"
+    " :value :network-healed, :error [:crash nil]}"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (NEMESIS, Op(4, 5, "info", "nemesis", "stop-partition", "network-healed", {"error": ["crash", None]})),
+        (
+            "; by hand\n#jepsen.history.Op{:f :poll :type :ok :process 1 :value [[:poll {}]]}\n\n",
+            Op(1, 1, "ok", 1, "poll", [["poll", {}]]),
+        ),
+        ("", None),
+    ],
+)  # fmt: skip
+def test_other_operations_are_read_too(tmp_path: Path, text: str, expected: Op | None) -> None:
     path = tmp_path / "history.edn"
-    path.write_text(line)
-    (op,) = read_history(path)
-    assert op.process == "nemesis"
-    assert op.extra == {"error": ["crash", None]}
-    assert edn_line(op) == line
-
-
-def test_other_forms_of_an_operation_are_read_too(tmp_path: Path) -> None:
-    path = tmp_path / "history.edn"
-    path.write_text(
-        "; by hand\n#jepsen.history.Op{:f :poll :type :ok :process 1 :value [[:poll {}]]}\n\n"
-    )
-    (op,) = read_history(path)
-    assert (op.index, op.process, op.f, op.value) == (1, 1, "poll", [["poll", {}]])
-
-
-def test_an_empty_file_is_an_empty_history(tmp_path: Path) -> None:
-    path = tmp_path / "history.edn"
-    path.write_text("")
-    assert read_history(path) == []
+    path.write_text(text)
+    ops = read_history(path)
+    assert ops == ([expected] if expected else [])
+    assert text != NEMESIS or edn_line(ops[0]) == text
 
 
 @pytest.mark.parametrize(
@@ -120,16 +117,13 @@ def test_an_error_names_file_and_line_and_says_what_to_do(
     tmp_path: Path, content: bytes, line: int | None, problem: str
 ) -> None:
     path = tmp_path / "history"
+    with pytest.raises(HistoryError, match="cannot be read: No such file"):
+        read_history(path)
     path.write_bytes(content)
     with pytest.raises(HistoryError, match=problem) as caught:
         read_history(path)
     assert (caught.value.path, caught.value.line) == (path, line)
     assert str(path) in str(caught.value)
-
-
-def test_a_missing_file_is_told(tmp_path: Path) -> None:
-    with pytest.raises(HistoryError, match="cannot be read: No such file"):
-        read_history(tmp_path / "missing")
 
 
 def test_completions_pairs_what_one_process_invoked_and_completed() -> None:

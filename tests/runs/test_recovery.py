@@ -45,8 +45,9 @@ WITHIN = ((2_000, "pause"), (2_500, "start-loss"), (3_000, "resume"), (3_500, "s
 @pytest.mark.parametrize(
     ("story", "expected"),
     [
-        # From the end of the fault to the first good window; twice as long is good enough.
+        # From the end of the fault to the first good window; twice as long is good enough, more is not.
         (found(between(2_000, 3_400, 50), 10_000), [(7_000, 400)]),
+        (found(between(2_000, 3_400, 21), 10_000), [(7_000, 400)]),
         (found(between(2_000, 3_400, 20), 10_000), [(7_000, 0)]),
         # A failure is no recovery.
         (found(between(0, 0, 0), 10_000, failing=(3_000, 3_500)), [(7_000, 500)]),

@@ -27,13 +27,6 @@ def test_a_run_has_its_own_folder_and_latest_points_to_it(tmp_path: Path) -> Non
     assert not (tmp_path / "latest").readlink().is_absolute()  # the store can be moved
 
 
-def test_runs_of_the_same_moment_do_not_meet(tmp_path: Path) -> None:
-    runs = [create_run_dir(tmp_path, "echo", NOW) for _ in range(5)]
-    assert len(set(runs)) == 5
-    assert (tmp_path / "latest").resolve() == runs[-1]
-    assert {path.name for path in tmp_path.iterdir()} == {"echo", "latest"}
-
-
 def test_a_store_that_is_a_file_is_told(tmp_path: Path) -> None:
     (tmp_path / "store").touch()
     with pytest.raises(RunFailure, match="--store"):
@@ -54,17 +47,7 @@ def test_the_journal_numbers_its_lines() -> None:
     assert file.closed
 
 
-def test_only_a_large_journal_is_compressed(tmp_path: Path) -> None:
-    path = tmp_path / "net-journal.jsonl"
-    path.write_bytes(b"line\n" * 100)
-    assert compress_if_large(path) == path
-    packed = compress_if_large(path, above_bytes=99)
-    assert packed.name == "net-journal.jsonl.gz"
-    assert not path.exists()
-    assert gzip.decompress(packed.read_bytes()) == b"line\n" * 100
-
-
-def test_without_room_for_a_compressed_journal_the_plain_one_stays(
+def test_only_a_large_journal_is_compressed_and_only_with_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def no_room(*_: object) -> None:
@@ -72,15 +55,14 @@ def test_without_room_for_a_compressed_journal_the_plain_one_stays(
 
     path = tmp_path / "net-journal.jsonl"
     path.write_bytes(b"line\n" * 100)
-    monkeypatch.setattr("shutil.copyfileobj", no_room)
-    assert compress_if_large(path, above_bytes=99) == path
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_latest_is_what_began_last_even_if_the_clock_went_back(tmp_path: Path) -> None:
-    create_run_dir(tmp_path, "echo", NOW)
-    run = create_run_dir(tmp_path, "kafka", NOW - timedelta(days=1))
-    assert (tmp_path / "latest").resolve() == run
+    assert compress_if_large(path) == path
+    with monkeypatch.context() as full:
+        full.setattr("shutil.copyfileobj", no_room)
+        assert compress_if_large(path, above_bytes=99) == path
+    assert [*tmp_path.iterdir()] == [path]
+    packed = compress_if_large(path, above_bytes=99)
+    assert [*tmp_path.iterdir()] == [packed] == [tmp_path / "net-journal.jsonl.gz"]
+    assert gzip.decompress(packed.read_bytes()) == b"line\n" * 100
 
 
 def test_a_store_without_links_is_no_reason_not_to_run(
@@ -99,12 +81,14 @@ def test_a_store_without_links_is_no_reason_not_to_run(
     assert {path.name for path in tmp_path.iterdir()} == {"echo", "other", "latest"}
 
 
-def test_many_benches_at_once_do_not_meet_and_latest_is_one_of_their_runs(tmp_path: Path) -> None:
+def test_many_benches_at_once_do_not_meet_and_latest_is_what_began_last(tmp_path: Path) -> None:
     with ThreadPoolExecutor(16) as benches:
         runs = list(benches.map(lambda _: create_run_dir(tmp_path, "echo", NOW), range(64)))
     assert len(set(runs)) == 64
     assert (tmp_path / "latest").resolve() in runs
     assert (tmp_path / "latest").resolve() == (tmp_path / "echo/latest").resolve()
+    last = create_run_dir(tmp_path, "echo", NOW - timedelta(days=1))  # the clock went back
+    assert (tmp_path / "latest").resolve() == last
     assert {path.name for path in tmp_path.iterdir()} == {"echo", "latest"}
 
 
@@ -136,18 +120,13 @@ def test_the_last_windows_are_those_of_the_last_widths() -> None:
     assert EMPTY.last(5) == EMPTY
 
 
-def test_what_was_kept_is_read(tmp_path: Path) -> None:
+def test_what_was_kept_is_read_and_what_is_no_such_file_is_none(tmp_path: Path) -> None:
     folder = tmp_path / FOLDER / "log"
     live = EMPTY.with_windows([window(7, 1)], 1.5)
-    assert live_names(tmp_path) == []
+    assert (live_names(tmp_path), read_live(folder)) == ([], None)
     keep_live(folder, live)
-    assert read_live(folder) == live
-    assert live_names(tmp_path) == ["log"]
+    assert (live_names(tmp_path), read_live(folder)) == (["log"], live)
     assert [file.name for file in folder.iterdir()] == [FILE]
-
-
-def test_what_is_no_such_file_is_none(tmp_path: Path) -> None:
-    assert read_live(tmp_path) is None
     for text in ("", "[]", "{}", '{"url": "x", "window_ns": 1, "updated_s": 0, "windows": [{}]}'):
-        (tmp_path / FILE).write_text(text)
-        assert read_live(tmp_path) is None, text
+        (folder / FILE).write_text(text)
+        assert read_live(folder) is None, text

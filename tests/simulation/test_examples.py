@@ -95,7 +95,7 @@ def test_a_wrong_node_is_caught_and_its_fault_named(
 
 def test_negative_offsets_end_the_run_with_a_report() -> None:
     report = str(run("kafka", "kafka_negative_offsets.py", WRONG).outcome.failure)
-    assert "`offset` must be an integer of 0 or more, not -1" in report
+    assert "the field offset is -1, not an integer of 0 or more" in report
 
 
 def test_ids_that_are_maps_are_unknown() -> None:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -76,19 +77,12 @@ def test_values_count_up_from_one_and_a_full_key_is_replaced_by_a_fresh_one(
 
 
 def test_micro_operations_have_the_form_of_histories(many: list[Draft]) -> None:
+    """An assign takes the key that is drawn, and goes before it."""
     assert all(draft.value == [["poll"]] for draft in many if draft.f == "poll")
     assert all(draft.value is None for draft in many if draft.f == "crash")
-    assert all(isinstance(draft.value[0], str) for draft in many if draft.f == "assign")
-
-
-def test_an_assign_takes_the_key_that_is_drawn_and_goes_before_it(many: list[Draft]) -> None:
-    followed = [
-        (draft.value, many[index + 1])
-        for index, draft in enumerate(many[:-1])
-        if draft.f == "assign" and many[index + 1].f == "send"
-    ]
-    assert followed
-    assert all(keys == [send.value[0][1]] for keys, send in followed)
+    after = [pair for pair in pairwise(many) if (pair[0].f, pair[1].f) == ("assign", "send")]
+    assert after
+    assert all(assign.value == [send.value[0][1]] for assign, send in after)
 
 
 def test_crashes_come_every_thirty_seconds_divided_by_the_concurrency() -> None:
@@ -142,182 +136,196 @@ def test_neither_the_clock_nor_answers_change_the_order_of_sends_and_polls(
     assert work(drafts(3000, interval_ns=1)) == work(many)
 
 
-class TestFinalPolls:
+@pytest.fixture
+def final() -> FinalPolls:
     """The end of a run."""
+    offsets = Offsets()
+    offsets.learn(sent_ok("10", 3))
+    offsets.learn(polled_ok({"9": [[7, 1]]}))
+    return FinalPolls(offsets, 2, Random(1))
 
-    @pytest.fixture
-    def final(self) -> FinalPolls:
-        offsets = Offsets()
-        offsets.learn(sent_ok("10", 3))
-        offsets.learn(polled_ok({"9": [[7, 1]]}))
-        return FinalPolls(offsets, 2, Random(1))
 
-    def test_crash_assign_poll(self, final: FinalPolls) -> None:
-        assert [final.next(Turn(1, 0)) for _ in range(3)] == [
-            Draft("crash"),
-            Draft("assign", ["9", "10"], {"seek-to-beginning?": True}),
-            Draft("poll", [["poll"]], {"poll-ms": 1000}),
-        ]
+def test_at_the_end_each_worker_reads_up_to_every_known_offset(final: FinalPolls) -> None:
+    assert [final.next(Turn(0, 0)) for _ in range(3)] == [
+        Draft("crash"),
+        Draft("assign", ["9", "10"], {"seek-to-beginning?": True}),
+        Draft("poll", [["poll"]], {"poll-ms": 1000}),
+    ]
+    final.update(polled_ok({"9": [[0, 1], [7, 2]]}, process=2))
+    assert final.next(Turn(0, 0)) is not None
+    final.update(polled_ok({"10": [[3, 1]]}, process=2))
+    assert final.next(Turn(0, 0)) is None
+    assert final.next(Turn(1, 0)) == Draft("crash")  # the other worker is not done
+    assert FinalPolls(Offsets(), 1, Random(1)).next(Turn(0, 0)) is None  # nothing is known
 
-    def test_polls_are_a_fifth_of_a_second_apart_on_average(self, final: FinalPolls) -> None:
-        now_ns, polls = 0, 0
-        for _ in range(4000):
-            match final.next(Turn(0, now_ns)):
-                case Draft(f="poll"):
-                    polls += 1
-                case Wait(until_ns):
-                    now_ns = until_ns
-        assert now_ns / SECOND / polls == pytest.approx(0.2, rel=0.05)
 
-    def test_a_worker_is_done_when_it_has_read_up_to_every_known_offset(
-        self, final: FinalPolls
-    ) -> None:
-        final.next(Turn(0, 0))
-        final.update(polled_ok({"9": [[0, 1], [7, 2]]}, process=2))
-        assert final.next(Turn(0, 0)) is not None
-        final.update(polled_ok({"10": [[3, 1]]}, process=2))
-        assert final.next(Turn(0, 0)) is None
-        assert final.next(Turn(1, 0)) == Draft("crash")  # the other worker is not
-
-    def test_with_nothing_known_there_is_nothing_to_do(self) -> None:
-        assert FinalPolls(Offsets(), 1, Random(1)).next(Turn(0, 0)) is None
+def test_final_polls_are_a_fifth_of_a_second_apart_on_average(final: FinalPolls) -> None:
+    now_ns, polls = 0, 0
+    for _ in range(4000):
+        drawn = final.next(Turn(0, now_ns))
+        polls += isinstance(drawn, Draft) and drawn.f == "poll"
+        now_ns = drawn.until_ns if isinstance(drawn, Wait) else now_ns
+    assert now_ns / SECOND / polls == pytest.approx(0.2, rel=0.05)
 
 
 # ---------------------------------------------------------------- the client
 
 
-class Conversation:
-    """One client of n0; `perform` plays an operation against scripted answers."""
+def perform(client: KafkaClient, f: str, value: Any, *answers: Any, **extra: Any) -> Any:
+    """Play an operation against scripted answers: the requests that were made, and the completed value.
 
-    def __init__(self) -> None:
-        self.client = KafkaClient("n0")
-
-    def perform(
-        self, f: str, value: Any = None, *, answers: Sequence[Any] = (), **extra: Any
-    ) -> Any:
-        """The requests that were made, and the completed value."""
-        steps = self.client.invoke(Op(0, 0, "invoke", 0, f, value, extra))
-        requests, answers = [], list(answers)
-        try:
-            rpc = next(steps)
-            while True:
-                assert rpc.dest == "n0"
-                requests.append(rpc.body)
-                answer = answers.pop(0)
-                raises = isinstance(answer, Exception)
-                rpc = steps.throw(answer) if raises else steps.send(answer)
-        except StopIteration as done:
-            assert not answers
-            return requests, done.value
-
-    def poll(self, messages: dict[str, Any], commit: RpcError | bool = True) -> Any:
-        answers: list[Any] = [{"type": "poll_ok", "msgs": messages, "in_reply_to": 1}]
-        if any(messages.values()):
-            answers.append(commit if commit is not True else {"type": "commit_offsets_ok"})
-        return self.perform("poll", [["poll"]], answers=answers)
-
-    def assign(self, keys: list[str], committed: dict[str, Any]) -> Any:
-        answer = {"type": "list_committed_offsets_ok", "offsets": committed}
-        return self.perform("assign", keys, answers=[answer])
+    An answer is a body without its type, or an exception.
+    """
+    steps = client.invoke(Op(0, 0, "invoke", 0, f, value, extra))
+    requests, left = [], list(answers)
+    try:
+        rpc = next(steps)
+        while True:
+            assert rpc.dest == "n0"
+            requests.append(rpc.body)
+            answer = left.pop(0)
+            if isinstance(answer, Exception):
+                rpc = steps.throw(answer)
+            else:
+                rpc = steps.send({"type": f"{rpc.body['type']}_ok", "in_reply_to": 1} | answer)
+    except StopIteration as done:
+        assert not left
+        return requests, done.value
 
 
-@pytest.fixture
-def talk() -> Conversation:
-    return Conversation()
+A, AB = ("assign", ["a"]), ("assign", ["a", "b"])
+POLL: tuple[Any, ...] = ("poll", [["poll"]])
+FULL = RpcError(11, "temporarily-unavailable", "no", definite=True)
 
 
-def test_send(talk: Conversation) -> None:
-    requests, value = talk.perform(
-        "send", [["send", "k", 7]], answers=[{"type": "send_ok", "offset": 3}]
-    )
-    assert requests == [{"type": "send", "key": "k", "msg": 7}]
-    assert value == [["send", "k", [3, 7]]]
-
-
-def test_poll_moves_on_and_commits(talk: Conversation) -> None:
-    talk.assign(["a", "b"], {"a": 4})
-    requests, value = talk.poll({"a": [[4, "x"], [9, "y"]]})
-    assert requests == [
-        {"type": "poll", "offsets": {"a": 4, "b": 0}},
-        {"type": "commit_offsets", "offsets": {"a": 9}},
-    ]
-    assert value == [["poll", {"a": [[4, "x"], [9, "y"]]}]]
-    requests, value = talk.poll({})
-    assert requests == [{"type": "poll", "offsets": {"a": 10, "b": 0}}]
-    assert value == [["poll", {}]]
-
-
-def test_a_poll_never_moves_back(talk: Conversation) -> None:
-    talk.assign(["a"], {"a": 4})
-    talk.poll({"a": [[1, "old"]]})
-    assert talk.poll({})[0][0]["offsets"] == {"a": 4}
-
-
-def test_an_empty_list_is_read_as_nothing(talk: Conversation) -> None:
-    talk.assign(["a"], {"a": 4})
-    requests, _ = talk.poll({"a": []})
-    assert len(requests) == 1
-    assert talk.poll({})[0][0]["offsets"] == {"a": 4}
-
-
-def test_an_assign_keeps_known_positions_and_forgets_other_keys(talk: Conversation) -> None:
-    talk.assign(["a", "b"], {})
-    talk.poll({"a": [[5, "x"]]})
-    requests, value = talk.assign(["a", "c", "d"], {"a": 2, "c": 8})
-    assert requests == [{"type": "list_committed_offsets", "keys": ["a", "c", "d"]}]
-    assert value == ["a", "c", "d"]
-    assert talk.poll({})[0][0]["offsets"] == {"a": 6, "c": 8, "d": 0}
-
-
-def test_minus_one_is_a_committed_offset_as_in_the_real_tool(talk: Conversation) -> None:
-    talk.assign(["a"], {"a": -1})
-    assert talk.poll({})[0][0]["offsets"] == {"a": -1}
-
-
-def test_seek_to_beginning_asks_nobody(talk: Conversation) -> None:
-    talk.assign(["a"], {"a": 4})
-    requests, value = talk.perform("assign", ["a", "b"], answers=(), **{"seek-to-beginning?": True})
-    assert (requests, value) == ([], ["a", "b"])
-    assert talk.poll({})[0][0]["offsets"] == {"a": 0, "b": 0}
-
-
-def test_an_error_to_the_commit_fails_the_poll_after_the_client_moved_on(
-    talk: Conversation,
+@pytest.mark.parametrize(
+    ("before", "step", "requests", "value", "positions"),
+    [
+        (
+            [],
+            ("send", [["send", "k", 7]], {"offset": 3}),
+            [{"type": "send", "key": "k", "msg": 7}],
+            [["send", "k", [3, 7]]],
+            {},
+        ),
+        (
+            [(*AB, {"offsets": {"a": 4}})],
+            (*POLL, {"msgs": {"a": [[4, "x"], [9, "y"]]}}, {}),
+            [
+                {"type": "poll", "offsets": {"a": 4, "b": 0}},
+                {"type": "commit_offsets", "offsets": {"a": 9}},
+            ],
+            [["poll", {"a": [[4, "x"], [9, "y"]]}]],
+            {"a": 10, "b": 0},
+        ),
+        # A poll never moves back, an empty list is nothing, and nothing is not committed.
+        (
+            [(*A, {"offsets": {"a": 4}})],
+            (*POLL, {"msgs": {"a": [[1, "x"]]}}, {}),
+            2,
+            None,
+            {"a": 4},
+        ),
+        ([(*A, {"offsets": {"a": 4}})], (*POLL, {"msgs": {"a": []}}), 1, None, {"a": 4}),
+        ([], (*POLL, {"msgs": {}}), 1, [["poll", {}]], {}),
+        # An assign keeps known positions, and forgets other keys.
+        (
+            [(*AB, {"offsets": {}}), (*POLL, {"msgs": {"a": [[5, "x"]]}}, {})],
+            ("assign", ["a", "c", "d"], {"offsets": {"a": 2, "c": 8}}),
+            [{"type": "list_committed_offsets", "keys": ["a", "c", "d"]}],
+            ["a", "c", "d"],
+            {"a": 6, "c": 8, "d": 0},
+        ),
+        # As in the real tool -1 is a committed offset.
+        ([], (*A, {"offsets": {"a": -1}}), 1, ["a"], {"a": -1}),
+    ],
+)
+def test_a_conversation_of_a_client(
+    before: list[Any], step: tuple[Any, ...], requests: Any, value: Any, positions: dict[str, int]
 ) -> None:
-    talk.assign(["a"], {})
+    client = KafkaClient("n0")
+    for each in before:
+        perform(client, *each)
+    made, completed = perform(client, *step)
+    assert requests in (made, len(made))
+    assert value in (completed, None)
+    assert perform(client, *POLL, {"msgs": {}})[0][0]["offsets"] == positions
+
+
+def test_a_rewind_asks_nobody_and_a_poll_moves_on_before_its_commit_fails() -> None:
+    client = KafkaClient("n0")
+    perform(client, *A, {"offsets": {"a": 4}})
+    assert perform(client, "assign", ["a", "b"], **{"seek-to-beginning?": True}) == ([], ["a", "b"])
     with pytest.raises(RpcError):
-        talk.poll({"a": [[0, "x"]]}, commit=RpcError(11, "temporarily-unavailable", "no", True))
-    assert talk.poll({})[0][0]["offsets"] == {"a": 1}
-
-
-def test_crash_ends_the_client(talk: Conversation) -> None:
+        perform(client, *POLL, {"msgs": {"a": [[0, "x"]]}}, FULL)
+    assert perform(client, *POLL, {"msgs": {}})[0][0]["offsets"] == {"a": 1, "b": 0}
     with pytest.raises(CrashClient):
-        talk.perform("crash")
+        perform(client, "crash", None)
 
 
 @pytest.mark.parametrize(
     ("f", "value", "reply", "why"),
     [
-        ("send", [["send", "k", 1]], {"type": "poll_ok"}, "`type` must be send_ok"),
-        ("send", [["send", "k", 1]], {"type": "send_ok"}, "`offset` is missing"),
-        ("send", [["send", "k", 1]], {"type": "send_ok", "offset": "3"}, "must be an integer"),
-        ("send", [["send", "k", 1]], {"type": "send_ok", "offset": True}, "must be an integer"),
-        ("send", [["send", "k", 1]], {"type": "send_ok", "offset": 1.0}, "must be an integer"),
-        ("send", [["send", "k", 1]], {"type": "send_ok", "offset": -1}, "of 0 or more, not -1"),
-        ("send", [["send", "k", 1]], {"type": "send_ok", "offset": 1, "x": 2}, "unknown fields: x"),
-        ("poll", [["poll"]], {"type": "poll_ok", "msgs": []}, "must be an object"),
-        ("poll", [["poll"]], {"type": "poll_ok", "msgs": {"k": {}}}, "'k' are no list"),
-        ("poll", [["poll"]], {"type": "poll_ok", "msgs": {"k": [[1]]}}, "[offset, message]"),
+        ("send", [["send", "k", 1]], {"type": "poll_ok"}, "the type is 'poll_ok', not 'send_ok'"),
+        ("send", [["send", "k", 1]], {"type": "send_ok"}, "the field offset is missing"),
+        (
+            "send",
+            [["send", "k", 1]],
+            {"type": "send_ok", "offset": "3"},
+            "not an integer of 0 or more",
+        ),
+        (
+            "send",
+            [["send", "k", 1]],
+            {"type": "send_ok", "offset": True},
+            "not an integer of 0 or more",
+        ),
+        (
+            "send",
+            [["send", "k", 1]],
+            {"type": "send_ok", "offset": 1.0},
+            "not an integer of 0 or more",
+        ),
+        (
+            "send",
+            [["send", "k", 1]],
+            {"type": "send_ok", "offset": -1},
+            "the field offset is -1, not",
+        ),
+        (
+            "send",
+            [["send", "k", 1]],
+            {"type": "send_ok", "offset": 1, "x": 2},
+            "nobody asked for the field x",
+        ),
+        ("poll", [["poll"]], {"type": "poll_ok", "msgs": []}, "not an object, key to"),
+        (
+            "poll",
+            [["poll"]],
+            {"type": "poll_ok", "msgs": {"k": {}}},
+            "msgs.k is {}, not an array",
+        ),
+        (
+            "poll",
+            [["poll"]],
+            {"type": "poll_ok", "msgs": {"k": [[1]]}},
+            "msgs.k.0 is [1], not [offset, message]",
+        ),
         ("poll", [["poll"]], {"type": "poll_ok", "msgs": {"k": [["1", 2]]}}, "[offset, message]"),
         ("poll", [["poll"]], {"type": "poll_ok", "msgs": {"k": [[-1, 2]]}}, "[offset, message]"),
-        ("assign", ["k"], {"type": "list_committed_offsets_ok", "offsets": {"k": None}}, "integer"),
+        (
+            "assign",
+            ["k"],
+            {"type": "list_committed_offsets_ok", "offsets": {"k": None}},
+            "offsets.k is None, not",
+        ),
     ],
 )
 def test_a_malformed_reply_is_told_with_what_was_expected(
-    talk: Conversation, f: str, value: list[Any], reply: dict[str, Any], why: str
+    f: str, value: list[Any], reply: dict[str, Any], why: str
 ) -> None:
     with pytest.raises(MalformedReply) as caught:
-        talk.perform(f, value, answers=[reply | {"in_reply_to": 1}])
+        perform(KafkaClient("n0"), f, value, reply)
     assert why in caught.value.why
     assert caught.value.reply["type"] == reply["type"]
     assert f'"type": "{caught.value.request["type"]}_ok"' in caught.value.expected
@@ -340,17 +348,13 @@ def toy(*values: int) -> list[Op]:
     return ops
 
 
-def test_only_what_matters_stays() -> None:
-    smaller = shrink(toy(*range(1, 40)), sums)
-    assert [op.value for op in smaller if op.type == "ok"] == [1, 3, 5]
-
-
-def test_what_is_wanted_is_kept() -> None:
-    smaller = shrink(toy(2, 3, 4, 5), sums, wanted=lambda name: name == "both")
-    assert [op.value for op in smaller if op.type == "ok"] == [3, 5]
-
-
-def test_a_history_without_anomaly_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("values", "wanted", "left"),
+    [([*range(1, 40)], lambda _: True, [1, 3, 5]), ([2, 3, 4, 5], "both".__eq__, [3, 5])],
+)
+def test_only_what_matters_stays(values: list[int], wanted: Any, left: list[int]) -> None:
+    smaller = shrink(toy(*values), sums, wanted=wanted)
+    assert [op.value for op in smaller if op.type == "ok"] == left
     with pytest.raises(ValueError, match="nothing is wrong"):
         shrink(toy(1, 2), sums)
 

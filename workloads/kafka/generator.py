@@ -37,16 +37,18 @@ class Offsets:
 
     def learn(self, op: Op) -> None:
         """Take in an operation that was completed `ok`."""
+        found, shown = self._polled, {}
         if op.f == "send":
             _, key, (offset, _message) = op.value[0]
-            self._sent[key] = max(self._sent.get(key, 0), offset)
-            self.known[key] = max(self.known.get(key, 0), offset)
-            self._forget_if_caught_up(key)
+            found, shown = self._sent, {key: offset}
         elif op.f == "poll":
-            for key, highest in highest_offsets(op).items():
-                self._polled[key] = max(self._polled.get(key, -1), highest)
-                self.known[key] = max(self.known.get(key, -1), highest)
-                self._forget_if_caught_up(key)
+            shown = highest_offsets(op)
+        for key, offset in shown.items():
+            for known in (found, self.known):
+                known[key] = max(known.get(key, -1), offset)
+            if self._polled.get(key, -1) >= self._sent.get(key, -1):  # caught up
+                self._sent.pop(key, None)
+                self._polled.pop(key, None)
 
     def unseen(self) -> dict[str, dict[Keyword, int]]:
         """Key -> `polled` and `sent`, for each key with offsets sent but never polled."""
@@ -54,11 +56,6 @@ class Offsets:
             key: keywords(polled=self._polled.get(key, -1), sent=sent)
             for key, sent in self._sent.items()
         }
-
-    def _forget_if_caught_up(self, key: str) -> None:
-        if self._polled.get(key, -1) >= self._sent.get(key, -1):
-            self._sent.pop(key, None)
-            self._polled.pop(key, None)
 
 
 def highest_offsets(op: Op) -> dict[str, int]:

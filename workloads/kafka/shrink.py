@@ -30,7 +30,7 @@ def shrink(
     history: Sequence[Op],
     anomalies: Anomalies,
     cuts: Sequence[Cut] | None = None,
-    wanted: Callable[[Hashable], bool] = lambda _: True,
+    wanted: Callable[[Any], bool] = lambda _: True,
 ) -> list[Op]:
     """A part of `history` with a wanted anomaly, from which no single part of `cuts` can be left out.
 
@@ -59,7 +59,8 @@ def _reduced(history: list[Op], cut: Cut, is_wrong: Callable[[Sequence[Op]], boo
     parts = cut.parts(history)
     size = len(parts)
     while size:
-        for chunk in _chunks(parts, size):
+        for start in range((len(parts) - 1) // size * size, -1, -size):  # later ones explain less
+            chunk = parts[start : start + size]
             smaller = cut.without(history, set(chunk))
             if is_wrong(smaller):
                 history, parts = smaller, [part for part in parts if part not in chunk]
@@ -68,12 +69,6 @@ def _reduced(history: list[Op], cut: Cut, is_wrong: Callable[[Sequence[Op]], boo
             size //= 2
         size = min(size, len(parts))
     return history
-
-
-def _chunks(parts: Parts, size: int) -> Iterator[Parts]:
-    """The last ones first: what comes later explains less."""
-    for start in range((len(parts) - 1) // size * size, -1, -size):
-        yield parts[start : start + size]
 
 
 def _operations(history: Sequence[Op]) -> list[Hashable]:
@@ -97,7 +92,7 @@ _NAMING_OTHERS = ("key", "value", "values", "offset", "op", "ops")
 
 def smallest(history: Sequence[Op], kinds: Container[str]) -> list[Op]:
     """A part of a history that shows an anomaly of these types with few messages and operations."""
-    return shrink(history, anomalies, (MESSAGES, OPERATIONS), lambda name: _kind(name) in kinds)
+    return shrink(history, anomalies, (MESSAGES, OPERATIONS), lambda name: name[0] in kinds)
 
 
 def anomalies(history: Sequence[Op]) -> set[Hashable]:
@@ -115,10 +110,6 @@ def anomalies(history: Sequence[Op]) -> set[Hashable]:
         else:
             names.add((str(anomaly),))
     return names
-
-
-def _kind(name: Hashable) -> str:
-    return name[0] if isinstance(name, tuple) else ""
 
 
 def _name(anomaly: str, case: Any) -> Iterator[Hashable]:

@@ -25,11 +25,9 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from random import Random
-from typing import Any
 
 from runs.history import Op
 from workloads.interface import (
-    Body,
     Draft,
     Judge,
     Rpc,
@@ -44,6 +42,7 @@ from workloads.replies import ANY, require
 
 _VALUES = 5
 _PROCESSES_PER_KEY = 20
+_ARGUMENTS = {"read": (), "write": ("value",), "cas": ("from", "to")}
 
 
 class LinKvClient:
@@ -55,22 +54,12 @@ class LinKvClient:
 
     def invoke(self, op: Op) -> Steps:
         key, argument = op.value
-        request = {"type": op.f, "key": key, **_arguments(op.f, argument)}
+        values = argument if op.f == "cas" else [argument]
+        request = {"type": op.f, "key": key, **dict(zip(_ARGUMENTS[op.f], values, strict=False))}
         reply = yield Rpc(self.node, request, self.timeout_ms)
         fields = {"value": ANY} if op.f == "read" else {}
         require(request, reply, **fields)
         return [key, reply["value"] if op.f == "read" else argument]
-
-
-def _arguments(f: str, argument: Any) -> Body:
-    match f:
-        case "read":
-            return {}
-        case "write":
-            return {"value": argument}
-        case _:
-            before, after = argument
-            return {"from": before, "to": after}
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from workloads.lin_kv.linearizability import Blocked, Call, search
 
 NONLINEARIZABLE = Keyword("nonlinearizable")
 _VALID = Keyword("valid?")
-_CLIENT_FUNCTIONS = {"read", "write", "cas"}
+_DID = {"read": "read {}", "write": "wrote {}", "cas": "changed {} to {}"}
 
 
 def check(history: Sequence[Op]) -> Result:
@@ -82,15 +82,8 @@ def _held(value: Any, writer: Op | None) -> str:
 
 def _did(op: Op) -> str:
     _, argument = op.value
-    match op.f:
-        case "read":
-            done = f"read {json.dumps(argument)}"
-        case "write":
-            done = f"wrote {json.dumps(argument)}"
-        case _:
-            before, after = argument
-            done = f"changed {json.dumps(before)} to {json.dumps(after)}"
-    return f"process {op.process} {done}"
+    values = map(json.dumps, argument if op.f == "cas" else [argument])
+    return f"process {op.process} {_DID[op.f].format(*values)}"
 
 
 def _calls_by_key(history: Sequence[Op]) -> tuple[dict[str, Any], dict[str, list[Call]]]:
@@ -99,7 +92,7 @@ def _calls_by_key(history: Sequence[Op]) -> tuple[dict[str, Any], dict[str, list
     calls: dict[str, list[Call]] = {}
     pairs = completions(history)
     for invoked, op in enumerate(history):
-        if op.type != "invoke" or op.f not in _CLIENT_FUNCTIONS:
+        if op.type != "invoke" or op.f not in _DID:
             continue
         returned = pairs.get(invoked)
         completion = op if returned is None else history[returned]

@@ -145,7 +145,7 @@ def explain_set(result: Mapping[Any, Any], history: Sequence[Op], add: str) -> l
         return []
     found = SetHistory.of(history, add)
     strict = result["valid?"] is False and not result["lost"]
-    return [*_lost(found, result), *_duplicated(found, strict), *_unexpected(found, strict)]
+    return [*_lost(found, result), *_odd(found, strict)]
 
 
 def _lost(found: SetHistory, result: Mapping[Any, Any]) -> Iterator[Finding]:
@@ -186,21 +186,17 @@ def _reduced(op: Op, element: Any) -> Op:
     return Op(op.index, op.time, op.type, op.process, op.f, left, op.extra)
 
 
-def _duplicated(found: SetHistory, strict: bool) -> Iterator[Finding]:
-    for name, times in sorted(found.multiple.items(), key=lambda pair: -pair[1])[:1]:
-        read = next(op for op in _reads(found) if Counter(map(name_of, op.value))[name] == times)
+def _odd(found: SetHistory, strict: bool) -> Iterator[Finding]:
+    """What a read has more than once, and what nobody added: the first read that shows it."""
+    names = [max(found.multiple, key=lambda name: found.multiple[name])] if found.multiple else []
+    twice = [("duplicated", name, len(found.multiple), found.multiple[name]) for name in names]
+    nobody = [("unexpected", name_of(each), len(found.unexpected), 1) for each in found.unexpected]
+    for type_, name, count, times in (*twice, *nobody[:1]):
+        read = next(op for op in _reads(found) if Counter(map(name_of, op.value))[name] >= times)
         value = next(each for each in read.value if name_of(each) == name)
-        sentence = f"Process {read.process} read element {dumps(value)} {times} times at once."
-        count = len(found.multiple)
-        yield Finding("duplicated", strict, count, sentence, [_reduced(read, value)])
-
-
-def _unexpected(found: SetHistory, strict: bool) -> Iterator[Finding]:
-    for value in found.unexpected[:1]:
-        read = next(op for op in _reads(found) if name_of(value) in set(map(name_of, op.value)))
-        sentence = f"Process {read.process} read element {dumps(value)}, which nobody added."
-        count = len(found.unexpected)
-        yield Finding("unexpected", strict, count, sentence, [_reduced(read, value)])
+        how = f" {times} times at once" if type_ == "duplicated" else ", which nobody added"
+        sentence = f"Process {read.process} read element {dumps(value)}{how}."
+        yield Finding(type_, strict, count, sentence, [_reduced(read, value)])
 
 
 def _reads(found: SetHistory) -> Iterator[Op]:

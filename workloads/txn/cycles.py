@@ -28,6 +28,7 @@ from runs.history import Op
 from runs.keyword import Keyword, keywords
 from workloads.digraph import Edges, Graph, Level, realtime_edges
 
+EMPTY_GRAPH = "empty-transaction-graph"
 Case = dict[Any, Any]
 Pair = tuple[int, int]
 # (transaction, transaction) -> what the edge is about: key, value, and the value that came after it if any

@@ -1,15 +1,15 @@
 """The anomalies of a transactional history in sentences."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from runs.edn import dumps
-from runs.history import Op
+from runs.history import Op, printable
 from runs.keyword import Keyword
 from workloads.interface import Finding
 from workloads.txn.client import READ
-from workloads.txn.cycles import Case
-from workloads.txn.verdict import EMPTY_GRAPH
+from workloads.txn.cycles import EMPTY_GRAPH, Case
 
 
 def explain(result: Mapping[Any, Any], history: Sequence[Op]) -> list[Finding]:
@@ -29,7 +29,8 @@ def _finding(name: str, found: Any, history: Sequence[Op]) -> Finding:
 def _sentence(name: str, case: Case) -> str:
     if "steps" in case:
         return _cycle_sentence(case)
-    return SENTENCES.get(name, CYCLE_EXISTS).format_map(_Words(case))
+    words = {str(field): _word(value) for field, value in case.items()}
+    return SENTENCES.get(name, CYCLE_EXISTS).format_map(words)
 
 
 def _witness(case: Case, history: Sequence[Op]) -> Iterator[Op]:
@@ -46,24 +47,8 @@ def _witness(case: Case, history: Sequence[Op]) -> Iterator[Op]:
         yield from (case[part] for part in ("writer", "op") if part in case)
 
 
-class _Words(Mapping[str, str]):
-    """The fields of a case as text, by name."""
-
-    def __init__(self, case: Case) -> None:
-        self._case = case
-
-    def __getitem__(self, name: str) -> str:
-        return _word(self._case[name])
-
-    def __iter__(self) -> Iterator[str]:
-        return map(str, self._case)
-
-    def __len__(self) -> int:
-        return len(self._case)
-
-
 def _word(value: Any) -> str:
-    return str(value.index) if isinstance(value, Op) else dumps(value)
+    return str(value.index) if isinstance(value, Op) else dumps(printable(value))
 
 
 SENTENCES = {
@@ -78,18 +63,22 @@ SENTENCES = {
     "lost-update": "Several transactions read {value} of key {key}, and each wrote the key.",
     "cyclic-versions": "Key {key}: by what was read and written, {scc} came before each other.",
 }
+STEPS = {
+    "ww": "{before} wrote {value} to key {key} before {after} wrote {later}",
+    "wr": "{after} read {value} of key {key} from {before}",
+    "rw": "{before} read {value} of key {key} before {after} wrote {later}",
+    "process": "{before} came before {after} in their process",
+    "realtime": "{before} was over before {after} began",
+}
 CYCLE_EXISTS = "The operations {scc} depend on each other in a circle, which {not} forbids."
 
 
 def _cycle_sentence(case: Case) -> str:
     """Each step of a cycle, as a part of one sentence."""
     cycle, steps = case["cycle"], case["steps"]
-    parts = [_part(f"T{a.index}", f"T{b.index}", step) for a, b, step in _triples(cycle, steps)]
+    pairs = zip(pairwise(cycle), steps, strict=True)
+    parts = [_part(f"T{a.index}", f"T{b.index}", step) for (a, b), step in pairs]
     return f"{', '.join(parts[:-1])}; but {parts[-1]}. (T{cycle[0].index} is operation {cycle[0].index}.)"
-
-
-def _triples(cycle: Sequence[Op], steps: Sequence[Case]) -> Iterator[tuple[Op, Op, Case]]:
-    return zip(cycle, cycle[1:], steps, strict=False)
 
 
 def _shown(value: Any) -> str:
@@ -98,15 +87,6 @@ def _shown(value: Any) -> str:
 
 
 def _part(before: str, after: str, step: Case) -> str:
-    key, value, later = (_shown(step.get(name)) for name in ("key", "value", "value'"))
-    match step["type"]:
-        case "ww":
-            return f"{before} wrote {value} to key {key} before {after} wrote {later}"
-        case "wr":
-            return f"{after} read {value} of key {key} from {before}"
-        case "rw":
-            return f"{before} read {value} of key {key} before {after} wrote {later}"
-        case "process":
-            return f"{before} came before {after} in their process"
-        case _:
-            return f"{before} was over before {after} began"
+    names = {"value'": "later", "key": "key", "value": "value"}
+    words = {name: _shown(step.get(field)) for field, name in names.items()}
+    return STEPS[step["type"]].format(before=before, after=after, **words)

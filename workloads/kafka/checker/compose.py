@@ -1,7 +1,7 @@
 """All checks of a kafka history together, in the format of the real tool's results.edn (`:workload`)."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, starmap
 from typing import Any
 
 from runs.collection import collection_paused
@@ -134,7 +134,8 @@ def _errors(
         nodes = members(place.nodes, history)
         found["unreplicated"] = list(unreplicated_cases(facts, place, nodes))
     if options.get("strict"):
-        found["untold-offset"] = _all(map(contents.untold_offset_cases, facts.transactions))
+        untold = map(contents.untold_offset_cases, facts.transactions)
+        found["untold-offset"] = list(chain.from_iterable(untold))
     errors = {anomaly: condensed(anomaly, cases) for anomaly, cases in found.items() if cases}
     cycles = contiguity.by_type(cycle_cases(facts, known, bool(options.get("ww_deps"))))
     errors |= {anomaly: condensed(anomaly, cases) for anomaly, cases in cycles.items()}
@@ -144,54 +145,27 @@ def _errors(
 
 def local_cases(facts: Facts, known: Mapping[Key, Log]) -> Cases:
     """The anomalies that one key's share of a history shows as well as the whole: all but cycles and ends."""
-    return {
-        **_log_cases(facts, known),
-        **_transaction_cases(facts, known),
-        **_process_cases(facts, known),
+    each, processes = facts.transactions, _by_process(facts).values()
+    failed = facts.sent("fail")
+    polled = ((key, known.get(key, Log()), facts) for key in facts.polled)
+    named: dict[str, Iterable[Iterable[Case]]] = {
+        "duplicate": starmap(contents.duplicate_cases, map_order(known)),
+        "inconsistent-offsets": starmap(contents.inconsistent_offset_cases, known.items()),
+        "lost-write": starmap(contents.lost_write_cases, polled),
+        "no-writer-of-value": [contents.unwritten_read_cases(facts)],
+        "malformed-offset": map(contents.malformed_offset_cases, each),
+        "precommitted-read": map(contents.precommitted_read_cases, each),
+        "G1a": (contents.aborted_read_cases(transaction, facts, failed) for transaction in each),
     }
-
-
-def _log_cases(facts: Facts, known: Mapping[Key, Log]) -> Cases:
-    polled = [(key, known.get(key, Log())) for key in facts.polled]
-    return {
-        "duplicate": _all(contents.duplicate_cases(*each) for each in map_order(known)),
-        "inconsistent-offsets": _all(
-            contents.inconsistent_offset_cases(*each) for each in known.items()
-        ),
-        "lost-write": _all(contents.lost_write_cases(key, log, facts) for key, log in polled),
-        "no-writer-of-value": list(contents.unwritten_read_cases(facts)),
-    }
-
-
-def _transaction_cases(facts: Facts, known: Mapping[Key, Log]) -> Cases:
-    each = facts.transactions
-    failed = contents.failed_writes(facts)
-    aborted = (contents.aborted_read_cases(transaction, facts, failed) for transaction in each)
-    return {
-        "malformed-offset": _all(map(contents.malformed_offset_cases, each)),
-        "precommitted-read": _all(map(contents.precommitted_read_cases, each)),
-        "G1a": _all(aborted),
-        **contiguity.by_type(
-            chain.from_iterable(
-                contiguity.int_poll_cases(transaction, known) for transaction in each
-            )
-        ),
-        **contiguity.by_type(
-            chain.from_iterable(
-                contiguity.int_send_cases(transaction, known) for transaction in each
-            )
-        ),
-    }
-
-
-def _process_cases(facts: Facts, known: Mapping[Key, Log]) -> Cases:
-    processes = _by_process(facts).values()
-    checks = (contiguity.poll_cases, contiguity.send_cases)
-    return contiguity.by_type(
-        chain.from_iterable(
-            check(operations, known) for check in checks for operations in processes
-        )
+    of_order: Sequence[tuple[Callable[..., Iterable[tuple[str, Case]]], Iterable[Any]]] = (
+        (contiguity.int_poll_cases, each),
+        (contiguity.int_send_cases, each),
+        (contiguity.poll_cases, processes),
+        (contiguity.send_cases, processes),
     )
+    jumps = (case for check, parts in of_order for part in parts for case in check(part, known))
+    found = {anomaly: list(chain.from_iterable(cases)) for anomaly, cases in named.items()}
+    return found | contiguity.by_type(jumps)
 
 
 def _by_process(facts: Facts) -> dict[Any, list[Op | Transaction]]:
@@ -214,7 +188,3 @@ def _info_causes(history: Sequence[Op]) -> Iterator[Any]:
         if op.type == "info" and op.f in TRANSACTIONS and op.extra.get("error") not in seen:
             seen.append(op.extra.get("error"))
             yield op.extra.get("error")
-
-
-def _all(cases: Iterable[Iterable[Case]]) -> list[Case]:
-    return list(chain.from_iterable(cases))

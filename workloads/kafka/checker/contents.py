@@ -4,7 +4,7 @@ Each `*_cases` function looks at one key or one transaction. [jepsen.tests.kafka
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from runs.keyword import keywords
 from workloads.kafka.checker.cases import Case
@@ -47,7 +47,8 @@ def lost_write_cases(key: Key, log: Log, facts: Facts) -> Iterator[Case]:
         for message in messages
         if message not in polled
     ]
-    committed = [message for message in lost if _must_exist(facts, key, message)]
+    writers = facts.writers.get(key, {})
+    committed = [each for each in lost if each in writers and facts.committed(writers[each])]
     if not committed:
         return
     max_read = _first_reader(facts, key, last_index[bound][:1])
@@ -57,7 +58,7 @@ def lost_write_cases(key: Key, log: Log, facts: Facts) -> Iterator[Case]:
             value=message,
             index=first_index[message],
             max_read_index=bound,
-            writer=facts.writers[key][message].op,
+            writer=writers[message].op,
             max_read=max_read.op if max_read else None,
         )
 
@@ -76,11 +77,6 @@ def _extremes(log: Log) -> tuple[dict[Message, int], list[list[Message]]]:
     return first, by_index
 
 
-def _must_exist(facts: Facts, key: Key, message: Message) -> bool:
-    writer = facts.writers.get(key, {}).get(message)
-    return writer is not None and facts.committed(writer)
-
-
 def _first_reader(facts: Facts, key: Key, messages: list[Message]) -> Transaction | None:
     """The first transaction that polled the (only) message in `messages`."""
     for transaction in facts.transactions if messages else ():
@@ -91,7 +87,7 @@ def _first_reader(facts: Facts, key: Key, messages: list[Message]) -> Transactio
 
 
 def aborted_read_cases(
-    transaction: Transaction, facts: Facts, failed: Mapping[Key, set[Message]]
+    transaction: Transaction, facts: Facts, failed: Mapping[Key, Collection[Message]]
 ) -> Iterator[Case]:
     """`G1a`: a successful poll returned a message whose send certainly failed."""
     for key, run in transaction.polls.items() if transaction.type == "ok" else ():
@@ -99,15 +95,6 @@ def aborted_read_cases(
             if message in failed[key]:
                 writer = facts.writers[key][message].op
                 yield keywords(key=key, value=message, writer=writer, reader=transaction.op)
-
-
-def failed_writes(facts: Facts) -> dict[Key, set[Message]]:
-    """The messages of each key that some transaction failed to send."""
-    failed: dict[Key, set[Message]] = {}
-    for transaction in facts.transactions:
-        for key, run in transaction.sends.items() if transaction.type == "fail" else ():
-            failed.setdefault(key, set()).update(run.messages)
-    return failed
 
 
 def precommitted_read_cases(transaction: Transaction) -> Iterator[Case]:

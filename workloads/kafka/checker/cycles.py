@@ -116,53 +116,29 @@ def _step(
     before: Transaction, after: Transaction, facts: Facts, logs: Mapping[Key, Log], ww: bool
 ) -> Case:
     """Why `before` precedes `after`."""
-    steps = (*_ww_steps(before, after, facts, logs),) if ww else ()
-    for step in (*steps, *_wr_steps(before, after, facts)):
-        return step
+    for kind, f, runs in (("ww", "send", after.sends if ww else {}), ("wr", "poll", after.polls)):
+        for key, run in runs.items():
+            log = logs.get(key, Log())
+            for message in run.messages:
+                index = log.index_of.get(message, 0)
+                earlier = (log.order[index - 1] if index else None) if kind == "ww" else message
+                is_known = index or kind == "wr"
+                if is_known and facts.writers.get(key, {}).get(earlier) is before:
+                    later = {Keyword("value'"): message} if kind == "ww" else {}
+                    return {
+                        **keywords(type=Keyword(kind), key=key, value=earlier),
+                        **later,
+                        **keywords(
+                            a_mop_index=_place(before, "send", key, earlier),
+                            b_mop_index=_place(after, f, key, message),
+                        ),
+                    }
     assert after.invoked_at is not None, "only what was invoked has a realtime order"
     invocation = facts.history[after.invoked_at]
     return {
         **keywords(type=Keyword("realtime")),
         Keyword("a'"): before.op,
         Keyword("b"): invocation,
-    }
-
-
-def _wr_steps(before: Transaction, after: Transaction, facts: Facts) -> Iterator[Case]:
-    for key, run in after.polls.items():
-        for message in run.messages:
-            if facts.writers.get(key, {}).get(message) is before:
-                places = _places(before, after, ("send", "poll"), key, (message, message))
-                yield keywords(type=Keyword("wr"), key=key, value=message, **places)
-                return
-
-
-def _ww_steps(
-    before: Transaction, after: Transaction, facts: Facts, logs: Mapping[Key, Log]
-) -> Iterator[Case]:
-    for key, run in after.sends.items():
-        log = logs.get(key, Log())
-        for message in run.messages:
-            index = log.index_of.get(message, 0)
-            previous = log.order[index - 1] if index else None
-            if index and facts.writers.get(key, {}).get(previous) is before:
-                places = _places(before, after, ("send", "send"), key, (previous, message))
-                value = keywords(type=Keyword("ww"), key=key, value=previous)
-                yield {**value, Keyword("value'"): message, **keywords(**places)}
-                return
-
-
-def _places(
-    before: Transaction,
-    after: Transaction,
-    f: tuple[str, str],
-    key: Key,
-    messages: tuple[Message, Message],
-) -> dict[str, int | None]:
-    """Which micro-operation of each transaction the step is about, counted from 0."""
-    return {
-        "a_mop_index": _place(before, f[0], key, messages[0]),
-        "b_mop_index": _place(after, f[1], key, messages[1]),
     }
 
 

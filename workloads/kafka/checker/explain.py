@@ -124,8 +124,9 @@ class _Scene:
             named = [self._by_index[op["index"]] for op in (*invocations, *case["cycle"][:-1])]
             wanted = {(step["key"], step["value"]) for step in case["steps"] if "key" in step}
         elif anomaly == "unseen":
-            wanted = set(_first_unseen(case))
-            named = [self._facts.writers[key][message].op for key, message in wanted]
+            key, messages = next(iter(case["messages"].items()))
+            wanted = {(key, messages[0])}
+            named = [self._facts.writers[key][messages[0]].op]
         else:
             wanted = {(case["key"], each) for each in _messages(case)} if "key" in case else set()
             named = [*self._named(case), *self._sightings(anomaly, case)]
@@ -154,22 +155,10 @@ class _Scene:
     def _first_shown(self, key: Key, message: Message, offset: int | None) -> Iterator[Op]:
         for transaction in self._facts.transactions:
             for run in (transaction.sends.get(key), transaction.polls.get(key)):
-                if run and message in run.messages:
-                    place = run.messages.index(message)
-                    if offset is None or offset in (run.offsets[place], *_offsets(run, message)):
-                        yield transaction.op
-                        return
-
-
-def _offsets(run: Any, message: Message) -> Iterator[int | None]:
-    pairs = zip(run.offsets, run.messages, strict=True)
-    return (offset for offset, each in pairs if each == message)
-
-
-def _first_unseen(error: Mapping[str, Any]) -> Iterator[tuple[Key, Message]]:
-    for key, messages in error["messages"].items():
-        yield key, messages[0]
-        return
+                pairs = zip(run.offsets, run.messages, strict=True) if run else ()
+                if any(each == message and offset in (None, at) for at, each in pairs):
+                    yield transaction.op
+                    return
 
 
 def _messages(case: Mapping[str, Any]) -> Iterator[Message]:

@@ -100,6 +100,14 @@ class Facts:
                     messages.setdefault(key, set()).update(run.messages)
         return messages
 
+    def sent(self, outcome: str) -> dict[Key, dict[Message, None]]:
+        """The messages of each key, in order, that transactions of this outcome sent."""
+        messages: dict[Key, dict[Message, None]] = {}
+        for transaction in self.transactions:
+            for key, run in transaction.sends.items() if transaction.type == outcome else ():
+                messages.setdefault(key, {}).update(dict.fromkeys(run.messages))
+        return messages
+
     @cached_property
     def writers(self) -> dict[Key, dict[Message, Transaction]]:
         """The (last) transaction that tried to send each message.

@@ -41,7 +41,7 @@ def unreplicated_cases(facts: Facts, place: Placement, nodes: Sequence[str]) -> 
     read = _read_at_the_end(facts, place)
     asked = asked_nodes(facts, place)
     nodes = [node for node in nodes if node in asked]
-    for key, run in _acknowledged(facts).items():
+    for key, run in facts.sent("ok").items():
         for node in nodes:
             unread = run.keys() - read.get((node, key), set())
             for message in filter(unread.__contains__, run):
@@ -69,11 +69,3 @@ def _read_at_the_end(facts: Facts, place: Placement) -> dict[tuple[str, Key], se
             for key, run in transaction.polls.items():
                 read.setdefault((place.node(int(process)), key), set()).update(run.messages)
     return read
-
-
-def _acknowledged(facts: Facts) -> dict[Key, dict[Message, None]]:
-    sent: dict[Key, dict[Message, None]] = {}  # in order
-    for transaction in facts.transactions:
-        for key, run in transaction.sends.items() if transaction.type == "ok" else ():
-            sent.setdefault(key, {}).update(dict.fromkeys(run.messages))
-    return sent

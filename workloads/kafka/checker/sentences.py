@@ -1,6 +1,7 @@
 """A sentence for each type of anomaly: what went wrong, in the words of a log's user."""
 
 from collections.abc import Callable, Iterator, Mapping
+from string import Formatter
 from typing import Any
 
 from runs.edn import dumps
@@ -70,18 +71,13 @@ def sentence(anomaly: str, case: Mapping[str, Any]) -> str:
     else:
         seen = anomaly in _ELSEWHERE and not _missed(case)
         text = (_ELSEWHERE if seen else SENTENCES)[anomaly]
-    return text.format_map(_Words(case))
+    return _filled(text, case)
 
 
-class _Words(dict[str, str]):
-    """The words of a case, found when a sentence asks for them."""
-
-    def __init__(self, case: Mapping[str, Any]) -> None:
-        super().__init__()
-        self._case = case
-
-    def __missing__(self, name: str) -> str:
-        return _WORDS[name](self._case) if name in _WORDS else str(self._case[name])
+def _filled(text: str, case: Mapping[str, Any]) -> str:
+    names = {name for _, name, _, _ in Formatter().parse(text) if name}
+    words = {name: _WORDS[name](case) if name in _WORDS else str(case[name]) for name in names}
+    return text.format_map(words)
 
 
 def _list(messages: Any) -> str:
@@ -169,7 +165,7 @@ def _first_unseen(case: Mapping[str, Any]) -> str:
 
 def _steps(case: Mapping[str, Any]) -> str:
     steps = zip(case["cycle"], case["cycle"][1:], case["steps"], strict=False)
-    reasons = ((_STEPS[str(each["type"])].format_map(_Words(each)), a, b) for a, b, each in steps)
+    reasons = ((_filled(_STEPS[str(each["type"])], each), a, b) for a, b, each in steps)
     return "; ".join(f"{reason} ({a['index']} → {b['index']})" for reason, a, b in reasons)
 
 

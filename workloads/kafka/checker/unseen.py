@@ -16,11 +16,8 @@ def unseen(facts: Facts, final: Transaction | None) -> dict[Key, set[Message]]:
     before any acknowledged send of it stands there with what was polled until the next operation. So if
     the history ends with such a poll, these messages count as unseen (if they were sent at all).
     """
-    sent: dict[Key, set[Message]] = {}
-    for transaction in facts.transactions:
-        for key, run in transaction.sends.items() if transaction.type == "ok" else ():
-            sent.setdefault(key, set()).update(run.messages)
-    remaining = {key: messages - facts.polled.get(key, set()) for key, messages in sent.items()}
+    sent = facts.sent("ok")
+    remaining = {key: sent[key].keys() - facts.polled.get(key, set()) for key in sent}
     for key, run in final.polls.items() if final else ():
         if key not in sent and not _polled_before(key, final, facts):
             remaining[key] = set(run.messages) & facts.writers.get(key, {}).keys()
