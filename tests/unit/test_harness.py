@@ -1,9 +1,6 @@
-"""What all measurements share: options from a signature, turns, pages, processes of their own."""
+"""What all measurements share: options from a signature, pages."""
 
-import json
-import subprocess
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from performance import harness
-from performance.harness import alone, in_turn, replace_section, replace_tables, spread, write_page
+from performance.harness import replace_section, replace_tables, write_page
 
 
 @harness.program
@@ -44,29 +41,6 @@ def test_an_argument_without_a_default_must_be_there() -> None:
     command = harness.program(copied)
     assert CliRunner().invoke(command, ["x/y"]).output == "y\n"
     assert "Missing argument" in CliRunner().invoke(command, []).output
-
-
-def test_turns_go_to_and_fro() -> None:
-    seen: list[str] = []
-
-    def work(name: str) -> int:
-        seen.append(name)
-        return len(seen)
-
-    works = {name: partial(work, name) for name in "ab"}
-    assert in_turn(works, 3) == {"a": [1, 4, 5], "b": [2, 3, 6]}
-    assert "".join(seen) == "abbaab"
-    assert spread([3.0, 1.0, 2.0], ".0f") == "2 (1 to 3)"
-
-
-def test_a_step_has_a_process_of_its_own_with_its_memory() -> None:
-    found = alone(json.loads, '{"least": 1}')
-    assert found["least"] == 1
-    assert 5 < found["peak_mb"] < 2_000
-    assert found["cpu_s"] > 0
-    assert alone(json.loads, '{"cpu_s": 0}')["cpu_s"] == 0  # a step may say it better
-    with pytest.raises(subprocess.CalledProcessError):
-        alone(json.loads, "nonsense")
 
 
 @pytest.mark.parametrize(
