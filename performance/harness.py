@@ -3,7 +3,6 @@
 A program is one question. It says what it compares; the rest is here.
 """
 
-import inspect
 import os
 import re
 import statistics
@@ -13,7 +12,6 @@ from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import click
 
@@ -23,7 +21,7 @@ from leaderless.store.port import Store
 from leaderless.store.urls import open_store
 
 ROOT = Path(__file__).parents[1]
-APage = Annotated[Path | None, click.Path(path_type=Path)]  # a folder or file of documents
+A_PATH = click.Path(path_type=Path)
 
 Figures = dict[str, float]
 
@@ -31,40 +29,11 @@ Figures = dict[str, float]
 # ------------------------------------------------------------ a program
 
 
-def program(main: Callable[..., None]) -> click.Command:
-    """The command of a program; its help is the docstring of the module.
-
-    A keyword of `main` is an option with its default, any other parameter an argument; a tuple takes many.
-    `Annotated[T, kind]` gives click's type of it.
-    """
-    hints = get_type_hints(main, include_extras=True)
-    made = [
-        _parameter(each, hints[each.name]) for each in inspect.signature(main).parameters.values()
-    ]
+def program(doc: str | None) -> Callable[[Callable[..., None]], click.Command]:
+    """Decorate the function of a program as its command; the help is the docstring of the module."""
     # Commands keep their lines.
-    about = re.sub(r"\n\n(?= {4})", "\n\n\b\n", main.__globals__["__doc__"])
-    return click.Command(main.__module__.rpartition(".")[2], callback=main, params=made, help=about)
-
-
-def _parameter(each: inspect.Parameter, hint: Any) -> click.Parameter:
-    kind = None
-    if get_origin(hint) is Annotated:
-        hint, kind = get_args(hint)
-    if each.kind is not each.KEYWORD_ONLY:
-        is_many, is_needed = get_origin(hint) is tuple, each.default is each.empty
-        given = {} if is_many or is_needed else {"default": each.default}  # None would be one
-        many = -1 if is_many else 1
-        return click.Argument([each.name], nargs=many, type=kind, required=is_needed, **given)
-    words = [f"--{each.name.removesuffix('_s').replace('_', '-')}", each.name]
-    many, shown = isinstance(each.default, list), isinstance(each.default, str | int | float)
-    return click.Option(
-        words,
-        type=kind,
-        default=each.default,
-        is_flag=hint is bool,
-        multiple=many,
-        show_default=shown,
-    )
+    about = re.sub(r"\n\n(?= {4})", "\n\n\b\n", doc or "")
+    return click.command(help=about, context_settings={"show_default": True})
 
 
 def spread(values: Iterable[float], form: str) -> str:

@@ -1,46 +1,20 @@
-"""What all measurements share: options from a signature, pages."""
+"""What all measurements share: help and pages."""
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
 
-import click
 import pytest
 from click.testing import CliRunner
 
-from performance import harness
+from performance import virtual
 from performance.harness import replace_section, replace_tables, write_page
 
 
-@harness.program
-def shown(
-    names: Annotated[tuple[str, ...], click.Choice(["a", "b"])] = (),
-    *,
-    seeds: int = 2,
-    real_s: float = 0.5,
-    only: Annotated[list[str], click.STRING] = ["x"],  # noqa: B006 - not changed
-    busy: bool = False,
-    docs: harness.APage = None,
-) -> None:
-    click.echo(repr((names, seeds, real_s, [*only], busy, docs)))
-
-
-def test_a_signature_is_a_command_line() -> None:
-    words = ["a", "b", "--seeds", "3", "--real", "1", "--only", "y", "--only", "z", "--busy"]
-    asked = CliRunner().invoke(shown, [*words, "--docs", "docs"])
-    assert asked.output == f"(('a', 'b'), 3, 1.0, ['y', 'z'], True, {Path('docs')!r})\n"
-    assert CliRunner().invoke(shown, []).output == "((), 2, 0.5, ['x'], False, None)\n"
-    assert "'c' is not one of" in CliRunner().invoke(shown, ["c"]).output
-    assert "options from a signature" in CliRunner().invoke(shown, ["--help"]).output
-
-
-def test_an_argument_without_a_default_must_be_there() -> None:
-    def copied(source: Annotated[Path, click.Path(path_type=Path)]) -> None:
-        click.echo(source.name)
-
-    command = harness.program(copied)
-    assert CliRunner().invoke(command, ["x/y"]).output == "y\n"
-    assert "Missing argument" in CliRunner().invoke(command, []).output
+def test_the_help_of_a_program_is_the_docstring_of_its_module() -> None:
+    asked = CliRunner().invoke(virtual.main, ["--help"])
+    assert "  python -m performance.virtual [NAME...] [--seeds 4]" in asked.output
+    assert "[default: 4]" in asked.output
+    assert "is not one of" in CliRunner().invoke(virtual.main, ["c"]).output
 
 
 @pytest.mark.parametrize(
