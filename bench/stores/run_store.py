@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
-from bench.checks import single
+from bench.checkers import single
 from bench.failure import RunFailure
 from bench.loop import RealLoop
 from bench.nemesis.fault import Fault

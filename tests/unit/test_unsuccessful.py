@@ -1,27 +1,21 @@
 """Why an operation never succeeded: told by the history's errors, or by the journal's messages."""
 
-import io
 import json
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
-from rich.console import Console
 
-from bench.checkers import judge
-from bench.checks import Broken, Checks, Stats
 from bench.pages.facts import read_facts
-from bench.verdict import print_failed, print_verdict
 from bench.why import reasons
 from runs.files import RESULTS_JSON
 from runs.history import Op, OpType
 from runs.keyword import Keyword, keywords
 from runs.store import Folder
 from runs.traffic import Event
-from tests.toy_log import MemoryLog, VirtualRun
+from tests.toy_log import MemoryLog, VirtualRun, judged, verdict_of
 from workloads.interface import Body, Placement
 
 PLACE = Placement(("n0", "n1"), concurrency=2)
@@ -58,32 +52,11 @@ class Run(VirtualRun):
 
     def __init__(self, node_class: type[MemoryLog]) -> None:
         super().__init__(node_class=node_class, nodes=("n0",), concurrency=2, time_limit_s=12)
-        self.results = judge(self.outcome, self.options, self.workload, self._events)
-
-    def _events(self) -> Iterable[Event]:
-        return (orjson.loads(line) for line in self.journal_file.content.splitlines())
 
     @property
     def reason(self) -> str:
-        assert isinstance(self.results.stats, Stats)
-        return self.results.stats.reasons["send"]
-
-    @property
-    def verdict(self) -> str:
-        return verdict_of(self, self.results)
-
-
-def verdict_of(run: VirtualRun, results: Checks | None = None) -> str:
-    output = io.StringIO()
-    print_verdict(
-        Console(file=output, width=200),
-        Path("run"),
-        results or judge(run.outcome, run.options, run.workload),
-        run.outcome,
-        run.workload,
-        options=run.options,
-    )
-    return output.getvalue()
+        reason: str = judged(self).results["stats"]["reasons"]["send"]
+        return reason
 
 
 class Refuses(MemoryLog):
@@ -125,12 +98,12 @@ class AnswersPolls(MemoryLog):
 def test_a_refusal_is_told_and_no_anomaly_is_claimed() -> None:
     run = Run(Refuses)
     assert run.reason.endswith("ended with not-supported: I do not know send.")
-    (said,) = [line for line in run.verdict.splitlines() if "INVALID" in line]
+    (said,) = [line for line in verdict_of(run).splitlines() if "INVALID" in line]
     assert said.startswith("✘ INVALID: send never succeeded: ")
     assert said.endswith(" ended with not-supported: I do not know send.")
-    assert "shows anomalies" not in run.verdict
-    assert "crash never" not in run.verdict
-    assert "never succeeded: crash" not in run.verdict
+    assert "shows anomalies" not in verdict_of(run)
+    assert "crash never" not in verdict_of(run)
+    assert "never succeeded: crash" not in verdict_of(run)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +119,7 @@ def test_silence_is_told_from_the_journal(node_class: type[MemoryLog], part: str
     run = Run(node_class)
     assert "had no answer in time." in run.reason
     assert part in run.reason
-    assert part in run.verdict
+    assert part in verdict_of(run)
     assert ("flush stdout" in run.reason) == (node_class is NeverAnswers)
 
 
@@ -170,14 +143,6 @@ def test_pages_give_the_reason(tmp_path: Path) -> None:
     (check,) = read_facts(Folder(tmp_path, "run"), now_s=0).checks
     assert check.numbers.startswith("cas never succeeded: 3 of 3 ended with abort.")
     assert "crash" not in check.numbers
-
-
-def test_a_check_that_broke_is_not_certainly_wrong() -> None:
-    output = io.StringIO()
-    run = VirtualRun(time_limit_s=1)
-    found = replace(judge(run.outcome, run.options, run.workload), stats=Broken("it broke"))
-    print_failed(found, Console(file=output, width=100))
-    assert output.getvalue().startswith("? stats")
 
 
 class NeverAcknowledges(MemoryLog):
