@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 
-from bench.sweep import definition
+from bench.sweep import plan
 from bench.sweep.axes import CellAxes
-from bench.sweep.definition import Cell, Sweep
+from bench.sweep.plan import Cell, Sweep
 from runs.figures import number_of
 from runs.sweeps import CRASHED, INVALID, UNKNOWN, VALID, Row
 
@@ -176,7 +176,7 @@ def read(number: str, seeds: int, changes: CellAxes) -> Challenge:
     cells = [{name: value for name, value in each.items() if name != "below"} for each, _ in found]
     about = f"{number}: {table['about']}, https://fly.io/dist-sys/{number}"
     content = {"about": about, "repetitions": seeds, "base": table["base"], "matrix": cells}
-    sweep = replace(definition.parse(content, FILE, changes), name=f"glomers-{number}")
+    sweep = replace(plan.parse(content, FILE, changes), name=f"glomers-{number}")
     named = [replace(cell, title=str(cell.axes["name"])) for cell in sweep.cells]
     checks = [
         Check(cell, asked, each.get("below", {}))
@@ -185,7 +185,7 @@ def read(number: str, seeds: int, changes: CellAxes) -> Challenge:
     return Challenge(number, replace(sweep, cells=named), checks)
 
 
-def _tables() -> dict[str, definition.Table]:
+def _tables() -> dict[str, plan.Table]:
     return tomllib.loads(FILE.read_text())
 
 

@@ -20,13 +20,10 @@ from bench.failure import RunFailure, unwritable
 from bench.hosts import Hosts, OnFailure, OnLine
 from bench.loop import Loop
 from bench.mute import Hearing, Mute
-from bench.nemesis.fault import Fault
+from bench.nemesis.fault import Fault, Nemesis
 from bench.nemesis.fence import Fence
-from bench.nemesis.kill_and_pause import Kill, Pause
-from bench.nemesis.link_faults import LEVELS, LinkFaults, Links
-from bench.nemesis.membership import Membership
-from bench.nemesis.nemesis import Nemesis
-from bench.nemesis.partition import Partition
+from bench.nemesis.links import LEVELS, LinkFaults, Links, Partition
+from bench.nemesis.nodes import Kill, Membership, Pause
 from bench.nemesis.store_faults import STORE, Store, StoreFaults
 from bench.net import Network, Trace, latency
 from bench.options import TestOptions

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from bench.sweep.folder import MACHINE_FILE
+from bench.sweep.making import MACHINE_FILE
 from performance.configurations import CONFIGURATIONS, SLOPES, SUBJECT, Bound, Configuration, Slope
 from performance.harness import A_PATH, command_lines, program, table_lines, write_page
 from runs import sweeps

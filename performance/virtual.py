@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import click
 
-from bench.sweep.definition import read
+from bench.sweep.plan import read
 from performance.configurations import CONFIGURATIONS, SUBJECT, Bound, Configuration
 from performance.harness import A_PATH, ROOT, command_lines, program, write_page
 from performance.pages import markdown

@@ -19,8 +19,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from bench.failure import RunFailure, clip, indent
-from bench.stores.connection import Throttled
 from bench.stores.names import ETCD, MOTO, SQLITE
+from bench.stores.proxy import Throttled
 from bench.system import die_with_parent
 
 BUCKET = "bench"

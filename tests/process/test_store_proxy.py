@@ -17,9 +17,8 @@ import pytest
 from bench.loop import RealLoop
 from bench.nemesis.store_faults import StoreFault
 from bench.processes import ProcessHosts
-from bench.stores.connection import Throttled
 from bench.stores.fates import Fates
-from bench.stores.proxy import Proxy
+from bench.stores.proxy import Proxy, Throttled
 from bench.stores.run_store import RunStore
 from bench.stores.servers import SLOW_DOWN, StoreServer
 from runs.keyword import Keyword

@@ -14,13 +14,21 @@ from bench.commands.test import test as command
 from bench.failure import RunFailure
 from bench.loop import RealLoop, VirtualLoop
 from bench.nemesis.store_faults import MODES, SHARES, WAITS_NS, StoreFault, StoreFaults
-from bench.stores.damage import Bodies, Damage, Whole, damaged
-from bench.stores.fates import LINK, MODES_OF_PROXY, End, Fate, Fates
-from bench.stores.file_lock import FileLock
+from bench.stores.fates import (
+    LINK,
+    MODES_OF_PROXY,
+    Bodies,
+    Damage,
+    End,
+    Fate,
+    Fates,
+    Whole,
+    damaged,
+)
 from bench.stores.names import complaint
-from bench.stores.run_store import RunStore
+from bench.stores.proxy import RequestStatistics, kind_of
+from bench.stores.run_store import FileLock, RunStore
 from bench.stores.servers import StoreServer, store_server
-from bench.stores.statistics import RequestStatistics, kind_of
 from tests.passing import pass_until
 
 MS = 1_000_000

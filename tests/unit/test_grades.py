@@ -8,7 +8,7 @@ import pytest
 from bench import glomers
 from bench.commands.sweep import exit_status
 from bench.glomers import Challenge, Graded, grade, verdict
-from bench.sweep import work
+from bench.sweep import plan
 from bench.sweep.axes import arguments
 from runs.sweeps import CRASHED, INVALID, UNKNOWN, VALID, Row
 
@@ -34,7 +34,7 @@ def run(
     """A run of a check from a seed, as it ended."""
     (job,) = (
         job
-        for job in work.jobs(chosen.sweep, "embedded")
+        for job in plan.jobs(chosen.sweep, "embedded")
         if (job.cell.title, job.repetition) == (name, seed)
     )
     known = (GOOD if outcome == VALID else WRONG) | figures
@@ -47,7 +47,7 @@ def run(
 
 def runs(chosen: Challenge, **more: float) -> list[Row]:
     """Every run of a challenge, each valid."""
-    jobs = work.jobs(chosen.sweep, "embedded")
+    jobs = plan.jobs(chosen.sweep, "embedded")
     return [run(chosen, job.cell.title, job.repetition, **more) for job in jobs]
 
 

@@ -13,11 +13,9 @@ from rich.console import Console
 
 from bench.commands.sweep import exit_status
 from bench.failure import RunFailure
-from bench.sweep import axes, runner, table, work
-from bench.sweep.definition import KEYS, Sweep, parse, read, restrict, value_of
-from bench.sweep.folder import Index
-from bench.sweep.progress import duration
-from bench.sweep.work import Job
+from bench.sweep import axes, making, plan, table
+from bench.sweep.making import Index, duration
+from bench.sweep.plan import KEYS, Job, Sweep, parse, read, restrict, value_of
 from runs.faults import FAULTS
 from runs.sweeps import Row
 
@@ -314,7 +312,7 @@ strategy = ["a", "b"]
 
 def planned(text: str = TEXT, engine: str = "embedded") -> tuple[Sweep, list[Job]]:
     sweep = parse(tomllib.loads(text), Path("night.toml"), {})
-    return sweep, work.jobs(sweep, engine)
+    return sweep, plan.jobs(sweep, engine)
 
 
 def row(job: Job, verdict: str = "valid", seconds: float = 15.0, **figures: float | None) -> Row:
@@ -345,23 +343,23 @@ def test_a_cell_may_name_its_engine() -> None:
 def test_finished_runs_are_not_made_again_and_failed_ones_only_when_asked() -> None:
     _, jobs = planned()
     done = rows(row(jobs[0]), row(jobs[1], "crashed"), row(jobs[2], "invalid"))
-    assert work.missing(jobs, done, again=False) == jobs[3:]
-    assert work.missing(jobs, done, again=True) == jobs[1:]
+    assert plan.missing(jobs, done, again=False) == jobs[3:]
+    assert plan.missing(jobs, done, again=True) == jobs[1:]
     other = rows(replace(row(jobs[0]), engine="jepsen"))
-    assert work.missing(jobs, other, again=False) == jobs
+    assert plan.missing(jobs, other, again=False) == jobs
 
 
 def test_time_left_learns_from_what_runs_took() -> None:
     _, jobs = planned()
-    assert work.seconds_left(jobs, jobs, {}) == 8 * (12 + 4)
+    assert plan.seconds_left(jobs, jobs, {}) == 8 * (12 + 4)
     done = rows(row(jobs[0], seconds=13.0), row(jobs[1], seconds=17.0))
     # the first two cells took 1 and 5 s more than they had to; others are taken for their mean
-    assert work.seconds_left(jobs[2:], jobs, done) == 6 * 12 + (1 + 5) + 4 * 3
+    assert plan.seconds_left(jobs[2:], jobs, done) == 6 * 12 + (1 + 5) + 4 * 3
 
 
 def test_cells_of_a_repetition_share_a_seed_and_repetitions_do_not(tmp_path: Path) -> None:
     def seed(job: Job) -> str:
-        line = runner.command(job, tmp_path)
+        line = making.command(job, tmp_path)
         return line[line.index("--seed") + 1]
 
     _, jobs = planned()
@@ -372,7 +370,7 @@ def test_cells_of_a_repetition_share_a_seed_and_repetitions_do_not(tmp_path: Pat
 
 def test_the_command_line_of_a_run(tmp_path: Path) -> None:
     _, jobs = planned(TEXT, "jepsen")
-    line = runner.command(jobs[0], tmp_path)
+    line = making.command(jobs[0], tmp_path)
     assert line[0].endswith("/maelstrom")
     assert " ".join(line[4:]) == (
         "--seed night --time-limit 10 --recovery-time 2 --nodes 3 --engine jepsen"
