@@ -112,7 +112,7 @@ def sweep(
     )
     rows = plan.finished(planned, index.rows())
     if rows:
-        console.print(table.outcome(chosen, planned, rows))
+        console.print(table.outcome(chosen, rows))
         for line in table.findings(planned, rows):
             console.print(line, markup=False, highlight=False, soft_wrap=True)
     for job in planned:

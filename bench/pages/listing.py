@@ -46,8 +46,9 @@ def list_values(
         pending += figures is None
         if _has_fault(facts, figures, chosen["fault"]):
             found.append((facts, figures))
+    wrong = {_ran(facts) for _, facts in known if facts.verdict == "invalid"}
     return {
-        "rows": [(*row, figures_of(*row)) for row in found],
+        "rows": [(*row, figures_of(*row), _ran(row[0]) in wrong) for row in found],
         "total": len(runs),
         "left_out": left_out,
         "pending": pending,
@@ -56,6 +57,11 @@ def list_values(
         "choices": _choices([facts for _, facts in known], found),
         "sweeps": sorted({facts.sweep for _, facts in known if facts.sweep}),
     }
+
+
+def _ran(facts: Facts) -> tuple[str | None, str | None]:
+    """What ran: of one workload, runs of the same program can be compared with those of another."""
+    return facts.settings.workload, facts.settings.program
 
 
 def _may_match(facts: Facts, chosen: Mapping[str, str]) -> bool:

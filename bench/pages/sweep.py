@@ -7,6 +7,7 @@ from typing import Any
 
 from bench.pages import pictures
 from bench.pages.render import NONE
+from bench.sweep.table import OF_PROGRAM, ranked
 from runs import sweeps
 from runs.figures import number_of
 from runs.files import SWEEP_INDEX
@@ -46,7 +47,8 @@ def sweep_values(name: str, folder: Path) -> dict[str, Any]:
     """The values of `sweep.html.j2`, without its runs."""
     too_large = (folder / SWEEP_INDEX).stat().st_size > _LARGEST_INDEX
     entries = [] if too_large else list(sweeps.read(folder).values())
-    found = cells(entries)
+    ranks = ranked(cells(entries))
+    found = [cell for cell, _ in ranks]
     axes = list(dict.fromkeys(axis for cell in found for axis in cell.axes))
     varying = [axis for axis in axes if len({str(c.axes.get(axis)) for c in found}) > 1]
     if len({cell.engine for cell in found}) > 1:
@@ -60,15 +62,16 @@ def sweep_values(name: str, folder: Path) -> dict[str, Any]:
         "fixed": [(axis, _text(found[0].axes.get(axis))) for axis in axes if axis not in varying],
         "cells": [
             {
-                "words": [_word(cell, axis) for axis in varying],
-                "verdicts": _in_order(cell.verdicts),
-                "unexpected": not cell.as_expected,
-                "anomalies": cell.signs,
-                "figures": [shown(cell, figure) for figure in figures],
-                "runs": [(e.repetition, e.run, e.verdict) for e in cell.rows],
+                "words": [(_word(c, axis), wrong and axis in OF_PROGRAM) for axis in varying],
+                "verdicts": _in_order(c.verdicts),
+                "unexpected": not c.as_expected,
+                "anomalies": c.signs,
+                "figures": [shown(c, figure) for figure in figures],
+                "runs": [(e.repetition, e.run, e.verdict) for e in c.rows],
             }
-            for cell in found
+            for c, wrong in ranks
         ],
+        "marked": any(wrong for _, wrong in ranks),
         "anomalies": sorted({anomaly for cell in found for anomaly in cell.anomalies}),
         "columns": [number_of(figure).heading for figure in figures],
         "counts": _in_order(counts),

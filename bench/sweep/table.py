@@ -4,10 +4,12 @@ Of the many forms of JUnit's file it has the one that all readers know: `failure
 another verdict than it should, `error` for one without a verdict, `skipped` for what does not count.
 """
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from xml.etree.ElementTree import Element, ElementTree, SubElement, indent
 
 import click
@@ -15,10 +17,12 @@ from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 from rich.table import Table
 
-from bench.sweep.axes import shown
+from bench.sweep.axes import NODE_ARGUMENTS, PROGRAM, shown
 from bench.sweep.plan import Job, Sweep
+from runs.facts import OF_OUR_NODE
 from runs.figures import number_of
-from runs.sweeps import CRASHED, UNKNOWN, Cell, Key, Row
+from runs.sweeps import CRASHED, INVALID, UNKNOWN, Cell, Key, Row
+from runs.sweeps import cells as of_cells
 
 # Heading -> the figures below it.
 HEADINGS = {
@@ -33,6 +37,8 @@ CAPTION = (
     " send ms: p50 / p99; poll ms: p99"
 )
 ONLY_IF_KNOWN = ("store/op",)
+OF_PROGRAM = (*OF_OUR_NODE, "program", PROGRAM, NODE_ARGUMENTS)  # axes that say what runs
+MARK = "✘"
 _STYLES = {True: "green", False: "bold red"}
 
 
@@ -41,13 +47,13 @@ def cells(sweep: Sweep, jobs: Sequence[Job]) -> Table:
     table = _begin(sweep, ("expected", "engine"), ("seconds",))
     for job in (job for job in jobs if job.repetition == 1):
         seconds = f"{job.duration_s:g}"
-        table.add_row(*_axes(sweep, job), job.cell.expect, job.engine, seconds)
+        table.add_row(*_axes(sweep, job.cell.axes), job.cell.expect, job.engine, seconds)
     return table
 
 
-def outcome(sweep: Sweep, jobs: Sequence[Job], rows: Mapping[Key, Row]) -> Table:
+def outcome(sweep: Sweep, rows: Mapping[Key, Row]) -> Table:
     """Verdicts and figures of each cell that has run at least once."""
-    several_engines = len({job.engine for job in jobs}) > 1
+    several_engines = len({row.engine for row in rows.values()}) > 1
     words = ("engine", "verdict") if several_engines else ("verdict",)
     headings = {
         name: figures
@@ -56,24 +62,52 @@ def outcome(sweep: Sweep, jobs: Sequence[Job], rows: Mapping[Key, Row]) -> Table
         or any(row.figures.get(figure) is not None for row in rows.values() for figure in figures)
     }
     table = _begin(sweep, words, headings)
-    table.caption, table.caption_justify = CAPTION, "left"
-    for (_, engine), alike in _by_cell(jobs).items():
-        found = [rows[job.key] for job in alike if job.key in rows]
-        if found:
-            figures = [_middles(Cell(found), names) for names in headings.values()]
-            which = [engine] if several_engines else []
-            table.add_row(*_axes(sweep, alike[0]), *which, verdict(found), *figures)
+    found = ranked(of_cells(rows.values()))
+    marked = f"; {MARK}: a program with an invalid run" * any(wrong for _, wrong in found)
+    table.caption, table.caption_justify = f"{CAPTION}{marked}", "left"
+    for (cell, wrong), (following, _) in zip(found, [*found[1:], found[-1]], strict=True):
+        figures = [_middles(cell, names) for names in headings.values()]
+        which = [cell.engine] if several_engines else []
+        own = _axes(sweep, cell.axes, wrong=wrong)
+        end = workload_of(following) != workload_of(cell)
+        table.add_row(*own, *which, verdict(cell.rows), *figures, end_section=end)
     return table
+
+
+def workload_of(cell: Cell) -> str | None:
+    """The workload of its runs; rows of an older bench do not say it."""
+    return cell.rows[0].workload
+
+
+def ranked(cells: Sequence[Cell]) -> list[tuple[Cell, bool]]:
+    """Cells by workload, and whether the program of each has an invalid run of that workload.
+
+    Programs under the same conditions stand side by side, those with an invalid run last: they may have saved
+    what the others spend on being right.
+    """
+
+    def named(cell: Cell) -> tuple[str | None, Any]:
+        return workload_of(cell), cell.rows[0].program or cell.axes.get("strategy")
+
+    wrong = {named(cell) for cell in cells if INVALID in cell.verdicts}
+    places: dict[Any, int] = {}
+
+    def place(cell: Cell) -> tuple[int, int, bool]:
+        conditions = {name: cell.axes[name] for name in cell.axes if name not in OF_PROGRAM}
+        of_workload = places.setdefault(workload_of(cell), len(places))
+        under = places.setdefault(
+            json.dumps([conditions, cell.engine], sort_keys=True), len(places)
+        )
+        return of_workload, under, named(cell) in wrong
+
+    return [(cell, named(cell) in wrong) for cell in sorted(cells, key=place)]
 
 
 def findings(jobs: Sequence[Job], rows: Mapping[Key, Row]) -> list[str]:
     """For each cell whose runs showed anomalies or mute nodes: its title and what they showed."""
-    lines = []
-    for alike in _by_cell(jobs).values():
-        found = [rows[job.key] for job in alike if job.key in rows]
-        if found and (signs := Cell(found).signs):
-            lines.append(f"{alike[0].cell.title}: {', '.join(signs)}")
-    return lines
+    titles = {(job.cell.key, job.engine): job.cell.title for job in jobs}
+    cells = of_cells(rows.values())
+    return [f"{titles[c.rows[0].cell_key]}: {', '.join(c.signs)}" for c in cells if c.signs]
 
 
 def verdict(rows: Sequence[Row]) -> str:
@@ -99,16 +133,13 @@ def _begin(sweep: Sweep, words: Iterable[str], numbers: Iterable[str]) -> Table:
     return table
 
 
-def _axes(sweep: Sweep, job: Job) -> list[str]:
-    axes = job.cell.axes
-    return [escape(shown(name, axes[name])) if name in axes else "" for name in sweep.varied]
+def _axes(sweep: Sweep, axes: Mapping[str, Any], *, wrong: bool = False) -> list[str]:
+    return [_word(name, axes[name], wrong) if name in axes else "" for name in sweep.varied]
 
 
-def _by_cell(jobs: Sequence[Job]) -> dict[tuple[str, str], list[Job]]:
-    found: dict[tuple[str, str], list[Job]] = {}
-    for job in jobs:
-        found.setdefault((job.cell.key, job.engine), []).append(job)
-    return found
+def _word(name: str, value: Any, wrong: bool) -> str:
+    text = escape(shown(name, value))
+    return f"[{_STYLES[False]}]{MARK}[/] {text}" if wrong and name in OF_PROGRAM else text
 
 
 def _middles(cell: Cell, names: Sequence[str]) -> str:

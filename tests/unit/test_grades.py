@@ -14,7 +14,7 @@ from runs.sweeps import CRASHED, INVALID, UNKNOWN, VALID, Row
 
 ROOT = Path(__file__).parents[2]
 GOOD = {"valid": 1.0, "server_messages_per_op": 1.02, "ok_fraction_of_all": 1.0}
-CHEAP = GOOD | {"stable_median_ms": 374.0, "stable_most_ms": 500.0}
+CHEAP = GOOD | {"stable_median_ms": 374.0, "stable_most_ms": 500.0, "invoked_ops_per_s": 99.0}
 WRONG = GOOD | {"valid": 0.0}
 
 
@@ -230,10 +230,20 @@ def test_bounds_hold_for_what_is_asked_alone() -> None:
     assert told(chosen, with_runs(runs(chosen, **CHEAP), *slow))[1] == 0
 
 
-def test_a_bound_without_its_figure_is_unknown() -> None:
+@pytest.mark.parametrize(
+    ("figures", "why"),
+    [
+        ({"invoked_ops_per_s": 99.0}, "nothing wrong was found, but"),  # no stable latencies
+        (CHEAP | {"invoked_ops_per_s": 62.0}, "only invoked/s 62, and it takes 90 for a grade"),
+        (CHEAP | {"invoked_ops_per_s": 62.0, "stable_most_ms": 9000.0}, "only invoked/s 62, and"),
+    ],
+)
+def test_without_a_figure_or_the_load_there_is_no_grade(
+    figures: dict[str, float], why: str
+) -> None:
     chosen = challenge("3e")
-    sentence, status = told(chosen, runs(chosen))  # which have no stable latencies
-    assert sentence.startswith("3e is unknown")
+    sentence, status = told(chosen, runs(chosen, **figures))
+    assert sentence.startswith(f"3e is unknown: {why}")
     assert status == 2
 
 

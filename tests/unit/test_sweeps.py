@@ -17,7 +17,7 @@ from bench.sweep import axes, making, plan, table
 from bench.sweep.making import Index, duration
 from bench.sweep.plan import KEYS, Job, Sweep, parse, read, restrict, value_of
 from runs.faults import FAULTS
-from runs.sweeps import Row
+from runs.sweeps import Row, cells
 
 FILE = Path("sweeps/night.toml")
 SHIPPED = sorted((Path(__file__).parents[2] / "bench/sweep").glob("*.toml"))
@@ -396,14 +396,26 @@ def test_the_table_has_a_row_for_each_cell_and_what_was_found() -> None:
     done[1] = replace(done[1], verdict="invalid", anomalies=["poll-skip"])
     shown = io.StringIO()
     console = Console(file=shown, width=120)
-    console.print(table.outcome(sweep, jobs, rows(*done)))
+    console.print(table.outcome(sweep, rows(*done)))
     text = shown.getvalue()
     assert "[odd] markup" in text
     assert "1.5 / –" in text
-    assert " ".join(next(line for line in text.splitlines() if "invalid" in line).split()) == (
-        "3 b 1 invalid, 1 valid 2.50 – 1.5 / – –"
-    )
+    lines = [" ".join(line.split()) for line in text.splitlines() if "valid" in line]
+    assert "3 ✘ b 1 invalid, 1 valid 2.50 – 1.5 / – –" in lines
+    assert lines[-1].endswith("✘: a program with an invalid run")
     assert table.findings(jobs, rows(*done)) == ["nodes=3 strategy=b: poll-skip"]
+
+
+def test_programs_stand_side_by_side_and_one_with_an_invalid_run_last() -> None:
+    _, jobs = planned(TEXT.replace("repetitions = 2", ""))
+    verdicts = ("valid", "valid", "invalid", "crashed")  # that of program a with 5 nodes
+    done = [replace(row(job, it), workload="kafka") for job, it in zip(jobs, verdicts, strict=True)]
+    echo = replace(done[2], cell={**done[2].cell, "rate": 1}, workload="echo", verdict="valid")
+    found = table.ranked(cells([*done[:2], echo, *done[2:]]))
+    assert [(c.axes["nodes"], c.axes["strategy"], wrong) for c, wrong in found] == [
+        *((3, "b", False), (3, "a", True), (5, "b", False), (5, "a", True)),
+        (5, "a", False),
+    ]
 
 
 def test_mute_nodes_are_named_beside_the_anomalies() -> None:
