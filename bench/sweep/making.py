@@ -269,11 +269,27 @@ def run_all(
         highlight=False,
         soft_wrap=True,
     )
-    with _Bar(console) as bar:
+    done_s = 0.0
+    with _progress(console) as bar:
+        task = bar.add_task("", visible=False, left="")
         for number, job in enumerate(todo):
             count = f"{number + 1}/{len(todo)}"
             left_s = seconds_left(todo[number:], planned, rows)
-            row = perform(job, index.folder, bar.begin(f"{count} {job.cell.title}", left_s))
+
+            def tick(seconds: float, before_s: float = done_s, left_s: float = left_s) -> None:
+                nonlocal done_s
+                done_s = before_s + seconds
+                bar.update(
+                    task,
+                    completed=done_s,
+                    total=before_s + max(left_s, seconds),
+                    left=duration(max(0.0, left_s - seconds)),
+                    visible=True,
+                    refresh=True,
+                )
+
+            bar.update(task, description=f"{count} {job.cell.title}")
+            row = perform(job, index.folder, tick)
             if discard and row.as_expected:
                 shutil.rmtree(job.folder(index.folder), ignore_errors=True)
                 row = replace(row, run=None)
@@ -282,55 +298,24 @@ def run_all(
             _print_row(console, job, row, index.folder, count)
 
 
+def _progress(console: Console) -> Progress:
+    """The progress of the whole sweep, by time; nothing when the output is no terminal."""
+    return Progress(
+        BarColumn(20),
+        TextColumn("{task.fields[left]} left: {task.description}", markup=False),
+        console=console,
+        auto_refresh=False,  # no refreshing thread: runs are forked from this process
+        transient=True,
+        disable=not console.is_terminal,
+    )
+
+
 def duration(seconds: float) -> str:
     """For people: `45 s`, `12 min`, `3 h 20 min`."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
-
-
-class _Bar:
-    """The progress of the whole sweep, by time; nothing when the output is no terminal."""
-
-    def __init__(self, console: Console) -> None:
-        self._progress = Progress(
-            BarColumn(20),
-            TextColumn("{task.fields[left]} left: {task.description}", markup=False),
-            console=console,
-            auto_refresh=False,  # no refreshing thread: runs are forked from this process
-            transient=True,
-            disable=not console.is_terminal,
-        )
-        self._task = self._progress.add_task("", visible=False, left="")
-        self._done_s = 0.0
-
-    def __enter__(self) -> "_Bar":
-        self._progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
-
-    def begin(self, title: str, left_s: float) -> Callable[[float], None]:
-        """A run begins, with so many seconds left for it and the rest. Gives what is to be told its
-        seconds as they pass.
-        """
-        before_s = self._done_s
-
-        def tick(seconds: float) -> None:
-            self._done_s = before_s + seconds
-            self._progress.update(
-                self._task,
-                description=title,
-                completed=self._done_s,
-                total=before_s + max(left_s, seconds),
-                left=duration(max(0.0, left_s - seconds)),
-                visible=True,
-                refresh=True,
-            )
-
-        return tick
 
 
 def _print_row(console: Console, job: Job, row: Row, folder: Path, count: str) -> None:

@@ -69,14 +69,14 @@ def outcome(sweep: Sweep, rows: Mapping[Key, Row]) -> Table:
         figures = [_middles(cell, names) for names in headings.values()]
         which = [cell.engine] if several_engines else []
         own = _axes(sweep, cell.axes, wrong=wrong)
-        end = workload_of(following) != workload_of(cell)
+        end = ran(following)[0] != ran(cell)[0]
         table.add_row(*own, *which, verdict(cell.rows), *figures, end_section=end)
     return table
 
 
-def workload_of(cell: Cell) -> str | None:
-    """The workload of its runs; rows of an older bench do not say it."""
-    return cell.rows[0].workload
+def ran(cell: Cell) -> tuple[str | None, Any]:
+    """Workload and program of a cell; rows of an older bench do not say them."""
+    return cell.rows[0].workload, cell.rows[0].program or cell.axes.get("strategy")
 
 
 def ranked(cells: Sequence[Cell]) -> list[tuple[Cell, bool]]:
@@ -86,21 +86,18 @@ def ranked(cells: Sequence[Cell]) -> list[tuple[Cell, bool]]:
     what the others spend on being right.
     """
 
-    def named(cell: Cell) -> tuple[str | None, Any]:
-        return workload_of(cell), cell.rows[0].program or cell.axes.get("strategy")
-
-    wrong = {named(cell) for cell in cells if INVALID in cell.verdicts}
+    wrong = {ran(cell) for cell in cells if INVALID in cell.verdicts}
     places: dict[Any, int] = {}
 
     def place(cell: Cell) -> tuple[int, int, bool]:
         conditions = {name: cell.axes[name] for name in cell.axes if name not in OF_PROGRAM}
-        of_workload = places.setdefault(workload_of(cell), len(places))
+        of_workload = places.setdefault(ran(cell)[0], len(places))
         under = places.setdefault(
             json.dumps([conditions, cell.engine], sort_keys=True), len(places)
         )
-        return of_workload, under, named(cell) in wrong
+        return of_workload, under, ran(cell) in wrong
 
-    return [(cell, named(cell) in wrong) for cell in sorted(cells, key=place)]
+    return [(cell, ran(cell) in wrong) for cell in sorted(cells, key=place)]
 
 
 def findings(jobs: Sequence[Job], rows: Mapping[Key, Row]) -> list[str]:

@@ -11,7 +11,7 @@ import workloads
 from bench import judgement
 from bench.commands.check import check
 from bench.pages.app import create_app
-from bench.pages.shelf import Shelf
+from bench.pages.facts import Shelf
 from runs import edn
 from runs.plots.run_pictures import draw_all
 from runs.store import Store
