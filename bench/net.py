@@ -141,13 +141,13 @@ class Network:
         except RunFailure:
             if not hearing.lenient:
                 raise
-            hearing.drop(node)
+            hearing.dropped[node] += 1
             return
         known = self._endpoints
         if dest in known and src in known:
             self._enter(src, dest, body, wire)
         else:
-            hearing.judge(node, src, dest, line, known=known, now_ns=self._loop.now_ns())
+            hearing.refuse(node, src, dest, line, known=known, now_ns=self._loop.now_ns())
 
     def _parse(self, node: str, line: bytes) -> tuple[str, str, dict[str, Any], bytes]:
         """Sender, receiver and body of a message, and the message with its number."""

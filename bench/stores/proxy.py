@@ -12,8 +12,9 @@ import socket
 import struct
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 import h11
@@ -25,28 +26,19 @@ from bench.stores.fates import REFUSED, Bodies, End, Fate, Fates, Whole, damaged
 _GATEWAY = re.compile(r"/v3/(.+)")  # of etcd
 
 
+@dataclass
 class RequestStatistics:
-    """Counts requests. Those before `begin` are of the start: nodes look whether the store keeps its laws."""
+    """Counts requests.
 
-    def __init__(self) -> None:
-        self.at_start = 0
-        self._clear()
+    `at_start`: those before the main phase, when nodes look whether the store keeps its laws.
+    """
 
-    def _clear(self) -> None:
-        self.by_kind: Counter[str] = Counter()
-        self.by_status: Counter[str] = Counter()
-        self.by_fault: Counter[str] = Counter()
-        self.sent_bytes = self.received_bytes = 0
-
-    def begin(self) -> None:
-        """The main phase begins."""
-        self.at_start = self.count
-        self._clear()
-
-    @property
-    def count(self) -> int:
-        """Requests since `begin`."""
-        return self.by_kind.total()
+    at_start: int = 0
+    by_kind: Counter[str] = field(default_factory=Counter)
+    by_status: Counter[str] = field(default_factory=Counter)
+    by_fault: Counter[str] = field(default_factory=Counter)
+    sent_bytes: int = 0
+    received_bytes: int = 0
 
     def asked(self, method: str, target: str, size: int, fault: str | None) -> None:
         """A node has sent a request, which meets a fault or none."""
@@ -171,34 +163,12 @@ class Throttled(NamedTuple):
     body: bytes
 
 
-class Surroundings(Protocol):
-    """What connections share."""
-
-    loop: RealLoop
-    address: tuple[str, int]
-    throttled: Throttled
-    statistics: RequestStatistics
-    bodies: Bodies
-
-    def fate(self, node: str) -> Fate:
-        """The fate of the next request."""
-        ...
-
-    def in_turn(self, begin: Callable[[], object]) -> None:
-        """Call `begin` when a request may go to the server."""
-        ...
-
-    def turn_over(self, request: Whole, answer: Whole | None) -> None:
-        """A request that had its turn is answered by the server, or never will be (None)."""
-        ...
-
-
 class Connection:
     """One connection of `node`. `on_close` is called once, when nothing is left of it."""
 
     def __init__(
         self,
-        around: Surroundings,
+        around: "Proxy",
         node: str,
         open_stream: Callable[[Callable[[bytes], object]], Stream],
         on_close: Callable[["Connection"], object],
@@ -416,30 +386,6 @@ _WAITING_MAX = 128
 Observer = Callable[[str, str, bytes], object]
 
 
-class Gate:
-    """A port of this machine; `accept` gets the connections to it."""
-
-    def __init__(self, loop: RealLoop, accept: Callable[[socket.socket], object]) -> None:
-        self._loop = loop
-        self._accept = accept
-        self._socket = socket.create_server((_HERE, 0), backlog=_WAITING_MAX)
-        self._socket.setblocking(False)
-        self.port: int = self._socket.getsockname()[1]
-        loop.watch(self._socket.fileno(), self._take, None)
-
-    def close(self) -> None:
-        """Give the port up."""
-        self._loop.watch(self._socket.fileno(), None, None)
-        self._socket.close()
-
-    def _take(self) -> None:
-        try:
-            connection, _ = self._socket.accept()
-        except (BlockingIOError, ConnectionAbortedError):
-            return
-        self._accept(connection)
-
-
 class Proxy:
     """Stands before the server at `address`. `throttled`: how that server says that it is too busy.
 
@@ -466,7 +412,7 @@ class Proxy:
         self._turns: deque[Callable[[], object]] = deque()
         self.bodies = Bodies()
         self._connections: dict[str, set[Connection]] = {}
-        self._gates: dict[str, Gate] = {}
+        self._gates: dict[str, socket.socket] = {}
         for node in nodes:
             self.port(node)
 
@@ -479,8 +425,15 @@ class Proxy:
         """The port for a node: a new one for a node that joins."""
         if node not in self._gates:
             self._connections[node] = set()
-            self._gates[node] = Gate(self.loop, partial(self._accept, node))
-        return self._gates[node].port
+            gate = self._gates[node] = socket.create_server((_HERE, 0), backlog=_WAITING_MAX)
+            gate.setblocking(False)
+            self.loop.watch(gate.fileno(), partial(self._take, node, gate), None)
+        port: int = self._gates[node].getsockname()[1]
+        return port
+
+    def begin(self) -> None:
+        """The main phase begins: requests count from now on."""
+        self.statistics = RequestStatistics(at_start=self.statistics.by_kind.total())
 
     def fate(self, node: str) -> Fate:
         """The fate of a node's next request."""
@@ -521,21 +474,22 @@ class Proxy:
     def close(self) -> None:
         """Close every connection and port."""
         for gate in self._gates.values():
+            self.loop.watch(gate.fileno(), None, None)
             gate.close()
         for connections in self._connections.values():
             for connection in [*connections]:
                 connection.close()
 
-    def _accept(self, node: str, connection: socket.socket) -> None:
-        made = Connection(
-            self,
-            node,
-            lambda on_data: Stream(self.loop, connection, on_data),
-            self._connections[node].discard,
-        )
-        self._connections[node].add(made)
+    def _take(self, node: str, gate: socket.socket) -> None:
+        try:
+            taken, _ = gate.accept()
+        except (BlockingIOError, ConnectionAbortedError):
+            return
+        open_stream = partial(Stream, self.loop, taken)
+        connection = Connection(self, node, open_stream, self._connections[node].discard)
+        self._connections[node].add(connection)
         if self._refuses(node):
-            made.reset()
+            connection.reset()
 
     def _refuses(self, node: str) -> bool:
         fault = self._fates.in_force

@@ -135,7 +135,7 @@ class RunStore:
     def begin(self) -> None:
         """The main phase begins: requests count from now on."""
         if self._proxy:
-            self._proxy.statistics.begin()
+            self._proxy.begin()
 
     def result(self, operations: int) -> dict[Keyword, Any]:
         """For results.edn; where no proxy stands before the store there are no figures."""
@@ -154,9 +154,10 @@ class RunStore:
 
 
 def _figures(counted: RequestStatistics, operations: int) -> dict[Keyword, Any]:
+    count = counted.by_kind.total()
     figures = keywords(
-        request_count=counted.count,
-        requests_per_op=single(counted.count / operations) if operations else None,
+        request_count=count,
+        requests_per_op=single(count / operations) if operations else None,
         at_start=counted.at_start,
         by_kind=dict(counted.by_kind.most_common()),
         by_status=dict(counted.by_status.most_common()),

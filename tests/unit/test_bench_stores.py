@@ -26,7 +26,7 @@ from bench.stores.fates import (
     damaged,
 )
 from bench.stores.names import complaint
-from bench.stores.proxy import RequestStatistics, kind_of
+from bench.stores.proxy import kind_of
 from bench.stores.run_store import FileLock, RunStore
 from bench.stores.servers import StoreServer, store_server
 from tests.passing import pass_until
@@ -151,16 +151,6 @@ def test_a_request_that_gets_lost_is_not_applied_and_one_whose_answer_does_is() 
 )
 def test_kinds_of_requests(method: str, target: str, kind: str) -> None:
     assert kind_of(method, target) == kind
-
-
-def test_requests_count_from_the_main_phase_on() -> None:
-    counted = RequestStatistics()
-    counted.asked("PUT", "/b/probe", 10, None)
-    counted.answered(200, 5)
-    counted.begin()
-    counted.asked("PUT", "/b/head", 100, "lost")
-    assert (counted.at_start, counted.count, counted.sent_bytes) == (1, 1, 100)
-    assert (dict(counted.by_fault), dict(counted.by_status)) == ({"lost": 1}, {})
 
 
 # ---------------------------------------------------------------- the virtual store
