@@ -1,6 +1,9 @@
 """A run that stopped before its end is unknown, unless it shows what cannot be undone; its totals agree."""
 
 import json
+import re
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,86 +49,80 @@ class Stopped(VirtualRun):
         self._loop.call_at(self._loop.now_ns() + self._after_ns, lambda: self.fail(self._failure))
         super()._start_nodes()
 
-    @property
-    def results(self) -> dict[Any, Any]:
-        return judged(self).results
 
-    @property
-    def verdict(self) -> str:
-        return verdict_of(self)
+class Forgets(MemoryLog):
+    """Acknowledges the last message of each key, and does not keep it."""
 
-    def exit_status(self) -> int:
-        return exit_status(self.results, self.outcome.failure)
+    def answer(self, body: Body) -> Body | None:
+        if body["type"] == "send" and body["msg"] == OPTIONS_OF_RUNS.max_writes_per_key:
+            return {"offset": 10_000}
+        return super().answer(body)
 
 
+class Silent(MemoryLog):
+    """Answers nothing but `init`."""
+
+    def answer(self, body: Body) -> Body | None:
+        return super().answer(body) if body["type"] == "init" else None
+
+
+class Whole(VirtualRun):
+    """A run that came to its end."""
+
+
+CRASHED: dict[str, Any] = {"interrupted": False}
+DUPLICATE: dict[str, Any] = {"node_class": Duplicates}
+SILENT: dict[str, Any] = {"node_class": Silent, "availability": "total"}
 MOMENTS = [0, 0.5, 5, 12]  # before the start, at the start, in the main phase, in the recovery
+# A run; its exit status, the types of anomaly held against it, what its verdict says and does not.
+RUNS: list[tuple[Any, int, tuple[str, ...], list[str], str]] = [
+    *(
+        (partial(Stopped, each), EXIT_UNKNOWN, (), ["^. UNKNOWN: "], "✘|INVALID")
+        for each in MOMENTS
+    ),
+    *(
+        (partial(Stopped, each, **CRASHED), EXIT_CRASHED, (), ["^. CRASHED: the run "], "UNKNOWN")
+        for each in MOMENTS
+    ),
+    (partial(Stopped, 0), EXIT_UNKNOWN, (), ["the run did not start, so nothing was tested"], "✘"),
+    (
+        partial(Stopped, 5),
+        EXIT_UNKNOWN,
+        (),
+        [r"^\? unseen \(.*so far", "before it could show whether anything is missing"],
+        "✘",
+    ),
+    # The final polls go on for 10 s, because a message does not come.
+    (partial(Stopped, FINAL_S + 3, node_class=Forgets), EXIT_UNKNOWN, (), [r"\? unseen \("], "✘"),
+    (partial(Whole, node_class=Forgets), EXIT_INVALID, ("unseen",), ["^✘ unseen"], "so far"),
+    # What cannot be undone is invalid all the same.
+    *(
+        (partial(Stopped, each, **DUPLICATE, **more), EXIT_INVALID, ("duplicate",), said, "CRASHED")
+        for each in (5, 12)
+        for more in ({}, CRASHED)
+        for said in [["^✘ duplicate", "^✘ INVALID: "]]
+    ),
+    # Availability and stats are open until the end.
+    (partial(Stopped, 8, **SILENT), EXIT_UNKNOWN, (), [r"^\? stats", r"^\? availability"], "✘"),
+    (partial(Whole, **SILENT), EXIT_INVALID, (), ["^✘ stats", "^✘ availability"], "CRASHED"),
+]
 
 
-@pytest.mark.parametrize("after_s", MOMENTS)
-def test_a_right_node_is_unknown_at_every_moment(after_s: float) -> None:
-    run = Stopped(after_s)
-    assert run.results["valid?"] == "unknown"
-    assert run.results["workload"]["valid?"] == "unknown"
-    assert run.results["workload"]["bad-error-types"] == ()
-    assert run.exit_status() == EXIT_UNKNOWN
-    last = run.verdict.splitlines()[-3:]
-    assert any(line.startswith("? UNKNOWN: ") for line in last)
-    assert "✘" not in run.verdict
-    assert "INVALID" not in run.verdict
-
-
-@pytest.mark.parametrize("after_s", MOMENTS)
-def test_a_crash_has_its_own_word_and_status(after_s: float) -> None:
-    run = Stopped(after_s, interrupted=False)
-    assert run.results["valid?"] == "unknown"
-    assert run.exit_status() == EXIT_CRASHED
-    assert "\n? CRASHED: the run " in run.verdict
-    assert "UNKNOWN" not in run.verdict
-
-
-def test_final_polls_that_were_cut_off_are_none() -> None:
-    run = Stopped(FINAL_S + 3, node_class=Forgets)  # they go on for 10 s: a message does not come
-    assert "unseen" in run.results["workload"]["error-types"]
-    assert run.exit_status() == EXIT_UNKNOWN
-    whole = VirtualRun(node_class=Forgets)
-    assert judged(whole).results["valid?"] is False
-
-
-def test_what_is_missing_so_far_is_told_and_not_held_against_it() -> None:
-    run = Stopped(5)
-    assert "unseen" in run.results["workload"]["error-types"]
-    assert "? unseen (" in run.verdict
-    assert "so far" in run.verdict
-    assert "before it could show whether anything is missing" in run.verdict
-
-
-def test_a_run_that_never_started_found_nothing_wrong_because_it_tested_nothing() -> None:
-    assert "the run did not start, so nothing was tested" in Stopped(0).verdict
-
-
-@pytest.mark.parametrize("after_s", [5, 12])
-def test_what_cannot_be_undone_is_invalid_all_the_same(after_s: float) -> None:
-    run = Stopped(after_s, node_class=Duplicates)
-    assert "duplicate" in run.results["workload"]["bad-error-types"]
-    assert "unseen" not in run.results["workload"]["bad-error-types"]
-    assert run.exit_status() == EXIT_INVALID
-    assert "✘ duplicate" in run.verdict
-    crashed = Stopped(after_s, interrupted=False, node_class=Duplicates)
-    assert crashed.exit_status() == EXIT_INVALID
-    assert "\n✘ INVALID: " in crashed.verdict
-
-
-def test_availability_and_stats_are_open_until_the_end() -> None:
-    class Silent(MemoryLog):
-        def answer(self, body: Body) -> Body | None:
-            return super().answer(body) if body["type"] == "init" else None
-
-    run = Stopped(8, node_class=Silent, availability="total")
-    assert run.results["stats"]["valid?"] == "unknown"
-    assert run.results["availability"]["valid?"] == "unknown"
-    assert run.exit_status() == EXIT_UNKNOWN
-    whole = VirtualRun(node_class=Silent)
-    assert judged(whole).results["valid?"] is False
+@pytest.mark.parametrize(("make", "status", "bad", "said", "not_said"), RUNS)
+def test_a_run_is_judged_by_what_no_longer_one_could_undo(
+    make: Callable[[], VirtualRun],
+    status: int,
+    bad: tuple[str, ...],
+    said: list[str],
+    not_said: str,
+) -> None:
+    run = make()
+    results, text = judged(run).results, verdict_of(run)
+    assert exit_status(results, run.outcome.failure) == status
+    found = set(results["workload"]["bad-error-types"])
+    assert found >= set(bad) if bad else not found & {"unseen", "duplicate"}
+    assert [part for part in said if not re.search(part, text, re.MULTILINE)] == []
+    assert not re.search(not_said, text)
 
 
 # ---------------------------------------------------------------- what a killed bench leaves
@@ -169,15 +166,6 @@ def test_a_bench_that_was_killed_while_it_judged_has_left_a_whole_history(tmp_pa
     assert checked(folder).exit_code == EXIT_INVALID
 
 
-class Forgets(MemoryLog):
-    """Acknowledges the last message of each key, and does not keep it."""
-
-    def answer(self, body: Body) -> Body | None:
-        if body["type"] == "send" and body["msg"] == OPTIONS_OF_RUNS.max_writes_per_key:
-            return {"offset": 10_000}
-        return super().answer(body)
-
-
 def test_a_run_that_noted_its_end_is_judged_whole_without_results(tmp_path: Path) -> None:
     folder = left(VirtualRun(node_class=Forgets), tmp_path / "run")
     assert checked(folder).exit_code == EXIT_UNKNOWN
@@ -203,7 +191,9 @@ def test_pages_say_the_same(tmp_path: Path) -> None:
     folder = left(run, tmp_path / "run")
     killed = read_facts(Folder(folder, "run"), now_s=1e12)
     assert killed.verdict == "incomplete"
-    (folder / RESULTS_JSON).write_text(json.dumps(run.results | {"error": "stopped by Ctrl-C"}))
+    (folder / RESULTS_JSON).write_text(
+        json.dumps(judged(run).results | {"error": "stopped by Ctrl-C"})
+    )
     # The lake reads the same.
     recorded = Results.of_run(folder)
     assert recorded.valid == UNKNOWN
