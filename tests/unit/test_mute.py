@@ -71,7 +71,7 @@ def test_the_report_of_a_name_that_never_was_asks_for_the_name() -> None:
 def test_the_advice_for_several_nodes_is_given_once() -> None:
     hearing = Hearing()
     for node in ("n0", "n1"):
-        hearing.judge(node, node, "n7", LATE, known=KNOWN, now_ns=SECOND)
+        hearing.refuse(node, node, "n7", LATE, known=KNOWN, now_ns=SECOND)
     text = report(history_of(hearing))
     assert (text.count("is mute from"), text.count("--lenient")) == (2, 1)
     assert report([]) == ""
@@ -80,7 +80,7 @@ def test_the_advice_for_several_nodes_is_given_once() -> None:
 def test_the_history_shows_a_mute_node_like_a_fault_until_it_is_heard() -> None:
     hearing = Hearing()
     for node in ("n0", "n1"):
-        hearing.judge(node, node, "c3", LATE, known=KNOWN, now_ns=SECOND)
+        hearing.refuse(node, node, "c3", LATE, known=KNOWN, now_ns=SECOND)
     muted = [mute.value() for mute in hearing.mute.values()]
     history = [
         Op(0, 1 * SECOND, "info", "nemesis", "mute", muted[0]),
