@@ -30,7 +30,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from bench.failure import unwritable
 from bench.sweep import axes, table
 from bench.sweep.plan import Job, finished, missing, seconds_left
-from bench.system import die_with_parent
+from bench.system import die_with_parent, end
 from runs import sweeps
 from runs.facts import EMBEDDED, Results, program
 from runs.figures import of_run
@@ -42,6 +42,8 @@ MAELSTROM = Path(__file__).parents[2] / "maelstrom"
 OUTPUT = "output.log"
 _LAST_LINES = 14  # why a run broke off, its figures, and the command that repeats it
 _TICK_S = 0.25
+# At the first SIGTERM a bench stops its nodes and judges the history so far; at the second it stops judging.
+_STOP = (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL)
 _STOP_GRACE_S = 10.0
 Tick = Callable[[float], None]
 
@@ -135,23 +137,10 @@ def _watch(line: Sequence[str], place: Path, output: int, limit_s: float, tick: 
             with contextlib.suppress(subprocess.TimeoutExpired):
                 return process.wait(_TICK_S)
         os.write(output, f"\nGiven up after {limit_s:.0f} s.\n".encode())
-        return _stop(process)
+        return end(process, *_STOP, grace_s=_STOP_GRACE_S)
     except BaseException:  # Ctrl-C does not reach the run, which has a session of its own
-        _stop(process)
+        end(process, *_STOP, grace_s=_STOP_GRACE_S)
         raise
-
-
-def _stop(process: "subprocess.Popen[bytes]") -> int:
-    """End the run: at the first SIGTERM a bench stops its nodes and judges the history so far; at the second it
-    stops judging; SIGKILL comes last.
-    """
-    for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, number)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(_STOP_GRACE_S)
-            break
-    return process.wait()
 
 
 # ----------------------------------------------------------------
