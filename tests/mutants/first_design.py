@@ -89,7 +89,7 @@ FIRST_DESIGN = [
         (
             (
                 "if self._outline is None or self._outline.slot < view.slot:",
-                "self._segments = {}\n        self.library._kept.clear()\n        if True:",
+                "self._segments = {}\n        self.archive._kept.clear()\n        if True:",
             ),
         ),
         test=f"{LONG}::test_a_silent_read_of_a_start_loses_nothing_else",
@@ -114,6 +114,14 @@ FIRST_DESIGN = [
         "core.headlog.view:View.evict",
         (("while self._sections and", "while False and self._sections and"),),
         test="tests/unit/test_headlog_memory.py::test_eviction_while_serving",
+    ),
+    Mutant(
+        "run-read-past-the-view",
+        "a poll answers what is in its view, and no more",
+        "core.headlog.memory:Memory.read",
+        ((", view.end(key))", ", 1 << 60)"),),
+        test="tests/unit/test_headlog_memory.py"
+        "::test_a_run_that_goes_on_after_the_view_is_cut_there",
     ),
     Mutant(
         "small-sends-counted-short",

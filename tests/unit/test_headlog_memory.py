@@ -42,7 +42,7 @@ def test_a_start_with_a_log_larger_than_memory(store: JudgedStore, size: int) ->
     assert replica.view.bytes == resident_bytes(replica, ENTRIES - 8)  # what is in no run
     read_everything(driver, Memory(replica))
     # One run, if there is no room.
-    assert replica.library.bytes <= max(size - replica.view.bytes, 2_000)
+    assert replica.archive.bytes <= max(size - replica.view.bytes, 2_000)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -64,6 +64,20 @@ def test_eviction_while_serving(size: int) -> None:
     driver.call(replica.refresh())
     driver.call(memory.evict())
     read_everything(driver, memory, store.entries)
+
+
+def test_a_run_that_goes_on_after_the_view_is_cut_there() -> None:
+    """Others compact what this node has not read yet: a poll answers what is in its view, and no more."""
+    known = 10  # in the middle of a run
+    store = JudgedStore(known)
+    driver, replica = reader_of(store, 0)
+    memory = Memory(replica)
+    driver.call(replica.refresh())
+    store.grow_to(ENTRIES + 8)
+    Worker(store, "worker").finish()
+    driver.call(memory.evict())
+    assert replica.archive.index.end > replica.view.slot == known
+    assert log_of(driver, replica) == messages_of(known)
 
 
 def test_it_is_overfull_once_for_each_segment(store: JudgedStore) -> None:
