@@ -31,53 +31,55 @@ def titles(found: Sweep) -> list[str]:
     return [cell.title for cell in found.cells]
 
 
-def test_a_matrix_is_the_product_of_its_lists_the_last_one_turning_fastest() -> None:
-    found = sweep("[base]\nworkload = 'kafka'\n[[matrix]]\nnodes = [3, 5]\nrate = [10, 20.5]")
-    assert found.name == "night"
-    assert found.varied == ["nodes", "rate"]
-    assert titles(found) == [f"nodes={n} rate={r}" for n in (3, 5) for r in (10, 20.5)]
-    assert [cell.options.rate for cell in found.cells] == [10, 20.5, 10, 20.5]
-    assert {cell.options.workload for cell in found.cells} == {"kafka"}
+FAULTS_TEXT = '[[matrix]]\nfaults = ["none", "each", "all"]\nfault-interval = 0.5'
+EACH = list(dict.fromkeys([(), *((fault,) for fault in FAULTS), FAULTS]))
+TWO_MATRICES = """
+repetitions = 3
+[base]
+nodes = 3
+strategy = "cas"
+[[matrix]]
+[[matrix]]
+nodes = 5
+expect = "invalid"
+"""
+# A file, the titles of its cells, and options of each.
+CELLS: list[tuple[str, list[str], dict[str, list[Any]]]] = [
+    (  # the last one turns fastest
+        "[base]\nworkload = 'kafka'\n[[matrix]]\nnodes = [3, 5]\nrate = [10, 20.5]",
+        [f"nodes={n} rate={r}" for n in (3, 5) for r in (10, 20.5)],
+        {"rate": [10, 20.5, 10, 20.5], "workload": ["kafka"] * 4},
+    ),
+    (  # matrices follow each other and override the base
+        TWO_MATRICES,
+        ["nodes=3", "nodes=5"],
+        {"nodes": [tuple(f"n{n}" for n in range(x)) for x in (3, 5)]}
+        | {"args": [("--strategy", "cas")] * 2},
+    ),
+    ("", ["the only cell"], {}),
+    ("[[matrix]]\nnodes = [3, 5]\n[[matrix]]\nnodes = 3", ["nodes=3", "nodes=5"], {}),
+    (
+        FAULTS_TEXT,
+        [f"faults={'all' if each == FAULTS else ','.join(each) or 'none'}" for each in EACH],
+        {"nemesis": EACH, "nemesis_interval_s": [0.5] * len(EACH)},
+    ),
+]
 
 
-def test_matrices_follow_each_other_and_override_the_base() -> None:
-    found = sweep(
-        """
-        repetitions = 3
-        [base]
-        nodes = 3
-        strategy = "cas"
-        [[matrix]]
-        [[matrix]]
-        nodes = 5
-        expect = "invalid"
-        """
-    )
-    assert found.repetitions == 3
-    assert [(len(c.options.nodes), c.expect) for c in found.cells] == [
-        (3, "valid"),
-        (5, "invalid"),
-    ]
-    assert {cell.options.args for cell in found.cells} == {("--strategy", "cas")}
+@pytest.mark.parametrize(("text", "expected", "options"), CELLS)
+def test_a_file_says_its_cells(
+    text: str, expected: list[str], options: dict[str, list[Any]]
+) -> None:
+    found = sweep(text)
+    assert titles(found) == expected
+    for name, values in options.items():
+        assert [getattr(cell.options, name) for cell in found.cells] == values
 
 
-def test_a_file_without_anything_is_one_cell() -> None:
-    assert titles(sweep("")) == ["the only cell"]
-
-
-def test_a_cell_that_comes_twice_runs_once() -> None:
-    assert titles(sweep("[[matrix]]\nnodes = [3, 5]\n[[matrix]]\nnodes = 3")) == [
-        "nodes=3",
-        "nodes=5",
-    ]
-
-
-def test_words_for_faults() -> None:
-    found = sweep('[[matrix]]\nfaults = ["none", "each", "all"]\nfault-interval = 0.5')
-    assert [cell.options.nemesis for cell in found.cells] == list(
-        dict.fromkeys([(), *((fault,) for fault in FAULTS), tuple(FAULTS)])
-    )
-    assert {cell.options.nemesis_interval_s for cell in found.cells} == {0.5}
+def test_a_file_says_how_often_and_what_is_expected() -> None:
+    found = sweep(TWO_MATRICES)
+    assert (found.name, found.repetitions, found.varied) == ("night", 3, ["nodes"])
+    assert [cell.expect for cell in found.cells] == ["valid", "invalid"]
 
 
 def test_arguments_for_the_node_come_last() -> None:
@@ -197,28 +199,21 @@ def index(tmp_path: Path) -> Index:
     return Index(tmp_path)
 
 
-def test_rows_come_back_as_they_were(index: Index) -> None:
+def test_rows_come_back_as_they_were_and_the_newest_of_a_run_counts(index: Index) -> None:
     assert index.rows() == {}
-    rows = [ROW, replace(ROW, repetition=2, figures={"send_p50_ms": None}, anomalies=["poll-skip"])]
+    rows = [
+        ROW,
+        replace(ROW, repetition=2, figures={"send_p50_ms": None}, anomalies=["poll-skip"]),
+        replace(ROW, verdict="crashed", cell={"a": 1, "b": 2}),
+        replace(ROW, verdict="valid", cell={"b": 2, "a": 1}),
+    ]
     for row in rows:
         index.add(row)
-    assert list(index.rows().values()) == rows
-
-
-def test_a_line_has_the_fields_that_readers_of_the_index_need(index: Index) -> None:
-    index.add(ROW)
-    (line,) = index.path.read_text().splitlines()
-    assert json.loads(line) == asdict(ROW)
-    assert list(json.loads(line))[:9] == [
-        *("sweep", "cell", "repetition", "engine", "run", "verdict", "exit_status"),
-        *("seconds", "started"),
-    ]
-
-
-def test_the_newest_row_of_a_run_counts(index: Index) -> None:
-    index.add(replace(ROW, verdict="crashed", cell={"a": 1, "b": 2}))
-    index.add(replace(ROW, verdict="valid", cell={"b": 2, "a": 1}))
-    assert [row.verdict for row in index.rows().values()] == ["valid"]
+    assert list(index.rows().values()) == [*rows[:2], rows[3]]
+    line = json.loads(index.path.read_text().splitlines()[0])
+    assert line == asdict(ROW)  # readers of the index need these fields, in this order
+    names = "sweep cell repetition engine run verdict exit_status seconds started"
+    assert " ".join(list(line)[:9]) == names
 
 
 @pytest.mark.parametrize("cut", [1, 10, 100])
