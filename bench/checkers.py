@@ -1,37 +1,31 @@
 """The checkers of every run, and `judge`, which composes them with the workload's own.
 
-`stats`, `availability` and `exceptions` look at outcomes only. `net_statistics` says how many messages an
-operation cost. [facts: Jepsen's checker.clj, Maelstrom's net/checker.clj]
+Each gives its map in results.edn. `stats`, `availability` and `exceptions` look at outcomes only.
+`net_statistics` says how many messages an operation cost. [facts: Jepsen's checker.clj, Maelstrom's
+net/checker.clj]
 """
 
+import struct
 import traceback
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
-from bench.checks import (
-    Answers,
-    Availability,
-    Broken,
-    Checks,
-    Counts,
-    Exceptions,
-    NetStatistics,
-    Stats,
-    single,
-)
-from bench.net import Network
+from bench.judgement import Judgement, told
+from bench.net import Network, Traffic
 from bench.options import TestOptions
 from bench.run import RunResult
 from bench.why import reasons
-from runs.faults import injections
+from runs.facts import never_succeeded
+from runs.faults import Injection, injections
 from runs.history import NEMESIS, Op
+from runs.keyword import Keyword, keywords
 from runs.operations import operation_count
 from runs.traffic import Event
-from workloads.interface import Checker, Placement, Workload
+from workloads.interface import UNKNOWN, Placement, Result, Workload, worst
 
-Found = TypeVar("Found")
+VALID = Keyword("valid?")
+OPEN = ("stats", "availability")  # how much succeeds is open until a run has come to its end
 
 
 def judge(
@@ -39,86 +33,149 @@ def judge(
     options: TestOptions,
     workload: Workload,
     events: Callable[[], Iterable[Event]] = tuple,
-) -> Checks:
-    """Check the history; return what was found. `events` reads the journal, where a reason must be found."""
-    found = check_all(outcome.history, options.as_dict(), outcome.network, workload.judge.check)
-    if found.never and isinstance(found.stats, Stats):
-        place = Placement.of(options.as_dict(), outcome.history)
-        assert place
-        told = reasons(outcome.history, found.never, place, events)
-        found = replace(found, stats=replace(found.stats, reasons=told))
-    found = replace(
-        found,
-        faults=injections(outcome.history),
-        dropped_lines=dict(outcome.network.hearing.dropped),
-        answers=Answers(dict(outcome.network.hearing.repeated), refused=options.strict),
-    )
-    if outcome.failure is None:
-        return found
-    return _left_open(replace(found, error=str(outcome.failure)), outcome.history, workload)
+    store: Result | None = None,
+) -> Judgement:
+    """Judge a run that has just ended.
+
+    Nothing is held against a run that stopped early but what no longer run could undo. `events` reads the
+    journal, where a reason must be found. `store` is what a real store says about the run.
+    """
+    history, failure, asked = outcome.history, outcome.failure, options.as_dict()
+    place = Placement.of(asked, history)
+    assert place
+    result = _safely(lambda: workload.judge.check(history, asked))
+    if failure and "error" not in result:
+        result = workload.judge.so_far(result, history)
+    checks = _checks(outcome, options)
+    if never := never_succeeded(checks["stats"]):
+        found = reasons(history, never, place, events)
+        checks["stats"] |= keywords(reasons={Keyword(f): why for f, why in found.items()})
+    verdicts = [*(each[VALID] for each in checks.values()), result[VALID]]
+    results = _unjudged() | {Keyword(name): check for name, check in checks.items()}
+    results |= keywords(workload=result, valid=worst([*verdicts, UNKNOWN] if failure else verdicts))
+    results |= dict(_beside(outcome, store))
+    findings = told(workload.judge, result, history, place, finished=not failure)
+    return Judgement(history, results, workload.judge, findings, place, str(failure or "") or None)
 
 
-def _left_open(found: Checks, history: Sequence[Op], workload: Workload) -> Checks:
-    """Nothing is held against a run that stopped early but what no longer run could undo."""
-    if "error" not in found.workload:
-        found = replace(found, workload=workload.judge.so_far(found.workload, history))
-    if isinstance(found.stats, Stats):
-        found = replace(found, stats=replace(found.stats, stopped=True))
-    if isinstance(found.availability, Availability):
-        found = replace(found, availability=replace(found.availability, stopped=True))
-    return found
-
-
-def check_all(
-    history: Sequence[Op], options: Mapping[str, Any], network: Network, workload: Checker
-) -> Checks:
+def _checks(outcome: RunResult, options: TestOptions) -> dict[str, Result]:
     """What each checker finds. One that breaks leaves the verdict unknown and says so; the others count."""
-    own = _safely(lambda: workload(history, options))
-    return Checks(
-        exceptions=_safely(lambda: exceptions(history)),
-        stats=_safely(lambda: stats(history)),
-        availability=_safely(lambda: availability(history, options.get("availability"))),
-        net=_safely(lambda: net_statistics(history, network)),
-        workload=own.edn() if isinstance(own, Broken) else own,
-    )
+    history, repeated = outcome.history, outcome.network.hearing.repeated
+    checks = {
+        "exceptions": _safely(lambda: exceptions(history)),
+        "stats": _safely(lambda: stats(history)),
+        "availability": _safely(lambda: availability(history, options.availability)),
+        "net": _safely(lambda: net_statistics(history, outcome.network)),
+    }
+    if repeated:  # the real tool lacks this one
+        checks["answers"] = keywords(valid=not options.strict, repeated=dict(repeated))
+    for name in OPEN if outcome.failure else ():
+        checks[name][VALID] = checks[name][VALID] or UNKNOWN
+    return checks
 
 
-def _safely(check: Callable[[], Found]) -> Found | Broken:
+def _safely(check: Callable[[], Result]) -> Result:
     try:
         return check()
     except Exception:
-        return Broken(traceback.format_exc())
+        return keywords(valid=UNKNOWN, error=traceback.format_exc())
 
 
-def stats(history: Sequence[Op]) -> Stats:
-    """Counts of outcomes by `f`."""
+def _unjudged() -> Result:
+    """What judges nothing, there as here."""
+    valid = keywords(valid=True)
+    graphs = keywords(latency_graph=dict(valid), rate_graph=dict(valid), valid=True)
+    return keywords(perf=graphs, timeline=valid)
+
+
+def _beside(outcome: RunResult, store: Result | None) -> Iterator[tuple[Keyword, object]]:
+    """What stands beside the checks, each where there is any."""
+    if faults := injections(outcome.history):
+        yield Keyword("faults"), [_injected(each) for each in faults]
+    if dropped := outcome.network.hearing.dropped:
+        yield Keyword("dropped-lines"), dict(dropped)
+    if outcome.failure:
+        yield Keyword("error"), str(outcome.failure)
+    if store is not None:
+        yield Keyword("store"), store
+
+
+def _injected(injection: Injection) -> Result:
+    """A fault, which the real tool's results do not have; times in ns of the history."""
+    return keywords(
+        fault=Keyword(injection.fault),
+        start_time=injection.start_ns,
+        end_time=injection.end_ns,
+        text=injection.text,
+    )
+
+
+def stats(history: Sequence[Op]) -> Result:
+    """Counts of outcomes by `f`; invalid when some `f` never succeeded."""
     by_f: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for op in history:
         if op.type != "invoke" and op.process != NEMESIS:
             by_f[op.f][op.type] += 1
-    return Stats({f: Counts(**by_f[f]) for f in sorted(by_f)})
+    each = {Keyword(f): _counted_ends(by_f[f]) for f in sorted(by_f)}
+    found = _counted_ends(sum(by_f.values(), Counter())) | keywords(by_f=each)
+    return found | keywords(valid=not never_succeeded(found))
 
 
-def availability(history: Sequence[Op], expected: str | float | None) -> Availability:
+def _counted_ends(ends: Counter[str]) -> Result:
+    counts = {f"{end}_count": ends[end] for end in ("ok", "fail", "info")}
+    return keywords(valid=ends["ok"] > 0, count=ends.total(), **counts)
+
+
+def availability(history: Sequence[Op], expected: str | float | None) -> Result:
     """The fraction of invocations that succeeded, against `total` (all), a lower bound, or nothing."""
     counts = Counter(op.type for op in history)
     fraction = single(counts["ok"] / counts["invoke"]) if counts["invoke"] else 1
-    return Availability(fraction, bound=1.0 if expected == "total" else float(expected or 0))
+    bound = 1.0 if expected == "total" else float(expected or 0)
+    return keywords(valid=fraction >= bound, ok_fraction=fraction)
 
 
-def exceptions(history: Iterable[Op]) -> Exceptions:
-    """Operations during which a client itself broke, the most frequent kind first."""
+def exceptions(history: Iterable[Op]) -> Result:
+    """Operations during which a client itself broke, the most frequent kind first; they are no anomaly."""
     broken: defaultdict[str, list[Op]] = defaultdict(list)
     for op in history:
         if op.type == "info" and "exception" in op.extra:
             broken[op.extra["exception"]].append(op)
-    return Exceptions(dict(sorted(broken.items(), key=lambda each: -len(each[1]))))
+    found = [
+        keywords(count=len(ops), **{"class": kind}, example=ops[0])
+        for kind, ops in sorted(broken.items(), key=lambda each: -len(each[1]))
+    ]
+    return keywords(valid=True, exceptions=found) if found else keywords(valid=True)
 
 
-def net_statistics(history: Sequence[Op], network: Network) -> NetStatistics:
+def net_statistics(history: Sequence[Op], network: Network) -> Result:
     """Messages sent and received.
 
     `init` and its reply count too, as in the results of the real tool; operations are the invocations by
-    clients, crashes included.
+    clients, crashes included. Without operations nothing is said of one.
     """
-    return NetStatistics(network.clients, network.servers, operation_count(history))
+    operations, clients, servers = operation_count(history), network.clients, network.servers
+
+    def per_op(traffic: Traffic) -> Result:
+        return keywords(msgs_per_op=single(traffic.sent / operations)) if operations else {}
+
+    both = Traffic(clients.sent + servers.sent, clients.received + servers.received)
+    return keywords(
+        all=_counted(both) | per_op(both),
+        clients=_counted(clients),
+        servers=_counted(servers) | per_op(servers),
+        valid=True,
+    )
+
+
+def _counted(traffic: Traffic) -> dict[Any, Any]:
+    return keywords(send_count=traffic.sent, recv_count=traffic.received, msg_count=traffic.sent)
+
+
+def single(number: float) -> float:
+    """The number in single precision, with no more digits than that has: as the real tool prints it."""
+    (rounded,) = struct.unpack("f", struct.pack("f", number))
+    for digits in range(1, 10):
+        short = float(f"{rounded:.{digits}g}")
+        if struct.pack("f", short) == struct.pack("f", rounded):
+            return short
+    return float(rounded)

@@ -10,14 +10,15 @@ from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 
-from bench.sweep import definition
+from bench.sweep import plan
 from bench.sweep.axes import CellAxes
-from bench.sweep.definition import Cell, Sweep
+from bench.sweep.plan import Cell, Sweep
 from runs.figures import number_of
 from runs.sweeps import CRASHED, INVALID, UNKNOWN, VALID, Row
 
 FILE = Path(__file__).with_suffix(".toml")
 AS_ASKED = "as asked"  # the name of the challenge's own command, which says nothing of when
+_BOUNDS = ("below", "at-least")
 _USUAL = "usual"  # the table of what holds for every check beyond a challenge
 _SHOWN = ("server_messages_per_op", "stable_median_ms", "stable_most_ms", "send_p50_ms")
 _ALL = 0.9995  # a share that is shown as 100.0%
@@ -40,11 +41,16 @@ _PHRASES = {
 
 @dataclass(frozen=True)
 class Check:
-    """A cell of the challenge's sweep; `below` bounds figures of each run that are valid otherwise."""
+    """A cell of the challenge's sweep.
+
+    `below` bounds figures of each run that is valid otherwise. A run with a figure under its bound in
+    `at_least`, such as that of the load that was made, is no grade.
+    """
 
     cell: Cell
     asked: bool
     below: Mapping[str, float]
+    at_least: Mapping[str, float]
 
     @property
     def name(self) -> str:
@@ -53,12 +59,20 @@ class Check:
 
     def judged(self, row: Row) -> Row:
         """The row of a run; its verdict says whether the bounds hold, too."""
-        values = [row.figures.get(figure) for figure in self.below]
-        if row.verdict != VALID or not values:
+        if row.verdict != VALID:
             return row
-        if None in values:
+        if self.missed(row) or any(row.figures.get(figure) is None for figure in self.below):
             return replace(row, verdict=UNKNOWN)
         return replace(row, verdict=INVALID) if self._exceeded(row) else row
+
+    def missed(self, row: Row) -> str:
+        """Which figure was lower than it has to be for a grade; empty if none was."""
+        low = (
+            f"only {_told(figure, value)}, and it takes {bound:g} for a grade"
+            for figure, bound in self.at_least.items()
+            if (value := row.figures.get(figure) or 0.0) < bound
+        )
+        return " and ".join(low)
 
     def _exceeded(self, row: Row) -> list[str]:
         return [
@@ -135,7 +149,8 @@ class Graded:
             CRASHED: "a run could not be finished",
             UNKNOWN: "nothing wrong was found, but not everything can be judged",
         }
-        return fixed.get(self.shown.verdict) or self.check.fault(self.shown)
+        low = self.check.missed(self.shown) if self.shown.verdict == UNKNOWN else ""
+        return low or fixed.get(self.shown.verdict) or self.check.fault(self.shown)
 
     def sentence(self) -> str:
         """What a check beyond the challenge found, to stand behind `passes`."""
@@ -173,19 +188,19 @@ def read(number: str, seeds: int, changes: CellAxes) -> Challenge:
     table = tables[number]
     found = [(each, True) for each in table["asked"]]
     found += [({**tables[_USUAL], **each}, False) for each in table["beyond"]]
-    cells = [{name: value for name, value in each.items() if name != "below"} for each, _ in found]
+    cells = [{name: each[name] for name in each if name not in _BOUNDS} for each, _ in found]
     about = f"{number}: {table['about']}, https://fly.io/dist-sys/{number}"
     content = {"about": about, "repetitions": seeds, "base": table["base"], "matrix": cells}
-    sweep = replace(definition.parse(content, FILE, changes), name=f"glomers-{number}")
+    sweep = replace(plan.parse(content, FILE, changes), name=f"glomers-{number}")
     named = [replace(cell, title=str(cell.axes["name"])) for cell in sweep.cells]
     checks = [
-        Check(cell, asked, each.get("below", {}))
+        Check(cell, asked, *(each.get(name, {}) for name in _BOUNDS))
         for cell, (each, asked) in zip(named, found, strict=True)
     ]
     return Challenge(number, replace(sweep, cells=named), checks)
 
 
-def _tables() -> dict[str, definition.Table]:
+def _tables() -> dict[str, plan.Table]:
     return tomllib.loads(FILE.read_text())
 
 

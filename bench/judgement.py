@@ -1,53 +1,97 @@
-"""The judgement of a history: what the workload's checker says, in sentences; and what a run keeps of it.
+"""The judgement of a history: what the checkers say, in sentences; and the files in which a run keeps it.
 
 `judged` reads and judges the history of a run, or of a file alone, for `./maelstrom check` and for pages. A run
-that has just ended is judged by `bench.checkers`, and told by `told`. The sentences stand in `findings.json` of
-the run's folder, with the same fingerprint as its figures:
+that has just ended is judged by `bench.checkers`. The sentences stand in `findings.json` of the run's folder,
+with the same fingerprint as its figures:
 
     {"format", "fingerprint", "found": [...], "note"}
 """
 
+import json
+import os
+import platform
+import re
 import shlex
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import click
 import orjson
+from rich.console import Console
 
 import workloads
-from bench.values import readable
+from bench.options import TestOptions
 from bench.why import with_circumstances
+from runs import edn
 from runs.facts import Told, options_of, unfinished
-from runs.files import FINDINGS, OPTIONS, RESULTS
-from runs.history import HistoryError, Op, find_history, read_cut_history
+from runs.figures import Figures, of_run
+from runs.files import (
+    FINDINGS,
+    HISTORY_EDN,
+    JOURNAL,
+    OPTIONS,
+    RESULTS,
+    RESULTS_EDN,
+    RESULTS_JSON,
+)
+from runs.history import (
+    HistoryError,
+    Op,
+    edn_line,
+    find_history,
+    plain,
+    printable,
+    read_cut_history,
+)
+from runs.journal import compress_if_large
+from runs.keyword import keywords
 from runs.reading import MIB
 from runs.store import Folder
 from runs.writing import write_whole
-from workloads.interface import Finding, Judge, Placement
+from workloads.interface import Finding, Judge, Placement, Result
 from workloads.recognition import candidates, operations
 
 FORMAT = 1  # raise it when the same history would now be told otherwise
 PLACED = "kafka"  # the workload whose strict check asks which node a process talked to
 NAMING_TYPES = "kafka"  # the only workload whose results name types of anomalies
 LIMIT_BYTES = 24 * MIB  # some 150 000 operations, ten seconds of checking
+GLOSSARY = Path(__file__).resolve().parents[1] / "docs" / "anomalies.md"
+_SECTION = re.compile(r"^### (\S+)\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
+# A cycle that also takes these orders has no section of its own.
+_ORDERS = re.compile(r"-(process|realtime)$")
+_CHARACTERS = 400  # of a value
+_MESSAGES = 8  # of one key
+_VERSIONED = ("leaderless", "orjson", "click", "rich", "matplotlib")
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """A history, the verdict of its checker, and its sentences.
+    """A history, the verdict of its checkers, and its sentences.
 
-    `unfinished` says why the run did not come to its end, if it did not. `place` says which node a process
-    asked, if the run's files do.
+    `results`: as results.edn has them; of a history that is judged again `workload` alone. `unfinished` says
+    why the run did not come to its end, if it did not. `place` says which node a process asked, if anything
+    does.
     """
 
     history: Sequence[Op]
-    result: Mapping[Any, Any]
+    results: Result
+    judge: Judge
     findings: Sequence[Finding]
-    unfinished: str | None
     place: Placement | None
+    unfinished: str | None = None
+
+    @property
+    def result(self) -> Mapping[Any, Any]:
+        """What the workload's checker says."""
+        its: Mapping[Any, Any] = self.results["workload"]
+        return its
 
     @property
     def bad(self) -> list[str]:
@@ -113,9 +157,8 @@ def judged(
     if why:
         result = judge.so_far(result, history)
     place = Placement.of(options, history)
-    return Judgement(
-        history, result, told(judge, result, history, place, finished=not why), why, place
-    )
+    findings = told(judge, result, history, place, finished=not why)
+    return Judgement(history, keywords(workload=result), judge, findings, place, why)
 
 
 def _workload(path: Path, recorded: Mapping[str, Any], history: Sequence[Op]) -> str:
@@ -148,7 +191,120 @@ def _placement(
     return {"nodes": nodes, "concurrency": concurrency}
 
 
+# ---------------------------------------------------------------- values and names in words
+
+
+def readable(value: Any) -> str:
+    """Transactions of the workload `kafka` in words, a line for each key; any other value as EDN.
+
+    `[[:poll {"6" [[16 5] [17 8]]}]]` becomes `key "6": message 5 at offset 16, message 8 at offset 17`.
+    A long value is cut.
+    """
+    if value is None:
+        return ""
+    lines = [_micro_operation(micro) for micro in value] if isinstance(value, list) else [None]
+    text = "\n".join(line for line in lines if line) if None not in lines else edn.dumps(value)
+    return text if len(text) <= _CHARACTERS else f"{text[:_CHARACTERS]} …"
+
+
+def _micro_operation(micro: Any) -> str | None:
+    """None where it is of another form."""
+    match micro:
+        case ["send", key, [offset, message]]:
+            return f"key {edn.dumps(key)}: {_place(offset, message)}"
+        case ["send", key, message]:
+            return f"key {edn.dumps(key)}: message {edn.dumps(message)}"
+        case ["poll"]:
+            return "any key that is assigned"
+        case ["poll", dict(by_key)]:
+            parts = [_polled(key, pairs) for key, pairs in by_key.items()]
+            known = [part for part in parts if part]
+            return ("\n".join(known) or "nothing") if len(known) == len(parts) else None
+    return None
+
+
+def _polled(key: Any, pairs: Any) -> str | None:
+    if not isinstance(pairs, list) or not all(isinstance(p, list) and len(p) == 2 for p in pairs):
+        return None
+    shown = [_place(*pair) for pair in pairs[:_MESSAGES]]
+    more = [f"{len(pairs) - _MESSAGES} more"] if len(pairs) > _MESSAGES else []
+    return f"key {edn.dumps(key)}: {', '.join([*shown, *more]) or 'nothing'}"
+
+
+def _place(offset: Any, message: Any) -> str:
+    return f"message {edn.dumps(message)} at offset {edn.dumps(offset)}"
+
+
+def meaning(name: str) -> str:
+    """The Markdown below the heading of an anomaly in docs/anomalies.md; empty for a name without one."""
+    sections = _sections()
+    return sections.get(name) or sections.get(_ORDERS.sub("", name), "")
+
+
+@cache
+def _sections() -> dict[str, str]:
+    text = GLOSSARY.read_text(encoding="utf-8") if GLOSSARY.is_file() else ""
+    return {name: " ".join(body.split()) for name, body in _SECTION.findall(text)}
+
+
 # ---------------------------------------------------------------- kept in the run's folder
+
+
+def describe_test(options: TestOptions, started: datetime) -> dict[str, Any]:
+    """The content of test.json: options with the seed, versions, command line, the load of the machine."""
+    versions = {name: _version(name) for name in _VERSIONED}
+    return options.as_dict() | {
+        "engine": "embedded",
+        "started": started.isoformat(timespec="milliseconds"),
+        "argv": sys.argv[1:],
+        "load": os.getloadavg()[0],
+        "versions": {"python": platform.python_version(), **versions},
+    }
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def write_results(run_dir: Path, judgement: Judgement) -> None:
+    """Write history.edn, results.edn and results.json (`OSError` when the disk is full)."""
+    content = printable(judgement.results)
+    write_json(run_dir / RESULTS_JSON, content)
+    write_whole(run_dir / RESULTS_EDN, [edn.dumps(content, pretty=True), "\n"])
+    write_whole(run_dir / HISTORY_EDN, (edn_line(op) + "\n" for op in judgement.history))
+    compress_if_large(run_dir / JOURNAL)
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write JSON for people: indented, anything foreign as text."""
+    write_whole(path, [json.dumps(content, indent=2, default=plain), "\n"])
+
+
+def draw(
+    console: Console,
+    run_dir: Path,
+    history: list[Op],
+    test: Mapping[str, Any],
+    findings: Sequence[Finding] = (),
+) -> None:
+    """Draw plots and diagrams; the timeline shows what the findings rest on.
+
+    A failure is reported and changes nothing else. Ctrl-C skips them.
+    """
+    from runs.plots.run_pictures import draw_all
+
+    anomalies = {each.type: [op.index for op in each.witness] for each in findings}
+    try:
+        drawn = draw_all(run_dir, history, test, anomalies)
+    except KeyboardInterrupt:
+        console.print("Drawing was interrupted.", style="yellow")
+        return
+    for name, artefact in drawn.items():
+        if isinstance(artefact, Exception):
+            console.print(f"{name} could not be drawn: {artefact}", style="yellow")
 
 
 @dataclass(frozen=True)
@@ -199,7 +355,19 @@ def _operation(op: Op, place: Placement | None) -> dict[str, Any]:
     }
 
 
-def keep(run: Folder, findings: Findings) -> None:
+def keep(run: Folder, judgement: Judgement) -> Figures | None:
+    """Write figures.json and findings.json, when all other files are final; return the figures.
+
+    Ctrl-C skips them: then whoever looks at the run first measures and judges it.
+    """
+    with suppress(KeyboardInterrupt):
+        figures = of_run(run)
+        keep_findings(run, Findings(shown(judgement.findings, judgement.place)))
+        return figures
+    return None
+
+
+def keep_findings(run: Folder, findings: Findings) -> None:
     """Write them into the run's folder, where that can be done."""
     content = {"format": FORMAT, "fingerprint": run.files.fingerprint(), **asdict(findings)}
     with suppress(OSError):
@@ -215,7 +383,7 @@ def findings_of(run: Folder, told: Told) -> Findings:
     workload = _wrong(told)
     found = _judged_again(run, workload, told) if workload else Findings()
     if run.results:
-        keep(run, found)
+        keep_findings(run, found)
     return found
 
 

@@ -16,7 +16,6 @@ the node's next one. A node that is killed and started again is heard again.
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
 from bench.failure import clip, indent
@@ -61,14 +60,6 @@ class Mute:
         return found
 
 
-class Fate(Enum):
-    """What becomes of a line that a node printed."""
-
-    DELIVER = "deliver"
-    DROP = "drop"
-    MUTE = "mute"
-
-
 class Hearing:
     """The nodes that are mute, the clients that have left, and the lines that nobody took, by node.
 
@@ -98,27 +89,18 @@ class Hearing:
         if self.mute.pop(node, None):
             self._on_heard(node)
 
-    def judge(
+    def refuse(
         self, node: str, src: str, dest: str, line: bytes, *, known: Container[str], now_ns: int
-    ) -> Fate:
-        """Say what becomes of a message that `node` printed; a node can become mute here."""
-        if node in self.mute:
-            return Fate.DROP
-        if src in known and dest in known:
-            return Fate.DELIVER
+    ) -> None:
+        """Take note of a message of `node` from or to a name that is not `known`: from now on it is mute."""
         if self.lenient:
-            return self.drop(node)
+            self.dropped[node] += 1
+            return
         name, role = (dest, "to") if src in known else (src, "from")
         text = clip(line.decode(errors="replace"), _LINE_LENGTH)
         departure = self._departures.get(name)
         self.mute[node] = Mute(node, now_ns, text, name, role, departure)
         self._on_mute(self.mute[node])
-        return Fate.MUTE
-
-    def drop(self, node: str) -> Fate:
-        """Count a line that is dropped because the bench is lenient."""
-        self.dropped[node] += 1
-        return Fate.DROP
 
 
 def report(history: Iterable[Op]) -> str:

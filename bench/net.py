@@ -6,7 +6,7 @@
 - A partition drops at the receiver, and only between nodes.
 - A message to a node that is down is lost. One to or from a name that is not in the network, such as a
   client that has left, mutes the node that printed it (`bench.mute`).
-- Link faults (`bench.nemesis.link_faults`) lose, double or delay messages between nodes and services.
+- Link faults (`bench.nemesis.links`) lose, double or delay messages between nodes and services.
 
 Every message gets a number (`id`) and is journaled when sent and each time it is received.
 [facts: Maelstrom's net.clj and doc/protocol.md]
@@ -141,13 +141,13 @@ class Network:
         except RunFailure:
             if not hearing.lenient:
                 raise
-            hearing.drop(node)
+            hearing.dropped[node] += 1
             return
         known = self._endpoints
         if dest in known and src in known:
             self._enter(src, dest, body, wire)
         else:
-            hearing.judge(node, src, dest, line, known=known, now_ns=self._loop.now_ns())
+            hearing.refuse(node, src, dest, line, known=known, now_ns=self._loop.now_ns())
 
     def _parse(self, node: str, line: bytes) -> tuple[str, str, dict[str, Any], bytes]:
         """Sender, receiver and body of a message, and the message with its number."""

@@ -28,9 +28,8 @@ from bench.flags import (
     with_words,
 )
 from bench.nemesis.fault import MIXED, TARGET_WORDS
-from bench.nemesis.partition import REAL_SHAPES, SHAPES
+from bench.nemesis.links import REAL_SHAPES, SHAPES
 from bench.stores.names import complaint
-from bench.sweep import junit
 from runs.facts import EMBEDDED, JEPSEN
 from runs.faults import FAULTS
 from runs.traffic import SERVICES
@@ -264,7 +263,10 @@ _OTHER_FLAGS = {
         ours=True,
     ),
     "junit": Flag(
-        junit.HELP, junit.FILE, ours=True, unswept="give --junit to `./maelstrom sweep` itself"
+        "Write a JUnit XML file with a test case for each run (docs/ci.md).",
+        click.Path(dir_okay=False, path_type=Path),
+        ours=True,
+        unswept="give --junit to `./maelstrom sweep` itself",
     ),
     "logging_json": Flag(kind=click.BOOL, hidden=True),
     "no_ssh": Flag(kind=click.BOOL, hidden=True),
@@ -277,6 +279,12 @@ FLAGS = flags_of(TestOptions) | {
     name: with_words(name, flag) for name, flag in _OTHER_FLAGS.items()
 }
 _DEFAULTS = {each.name: each.default for each in fields(TestOptions) if each.default is not MISSING}
+
+
+def junit_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate a click command with `--junit`, as `report`."""
+    flag = FLAGS["junit"]
+    return click.option(*flag.words, "report", type=flag.kind, help=flag.help)(command)
 
 
 def test_flags(command: Callable[..., Any]) -> Callable[..., Any]:

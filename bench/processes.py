@@ -53,15 +53,16 @@ class ProcessHost:
     def __post_init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._stdin = self._stdout = -1
+        self._last_lines: deque[bytes] = deque(maxlen=_KEPT_LINES)
+        self._forget()
+
+    def _forget(self) -> None:
         self._outbox: list[bytes] = []
         self._unsent = memoryview(b"")
-        self._unread_bytes = 0
-        self._awaits_room = False
         self._partial: list[bytes] = []
-        self._partial_bytes = 0
-        self._last_lines: deque[bytes] = deque(maxlen=_KEPT_LINES)
-        self._ended = False
-        self._paused = False
+        self._unread_bytes = self._partial_bytes = 0
+        self._awaits_room = self._ended = self._paused = False
+        self._last_lines.clear()
 
     @property
     def process(self) -> subprocess.Popen[bytes]:
@@ -129,10 +130,7 @@ class ProcessHost:
 
     def restart(self) -> None:
         """Start the program again, with the same log."""
-        self._outbox, self._unsent, self._unread_bytes = [], memoryview(b""), 0
-        self._partial, self._partial_bytes = [], 0
-        self._awaits_room = self._ended = self._paused = False
-        self._last_lines.clear()
+        self._forget()
         self._start("ab")
 
     def pause(self) -> None:

@@ -10,30 +10,28 @@ The run is the same on real processes and on a virtual clock: loop, hosts and fi
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from io import BytesIO
 from random import Random
 from typing import Any, Protocol
 
 from bench.arrival import IN_TURN
 from bench.cluster import Cluster
-from bench.failure import RunFailure, unwritable
+from bench.failure import RunFailure, indent, unwritable
 from bench.hosts import Hosts, OnFailure, OnLine
 from bench.loop import Loop
 from bench.mute import Hearing, Mute
-from bench.nemesis.fault import Fault
+from bench.nemesis.fault import Fault, Nemesis
 from bench.nemesis.fence import Fence
-from bench.nemesis.kill_and_pause import Kill, Pause
-from bench.nemesis.link_faults import LEVELS, LinkFaults, Links
-from bench.nemesis.membership import Membership
-from bench.nemesis.nemesis import Nemesis
-from bench.nemesis.partition import Partition
+from bench.nemesis.links import LEVELS, LinkFaults, Links, Partition
+from bench.nemesis.nodes import Kill, Membership, Pause
 from bench.nemesis.store_faults import STORE, Store, StoreFaults
 from bench.net import Network, Trace, latency
 from bench.options import TestOptions
 from bench.phases import FinalPhase, MainPhase, Phase
 from bench.services import Serve, connect, default_services
 from bench.services.consistency import Consistency
-from bench.set_up import prepare
 from bench.worker import Recorder, Worker, client_names
 from runs.collection import collection_paused
 from runs.faults import FAULTS, HEARD, MUTE
@@ -41,8 +39,9 @@ from runs.history import NEMESIS, Op
 from runs.journal import Journal
 from runs.keyword import keywords
 from runs.writing import Lines
-from workloads.interface import Setting, Workload
+from workloads.interface import Draft, Setting, Workload
 
+SET_UP = "set-up"  # an operation that is in no history
 _FLUSH_NS = 250_000_000
 _MS = 1_000_000
 _LOOK_NS = 10_000_000
@@ -221,16 +220,29 @@ class BenchRun:
         self._wait(lambda: not waiting)
 
     def _prepare(self, node: str, on_done: Callable[[str], object], on_failure: OnFailure) -> None:
-        prepare(
-            node,
-            self.workload,
-            self._loop,
-            self.network,
-            self._new_client,
-            nodes=self.cluster.members,
-            on_done=on_done,
+        """Let a worker say to a node what `Workload.set_up` has to say to it; that is in no history."""
+        set_up = self.workload.set_up
+        assert set_up
+
+        def completed(_worker: Worker, op: Op) -> None:
+            if op.type == "ok":
+                on_done(node)
+            else:
+                on_failure(_not_taken(node, op))
+
+        worker = Worker(
+            number=0,
+            whose=lambda: node,
+            concurrency=1,
+            workload=replace(self.workload, open_client=partial(set_up, self.cluster.members)),
+            loop=self._loop,
+            network=self.network,
+            recorder=Recorder(self._loop, BytesIO()),
+            new_client=self._new_client,
+            on_complete=completed,
             on_failure=on_failure,
         )
+        worker.invoke(Draft(SET_UP))
 
     def _prepare_joined(self, node: str) -> None:
         """Let the workload say to a node that joins what it says to every node, once it has started."""
@@ -358,3 +370,11 @@ class BenchRun:
         if self._real_store and Store.name in self.options.nemesis:
             return self._real_store.fault(self.cluster.names, targets)
         return Store(self._store_faults, self.cluster.names, targets)
+
+
+def _not_taken(node: str, op: Op) -> RunFailure:
+    return RunFailure(
+        f"Node {node} did not take what every node is told before the operations:\n"
+        f"{indent(str(op.extra.get('error')))}\n"
+        "Answer this request, even if the node does not need it (docs/workloads.md)."
+    )

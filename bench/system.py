@@ -5,9 +5,10 @@ import errno
 import os
 import resource
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, redirect_stdout
+from contextlib import AbstractContextManager, contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any, TextIO, cast
 
@@ -48,6 +49,20 @@ def die_with_parent(number: signal.Signals) -> Callable[[], None] | None:
         return None
     libc = ctypes.CDLL(None)  # loaded in the parent: after a fork only simple calls are safe
     return lambda: libc.prctl(_PR_SET_PDEATHSIG, number)
+
+
+def end(process: "subprocess.Popen[bytes]", *numbers: int, grace_s: float) -> int:
+    """Signal the process group that a child leads until the child has ended; return its exit status.
+
+    Each signal has so many seconds to work.
+    """
+    for number in numbers:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(grace_s)
+            break
+    return process.wait()
 
 
 def cannot_start(node: str, program: str, error: OSError) -> RunFailure:

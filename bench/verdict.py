@@ -1,25 +1,28 @@
 """A verdict for people: what went wrong in a sentence, the few operations that show it, and a last line."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from bench import judgement, mute
-from bench.checks import Answers, Availability, Check, Checks, Counts, NetStatistics, Stats
+from bench import mute
 from bench.failure import RunFailure, clip
-from bench.glossary import FILE as GLOSSARY
+from bench.judgement import GLOSSARY, Judgement
 from bench.options import TestOptions
 from bench.run import RunResult
 from bench.why import listed
 from runs import edn
+from runs.facts import mapping, never_succeeded
+from runs.figures import Figures
 from runs.history import Op
 from runs.operations import operation_count
-from workloads.interface import Finding, Placement, Workload
+from workloads.interface import Finding, Placement
 
 EXIT_VALID, EXIT_INVALID, EXIT_UNKNOWN, EXIT_CRASHED = 0, 1, 2, 255
 _VALUE_WIDTH = 160
@@ -28,53 +31,58 @@ _RATE_TOLERANCE = 0.05  # of what was asked for
 _REPEATED = "Clients take the first, as those of the real Maelstrom do without a word. --strict refuses this."
 _MARKS = {True: ("✘", "bold red"), False: ("?", "bold yellow")}  # certainly wrong, or not
 # What a failed check says in sentences, or not at all.
+_OWN = ("exceptions", "stats", "availability", "net", "answers")
 _SAID = ("valid?", "by-f", "reasons", "repeated")
 
 
 def print_verdict(
     console: Console,
     run_dir: Path,
-    found: Checks,
+    judgement: Judgement,
     outcome: RunResult,
-    workload: Workload,
-    *,
     options: TestOptions,
-    findings: Sequence[Finding] | None = None,
+    *,
+    figures: Figures | None = None,
 ) -> None:
     """Print the verdict for a person, ending with one line that says it all and where the rest is.
 
-    `findings` are those of `judgement.told`, if they are known already.
+    `figures` are those of the run, if it could be measured.
     """
-    judged, place = found.workload, Placement.of(options.as_dict(), outcome.history)
-    if findings is None:
-        whole = outcome.failure is None
-        findings = judgement.told(workload.judge, judged, outcome.history, place, finished=whole)
-    render(findings, console, place=place)
-    print_failed(found, console)
-    print_repeated(found, console)
+    findings, results, judge = judgement.findings, judgement.results, judgement.judge
+    render(findings, console, place=judgement.place)
+    print_failed(results, console)
+    _print_repeated(results.get("answers", {}), console)
     print_lines_not_heard(console, outcome.history, outcome.network.hearing.dropped)
     if outcome.failure:
         if not findings:
             console.print()
         print_failure(console, outcome.failure)
-    console.print(f"\n{_figures(found, outcome.history)}", highlight=False, soft_wrap=True)
-    if not outcome.failure and (missed := _missed_rate(outcome.history, options)):
-        console.print(missed, highlight=False, soft_wrap=True)
-    if workload.judge.figures and "error" not in judged:
-        console.print(workload.judge.figures(judged), highlight=False, soft_wrap=True)
-    console.print(_last_line(found, findings, outcome), markup=False, highlight=False)
+    lines = [f"\n{_figures(results, outcome.history)}"]
+    lines += [] if outcome.failure or not figures else _missed_rate(figures, options)
+    lines += (
+        [judge.figures(judgement.result)]
+        if judge.figures and "error" not in judgement.result
+        else []
+    )
+    for line in lines:
+        console.print(line, highlight=False, soft_wrap=True)
+    console.print(_last_line(results, findings, outcome), markup=False, highlight=False)
     if findings:
         console.print(glossary(), highlight=False, soft_wrap=True)
     console.print(f"Results: {run_dir}", highlight=False, soft_wrap=True)
 
 
-def print_repeated(found: Checks, console: Console) -> None:
+def _print_repeated(answers: Mapping[Any, Any], console: Console) -> None:
     """Print how often nodes answered again, where that is allowed."""
-    if found.answers.repeated and found.answers.valid:
+    if answers.get("valid?"):
         console.print(Text("• answers", style="bold yellow"))
-        told = " ".join(found.answers.sentences())
-        console.print(_indented(f"{told} {_REPEATED}"))
+        console.print(_indented(f"{' '.join(_repeated(answers))} {_REPEATED}"))
         console.print()
+
+
+def _repeated(answers: Mapping[Any, Any]) -> Iterator[str]:
+    for node, count in sorted(answers.get("repeated", {}).items()):
+        yield f"{node} sent {count} answers to requests that had been answered before."
 
 
 def print_lines_not_heard(
@@ -106,79 +114,78 @@ def print_failure(console: Console, failure: RunFailure) -> None:
     console.print(str(failure), markup=False, highlight=False, soft_wrap=True)
 
 
-def exit_status(found: Checks, failure: RunFailure | None) -> int:
+def exit_status(results: Mapping[Any, Any], failure: RunFailure | None) -> int:
     """What the last line says, as the real tool's: 0 valid, 1 invalid, 2 unknown, 255 crashed.
 
     A run that crashed is invalid all the same if it shows what is certainly wrong.
     """
-    if isinstance(found.valid, bool):
-        return EXIT_VALID if found.valid else EXIT_INVALID
+    if isinstance(results["valid?"], bool):
+        return EXIT_VALID if results["valid?"] else EXIT_INVALID
     return EXIT_CRASHED if failure and not failure.interrupted else EXIT_UNKNOWN
 
 
-def _figures(found: Checks, history: Sequence[Op]) -> str:
+def _figures(results: Mapping[Any, Any], history: Sequence[Op]) -> str:
     """One line with the operations of a run, how they ended, and its messages."""
-    stats = found.stats if isinstance(found.stats, Stats) else Stats({})
-    counts, count = stats.counts, operation_count(history)
-    crashes = stats.by_f.get("crash", Counts()).all
+    stats, count = Counter(results["stats"]), operation_count(history)
+    crashes = mapping(mapping(results["stats"].get("by-f")).get("crash")).get("count", 0)
     ends = {
-        "failed": counts.fail,
-        "of unknown outcome": counts.info - crashes,
+        "failed": stats["fail-count"],
+        "of unknown outcome": stats["info-count"] - crashes,
         f"client crash{'es' * (crashes > 1)} that the workload asks for": crashes,
-        "under way when the run stopped": count - counts.all,
+        "under way when the run stopped": count - stats["count"],
     }
     told = ", ".join(f"{number} {end}" for end, number in ends.items() if number)
     among = f" ({told})" if told else ""
-    per_op = found.net.servers_per_op if isinstance(found.net, NetStatistics) else 0.0
-    requests = (found.store or {}).get("requests-per-op")
+    per_op = mapping(results["net"].get("servers")).get("msgs-per-op", 0.0)
+    requests = results.get("store", {}).get("requests-per-op")
     store = "" if requests is None else f", {requests:.2f} store requests"
     return f"{count} operations{among}, {per_op:.2f} server messages{store} an operation"
 
 
-def _missed_rate(history: Sequence[Op], options: TestOptions) -> str:
-    """Which rate was asked for and reached, if fewer operations were made than chance explains."""
-    limit_s = options.time_limit_s
-    asked = options.rate * limit_s
-    count = operation_count(op for op in history if op.time < limit_s * _NS)
-    if asked - count <= max(_RATE_TOLERANCE * asked, 2 * sqrt(asked)):
-        return ""
-    return (
-        f"{options.rate:g} operations a second were asked for, {count / limit_s:.0f} were made: a client"
-        " waits for an answer before it asks again (--concurrency gives more clients)"
-    )
+def _missed_rate(figures: Figures, options: TestOptions) -> Iterator[str]:
+    """Say which rate was asked for and reached, if fewer operations were made than chance explains."""
+    asked = options.rate * options.time_limit_s
+    made_hz = figures.numbers.get("invoked_ops_per_s") or 0.0
+    if asked - made_hz * options.time_limit_s > max(_RATE_TOLERANCE * asked, 2 * sqrt(asked)):
+        yield (
+            f"{options.rate:g} operations a second were asked for, {made_hz:.0f} were made: a client"
+            " waits for an answer before it asks again (--concurrency gives more clients)"
+        )
 
 
-def _last_line(found: Checks, findings: Sequence[Finding], outcome: RunResult) -> str:
-    if found.valid is False:
-        return f"✘ INVALID: {_why_invalid(found, findings)}."
+def _last_line(results: Mapping[Any, Any], findings: Sequence[Finding], outcome: RunResult) -> str:
+    if results["valid?"] is False:
+        return f"✘ INVALID: {_why_invalid(results, findings)}."
     if failure := outcome.failure:
         word = "UNKNOWN" if failure.interrupted else "CRASHED"
         return f"? {word}: {so_far(findings, started=bool(outcome.history))}"
-    if found.valid is not True:
+    if results["valid?"] is not True:
         return "? UNKNOWN: nothing wrong was found, but not everything could be checked."
     return "✔ VALID: no anomaly found."
 
 
-def _why_invalid(found: Checks, findings: Sequence[Finding]) -> str:
-    never, availability = found.never, found.availability
+def _why_invalid(results: Mapping[Any, Any], findings: Sequence[Finding]) -> str:
+    stats, availability = results["stats"], results["availability"]
+    never = never_succeeded(stats)
     is_shown = any(each.witness for each in findings if each.invalidating)
-    if is_shown or not (never or found.workload["valid?"] is True):
+    if is_shown or not (never or results["workload"]["valid?"] is True):
         return "the history shows anomalies that this workload does not allow"
-    parts = [_never(found.stats)] if never and isinstance(found.stats, Stats) else []
-    if isinstance(availability, Availability) and availability.valid is False:
-        share = f"{availability.ok_fraction:.1%} of the operations succeeded"
+    parts = [_never(stats, never)] if never else []
+    if availability["valid?"] is False:
+        share = f"{availability['ok-fraction']:.1%} of the operations succeeded"
         parts.append(f"{share}, which is less than asked for")
-    if not found.answers.valid:
+    if results.get("answers", {}).get("valid?") is False:
         parts.append("requests were answered more than once")
     return f"{'' if never else 'no anomaly was found, but '}{'; and '.join(parts)}"
 
 
-def _never(stats: Stats) -> str:
+def _never(stats: Mapping[Any, Any], never: Sequence[str]) -> str:
     """What never succeeded, and of what was tried most often, why."""
-    most = max(stats.never, key=lambda f: stats.by_f[f].all)
-    of = f"of {most}, " if len(stats.never) > 1 else ""
-    why = f": {of}{stats.reasons[most].rstrip('.')}" if most in stats.reasons else ""
-    return f"{listed(stats.never)} never succeeded{why}"
+    most = max(never, key=lambda f: int(stats["by-f"][f]["count"]))
+    of = f"of {most}, " if len(never) > 1 else ""
+    reasons = mapping(stats.get("reasons"))
+    why = f": {of}{reasons[most].rstrip('.')}" if most in reasons else ""
+    return f"{listed(never)} never succeeded{why}"
 
 
 def so_far(findings: Sequence[Finding], *, started: bool) -> str:
@@ -204,14 +211,13 @@ def render(
         _print_finding(finding, console, rest, place)
 
 
-def print_failed(found: Checks, console: Console) -> None:
+def print_failed(results: Mapping[Any, Any], console: Console) -> None:
     """Print the checks other than the workload's own that did not pass, each with what it says."""
-    for name, check in found.own.items():
-        if check.valid is not True:
-            mark, style = _MARKS[check.valid is False]
-            console.print(Text(f"{mark} {name}", style=style))
-            for sentence in _facts(check):
-                console.print(_indented(sentence))
+    for name in (name for name in _OWN if results.get(name, {}).get("valid?", True) is not True):
+        mark, style = _MARKS[results[name]["valid?"] is False]
+        console.print(Text(f"{mark} {name}", style=style))
+        for sentence in _facts(results[name]):
+            console.print(_indented(sentence))
 
 
 def _print_finding(finding: Finding, console: Console, rest: str, place: Placement | None) -> None:
@@ -257,13 +263,12 @@ def _table(witness: Sequence[Op], place: Placement | None) -> Table:
     return table
 
 
-def _facts(check: Check) -> Iterator[str]:
-    if isinstance(check, Stats):
-        for f in check.never:
-            yield f"{f} never succeeded{': ' if f in check.reasons else '.'}{check.reasons.get(f, '')}"
-    if isinstance(check, Answers):
-        yield from check.sentences()
-    numbers = {name: value for name, value in check.edn().items() if name not in _SAID}
+def _facts(check: Mapping[Any, Any]) -> Iterator[str]:
+    reasons = mapping(check.get("reasons"))
+    for f in never_succeeded(check):
+        yield f"{f} never succeeded{': ' if f in reasons else '.'}{reasons.get(f, '')}"
+    yield from _repeated(check)
+    numbers = {name: value for name, value in check.items() if name not in _SAID}
     if numbers:
         yield "; ".join(
             f"{name}: {edn.dumps(each)[:_VALUE_WIDTH]}" for name, each in numbers.items()

@@ -24,7 +24,7 @@ from pathlib import Path
 from statistics import fmean, median, stdev
 from subprocess import Popen
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import click
 import orjson
@@ -36,7 +36,7 @@ from bench.processes import ProcessHosts
 from bench.run import BenchRun, Watcher
 from leaderless.core.pace import Pace
 from leaderless.core.strategy import Options
-from performance.harness import ROOT, APage, command_lines, program, show_table, write_page
+from performance.harness import A_PATH, ROOT, command_lines, program, show_table, write_page
 from performance.varied import Changes, constants, default_of, section_of, varied
 from performance.virtual import PARTS, Numbers, Part, figures_of, measure
 from runs.figures import number_of
@@ -313,15 +313,23 @@ def table(
             yield [f"`{name}`", *values, row, *("; ".join(side) or "–" for side in sides)]
 
 
-@program
+@program(__doc__)
+@click.option(
+    "--fields", type=names_of(tuple(ROW_OF)), default=",".join(ROW_OF), show_default=False
+)
+@click.option("--rows", type=names_of(tuple(ROWS)), default="")
+@click.option("--seeds", type=click.IntRange(2), default=4)  # one pair has no spread
+@click.option("--real", "real_s", type=click.FloatRange(0), default=0.0)
+@click.option("--busy", is_flag=True)
+@click.option("--docs", type=A_PATH)
 def main(
     *,
-    fields: Annotated[tuple[str, ...], names_of(tuple(ROW_OF))] = tuple(ROW_OF),
-    rows: Annotated[tuple[str, ...], names_of(tuple(ROWS))] = (),
-    seeds: Annotated[int, click.IntRange(2)] = 4,  # one pair has no spread
-    real_s: Annotated[float, click.FloatRange(0)] = 0.0,
-    busy: bool = False,
-    docs: APage = None,
+    fields: tuple[str, ...],
+    rows: tuple[str, ...],
+    seeds: int,
+    real_s: float,
+    busy: bool,
+    docs: Path | None,
 ) -> None:
     if strangers := missing({*ROW_OF, *HELD}):
         raise click.ClickException(f"performance/ablation.py has to be told of {strangers}")

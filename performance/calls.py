@@ -28,7 +28,7 @@ from functools import partial
 from itertools import chain, groupby, pairwise
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import click
 
@@ -202,13 +202,13 @@ def steps_of(trail: Trail) -> Iterator[str]:
         yield f"{shown}: {' '.join(code.co_qualname for code in codes)}"
 
 
-@program
-def main(
-    *,
-    requests: int = 4_000,
-    strategy: Annotated[list[str], click.Choice(sorted(STRATEGIES))] = ["cas", DEFAULT],  # noqa: B006 - not changed
-    trail: bool = False,
-) -> None:
+@program(__doc__)
+@click.option("--requests", default=4_000)
+@click.option(
+    "--strategy", type=click.Choice(sorted(STRATEGIES)), multiple=True, default=("cas", DEFAULT)
+)
+@click.option("--trail", is_flag=True)
+def main(*, requests: int, strategy: tuple[str, ...], trail: bool) -> None:
     def rows() -> Iterator[tuple[str, ...]]:
         for name in strategy:
             for in_flight in (64, 1):

@@ -8,6 +8,8 @@ shown with the share that was. `--objects`: only the settings on an object store
 from collections.abc import Sequence
 from dataclasses import replace
 
+import click
+
 from performance.harness import ROOT, program, replace_section, show_table
 from simulation.exploration.campaign import Campaign, explored
 from simulation.exploration.setting import AnySetting, BucketSetting, Setting
@@ -75,8 +77,10 @@ OBJECTS = (
 )
 
 
-@program
-def main(*, cpu: float = 12.0, objects: bool = False) -> None:
+@program(__doc__)
+@click.option("--cpu", default=12.0)
+@click.option("--objects", is_flag=True)
+def main(*, cpu: float, objects: bool) -> None:
     tables: dict[str, Sequence[AnySetting]] = {"settings": SETTINGS, "objects": OBJECTS}
     for name in ["objects"] if objects else tables:
         lines = show_table(TITLES, (row(setting, cpu) for setting in tables[name]))

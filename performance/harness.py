@@ -1,26 +1,18 @@
-"""What all measurements share: options, turns, spread, tables, pages, processes of their own, servers.
+"""What all measurements share: options, spread, tables, pages, servers.
 
 A program is one question. It says what it compares; the rest is here.
 """
 
-import inspect
-import json
 import os
 import re
 import statistics
-import subprocess
-import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import process_time
-from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
-import anyio
 import click
 
 from bench.stores.servers import ENDPOINTS, store_server
@@ -29,63 +21,19 @@ from leaderless.store.port import Store
 from leaderless.store.urls import open_store
 
 ROOT = Path(__file__).parents[1]
-MB = 1_000_000
-APage = Annotated[Path | None, click.Path(path_type=Path)]  # a folder or file of documents
+A_PATH = click.Path(path_type=Path)
 
 Figures = dict[str, float]
-K = TypeVar("K")
-T = TypeVar("T")
 
 
 # ------------------------------------------------------------ a program
 
 
-def program(main: Callable[..., None]) -> click.Command:
-    """The command of a program; its help is the docstring of the module.
-
-    A keyword of `main` is an option with its default, any other parameter an argument; a tuple takes many.
-    `Annotated[T, kind]` gives click's type of it.
-    """
-    hints = get_type_hints(main, include_extras=True)
-    made = [
-        _parameter(each, hints[each.name]) for each in inspect.signature(main).parameters.values()
-    ]
+def program(doc: str | None) -> Callable[[Callable[..., None]], click.Command]:
+    """Decorate the function of a program as its command; the help is the docstring of the module."""
     # Commands keep their lines.
-    about = re.sub(r"\n\n(?= {4})", "\n\n\b\n", main.__globals__["__doc__"])
-    return click.Command(main.__module__.rpartition(".")[2], callback=main, params=made, help=about)
-
-
-def _parameter(each: inspect.Parameter, hint: Any) -> click.Parameter:
-    kind = None
-    if get_origin(hint) is Annotated:
-        hint, kind = get_args(hint)
-    if each.kind is not each.KEYWORD_ONLY:
-        is_many, is_needed = get_origin(hint) is tuple, each.default is each.empty
-        given = {} if is_many or is_needed else {"default": each.default}  # None would be one
-        many = -1 if is_many else 1
-        return click.Argument([each.name], nargs=many, type=kind, required=is_needed, **given)
-    words = [f"--{each.name.removesuffix('_s').replace('_', '-')}", each.name]
-    many, shown = isinstance(each.default, list), isinstance(each.default, str | int | float)
-    return click.Option(
-        words,
-        type=kind,
-        default=each.default,
-        is_flag=hint is bool,
-        multiple=many,
-        show_default=shown,
-    )
-
-
-# ------------------------------------------------------------ repetitions
-
-
-def in_turn(works: Mapping[K, Callable[[], T]], rounds: int) -> dict[K, list[T]]:
-    """What each work gives in each round; every other round goes backwards, so that none is always first."""
-    found: dict[K, list[T]] = {name: [] for name in works}
-    for number in range(rounds):
-        for name in [*works][:: -1 if number % 2 else 1]:
-            found[name].append(works[name]())
-    return found
+    about = re.sub(r"\n\n(?= {4})", "\n\n\b\n", doc or "")
+    return click.command(help=about, context_settings={"show_default": True})
 
 
 def spread(values: Iterable[float], form: str) -> str:
@@ -152,38 +100,7 @@ def replace_tables(page: Path, command: str, lines: Iterable[str]) -> None:
     page.write_text(f"{prose}\n\n{tables}\n", encoding="utf-8")
 
 
-# ------------------------------------------------------------ processes and servers
-
-
-def alone(work: Callable[..., Any], *arguments: object, timeout_s: float | None = None) -> Figures:
-    """What a function of a module gives in a process of its own: its figures, `cpu_s` and `peak_mb`.
-
-    Arguments become words. Raises `SubprocessError` if it fails, or takes longer than `timeout_s` seconds.
-    """
-    spec = sys.modules[work.__module__].__spec__  # of a program: not "__main__"
-    assert spec
-    words = [spec.name, work.__name__, *map(str, arguments)]
-    command = [sys.executable, "-m", "performance.harness", *words]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=timeout_s)
-    figures: Figures = json.loads(done.stdout)
-    return figures
-
-
-def _in_this_process(module: str, name: str, *words: str) -> None:
-    work = getattr(import_module(module), name)
-    found = anyio.run(work, *words) if inspect.iscoroutinefunction(work) else work(*words)
-    own = {"cpu_s": process_time(), "peak_mb": peak_mb(os.getpid())}
-    sys.stdout.write(json.dumps(own | found))
-
-
-def peak_mb(process: int) -> float:
-    """The highest resident set that a process had since its program began.
-
-    `getrusage` would say the parent's, if that was higher.
-    """
-    status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
-    [kilobytes] = re.findall(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
-    return int(kilobytes) * 1024 / MB
+# ------------------------------------------------------------ servers
 
 
 @contextmanager
@@ -204,7 +121,3 @@ def open_at(url: str) -> Store:
     """The store at the URL of a file, or of `store_of`."""
     endpoint = os.environ.get(ENDPOINTS[0]) if url.startswith("s3:") else None
     return open_store(url, StoreOptions(endpoint, timeout_s=60.0))
-
-
-if __name__ == "__main__":
-    _in_this_process(*sys.argv[1:])

@@ -22,7 +22,7 @@ import sys
 import time
 from collections.abc import Iterator
 from itertools import islice
-from typing import Annotated, Any
+from typing import Any
 
 import click
 import orjson
@@ -235,13 +235,11 @@ def turn(strategy: str, requests: int) -> tuple[Figures, Figures]:
     return node, limit
 
 
-@program
-def main(
-    *,
-    rounds: int = 5,
-    requests: int = 20_000,
-    strategy: Annotated[str, click.Choice(sorted(STRATEGIES))] = DEFAULT,
-) -> None:
+@program(__doc__)
+@click.option("--rounds", default=5)
+@click.option("--requests", default=20_000)
+@click.option("--strategy", type=click.Choice(sorted(STRATEGIES)), default=DEFAULT)
+def main(*, rounds: int, requests: int, strategy: str) -> None:
     compileall.compile_dir(str(ROOT / "leaderless"), quiet=1)
     turns = [turn(strategy, requests) for _ in range(rounds)]
 

@@ -17,13 +17,13 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
-from bench.sweep.folder import MACHINE_FILE
+from bench.sweep.making import MACHINE_FILE
 from performance.configurations import CONFIGURATIONS, SLOPES, SUBJECT, Bound, Configuration, Slope
-from performance.harness import APage, command_lines, program, table_lines, write_page
+from performance.harness import A_PATH, command_lines, program, table_lines, write_page
 from runs import sweeps
 from runs.figures import number_of
 from runs.sweeps import CRASHED, Cell, Row, Summary
@@ -369,13 +369,11 @@ PAGES = {
 }  # fmt: skip
 
 
-@program
-def main(
-    name: Annotated[str, click.Choice([*PAGES])],
-    folders: Annotated[tuple[Path, ...], click.Path(path_type=Path)] = (),
-    *,
-    docs: APage = None,
-) -> None:
+@program(__doc__)
+@click.argument("name", type=click.Choice([*PAGES]))
+@click.argument("folders", type=A_PATH, nargs=-1)
+@click.option("--docs", type=A_PATH)
+def main(name: str, folders: tuple[Path, ...], *, docs: Path | None) -> None:
     page = PAGES[name]
     parts: list[str] = []
     for folder in folders or [Path("results", page.sweep)]:

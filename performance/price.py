@@ -8,9 +8,12 @@ which waits for nobody and hands nothing over. Time is virtual, so the page is t
 
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import click
 
 from performance.ablation import varying
-from performance.harness import APage, program, replace_tables, show, table_lines
+from performance.harness import A_PATH, program, replace_tables, show, table_lines
 from performance.pages import text
 from performance.virtual import PARTS, SHOWN, measured
 from runs.figures import number_of
@@ -40,8 +43,10 @@ def tables(seeds: int) -> Iterator[str]:
             )
 
 
-@program
-def main(*, docs: APage = None, seeds: int = 2) -> None:
+@program(__doc__)
+@click.option("--docs", type=A_PATH)
+@click.option("--seeds", default=2)
+def main(*, docs: Path | None, seeds: int) -> None:
     lines = show(tables(seeds))
     if docs:
         replace_tables(docs / "price.md", f"python -m performance.price --seeds {seeds}", lines)

@@ -13,6 +13,8 @@ from itertools import count
 from random import Random
 from typing import NamedTuple
 
+import click
+
 from leaderless.api.bench import KEY, READ_LIMIT, Appended, Load, Send, append_with
 from leaderless.api.log import Log
 from leaderless.hosting.host import beside, running
@@ -190,8 +192,9 @@ def row(case: Case, got: Appended) -> list[str]:
     return [*given, rate, requests, f"{got.usd_a_million:.2f}", *times]
 
 
-@program
-def main(*, log_bytes: int = 1_000_000_000) -> None:
+@program(__doc__)
+@click.option("--log-bytes", default=1_000_000_000)
+def main(*, log_bytes: int) -> None:
     lines = show(page(log_bytes))
     replace_tables(PAGE, "python -m performance.s3_queue", lines)
 

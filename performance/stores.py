@@ -39,8 +39,9 @@ def rows(seconds: float) -> Iterator[list[str]]:
                 yield [name, str(tasks), f"{got.appends_a_second:.0f}", *cells]
 
 
-@program
-def main(*, seconds: float = 5.0) -> None:
+@program(__doc__)
+@click.option("--seconds", default=5.0)
+def main(*, seconds: float) -> None:
     load = f"{os.getloadavg()[0]:.1f} processes wanted to run"
     click.echo(f"{os.cpu_count()} cores; {load} in the minute before.\n")
     show_table(TITLES, rows(seconds))

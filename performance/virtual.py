@@ -11,14 +11,15 @@ are divided by the sends and polls that succeeded; *ok* is the share of them tha
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import click
 
-from bench.sweep.definition import read
+from bench.sweep.plan import read
 from performance.configurations import CONFIGURATIONS, SUBJECT, Bound, Configuration
-from performance.harness import ROOT, APage, command_lines, program, write_page
+from performance.harness import A_PATH, ROOT, command_lines, program, write_page
 from performance.pages import markdown
 from runs import figures
 from runs.collection import collected_quietly
@@ -140,13 +141,11 @@ def measured(scenarios: Mapping[K, Scenario], seeds: int, pool: Executor) -> dic
     return {name: Cell(each) for name, each in rows.items()}
 
 
-@program
-def main(
-    names: Annotated[tuple[str, ...], click.Choice([*PARTS])] = (),
-    *,
-    seeds: int = 4,
-    docs: APage = None,
-) -> None:
+@program(__doc__)
+@click.argument("names", type=click.Choice([*PARTS]), nargs=-1)
+@click.option("--seeds", default=4)
+@click.option("--docs", type=A_PATH)
+def main(names: tuple[str, ...], *, seeds: int, docs: Path | None) -> None:
     sections = []
     with ProcessPoolExecutor() as pool:
         for name in names or PARTS:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import run_files
+from bench import judgement
 from bench.checkers import judge
 from bench.failure import RunFailure
 from bench.run import RunResult
@@ -28,7 +28,7 @@ def simulate_into(run_dir: Path, scenario: Scenario, console: Console) -> Report
     """As `simulate`, and leave history, journal, results and pictures in `run_dir`."""
     run_dir.mkdir(parents=True, exist_ok=True)
     options = replace(scenario.bench_options, store=str(run_dir.parent))
-    test = run_files.describe_test(options, utc_now())
+    test = judgement.describe_test(options, utc_now())
     test |= {"engine": "simulation", "scenario": scenario.options()}
     with collected_quietly():
         world = World(
@@ -38,13 +38,13 @@ def simulate_into(run_dir: Path, scenario: Scenario, console: Console) -> Report
         )
         report = judged(world)
     test["history_origin_ns"] = world.recorder.origin_ns
-    run_files.write_json(run_dir / OPTIONS, test)
+    judgement.write_json(run_dir / OPTIONS, test)
     broken = RunFailure("\n".join(f"{each.name}: {each.text}" for each in report.failures))
     failure = broken if report.ended_early else None
     outcome = RunResult(report.history, world.network, failure, world.recorder.origin_ns)
-    run_files.write_results(run_dir, outcome, judge(outcome, options, world.workload))
+    judgement.write_results(run_dir, judge(outcome, options, world.workload))
     if report.history:
-        run_files.draw(console, run_dir, report.history, test)
+        judgement.draw(console, run_dir, report.history, test)
     return report
 
 

@@ -1,6 +1,7 @@
 """A headless Chromium for tests and for pictures of pages. Nothing is ever downloaded."""
 
 import base64
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -52,6 +53,25 @@ def chromium(*, width: int = 1200, height: int = 900, dark: bool = False) -> Ite
     finally:
         browser.quit()
         shutil.rmtree(profile, ignore_errors=True)
+
+
+@contextmanager
+def screen(browser: Chrome, width: int = 1280, *, dark: bool = False) -> Iterator[None]:
+    """A screen that is as wide, also narrower than a window can be made, and dark or light."""
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    features = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    yield
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def brightness(browser: Chrome, selector: str, property_: str) -> int:
+    """How bright a colour of an element is, from 0 to 255."""
+    script = "return getComputedStyle(document.querySelector(arguments[0]))[arguments[1]]"
+    colour = browser.execute_script(script, selector, property_)
+    return sum(map(int, re.findall(r"\d+", colour)[:3])) // 3
 
 
 def shoot(browser: Chrome, file: Path, *, width: int, height: int | None = None) -> None:

@@ -3,15 +3,23 @@
 The bench itself is tested with them, so they share nothing with the real node.
 """
 
+import io
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import orjson
+from rich.console import Console
 
 from bench.arrival import WHEN_DUE
+from bench.checkers import judge
+from bench.judgement import Judgement
 from bench.options import TestOptions
 from bench.run import RunResult
+from bench.verdict import print_verdict
+from runs.facts import Results, Settings, Told
+from runs.figures import measure
 from simulation.nodes import MakeNode, NodeSession, StrategyMaker, new_session
 from simulation.run import SimulatedRun
 
@@ -107,3 +115,28 @@ class VirtualRun(SimulatedRun):
 def run_of(strategy: str | StrategyMaker, **options: Any) -> VirtualRun:
     """A run of the real node; see `VirtualRun` for the options."""
     return VirtualRun(make=lambda _name, start: new_session(strategy, start), **options)
+
+
+def judged(run: VirtualRun, outcome: RunResult | None = None) -> Judgement:
+    """The judgement of a run, or of another `outcome` of it; reasons are found in its journal."""
+    lines = run.journal_file.content.splitlines()
+    return judge(
+        outcome or run.outcome, run.options, run.workload, lambda: map(orjson.loads, lines)
+    )
+
+
+def verdict_of(run: VirtualRun, outcome: RunResult | None = None) -> str:
+    """The verdict of a run for people, on wide lines."""
+    found, written = judged(run, outcome), io.StringIO()
+    told = Told(
+        Settings("simulation", time_limit_s=run.options.time_limit_s), Results(found.results)
+    )
+    print_verdict(
+        Console(file=written, width=1000),
+        Path("run"),
+        found,
+        outcome or run.outcome,
+        run.options,
+        figures=measure(found.history, (), told),
+    )
+    return written.getvalue()

@@ -3,7 +3,6 @@
 import json
 import shlex
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ from runs import edn
 from runs.history import HistoryError, find_history, plain, printable
 from runs.keyword import keywords
 from runs.operations import operation_count
-from workloads.interface import Finding
 
 EXIT_BAD_ARGUMENTS = 254
 _STATUS = {True: EXIT_VALID, False: EXIT_INVALID}
@@ -83,17 +81,15 @@ def _refused(file: str, why: str) -> int:
 
 
 def _print_json(file: str, judgement: Judgement) -> None:
-    errors = {each.type: each.count for each in sorted(judgement.findings, key=_by_type)}
+    errors = {
+        each.type: each.count for each in sorted(judgement.findings, key=lambda each: each.type)
+    }
     valid = judgement.result["valid?"]
     line = {"file": file, "valid": valid, "bad": sorted(judgement.bad), "errors": errors}
     if judgement.unfinished:
         line["unfinished"] = judgement.unfinished
     line["workload"] = printable(judgement.result)
     say(json.dumps(line, default=plain))
-
-
-def _by_type(finding: Finding) -> str:
-    return finding.type
 
 
 def _print_edn(file: str, judgement: Judgement) -> None:
@@ -105,8 +101,9 @@ def _print_text(file: str, judgement: Judgement) -> None:
     console = Console()
     findings = judgement.findings
     console.print(Text(file, style="bold"), soft_wrap=True)
-    rest = " ".join(_rest(file))
-    verdict.render(findings, console, rest=rest, place=judgement.place)
+    beside = find_history(Path(file)).with_name("results.edn")
+    rest = str(beside) if beside.exists() else f"`./maelstrom check --edn {shlex.quote(file)}`"
+    verdict.render(findings, console, rest=f"{rest} under :workload", place=judgement.place)
     verdict.print_lines_not_heard(console, judgement.history, {})
     if judgement.unfinished:
         console.print(f"The run is not finished. {judgement.unfinished}", markup=False)
@@ -116,27 +113,13 @@ def _print_text(file: str, judgement: Judgement) -> None:
     console.print()
 
 
-def _rest(file: str) -> Iterator[str]:
-    beside = find_history(Path(file)).with_name("results.edn")
-    yield (str(beside) if beside.exists() else f"`./maelstrom check --edn {shlex.quote(file)}`")
-    yield "under :workload"
-
-
 def _summary(judgement: Judgement) -> str:
-    valid = judgement.result["valid?"]
-    count = operation_count(judgement.history)
-    if valid in _WORDS:
-        bad = ", ".join(sorted(judgement.bad))
-        told = f"{_WORDS[valid]}{': ' * bool(bad)}{bad}"
-    else:
-        told = f"? UNKNOWN: {_why_unknown(judgement)}"
-    return f"{told} ({count} operations)"
-
-
-def _why_unknown(judgement: Judgement) -> str:
+    valid, bad = judgement.result["valid?"], ", ".join(sorted(judgement.bad))
+    why = "nothing wrong was found, but not everything could be checked"
     if judgement.unfinished:
-        return verdict.so_far(judgement.findings, started=bool(judgement.history))
-    return "nothing wrong was found, but not everything could be checked"
+        why = verdict.so_far(judgement.findings, started=bool(judgement.history))
+    told = f"{_WORDS[valid]}{': ' * bool(bad)}{bad}" if valid in _WORDS else f"? UNKNOWN: {why}"
+    return f"{told} ({operation_count(judgement.history)} operations)"
 
 
 _PRINT = {None: _print_text, "json": _print_json, "edn": _print_edn}

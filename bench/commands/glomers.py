@@ -12,10 +12,10 @@ from rich.text import Text
 from bench import glomers as challenges
 from bench.commands.sweep import EXIT_CRASHED, exit_status, guarded
 from bench.glomers import Challenge, Graded
-from bench.sweep import junit, progress, work
-from bench.sweep.folder import Index
-from bench.sweep.runner import OUTPUT, last_words, repeat
-from bench.sweep.work import Job
+from bench.options import junit_option
+from bench.sweep import making, plan, table
+from bench.sweep.making import OUTPUT, Index, last_words, repeat
+from bench.sweep.plan import Job
 from bench.terminal import Console
 from bench.verdict import print_failure
 from runs.facts import EMBEDDED
@@ -45,7 +45,7 @@ from workloads.topology import TOPOLOGIES
 @click.option(
     "--store", default="results", show_default=True, help="The folder in which runs are stored."
 )
-@click.option("--junit", "report", type=junit.FILE, help=junit.HELP)
+@junit_option
 def glomers(
     challenge: str,
     args: tuple[str, ...],
@@ -69,14 +69,14 @@ def glomers(
     index = Index(Path(store) / chosen.sweep.name)
     index.set_aside()
     console = Console()
-    asked, beyond = (work.jobs(chosen.some(asked=asked), EMBEDDED) for asked in (True, False))
+    asked, beyond = (plan.jobs(chosen.some(asked=asked), EMBEDDED) for asked in (True, False))
 
     def make() -> None:
         console.print(Text(chosen.sweep.about), style="bold", soft_wrap=True)
-        progress.run_all(asked, index, console, again=False, discard=False)
+        making.run_all(asked, index, console, again=False, discard=False)
         if any(each.count(VALID) for each in challenges.grade(chosen, _rows(index))):
             console.print("Beyond what it asks:", style="bold")
-            progress.run_all(beyond, index, console, again=False, discard=False)
+            making.run_all(beyond, index, console, again=False, discard=False)
 
     stopped = guarded(index, make, "The same command begins anew.")
     graded = challenges.grade(chosen, _rows(index))
@@ -85,7 +85,7 @@ def glomers(
     if stopped:
         print_failure(console, stopped)
     if report:
-        junit.write(report, chosen.sweep.name, list(_cases(graded, jobs, index.folder)))
+        table.write_junit(report, chosen.sweep.name, list(_cases(graded, jobs, index.folder)))
     rows = [row for each in graded if each.check.asked for row in each.rows]
     sys.exit(EXIT_CRASHED if stopped else exit_status(rows))
 
@@ -113,12 +113,12 @@ def _print(
     console.print(Text(challenges.verdict(chosen.number, graded), style="bold"), soft_wrap=True)
 
 
-def _cases(graded: Sequence[Graded], jobs: Mapping[Key, Job], folder: Path) -> Iterator[junit.Case]:
+def _cases(graded: Sequence[Graded], jobs: Mapping[Key, Job], folder: Path) -> Iterator[table.Case]:
     """A test case for each run. What is wrong beyond the challenge is skipped, and says why."""
     for each in graded:
         rows = {row.key: row for row in each.rows}
         for job in (job for job in jobs.values() if job.cell.key == each.check.cell.key):
-            case = junit.case_of(job.title, rows.get(job.key), last_words(job, folder))
+            case = table.case_of(job.title, rows.get(job.key), last_words(job, folder))
             if case.problem and not each.check.asked:
-                case = replace(case, problem=junit.SKIPPED, message=each.sentence())
+                case = replace(case, problem=table.SKIPPED, message=each.sentence())
             yield case

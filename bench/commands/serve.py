@@ -52,7 +52,7 @@ def make_server(store: Path, port: int) -> Any:
     from werkzeug.serving import ThreadedWSGIServer
 
     from bench.pages.app import create_app
-    from bench.pages.shelf import Shelf
+    from bench.pages.facts import Shelf
     from runs.store import Store
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)  # nothing of requests that went well

@@ -12,11 +12,11 @@ import workloads
 from bench import engine
 from bench.commands.test import check_workload
 from bench.failure import RunFailure, unwritable
-from bench.sweep import axes, definition, junit, progress, table, work
+from bench.options import junit_option
+from bench.sweep import axes, making, plan, table
 from bench.sweep.axes import Value
-from bench.sweep.folder import Index, write_machine
-from bench.sweep.runner import last_words, repeat
-from bench.sweep.work import Job
+from bench.sweep.making import Index, last_words, repeat, write_machine
+from bench.sweep.plan import Job
 from bench.system import sigterm_as_interrupt
 from bench.terminal import Console
 from bench.verdict import print_failure
@@ -37,7 +37,7 @@ def _pairs(
             raise click.BadParameter(
                 f"{word}: write KEY=VALUE, where KEY is one of {', '.join(axes.names())}."
             )
-        pairs.setdefault(name, []).append(definition.value_of(text))
+        pairs.setdefault(name, []).append(plan.value_of(text))
     return pairs
 
 
@@ -54,7 +54,7 @@ def _pairs(
     "--store", default="results", show_default=True, help="The folder in which sweeps are stored."
 )
 @click.option("--name", help="The folder in the store.  [default: the file's name]")
-@click.option("--junit", "report", type=junit.FILE, help=junit.HELP)
+@junit_option
 @click.option(
     "--engine",
     "asked",
@@ -85,34 +85,34 @@ def sweep(
     """
     # Into a file, a table is not cut to a terminal's width.
     console = Console(width=None if sys.stdout.isatty() else _FILE_WIDTH)
-    chosen = definition.read(file, {key: values[-1] for key, values in changes.items()})
+    chosen = plan.read(file, {key: values[-1] for key, values in changes.items()})
     chosen = replace(
         chosen, name=name or chosen.name, repetitions=repetitions or chosen.repetitions
     )
     if chosen.name in workloads.NAMES:
         raise click.UsageError(f"{chosen.name} is a workload's folder: give another --name.")
-    planned = work.jobs(definition.restrict(chosen, only), _engine(asked))
+    planned = plan.jobs(plan.restrict(chosen, only), _engine(asked))
     for job in planned:  # say at once what could not be run
         if not engine.choose(job.engine, dict(os.environ)):
             check_workload(job.cell.options.workload)
     index = Index(Path(store) / chosen.name)
     if dry_run:
         console.print(table.cells(chosen, planned))
-        rows = work.finished(planned, index.rows())
-        todo = work.missing(planned, rows, again=again)
-        left_s = progress.duration(work.seconds_left(todo, planned, rows))
+        rows = plan.finished(planned, index.rows())
+        todo = plan.missing(planned, rows, again=again)
+        left_s = making.duration(plan.seconds_left(todo, planned, rows))
         console.print(f"{len(planned)} runs, {len(todo)} to make: about {left_s}", highlight=False)
         return
     if fresh:
         index.set_aside()
     stopped = guarded(
         index,
-        lambda: progress.run_all(planned, index, console, again=again, discard=discard),
+        lambda: making.run_all(planned, index, console, again=again, discard=discard),
         "Give the same command again; it continues there.",
     )
-    rows = work.finished(planned, index.rows())
+    rows = plan.finished(planned, index.rows())
     if rows:
-        console.print(table.outcome(chosen, planned, rows))
+        console.print(table.outcome(chosen, rows))
         for line in table.findings(planned, rows):
             console.print(line, markup=False, highlight=False, soft_wrap=True)
     for job in planned:
@@ -123,7 +123,7 @@ def sweep(
         print_failure(console, stopped)
     console.print(f"Index: {index.path}", markup=False, highlight=False, soft_wrap=True)
     if report:
-        junit.write(report, chosen.name, _cases(planned, rows, index.folder))
+        table.write_junit(report, chosen.name, _cases(planned, rows, index.folder))
     sys.exit(EXIT_CRASHED if stopped else exit_status(rows.values()))
 
 
@@ -150,8 +150,8 @@ def guarded(index: Index, make: Callable[[], None], hint: str) -> RunFailure | N
     return None
 
 
-def _cases(planned: Sequence[Job], rows: Mapping[Key, Row], folder: Path) -> Sequence[junit.Case]:
-    return [junit.case_of(job.title, rows.get(job.key), last_words(job, folder)) for job in planned]
+def _cases(planned: Sequence[Job], rows: Mapping[Key, Row], folder: Path) -> Sequence[table.Case]:
+    return [table.case_of(job.title, rows.get(job.key), last_words(job, folder)) for job in planned]
 
 
 def exit_status(rows: Iterable[Row]) -> int:

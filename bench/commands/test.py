@@ -17,7 +17,7 @@ import click
 from rich.text import Text
 
 import workloads
-from bench import engine, judgement, options, run_files, verdict
+from bench import engine, judgement, options, verdict
 from bench.checkers import judge
 from bench.failure import RunFailure, unwritable
 from bench.flags import did_you_mean
@@ -27,7 +27,6 @@ from bench.memory import limit_of
 from bench.options import TestOptions, test_flags
 from bench.processes import Own, ProcessHosts
 from bench.run import BenchRun, RunResult, random_streams
-from bench.sweep import junit
 from bench.system import allow_open_files, handled, sigterm_as_interrupt
 from bench.terminal import Console
 from bench.watchers import CpuMeter, Progress
@@ -39,7 +38,7 @@ from runs.store import Folder, create_run_dir, utc_now
 from runs.sweeps import Row, verdict_of
 from runs.traffic import Event
 from runs.writing import LineFile
-from workloads.interface import Placement, Result, Workload
+from workloads.interface import Result, Workload
 
 if TYPE_CHECKING:  # real stores take a client of HTTP, and most runs have none
     from bench.stores.run_store import RunStore
@@ -74,7 +73,7 @@ def test(**flags: Any) -> None:
     warn_of_own_node(chosen.bin, chosen.workload, console)
     if chosen.leave_db_running:
         console.print("--leave-db-running: nodes live on the bench's pipes and stop with it")
-    status, cases = 0, list[junit.Case]()
+    status, runs = 0, list[tuple[str, Row, str]]()
     for number in range(1, chosen.test_count + 1):
         # The same seed again would give the same operations and faults.
         seed, began = chosen.seed if number == 1 else f"{chosen.seed}-{number}", time.monotonic()
@@ -84,14 +83,15 @@ def test(**flags: Any) -> None:
             line = Text(f"To repeat it: {again}")
             console.print(line, soft_wrap=True)
         if report:
-            row = Row(
-                chosen.workload, {}, verdict=verdict_of(status), seconds=time.monotonic() - began
-            )
-            cases.append(junit.case_of(f"seed {seed}", row, console.export_text()))
+            took_s = time.monotonic() - began
+            row = Row(chosen.workload, {}, verdict=verdict_of(status), seconds=took_s)
+            runs.append((f"seed {seed}", row, console.export_text()))
         if status:
             break
     if report:
-        junit.write(report, chosen.workload, cases)
+        from bench.sweep.table import case_of, write_junit  # what most runs do not need
+
+        write_junit(report, chosen.workload, [case_of(*each) for each in runs])
     sys.exit(status)
 
 
@@ -142,8 +142,8 @@ def run_test(chosen: TestOptions, console: Console) -> int:
     try:
         allow_open_files(len(chosen.nodes) * (CONNECTIONS if chosen.store_server else 1))
         run_dir = _make_folder(Path(chosen.store), chosen.workload, started)
-        test_json = run_files.describe_test(chosen, started)
-        run_files.write_json(run_dir / OPTIONS, test_json)
+        test_json = judgement.describe_test(chosen, started)
+        judgement.write_json(run_dir / OPTIONS, test_json)
         return _Test(chosen, console, progress, run_dir, test_json).run()
     except RunFailure as failure:
         verdict.print_failure(console, failure)
@@ -184,14 +184,12 @@ class _Test:
         self.progress.phase("judging the history")
         try:
             with suppress(OSError):  # said below, with the verdict
-                run_files.write_json(run_dir / OPTIONS, self.test_json)
-            found = judge(outcome, chosen, workload, self._messages)
-            if self.store_result:
-                store = self.store_result(operation_count(outcome.history))
-                found = replace(found, store=store)
+                judgement.write_json(run_dir / OPTIONS, self.test_json)
+            store = self.store_result and self.store_result(operation_count(outcome.history))
+            found = judge(outcome, chosen, workload, self._messages, store)
             try:
-                run_files.write_json(run_dir / OPTIONS, self.test_json)
-                run_files.write_results(run_dir, outcome, found)
+                judgement.write_json(run_dir / OPTIONS, self.test_json)
+                judgement.write_results(run_dir, found)
             except OSError as error:
                 unkept = unwritable(f"What belongs to this verdict, in {run_dir},", error)
         except KeyboardInterrupt:
@@ -200,24 +198,20 @@ class _Test:
                 f"  ./maelstrom check {shlex.quote(str(run_dir))}",
                 interrupted=True,
             ) from None
-        place = Placement.of(chosen.as_dict(), outcome.history)
-        whole = outcome.failure is None
-        findings = judgement.told(
-            workload.judge, found.workload, outcome.history, place, finished=whole
-        )
+        figures = None
         if outcome.history and not unkept:
             self.progress.phase("drawing")
-            run_files.draw(console, run_dir, outcome.history, self.test_json, findings)
+            judgement.draw(console, run_dir, outcome.history, self.test_json, found.findings)
             self.progress.phase("measuring")
-            run_files.keep(self._folder, findings, place)
+            figures = judgement.keep(self._folder, found)
         self.progress.close()
-        verdict.print_verdict(
-            console, run_dir, found, outcome, workload, options=chosen, findings=findings
-        )
+        verdict.print_verdict(console, run_dir, found, outcome, chosen, figures=figures)
         if unkept:
             verdict.print_failure(console, unkept)
-            return verdict.EXIT_INVALID if found.valid is False else verdict.EXIT_CRASHED
-        return verdict.exit_status(found, outcome.failure)
+            return (
+                verdict.EXIT_INVALID if found.results["valid?"] is False else verdict.EXIT_CRASHED
+            )
+        return verdict.exit_status(found.results, outcome.failure)
 
     def _messages(self) -> Iterator[Event]:
         """The journal of the run, up to a size that can be read while a person waits."""

@@ -1,14 +1,19 @@
-"""What a fault is: it plans, begins and ends; the nemesis says when and writes the history.
+"""What a fault is, and the nemesis that lets several come and go at once.
 
-`choose_targets` draws the nodes that a fault affects (`--nemesis-targets`).
+A fault plans, begins and ends; `choose_targets` draws the nodes that it affects (`--nemesis-targets`). Each
+alternates between beginning and ending; the time from the end of one turn to the next is drawn uniformly from 0
+to twice the interval, from a stream of its own. So adding a fault leaves the others as they were.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Any, Protocol
 
-from runs.history import OpType
+from bench.loop import Loop
+from runs.faults import OPERATIONS
+from runs.history import NEMESIS, OpType
 
 # Appends an operation to the history: (type, process, f, value).
 Record = Callable[[OpType, str, str, Any], object]
@@ -71,3 +76,114 @@ def choose_targets(word: str, nodes: Sequence[str], random: Random) -> tuple[str
     """The word that was meant (`mixed` becomes one of the others), and the nodes."""
     meant = random.choice(list(TARGETS)) if word == MIXED else word
     return meant, TARGETS[meant](nodes, random)
+
+
+# ----------------------------------------------------------------
+
+
+class Nemesis:
+    """Runs faults on a loop from `start` until `stop`, and records what they do."""
+
+    def __init__(
+        self,
+        faults: Sequence[Fault],
+        loop: Loop,
+        interval_s: float,
+        random: Callable[[str], Random],
+        record: Record,
+    ) -> None:
+        self._turns = [
+            Turns(fault, loop, int(interval_s * 1e9), random(f"nemesis/{fault.name}"), record)
+            for fault in faults
+        ]
+
+    def start(self, limit_s: float) -> None:
+        """Let the faults take turns for so many seconds from now."""
+        for turns in self._turns:
+            turns.start(limit_s)
+
+    def stop(self) -> None:
+        """End everything; `over` tells when that is done."""
+        for turns in self._turns:
+            turns.stop()
+
+    @property
+    def over(self) -> bool:
+        """Whether everything has ended after `stop`."""
+        return all(turns.over for turns in self._turns)
+
+    def active(self) -> list[str]:
+        """The names of the faults in force, in the order of `FAULTS`."""
+        return [turns.name for turns in self._turns if turns.active]
+
+
+@dataclass(eq=False)
+class Turns:
+    """One fault that begins and ends, again and again."""
+
+    fault: Fault
+    loop: Loop
+    interval_ns: int
+    random: Random
+    record: Record
+
+    def __post_init__(self) -> None:
+        self.name = self.fault.name
+        self.active = self.over = False
+        self._limit_ns = 0
+        self._busy = False  # a deed was begun and is not done
+        self._stopping = False
+
+    def start(self, limit_s: float) -> None:
+        """Begin to take turns. A partition starts at once, as the real tool's does; others wait a turn."""
+        self._limit_ns = self.loop.now_ns() + int(limit_s * 1e9)
+        if self.name == "partition":
+            self.loop.call_soon(self._turn)
+        else:
+            self._wait()
+
+    def stop(self) -> None:
+        """End the fault, and take no turn any more."""
+        self._stopping = True
+        if not (self._busy or self.over):
+            self._end()
+
+    def _wait(self) -> None:
+        pause_ns = int(self.random.random() * 2 * self.interval_ns)
+        self.loop.call_at(self.loop.now_ns() + pause_ns, self._turn)
+
+    def _turn(self) -> None:
+        if self._stopping or self.loop.now_ns() >= self._limit_ns:
+            return
+        if self.active:
+            self._end()
+        else:
+            self._begin()
+
+    def _begin(self) -> None:
+        plan = self.fault.plan(self.random)
+        self.active = self._busy = True
+        f = OPERATIONS[self.name][0]
+        self.record("info", NEMESIS, f, plan.intent)
+        plan.act(partial(self._done, f))
+
+    def _end(self) -> None:
+        self._busy = True
+        f = OPERATIONS[self.name][1]
+        self.record("info", NEMESIS, f, None)
+        self.fault.end(partial(self._ended, f))
+
+    def _ended(self, f: str, effect: Any) -> None:
+        self.active = False
+        self.over = self._stopping or not self.fault.possible
+        self._done(f, effect)
+
+    def _done(self, f: str, effect: Any) -> None:
+        self._busy = False
+        self.record("info", NEMESIS, f, effect)
+        if self.over:
+            return
+        if self._stopping or (self.active and not self.fault.possible):
+            self._end()
+        else:
+            self._wait()

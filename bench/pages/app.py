@@ -11,11 +11,10 @@ from typing import Any
 from flask import Flask, Response, request, send_file
 from werkzeug.exceptions import BadRequest, HTTPException
 
-from bench.pages import compare, listing, pictures, render
-from bench.pages.live import live_values
+from bench.pages import listing, render
+from bench.pages.facts import Shelf
+from bench.pages.pictures import live_values
 from bench.pages.run_page import read_page, run_values
-from bench.pages.shelf import Shelf
-from bench.pages.sweep import sweep_values
 from runs.files import TIMELINE
 from runs.live import live_names
 from runs.plots.timeline import PART
@@ -75,14 +74,14 @@ def create_app(shelf: Shelf, list_budget_s: float = listing.BUDGET_S) -> Flask:
         if len(names) != 2:
             raise BadRequest("Choose two runs in the list to compare them.")
         both = [run_of(name) for name in names]
-        return render.page("compare.html.j2", **_compared(shelf, both))
+        return render.page("compare.html.j2", **listing.compare_values(shelf, both))
 
     @app.get("/sweep/<path:name>")
     def sweep(name: str) -> str:
         folder = shelf.store.sweep(name)
         if folder is None:
             raise NotHere(f"The store has no sweep {name!r}.")
-        values = sweep_values(name.rstrip("/"), folder)
+        values = listing.sweep_values(name.rstrip("/"), folder)
         return render.page("sweep.html.j2", details=(), left_out=0, **values)
 
     @app.get("/timeline/<path:name>")
@@ -174,23 +173,6 @@ def _run_at(shelf: Shelf, folder: Any) -> Folder | None:
     root = shelf.store.root.resolve()
     inside = folder.is_relative_to(root)
     return shelf.store.run(folder.relative_to(root).as_posix()) if inside else None
-
-
-def _compared(shelf: Shelf, both: list[Folder]) -> dict[str, Any]:
-    facts = shelf.facts(both[0]), shelf.facts(both[1])
-    figures = shelf.figures(both[0]), shelf.figures(both[1])
-    frame = pictures.frame(figures)
-    workloads = {each.settings.workload for each in facts} - {None}
-    alike = len(workloads) < 2
-    return {
-        "both": facts,
-        "names": [each.name for each in facts],
-        "alike": alike,
-        "options": compare.differing_options(facts[0].options, facts[1].options),
-        "rows": compare.figure_rows(facts, figures) if alike else (),
-        "types": compare.type_rows(figures) if alike else (),
-        "plots": [pictures.latency_over_time(each, frame) for each in figures if alike],
-    }
 
 
 def _sandboxed(response: Response) -> Response:

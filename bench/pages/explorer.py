@@ -7,7 +7,7 @@ distinct card, pane, verdict and sentence stands once in a table of the document
 import json
 from collections.abc import Hashable, Sequence
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from bench.pages.render import asset, page
 
@@ -72,31 +72,32 @@ class Book(NamedTuple):
     edges: Sequence[Sequence[Edge] | None]
 
 
-class Table(Generic[T]):
-    """Distinct values, each with its place."""
-
-    def __init__(self) -> None:
-        self.places: dict[T, int] = {}
-
-    def place(self, value: T) -> int:
-        """Where the value stands."""
-        return self.places.setdefault(value, len(self.places))
+def _place(table: dict[T, int], value: T) -> int:
+    """Where a value stands in a table of distinct ones."""
+    return table.setdefault(value, len(table))
 
 
 def document(books: Sequence[Book]) -> dict[str, Any]:
     """The books as one JSON document."""
-    cards, panes, verdicts = Table[Card](), Table[tuple[int, ...]](), Table[Hashable]()
-    happenings, signals = Table[Happening](), Table[tuple[str, ...]]()
+    cards, panes, verdicts = dict[Card, int](), dict[tuple[int, ...], int](), dict[Any, int]()
+    happenings, signals = dict[Happening, int](), dict[tuple[str, ...], int]()
 
     def state(shown: Shown) -> list[int]:
-        its = [panes.place(tuple(map(cards.place, pane))) for pane in shown.panes]
-        return [*its, verdicts.place(shown.verdicts), int(shown.end)]
+        its = [_place(panes, tuple(_place(cards, card) for card in pane)) for pane in shown.panes]
+        return [*its, _place(verdicts, shown.verdicts), int(shown.end)]
 
     def events(edges: Sequence[Edge] | None) -> list[int] | None:
         if edges is None:
             return None
-        found = ((happenings.place(e.happening), e.target, signals.place(e.signals)) for e in edges)
-        return [number for edge in found for number in edge]
+        return [
+            number
+            for edge in edges
+            for number in (
+                _place(happenings, edge.happening),
+                edge.target,
+                _place(signals, edge.signals),
+            )
+        ]
 
     told = [
         {
@@ -106,14 +107,14 @@ def document(books: Sequence[Book]) -> dict[str, Any]:
         }
         for book in books
     ]
-    tables: dict[str, Table[Any]] = {
+    tables: dict[str, dict[Any, int]] = {
         "cards": cards,
         "paneTable": panes,
         "verdicts": verdicts,
         "happenings": happenings,
         "signals": signals,
     }
-    return {"books": told, **{name: [*table.places] for name, table in tables.items()}}
+    return {"books": told, **{name: [*table] for name, table in tables.items()}}
 
 
 def explorer_page(books: Sequence[Book]) -> str:

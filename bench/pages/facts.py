@@ -1,26 +1,28 @@
-"""What a run's small files say of it: its options, its verdict, its start."""
+"""A store as the pages see it: what is known of each run, read or drawn when asked for.
+
+`Facts` are what a run's small files say of it: its options, its verdict, its start.
+"""
 
 import contextlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from runs.facts import (
-    TRUE,
-    UNKNOWN,
-    Anomaly,
-    Results,
-    Settings,
-    Told,
-    mapping,
-    never_succeeded,
-)
+from bench import judgement
+from bench.judgement import Findings
+from runs.facts import TRUE, UNKNOWN, Anomaly, Results, Settings, Told, mapping, never_succeeded
 from runs.faults import FAULTS, MUTE
+from runs.figures import Figures, of_run
 from runs.files import JEPSEN_LOG, NODE_LOGS
-from runs.store import Folder, time_named
+from runs.history import HistoryError, read_history
+from runs.reading import MIB
+from runs.store import Folder, Store, time_named
 from runs.sweeps import cell_of
 
 # A verdict, or why there is none.
@@ -181,3 +183,78 @@ def _failed_checks(results: Results) -> list[Check]:
 def _short(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, default=str)
     return text if len(text) <= 200 else f"{text[:200]} …"
+
+
+# ----------------------------------------------------------------
+
+
+LIMIT_BYTES = 256 * MIB  # five seconds of reading
+_REMEMBERED = 1000
+T = TypeVar("T")
+
+
+class Shelf:
+    """Runs of a store. Figures and findings stand in their folders; memory has the rest until files change."""
+
+    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
+        self.store = store
+        self._clock = clock
+        self._known: OrderedDict[tuple[str, str], tuple[str, object]] = OrderedDict()
+        self._working = threading.RLock()  # one page computes at a time; others find its results
+
+    def facts(self, run: Folder) -> Facts:
+        """What its small files say; of a run that goes on, as they are now."""
+        known = self._once(run, "facts", lambda: read_facts(run, self._clock()))
+        return read_facts(run, self._clock()) if known.verdict == "running" else known
+
+    def figures(self, run: Folder) -> Figures:
+        """Those that the run keeps, or else measured here."""
+        with self._working:
+            return of_run(run, LIMIT_BYTES)
+
+    def findings(self, run: Folder) -> Findings:
+        """Those that the run keeps, or else judged here."""
+        return self._once(run, "findings", lambda: judgement.findings_of(run, self.facts(run).told))
+
+    def lamport(self, run: Folder) -> str:
+        """The diagram of the first anomaly as SVG; empty where there is none."""
+        from bench.pages import lamport
+
+        found = self.findings(run).found[:3]
+        return self._once(
+            run,
+            "lamport",
+            lambda: next(filter(None, (lamport.draw(run, each) for each in found)), ""),
+        )
+
+    def timeline(self, run: Folder, first: int = 0) -> str:
+        """A part of the timeline, from operation number `first` on; empty if it cannot be drawn here."""
+        from runs.plots.timeline import timeline_html
+
+        found = self.findings(run).found
+        anomalies = {each.type: [op["index"] for op in each.witness] for each in found}
+
+        def draw() -> str:
+            if judgement.too_large(run) or run.history is None:
+                return ""
+            try:
+                history = read_history(run.history)
+            except HistoryError:
+                return ""
+            concurrency = self.facts(run).settings.concurrency
+            return timeline_html(history, run.name, concurrency, anomalies, first=first)
+
+        return self._once(run, f"timeline-{first}", draw)
+
+    def _once(self, run: Folder, what: str, compute: Callable[[], T]) -> T:
+        fingerprint = run.files.fingerprint()  # taken before reading: a file may grow meanwhile
+        with self._working:
+            known = self._known.get((run.name, what))
+            if known and known[0] == fingerprint:
+                return known[1]  # type: ignore[return-value]
+            value = compute()
+            self._known[run.name, what] = fingerprint, value
+            self._known.move_to_end((run.name, what))
+            while len(self._known) > _REMEMBERED:
+                self._known.popitem(last=False)
+            return value

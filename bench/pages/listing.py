@@ -1,13 +1,21 @@
-"""The list of runs: which to show, and what to choose from."""
+"""Pages of several runs: the list, with what to choose from; two side by side; the cells of a sweep."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from bench.pages.facts import VERDICTS, Facts
-from bench.pages.shelf import Shelf
+from bench.pages import pictures, render
+from bench.pages.facts import VERDICTS, Facts, Shelf
+from bench.sweep.table import OF_PROGRAM, ran, ranked
+from runs import sweeps
 from runs.facts import mapping
-from runs.figures import Figures, kept
+from runs.figures import ALL, Figures, kept, number_of
+from runs.files import SWEEP_INDEX
+from runs.plots.groups import dots
+from runs.store import Folder
+from runs.sweeps import Cell, cells
 
 ROWS = 500
 BUDGET_S = 1.0  # for computing what the list lacks; the rest comes with the next request
@@ -46,8 +54,9 @@ def list_values(
         pending += figures is None
         if _has_fault(facts, figures, chosen["fault"]):
             found.append((facts, figures))
+    wrong = {_ran(facts) for _, facts in known if facts.verdict == "invalid"}
     return {
-        "rows": [(*row, figures_of(*row)) for row in found],
+        "rows": [(*row, figures_of(*row), _ran(row[0]) in wrong) for row in found],
         "total": len(runs),
         "left_out": left_out,
         "pending": pending,
@@ -56,6 +65,11 @@ def list_values(
         "choices": _choices([facts for _, facts in known], found),
         "sweeps": sorted({facts.sweep for _, facts in known if facts.sweep}),
     }
+
+
+def _ran(facts: Facts) -> tuple[str | None, str | None]:
+    """What ran: of one workload, runs of the same program can be compared with those of another."""
+    return facts.settings.workload, facts.settings.program
 
 
 def _may_match(facts: Facts, chosen: Mapping[str, str]) -> bool:
@@ -126,3 +140,200 @@ def _choices(every: Iterable[Facts], rows: Iterable[Row]) -> dict[str, list[str]
 
 def _words(values: Iterable[str | None]) -> list[str]:
     return sorted({value for value in values if value})
+
+
+# ----------------------------------------------------------------
+
+
+def compare_values(shelf: Shelf, both: Sequence[Folder]) -> dict[str, Any]:
+    """The values of `compare.html.j2`, of two runs; those of two workloads have no figures to compare."""
+    first, second = facts = shelf.facts(both[0]), shelf.facts(both[1])
+    figures = shelf.figures(both[0]), shelf.figures(both[1])
+    frame = pictures.frame(figures, width_inches=6)
+    alike = len({each.settings.workload for each in facts} - {None}) < 2
+    return {
+        "both": facts,
+        "names": [each.name for each in facts],
+        "alike": alike,
+        "options": differing_options(first.options, second.options),
+        "rows": figure_rows(facts, figures) if alike else (),
+        "types": type_rows(figures) if alike else (),
+        "plots": [pictures.latency_over_time(each, frame) for each in figures if alike],
+    }
+
+
+_NUMBERS = (
+    ("throughput_ops_per_s", "operations per second", render.rate),
+    ("server_messages_per_op", "server messages per operation", render.ratio),
+)
+# What differs between any two runs and explains nothing.
+_NOISE = ("started", "argv", "history_origin_ns", "node_cpu_s", "store", "load")
+
+
+def differing_options(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Options of test.json that are not the same, by name."""
+    flat = [_flat(options) for options in (first, second)]
+    names = sorted(flat[0].keys() | flat[1].keys())
+    rows = [(name, *(each.get(name, render.NONE) for each in flat)) for name in names]
+    return [{"name": name, "a": a, "b": b} for name, a, b in rows if a != b]
+
+
+def _flat(options: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in options.items():
+        if not prefix and name in _NOISE:
+            continue
+        if isinstance(value, dict):
+            found |= _flat(value, f"{prefix}{name}.")
+        else:
+            found[prefix + name] = _shown(value)
+    return found
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return " ".join(map(str, value)) or "none"
+    return render.NONE if value is None else str(value)
+
+
+def figure_rows(
+    facts: tuple[Facts, Facts], figures: tuple[Figures, Figures]
+) -> list[dict[str, Any]]:
+    """Figures of both runs as rows: name, both values as text, and the second over the first."""
+    rows = [
+        _row("operations", [each.operations for each in figures], render.count),
+        *(
+            _row(title, [each.numbers.get(name) for each in figures], shown)
+            for name, title, shown in _NUMBERS
+        ),
+    ]
+    asked = [each.asked() for each in figures]
+    for f in dict.fromkeys(f for each in asked for f in each):
+        quantiles = [each.get(f, {}) for each in asked]
+        for name in ("p50", "p90", "p99", "max"):
+            values = [row.get(f"latency_ns_{name}") for row in quantiles]
+            rows.append(_row(f"{f}, {name}, ms", values, render.milliseconds))
+    for outcome in ("fail", "info"):
+        values = [
+            sum(r["operation_count"] for r in each.latency(ALL) if r["outcome"] == outcome)
+            for each in figures
+        ]
+        rows.append(_row(f"operations that ended {outcome}", values, render.count))
+    types = dict.fromkeys(count.type for each in facts for count in each.anomalies)
+    for type_ in types:
+        counts = [{c.type: c.count for c in each.anomalies}.get(type_, 0) for each in facts]
+        rows.append(_row(f"anomalies: {type_}", counts, render.count))
+    return rows
+
+
+def type_rows(figures: tuple[Figures, Figures]) -> list[dict[str, Any]]:
+    """Server messages per operation by type, the most numerous first."""
+    by_type = [
+        {
+            f"{r['type']} ({r['link']})": r["messages_per_operation"]
+            for r in each.table("by_type")
+            if r["link"] != "client"
+        }
+        for each in figures
+    ]
+    names = by_type[0].keys() | by_type[1].keys()
+    rows = [(name, [each.get(name) or 0.0 for each in by_type]) for name in names]
+    rows.sort(key=lambda row: (-max(row[1]), row[0]))
+    return [_row(name, values, render.ratio) for name, values in rows]
+
+
+def _row(name: str, values: Iterable[Any], shown: Callable[[Any], str]) -> dict[str, Any]:
+    a, b = values
+    over = f"{b / a:.2f}" if a and b is not None else render.NONE
+    return {"name": name, "a": shown(a), "b": shown(b), "ratio": over}
+
+
+# ----------------------------------------------------------------
+
+
+SHOWN = (
+    "server_messages_per_op",
+    "store_requests_per_op",
+    "throughput_ops_per_s",
+    "send_p50_ms",
+    "send_p99_ms",
+    "poll_p50_ms",
+    "poll_p99_ms",
+)
+_PICTURES = {
+    "messages": ("server_messages_per_op", "server messages per operation", "messages"),
+    "p50": ("send_p50_ms", "median latency of a send", "ms"),
+    "p99": ("send_p99_ms", "99 % of the sends were quicker than this", "ms"),
+}
+_LARGEST_INDEX = 64 * 2**20
+
+
+ONLY_IF_KNOWN = ("store_requests_per_op",)
+
+
+def shown(cell: Cell, figure: str) -> tuple[str, str]:
+    """The median and, if the values of several runs differ, the spread."""
+    summary = cell.summary(figure)
+    if summary is None:
+        return render.NONE, ""
+    middle, low, high = summary.text(number_of(figure).decimals)
+    return middle, f"{low} to {high}" if low != high else ""
+
+
+def sweep_values(name: str, folder: Path) -> dict[str, Any]:
+    """The values of `sweep.html.j2`, without its runs."""
+    too_large = (folder / SWEEP_INDEX).stat().st_size > _LARGEST_INDEX
+    entries = [] if too_large else list(sweeps.read(folder).values())
+    ranks = ranked(cells(entries))
+    found = [cell for cell, _ in ranks]
+    axes = list(dict.fromkeys(axis for cell in found for axis in cell.axes))
+    varying = [axis for axis in axes if len({str(c.axes.get(axis)) for c in found}) > 1]
+    if len({cell.engine for cell in found}) > 1:
+        varying = [*varying, "engine"]
+    figures = [f for f in SHOWN if f not in ONLY_IF_KNOWN or any(c.values(f) for c in found)]
+    names = [_title(cell, varying) for cell in found]
+    counts = Counter(entry.verdict for entry in entries)
+    return {
+        "name": name,
+        "axes": varying,
+        "fixed": [(axis, _shown(found[0].axes.get(axis))) for axis in axes if axis not in varying],
+        "cells": [
+            {
+                "words": [(_word(c, axis), wrong and axis in OF_PROGRAM) for axis in varying],
+                "verdicts": _in_order(c.verdicts),
+                "unexpected": not c.as_expected,
+                "anomalies": c.signs,
+                "figures": [shown(c, figure) for figure in figures],
+                "runs": [(e.repetition, e.run, e.verdict) for e in c.rows],
+            }
+            for c, wrong in ranks
+        ],
+        "marked": any(wrong for _, wrong in ranks),
+        "anomalies": sorted({anomaly for cell in found for anomaly in cell.anomalies}),
+        "columns": [number_of(figure).heading for figure in figures],
+        "counts": _in_order(counts),
+        "run_count": len(entries),
+        "pictures": {
+            picture: (title, pictures.svg(dots(_dots(found, names, figure), unit)))
+            for picture, (figure, title, unit) in _PICTURES.items()
+        },
+    }
+
+
+def _in_order(counts: Counter[str]) -> list[tuple[str, int]]:
+    return [(verdict, counts[verdict]) for verdict in sweeps.VERDICTS if verdict in counts]
+
+
+def _dots(
+    found: Sequence[Cell], names: Sequence[str], figure: str
+) -> list[tuple[str, str, list[float]]]:
+    named = zip(names, found, strict=True)
+    return [(name, str(ran(cell)[1]), cell.values(figure)) for name, cell in named]
+
+
+def _title(cell: Cell, varying: Sequence[str]) -> str:
+    return " · ".join(_word(cell, axis) for axis in varying) or "the only cell"
+
+
+def _word(cell: Cell, axis: str) -> str:
+    return cell.engine if axis == "engine" else _shown(cell.axes.get(axis))

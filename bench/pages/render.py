@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import jinja2
 
-from bench import glossary
+from bench import judgement
 
 NONE = "–"
 _MARKDOWN = {
@@ -68,7 +68,7 @@ def path(name: str) -> str:
 
 def meaning(name: str) -> str:
     """What the name of an anomaly means, as HTML without links, which a page on a disk could not follow."""
-    text = escape(glossary.meaning(name))
+    text = escape(judgement.meaning(name))
     for markdown, element in _MARKDOWN.items():
         text = re.sub(markdown, element, text)
     return text

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.pages import pictures, render
+from bench.pages.facts import Shelf
+from bench.pages.listing import sweep_values
 from bench.pages.run_page import run_values
-from bench.pages.shelf import Shelf
-from bench.pages.sweep import sweep_values
 from runs.files import SWEEP_INDEX, RunsError
 from runs.store import Folder, Store, is_run
 

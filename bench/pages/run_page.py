@@ -9,8 +9,7 @@ import orjson
 
 from bench.judgement import Findings
 from bench.pages import pictures, render
-from bench.pages.facts import VERDICTS, Facts
-from bench.pages.shelf import Shelf
+from bench.pages.facts import VERDICTS, Facts, Shelf
 from runs.faults import describe
 from runs.plots.style import LINKS
 from runs.plots.time_axis import kinds_of

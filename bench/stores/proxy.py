@@ -1,47 +1,389 @@
-"""The proxy between nodes and a real store: a port for each node, so that it knows who asks."""
+"""The proxy between nodes and a real store: a port for each node, so that it knows who asks.
 
+A connection of a node, and the one to the server that belongs to it:
+
+Requests and answers are taken whole (h11 finds their ends) and passed on as they came: a signature covers the
+host that the node asked, so that stays, too. A request that is to be applied is passed on even if its node has
+gone meanwhile: it was on its way. An answer that is to be damaged is damaged here.
+"""
+
+import re
 import socket
-from collections import deque
+import struct
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
+from typing import Any, NamedTuple
+from urllib.parse import parse_qs, urlsplit
 
 import h11
 
 from bench.loop import RealLoop
 from bench.nemesis.store_faults import StoreFault
-from bench.stores.connection import Connection, Throttled
-from bench.stores.damage import Bodies, Whole
-from bench.stores.fates import REFUSED, Fate, Fates
-from bench.stores.statistics import RequestStatistics
-from bench.stores.stream import Stream
+from bench.stores.fates import REFUSED, Bodies, End, Fate, Fates, Whole, damaged
+
+_GATEWAY = re.compile(r"/v3/(.+)")  # of etcd
+
+
+@dataclass
+class RequestStatistics:
+    """Counts requests.
+
+    `at_start`: those before the main phase, when nodes look whether the store keeps its laws.
+    """
+
+    at_start: int = 0
+    by_kind: Counter[str] = field(default_factory=Counter)
+    by_status: Counter[str] = field(default_factory=Counter)
+    by_fault: Counter[str] = field(default_factory=Counter)
+    sent_bytes: int = 0
+    received_bytes: int = 0
+
+    def asked(self, method: str, target: str, size: int, fault: str | None) -> None:
+        """A node has sent a request, which meets a fault or none."""
+        self.by_kind[kind_of(method, target)] += 1
+        self.sent_bytes += size
+        if fault:
+            self.by_fault[fault] += 1
+
+    def answered(self, status: int, size: int) -> None:
+        """The store has answered."""
+        self.by_status[str(status)] += 1
+        self.received_bytes += size
+
+
+def kind_of(method: str, target: str) -> str:
+    """The kind of a request: of S3 its method, or LIST; of etcd the method of its gateway, such as `kv/txn`."""
+    parts = urlsplit(target)
+    if found := _GATEWAY.fullmatch(parts.path):
+        return found[1]
+    is_list = method == "GET" and "list-type" in parse_qs(parts.query)
+    return "LIST" if is_list else method
+
+
+# ----------------------------------------------------------------
+
+
+_CHUNK_BYTES = 1 << 18
+_RESET = struct.pack("ii", 1, 0)  # SO_LINGER with no time: closing sends a reset
+
+
+class Stream:
+    """A connection that is open, or is about to be.
+
+    `on_data` gets what arrives, and b"" at its end, which comes once, also when the other side resets.
+    """
+
+    def __init__(
+        self, loop: RealLoop, connection: socket.socket, on_data: Callable[[bytes], object]
+    ) -> None:
+        self._loop = loop
+        self._socket = connection
+        self._on_data = on_data
+        self._unsent = memoryview(b"")
+        self._ended = False
+        self.closed = False
+        connection.setblocking(False)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._watch()
+
+    @classmethod
+    def to(
+        cls, loop: RealLoop, address: tuple[str, int], on_data: Callable[[bytes], object]
+    ) -> "Stream":
+        """Connect to a server. When nobody listens there, `on_data` gets b""."""
+        family = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[0][0]
+        connection = socket.socket(family, socket.SOCK_STREAM)
+        connection.setblocking(False)
+        connection.connect_ex(address)
+        return cls(loop, connection, on_data)
+
+    def write(self, data: bytes) -> None:
+        """Send bytes, after those that still wait. They are lost when the connection is gone."""
+        if self.closed or self._ended:
+            return
+        self._unsent = memoryview(bytes(self._unsent) + data)
+        self._flush()
+
+    def close(self) -> None:
+        """Close in order; what could not be sent yet is lost."""
+        if not self.closed:
+            self.closed = True
+            self._loop.watch(self._socket.fileno(), None, None)
+            self._socket.close()
+
+    def reset(self) -> None:
+        """Break the connection: the other side gets an error."""
+        if not self.closed:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+            self.close()
+
+    def _read(self) -> None:
+        if self.closed:
+            return  # by another callback of this turn
+        try:
+            chunk = self._socket.recv(_CHUNK_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:  # refused, or reset
+            chunk = b""
+        if not chunk:
+            self._ended = True
+            self._loop.watch(self._socket.fileno(), None, None)
+        self._on_data(chunk)
+
+    def _flush(self) -> None:
+        if self.closed or self._ended:
+            return
+        try:
+            while self._unsent:
+                self._unsent = self._unsent[self._socket.send(self._unsent) :]
+        except BlockingIOError:
+            pass
+        except OSError:  # not connected yet, or broken: reading tells which
+            pass
+        self._watch()
+
+    def _watch(self) -> None:
+        self._loop.watch(self._socket.fileno(), self._read, self._flush if self._unsent else None)
+
+
+# ----------------------------------------------------------------
+
+
+_PIECES = 16  # of an answer that drips
+
+
+class Throttled(NamedTuple):
+    """How a server says that it is too busy: a status of HTTP, a type of content and a body."""
+
+    status: int
+    content_type: str
+    body: bytes
+
+
+class Connection:
+    """One connection of `node`. `on_close` is called once, when nothing is left of it."""
+
+    def __init__(
+        self,
+        around: "Proxy",
+        node: str,
+        open_stream: Callable[[Callable[[bytes], object]], Stream],
+        on_close: Callable[["Connection"], object],
+    ) -> None:
+        self._around = around
+        self._node = node
+        self._on_close = on_close
+        self._asks = h11.Connection(h11.SERVER)
+        self._answers = h11.Connection(h11.CLIENT)
+        self._upstream: Stream | None = None
+        self._at_server: Whole | None = None  # the request whose turn it is
+        self._request = _Gathering()
+        self._answer = _Gathering()
+        self._fate: Fate | None = None  # while a request is under way
+        self._asked = "", ""  # the request's kind, and its target
+        self._is_answered = False  # by the server: the answer may still be on its way
+        self._client = open_stream(self._from_node)
+
+    def reset(self) -> None:
+        """Break the connection for the node; a request that is under way goes on."""
+        self._client.reset()
+        self._close_if_idle()
+
+    def close(self) -> None:
+        """Close both ends, whatever is under way."""
+        self._fate = None
+        self._leave_turn(None)
+        self._client.close()
+        self._close_if_idle()
+
+    def _close_if_idle(self) -> None:
+        if self._fate is None and self._client.closed:
+            if self._upstream:
+                self._upstream.close()
+            self._on_close(self)
+
+    # ------------------------------------------------------------ the request
+
+    def _from_node(self, data: bytes) -> None:
+        if not data:
+            self._client.close()
+            self._close_if_idle()
+            return
+        self._asks.receive_data(data)
+        self._read_request()
+
+    def _read_request(self) -> None:
+        try:
+            request = self._request.next_of(self._asks)
+        except h11.RemoteProtocolError:  # no HTTP: nothing can be passed on
+            self.reset()
+            return
+        if self._asks.they_are_waiting_for_100_continue:
+            go_on = h11.InformationalResponse(status_code=100, headers=[])
+            self._client.write(self._asks.send(go_on) or b"")
+        if request is not None:
+            fate = self._fate = self._around.fate(self._node)
+            head = request.head
+            assert isinstance(head, h11.Request)
+            method, target = head.method.decode(), head.target.decode()
+            self._asked = kind_of(method, target), target
+            self._around.statistics.asked(method, target, len(request.body), fate.mode)
+            self._later(fate.there_ns, lambda: self._arrive(request, fate))
+
+    def _arrive(self, request: Whole, fate: Fate) -> None:
+        """The request has come to the store."""
+        if fate.applied:
+            self._around.in_turn(partial(self._pass_on, request))
+        elif fate.end is End.THROTTLED:
+            self._later(fate.back_ns, self._throttle)
+        elif fate.end is End.SILENT:
+            self._over()
+        else:
+            self._later(fate.back_ns, self._broken)
+
+    def _pass_on(self, request: Whole) -> None:
+        self._is_answered, self._at_server = False, request
+        if self._upstream is None:
+            around = self._around
+            self._upstream = Stream.to(around.loop, around.address, self._from_server)
+        self._upstream.write(_encoded(self._answers, request))
+
+    # ------------------------------------------------------------ the answer
+
+    def _from_server(self, data: bytes) -> None:
+        if self._fate is None:  # the server closes an idle connection, or talks out of turn
+            self.close()
+            return
+        if self._is_answered:  # and closes before the node has the answer
+            self._leave_server()
+            return
+        try:
+            self._answers.receive_data(data)
+            answer = self._answer.next_of(self._answers)
+        except h11.RemoteProtocolError:  # it broke off in the middle of its answer
+            answer = None
+        if answer is not None:
+            self._answered(answer, self._fate)
+        elif not data:
+            self._broken()
+
+    def _answered(self, answer: Whole, fate: Fate) -> None:
+        assert isinstance(answer.head, h11.Response)
+        self._is_answered = True
+        self._around.statistics.answered(answer.head.status_code, len(answer.body))
+        self._leave_turn(answer)
+        self._around.bodies.note(*self._asked, answer)
+        if fate.end is End.DAMAGED:
+            answer = damaged(answer, fate.damage, self._around.bodies.other_than(*self._asked))
+        if fate.end is End.SILENT:
+            self._over()
+        elif fate.end is End.RESET:
+            self._later(fate.back_ns, self._broken)
+        else:
+            self._later(fate.back_ns, lambda: self._give(answer, fate.drips_ns))
+
+    def _throttle(self) -> None:
+        said = self._around.throttled
+        headers = [("content-type", said.content_type), ("content-length", str(len(said.body)))]
+        self._around.statistics.answered(said.status, len(said.body))
+        head = h11.Response(status_code=said.status, headers=headers, reason=b"Slow Down")
+        self._give(Whole(head, said.body), 0)
+
+    def _give(self, answer: Whole, drips_ns: int) -> None:
+        data = _encoded(self._asks, answer)
+        if not drips_ns:
+            self._client.write(data)
+            self._given()
+            return
+        size = len(data) // _PIECES + 1
+        pieces = [data[at : at + size] for at in range(0, len(data), size)]
+        for number, piece in enumerate(pieces):
+            self._later(drips_ns * number // len(pieces), partial(self._client.write, piece))
+        self._later(drips_ns, self._given)
+
+    def _given(self) -> None:
+        """The answer is written: the connection is ready for the next request, or at its end."""
+        self._over()
+        if self._client.closed:
+            return
+        if self._asks.our_state is not h11.DONE or self._asks.their_state is not h11.DONE:
+            self.close()
+            return
+        self._asks.start_next_cycle()
+        if self._answers.our_state is h11.DONE and self._answers.their_state is h11.DONE:
+            self._answers.start_next_cycle()
+        elif self._answers.our_state is not h11.IDLE:
+            self._leave_server()
+        self._read_request()
+
+    def _leave_server(self) -> None:
+        if self._upstream:
+            self._upstream.close()
+        self._upstream, self._answers = None, h11.Connection(h11.CLIENT)
+
+    # ------------------------------------------------------------ ends
+
+    def _broken(self) -> None:
+        self._client.reset()
+        self._over()
+
+    def _over(self) -> None:
+        """The request is no longer under way."""
+        self._fate = None
+        self._leave_turn(None)
+        self._close_if_idle()
+
+    def _leave_turn(self, answer: Whole | None) -> None:
+        if request := self._at_server:
+            self._at_server = None
+            self._around.turn_over(request, answer)
+
+    def _later(self, wait_ns: int, function: Callable[[], object]) -> None:
+        if wait_ns:
+            self._around.loop.call_at(self._around.loop.now_ns() + wait_ns, function)
+        else:
+            function()
+
+
+class _Gathering:
+    """Collects the events of one message."""
+
+    def __init__(self) -> None:
+        self._head: h11.Request | h11.Response | None = None
+        self._parts: list[bytes] = []
+
+    def next_of(self, connection: h11.Connection) -> Whole | None:
+        """The next whole message that has come, if one has. Raises `h11.RemoteProtocolError`."""
+        while True:
+            event: Any = connection.next_event()
+            if isinstance(event, h11.Request | h11.Response):
+                self._head, self._parts = event, []
+            elif isinstance(event, h11.Data):
+                self._parts.append(bytes(event.data))
+            elif isinstance(event, h11.EndOfMessage):
+                assert self._head is not None
+                return Whole(self._head, b"".join(self._parts))
+            elif not isinstance(event, h11.InformationalResponse):
+                return None  # more data is needed, or it is not their turn
+
+
+def _encoded(connection: h11.Connection, message: Whole) -> bytes:
+    parts = [connection.send(message.head)]
+    if message.body:
+        parts.append(connection.send(h11.Data(data=message.body)))
+    parts.append(connection.send(h11.EndOfMessage()))
+    return b"".join(part or b"" for part in parts)
+
+
+# ----------------------------------------------------------------
+
 
 _HERE = "127.0.0.1"
 _WAITING_MAX = 128
 Observer = Callable[[str, str, bytes], object]
-
-
-class Gate:
-    """A port of this machine; `accept` gets the connections to it."""
-
-    def __init__(self, loop: RealLoop, accept: Callable[[socket.socket], object]) -> None:
-        self._loop = loop
-        self._accept = accept
-        self._socket = socket.create_server((_HERE, 0), backlog=_WAITING_MAX)
-        self._socket.setblocking(False)
-        self.port: int = self._socket.getsockname()[1]
-        loop.watch(self._socket.fileno(), self._take, None)
-
-    def close(self) -> None:
-        """Give the port up."""
-        self._loop.watch(self._socket.fileno(), None, None)
-        self._socket.close()
-
-    def _take(self) -> None:
-        try:
-            connection, _ = self._socket.accept()
-        except (BlockingIOError, ConnectionAbortedError):
-            return
-        self._accept(connection)
 
 
 class Proxy:
@@ -70,7 +412,7 @@ class Proxy:
         self._turns: deque[Callable[[], object]] = deque()
         self.bodies = Bodies()
         self._connections: dict[str, set[Connection]] = {}
-        self._gates: dict[str, Gate] = {}
+        self._gates: dict[str, socket.socket] = {}
         for node in nodes:
             self.port(node)
 
@@ -83,8 +425,15 @@ class Proxy:
         """The port for a node: a new one for a node that joins."""
         if node not in self._gates:
             self._connections[node] = set()
-            self._gates[node] = Gate(self.loop, partial(self._accept, node))
-        return self._gates[node].port
+            gate = self._gates[node] = socket.create_server((_HERE, 0), backlog=_WAITING_MAX)
+            gate.setblocking(False)
+            self.loop.watch(gate.fileno(), partial(self._take, node, gate), None)
+        port: int = self._gates[node].getsockname()[1]
+        return port
+
+    def begin(self) -> None:
+        """The main phase begins: requests count from now on."""
+        self.statistics = RequestStatistics(at_start=self.statistics.by_kind.total())
 
     def fate(self, node: str) -> Fate:
         """The fate of a node's next request."""
@@ -125,21 +474,22 @@ class Proxy:
     def close(self) -> None:
         """Close every connection and port."""
         for gate in self._gates.values():
+            self.loop.watch(gate.fileno(), None, None)
             gate.close()
         for connections in self._connections.values():
             for connection in [*connections]:
                 connection.close()
 
-    def _accept(self, node: str, connection: socket.socket) -> None:
-        made = Connection(
-            self,
-            node,
-            lambda on_data: Stream(self.loop, connection, on_data),
-            self._connections[node].discard,
-        )
-        self._connections[node].add(made)
+    def _take(self, node: str, gate: socket.socket) -> None:
+        try:
+            taken, _ = gate.accept()
+        except (BlockingIOError, ConnectionAbortedError):
+            return
+        open_stream = partial(Stream, self.loop, taken)
+        connection = Connection(self, node, open_stream, self._connections[node].discard)
+        self._connections[node].add(connection)
         if self._refuses(node):
-            made.reset()
+            connection.reset()
 
     def _refuses(self, node: str) -> bool:
         fault = self._fates.in_force

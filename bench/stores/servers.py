@@ -13,15 +13,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from bench.failure import RunFailure, clip, indent
-from bench.stores.connection import Throttled
 from bench.stores.names import ETCD, MOTO, SQLITE
-from bench.system import die_with_parent
+from bench.stores.proxy import Throttled
+from bench.system import die_with_parent, end
 
 BUCKET = "bench"
 ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
@@ -175,7 +175,10 @@ def _started(command: Sequence[str], log: Path, ready: re.Pattern[str]) -> Itera
     try:
         yield _first_match(server, log, ready)
     finally:
-        _end(server)
+        try:
+            end(server, signal.SIGTERM, signal.SIGKILL, grace_s=_GRACE_S)
+        except KeyboardInterrupt:  # a person has no patience
+            end(server, signal.SIGKILL, grace_s=_GRACE_S)
 
 
 def _first_match(
@@ -193,15 +196,3 @@ def _first_match(
     raise RunFailure(
         f"The store did not start. The end of what it wrote into {log}:\\n{indent(clip(said[-2000:]))}"
     )
-
-
-def _end(server: "subprocess.Popen[bytes]") -> None:
-    """SIGTERM, a moment of grace, SIGKILL; to the server's whole process group."""
-    with suppress(ProcessLookupError):
-        os.killpg(server.pid, signal.SIGTERM)
-    try:
-        server.wait(_GRACE_S)
-    except (subprocess.TimeoutExpired, KeyboardInterrupt):  # or a person has no patience
-        with suppress(ProcessLookupError):
-            os.killpg(server.pid, signal.SIGKILL)
-        server.wait()

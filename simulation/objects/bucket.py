@@ -5,7 +5,6 @@ It does what an S3 server does at the moment in which a request is carried out; 
 """
 
 from bisect import bisect_right, insort
-from collections import Counter
 from collections.abc import Callable, Sequence
 from hashlib import md5
 from itertools import takewhile
@@ -33,14 +32,6 @@ class Request(NamedTuple):
     outcome: str
 
 
-class Usage(NamedTuple):
-    """What a bucket's owner pays for: requests by kind, and bytes."""
-
-    requests: dict[str, int]
-    bytes_in: int
-    bytes_out: int
-
-
 class Bucket:
     """The objects; `now_s` gives the virtual time. `journal`: every request, if it is kept.
 
@@ -62,8 +53,6 @@ class Bucket:
         self._changed = changed
         self._objects: dict[str, tuple[Found, float]] = {}
         self._names: list[bytes] = []  # in order
-        self._requests: Counter[str] = Counter()
-        self._bytes_in = self._bytes_out = 0
         self.journal: list[Request] = []
 
     @property
@@ -71,20 +60,10 @@ class Bucket:
         """The time of the bucket's clock, in seconds since 1970."""
         return EPOCH_S + self._now_s()
 
-    @property
-    def usage(self) -> Usage:
-        """All that was asked so far; refused requests count, as they do on S3."""
-        return Usage(dict(self._requests), self._bytes_in, self._bytes_out)
-
     def note(
         self, client: str, kind: str, key: str, value: bytes = b"", outcome: str = "ok"
     ) -> None:
         """A request reached the bucket."""
-        self._requests[kind] += 1
-        if kind in ("get", "list"):
-            self._bytes_out += len(value)
-        else:
-            self._bytes_in += len(value)
         if self._keep:
             number = len(self.journal) + 1
             self.journal.append(Request(number, self._now_s(), client, kind, key, value, outcome))

@@ -12,7 +12,7 @@ from typing import Any
 from flask.testing import FlaskClient
 
 from bench.pages.app import create_app
-from bench.pages.shelf import Shelf
+from bench.pages.facts import Shelf
 from runs.store import Store
 from tests.stores import STORES, as_bench_run, write_lines
 

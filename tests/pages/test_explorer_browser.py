@@ -1,7 +1,6 @@
 """The explorer's page in a real browser: forward and back, to the failure, stories, a telephone, the dark."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 from selenium.webdriver import Chrome, Keys
@@ -14,7 +13,7 @@ from bench.pages.model_books import model_books
 from simulation.exploration.book import book_of
 from simulation.exploration.setting import Setting
 from specs.stories import STORIES
-from tests.browser import chromium
+from tests.browser import brightness, chromium, screen
 
 pytestmark = pytest.mark.browser
 
@@ -66,17 +65,6 @@ def events(browser: Chrome) -> list[WebElement]:
 
 def steps(browser: Chrome) -> list[WebElement]:
     return browser.find_elements(By.CSS_SELECTOR, "#path button")
-
-
-@contextmanager
-def screen(browser: Chrome, width: int, *, dark: bool = False) -> Iterator[None]:
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-    features = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-    yield
-    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
 def test_an_event_is_chosen_and_taken_back(browser: Chrome) -> None:
@@ -163,11 +151,9 @@ def test_nothing_scrolls_sideways(browser: Chrome, books: list[Book], width: int
 
 
 def test_a_dark_screen_has_a_dark_page(browser: Chrome) -> None:
-    brightness = """const parts = getComputedStyle(document.querySelector(arguments[0]))[arguments[1]];
-        return parts.match(/\\d+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0) / 3"""
     for dark in (False, True):
         with screen(browser, 1280, dark=dark):
-            ground = browser.execute_script(brightness, "section", "backgroundColor")
-            text = browser.execute_script(brightness, ".events button", "color")
+            ground = brightness(browser, "section", "backgroundColor")
+            text = brightness(browser, ".events button", "color")
             assert (text - ground > 80) == dark
             assert (ground - text > 140) != dark

@@ -4,10 +4,8 @@ Needs Chromium and its driver; without them these tests fail and say what to ins
 """
 
 import json
-import re
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,7 +16,7 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from bench.commands.serve import make_server
 from bench.pages.report import write_report
-from tests.browser import chromium
+from tests.browser import brightness, chromium, screen
 from tests.pages.page_stores import FIRST, REAL, SECOND, THIRD, make_store
 from tests.pages.test_pages_live import keep, window
 
@@ -117,10 +115,9 @@ def test_the_list_can_be_sorted(browser: Chrome, address: str) -> None:
     button = head.find_element(By.TAG_NAME, "button")
     button.click()
     assert head.get_attribute("aria-sort") == "ascending"
-    ascending = shown(browser)
-    assert ascending[:2] == [SECOND, FIRST]
+    assert shown(browser)[:2] == [FIRST, SECOND]  # programs with an invalid run stand behind
     button.click()
-    assert shown(browser)[2:] == [FIRST, SECOND]
+    assert [shown(browser)[at] for at in (0, -1)] == [FIRST, SECOND]
 
 
 def test_two_runs_are_compared(browser: Chrome, address: str) -> None:
@@ -190,25 +187,6 @@ PAGES = (
 )
 
 
-@contextmanager
-def emulated(browser: Chrome, command: str, **settings: object) -> Iterator[None]:
-    browser.execute_cdp_cmd(f"Emulation.{command}", settings)
-    yield
-    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
-
-
-def screen(browser: Chrome, width: int) -> AbstractContextManager[None]:
-    """Narrower than a window can be made."""
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-    return emulated(browser, "setDeviceMetricsOverride", **size)
-
-
-def dark(browser: Chrome) -> AbstractContextManager[None]:
-    feature = {"name": "prefers-color-scheme", "value": "dark"}
-    return emulated(browser, "setEmulatedMedia", features=[feature])
-
-
 def test_nothing_scrolls_sideways_on_a_telephone(
     browser: Chrome, address: str, store: Path, tmp_path: Path
 ) -> None:
@@ -257,12 +235,6 @@ def test_the_list_needs_no_scrolling_sideways(browser: Chrome, address: str, wid
         assert browser.execute_script(hidden) == 0
 
 
-def brightness(browser: Chrome, selector: str, property_: str) -> int:
-    script = "return getComputedStyle(document.querySelector(arguments[0]))[arguments[1]]"
-    colour = browser.execute_script(script, selector, property_)
-    return sum(map(int, re.findall(r"\d+", colour)[:3])) // 3
-
-
 @pytest.mark.parametrize(
     ("page", "ground", "text"),
     [
@@ -276,7 +248,7 @@ def test_a_dark_screen_has_dark_pages(
 ) -> None:
     browser.get(address + page)
     assert brightness(browser, ground, "backgroundColor") > 200
-    with dark(browser):
+    with screen(browser, dark=True):
         assert brightness(browser, ground, "backgroundColor") < 60
         words = ("text", "fill") if text is None else (text, "color")
         assert brightness(browser, *words) > 130

@@ -7,7 +7,7 @@ from pathlib import Path
 from flask.testing import FlaskClient
 
 from bench.pages.app import create_app
-from bench.pages.shelf import Shelf
+from bench.pages.facts import Shelf
 from runs.live import FOLDER, Live, keep_live
 from runs.store import Store
 

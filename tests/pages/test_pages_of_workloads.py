@@ -8,16 +8,15 @@ from typing import Any
 import pytest
 
 import workloads
-from bench import run_files
-from bench.checkers import judge
+from bench import judgement
 from bench.commands.check import check
 from bench.pages.app import create_app
-from bench.pages.shelf import Shelf
+from bench.pages.facts import Shelf
 from runs import edn
 from runs.plots.run_pictures import draw_all
 from runs.store import Store
 from tests.scripted import ROOT, node_of
-from tests.toy_log import VirtualRun
+from tests.toy_log import VirtualRun, judged
 
 pytestmark = pytest.mark.simulation
 
@@ -46,8 +45,8 @@ def write_run(store: Path, workload: str, script: str, **options: Any) -> tuple[
     (folder / "history.jsonl").write_bytes(run.history_file.content)
     (folder / "net-journal.jsonl").write_bytes(run.journal_file.content)
     recorded = run.options.as_dict() | {"history_origin_ns": run.outcome.history_origin_ns}
-    run_files.write_json(folder / "test.json", recorded)
-    run_files.write_results(folder, run.outcome, judge(run.outcome, run.options, run.workload))
+    judgement.write_json(folder / "test.json", recorded)
+    judgement.write_results(folder, judged(run))
     return folder, run
 
 

@@ -191,7 +191,7 @@ def test_pages_are_served_without_spark(tmp_path: Path) -> None:
     store = make_store(tmp_path)
     code = """
 from bench.pages.app import create_app
-from bench.pages.shelf import Shelf
+from bench.pages.facts import Shelf
 from runs.store import Store
 from pathlib import Path
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from bench import glossary
+from bench import judgement
+from bench.judgement import readable
 from bench.pages.render import meaning
-from bench.values import readable
 
 
 @pytest.mark.parametrize(
@@ -59,5 +59,5 @@ def test_a_page_says_itself_what_an_anomaly_means(name: str, begins: str) -> Non
 
 
 def test_what_an_anomaly_means_is_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(glossary, "meaning", lambda _name: "a < b & `c`")
+    monkeypatch.setattr(judgement, "meaning", lambda _name: "a < b & `c`")
     assert meaning("") == "a &lt; b &amp; <code>c</code>"

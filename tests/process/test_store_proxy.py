@@ -17,9 +17,8 @@ import pytest
 from bench.loop import RealLoop
 from bench.nemesis.store_faults import StoreFault
 from bench.processes import ProcessHosts
-from bench.stores.connection import Throttled
 from bench.stores.fates import Fates
-from bench.stores.proxy import Proxy
+from bench.stores.proxy import Proxy, Throttled
 from bench.stores.run_store import RunStore
 from bench.stores.servers import SLOW_DOWN, StoreServer
 from runs.keyword import Keyword
@@ -168,6 +167,10 @@ def test_requests_and_answers_pass_as_they_are(rig: Rig) -> None:
     ]
     counted = rig.proxy.statistics
     assert (dict(counted.by_kind), dict(counted.by_status)) == ({"PUT": 3, "HEAD": 2}, {"200": 5})
+    rig.proxy.begin()  # requests count from here on
+    assert rig.ask("/f", body=b"four") == [(200, b"four")]
+    counted = rig.proxy.statistics
+    assert (counted.at_start, dict(counted.by_kind), counted.sent_bytes) == (5, {"PUT": 1}, 4)
 
 
 def test_a_server_that_closes_its_connections_is_asked_on_new_ones(rig: Rig) -> None:
@@ -252,7 +255,7 @@ def test_a_request_on_its_way_is_applied_even_if_its_node_is_gone(rig: Rig) -> N
     for number in range(8):  # a coin decides whether it waits before it is applied
         with socket.create_connection(("127.0.0.1", rig.proxy.port("n0"))) as node:
             node.sendall(b"PUT /%d HTTP/1.1\r\nhost: s\r\ncontent-length: 1\r\n\r\nx" % number)
-            rig.until(lambda: rig.proxy.statistics.count == number + 1)  # noqa: B023 - called at once
+            rig.until(lambda: rig.proxy.statistics.by_kind.total() == number + 1)  # noqa: B023 - called at once
     rig.until(lambda: len(rig.applied) == 8)
 
 

@@ -225,7 +225,7 @@ def test_stopped_while_judging_it_says_how_to_judge_later(
 
     chosen = options(bench, workload="kafka", bin=str(NODES / "kafka_lin_kv.py"))
     with monkeypatch.context() as patched:
-        patched.setattr(checkers, "check_all", stopped)
+        patched.setattr(checkers, "exceptions", stopped)
         status = test_command.run_test(chosen, Console(width=1000))
     said = capsys.readouterr().out
     assert status == 255

@@ -1,6 +1,5 @@
 """Whatever a node answers is malformed or judged: the bench never breaks, and no odd answer passes as right."""
 
-import io
 from collections.abc import Callable
 from json import dumps
 from pathlib import Path
@@ -11,18 +10,15 @@ import orjson
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from rich.console import Console
 
 import workloads
-from bench import run_files, verdict
-from bench.checkers import judge
-from bench.checks import Broken, Exceptions
+from bench import judgement
 from runs.files import JOURNAL
 from runs.history import Op
 from runs.keyword import Keyword
 from simulation.nodes import MakeNode, NodeSession
 from tests.scripted import ROOT, node_of
-from tests.toy_log import MemoryLog, VirtualRun
+from tests.toy_log import MemoryLog, VirtualRun, judged, verdict_of
 from workloads.interface import MalformedReply, Setting
 
 EXAMPLES = ROOT / "workloads/examples"
@@ -117,15 +113,14 @@ def test_no_answer_breaks_the_bench(
         "strict": bool(seed % 2),
     }
     run = VirtualRun(make=odd(workload, Random(seed)), workload=workload, **options)
-    found = judge(run.outcome, run.options, run.workload)
-    assert not [each for each in found.own.values() if isinstance(each, Broken)]
-    assert found.exceptions == Exceptions({}), "a client of the bench broke"
-    assert "error" not in found.workload
+    found = judged(run)
+    checks = [each for each in found.results.values() if isinstance(each, dict)]
+    assert not [each for each in checks if "error" in each]
+    assert "exceptions" not in found.results["exceptions"], "a client of the bench broke"
     folder = tmp_path_factory.mktemp("run")
     (folder / JOURNAL).write_bytes(run.journal_file.content)
-    run_files.write_results(folder, run.outcome, found)
-    console = Console(file=io.StringIO())
-    verdict.print_verdict(console, folder, found, run.outcome, run.workload, options=run.options)
+    judgement.write_results(folder, found)
+    assert verdict_of(run)
 
 
 class Asked(NamedTuple):

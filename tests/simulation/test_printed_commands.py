@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from bench.checkers import judge
 from bench.commands.test import test as command_of_test
 from bench.options import TestOptions, from_flags
 from simulation.nodes import MakeNode, new_session
 from tests.scripted import ROOT, node_of
-from tests.toy_log import VirtualRun
+from tests.toy_log import VirtualRun, judged
 
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 PRINTED = re.compile(r"\./maelstrom (test (?:[^\n\\]|\\\n)+)")
@@ -70,8 +69,8 @@ def test_a_printed_command_lets_a_wrong_design_fail(
     is_large = options.rate * options.time_limit_s > LARGE
     for seed in range(1, 3 if is_large else 11):
         run = VirtualRun(make=wrong(options), **given | {"seed": str(seed)})
-        found = judge(run.outcome, run.options, run.workload)
-        assert found.workload["valid?"] is False, f"--seed {seed}"
+        found = judged(run)
+        assert found.result["valid?"] is False, f"--seed {seed}"
 
 
 def test_the_documents_have_commands() -> None:

@@ -14,13 +14,21 @@ from bench.commands.test import test as command
 from bench.failure import RunFailure
 from bench.loop import RealLoop, VirtualLoop
 from bench.nemesis.store_faults import MODES, SHARES, WAITS_NS, StoreFault, StoreFaults
-from bench.stores.damage import Bodies, Damage, Whole, damaged
-from bench.stores.fates import LINK, MODES_OF_PROXY, End, Fate, Fates
-from bench.stores.file_lock import FileLock
+from bench.stores.fates import (
+    LINK,
+    MODES_OF_PROXY,
+    Bodies,
+    Damage,
+    End,
+    Fate,
+    Fates,
+    Whole,
+    damaged,
+)
 from bench.stores.names import complaint
-from bench.stores.run_store import RunStore
+from bench.stores.proxy import kind_of
+from bench.stores.run_store import FileLock, RunStore
 from bench.stores.servers import StoreServer, store_server
-from bench.stores.statistics import RequestStatistics, kind_of
 from tests.passing import pass_until
 
 MS = 1_000_000
@@ -143,16 +151,6 @@ def test_a_request_that_gets_lost_is_not_applied_and_one_whose_answer_does_is() 
 )
 def test_kinds_of_requests(method: str, target: str, kind: str) -> None:
     assert kind_of(method, target) == kind
-
-
-def test_requests_count_from_the_main_phase_on() -> None:
-    counted = RequestStatistics()
-    counted.asked("PUT", "/b/probe", 10, None)
-    counted.answered(200, 5)
-    counted.begin()
-    counted.asked("PUT", "/b/head", 100, "lost")
-    assert (counted.at_start, counted.count, counted.sent_bytes) == (1, 1, 100)
-    assert (dict(counted.by_fault), dict(counted.by_status)) == ({"lost": 1}, {})
 
 
 # ---------------------------------------------------------------- the virtual store

@@ -2,8 +2,8 @@
 
 import gzip
 import json
-import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -65,45 +65,10 @@ def test_an_unreadable_file_is_named_and_the_others_are_judged(tmp_path: Path) -
     assert "a folder without a history" in result.stderr
 
 
-def test_a_person_reads_what_went_wrong_what_shows_it_and_where_the_rest_is() -> None:
-    text = " ".join(run(INVALID).stdout.split())
-    assert 'A write is lost: message 4 of key "14" took effect at index 3' in text
-    assert '[[:send "14" [3 4]]]' in text
-    assert "results.edn under :workload :lost-write" in text
-    assert "INVALID: int-poll-skip, lost-write, unseen" in text
-
-
-def test_a_history_without_results_beside_it_names_the_command_that_shows_all(
-    tmp_path: Path,
-) -> None:
-    shutil.copy(INVALID / "history.edn", tmp_path)
-    assert "check --edn" in run(tmp_path).stdout
-
-
 def test_edn_is_what_the_real_tool_says() -> None:
     (printed,) = edn.loads_all(run("--edn", INVALID).stdout)
     real = edn.loads((INVALID / "results.edn").read_text())
     assert printed["workload"] == real["workload"]
-
-
-def test_strict_takes_the_placement_from_the_run_or_from_options(tmp_path: Path) -> None:
-    shutil.copy(VALID / "history.edn", tmp_path)
-    refused = run("--strict", tmp_path)
-    assert refused.exit_code == 254
-    assert "Give --node-count and --concurrency" in refused.stderr
-    assert run("--strict", "--node-count", 3, "--concurrency", 6, tmp_path).exit_code == 0
-    (tmp_path / "test.json").write_text(json.dumps({"nodes": ["n0", "n1", "n2"], "concurrency": 6}))
-    assert run("--strict", tmp_path).exit_code == 0
-
-
-def test_strict_without_final_polls_is_unknown(tmp_path: Path) -> None:
-    lines = (VALID / "history.edn").read_text().splitlines()
-    (tmp_path / "history.edn").write_text(
-        "\n".join(line for line in lines if "seek-to-beginning" not in line)
-    )
-    result = run("--json", "--strict", "--node-count", 3, "--concurrency", 6, tmp_path)
-    assert result.exit_code == 2
-    assert json.loads(result.stdout)["valid"] == "unknown"
 
 
 GUESSED = {  # workload -> what its clients did: type, operation, value
@@ -139,79 +104,93 @@ def test_the_operations_say_the_workload(workload: str, tmp_path: Path) -> None:
     assert guessed.stdout == named.stdout
 
 
-@pytest.mark.parametrize(
-    ("told", "why"),
-    [
-        ("ok add 1, fail read nil", "(add, read) may be those of g-counter, g-set, pn-counter."),
-        ("ok txn [[:r 1 nil]]", "(r) may be those of txn-list-append, txn-rw-register."),
-        ("ok read 1, ok frob 2", "No workload has all of its operations (frob, read)."),
-        ("info start-partition nil", "Its clients did nothing."),
-    ],
-)
-def test_where_the_operations_do_not_say_the_workload_an_option_must(
-    told: str, why: str, tmp_path: Path
-) -> None:
-    file = tmp_path / "history.edn"
-    file.write_text(operations(told))
-    result = run("--json", file)
-    assert (result.exit_code, result.stdout) == (254, "")
-    assert result.stderr.endswith(f"{why} Name the workload with -w.\n")
-
-
-def test_only_kafka_needs_to_know_the_nodes_to_be_strict(tmp_path: Path) -> None:
-    file = tmp_path / "history.edn"
-    file.write_text(operations("ok txn [[:w 1 1]], ok txn [[:r 1 2] [:w 1 3]], ok txn [[:r 1 3]]"))
-    assert run(file).exit_code == 0
-    result = run("--strict", file)
-    assert result.exit_code == 1
-    assert "Operation 3 read [:r 1 2]. No transaction wrote 2 to key 1." in result.stdout
-
-
-def test_an_unknown_verdict_says_why(tmp_path: Path) -> None:
-    file = tmp_path / "history.edn"
-    file.write_text(operations("ok generate 1, ok generate [1]"))
-    result = run(file)
-    assert result.exit_code == 2
-    text = " ".join(result.stdout.split())
-    assert "? incomparable (1) Nobody can say which of the IDs 1 and [1] comes first" in text
-    assert "? UNKNOWN: nothing wrong was found, but not everything could be checked" in text
-
-
 ADD_LOST = """
 {:index 0, :time 0, :type :invoke, :process 0, :f :add, :value 7}
 {:index 1, :time 1, :type :ok, :process 0, :f :add, :value 7}
 {:index 2, :time 2, :type :invoke, :process 1, :f :read, :value nil, :final? true}
 {:index 3, :time 3, :type :ok, :process 1, :f :read, :value [], :final? true}
 """
+READ_OF_ABORTED = """
+{:index 0, :time 0, :type :invoke, :process 0, :f :txn, :value [[:w 1 1]]}
+{:index 1, :time 1, :type :fail, :process 0, :f :txn, :value [[:w 1 1]]}
+{:index 2, :time 2, :type :invoke, :process 1, :f :txn, :value [[:r 1 nil] [:w 2 2]]}
+{:index 3, :time 3, :type :ok, :process 1, :f :txn, :value [[:r 1 1] [:w 2 2]]}
+{:index 4, :time 4, :type :invoke, :process 1, :f :txn, :value [[:r 2 nil]]}
+{:index 5, :time 5, :type :ok, :process 1, :f :txn, :value [[:r 2 2]]}
+"""
+ASKED = {"workload": "txn-rw-register", "consistency_models": ["read-uncommitted"]}
+WHOLE, LOSSES = ((each / "history.edn").read_text() for each in (VALID, INVALID))
+NO_FINAL_POLLS = "\n".join(line for line in WHOLE.splitlines() if "seek-to-beginning" not in line)
+PLACED = ("--strict", "--node-count", "3", "--concurrency", "6")
+THREE = {"nodes": ["n0", "n1", "n2"], "concurrency": 6}
+UNWRITTEN = operations("ok txn [[:w 1 1]], ok txn [[:r 1 2] [:w 1 3]], ok txn [[:r 1 3]]")
+NAME_IT = "Name the workload with -w."
+# A history, the options of its run, words of the command; its exit status, and what it says.
+SAID: list[tuple[str, dict[str, Any], tuple[str, ...], int, list[str]]] = [
+    (
+        LOSSES,
+        {},
+        (),
+        1,
+        [
+            'A write is lost: message 4 of key "14" took effect at index 3',
+            '[[:send "14" [3 4]]]',
+            "check --edn",  # there are no results beside it
+            "INVALID: int-poll-skip, lost-write, unseen",
+        ],
+    ),
+    (WHOLE, {}, ("--strict",), 254, ["Give --node-count and --concurrency"]),
+    (WHOLE, {}, PLACED, 0, []),
+    (WHOLE, THREE, ("--strict",), 0, []),
+    (NO_FINAL_POLLS, {}, ("--json", *PLACED), 2, ['"valid": "unknown"']),
+    (operations("ok add 1, fail read nil"), {}, (), 254,
+     [f"(add, read) may be those of g-counter, g-set, pn-counter. {NAME_IT}"]),
+    (operations("ok txn [[:r 1 nil]]"), {}, ("--json",), 254,
+     [f"(r) may be those of txn-list-append, txn-rw-register. {NAME_IT}"]),
+    (operations("ok read 1, ok frob 2"), {}, (), 254,
+     [f"No workload has all of its operations (frob, read). {NAME_IT}"]),
+    (operations("info start-partition nil"), {}, (), 254, [f"clients did nothing. {NAME_IT}"]),
+    (UNWRITTEN, {}, (), 0, []),
+    (UNWRITTEN, {}, ("--strict",), 1,  # only kafka needs to know the nodes
+     ["Operation 3 read [:r 1 2]. No transaction wrote 2 to key 1."]),
+    (
+        operations("ok generate 1, ok generate [1]"),
+        {},
+        (),
+        2,
+        [
+            "? incomparable (1) Nobody can say which of the IDs 1 and [1] comes first",
+            "? UNKNOWN: nothing wrong was found, but not everything could be checked",
+        ],
+    ),
+    (ADD_LOST, {}, ("--json", "-w", "g-set"), 1, ['"errors": {"lost": 1}']),
+    (READ_OF_ABORTED, ASKED, (), 0, []),
+    (READ_OF_ABORTED, ASKED, ("--consistency-models", "read-committed"), 1, ["INVALID: G1a"]),
+    (READ_OF_ABORTED, ASKED, ("--consistency-models", "read-comitted"), 2, ["must be one of"]),
+]  # fmt: skip
 
 
-def test_the_folder_of_the_real_tool_or_an_option_says_the_workload(tmp_path: Path) -> None:
+@pytest.mark.parametrize("case", SAID)
+def test_what_a_person_is_told(case: Any, tmp_path: Path) -> None:
+    history, options, words, status, parts = case
+    (tmp_path / "history.edn").write_text(history)
+    if options:
+        (tmp_path / "test.json").write_text(json.dumps(options))
+    result = run(*words, tmp_path)
+    assert result.exit_code == status
+    told = " ".join((result.stdout + result.stderr).split())
+    assert [part for part in parts if part not in told] == []
+
+
+def test_results_beside_a_history_have_the_rest() -> None:
+    assert "results.edn under :workload :lost-write" in " ".join(run(INVALID).stdout.split())
+
+
+def test_the_folder_of_the_real_tool_says_the_workload(tmp_path: Path) -> None:
     run_dir = tmp_path / "g-set" / "20260101T000000.000"
     run_dir.mkdir(parents=True)
     (run_dir / "history.edn").write_text(ADD_LOST)
-    result = run("--json", run_dir)
-    assert result.exit_code == 1
-    assert json.loads(result.stdout)["errors"] == {"lost": 1}
-    shutil.copy(run_dir / "history.edn", tmp_path)
-    assert run("--json", "-w", "g-set", tmp_path / "history.edn").exit_code == 1
-
-
-def test_the_runs_own_options_say_the_workload_and_the_models(tmp_path: Path) -> None:
-    (tmp_path / "history.edn").write_text(
-        "{:index 0, :time 0, :type :invoke, :process 0, :f :txn, :value [[:w 1 1]]}\n"
-        "{:index 1, :time 1, :type :fail, :process 0, :f :txn, :value [[:w 1 1]]}\n"
-        "{:index 2, :time 2, :type :invoke, :process 1, :f :txn, :value [[:r 1 nil] [:w 2 2]]}\n"
-        "{:index 3, :time 3, :type :ok, :process 1, :f :txn, :value [[:r 1 1] [:w 2 2]]}\n"
-        "{:index 4, :time 4, :type :invoke, :process 1, :f :txn, :value [[:r 2 nil]]}\n"
-        "{:index 5, :time 5, :type :ok, :process 1, :f :txn, :value [[:r 2 2]]}\n"
-    )
-    options = {"workload": "txn-rw-register", "consistency_models": ["read-uncommitted"]}
-    (tmp_path / "test.json").write_text(json.dumps(options))
-    assert run(tmp_path).exit_code == 0
-    result = run("--consistency-models", "read-committed", tmp_path)
-    assert result.exit_code == 1
-    assert "INVALID: G1a" in result.stdout
-    assert run("--consistency-models", "read-comitted", tmp_path).exit_code == 2, "a bad argument"
+    assert json.loads(run("--json", run_dir).stdout)["errors"] == {"lost": 1}
 
 
 def test_a_gzip_file_that_would_fill_the_memory_is_refused(

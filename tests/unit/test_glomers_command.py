@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from bench.commands.glomers import glomers
-from bench.sweep import progress
-from bench.sweep.work import Job
+from bench.sweep import making
+from bench.sweep.plan import Job
 from runs import sweeps
 from runs.sweeps import INVALID, VALID, Row
 
@@ -36,7 +36,7 @@ def graded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Res
                 figures=found,
             )
 
-        monkeypatch.setattr(progress, "perform", perform)
+        monkeypatch.setattr(making, "perform", perform)
         return CliRunner().invoke(glomers, ["4", "--bin", str(NODE), *words])
 
     return grade

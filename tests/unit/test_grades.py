@@ -1,6 +1,7 @@
 """The grade of a node from its runs: what is asked decides, what lies beyond is told."""
 
 import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -8,13 +9,13 @@ import pytest
 from bench import glomers
 from bench.commands.sweep import exit_status
 from bench.glomers import Challenge, Graded, grade, verdict
-from bench.sweep import work
+from bench.sweep import plan
 from bench.sweep.axes import arguments
 from runs.sweeps import CRASHED, INVALID, UNKNOWN, VALID, Row
 
 ROOT = Path(__file__).parents[2]
 GOOD = {"valid": 1.0, "server_messages_per_op": 1.02, "ok_fraction_of_all": 1.0}
-CHEAP = GOOD | {"stable_median_ms": 374.0, "stable_most_ms": 500.0}
+CHEAP = GOOD | {"stable_median_ms": 374.0, "stable_most_ms": 500.0, "invoked_ops_per_s": 99.0}
 WRONG = GOOD | {"valid": 0.0}
 
 
@@ -34,7 +35,7 @@ def run(
     """A run of a check from a seed, as it ended."""
     (job,) = (
         job
-        for job in work.jobs(chosen.sweep, "embedded")
+        for job in plan.jobs(chosen.sweep, "embedded")
         if (job.cell.title, job.repetition) == (name, seed)
     )
     known = (GOOD if outcome == VALID else WRONG) | figures
@@ -47,7 +48,7 @@ def run(
 
 def runs(chosen: Challenge, **more: float) -> list[Row]:
     """Every run of a challenge, each valid."""
-    jobs = work.jobs(chosen.sweep, "embedded")
+    jobs = plan.jobs(chosen.sweep, "embedded")
     return [run(chosen, job.cell.title, job.repetition, **more) for job in jobs]
 
 
@@ -122,86 +123,65 @@ def test_options_of_the_node_and_the_topology_reach_every_check() -> None:
         assert check.cell.options.topology == "tree4"
 
 
-def test_a_node_that_passes_everything() -> None:
-    chosen = challenge("5c")
-    assert told(chosen, runs(chosen)) == (
-        "5c passes; right in partitions, at 100 ms a hop, after a kill.",
-        0,
-    )
+ALL = (1, 2, 3)
+ASKED, KILL, CUT = "as asked", "after a kill", "in partitions"
+NO_SUM = "a node shows a wrong sum at the end"
+Other = tuple[str, Sequence[int], str, Sequence[str], Mapping[str, float]]
+# A challenge; its runs that are not right: a check, seeds, verdict, anomalies and figures; whether all others
+# are there; the sentence, whole or (...) its beginning; and the exit status.
+GRADES: list[tuple[str, list[Other], bool, str, int]] = [
+    ("5c", [], True, f"5c passes; right {CUT}, at 100 ms a hop, {KILL}.", 0),
+    # What fails beyond the challenge is told and is no failure.
+    ("5c", [(KILL, ALL, INVALID, ["lost-write"], {})], True,
+     f"5c passes; right {CUT}, at 100 ms a hop; not durable: an acknowledged message is gone {KILL}.", 0),
+    # Only a kill shows that something is not durable.
+    ("5c", [(CUT, [2], INVALID, ["lost-write"], {})], True,
+     f"5c passes; right at 100 ms a hop, {KILL}; an acknowledged message is gone {CUT}"
+     " (right on 2 of 3 seeds).", 0),
+    ("3c", [(ASKED, [2], INVALID, [], {})], True,
+     "3c passes by luck: right on 2 of 3 seeds, else a node lacks an acknowledged message;...", 1),
+    # A node that fails on every seed is not tried beyond.
+    ("5b", [(ASKED, ALL, INVALID, ["poll-skip", "duplicate"], {})], False,
+     "5b fails: one message has two offsets.", 1),
+    # A run without a verdict is neither passed nor failed.
+    ("4", [(ASKED, [3], UNKNOWN, [], {})], True, "4 is unknown: nothing wrong was found...", 2),
+    ("4", [(ASKED, [3], CRASHED, [], {})], True,
+     "4 is not passed: a run could not be finished...", 255),
+    ("4", [(KILL, [3], UNKNOWN, [], {})], True,
+     f"4 passes; right at 100 ms a hop; nothing wrong was found, but not everything can be judged {KILL}"
+     " (right on 2 of 3 seeds).", 0),
+    ("4", [(KILL, [3], CRASHED, [], {})], True,
+     f"4 passes; right at 100 ms a hop; a run could not be finished {KILL} (right on 2 of 3 seeds).", 0),
+    # A failure counts more than a run without a verdict.
+    ("4", [(ASKED, [1], UNKNOWN, [], {}), (ASKED, [2], INVALID, [], {}), (ASKED, [3], CRASHED, [], {})],
+     True, f"4 fails: {NO_SUM}; right {KILL}, at 100 ms a hop.", 1),
+    ("1", [(ASKED, [1], VALID, [], {})], False, "1 is unknown: not every run was made.", 0),
+    # A history that is right may be invalid for other reasons.
+    ("2", [(ASKED, [1], INVALID, [], {"valid": 1.0, "ok_fraction_of_all": 0.9871})], True,
+     "2 passes by luck: right on 2 of 3 seeds, else only 98.7% of the operations succeed;...", 1),
+    ("4", [(ASKED, [1], INVALID, [], {"valid": 1.0})], True,
+     "4 passes by luck: right on 2 of 3 seeds, else a kind of operation never succeeds;...", 1),
+    # Anomalies without words of their own are named.
+    ("6c", [(ASKED, ALL, INVALID, ["G1a", "G1b"], {})], False, "6c fails: it shows G1a, G1b.", 1),
+    # Bounds hold for what is asked alone.
+    ("3d", [(CUT, ALL, VALID, [], {"stable_most_ms": 9000.0}), (ASKED, ALL, VALID, [], CHEAP)], True,
+     "3d passes;...", 0),
+]  # fmt: skip
 
 
-def test_what_fails_beyond_the_challenge_is_told_and_is_no_failure() -> None:
-    chosen = challenge("5c")
-    lost = [run(chosen, "after a kill", seed, INVALID, "lost-write") for seed in (1, 2, 3)]
-    sentence, status = told(chosen, with_runs(runs(chosen), *lost))
-    assert sentence == (
-        "5c passes; right in partitions, at 100 ms a hop;"
-        " not durable: an acknowledged message is gone after a kill."
-    )
-    assert status == 0
-
-
-def test_only_a_kill_shows_that_something_is_not_durable() -> None:
-    chosen = challenge("5c")
-    lost = run(chosen, "in partitions", 2, INVALID, "lost-write")
-    sentence, _ = told(chosen, with_runs(runs(chosen), lost))
-    assert "an acknowledged message is gone in partitions (right on 2 of 3 seeds)" in sentence
-    assert "durable" not in sentence
-
-
-def test_a_node_that_fails_on_some_seeds_passes_by_luck() -> None:
-    chosen = challenge("3c")
-    rows = with_runs(runs(chosen), run(chosen, "as asked", 2, INVALID))
-    sentence, status = told(chosen, rows)
-    assert sentence.startswith(
-        "3c passes by luck: right on 2 of 3 seeds, else a node lacks an acknowledged message;"
-    )
-    assert status == 1
-
-
-def test_a_node_that_fails_on_every_seed_is_not_tried_beyond() -> None:
-    chosen = challenge("5b")
-    rows = [run(chosen, "as asked", n, INVALID, "poll-skip", "duplicate") for n in (1, 2, 3)]
-    assert told(chosen, rows) == ("5b fails: one message has two offsets.", 1)
-
-
-@pytest.mark.parametrize(
-    ("outcome", "word", "status"),
-    [
-        (UNKNOWN, "is unknown: nothing wrong was found", 2),
-        (CRASHED, "is not passed: a run could not be finished", 255),
-    ],
-)
-def test_a_run_without_a_verdict_is_neither_passed_nor_failed(
-    outcome: str, word: str, status: int
+@pytest.mark.parametrize(("number", "others", "whole", "sentence", "status"), GRADES)
+def test_what_is_asked_decides_and_what_lies_beyond_is_told(
+    number: str, others: list[Other], whole: bool, sentence: str, status: int
 ) -> None:
-    chosen = challenge("4")
-    sentence, found = told(chosen, with_runs(runs(chosen), run(chosen, "as asked", 3, outcome)))
-    assert sentence.startswith(f"4 {word}")
-    assert found == status
-    beyond = run(chosen, "after a kill", 3, outcome)
-    sentence, found = told(chosen, with_runs(runs(chosen), beyond))
-    assert sentence.startswith("4 passes")
-    assert "after a kill (right on 2 of 3 seeds)" in sentence
-    assert found == 0
-
-
-def test_a_failure_counts_more_than_a_run_without_a_verdict() -> None:
-    chosen = challenge("4")
-    others = [
-        run(chosen, "as asked", seed, outcome)
-        for seed, outcome in enumerate((UNKNOWN, INVALID, CRASHED), 1)
+    chosen = challenge(number)
+    changed = [
+        run(chosen, name, seed, outcome, *anomalies, **figures)
+        for name, seeds, outcome, anomalies, figures in others
+        for seed in seeds
     ]
-    assert told(chosen, with_runs(runs(chosen), *others)) == (
-        "4 fails: a node shows a wrong sum at the end; right after a kill, at 100 ms a hop.",
-        1,
-    )
-
-
-def test_runs_that_were_not_made_are_no_pass() -> None:
-    chosen = challenge("1")
-    sentence, _ = told(chosen, [run(chosen, "as asked", 1)])
-    assert sentence == "1 is unknown: not every run was made."
+    said, found = told(chosen, with_runs(runs(chosen) if whole else [], *changed))
+    assert said == sentence or (sentence.endswith("...") and said.startswith(sentence[:-3]))
+    assert found == status
 
 
 @pytest.mark.parametrize(
@@ -224,33 +204,21 @@ def test_each_run_must_stay_below_the_bounds(figures: dict[str, float], trouble:
     )
 
 
-def test_bounds_hold_for_what_is_asked_alone() -> None:
-    chosen = challenge("3d")
-    slow = [run(chosen, "in partitions", seed, stable_most_ms=9000.0) for seed in (1, 2, 3)]
-    assert told(chosen, with_runs(runs(chosen, **CHEAP), *slow))[1] == 0
-
-
-def test_a_bound_without_its_figure_is_unknown() -> None:
+@pytest.mark.parametrize(
+    ("figures", "why"),
+    [
+        ({"invoked_ops_per_s": 99.0}, "nothing wrong was found, but"),  # no stable latencies
+        (CHEAP | {"invoked_ops_per_s": 62.0}, "only invoked/s 62, and it takes 90 for a grade"),
+        (CHEAP | {"invoked_ops_per_s": 62.0, "stable_most_ms": 9000.0}, "only invoked/s 62, and"),
+    ],
+)
+def test_without_a_figure_or_the_load_there_is_no_grade(
+    figures: dict[str, float], why: str
+) -> None:
     chosen = challenge("3e")
-    sentence, status = told(chosen, runs(chosen))  # which have no stable latencies
-    assert sentence.startswith("3e is unknown")
+    sentence, status = told(chosen, runs(chosen, **figures))
+    assert sentence.startswith(f"3e is unknown: {why}")
     assert status == 2
-
-
-def test_a_history_that_is_right_may_be_invalid_for_other_reasons() -> None:
-    chosen = challenge("2")
-    few = run(chosen, "as asked", 1, INVALID, valid=1.0, ok_fraction_of_all=0.9871)
-    assert "only 98.7% of the operations succeed" in told(chosen, with_runs(runs(chosen), few))[0]
-    chosen = challenge("4")
-    never = run(chosen, "as asked", 1, INVALID, valid=1.0)
-    sentence, _ = told(chosen, with_runs(runs(chosen), never))
-    assert "a kind of operation never succeeds" in sentence
-
-
-def test_anomalies_without_words_of_their_own_are_named() -> None:
-    chosen = challenge("6c")
-    rows = [run(chosen, "as asked", seed, INVALID, "G1a", "G1b") for seed in (1, 2, 3)]
-    assert told(chosen, rows) == ("6c fails: it shows G1a, G1b.", 1)
 
 
 def test_a_line_says_when_operations_fail() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.mute import Departure, Fate, Hearing, Mute, report
+from bench.mute import Departure, Hearing, Mute, report
 from runs.faults import describe, injections
 from runs.history import Op
 
@@ -11,46 +11,34 @@ MS, SECOND = 1_000_000, 1_000_000_000
 LATE = b'{"src":"n0","dest":"c3","body":{"type":"send_ok","offset":7,"in_reply_to":3}}'
 
 
-def judged(hearing: Hearing, src: str, dest: str) -> Fate:
-    return hearing.judge("n0", src, dest, LATE, known=KNOWN, now_ns=8 * SECOND)
-
-
-@pytest.mark.parametrize("dest", KNOWN)
-def test_a_message_between_names_of_the_network_is_delivered(dest: str) -> None:
-    assert judged(Hearing(), "n0", dest) is Fate.DELIVER
+def refused(hearing: Hearing, src: str, dest: str) -> None:
+    hearing.refuse("n0", src, dest, LATE, known=KNOWN, now_ns=8 * SECOND)
 
 
 @pytest.mark.parametrize(("src", "dest", "role"), [("n0", "c3", "to"), ("n9", "n1", "from")])
 def test_a_wrong_name_mutes_the_node_that_printed_it(src: str, dest: str, role: str) -> None:
     seen: list[Mute] = []
     hearing = Hearing(on_mute=seen.append)
-    assert judged(hearing, src, dest) is Fate.MUTE
-    assert judged(hearing, "n0", "n1") is Fate.DROP
-    assert [(mute.node, mute.role, mute.name) for mute in seen] == [
-        ("n0", role, dest if role == "to" else src)
-    ]
-    assert hearing.dropped == {}
+    refused(hearing, src, dest)
+    name = dest if role == "to" else src
+    assert [(mute.node, mute.role, mute.name) for mute in seen] == [("n0", role, name)]
+    assert (seen, hearing.dropped) == ([*hearing.mute.values()], {})
 
 
 def test_a_lenient_hearing_drops_and_counts() -> None:
     hearing = Hearing(lenient=True)
-    assert [judged(hearing, "n0", dest) for dest in ("c3", "n1", "n7")] == [
-        Fate.DROP,
-        Fate.DELIVER,
-        Fate.DROP,
-    ]
-    assert hearing.dropped == {"n0": 2}
-    assert hearing.mute == {}
+    for dest in ("c3", "n7"):
+        refused(hearing, "n0", dest)
+    assert (hearing.dropped, hearing.mute) == ({"n0": 2}, {})
 
 
 def test_a_new_process_is_heard() -> None:
     again: list[str] = []
     hearing = Hearing(on_heard=again.append)
     hearing.started("n0")
-    judged(hearing, "n0", "c3")
+    refused(hearing, "n0", "c3")
     hearing.started("n0")
-    assert again == ["n0"]
-    assert judged(hearing, "n0", "n1") is Fate.DELIVER
+    assert (again, hearing.mute) == (["n0"], {})
 
 
 def history_of(hearing: Hearing) -> list[Op]:
@@ -63,7 +51,7 @@ def history_of(hearing: Hearing) -> list[Op]:
 def test_the_report_names_node_time_line_and_how_late_the_answer_was() -> None:
     hearing = Hearing()
     hearing.left("c3", Departure(8 * SECOND - 312 * MS))
-    judged(hearing, "n0", "c3")
+    refused(hearing, "n0", "c3")
     text = report(history_of(hearing))
     assert "Node n0 is mute from 8.000 s on" in text
     assert "client c3, which had given up 0.312 s before" in text
@@ -74,7 +62,7 @@ def test_the_report_names_node_time_line_and_how_late_the_answer_was() -> None:
 
 def test_the_report_of_a_name_that_never_was_asks_for_the_name() -> None:
     hearing = Hearing()
-    judged(hearing, "n0", "n7")
+    refused(hearing, "n0", "n7")
     text = report(history_of(hearing))
     assert "to n7, which is no node, service or client of this run" in text
     assert "`dest`" in text
@@ -83,7 +71,7 @@ def test_the_report_of_a_name_that_never_was_asks_for_the_name() -> None:
 def test_the_advice_for_several_nodes_is_given_once() -> None:
     hearing = Hearing()
     for node in ("n0", "n1"):
-        hearing.judge(node, node, "n7", LATE, known=KNOWN, now_ns=SECOND)
+        hearing.refuse(node, node, "n7", LATE, known=KNOWN, now_ns=SECOND)
     text = report(history_of(hearing))
     assert (text.count("is mute from"), text.count("--lenient")) == (2, 1)
     assert report([]) == ""
@@ -92,7 +80,7 @@ def test_the_advice_for_several_nodes_is_given_once() -> None:
 def test_the_history_shows_a_mute_node_like_a_fault_until_it_is_heard() -> None:
     hearing = Hearing()
     for node in ("n0", "n1"):
-        hearing.judge(node, node, "c3", LATE, known=KNOWN, now_ns=SECOND)
+        hearing.refuse(node, node, "c3", LATE, known=KNOWN, now_ns=SECOND)
     muted = [mute.value() for mute in hearing.mute.values()]
     history = [
         Op(0, 1 * SECOND, "info", "nemesis", "mute", muted[0]),
@@ -110,7 +98,7 @@ def test_the_history_shows_a_mute_node_like_a_fault_until_it_is_heard() -> None:
 def test_the_text_of_the_fault_says_how_late_an_answer_was() -> None:
     hearing = Hearing()
     hearing.left("c3", Departure(8 * SECOND - 312 * MS))
-    judged(hearing, "n0", "c3")
+    refused(hearing, "n0", "c3")
     assert describe("mute", None, hearing.mute["n0"].value()) == (
         "n0 was mute (it sent a message to c3, which had given up 0.3 s before)"
     )

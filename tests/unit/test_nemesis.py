@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from bench.loop import VirtualLoop
-from bench.nemesis.fault import TARGETS, choose_targets
-from bench.nemesis.nemesis import Nemesis
-from bench.nemesis.partition import REAL_SHAPES, SHAPES, Partition
+from bench.nemesis.fault import TARGETS, Nemesis, choose_targets
+from bench.nemesis.links import REAL_SHAPES, SHAPES, Partition
 from runs.faults import FAULTS, OPERATIONS, action_of
 from runs.keyword import Keyword
 from tests.passing import pass_until

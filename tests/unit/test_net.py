@@ -13,7 +13,7 @@ from bench.arrival import ARRIVALS, IN_TURN, InTurn, Message, WhenDue
 from bench.failure import RunFailure
 from bench.loop import VirtualLoop
 from bench.mute import Departure, Hearing
-from bench.nemesis.link_faults import LinkFault, LinkFaults
+from bench.nemesis.links import LinkFault, LinkFaults
 from bench.net import Network, latency
 from runs.journal import Journal
 from tests.passing import pass_until

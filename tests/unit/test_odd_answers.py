@@ -1,29 +1,16 @@
 """Answers that no client asked for: to another request, a second time, of a key that nobody named."""
 
-import io
-from pathlib import Path
+import re
 from typing import Any
 
 import orjson
 import pytest
-from rich.console import Console
 
 import workloads
-from bench.checkers import judge
-from bench.checks import Checks
-from bench.verdict import exit_status, print_verdict
+from bench.verdict import exit_status
 from runs.history import Op
 from runs.keyword import Keyword
-from tests.toy_log import MemoryLog, VirtualRun
-
-
-def told(run: VirtualRun) -> tuple[Checks, str]:
-    """What was found in a run, and its verdict for people."""
-    found = judge(run.outcome, run.options, run.workload)
-    console = Console(file=io.StringIO(), width=1000)
-    print_verdict(console, Path("run"), found, run.outcome, run.workload, options=run.options)
-    assert isinstance(console.file, io.StringIO)
-    return found, console.file.getvalue()
+from tests.toy_log import MemoryLog, VirtualRun, judged, verdict_of
 
 
 class Twice(MemoryLog):
@@ -32,31 +19,6 @@ class Twice(MemoryLog):
     def take(self) -> bytes:
         lines = super().take().splitlines(keepends=True)
         return b"".join(line * (1 + (b"send_ok" in line)) for line in lines)
-
-
-def test_answering_twice_is_valid_and_said() -> None:
-    run = VirtualRun(Twice, time_limit_s=2)
-    sends = [op for op in run.history if op.f == "send" and op.type == "ok" and op.process % 2 == 0]
-    found, text = told(run)
-    assert found.valid is True
-    assert f"n0 sent {len(sends)} answers to requests that had been answered before." in text
-    assert "--strict refuses this" in text
-    assert found.edn()["answers"]["repeated"]["n0"] == len(sends)
-
-
-def test_strict_refuses_to_be_answered_twice() -> None:
-    run = VirtualRun(Twice, time_limit_s=2, strict=True)
-    found, text = told(run)
-    assert exit_status(found, run.outcome.failure) == 1
-    assert "INVALID: no anomaly was found, but requests were answered more than once." in text
-    assert "n1 sent" in text
-
-
-def test_a_right_node_is_said_to_answer_once() -> None:
-    found, text = told(VirtualRun(time_limit_s=2, strict=True))
-    assert found.valid is True
-    assert "answers" not in text
-    assert "answers" not in found.edn()
 
 
 class Late(MemoryLog):
@@ -69,12 +31,6 @@ class Late(MemoryLog):
             return 0.0
         self.is_late = False
         return 5.5
-
-
-def test_a_late_answer_is_no_second_one() -> None:
-    run = VirtualRun(Late, time_limit_s=10, nodes=("n0",))
-    assert [op for op in run.history if op.extra.get("error") == "net-timeout"]
-    assert told(run)[0].answers.repeated == {}
 
 
 class Says(MemoryLog):
@@ -91,15 +47,6 @@ class Says(MemoryLog):
                 message["body"][name] = value
             changed.append(orjson.dumps(message) + b"\n")
         return b"".join(changed)
-
-
-@pytest.mark.parametrize("value", [None, "1", True, 1.0, {"1": 1}, [1], 10**6, -1], ids=repr)
-def test_an_answer_to_no_request_is_not_taken_for_one(value: Any) -> None:
-    node = type("Node", (Says,), {"field": ("in_reply_to", value)})
-    found, text = told(VirtualRun(node, time_limit_s=1))
-    assert found.valid is False
-    assert found.never == ["send"]
-    assert "had no answer in time" in text
 
 
 @pytest.mark.parametrize("value", [None, "1", True, 1.0], ids=repr)
@@ -131,14 +78,52 @@ class MadeUpKeys(MemoryLog):
         return super().poll(offsets) | {key: [[0, 1]] for key in self.keys if key not in offsets}
 
 
-def test_keys_that_nobody_asked_for_are_judged() -> None:
-    run = VirtualRun(MadeUpKeys, time_limit_s=2)
-    found, text = told(run)
-    assert run.outcome.failure is None
-    assert found.exceptions.edn() == {"valid?": True}
-    assert found.valid is False
-    assert "no-writer-of-value" in text
-    finals = [op for op in run.history if "seek-to-beginning?" in op.extra and op.type == "ok"]
+def says(value: Any) -> type[MemoryLog]:
+    return type("Node", (Says,), {"field": ("in_reply_to", value)})
+
+
+SHORT: dict[str, Any] = {"time_limit_s": 2}
+STRICT = SHORT | {"strict": True}
+OTHERS = [None, "1", True, 1.0, {"1": 1}, [1], 10**6, -1]  # numbers that no request has
+# A node and options of its run; exit status; what the verdict says, and what it does not.
+TOLD: list[tuple[type[MemoryLog], dict[str, Any], int, str, str]] = [
+    (
+        Twice,
+        SHORT,
+        0,
+        r"n0 sent \d+ answers to requests that had been answered before\. .*--strict refuses this",
+        "✘",
+    ),
+    (Twice, STRICT, 1, "n1 sent .*no anomaly was found, but requests were answered more than", "•"),
+    (MemoryLog, STRICT, 0, "✔ VALID", "answers"),
+    (Late, {"time_limit_s": 10, "nodes": ("n0",)}, 0, "✔ VALID", "answers"),
+    (MadeUpKeys, SHORT, 1, "✘ no-writer-of-value", "exceptions"),
+    *((says(each), SHORT, 1, "send never succeeded: .* no answer in time", "•") for each in OTHERS),
+]
+
+
+@pytest.mark.parametrize(("node", "options", "status", "said", "not_said"), TOLD)
+def test_what_the_verdict_says_of_odd_answers(
+    node: type[MemoryLog], options: dict[str, Any], status: int, said: str, not_said: str
+) -> None:
+    run = VirtualRun(node, **options)
+    results, text = judged(run).results, verdict_of(run)
+    assert exit_status(results, run.outcome.failure) == status
+    assert re.search(said, text, re.DOTALL)
+    assert not re.search(not_said, text)
+
+
+def test_every_second_answer_is_counted_and_a_late_one_is_none() -> None:
+    run = VirtualRun(Twice, **SHORT)
+    sends = [op for op in run.history if op.f == "send" and op.type == "ok" and op.process % 2 == 0]
+    assert judged(run).results["answers"]["repeated"]["n0"] == len(sends)
+    late = VirtualRun(Late, time_limit_s=10, nodes=("n0",))
+    assert [op for op in late.history if op.extra.get("error") == "net-timeout"]
+
+
+def test_keys_that_nobody_asked_for_are_read_at_the_end() -> None:
+    history = VirtualRun(MadeUpKeys, **SHORT).history
+    finals = [op for op in history if "seek-to-beginning?" in op.extra and op.type == "ok"]
     assert {"x", "", "999"} <= set(finals[0].value)
 
 

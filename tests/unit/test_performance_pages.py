@@ -8,8 +8,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from bench.sweep import definition
-from bench.sweep.folder import MACHINE_FILE, Index, write_machine
+from bench.sweep import plan
+from bench.sweep.making import MACHINE_FILE, Index, write_machine
 from performance import pages
 from performance.configurations import CONFIGURATIONS, SLOPES, SUBJECT, Bound, Configuration
 from performance.pages import found_in, summary, verdict_words
@@ -27,7 +27,7 @@ ROUGH = Configuration("rough", "Rough seas", "nobody sailed here", AIMS, {"poll_
 
 
 def cells(name: str) -> Any:
-    return [cell.axes for cell in definition.read(ROOT / "bench" / "sweep" / f"{name}.toml").cells]
+    return [cell.axes for cell in plan.read(ROOT / "bench" / "sweep" / f"{name}.toml").cells]
 
 
 def record(name: str = "rough", strategy: str = "leaderless", **figures: Any) -> Row:

@@ -4,22 +4,18 @@ On the real tool such nodes are valid at small latencies. At 100 ms they answer 
 go mute. The node is the one of tests/nodes, run in this process on the virtual clock.
 """
 
-import io
 import json
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+import pytest
 
-from bench.checkers import judge
 from bench.failure import RunFailure
 from bench.run import RunResult
-from bench.verdict import print_verdict
 from runs.operations import operation_count
 from simulation.nodes import NodeSession
 from tests.nodes.kafka_lin_kv import Node
-from tests.toy_log import VirtualRun
+from tests.toy_log import VirtualRun, judged, verdict_of
 
 
 class OneByOne(Node):
@@ -85,16 +81,13 @@ def mute(done: VirtualRun) -> set[str]:
     return {op.value["node"] for op in done.history if op.f == "mute"}
 
 
-def test_it_is_valid_without_latency() -> None:
-    done = run(0)
-    assert done.check()["valid?"] is True
-    assert not mute(done)
-
-
-def test_at_10_ms_with_partitions_it_is_valid() -> None:
-    done = run(10, nemesis=("partition",), nemesis_interval_s=3.0)
-    assert done.check()["valid?"] is True
-    assert not mute(done)
+@pytest.mark.parametrize(
+    ("latency_ms", "faults"),
+    [(0, {}), (10, {"nemesis": ("partition",), "nemesis_interval_s": 3.0})],
+)
+def test_it_is_valid_at_small_latencies(latency_ms: int, faults: dict[str, Any]) -> None:
+    done = run(latency_ms, **faults)
+    assert (done.check()["valid?"], mute(done)) == (True, set())
 
 
 def test_at_100_ms_it_goes_mute_and_messages_are_unseen() -> None:
@@ -105,35 +98,21 @@ def test_at_100_ms_it_goes_mute_and_messages_are_unseen() -> None:
 
 def test_the_verdict_and_the_results_name_its_mute_nodes() -> None:
     done = run(100)
-    results = judge(done.outcome, done.options, done.workload)
-    muted = {each.text for each in results.faults if each.fault == "mute"}
-    assert len(muted) == len(mute(done))
-    console = Console(file=io.StringIO(), record=True, width=400)
-    print_verdict(console, Path("here"), results, done.outcome, done.workload, options=done.options)
-    text = console.export_text()
+    faults, text = judged(done).results["faults"], verdict_of(done)
+    assert len({each["text"] for each in faults if each["fault"] == "mute"}) == len(mute(done))
     assert all(f"Node {node} is mute from " in text for node in mute(done))
     assert text.count("Answer within that time or not at all") == 1
 
 
-def test_a_lenient_bench_counts_its_late_answers_in_results_and_verdict() -> None:
-    done = run(100, lenient=True)
-    results = judge(done.outcome, done.options, done.workload)
-    dropped = results.dropped_lines
-    assert dropped
-    assert not mute(done)
-    console = Console(file=io.StringIO(), record=True, width=400)
-    print_verdict(console, Path("here"), results, done.outcome, done.workload, options=done.options)
-    text = console.export_text()
-    assert all(f"{count} lines of {node} were dropped" in text for node, count in dropped.items())
-
-
-def test_late_answers_of_a_run_that_was_stopped_are_counted_too() -> None:
+def test_a_lenient_bench_counts_its_late_answers_also_if_it_was_stopped() -> None:
     done = run(100, lenient=True)
     failure = RunFailure("Stopped.", interrupted=True)
     stopped = RunResult(done.history, done.network, failure, done.outcome.history_origin_ns)
-    found = judge(stopped, done.options, done.workload)
-    assert found.dropped_lines
-    assert found.valid is not True
+    found, text = judged(done, stopped).results, verdict_of(done)
+    assert found["dropped-lines"] == judged(done).results["dropped-lines"] != {}
+    assert (found["valid?"], mute(done)) == ("unknown", set())
+    lines = [f"{count} lines of {node} were" for node, count in found["dropped-lines"].items()]
+    assert [line for line in lines if line not in text] == []
 
 
 def test_in_turn_it_gets_less_done_than_when_each_message_arrives_when_it_is_due() -> None:

@@ -13,13 +13,11 @@ from rich.console import Console
 
 from bench.commands.sweep import exit_status
 from bench.failure import RunFailure
-from bench.sweep import axes, runner, table, work
-from bench.sweep.definition import KEYS, Sweep, parse, read, restrict, value_of
-from bench.sweep.folder import Index
-from bench.sweep.progress import duration
-from bench.sweep.work import Job
+from bench.sweep import axes, making, plan, table
+from bench.sweep.making import Index, duration
+from bench.sweep.plan import KEYS, Job, Sweep, parse, read, restrict, value_of
 from runs.faults import FAULTS
-from runs.sweeps import Row
+from runs.sweeps import Row, cells
 
 FILE = Path("sweeps/night.toml")
 SHIPPED = sorted((Path(__file__).parents[2] / "bench/sweep").glob("*.toml"))
@@ -33,53 +31,55 @@ def titles(found: Sweep) -> list[str]:
     return [cell.title for cell in found.cells]
 
 
-def test_a_matrix_is_the_product_of_its_lists_the_last_one_turning_fastest() -> None:
-    found = sweep("[base]\nworkload = 'kafka'\n[[matrix]]\nnodes = [3, 5]\nrate = [10, 20.5]")
-    assert found.name == "night"
-    assert found.varied == ["nodes", "rate"]
-    assert titles(found) == [f"nodes={n} rate={r}" for n in (3, 5) for r in (10, 20.5)]
-    assert [cell.options.rate for cell in found.cells] == [10, 20.5, 10, 20.5]
-    assert {cell.options.workload for cell in found.cells} == {"kafka"}
+FAULTS_TEXT = '[[matrix]]\nfaults = ["none", "each", "all"]\nfault-interval = 0.5'
+EACH = list(dict.fromkeys([(), *((fault,) for fault in FAULTS), FAULTS]))
+TWO_MATRICES = """
+repetitions = 3
+[base]
+nodes = 3
+strategy = "cas"
+[[matrix]]
+[[matrix]]
+nodes = 5
+expect = "invalid"
+"""
+# A file, the titles of its cells, and options of each.
+CELLS: list[tuple[str, list[str], dict[str, list[Any]]]] = [
+    (  # the last one turns fastest
+        "[base]\nworkload = 'kafka'\n[[matrix]]\nnodes = [3, 5]\nrate = [10, 20.5]",
+        [f"nodes={n} rate={r}" for n in (3, 5) for r in (10, 20.5)],
+        {"rate": [10, 20.5, 10, 20.5], "workload": ["kafka"] * 4},
+    ),
+    (  # matrices follow each other and override the base
+        TWO_MATRICES,
+        ["nodes=3", "nodes=5"],
+        {"nodes": [tuple(f"n{n}" for n in range(x)) for x in (3, 5)]}
+        | {"args": [("--strategy", "cas")] * 2},
+    ),
+    ("", ["the only cell"], {}),
+    ("[[matrix]]\nnodes = [3, 5]\n[[matrix]]\nnodes = 3", ["nodes=3", "nodes=5"], {}),
+    (
+        FAULTS_TEXT,
+        [f"faults={'all' if each == FAULTS else ','.join(each) or 'none'}" for each in EACH],
+        {"nemesis": EACH, "nemesis_interval_s": [0.5] * len(EACH)},
+    ),
+]
 
 
-def test_matrices_follow_each_other_and_override_the_base() -> None:
-    found = sweep(
-        """
-        repetitions = 3
-        [base]
-        nodes = 3
-        strategy = "cas"
-        [[matrix]]
-        [[matrix]]
-        nodes = 5
-        expect = "invalid"
-        """
-    )
-    assert found.repetitions == 3
-    assert [(len(c.options.nodes), c.expect) for c in found.cells] == [
-        (3, "valid"),
-        (5, "invalid"),
-    ]
-    assert {cell.options.args for cell in found.cells} == {("--strategy", "cas")}
+@pytest.mark.parametrize(("text", "expected", "options"), CELLS)
+def test_a_file_says_its_cells(
+    text: str, expected: list[str], options: dict[str, list[Any]]
+) -> None:
+    found = sweep(text)
+    assert titles(found) == expected
+    for name, values in options.items():
+        assert [getattr(cell.options, name) for cell in found.cells] == values
 
 
-def test_a_file_without_anything_is_one_cell() -> None:
-    assert titles(sweep("")) == ["the only cell"]
-
-
-def test_a_cell_that_comes_twice_runs_once() -> None:
-    assert titles(sweep("[[matrix]]\nnodes = [3, 5]\n[[matrix]]\nnodes = 3")) == [
-        "nodes=3",
-        "nodes=5",
-    ]
-
-
-def test_words_for_faults() -> None:
-    found = sweep('[[matrix]]\nfaults = ["none", "each", "all"]\nfault-interval = 0.5')
-    assert [cell.options.nemesis for cell in found.cells] == list(
-        dict.fromkeys([(), *((fault,) for fault in FAULTS), tuple(FAULTS)])
-    )
-    assert {cell.options.nemesis_interval_s for cell in found.cells} == {0.5}
+def test_a_file_says_how_often_and_what_is_expected() -> None:
+    found = sweep(TWO_MATRICES)
+    assert (found.name, found.repetitions, found.varied) == ("night", 3, ["nodes"])
+    assert [cell.expect for cell in found.cells] == ["valid", "invalid"]
 
 
 def test_arguments_for_the_node_come_last() -> None:
@@ -199,28 +199,21 @@ def index(tmp_path: Path) -> Index:
     return Index(tmp_path)
 
 
-def test_rows_come_back_as_they_were(index: Index) -> None:
+def test_rows_come_back_as_they_were_and_the_newest_of_a_run_counts(index: Index) -> None:
     assert index.rows() == {}
-    rows = [ROW, replace(ROW, repetition=2, figures={"send_p50_ms": None}, anomalies=["poll-skip"])]
+    rows = [
+        ROW,
+        replace(ROW, repetition=2, figures={"send_p50_ms": None}, anomalies=["poll-skip"]),
+        replace(ROW, verdict="crashed", cell={"a": 1, "b": 2}),
+        replace(ROW, verdict="valid", cell={"b": 2, "a": 1}),
+    ]
     for row in rows:
         index.add(row)
-    assert list(index.rows().values()) == rows
-
-
-def test_a_line_has_the_fields_that_readers_of_the_index_need(index: Index) -> None:
-    index.add(ROW)
-    (line,) = index.path.read_text().splitlines()
-    assert json.loads(line) == asdict(ROW)
-    assert list(json.loads(line))[:9] == [
-        *("sweep", "cell", "repetition", "engine", "run", "verdict", "exit_status"),
-        *("seconds", "started"),
-    ]
-
-
-def test_the_newest_row_of_a_run_counts(index: Index) -> None:
-    index.add(replace(ROW, verdict="crashed", cell={"a": 1, "b": 2}))
-    index.add(replace(ROW, verdict="valid", cell={"b": 2, "a": 1}))
-    assert [row.verdict for row in index.rows().values()] == ["valid"]
+    assert list(index.rows().values()) == [*rows[:2], rows[3]]
+    line = json.loads(index.path.read_text().splitlines()[0])
+    assert line == asdict(ROW)  # readers of the index need these fields, in this order
+    names = "sweep cell repetition engine run verdict exit_status seconds started"
+    assert " ".join(list(line)[:9]) == names
 
 
 @pytest.mark.parametrize("cut", [1, 10, 100])
@@ -314,7 +307,7 @@ strategy = ["a", "b"]
 
 def planned(text: str = TEXT, engine: str = "embedded") -> tuple[Sweep, list[Job]]:
     sweep = parse(tomllib.loads(text), Path("night.toml"), {})
-    return sweep, work.jobs(sweep, engine)
+    return sweep, plan.jobs(sweep, engine)
 
 
 def row(job: Job, verdict: str = "valid", seconds: float = 15.0, **figures: float | None) -> Row:
@@ -345,23 +338,23 @@ def test_a_cell_may_name_its_engine() -> None:
 def test_finished_runs_are_not_made_again_and_failed_ones_only_when_asked() -> None:
     _, jobs = planned()
     done = rows(row(jobs[0]), row(jobs[1], "crashed"), row(jobs[2], "invalid"))
-    assert work.missing(jobs, done, again=False) == jobs[3:]
-    assert work.missing(jobs, done, again=True) == jobs[1:]
+    assert plan.missing(jobs, done, again=False) == jobs[3:]
+    assert plan.missing(jobs, done, again=True) == jobs[1:]
     other = rows(replace(row(jobs[0]), engine="jepsen"))
-    assert work.missing(jobs, other, again=False) == jobs
+    assert plan.missing(jobs, other, again=False) == jobs
 
 
 def test_time_left_learns_from_what_runs_took() -> None:
     _, jobs = planned()
-    assert work.seconds_left(jobs, jobs, {}) == 8 * (12 + 4)
+    assert plan.seconds_left(jobs, jobs, {}) == 8 * (12 + 4)
     done = rows(row(jobs[0], seconds=13.0), row(jobs[1], seconds=17.0))
     # the first two cells took 1 and 5 s more than they had to; others are taken for their mean
-    assert work.seconds_left(jobs[2:], jobs, done) == 6 * 12 + (1 + 5) + 4 * 3
+    assert plan.seconds_left(jobs[2:], jobs, done) == 6 * 12 + (1 + 5) + 4 * 3
 
 
 def test_cells_of_a_repetition_share_a_seed_and_repetitions_do_not(tmp_path: Path) -> None:
     def seed(job: Job) -> str:
-        line = runner.command(job, tmp_path)
+        line = making.command(job, tmp_path)
         return line[line.index("--seed") + 1]
 
     _, jobs = planned()
@@ -372,7 +365,7 @@ def test_cells_of_a_repetition_share_a_seed_and_repetitions_do_not(tmp_path: Pat
 
 def test_the_command_line_of_a_run(tmp_path: Path) -> None:
     _, jobs = planned(TEXT, "jepsen")
-    line = runner.command(jobs[0], tmp_path)
+    line = making.command(jobs[0], tmp_path)
     assert line[0].endswith("/maelstrom")
     assert " ".join(line[4:]) == (
         "--seed night --time-limit 10 --recovery-time 2 --nodes 3 --engine jepsen"
@@ -398,14 +391,26 @@ def test_the_table_has_a_row_for_each_cell_and_what_was_found() -> None:
     done[1] = replace(done[1], verdict="invalid", anomalies=["poll-skip"])
     shown = io.StringIO()
     console = Console(file=shown, width=120)
-    console.print(table.outcome(sweep, jobs, rows(*done)))
+    console.print(table.outcome(sweep, rows(*done)))
     text = shown.getvalue()
     assert "[odd] markup" in text
     assert "1.5 / –" in text
-    assert " ".join(next(line for line in text.splitlines() if "invalid" in line).split()) == (
-        "3 b 1 invalid, 1 valid 2.50 – 1.5 / – –"
-    )
+    lines = [" ".join(line.split()) for line in text.splitlines() if "valid" in line]
+    assert "3 ✘ b 1 invalid, 1 valid 2.50 – 1.5 / – –" in lines
+    assert lines[-1].endswith("✘: a program with an invalid run")
     assert table.findings(jobs, rows(*done)) == ["nodes=3 strategy=b: poll-skip"]
+
+
+def test_programs_stand_side_by_side_and_one_with_an_invalid_run_last() -> None:
+    _, jobs = planned(TEXT.replace("repetitions = 2", ""))
+    verdicts = ("valid", "valid", "invalid", "crashed")  # that of program a with 5 nodes
+    done = [replace(row(job, it), workload="kafka") for job, it in zip(jobs, verdicts, strict=True)]
+    echo = replace(done[2], cell={**done[2].cell, "rate": 1}, workload="echo", verdict="valid")
+    found = table.ranked(cells([*done[:2], echo, *done[2:]]))
+    assert [(c.axes["nodes"], c.axes["strategy"], wrong) for c, wrong in found] == [
+        *((3, "b", False), (3, "a", True), (5, "b", False), (5, "a", True)),
+        (5, "a", False),
+    ]
 
 
 def test_mute_nodes_are_named_beside_the_anomalies() -> None:

@@ -1,30 +1,28 @@
 """A run that stopped before its end is unknown, unless it shows what cannot be undone; its totals agree."""
 
-import io
 import json
+import re
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from rich.console import Console
 
-from bench import verdict
-from bench.checkers import judge
-from bench.checks import Checks, Stats
 from bench.commands.check import check
 from bench.failure import RunFailure
 from bench.judgement import findings_of
 from bench.pages.facts import read_facts
 from bench.run import RunResult
-from bench.verdict import EXIT_CRASHED, EXIT_INVALID, EXIT_UNKNOWN, exit_status, print_verdict
+from bench.verdict import EXIT_CRASHED, EXIT_INVALID, EXIT_UNKNOWN, exit_status
 from runs.facts import UNKNOWN, Results
 from runs.files import HISTORY, OPTIONS, RESULTS_JSON
 from runs.history import write_jsonl
 from runs.operations import operation_count, operations
 from runs.store import Folder
 from tests.toy_log import OPTIONS as OPTIONS_OF_RUNS
-from tests.toy_log import MemoryLog, VirtualRun
+from tests.toy_log import MemoryLog, VirtualRun, judged, verdict_of
 from workloads.interface import Body
 
 FINAL_S = 20  # after the main phase and the recovery
@@ -51,95 +49,80 @@ class Stopped(VirtualRun):
         self._loop.call_at(self._loop.now_ns() + self._after_ns, lambda: self.fail(self._failure))
         super()._start_nodes()
 
-    @property
-    def results(self) -> Checks:
-        return judge(self.outcome, self.options, self.workload)
 
-    @property
-    def verdict(self) -> str:
-        output = io.StringIO()
-        print_verdict(
-            Console(file=output, width=100),
-            Path("run"),
-            self.results,
-            self.outcome,
-            self.workload,
-            options=self.options,
-        )
-        return output.getvalue()
+class Forgets(MemoryLog):
+    """Acknowledges the last message of each key, and does not keep it."""
 
-    def exit_status(self) -> int:
-        return exit_status(self.results, self.outcome.failure)
+    def answer(self, body: Body) -> Body | None:
+        if body["type"] == "send" and body["msg"] == OPTIONS_OF_RUNS.max_writes_per_key:
+            return {"offset": 10_000}
+        return super().answer(body)
 
 
+class Silent(MemoryLog):
+    """Answers nothing but `init`."""
+
+    def answer(self, body: Body) -> Body | None:
+        return super().answer(body) if body["type"] == "init" else None
+
+
+class Whole(VirtualRun):
+    """A run that came to its end."""
+
+
+CRASHED: dict[str, Any] = {"interrupted": False}
+DUPLICATE: dict[str, Any] = {"node_class": Duplicates}
+SILENT: dict[str, Any] = {"node_class": Silent, "availability": "total"}
 MOMENTS = [0, 0.5, 5, 12]  # before the start, at the start, in the main phase, in the recovery
+# A run; its exit status, the types of anomaly held against it, what its verdict says and does not.
+RUNS: list[tuple[Any, int, tuple[str, ...], list[str], str]] = [
+    *(
+        (partial(Stopped, each), EXIT_UNKNOWN, (), ["^. UNKNOWN: "], "✘|INVALID")
+        for each in MOMENTS
+    ),
+    *(
+        (partial(Stopped, each, **CRASHED), EXIT_CRASHED, (), ["^. CRASHED: the run "], "UNKNOWN")
+        for each in MOMENTS
+    ),
+    (partial(Stopped, 0), EXIT_UNKNOWN, (), ["the run did not start, so nothing was tested"], "✘"),
+    (
+        partial(Stopped, 5),
+        EXIT_UNKNOWN,
+        (),
+        [r"^\? unseen \(.*so far", "before it could show whether anything is missing"],
+        "✘",
+    ),
+    # The final polls go on for 10 s, because a message does not come.
+    (partial(Stopped, FINAL_S + 3, node_class=Forgets), EXIT_UNKNOWN, (), [r"\? unseen \("], "✘"),
+    (partial(Whole, node_class=Forgets), EXIT_INVALID, ("unseen",), ["^✘ unseen"], "so far"),
+    # What cannot be undone is invalid all the same.
+    *(
+        (partial(Stopped, each, **DUPLICATE, **more), EXIT_INVALID, ("duplicate",), said, "CRASHED")
+        for each in (5, 12)
+        for more in ({}, CRASHED)
+        for said in [["^✘ duplicate", "^✘ INVALID: "]]
+    ),
+    # Availability and stats are open until the end.
+    (partial(Stopped, 8, **SILENT), EXIT_UNKNOWN, (), [r"^\? stats", r"^\? availability"], "✘"),
+    (partial(Whole, **SILENT), EXIT_INVALID, (), ["^✘ stats", "^✘ availability"], "CRASHED"),
+]
 
 
-@pytest.mark.parametrize("after_s", MOMENTS)
-def test_a_right_node_is_unknown_at_every_moment(after_s: float) -> None:
-    run = Stopped(after_s)
-    assert run.results.valid == "unknown"
-    assert run.results.workload["valid?"] == "unknown"
-    assert run.results.workload["bad-error-types"] == ()
-    assert run.exit_status() == EXIT_UNKNOWN
-    last = run.verdict.splitlines()[-3:]
-    assert any(line.startswith("? UNKNOWN: ") for line in last)
-    assert "✘" not in run.verdict
-    assert "INVALID" not in run.verdict
-
-
-@pytest.mark.parametrize("after_s", MOMENTS)
-def test_a_crash_has_its_own_word_and_status(after_s: float) -> None:
-    run = Stopped(after_s, interrupted=False)
-    assert run.results.valid == "unknown"
-    assert run.exit_status() == EXIT_CRASHED
-    assert "\n? CRASHED: the run " in run.verdict
-    assert "UNKNOWN" not in run.verdict
-
-
-def test_final_polls_that_were_cut_off_are_none() -> None:
-    run = Stopped(FINAL_S + 3, node_class=Forgets)  # they go on for 10 s: a message does not come
-    assert "unseen" in run.results.workload["error-types"]
-    assert run.exit_status() == EXIT_UNKNOWN
-    whole = VirtualRun(node_class=Forgets)
-    assert judge(whole.outcome, whole.options, whole.workload).valid is False
-
-
-def test_what_is_missing_so_far_is_told_and_not_held_against_it() -> None:
-    run = Stopped(5)
-    assert "unseen" in run.results.workload["error-types"]
-    assert "? unseen (" in run.verdict
-    assert "so far" in run.verdict
-    assert "before it could show whether anything is missing" in run.verdict
-
-
-def test_a_run_that_never_started_found_nothing_wrong_because_it_tested_nothing() -> None:
-    assert "the run did not start, so nothing was tested" in Stopped(0).verdict
-
-
-@pytest.mark.parametrize("after_s", [5, 12])
-def test_what_cannot_be_undone_is_invalid_all_the_same(after_s: float) -> None:
-    run = Stopped(after_s, node_class=Duplicates)
-    assert "duplicate" in run.results.workload["bad-error-types"]
-    assert "unseen" not in run.results.workload["bad-error-types"]
-    assert run.exit_status() == EXIT_INVALID
-    assert "✘ duplicate" in run.verdict
-    crashed = Stopped(after_s, interrupted=False, node_class=Duplicates)
-    assert crashed.exit_status() == EXIT_INVALID
-    assert "\n✘ INVALID: " in crashed.verdict
-
-
-def test_availability_and_stats_are_open_until_the_end() -> None:
-    class Silent(MemoryLog):
-        def answer(self, body: Body) -> Body | None:
-            return super().answer(body) if body["type"] == "init" else None
-
-    run = Stopped(8, node_class=Silent, availability="total")
-    assert run.results.stats.valid == "unknown"
-    assert run.results.availability.valid == "unknown"
-    assert run.exit_status() == EXIT_UNKNOWN
-    whole = VirtualRun(node_class=Silent)
-    assert judge(whole.outcome, whole.options, whole.workload).valid is False
+@pytest.mark.parametrize(("make", "status", "bad", "said", "not_said"), RUNS)
+def test_a_run_is_judged_by_what_no_longer_one_could_undo(
+    make: Callable[[], VirtualRun],
+    status: int,
+    bad: tuple[str, ...],
+    said: list[str],
+    not_said: str,
+) -> None:
+    run = make()
+    results, text = judged(run).results, verdict_of(run)
+    assert exit_status(results, run.outcome.failure) == status
+    found = set(results["workload"]["bad-error-types"])
+    assert found >= set(bad) if bad else not found & {"unseen", "duplicate"}
+    assert [part for part in said if not re.search(part, text, re.MULTILINE)] == []
+    assert not re.search(not_said, text)
 
 
 # ---------------------------------------------------------------- what a killed bench leaves
@@ -183,15 +166,6 @@ def test_a_bench_that_was_killed_while_it_judged_has_left_a_whole_history(tmp_pa
     assert checked(folder).exit_code == EXIT_INVALID
 
 
-class Forgets(MemoryLog):
-    """Acknowledges the last message of each key, and does not keep it."""
-
-    def answer(self, body: Body) -> Body | None:
-        if body["type"] == "send" and body["msg"] == OPTIONS_OF_RUNS.max_writes_per_key:
-            return {"offset": 10_000}
-        return super().answer(body)
-
-
 def test_a_run_that_noted_its_end_is_judged_whole_without_results(tmp_path: Path) -> None:
     folder = left(VirtualRun(node_class=Forgets), tmp_path / "run")
     assert checked(folder).exit_code == EXIT_UNKNOWN
@@ -218,7 +192,7 @@ def test_pages_say_the_same(tmp_path: Path) -> None:
     killed = read_facts(Folder(folder, "run"), now_s=1e12)
     assert killed.verdict == "incomplete"
     (folder / RESULTS_JSON).write_text(
-        json.dumps(run.results.edn() | {"error": "stopped by Ctrl-C"})
+        json.dumps(judged(run).results | {"error": "stopped by Ctrl-C"})
     )
     # The lake reads the same.
     recorded = Results.of_run(folder)
@@ -239,24 +213,13 @@ def run() -> VirtualRun:
     return VirtualRun(nemesis=("partition", "kill"), nemesis_interval_s=1.0, time_limit_s=3)
 
 
-def last_lines(run: VirtualRun, outcome: RunResult) -> str:
-    console = Console(file=io.StringIO(), record=True, width=200)
-    results = judge(outcome, run.options, run.workload)
-    verdict.print_verdict(
-        console, Path("here"), results, outcome, run.workload, options=run.options
-    )
-    return console.export_text()
-
-
 def test_progress_history_figures_and_verdict_count_the_same_operations(run: VirtualRun) -> None:
     count = operation_count(run.history)
     assert len(run.history) > 2 * count  # the faults are there, too
     assert run.operations() == count == len(operations(run.history))
-    found = judge(run.outcome, run.options, run.workload)
-    assert isinstance(found.stats, Stats)
-    assert found.stats.counts.all == count
-    assert f"\n{count} operations (" in last_lines(run, run.outcome)
-    assert "under way" not in last_lines(run, run.outcome)
+    assert judged(run).results["stats"]["count"] == count
+    assert f"\n{count} operations (" in verdict_of(run)
+    assert "under way" not in verdict_of(run)
 
 
 def test_what_was_under_way_when_a_run_stopped_is_counted_and_named(run: VirtualRun) -> None:
@@ -264,8 +227,8 @@ def test_what_was_under_way_when_a_run_stopped_is_counted_and_named(run: Virtual
     failure = RunFailure("Stopped.", interrupted=True)
     stopped = RunResult(run.history[: last_invoked + 1], run.network, failure, 0)
     count = operation_count(stopped.history)
-    assert f"\n{count} operations (" in last_lines(run, stopped)
-    assert "under way when the run stopped" in last_lines(run, stopped)
+    assert f"\n{count} operations (" in verdict_of(run, stopped)
+    assert "under way when the run stopped" in verdict_of(run, stopped)
 
 
 def test_a_rate_that_was_not_reached_is_told() -> None:
@@ -274,15 +237,15 @@ def test_a_rate_that_was_not_reached_is_told() -> None:
             return 0.1
 
     slow = VirtualRun(node_class=Slow, time_limit_s=3)  # 4 clients, 100 ms each
-    told = last_lines(slow, slow.outcome)
+    told = verdict_of(slow)
     made = sum(op.type == "invoke" and op.time < 3e9 for op in slow.history)
     assert f"100 operations a second were asked for, {made / 3:.0f} were made" in told
     right = VirtualRun(time_limit_s=3)
-    assert "were asked for" not in last_lines(right, right.outcome)
+    assert "were asked for" not in verdict_of(right)
 
 
 def test_client_crashes_are_meant_to_be(run: VirtualRun) -> None:
     crashes = sum(op.f == "crash" and op.type == "info" for op in run.history)
     assert crashes
-    assert f"{crashes} client crash" in last_lines(run, run.outcome)
-    assert "that the workload asks for" in last_lines(run, run.outcome)
+    assert f"{crashes} client crash" in verdict_of(run)
+    assert "that the workload asks for" in verdict_of(run)

@@ -28,6 +28,8 @@ for (const table of document.querySelectorAll("table.sortable")) {
     rows.sort((a, b) => {
       const [x, y] = [key(a, column), key(b, column)];
       if (x === "" || y === "") return (x === "") - (y === ""); // what is unknown comes last, either way
+      const wrong = numeric && ("wrong" in a.dataset) - ("wrong" in b.dataset);
+      if (wrong) return wrong; // what a wrong program saved, it may have saved by being wrong
       const order = numeric ? x - y : x.localeCompare(y);
       return descending ? -order : order;
     });

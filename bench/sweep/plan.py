@@ -1,4 +1,4 @@
-"""A sweep's TOML file, read and checked.
+"""A sweep's TOML file, read and checked, and the runs that it asks for.
 
     about = "the question it answers"
     repetitions = 3
@@ -9,14 +9,19 @@
     strategy = ["cas", "leaderless"]
 
 Several matrices stand one after the other. Errors name the file, the table, the key, and what to write instead.
+
+Of the runs it says their order, the ones that are still to be made, and their duration.
 """
 
+import hashlib
 import json
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import groupby, product
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import click
@@ -24,6 +29,8 @@ import click
 from bench.options import TestOptions
 from bench.sweep import axes as known
 from bench.sweep.axes import CellAxes, Value
+from runs.facts import EMBEDDED, JEPSEN
+from runs.sweeps import Key, Row
 
 KEYS = {
     "about": "what the sweep asks, in a sentence or a few",
@@ -201,3 +208,110 @@ def _title(axes: CellAxes, varied: Sequence[str]) -> str:
         if name in axes
     ]
     return " ".join(parts) or str(axes.get(known.LABEL, "the only cell"))
+
+
+# ----------------------------------------------------------------
+
+
+# A guess of the time for starting, final polls, judging and drawing, until runs of this sweep have shown it.
+_OVERHEAD_S = {EMBEDDED: 4.0, JEPSEN: 60.0}
+# A run is stopped so many seconds after its own time; the real tool draws plots for minutes.
+_JUDGING_LIMIT_S = {EMBEDDED: 120.0, JEPSEN: 900.0}
+_NAME_LIMIT = 120
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run to make: a cell of a sweep, with its repetition (from 1) and its engine."""
+
+    sweep: str
+    cell: Cell
+    repetition: int
+    engine: str
+
+    @property
+    def key(self) -> tuple[str, int, str]:
+        """As `Row.key`."""
+        return self.cell.key, self.repetition, self.engine
+
+    @property
+    def title(self) -> str:
+        """The cell and the repetition, for people."""
+        again = f", repetition {self.repetition}" if self.repetition > 1 else ""
+        return f"{self.cell.title}{again}"
+
+    @property
+    def duration_s(self) -> float:
+        """How long the run lasts for sure: its main phase and its recovery."""
+        return self.cell.options.time_limit_s + self.cell.options.recovery_time_s
+
+    @property
+    def limit_s(self) -> float:
+        """After how long it is stopped."""
+        return 3 * self.duration_s + _JUDGING_LIMIT_S[self.engine]
+
+    def folder(self, parent: Path) -> Path:
+        """The folder of the run; its name is made of the axes that differ between cells."""
+        name = re.sub(r"[^\w.,=+-]+", "_", self.cell.title)
+        if len(name) > _NAME_LIMIT:
+            digest = hashlib.sha256(self.cell.key.encode()).hexdigest()[:8]
+            name = f"{name[:_NAME_LIMIT]}-{digest}"
+        return parent / f"{name}.{self.repetition}"
+
+
+def jobs(sweep: Sweep, engine: str) -> list[Job]:
+    """Every run of a sweep in its order: all cells once, then the next repetition.
+
+    Cells that differ in the last axis only are run in turn, and in each repetition another of them first, so
+    that none always has the quietest moment. A cell that names its engine has that one, every other `engine`.
+    """
+    return [
+        Job(sweep.name, cell, repetition, str(cell.axes.get("engine", engine)))
+        for repetition in range(1, sweep.repetitions + 1)
+        for _, alike in groupby(sweep.cells, lambda cell: _but_last(sweep, cell))
+        for cell in _turned(list(alike), repetition - 1)
+    ]
+
+
+def finished(planned: Sequence[Job], rows: Mapping[Key, Row]) -> dict[Key, Row]:
+    """The rows of these runs, to be judged by what the file expects now."""
+    return {
+        job.key: replace(rows[job.key], expect=job.cell.expect)
+        for job in planned
+        if job.key in rows
+    }
+
+
+def missing(planned: Sequence[Job], rows: Mapping[Key, Row], *, again: bool) -> list[Job]:
+    """The runs without a row, and with `again` also those that did not end as expected."""
+    return [
+        job for job in planned if job.key not in rows or (again and not rows[job.key].as_expected)
+    ]
+
+
+def seconds_left(todo: Sequence[Job], planned: Sequence[Job], rows: Mapping[Key, Row]) -> float:
+    """How long `todo` will take: what lasts for sure, and the overhead that was seen.
+
+    A cell's overhead is that of its own last run, else the mean of all cells with that engine, else a guess.
+    """
+    own: dict[tuple[str, str], float] = {}
+    for job in planned:
+        if job.key in rows:
+            overhead = max(0.0, rows[job.key].seconds - job.duration_s)
+            own[job.engine, job.cell.key] = overhead
+    return sum(job.duration_s + _overhead(job, own) for job in todo)
+
+
+def _overhead(job: Job, own: Mapping[tuple[str, str], float]) -> float:
+    alike = [seconds for (engine, _), seconds in own.items() if engine == job.engine]
+    expected = fmean(alike) if alike else _OVERHEAD_S[job.engine]
+    return own.get((job.engine, job.cell.key), expected)
+
+
+def _but_last(sweep: Sweep, cell: Cell) -> CellAxes:
+    return {name: value for name, value in cell.axes.items() if name not in sweep.varied[-1:]}
+
+
+def _turned(cells: Sequence[Cell], by: int) -> list[Cell]:
+    by %= len(cells)
+    return [*cells[by:], *cells[:by]]

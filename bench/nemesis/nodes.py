@@ -1,4 +1,15 @@
-"""`kill` and `pause`: what becomes of a node's process."""
+"""`kill`, `pause` and `membership`: what becomes of nodes.
+
+Killed nodes are started again later, paused ones go on. In `membership` nodes leave for good, and new ones join
+in their places.
+
+A node that leaves dies at once and never comes back. Later as many new nodes join as have left, each under a
+name that no node had before, and with an empty memory. One node always stays.
+
+Who is told: the `init` of a new node, and of a restarted one, names all that are members then. The others are
+told nothing, for Maelstrom has no message for that, and nodes on its libraries exit at a message that they do
+not know. A new node may introduce itself; messages to one that has left are lost.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -59,3 +70,35 @@ def _each(nodes: Sequence[str], act: Callable[[str], None], became: str, done: D
     for node in nodes:
         act(node)
     done({node: Keyword(became) for node in nodes})
+
+
+# ----------------------------------------------------------------
+
+
+class Membership:
+    """A `Fault` that replaces nodes. `prepare` is told of each node that has joined."""
+
+    name = "membership"
+
+    def __init__(self, cluster: Cluster, targets: str, prepare: Callable[[str], object]) -> None:
+        self.possible = len(cluster.names) > 1
+        self._cluster = cluster
+        self._targets = targets
+        self._prepare = prepare
+
+    def plan(self, random: Random) -> Plan:
+        word, nodes = choose_targets(self._targets, self._cluster.names, random)
+        stays = random.choice(self._cluster.members)
+        leaving = [node for node in nodes if node in self._cluster.members]
+        if len(leaving) == len(self._cluster.members):
+            leaving.remove(stays)
+        return Plan(Keyword(word), partial(self._begin, leaving))
+
+    def end(self, done: Done) -> None:
+        joined = self._cluster.join()
+        for node in joined:
+            self._prepare(node)
+        done({node: Keyword("joined") for node in joined})
+
+    def _begin(self, nodes: Sequence[str], done: Done) -> None:
+        done({node: self._cluster.leave(node) for node in nodes})
