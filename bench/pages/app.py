@@ -179,7 +179,7 @@ def _run_at(shelf: Shelf, folder: Any) -> Folder | None:
 def _compared(shelf: Shelf, both: list[Folder]) -> dict[str, Any]:
     facts = shelf.facts(both[0]), shelf.facts(both[1])
     figures = shelf.figures(both[0]), shelf.figures(both[1])
-    frame = pictures.frame(figures, width_inches=6)
+    frame = pictures.frame(figures)
     workloads = {each.settings.workload for each in facts} - {None}
     alike = len(workloads) < 2
     return {

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from runs.figures import Figures
 from runs.operations import Pause, is_long
 from runs.plots import messages, run
-from runs.plots.picture import SHORTEST_MS, WIDTH_INCHES, Picture
+from runs.plots.picture import SHORTEST_MS, Picture
 
 
 @dataclass(frozen=True)
@@ -17,10 +17,9 @@ class Frame:
     end_ns: int
     pause: Pause | None = None
     limits_ms: tuple[float, float] | None = None
-    width_inches: float = WIDTH_INCHES
 
 
-def frame(runs: Sequence[Figures], width_inches: float = WIDTH_INCHES) -> Frame:
+def frame(runs: Sequence[Figures]) -> Frame:
     """The frame into which the latencies of all these runs fit."""
     kinds = _kinds(runs)
     rows = [row for each in runs for row in each.table("latency_over_time") if row["f"] in kinds]
@@ -28,7 +27,7 @@ def frame(runs: Sequence[Figures], width_inches: float = WIDTH_INCHES) -> Frame:
     highest = max((row["latency_ns_max"] for row in rows), default=0) / 1e6
     limits_ms = max(lowest, SHORTEST_MS) / 1.5, max(highest, SHORTEST_MS) * 1.5
     end_ns = max((each.duration_ns for each in runs), default=0)
-    return Frame(kinds, end_ns, _common_pause(runs, end_ns), limits_ms, width_inches)
+    return Frame(kinds, end_ns, _common_pause(runs, end_ns), limits_ms)
 
 
 def _common_pause(runs: Sequence[Figures], end_ns: int) -> Pause | None:
@@ -56,10 +55,7 @@ def latency_over_time(figures: Figures, within: Frame | None = None) -> str:
     }
     panels = [run.Panel(kind, rows, figures.table("faults")) for kind, rows in of_kind.items()]
     span = run.Span(chosen.end_ns, figures.window_ns, chosen.pause)
-    drawn = run.latency_over_time(
-        panels, span, limits_ms=chosen.limits_ms, width_inches=chosen.width_inches
-    )
-    return drawn.svg()
+    return run.latency_over_time(panels, span, limits_ms=chosen.limits_ms).svg()
 
 
 def throughput(figures: Figures) -> str:

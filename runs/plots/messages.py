@@ -6,15 +6,13 @@ import numpy as np
 
 from runs.plots import style
 from runs.plots.picture import (
-    Layout,
+    Look,
     Picture,
     Row,
     Table,
-    drawn,
     legend,
     nothing,
     panels_of,
-    patch_key,
     records,
     write_above,
 )
@@ -35,8 +33,7 @@ def server_messages(by_type: Sequence[Row]) -> Picture | None:
     """
     rows = [row for row in by_type if row["link"] != "client"]
     rows.sort(key=lambda row: int(row["message_count"]), reverse=True)
-    bars = [(str(row["type"]), row["link"], row[PER_OPERATION] or 0) for row in rows[:_MOST_BARS]]
-    return _bars(bars) if _any(bars) else None
+    return _bars([(str(r["type"]), r["link"], r[PER_OPERATION] or 0) for r in rows[:_MOST_BARS]])
 
 
 def message_classes(by_type: Sequence[Row]) -> Picture | None:
@@ -44,31 +41,27 @@ def message_classes(by_type: Sequence[Row]) -> Picture | None:
     totals: dict[str, float] = {}
     for row in by_type:
         totals[row["link"]] = totals.get(row["link"], 0) + (row[PER_OPERATION] or 0)
-    bars = [(link, link, totals[link]) for link in style.LINKS if link in totals]
-    return _bars(bars) if _any(bars) else None
+    return _bars([(link, link, totals[link]) for link in style.LINKS if link in totals])
 
 
-def _any(bars: Sequence[tuple[str, str, float]]) -> bool:
-    return any(value for _, _, value in bars)
-
-
-@drawn
-def _bars(bars: Sequence[tuple[str, str, float]]) -> Picture:
-    picture, (axes,) = panels_of("", 1, Layout(panel_inches=_BAR_INCHES * len(bars)))
+def _bars(bars: Sequence[tuple[str, str, float]]) -> Picture | None:
+    """A bar for each name, class of link and value; None if all are 0."""
+    values = [value for _, _, value in bars]
+    if not any(values):
+        return None
+    picture, (axes,) = panels_of("", inches=_BAR_INCHES * len(bars))
     places = range(len(bars))
-    colours = [style.LINKS[link] for _, link, _ in bars]
-    drawn_bars = axes.barh(places, [value for _, _, value in bars], color=colours)
-    axes.bar_label(drawn_bars, fmt="%.3f", padding=4)
+    drawn = axes.barh(places, values, color=[style.LINKS[link] for _, link, _ in bars])
+    axes.bar_label(drawn, fmt="%.3f", padding=4)
     axes.set_yticks(places, [name for name, _, _ in bars])
     axes.invert_yaxis()
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False)
-    axes.margins(x=0.1)
+    axes.margins(x=0.15)
     axes.set_xlabel("messages per operation")
     return picture
 
 
-@drawn
 def messages_per_operation(means: Table, stack: str, by: str = "strategy") -> Picture:
     """Stacked bars: a bar for each group of runs.
 
@@ -112,15 +105,16 @@ def _layers(
 
 def _stacked(title: str, groups: Sequence[str], layers: Mapping[str, Sequence[float]]) -> Picture:
     colours = style.colours_of([*layers], _KNOWN)
-    picture, (axes,) = panels_of(title, 1, Layout(panel_inches=3.0))
+    picture, (axes,) = panels_of(title, inches=3.0)
     bottom = np.zeros(len(groups))
     for part, values in layers.items():
-        axes.bar(range(len(groups)), values, bottom=bottom, width=0.6, color=colours[part])
+        look: Look = {"color": colours[part], "label": part}
+        axes.bar(range(len(groups)), values, bottom=bottom, width=0.6, **look)
         bottom += values
     for place, total in enumerate(bottom):
         write_above(axes, f"{total:.2f}", (place, total), 3)
     axes.set_xticks(range(len(groups)), groups)
     axes.set_ylabel("messages per operation")
     axes.set_ylim(0, bottom.max() * 1.12 or 1)
-    legend(picture, [patch_key(colours[part], part) for part in reversed([*layers])], beside=True)
+    legend(picture, beside=True)
     return picture

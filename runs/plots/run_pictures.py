@@ -36,6 +36,7 @@ from runs.reading import Bad, Budget, journal
 from runs.store import Folder
 
 Rows = list[Row]
+_NAME_CHARACTERS = 19  # a time to its seconds
 
 
 def draw_all(
@@ -64,8 +65,8 @@ class _Run:
     @property
     def name(self) -> str:
         """The workload and when it ran, where test.json says so."""
-        known = (str(self.test[key]) for key in ("workload", "started") if self.test.get(key))
-        return " ".join(known) or "run"
+        known = (str(self.test.get(key) or "") for key in ("workload", "started"))
+        return " ".join(each[:_NAME_CHARACTERS] for each in known if each) or "run"
 
     @property
     def span(self) -> Span:

@@ -1,15 +1,14 @@
 """The axis of time of a run's plots: when faults were in force, and a long pause as a narrow band."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from runs.plots import style
-from runs.plots.picture import Look, Row, patch_key
+from runs.plots.picture import Look, Row
 
 _SHADE, _FAINT = 0.25, 0.13  # the second below a panel that tells overlapping faults apart
 _BAND = 0.04  # of the width
@@ -29,30 +28,21 @@ def _in_force(fault: Row, end_s: float) -> tuple[float, float]:
     return fault["started_ns"] / 1e9, min(ended_s, end_s)
 
 
-def shade(axes: Axes, faults: Sequence[Row], end_s: float) -> None:
-    """Shade the time in which faults were in force, each in its colour."""
-    for fault in faults:
+def shade(axes: Axes, faults: Sequence[Row], end_s: float, *, together: bool = False) -> None:
+    """Shade the time in which faults were in force, each in its colour.
+
+    `together`: in one grey, which no time has twice; colours on top of each other are mud.
+    """
+    until_s = 0.0
+    for fault in sorted(faults, key=lambda fault: int(fault["started_ns"])):
         start_s, stop_s = _in_force(fault, end_s)
-        colour = style.fault_colour(fault["kind"])
-        axes.axvspan(start_s, stop_s, color=colour, alpha=_SHADE, linewidth=0, zorder=0)
-
-
-def shade_any(axes: Axes, faults: Sequence[Row], end_s: float) -> None:
-    """Shade the time in which any fault was in force, in one grey: colours on top of each other are mud."""
-    look: Look = {"color": style.NEUTRAL, "alpha": _FAINT, "linewidth": 0, "zorder": 0}
-    for start_s, stop_s in _joined(_in_force(fault, end_s) for fault in faults):
-        axes.axvspan(start_s, stop_s, **look)
-
-
-def _joined(spans: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The same time as spans that do not overlap."""
-    joined: list[tuple[float, float]] = []
-    for start, stop in sorted(spans):
-        if joined and start <= joined[-1][1]:
-            joined[-1] = joined[-1][0], max(stop, joined[-1][1])
-        else:
-            joined.append((start, stop))
-    return joined
+        kind = fault["kind"]
+        look: Look = {"color": style.fault_colour(kind), "alpha": _SHADE, "label": kind}
+        if together:
+            look = {"color": style.NEUTRAL, "alpha": _FAINT}
+            start_s, until_s = max(start_s, until_s), max(stop_s, until_s)
+        if start_s < stop_s or not together:
+            axes.axvspan(start_s, stop_s, linewidth=0, zorder=0, **look)
 
 
 def shorten(panels: Sequence[Axes], pause_s: tuple[float, float], end_s: float) -> None:
@@ -108,16 +98,10 @@ def draw_faults(axes: Axes, faults: Sequence[Row], end_s: float) -> None:
     for fault in faults:
         start_s, stop_s = _in_force(fault, end_s)
         colour = style.fault_colour(fault["kind"])
-        at = kinds.index(fault["kind"])
         look: Look = {"color": colour, "edgecolor": colour, "linewidth": _INSTANT_POINTS}
-        axes.barh(at, stop_s - start_s, left=start_s, height=0.7, **look)
+        axes.barh(kinds.index(fault["kind"]), stop_s - start_s, left=start_s, height=0.7, **look)
     axes.set_yticks(range(len(kinds)), kinds)
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(len(kinds) - 0.5, -0.5)
     axes.grid(visible=False)
     axes.set_title("faults")
-
-
-def fault_keys(faults: Sequence[Row]) -> list[Artist]:
-    """What a legend says of shaded faults."""
-    return [patch_key(style.fault_colour(kind), kind, alpha=0.5) for kind in kinds_of(faults)]

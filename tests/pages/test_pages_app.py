@@ -154,7 +154,7 @@ def test_the_page_of_an_invalid_run_tells_its_anomalies(client: FlaskClient) -> 
     assert "into the run, while the network was cut: minority-third." in page
     assert 'key "9": message 15 at offset 14' in page
     assert "These counts equal the bench's own." in page
-    assert page.count('class="wide"') == 4
+    assert page.count('class="plot"') == 4
     assert ">partition</text>" in page  # shaded, and named
     assert f'src="/lamport/{THIRD}"' in page
     for name in ("minority-third", "node-logs/n0.log", "history.jsonl"):
@@ -164,7 +164,7 @@ def test_the_page_of_an_invalid_run_tells_its_anomalies(client: FlaskClient) -> 
 def test_a_store_of_the_real_tool_has_the_same_page(client: FlaskClient) -> None:
     page = text_of(client, f"/run/{REAL}")
     assert 'message 15 of key "9" is at offsets 14, 16' in page
-    assert page.count('class="wide"') == 4
+    assert page.count('class="plot"') == 4
 
 
 def test_a_valid_run_has_no_anomalies(client: FlaskClient) -> None:
@@ -226,7 +226,7 @@ def test_two_runs_compared(client: FlaskClient) -> None:
     assert messages[4:] == ["1.796", "5.896", "3.28"]
     assert ["anomalies:", "poll-skip", "0", "3", "–"] in rows
     assert any(row[:3] == ["operations", "per", "second"] and float(row[3]) > 0 for row in rows)
-    assert page.count('class="wide"') == 2
+    assert page.count('class="plot"') == 2
     assert "latency_ms" not in page  # it does not differ
 
 
@@ -252,7 +252,7 @@ def test_the_page_of_a_sweep(client: FlaskClient) -> None:
     assert f'href="/run/{THIRD}"' in page
     assert "not as expected" in page
     assert "One message is at several offsets" in page  # what its anomaly means
-    assert page.count('class="wide"') == 3
+    assert page.count('class="plot"') == 3
     assert text_of(client, "/sweep/kafka", 404)
 
 

@@ -33,7 +33,7 @@ def test_a_run_without_results_is_running_or_incomplete(tmp_path: Path, age_s: f
     page = text_of(client, f"/run/{FIRST}")
     word = "Running" if age_s < 60 else "Incomplete"
     assert f"{word}: " in page
-    assert page.count('class="wide"') == 4
+    assert page.count('class="plot"') == 4
     assert FIRST in listed(client, f"verdict={word.lower()}")
 
 

@@ -56,7 +56,7 @@ def test_the_report_of_a_run_holds_everything_itself(store: Path, name: str) -> 
     page = make_report(store / name)
     self_contained(page)
     assert "These counts equal the bench's own" in page.replace("&#39;", "'")
-    assert page.count('class="wide"') == 4
+    assert page.count('class="plot"') == 4
     assert ("data:image/svg+xml;base64," in page) == (name in (SECOND, REAL))
     assert page == make_report(store / name)
 
@@ -65,7 +65,7 @@ def test_the_report_of_a_sweep_has_its_cells_pictures_and_runs(store: Path) -> N
     page = make_report(store / "sweeps" / "small")
     self_contained(page)
     assert "1 crashed" in page
-    assert page.count('class="wide"') == 4  # three of the sweep, the latencies of its run
+    assert page.count('class="plot"') == 4  # three of the sweep, the latencies of its run
     assert "message 15 of key &#34;9&#34;" in page
     assert "more runs are left out" not in page
 

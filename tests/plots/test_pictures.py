@@ -1,8 +1,6 @@
 """Pictures say what they show, in the same colours on every surface; one of nothing says why."""
 
-import dataclasses
 import math
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -24,21 +22,18 @@ def window(second: int, **values: float | str) -> dict[str, Any]:
     return {"window_start_ns": second * SECOND, **values}
 
 
-def quantiles(ms: float) -> dict[str, float]:
-    return {f"latency_ns_{name}": ms * 1e6 for name in style.QUANTILES}
+def quantiles(second: int, ms: float) -> dict[str, Any]:
+    return window(second, **{f"latency_ns_{name}": ms * 1e6 for name in style.QUANTILES})
 
 
 def operation(outcome: str, ms: float | None) -> dict[str, Any]:
-    return {
-        "f": "send",
-        "outcome": outcome,
-        "invoked_ns": SECOND,
-        "latency_ns": None if ms is None else int(ms * 1e6),
-    }
+    took_ns = None if ms is None else int(ms * 1e6)
+    return {"f": "send", "outcome": outcome, "invoked_ns": SECOND, "latency_ns": took_ns}
 
 
-LATENCIES = [window(0, **quantiles(1)), window(1, **quantiles(100)), window(3, **quantiles(0))]
+LATENCIES = [quantiles(0, 1), quantiles(1, 100), quantiles(3, 0)]
 RATES = [window(0, outcome="ok", rate_hz=10.0), window(2, outcome="fail", rate_hz=3.0)]
+OPERATIONS = [operation("ok", 1.0), operation("info", 5.0), operation("open", None)]
 
 
 def words(picture: Picture) -> set[str]:
@@ -52,44 +47,123 @@ def over_time(*faults: dict[str, Any]) -> Picture:
     return run.latency_over_time([run.Panel("send", LATENCIES, faults)], SPAN, "Latency")
 
 
-OVER_TIME: dict[str, Callable[..., Picture]] = {
-    "latency": lambda faults: over_time(*faults),
-    "raw": lambda faults: run.latency_raw([run.Panel("", [operation("ok", 1)], faults)], SPAN),
-    "throughput": lambda faults: run.throughput([run.Panel("", RATES, faults)], SPAN),
-}
+def raw(*faults: dict[str, Any]) -> Picture:
+    return run.latency_raw([run.Panel("send", OPERATIONS, faults)], SPAN)
 
 
-@pytest.mark.parametrize("name", OVER_TIME)
-def test_a_fault_has_its_one_colour_in_every_picture(name: str) -> None:
-    svg = OVER_TIME[name]([KILL | {"kind": kind} for kind in style.FAULTS]).svg()
+def rate(*faults: dict[str, Any]) -> Picture:
+    return run.throughput([run.Panel("", RATES, faults)], SPAN)
+
+
+def weathers() -> Picture:
+    there = [("cas", "kill"), ("leaderless", "kill"), ("cas", "pause")]
+    rows = [{"strategy": s, "weather": w, **operation("ok", 1)} for s, w in there]
+    faults = [{"strategy": "cas", "weather": "pause", **KILL, "ended_ns": math.nan}]
+    return run.under_faults(pd.DataFrame(rows), pd.DataFrame(faults))
+
+
+def mean(program: str, standing: str | None, figure: str = "availability") -> dict[str, Any]:
+    low, high = (math.nan, math.nan) if standing is None else (1.0, 3.0)
+    row = {"figure": figure, "program": program, "mean": 2.0, "mean_low": low, "mean_high": high}
+    return {**row, "standing": standing, "enough_runs": standing is not None}
+
+
+def compared() -> Picture:
+    rows = [mean("leaderless", "worse"), mean("cas", "baseline"), mean("other", None)]
+    return groups.compare(pd.DataFrame(rows), "cas", "program")
+
+
+def recovered() -> Picture:
+    took = (SECOND // 2, math.nan)
+    rows = [
+        {"program": "cas", "kind": "kill", "watched_ns": SECOND, "recovery_ns": t} for t in took
+    ]
+    return groups.recovery_times(pd.DataFrame(rows), "program")
+
+
+def curves() -> Picture:
+    rows = [{"program": "cas", "f": "poll", "slower_share": s, "latency_ns": 1e6} for s in (1, 0.1)]
+    return groups.latency_curves(rows, "program")
+
+
+def filled() -> Picture:
+    row = {"program": "prefetch", "key": "7", "offset": 1, "sent_ns": 5, "is_late": True}
+    rows = pd.DataFrame([row | {"first_polled_ns": each} for each in (math.nan, 9)])
+    return groups.filling(rows, ("leader", "prefetch"), "program")
+
+
+def grown() -> Picture:
+    points = [(1.0, (2.0, 1.0, 3.0)), (10.0, (3.0, 2.0, 4.0))]
+    lines = [groups.Line("p50", points), groups.Line("p99", points), groups.Line("none", [])]
+    return groups.growth("Growth", {"latency": lines}, "nodes", [1, 10])
+
+
+# A picture, what it says, and what it does not say.
+SAYS: list[tuple[Callable[[], Picture], str, str]] = [
+    (lambda: over_time(PARTITION), "Latency|send|p50|p90|p99|max|partition|latency, ms", "kill"),
+    # What never completed has no dot and no entry in the legend.
+    (raw, "ok|info (outcome unknown)", "fail|open (never completed)"),
+    (rate, "ok|fail|operations / s|time of completion, s", "open (never completed)"),
+    (weathers, "kill|leaderless, kill|leaderless, pause|cas, kill|cas, pause", "fail"),
+    (compared, "availability|2|(2)|no difference told|worse|cas|other", "better"),
+    (recovered, "kill, cas|not seen in this time", ""),
+    (curves, "poll|cas|share that took longer", "send"),
+    (filled, "prefetch, key 7|sent behind a reader", "leader"),
+    (grown, "Growth|latency|p50|p99|nodes|10", "none"),
+    (
+        lambda: run.latency_over_time([], SPAN, "Latency"),
+        "Latency|No such operation in these runs.",
+        "",
+    ),
+    (lambda: run.under_faults([], []), "No run in this lake has faults.", ""),
+    (
+        lambda: messages.messages_per_operation([], "link", "program"),
+        "No run has a program and messages.",
+        "",
+    ),
+    (lambda: groups.compare([], "cas"), "No run has a strategy and figures.", ""),
+    (
+        lambda: groups.recovery_times([]),
+        "No fault ended long enough before the next one to be watched.",
+        "",
+    ),
+    (lambda: groups.latency_curves([]), "No send and no poll was acknowledged.", ""),
+    (lambda: groups.filling([], ("cas",)), "Nobody sent or polled a message.", ""),
+]
+
+
+@pytest.mark.parametrize(("picture", "said", "unsaid"), SAYS)
+def test_a_picture_says(picture: Callable[[], Picture], said: str, unsaid: str) -> None:
+    written = words(picture())
+    assert set(said.split("|")) <= written
+    assert not written & ({*unsaid.split("|")} - {""})
+
+
+@pytest.mark.parametrize("picture", [over_time, raw, rate])
+def test_a_fault_has_its_one_colour_in_every_picture(picture: Callable[..., Picture]) -> None:
+    svg = picture(*(KILL | {"kind": kind} for kind in style.FAULTS)).svg()
     assert [kind for kind, colour in style.FAULTS.items() if colour not in svg] == []
 
 
-def test_a_picture_of_a_run_over_time() -> None:
-    picture = over_time(PARTITION)
-    assert {"Latency", "send", "p50", "p90", "p99", "max", "partition", "latency, ms"} <= words(
-        picture
-    )
-    assert picture._repr_png_().startswith(b"\x89PNG\r\n\x1a\n")
-
-
-@pytest.mark.parametrize("surface", [Picture.png, Picture.svg, Picture.svg_document])
-def test_the_same_figures_give_the_same_picture(surface: Callable[[Picture], object]) -> None:
-    assert surface(over_time(PARTITION, KILL)) == surface(over_time(PARTITION, KILL))
-
-
-def test_inside_a_page_a_picture_has_the_colour_of_its_text_and_no_ground() -> None:
-    svg, document = over_time(PARTITION).svg(), over_time(PARTITION).svg_document()
+def test_surfaces() -> None:
+    """The same figures give the same picture. In a page it has the colour of the text, and no ground."""
+    for surface in (Picture.png, Picture.svg, Picture.svg_document):
+        assert surface(over_time(PARTITION, KILL)) == surface(over_time(PARTITION, KILL))
+    svg, document = over_time().svg(), over_time().svg_document()
+    assert over_time()._repr_png_().startswith(b"\x89PNG\r\n\x1a\n")
     assert svg.startswith("<svg")
-    assert "currentColor" in svg
-    assert style.INK not in svg
+    assert [word in svg for word in ("currentColor", style.INK, "<metadata")] == [
+        True,
+        False,
+        False,
+    ]
+    assert [word in document for word in ("currentColor", style.INK)] == [False, True]
     assert ">latency, ms<" in svg  # text stays text
-    assert style.INK in document
-    assert "currentColor" not in document
+    assert 'role="img" class="plot" viewBox=' in svg
 
 
 def test_a_pause_is_a_narrow_band_that_says_how_long_it_was() -> None:
-    rows = [window(second, **quantiles(1)) for second in (0, 4, 14)]
+    rows = [quantiles(second, 1) for second in (0, 4, 14)]
     span = run.Span(15 * SECOND, SECOND, (5 * SECOND, 13 * SECOND))
     picture = run.latency_over_time([run.Panel("send", rows, [KILL, PARTITION])], span)
     assert "no operation for 8 s" in words(picture)
@@ -103,38 +177,21 @@ def test_a_pause_is_a_narrow_band_that_says_how_long_it_was() -> None:
     assert not [tick for tick in ticks if 5 < tick < 13]
 
 
-def test_a_page_has_each_picture_for_a_telephone_too() -> None:
-    svg = over_time(PARTITION).svg()
-    looks = re.findall(r'class="(wide|narrow)"[^>]* viewBox="0 0 ([0-9.]+)', svg)
-    assert [look for look, _ in looks] == ["wide", "narrow"]
-    wide, narrow = (float(width) for _, width in looks)
-    assert narrow < 0.5 * wide  # so letters keep their size on a narrow screen
-    identifiers = re.findall(r'<(?:clipPath|path|symbol) id="(\w+)"', svg)
-    assert len({*identifiers}) == len(identifiers)  # none is taken from a picture that is not shown
-
-
-def test_several_kinds_of_faults_get_a_panel_of_their_own() -> None:
+def test_several_kinds_of_faults_get_lanes_and_below_them_the_ground_has_one_grey() -> None:
     assert len(over_time(PARTITION).axes) == 1
-    several = over_time(KILL, PARTITION)
-    assert len(several.axes) == 2
-    assert [label.get_text() for label in several.axes[0].get_yticklabels()] == [
+    fence = {"kind": "fence", "started_ns": SECOND, "ended_ns": SECOND}
+    overlapping = KILL | {"started_ns": SECOND // 2}
+    lanes, axes = over_time(overlapping, PARTITION, fence, KILL | {"kind": "pause"}).axes
+    assert [label.get_text() for label in lanes.get_yticklabels()] == [
         "partition",
         "kill",
+        "pause",
+        "fence",
     ]
-
-
-def test_below_lanes_of_faults_the_ground_has_one_grey() -> None:
-    overlapping = KILL | {"started_ns": SECOND // 2}
-    lanes, axes = over_time(overlapping, PARTITION, KILL | {"kind": "pause"}).axes
+    assert len(lanes.patches) == 4
+    assert all(bar.get_linewidth() > 1 for bar in lanes.patches)  # one that took no time is seen
     assert {patch.get_facecolor()[:3] for patch in axes.patches} == {to_rgb(style.NEUTRAL)}
     assert len(axes.patches) == 1  # no time is shaded twice
-    assert len(lanes.patches) == 3
-
-
-def test_a_fault_that_took_no_time_is_seen() -> None:
-    fence = {"kind": "fence", "started_ns": SECOND, "ended_ns": SECOND}
-    lanes, _ = over_time(fence, KILL).axes
-    assert all(bar.get_linewidth() > 1 for bar in lanes.patches)
 
 
 def test_windows_without_operations_are_gaps_and_not_bridged() -> None:
@@ -143,51 +200,31 @@ def test_windows_without_operations_are_gaps_and_not_bridged() -> None:
     assert [*times_s] == [0, 1, 2, 3]
     assert [math.isnan(value) for value in values] == [False, False, True, False]
     assert values[-1] > 0  # a logarithmic axis has no zero
-
-
-def test_what_never_completed_has_no_dot_and_no_entry_in_the_legend() -> None:
-    rows = [operation("ok", 1.0), operation("info", 5.0), operation("open", None)]
-    written = words(run.latency_raw([run.Panel("send", rows)], SPAN))
-    assert {"ok", "info (outcome unknown)"} <= written
-    assert not written & {"fail", "open (never completed)"}
-
-
-def test_throughput_is_stacked_by_outcome() -> None:
-    picture = run.throughput([run.Panel("send", RATES)], SPAN)
-    assert {"ok", "fail", "operations / s", "time of completion, s"} <= words(picture)
-    assert len(picture.axes[0].collections) == 2
-
-
-def test_strategies_and_weathers_are_rows_and_columns() -> None:
-    there = [("cas", "kill"), ("leaderless", "kill"), ("cas", "pause")]
-    rows = pd.DataFrame(
-        {"strategy": strategy, "weather": weather, **operation("ok", 1)}
-        for strategy, weather in there
-    )
-    faults = [{"strategy": "cas", "weather": "pause", **KILL, "ended_ns": math.nan}]
-    picture = run.under_faults(rows, pd.DataFrame(faults))
-    titles = [axes.get_title(loc="left") for axes in picture.axes]
-    assert titles == ["leaderless, kill", "leaderless, pause", "cas, kill", "cas, pause"]
-    assert "kill" in words(picture)
+    assert run.Span(0).end_s > 0  # an axis has some length
     assert run.frequent({"send": 50, "poll": 50, "assign": 4}) == ["poll", "send"]
 
 
-@pytest.mark.parametrize("stack", messages.STACKS)
-def test_messages_are_stacked_by(stack: str) -> None:
-    parts = {"link": ["client", "node-store"], "cause": ["conflict", "commit"]}.get(
-        stack, [f"type-{number}" for number in range(9)]
-    )
+TYPES = [f"type-{number}" for number in range(9)]
+
+
+@pytest.mark.parametrize(
+    ("stack", "parts", "shown"),
+    [
+        ("link", ["client", "node-store"], ["client", "node-store"]),
+        ("cause", ["conflict", "commit"], ["conflict", "commit"]),
+        ("type", TYPES, ["all others", *TYPES[2:]]),
+    ],
+)
+def test_messages_are_stacked_by(stack: str, parts: list[str], shown: list[str]) -> None:
     rows = [
         {"strategy": "cas", stack: part, "messages_per_operation": value}
         for value, part in enumerate(parts, start=1)
     ]
     picture = messages.messages_per_operation(rows, stack)
-    shown = [text.get_text() for text in picture.legends[0].get_texts()]
     assert {"cas", f"{sum(range(len(parts) + 1)):.2f}"} <= words(picture)
-    if stack == "type":
-        assert shown == ["all others", *(f"type-{number}" for number in range(2, 9))]
-    else:
-        assert shown == {"link": ["client", "node-store"], "cause": ["conflict", "commit"]}[stack]
+    assert [text.get_text() for text in picture.legends[0].get_texts()] == shown
+    with pytest.raises(ValueError, match="stack is one of link, type, cause"):
+        messages.messages_per_operation([], stack="colour")
 
 
 def test_bars_of_messages_have_the_colours_of_their_links() -> None:
@@ -206,32 +243,12 @@ def test_bars_of_messages_have_the_colours_of_their_links() -> None:
     assert messages.message_classes([]) is None
 
 
-def test_a_wrong_stack_is_refused() -> None:
-    with pytest.raises(ValueError, match="stack is one of link, type, cause"):
-        messages.messages_per_operation([], stack="colour")
-
-
-def mean(strategy: str, standing: str | None, enough: bool = True) -> dict[str, Any]:
-    bounds = {"mean": 2.0, "mean_low": 1.0, "mean_high": math.nan if standing is None else 3.0}
-    bounds["mean_low"] = math.nan if standing is None else 1.0
-    names = {"figure": "availability", "strategy": strategy}
-    return {**names, **bounds, "standing": standing, "enough_runs": enough}
-
-
-def test_groups_are_compared_with_the_baseline_on_top() -> None:
-    rows = [mean("leaderless", "worse"), mean("cas", "baseline"), mean("other", None, enough=False)]
-    picture = groups.compare(pd.DataFrame(rows), "cas")
-    labels = [label.get_text() for label in picture.axes[0].get_yticklabels()]
-    assert labels == ["cas", "leaderless", "other"]
-    assert {"availability", "2", "(2)", "no difference told", "better"} <= words(picture)
-
-
 def test_no_axis_goes_beyond_what_is_possible() -> None:
     rows = [
-        mean("cas", "baseline") | {"figure": figure, "mean": m, "mean_low": m, "mean_high": m}
+        mean("cas", "baseline", figure) | {"mean": m, "mean_low": m, "mean_high": m}
         for figure, m in (("availability", 1.0), ("conflicts per operation", 0.0))
     ]
-    share, count = groups.compare(rows, "cas").axes
+    share, count = groups.compare(rows, "cas", "program").axes
     assert share.get_xlim()[1] == 1
     assert count.get_xlim()[0] == 0
     sent = {"strategy": "cas", "key": "7", "first_polled_ns": None, "is_late": False}
@@ -241,34 +258,13 @@ def test_no_axis_goes_beyond_what_is_possible() -> None:
     assert [tick for tick in axes.get_yticks() if low <= tick <= high] == [0, 1]
 
 
-def test_recoveries_that_were_not_seen_are_hollow() -> None:
-    rows = [
-        {"strategy": "cas", "kind": "kill", "watched_ns": SECOND, "recovery_ns": recovered}
-        for recovered in (SECOND // 2, math.nan)
-    ]
-    picture = groups.recovery_times(pd.DataFrame(rows))
-    assert {"cas", "kill", "not seen in this time"} <= words(picture)
-    assert [line.get_fillstyle() for line in picture.axes[0].lines] == ["full", "none"]
-
-
-def test_curves_are_logarithmic_and_named() -> None:
-    curve = [
-        {"strategy": "cas", "f": "poll", "slower_share": s, "latency_ns": 1e6 / s} for s in (1, 0.1)
-    ]
-    assert {"poll", "cas", "share that took longer"} <= words(groups.latency_curves(curve))
-
-
-def test_messages_behind_a_reader_are_red() -> None:
-    row = {
-        "strategy": "prefetch",
-        "key": "7",
-        "offset": 1,
-        "sent_ns": 5,
-        "first_polled_ns": math.nan,
-    }
-    picture = groups.filling(pd.DataFrame([row | {"is_late": True}]), ("leader", "prefetch"))
-    assert {"prefetch, key 7", "sent behind a reader"} <= words(picture)
-    assert style.ALARM in picture.svg()
+def test_groups_and_their_looks() -> None:
+    """The baseline is on top; what was not recovered from is hollow, what came behind a reader red."""
+    labels = [label.get_text() for label in compared().axes[0].get_yticklabels()]
+    assert labels == ["cas", "leaderless", "other"]
+    shown = [line.get_fillstyle() for line in recovered().axes[0].lines]
+    assert shown == ["full", "none"]
+    assert style.ALARM in filled().svg()
 
 
 def test_dots_have_a_median_and_a_logarithmic_axis_where_they_span_a_decade() -> None:
@@ -281,29 +277,6 @@ def test_dots_have_a_median_and_a_logarithmic_axis_where_they_span_a_decade() ->
     assert groups.dots([("a cell", "cas", [])], "ms") is None
 
 
-@pytest.mark.parametrize(
-    ("picture", "reason"),
-    [
-        (lambda: run.latency_over_time([], SPAN, "Latency"), "No such operation in these runs."),
-        (lambda: run.under_faults([], []), "No run in this lake has faults."),
-        (
-            lambda: messages.messages_per_operation([], "link"),
-            "No run has a strategy and messages.",
-        ),
-        (lambda: groups.compare([], "cas"), "No run has a strategy and figures."),
-        (
-            lambda: groups.recovery_times([]),
-            "No fault ended long enough before the next one to be watched.",
-        ),
-        (lambda: groups.latency_curves([]), "No send and no poll was acknowledged."),
-        (lambda: groups.filling([], ("cas",)), "Nobody sent or polled a message."),
-    ],
-)
-def test_a_picture_of_nothing_says_why(picture: Callable[[], Picture], reason: str) -> None:
-    assert reason in words(picture())
-
-
 def test_rows_of_a_frame_have_none_for_what_is_no_number() -> None:
     assert records(pd.DataFrame({"a": [1.5, math.nan]})) == [{"a": 1.5}, {"a": None}]
     assert records([{"a": "x"}]) == [{"a": "x"}]
-    assert dataclasses.replace(SPAN, end_ns=0).end_s > 0  # an axis has some length
