@@ -54,11 +54,13 @@ class _Commands(click.Group):
 
 def _shown(error: RunsError | KeyboardInterrupt) -> click.ClickException:
     if isinstance(error, Interrupted | KeyboardInterrupt):
-        return _Stopped(str(error) or "Stopped by Ctrl-C.")
+        return Stopped(str(error) or "Stopped by Ctrl-C.")
     return click.ClickException(str(error))
 
 
-class _Stopped(click.ClickException):
+class Stopped(click.ClickException):
+    """The user pressed Ctrl-C."""
+
     exit_code = 130  # of what SIGINT ended
 
 

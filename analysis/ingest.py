@@ -20,8 +20,9 @@ from analysis.errors import AnalysisError
 from analysis.finding import Run
 from analysis.hadoop import is_local
 from analysis.lake import Lake
-from analysis.rows import Row, read, version_of
+from analysis.rows import read, version_of
 from analysis.schemas import KEYS, TABLES, TEXT, struct
+from runs.traffic import Row
 
 JOB_RUNS = 500  # so that an ingest that is interrupted goes on there
 BATCH_ROWS = 2_000

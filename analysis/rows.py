@@ -273,8 +273,8 @@ def _messages(files: Sequence[Path], arrivals: _Arrivals, bad: _Bad) -> Iterator
         if not found:
             continue
         sends, receipts, received_ns = found
-        body, sent_ns = message["body"], event["time"] if is_send else None
-        took_ns = received_ns - sent_ns if received_ns is not None and is_send else None
+        body, at_ns = message["body"], event["time"]
+        took_ns = received_ns - at_ns if received_ns is not None and is_send else None
         type_ = body.get("type")
         yield {
             "message_id": message["id"],
@@ -286,7 +286,7 @@ def _messages(files: Sequence[Path], arrivals: _Arrivals, bad: _Bad) -> Iterator
             "type": type_ if isinstance(type_, str) else None,
             "rpc_id": _long(body.get("msg_id")),
             "in_reply_to": _long(body.get("in_reply_to")),
-            "sent_ns": sent_ns,
+            "sent_ns": at_ns if is_send else None,
             "received_ns": received_ns,
             "latency_ns": took_ns,
             "body_json": orjson.dumps(body).decode() if is_send else None,

@@ -196,8 +196,9 @@ class Traffic:
             asked, _ = self._pair(message["dest"], message["src"])
             error = _rank(_whole(body.get("code")))
             kind = Kind(asked, None, at_store)
-            told = {"is_new": is_new, "arrived": arrived, "error": error}
-            self._calls.note(message["dest"], answers, kind, **told)
+            self._calls.note(
+                message["dest"], answers, kind, is_new=is_new, arrived=arrived, error=error
+            )
         elif number is not None:
             kind = Kind(pair, str(body.get("type")), at_store)
             self._calls.note(message["src"], number, kind, is_new=is_new, arrived=False)

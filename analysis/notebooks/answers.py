@@ -140,11 +140,11 @@ def faults(lake: Tables) -> Shown:
     served, recoveries = tables.served(stormy), tables.recoveries(stormy)
     operations, injected = tables.single_runs(stormy)
     for workload, rows in _by_workload(served[served.fault != CALM]):
-        of_workload = (
+        recovered, done, shades = (
             _rows(each, workload=workload) for each in (recoveries, operations, injected)
         )
-        yield suffered(workload, rows, next(of_workload), known[workload])
-        yield under_faults(*of_workload, by="program", weather="faults")
+        yield suffered(workload, rows, recovered, known[workload])
+        yield under_faults(done, shades, by="program", weather="faults")
     if served.empty:
         yield "**No run with faults is in this lake, so nothing can be said of them.**"
 

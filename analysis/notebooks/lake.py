@@ -13,7 +13,10 @@ from analysis.spark import ROOT, start
 LAKE, MASTER = "LEADERLESS_LAKE", "LEADERLESS_MASTER"  # environment variables
 REFERENCE = ROOT / "results" / "reference"
 CONDITIONS = ("workload", "engine", "node_count", "concurrency", "rate_hz", "latency_ms")
-UNKNOWN = {"workload": "an unknown workload", "program": "an unnamed program"}
+UNKNOWN: dict[str, bool | float | int | str] = {
+    "workload": "an unknown workload",
+    "program": "an unnamed program",
+}
 
 
 @dataclass(frozen=True)

@@ -144,8 +144,8 @@ def recoveries(lake: Tables) -> pd.DataFrame:
         F.round(F.col(f"{name}_ms") * 1e6).alias(f"{name}_ns") for name in ("watched", "recovery")
     ]
     ended = lake.faults.filter("ended_ns is not null")
-    columns = [*_GROUP, "run_id", "kind", "started_ns", "ended_ns", *times]
-    return frame(ended.select(columns).orderBy(*_GROUP, "run_id", "started_ns"))
+    rows = ended.select(*_GROUP, "run_id", "kind", "started_ns", "ended_ns", *times)
+    return frame(rows.orderBy(*_GROUP, "run_id", "started_ns"))
 
 
 def watched(recoveries: pd.DataFrame) -> pd.DataFrame:

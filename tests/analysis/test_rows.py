@@ -45,7 +45,7 @@ def canonical(value: Any) -> Any:
 def digest(rows: list[Row], names: list[str]) -> list[Any]:
     lines = []
     for row in rows:
-        cells = {name: row.get(name) for name in names}
+        cells: Row = {name: row.get(name) for name in names}
         of_json = [n for n in names if n.endswith("_json") and cells[n] is not None]
         cells |= {name: canonical(json.loads(cells[name])) for name in of_json}
         lines.append(json.dumps(list(cells.values()), sort_keys=True))
@@ -173,7 +173,7 @@ def test_operations_say_their_phase_and_the_faults_they_met(tmp_path: Path) -> N
         if end is not None:
             history.append(line(0, "ok", process, "poll") | {"time": end})
     history.sort(key=lambda each: each["time"])
-    options = {"time_limit_s": 60.5e-9, "recovery_time_s": 20e-9}
+    options: Any = {"time_limit_s": 60.5e-9, "recovery_time_s": 20e-9}
     (tmp_path / "results.json").write_text('{"valid?": true}')
     found = {row["process"]: row for row in of_files(tmp_path, history, **options)["operations"]}
     assert [found[process]["fault"] for process in range(len(asked))] == [
@@ -324,7 +324,7 @@ def test_every_row_says_who_it_is_of(tmp_path: Path) -> None:
         ("demo", '{"bin": "x/node.rb", "rate": 5}', 2)
     ]
     assert [each["keys"][0]["program"] for each in (one, two)] == ["node.rb", "mine"]
-    options = {
+    options: Any = {
         "bin": "/x/mine.py",
         "args": ["--fast"],
         "workload": "broadcast",
