@@ -89,7 +89,7 @@ FIRST_DESIGN = [
         (
             (
                 "if self._outline is None or self._outline.slot < view.slot:",
-                "self._segments = {}\n        self.library._kept.clear()\n        if True:",
+                "self._segments = {}\n        self.archive._kept.clear()\n        if True:",
             ),
         ),
         test=f"{LONG}::test_a_silent_read_of_a_start_loses_nothing_else",

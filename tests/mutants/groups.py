@@ -2,10 +2,10 @@
 
 from tests.mutants.mutant import Mutant
 
-OWNERSHIP = "library.ownership:Ownership"
-MEMBERS = "library.members:Members"
-CONSUMER = "library.consumer:Consumer"
-CURSORS = "library.cursors:Cursors"
+OWNERSHIP = "api.ownership:Ownership"
+MEMBERS = "hosting.members:Members"
+CONSUMER = "api.consumer:Consumer"
+CURSORS = "hosting.cursors:Cursors"
 MISHAPS = "tests/unit/test_consumer_mishaps.py"
 OWNED = "tests/unit/test_ownership.py"
 JOINED = "tests/unit/test_consumer.py"
@@ -86,7 +86,7 @@ GROUPS = [
     Mutant(
         "keys-in-one-order",
         "a key that got records is asked for last in the next round",
-        "library.tail:Tail.__anext__",
+        "api.tail:Tail.__anext__",
         (("del self._at[key]", "pass"),),
         test="tests/unit/test_log.py::test_a_new_record_of_any_key_comes_in_the_next_round",
     ),

@@ -3,7 +3,7 @@
 from tests.mutants.mutant import Mutant
 
 UPKEEP = "tests/unit/test_idle.py"
-HOST = "library.host:Host"
+HOST = "hosting.host:Host"
 MACHINE_TEST = "tests/unit/test_machine.py"
 HOST_TEST = "tests/unit/test_host.py"
 
@@ -39,7 +39,7 @@ HOSTS = [
     Mutant(
         "compaction-by-readers",
         "a process that never appended writes nothing",
-        "library.maintenance:Maintenance.compact_now_and_then",
+        "hosting.maintenance:Maintenance.compact_now_and_then",
         (("not strategy.appends or", ""),),
         test=f"{UPKEEP}::test_who_only_reads_writes_nothing",
     ),
@@ -53,7 +53,7 @@ HOSTS = [
     Mutant(
         "closed-amid-compaction",
         "a log is closed when compaction that is under way has ended",
-        "library.maintenance:Maintenance.end",
+        "hosting.maintenance:Maintenance.end",
         (("if not (strategy.upkeeps or self._merging.locked()):", "if True:"),),
         test=f"{UPKEEP}::test_a_program_that_is_opened_appends_little_and_is_closed_again_compacts",
     ),

@@ -6,7 +6,7 @@ TESTS = "tests/unit/test_core_laws.py"
 COMPACTOR = "core.headlog.compaction:Compactor"
 CONSUMER = "core.headlog.consumer:ConsumerService"
 HOLDER = "core.lease:Holder"
-LIBRARY = "core.headlog.library:Library"
+ARCHIVE = "core.headlog.archive:Archive"
 MEMORY = "core.headlog.memory:Memory"
 ANSWER = f"{TESTS}::test_an_answer_with_a_gap_is_never_given"
 
@@ -47,14 +47,14 @@ LAWS = [
     _without(
         "any-index-learnt",
         "of two indices of a log one became the other",
-        f"{LIBRARY}.learn",
+        f"{ARCHIVE}.learn",
         "newer.require_after(older)",
         f"{TESTS}::test_of_two_indices_one_became_the_other",
     ),
     Mutant(
         "slots-of-another-run",
         "a run or page has the slots that are listed",
-        f"{LIBRARY}._part_of",
+        f"{ARCHIVE}._part_of",
         (("if (part.base, part.end) != (listed.base, listed.end):", "if False:"),),
         test=f"{TESTS}::test_a_run_has_the_slots_that_are_listed",
     ),

@@ -60,7 +60,7 @@ MIXED = [
     Mutant(
         "vacuum-by-the-clock",
         "a vacuum raises the epoch of the log before it looks for references",
-        "library.vacuum:vacuum_values",
+        "hosting.vacuum:vacuum_values",
         (("await new_epoch()", "(await read_value(store, HEAD, head_of)).value"),),
         test="tests/simulation/test_objects.py::test_a_vacuum_whose_clock_is_ahead_deletes_no_value",
     ),

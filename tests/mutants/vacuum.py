@@ -78,14 +78,14 @@ VACUUM = [
     Mutant(
         "vacuum-without-an-epoch",
         "a vacuum raises the epoch before it reads the references",
-        "library.vacuum:vacuum_values",
+        "hosting.vacuum:vacuum_values",
         (("await new_epoch() if old", "(await read_value(store, HEAD, head_of)).value if old"),),
         test=f"{SUSPENDED}[written-append]",
     ),
     Mutant(
         "epoch-raised-before-the-list",
         "a vacuum lists objects before it raises the epoch",
-        "library.vacuum:vacuum_values",
+        "hosting.vacuum:vacuum_values",
         (
             (
                 "objects = [listed async for listed in own_objects(store, FOLDER)]",
@@ -99,7 +99,7 @@ VACUUM = [
     Mutant(
         "runs-before-segments",
         "references are read where entries move, in that order: head, segments, runs",
-        "library.vacuum:references",
+        "hosting.vacuum:references",
         (
             (
                 '[("segment", segment_of), ("run", run_of)]',
@@ -111,14 +111,14 @@ VACUUM = [
     Mutant(
         "append-in-any-epoch",
         "an append with large values has the epoch that was known before its objects",
-        "library.log:Log._append",
+        "api.log:Log._append",
         (("await self._epoch_for(drafts) if are_large(drafts) else None", "None"),),
         test=f"{SUSPENDED}[head-append]",
     ),
     Mutant(
         "epoch-learnt-after-the-object",
         "the epoch of an append is known before its objects are written",
-        "library.log:Log._append",
+        "api.log:Log._append",
         (
             (
                 "epoch = await self._epoch_for(drafts) if are_large(drafts) else None\n"
@@ -151,7 +151,7 @@ VACUUM = [
     Mutant(
         "named-epoch-learnt-after-the-object",
         "the epoch of a named batch is known before its objects are written",
-        "library.named:Named._event",
+        "hosting.named:Named._event",
         (
             (
                 "return lambda request:",
