@@ -48,11 +48,15 @@ class Lake:
             return
         for name in TABLES:
             files.make_folder(self._at(name))
+        self.mark(files)
+
+    def mark(self, files: Files) -> None:
+        """Say in a file of its own which version the tables have."""
         files.write(self._at(LAKE), json.dumps({"tables": TABLES_VERSION}).encode())
 
     def _require_version(self, files: Files) -> None:
         mark = self._at(LAKE)
-        if not files.exists(self._at("runs")):
+        if not any(map(files.exists, (self._at("runs"), self._at(PACKED.format("runs"))))):
             raise AnalysisError(f"there is no lake in {self.folder}; ingest runs into it first")
         found = json.loads(files.read_text(mark))["tables"] if files.exists(mark) else None
         if found != TABLES_VERSION:
@@ -71,9 +75,7 @@ class Lake:
         Raises:
             AnalysisError: the lake holds none of these runs, or is of another version.
         """
-        files = Files(spark)
-        if not files.exists(self._at(PACKED.format("runs"))):
-            self._require_version(files)
+        self._require_version(Files(spark))
         runs, table = self._read(spark, "runs"), self._read(spark, name)
         if run_ids:
             runs, table = (each.filter(F.col("run_id").isin(*run_ids)) for each in (runs, table))

@@ -47,6 +47,7 @@ def copy(spark: SparkSession, lake: Lake, folder: str | Path, *, lean: bool) -> 
         else:
             spread = table.hint("rebalance").sortWithinPartitions(*_ORDER[name])
             spread.write.mode("overwrite").parquet(at)
+    Lake(folder).mark(Files(spark))
 
 
 def _lean(name: str, table: DataFrame) -> DataFrame:
