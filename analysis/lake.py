@@ -46,9 +46,9 @@ class Lake:
         if files.exists(self._at("runs")):
             self._require_version(files)
             return
-        for name in TABLES:
-            files.make_folder(self._at(name))
         self.mark(files)
+        for name in TABLES:  # `runs` last: with it the lake is there
+            files.make_folder(self._at(name))
 
     def mark(self, files: Files) -> None:
         """Say in a file of its own which version the tables have."""

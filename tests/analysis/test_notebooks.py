@@ -200,8 +200,8 @@ def test_a_lake_of_strangers_nodes_gives_answers(spark: SparkSession, tmp_path: 
     assert list(ingest(spark, lake, [find_run(RUNS / name) for name in names]))
     found = tables_of(spark, str(lake.folder))
     for answer in (answers.latency, answers.messages):
-        (told,) = words([*answer(found)])
-        assert told.startswith("**lin-kv: with `lin_kv_node.py`")  # the only one without faults
+        (calm,) = words([*answer(found)])
+        assert calm.startswith("**lin-kv: with `lin_kv_node.py`")  # the only one without faults
     told = words([*answers.faults(found)])
     assert [each.partition(",")[0] for each in told] == [
         "**broadcast: of the operations that met a fault",
