@@ -24,6 +24,7 @@ from runs.plots.style import strategies as in_order
 
 OWN = "leaderless"
 NONE_CALM = "**No run without faults is in this lake, so there is no calm {} to tell.**"
+_COLUMNS_MAX = 4  # of kinds of faults that have room beside each other
 _STANDINGS = {"better": "**better**", "worse": "*worse*"}
 Shown = Iterator[str | Picture]
 
@@ -143,6 +144,7 @@ def faults(lake: Tables) -> Shown:
         recovered, done, shades = (
             _rows(each, workload=workload) for each in (recoveries, operations, injected)
         )
+        done = done[done.faults.isin(sorted(set(done.faults))[:_COLUMNS_MAX])]
         yield suffered(workload, rows, recovered, known[workload])
         yield under_faults(done, shades, by="program", weather="faults")
     if served.empty:
@@ -161,7 +163,8 @@ def suffered(workload: str, met: pd.DataFrame, recoveries: pd.DataFrame, known: 
     watched = recoveries[recoveries.watched_ns > 0]
     if _rows(watched, program=own).empty:
         return f"**{first}** No fault ended before its run did, so there is no recovery to tell."
-    return f"**{first}** {_recovered(_rows(watched, program=own))} {_sooner(watched, own, known)}"
+    told = f"{_recovered(_rows(watched, program=own))} {_sooner(watched, own, known)}"
+    return f"**{first}** {told.rstrip()}"
 
 
 def _recovered(watched: pd.DataFrame) -> str:
@@ -182,7 +185,8 @@ def _sooner(watched: pd.DataFrame, own: str, known: Programs) -> str:
     ]
     if told:
         return f"Sooner, in the median: {'; '.join(told)}."
-    return f"No other program recovered sooner than `{own}`."
+    others = set(watched.program) - {own}
+    return f"No other program recovered sooner than `{own}`." if others else ""
 
 
 def _median_ns(watched: pd.DataFrame) -> float:
